@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The options of nvcc, which tests use too. It makes PTX for the oldest generation of GPUs.
+/// The options of nvcc, which generates PTX for the oldest supported generation of GPUs. Tests use them too.
 const FLAGS: &str = "kernels/nvcc.flags";
-/// The PTX that every driver for CUDA 13 takes: an older driver of those refuses what a newer toolkit makes.
+/// The PTX version that every driver for CUDA 13 accepts. Older drivers reject the PTX of newer toolkits.
 const PTX: &str = "9.0";
-/// The architectures that ptxas assembles the PTX for. A cubin runs on GPUs of its major version, from its minor version on;
-/// the driver compiles the PTX for other GPUs.
+/// The architectures that ptxas assembles the PTX for. A cubin runs on GPUs with the same major version, and the same
+/// or a higher minor version. The driver compiles the PTX for other GPUs.
 #[cfg(feature = "cuda")]
 const ARCHITECTURES: [u32; 4] = [80, 90, 100, 120];
 
@@ -31,7 +31,7 @@ fn main() {
     emulator(&sources);
 }
 
-/// The modules, in order.
+/// Returns the modules in sorted order.
 fn sources() -> Vec<PathBuf> {
     let entries = fs::read_dir("kernels").expect("the folder kernels is there");
     let paths = entries.map(|entry| entry.expect("it can be read").path());
@@ -40,7 +40,7 @@ fn sources() -> Vec<PathBuf> {
     sources
 }
 
-/// Compiles each module; the paths of their PTX.
+/// Compiles each module, and returns the paths of the PTX files.
 fn ptx(sources: &[PathBuf], nvcc: &Path) -> Vec<PathBuf> {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     let target = |source: &PathBuf| out.join(source.file_stem().expect("a name")).with_extension("ptx");
@@ -63,7 +63,7 @@ fn ptx(sources: &[PathBuf], nvcc: &Path) -> Vec<PathBuf> {
     sources.iter().map(target).collect()
 }
 
-/// Assembles each module for each architecture, and writes `images.rs`: a list of the cubins and the PTX, deflated.
+/// Assembles each module for each architecture. Writes `images.rs`: a list of the compressed cubins and PTX.
 #[cfg(feature = "cuda")]
 fn images(texts: &[PathBuf], ptxas: &Path) {
     let cubins = texts.iter().flat_map(|text| ARCHITECTURES.map(|architecture| (text, Some(architecture))));
@@ -79,7 +79,7 @@ fn images(texts: &[PathBuf], ptxas: &Path) {
                 call(ptxas, &["-lineinfo".as_ref(), "-arch".as_ref(), &option, "-o".as_ref(), &cubin, text]);
                 fs::read(cubin).expect("ptxas has written it")
             }
-            // The driver reads PTX up to a zero.
+            // The PTX ends with a null byte, which the driver requires.
             None => [fs::read(text).expect("nvcc has written it"), vec![0]].concat(),
         };
         let deflated = deflated(text, *architecture);
@@ -101,12 +101,12 @@ fn images(texts: &[PathBuf], ptxas: &Path) {
     fs::write(texts[0].with_file_name("images.rs"), format!("&[\n{table}]\n")).expect("it can be written");
 }
 
-/// The files that every module depends on: the headers, the options, the compiler and this program.
+/// Returns the files that every module depends on: the headers, the options, the compiler and this program.
 fn shared(nvcc: &Path, out: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir("kernels").expect("the folder kernels is there");
     let paths = entries.map(|entry| entry.expect("it can be read").path());
     let mut shared: Vec<_> = paths.filter(|path| path.extension().is_some_and(|kind| kind == "cuh")).collect();
-    // Another compiler can be older than what this one made.
+    // The file records the compiler's path: another compiler may be older than the output of the previous one.
     let (compiler, path) = (out.join("compiler"), format!("{nvcc:?}"));
     if fs::read_to_string(&compiler).ok().as_ref() != Some(&path) {
         fs::write(&compiler, path).expect("it can be written");
@@ -122,13 +122,13 @@ fn is_newer<'a>(made: &Path, sources: impl IntoIterator<Item = &'a PathBuf>) -> 
     written(made).is_some_and(|made| sources.into_iter().all(|path| written(path).is_some_and(|time| time < made)))
 }
 
-/// Where an image is kept.
+/// Returns the path of a compressed image.
 #[cfg(feature = "cuda")]
 fn deflated(text: &Path, architecture: Option<u32>) -> PathBuf {
     text.with_extension(format!("{}.deflated", architecture.map_or("ptx".to_string(), |number| number.to_string())))
 }
 
-/// Does some work for all items, as much at once as cargo allows.
+/// Calls `work` for all items, with as many threads as cargo allows.
 fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     let jobs = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1);
     let next = AtomicUsize::new(0);
@@ -149,7 +149,7 @@ fn call(program: &Path, arguments: &[&Path]) {
     assert!(status.success(), "{program:?} refuses {:?}", arguments.last());
 }
 
-/// The version that a module says it is of.
+/// Returns the PTX version in the text of a module.
 fn version(text: &str) -> String {
     text.lines()
         .find_map(|line| line.strip_prefix(".version "))
@@ -163,17 +163,17 @@ fn name(source: &Path) -> String {
     source.file_stem().and_then(|stem| stem.to_str()).expect("a plain name").to_string()
 }
 
-/// A library of all modules, each of which lists its kernels when the program starts. Each is in a namespace of its own, for
-/// modules have functions of the same names.
+/// Builds a library of all modules, which registers their kernels when the program starts. Each module has its own
+/// namespace, because modules have functions with equal names.
 #[cfg(feature = "emulator")]
 fn emulator(sources: &[PathBuf]) {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     let mut build = cc::Build::new();
     build.cpp(true).std("c++17").opt_level(2).include("kernels").file("kernels/emulator.cpp");
-    // Products are not fused: what the compiler made of them would depend on it.
+    // Disables fused multiply-adds, whose use would depend on the compiler.
     build.flag("-ffp-contract=off").flag("-Wno-unknown-pragmas").flag("-Wno-unused");
     for source in sources {
-        // As for CUDA, what two modules name alike is not the same.
+        // As in CUDA, equal names in two modules are different things.
         let module = out.join(name(source)).with_extension("cpp");
         let name = name(source);
         let text =

@@ -1,4 +1,4 @@
-//! Tells the crate, as `cfg(unoptimized)`, that it is built without optimization.
+//! Sets `cfg(unoptimized)` if the crate is built without optimization.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

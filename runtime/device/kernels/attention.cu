@@ -1,23 +1,23 @@
-// Attention between its two products: from products of queries and keys to weights of values; and keys joined to those of
-// the past.
+// Attention between its two matrix products: converts products of queries and keys to weights of values. Also appends
+// new keys to those of the past.
 #include "device.cuh"
 
 enum MaskKind : u32 { NoMask, AddedMask, ChosenMask };
 enum ScoreStage : u32 { ProductStage, CappedStage, MaskedStage, SoftmaxStage, NoStage };
 enum WeightGuard : u32 { GuardUnseeing, GuardNothing, GuardUndefined };
 
-// Rows `[rows, keys]` of the scores `[N, heads, queries, keys]`, from row `first` on.
+// Rows `[rows, keys]` of the scores `[N, heads, queries, keys]`, starting with row `first`.
 struct AttentionRows {
-    // W: products, which become scores. T: weights, which may stand in their place.
+    // W: products, which are replaced by scores. T: weights, which may share their memory.
     u64 scores, weights;
-    // T: where the scores of a stage are kept, all of them, or 0.
+    // T: where the scores of a stage are stored, complete, or 0.
     u64 kept;
-    // T, added, or u8, chosen: elements from one batch, head and query to the next are `mask_step`.
+    // A bias of type T, or a boolean mask of type u8. `mask_step` holds the strides of batches, heads and queries.
     u64 mask;
-    // i64 `[N]`, the keys that each batch sees, or 0.
+    // i64 `[N]`: the number of keys that each batch attends to, or 0.
     u64 nonpad;
     f64 scale, cap;
-    // How many keys before and after its position a query sees; negative for all.
+    // The number of keys before and after its position that a query attends to; negative for all.
     i64 left, right;
     u32 rows, first, heads, queries, keys, past;
     u32 mask_kind, mask_keys, mask_step[3];
@@ -29,9 +29,9 @@ struct Seen {
     u32 begin, end;
 };
 
-HOST_DEVICE u32 inside(i64 place, u32 most) { return place < 0 ? 0 : place < (i64)most ? (u32)place : most; }
+HOST_DEVICE u32 inside(i64 place, u32 largest) { return place < 0 ? 0 : place < (i64)largest ? (u32)place : largest; }
 
-// What query `query` of a batch sees, but for the elements of the mask.
+// The keys that a query attends to, apart from the elements of the mask.
 HOST_DEVICE Seen seen_by(const AttentionRows& p, u32 batch, u32 query) {
     const i64 FAR = (i64)1 << 60;
     i64 position = (i64)query + p.past, end = p.keys;
@@ -48,11 +48,11 @@ HOST_DEVICE Seen seen_by(const AttentionRows& p, u32 batch, u32 query) {
     return seen;
 }
 
-// One row of scores and what its threads know of it.
+// One row of scores.
 template <class T> struct AttentionRow {
     typedef wide<T> W;
     const AttentionRows& p;
-    // The row among all, and what it sees.
+    // The index of the row among all rows, and the keys that it attends to.
     u64 place;
     Seen seen;
     u64 mask;
@@ -72,7 +72,7 @@ template <class T> struct AttentionRow {
         if (p.stage == stage) narrow(score, at<T>(p.kept) + place * p.keys + key);
     }
 
-    // The score of a key with all masks; `counts` becomes whether the masks leave it.
+    // The score of a key with all masks. Sets `counts` to whether the masks keep it.
     HOST_DEVICE W score(u32 key, bool* counts) const {
         W score = scores[key] * (W)p.scale;
         show(ProductStage, key, score);
@@ -96,41 +96,41 @@ template <class T> struct AttentionRow {
     }
 
     HOST_DEVICE void run() const {
-        W most = -INFINITY;
+        W largest = -INFINITY;
         u32 counted = 0;
         for (u32 key = threadIdx.x; key < p.keys; key += BLOCK) {
             bool counts;
             W value = score(key, &counts);
             scores[key] = value;
-            most = Greater()(most, value);
+            largest = Greater()(largest, value);
             counted |= counts;
         }
-        most = together(most, Greater());
+        largest = together(largest, Greater());
         bool is_blind = together(counted, Greater()) == 0;
         W sum = 0;
         for (u32 key = threadIdx.x; key < p.keys; key += BLOCK) {
-            W value = exp(scores[key] - most);
+            W value = exp(scores[key] - largest);
             scores[key] = value;
             sum += value;
         }
         W factor = 1 / together(sum, Add());
-        W instead = is_blind && p.guard == GuardNothing ? W(NAN) : W(0);
+        W replacement = is_blind && p.guard == GuardNothing ? W(NAN) : W(0);
         bool is_replaced = is_blind || (p.guard == GuardUndefined && factor != factor);
         for (u32 key = threadIdx.x; key < p.keys; key += BLOCK) {
-            W weight = is_replaced ? instead : scores[key] * factor;
+            W weight = is_replaced ? replacement : scores[key] * factor;
             show(SoftmaxStage, key, weight);
             narrow(weight, weights + key);
         }
     }
 };
 
-// A block a row, in place or not: each thread reads and writes its own keys.
+// One block per row, in place or not: each thread reads and writes its own keys.
 template <class T> HOST_DEVICE void attention_rows(const AttentionRows& p) {
     for (u32 row = blockIdx.x; row < p.rows; row += gridDim.x) AttentionRow<T>(p, row).run();
 }
 
-// `joined [N, heads, past + rows - past, size]`: the vectors of the past, then new ones, which stand at `step` elements from
-// one batch, head and position to the next.
+// `joined [N, heads, past + rows - past, size]`: the vectors of the past, followed by new ones. `step` holds the
+// strides of the new vectors' batches, heads and positions.
 struct JoinedKeys {
     u64 past, fresh, joined;
     u32 count, heads, old, rows, size;

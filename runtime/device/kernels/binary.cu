@@ -1,4 +1,4 @@
-// Functions of two elements, but for powers of integers and of mixed types.
+// Functions of two elements, except powers of integers and of mixed types.
 #include "broadcast.cuh"
 #include "functions.cuh"
 
@@ -10,20 +10,20 @@ template <class T> HOST_DEVICE void of_floats(const BinaryOf& p) {
     }
 }
 
-// Integers wrap. Division truncates toward 0; by 0 it is a fault, and gives 0.
+// Integers wrap around. Division truncates toward 0; division by 0 is a fault, and gives 0.
 template <class T> HOST_DEVICE T divide(const BinaryOf& p, T x, T y) {
     if (y == 0) {
         report(p.fault);
         return 0;
     }
-    // The least integer by -1 wraps; the processor's division does not take it.
+    // The smallest integer divided by -1 wraps; the processor's division instruction cannot compute it.
     bool negates = T(-1) < T(0) && y == T(-1);
     if (p.function == DivOf) return negates ? (T)(0 - (u64)x) : (T)(x / y);
     T rest = negates ? T(0) : (T)(x % y);
     return p.function == ModOf && rest != 0 && (rest < 0) != (y < 0) ? (T)(rest + y) : rest;
 }
 
-// Beyond the width, a shift moves every bit out.
+// A shift by the type's width or more shifts out every bit.
 template <class T> HOST_DEVICE T shift(const BinaryOf& p, T x, T y) {
     bool is_inside = (u64)y < 8 * sizeof(T);
     if (p.function == ShiftLeft) return is_inside ? (T)((u64)x << y) : T(0);

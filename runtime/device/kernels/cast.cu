@@ -1,13 +1,13 @@
-// Elements converted to another type.
+// Converts elements to another type.
 #include "minifloat.cuh"
 #include "numbers.cuh"
 
-// `count` elements of the type `from`, or of a format of small floats; Y is of the kernel's type, or of such a format. The
-// twin of `CastParams`.
+// `count` elements of the type `from`, or of a minifloat format. Y has the kernel's type, or such a format. Must match
+// `CastParams` in Rust.
 struct CastOf {
     u64 x, y;
     u32 count, from;
-    // The high bits that a small integer lacks.
+    // The number of high bits that a small integer lacks.
     u32 shift;
     u32 is_mini;
     MiniFormat decoder, encoder;

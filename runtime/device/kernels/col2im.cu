@@ -1,24 +1,24 @@
-// The columns of sliding windows [planes, taps, windows] added up to images: each element is the sum of the taps that were
-// taken there.
+// Adds the columns of sliding windows `[planes, taps, windows]` to images: each element is the sum of the taps that
+// were extracted from it.
 #include "device.cuh"
 
 struct Columns {
     u64 x, y;
-    // The elements of Y; the taps of a window, and the windows of an image.
+    // The elements of Y, the taps of a window, and the windows of an image.
     u32 count, taps, windows;
     Dims image;
-    // By axis: the taps, the windows, their distances, and what lies before the image.
+    // Per axis: the taps, the windows, the strides and dilations, and the padding before the image.
     u32 kernel[RANK], places[RANK], stride[RANK], dilation[RANK], before[RANK];
 };
 
-// What elements are summed in: integers wrap.
+// The type of sums: integers wrap around.
 template <class T> struct Total { typedef u64 Type; };
 template <> struct Total<f16> { typedef f32 Type; };
 template <> struct Total<bf16> { typedef f32 Type; };
 template <> struct Total<f32> { typedef f32 Type; };
 template <> struct Total<f64> { typedef f64 Type; };
 
-// The window that took the element at `position` as its tap number `tap`; or false.
+// Finds the window that has the element at `position` as its tap number `tap`; returns false if there is none.
 HOST_DEVICE bool window_at(const Columns& p, const u32* position, u32 tap, u32* window) {
     u32 number = 0, size = 1;
     for (u32 a = p.image.rank; a-- > 0;) {

@@ -1,8 +1,8 @@
-// Choices between elements.
+// Selections between elements.
 #include "broadcast.cuh"
 
-// `z[i] = condition ? x : y` for `count` elements; Z may be X or Y where that has the result's shape. The twin of
-// `WhereParams`.
+// `z[i] = condition ? x : y` for `count` elements. Z may be X or Y if that operand has the result's shape. Must match
+// `WhereParams` in Rust.
 struct WhereOf {
     u64 condition, x, y, z;
     u32 count;
@@ -17,13 +17,13 @@ template <class T> HOST_DEVICE void choose(const WhereOf& p) {
     }
 }
 
-// `y = min(max(x, low), high)`; a bound whose address is 0 is absent. Y may be X. The twin of `ClipParams`.
+// `y = min(max(x, low), high)`. A bound with address 0 is absent. Y may be X. Must match `ClipParams` in Rust.
 struct ClipOf {
     u64 x, low, high, y;
     u32 count;
 };
 
-// A NaN stays, and does not bound.
+// NaN in X stays NaN; a NaN bound has no effect.
 template <class T> HOST_DEVICE void bound(const ClipOf& p) {
     for (u32 i = first(); i < p.count; i += stride()) {
         T y = at<const T>(p.x)[i];

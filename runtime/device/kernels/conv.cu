@@ -1,5 +1,5 @@
-// Convolutions of images, and transposed ones: as products of the weights with a matrix of windows that is never written
-// down, tile by tile, or output by output where there are few channels.
+// Convolutions of images, and transposed ones: as products of the weights with a matrix of windows that is never
+// stored, tile by tile; or output by output if there are few channels.
 #include "convolution.cuh"
 
 #ifdef __CUDACC__
@@ -8,25 +8,25 @@
 #define UNROLL
 #endif
 
-// ── Tiles: a block computes ACROSS · HIGH outputs of a group at ACROSS · WIDE windows, a thread HIGH × WIDE of them.
-// Weights and inputs go through shared memory, DEPTH of the sums' length at a time: the next are on their way while these
-// are multiplied. ──
+// ── Tiles: a block computes ACROSS · HIGH outputs of a group at ACROSS · WIDE windows, and a thread HIGH × WIDE of
+// them. Weights and inputs go through shared memory in pieces of DEPTH terms. The next piece is loaded while the
+// current one is multiplied. ──
 
 const u32 DEPTH = 16, ACROSS = 16;
 
-// A sum's term: where in a group's weights and, from the window's first tap on, in the input. Places in the input may
-// wrap, for taps outside of it.
+// A term of the sums: its offset in a group's weights, and its offset in the input from the window's first tap. Offsets
+// in the input may wrap around for taps outside of it.
 struct Term {
     u32 weight, place;
     i32 row, column;
 };
-// A window's first tap in the input.
+// The first tap of a window in the input.
 struct First {
     u32 place;
     i32 row, column;
     bool exists;
 };
-// What a block computes at a time: terms `from .. to` of outputs `top ..` of a group at windows `left ..`.
+// The unit of work of a block: terms `from .. to` of outputs `top ..` of a group at windows `left ..`.
 struct Piece {
     u32 group, part, from, to, top, left;
 };
@@ -49,13 +49,13 @@ HOST_DEVICE First first_of(const Convolution& p, const Windows& windows, u32 gro
     return {plane + (u32)row * p.input[1] + column, row, column, true};
 }
 
-// The result number `i` of those that the thread at `lane` has along an edge: up to four neighbors, then the next four.
+// The index of result `i` of the thread `lane` along an edge: up to four neighbors, then the next four.
 template <u32 SIDE> HOST_DEVICE u32 spread(u32 lane, u32 i) {
     const u32 RUN = SIDE < 4 ? SIDE : 4;
     return i / RUN * RUN * ACROSS + lane * RUN + i % RUN;
 }
 
-// Reads a thread's share of the terms `depth ..`: neighboring threads read weights of neighboring terms and inputs of
+// Loads a thread's share of the terms `depth ..`. Neighboring threads load weights of neighboring terms, and inputs of
 // neighboring windows.
 template <class T, u32 HIGH, u32 WIDE>
 HOST_DEVICE void fetch(const Convolution& p, const Piece& piece, const First& first, const Term* terms, u32 depth,
@@ -79,7 +79,7 @@ HOST_DEVICE void fetch(const Convolution& p, const Piece& piece, const First& fi
 
 template <class W, u32 HIGH, u32 WIDE>
 HOST_DEVICE void multiply(const W (*a)[HIGH * ACROSS + 4], const W (*b)[WIDE * ACROSS + 4], W (*sum)[WIDE]) {
-    // Sums of DEPTH terms are added up, which rounds less than one sum of all, where there are registers for both.
+    // If there are enough registers, sums DEPTH terms separately, which rounds less than a single sum.
     const bool APART = HIGH * WIDE <= 4;
     W part[HIGH][WIDE] = {};
     W (*to)[WIDE] = APART ? part : sum;
@@ -120,7 +120,7 @@ template <class T, u32 HIGH, u32 WIDE>
 HOST_DEVICE void tile(const Convolution& p, const Windows& windows, const Piece& piece) {
     typedef wide<T> W;
     const u32 OUTPUTS = HIGH * ACROSS, WINDOWS = WIDE * ACROSS;
-    // Rows begin aligned for four numbers at once, and not all in the same bank.
+    // Rows are aligned to four numbers, and start in different banks.
     alignas(16) __shared__ W a[2][DEPTH][OUTPUTS + 4];
     alignas(16) __shared__ W b[2][DEPTH][WINDOWS + 4];
     __shared__ Term terms[2][DEPTH];
@@ -130,7 +130,8 @@ HOST_DEVICE void tile(const Convolution& p, const Windows& windows, const Piece&
     if (thread < 2 * DEPTH) terms[thread / DEPTH][thread % DEPTH] = term_of(p, windows, piece.from + thread, piece.to);
     __syncthreads();
     fetch<T, HIGH, WIDE>(p, piece, first, terms[0], piece.from, weights, inputs);
-    // Everything is there twice: what a turn writes was last read before a wait that lies between, and one a turn is enough.
+    // All buffers are doubled: between a write and the last read of the same buffer, there is a barrier, so one barrier
+    // per turn is enough.
     for (u32 depth = piece.from, turn = 0; depth < piece.to; depth += DEPTH, turn ^= 1) {
         UNROLL for (u32 i = 0; i < HIGH; i++) a[turn][thread % DEPTH][thread / DEPTH + i * (BLOCK / DEPTH)] = weights[i];
         UNROLL for (u32 j = 0; j < WIDE; j++) b[turn][thread / WINDOWS + j * (BLOCK / WINDOWS)][thread % WINDOWS] = inputs[j];
@@ -158,7 +159,7 @@ template <class T, u32 HIGH, u32 WIDE> HOST_DEVICE void tiles(const Convolution&
     }
 }
 
-// ── One output a thread; planes along y, remainders along z. ──
+// ── One output per thread; planes along y, phases along z. ──
 
 template <class T>
 HOST_DEVICE wide<T> summed(const Convolution& p, const Windows& windows, u32 plane, i32 row, i32 column) {
@@ -167,7 +168,7 @@ HOST_DEVICE wide<T> summed(const Convolution& p, const Windows& windows, u32 pla
     const T* w = at<const T>(p.w) + group * weights_of_group(p) + output * weights_apart(p);
     wide<T> sum = 0;
     for (u32 channel = 0; channel < p.channels; channel++, x += plane_of_input(p)) {
-        // A sum of sums rounds less than one of all terms.
+        // A sum of partial sums rounds less than a single sum.
         wide<T> part = 0;
         for (i32 i = 0; i < windows.rows.taps; i++) {
             i32 y = row + i * windows.rows.reach;
@@ -197,7 +198,7 @@ template <class T> HOST_DEVICE void direct(const Convolution& p) {
     }
 }
 
-// The results of sums over parts of the depth, of which there may be one, in Y itself, or none.
+// Adds the sums over parts of the depth. There may be one part, in Y itself, or none.
 template <class T> HOST_DEVICE void finish(const Convolution& p) {
     u32 plane = plane_of_output(p), outputs = p.groups * p.outputs, total = p.batch * outputs * plane;
     for (u32 i = first(); i < total; i += stride()) {
@@ -217,7 +218,7 @@ CONVOLUTIONS(f16, f16)
 CONVOLUTIONS(bf16, bf16)
 CONVOLUTIONS(f32, f32)
 CONVOLUTIONS(f64, f64)
-// Of f64, there is no room for it.
+// f64 would need too much shared memory.
 COOPERATIVE(conv_large_f16, Convolution, tiles<f16, 8, 4>)
 COOPERATIVE(conv_large_bf16, Convolution, tiles<bf16, 8, 4>)
 COOPERATIVE(conv_large_f32, Convolution, tiles<f32, 8, 4>)

@@ -1,5 +1,5 @@
-// Elements that go from places of one tensor to places of another. They are moved, not computed with: a kernel of a width
-// serves every type.
+// Copies elements between positions of two tensors. The elements are only moved, so one kernel per width serves every
+// type.
 #include "device.cuh"
 
 // y[Σ index · to] = x[Σ index · from] for every index of the dimensions.
@@ -26,7 +26,8 @@ template <class T> HOST_DEVICE void copy_strided(const CopyOf& p) {
     }
 }
 
-// For each of `planes`, which begin where the indices of the dimensions say: y[row · to + column] = x[column · from + row].
+// For each of `planes`, which start at the offsets that the dimensions' strides give: y[row · to + column] = x[column ·
+// from + row].
 struct TransposeOf {
     u64 x, y;
     u32 rows, columns;
@@ -36,8 +37,8 @@ struct TransposeOf {
     Strides begins, ends;
 };
 
-// A side of the square that a block transposes. Its rows in shared memory are one longer, so that a column lies in as many
-// banks.
+// The side of the square that a block transposes. In shared memory, its rows are padded by one element, so that a
+// column is spread over the banks.
 const u32 SQUARE = 32;
 
 template <class T> HOST_DEVICE void transpose_planes(const TransposeOf& p) {
@@ -60,7 +61,7 @@ template <class T> HOST_DEVICE void transpose_planes(const TransposeOf& p) {
     }
 }
 
-// Every element is the one whose bits are the lowest of `value`.
+// Every element gets the low bits of `value`.
 struct FillOf {
     u64 y, value;
     u32 count, padding;

@@ -1,22 +1,22 @@
-// Running sums and products along an axis. Integers wrap; a signed one is as the unsigned one of its width.
+// Cumulative sums and products along an axis. Integers wrap around; signed ones use the unsigned type of their width.
 #include "device.cuh"
 
-// `y[o, k, i] = x[o, 0, i] ∘ … ∘ x[o, k, i]`, or to `k - 1` where it is exclusive, or from the end of the axis. X and Y
-// `[outer, n, inner]`, a line for each of `outer · inner`. The twin of `CumulativeParams`.
+// `y[o, k, i] = x[o, 0, i] ∘ … ∘ x[o, k, i]`; up to `k - 1` if exclusive; from the end of the axis if reversed. X and Y
+// are `[outer, n, inner]`, with `outer · inner` lines. Must match `CumulativeParams` in Rust.
 struct CumulativeOf {
     u64 x, y;
     u32 lines, n, inner, is_product, is_exclusive, is_reverse;
 
     template <class W> HOST_DEVICE W start() const { return is_product ? W(1) : W(0); }
     template <class W> HOST_DEVICE W join(W a, W b) const { return is_product ? a * b : a + b; }
-    // The element of a line that is number `k` in the order in which they are joined.
+    // The index of element `k` of a line, in the order of the operation.
     HOST_DEVICE u32 place(u32 line, u32 k) const {
         u32 outer = line / inner;
         return (outer * n + (is_reverse ? n - 1 - k : k)) * inner + (line - outer * inner);
     }
 };
 
-// A thread for each line.
+// One thread per line.
 template <class T> HOST_DEVICE void of_lines(const CumulativeOf& p) {
     typedef wide<T> W;
     for (u32 line = first(); line < p.lines; line += stride()) {
@@ -30,12 +30,12 @@ template <class T> HOST_DEVICE void of_lines(const CumulativeOf& p) {
     }
 }
 
-// What the threads of a block give, joined: by those up to this one, by those before it, and by all.
+// The joined values of a block's threads: up to and including this thread, before it, and of all threads.
 template <class W> struct Joined {
     W with, before, all;
 };
 
-// All threads of the block call it.
+// Called by all threads of the block.
 template <class W> HOST_DEVICE Joined<W> joined(const CumulativeOf& p, W value) {
     __shared__ W parts[2][BLOCK];
     u32 me = threadIdx.x, side = 0;
@@ -52,7 +52,7 @@ template <class W> HOST_DEVICE Joined<W> joined(const CumulativeOf& p, W value) 
     return result;
 }
 
-// A block for each line, of which it joins as many elements at a time as it has threads.
+// One block per line, which processes as many elements at a time as it has threads.
 template <class T> HOST_DEVICE void of_blocks(const CumulativeOf& p) {
     typedef wide<T> W;
     for (u32 line = blockIdx.x; line < p.lines; line += gridDim.x) {

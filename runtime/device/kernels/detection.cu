@@ -1,8 +1,8 @@
-// What lies inside boxes of images. Places are computed as on the processor, each operation rounded by itself.
+// Reads boxes of images. Positions are computed as on the CPU, with each operation rounded separately.
 #include "numbers.cuh"
 
-// X [batch, channels, high, wide], the regions [regions, 4] of x1, y1, x2, y2, the image of each, Y [regions, channels,
-// rows, columns].
+// X [batch, channels, high, wide], regions [regions, 4] of x1, y1, x2, y2, the image of each region, Y [regions,
+// channels, rows, columns].
 struct RoiAlign {
     u64 x, regions, images, y;
     Fault fault;
@@ -10,7 +10,7 @@ struct RoiAlign {
     f32 scale;
     u32 half_pixel, greatest, padding;
 };
-// As above, the regions [regions, 5] of an image's number and x1, y1, x2, y2.
+// Like `RoiAlign`, with regions [regions, 5] of the image's index and x1, y1, x2, y2.
 struct MaxRoiPool {
     u64 x, regions, y;
     Fault fault;
@@ -18,11 +18,11 @@ struct MaxRoiPool {
     f32 scale;
 };
 
-// The channels that a thread reads for a bin, and more samples a region than any sensible one has.
+// The channels that a thread reads per bin, and an upper limit for the samples of a region.
 const u32 CHANNELS = 8;
 const f64 MOST_SAMPLES = 1e7;
 
-// A region's beginning and steps of bins, and the samples along the sides of a bin.
+// The start of a region, the size of its bins, and the samples along the sides of a bin.
 struct Grid {
     f64 begin[2], step[2];
     u32 samples[2];
@@ -33,7 +33,7 @@ template <class T> HOST_DEVICE f64 corner(const RoiAlign& p, u32 region, u32 i) 
     return __dsub_rn(scaled, p.half_pixel ? 0.5 : 0);
 }
 
-// The grid of a region; `false` where it has too many samples.
+// Computes the grid of a region; returns `false` if it has too many samples.
 template <class T> HOST_DEVICE bool lay(const RoiAlign& p, u32 region, Grid* grid) {
     f64 samples[2];
     for (u32 axis = 0; axis < 2; axis++) {
@@ -44,13 +44,13 @@ template <class T> HOST_DEVICE bool lay(const RoiAlign& p, u32 region, Grid* gri
         samples[axis] = p.samples ? (f64)p.samples : fmax(ceil(grid->step[axis]), 0.0);
     }
     if (samples[0] * samples[1] * (f64)(p.rows * p.columns) > MOST_SAMPLES) return false;
-    // As many samples in all: none, if one side has none.
+    // If one side has no samples, there are none.
     bool none = samples[0] == 0 || samples[1] == 0;
     for (u32 axis = 0; axis < 2; axis++) grid->samples[axis] = none ? 0 : (u32)samples[axis];
     return true;
 }
 
-// The two pixels beside a place on an axis, and how far it lies from the first.
+// The two pixels next to a position on an axis, and the distance from the first.
 struct Side {
     u32 low, high;
     f64 part;
@@ -62,7 +62,7 @@ HOST_DEVICE Side side(f64 place, u32 size) {
     return {low, low + 1 < size ? low + 1 : low, low == size - 1 ? 0 : inside - (f64)low};
 }
 
-// Four pixels around a point and their weights, which are 0 for a point more than a pixel outside.
+// The four pixels around a point, and their weights, which are 0 for a point more than a pixel outside.
 HOST_DEVICE void corners(const RoiAlign& p, f64 y, f64 x, u32* places, f64* weights) {
     bool is_inside = y >= -1 && y <= (f64)p.high && x >= -1 && x <= (f64)p.wide;
     Side down = side(is_inside ? y : 0, p.high), across = side(is_inside ? x : 0, p.wide);
@@ -73,7 +73,7 @@ HOST_DEVICE void corners(const RoiAlign& p, f64 y, f64 x, u32* places, f64* weig
     }
 }
 
-// Adds a sample to what is known of each channel of a piece.
+// Adds a sample to the results of the channels of a piece.
 template <class T>
 HOST_DEVICE void add_sample(const RoiAlign& p, const T* x, u32 channels, const u32* places, const f64* weights, f64* known) {
     for (u32 c = 0; c < CHANNELS; c++) {

@@ -1,7 +1,8 @@
-// What every kernel begins with. Kernels are written once: for a GPU, and as C++ for the processor, where tests run them.
+// The header of every kernel. Kernels are written once, and compiled for a GPU and, as C++, for the CPU, where tests
+// run them.
 //
-// A kernel takes one structure of parameters, which has its twin in Rust; addresses are of 64 bits, counts of elements
-// of 32. Threads beyond the work do nothing; fewer threads than work go round.
+// A kernel has one structure of parameters, which must match a structure in Rust. Addresses have 64 bits, and counts of
+// elements 32. Threads beyond the work do nothing; if there are fewer threads than work, they loop.
 #pragma once
 
 #ifdef __CUDACC__
@@ -22,7 +23,7 @@ typedef double f64;
 typedef __half f16;
 typedef __nv_bfloat16 bf16;
 
-// `name` runs `body(const Params&)` in each thread. A cooperative kernel's threads wait for each other.
+// `name` runs `body(const Params&)` in each thread. The threads of a cooperative kernel synchronize with each other.
 #define KERNEL(name, Params, ...) \
     extern "C" __global__ void name(const __grid_constant__ Params p) { __VA_ARGS__(p); }
 #define COOPERATIVE(name, Params, ...) KERNEL(name, Params, __VA_ARGS__)
@@ -44,7 +45,7 @@ struct alignas(16) u128 {
     u64 low, high;
 };
 
-// The type that numbers of a type are computed in, and the way there and back.
+// The type in which numbers of a type are computed, and the conversions.
 template <class T> struct Wide { typedef T Type; };
 template <> struct Wide<f16> { typedef f32 Type; };
 template <> struct Wide<bf16> { typedef f32 Type; };
@@ -58,22 +59,22 @@ template <class T> HOST_DEVICE T narrowed(wide<T> x) {
     return y;
 }
 
-// The element of a tensor at an address.
+// Converts an address to a pointer.
 template <class T> HOST_DEVICE T* at(u64 address) { return reinterpret_cast<T*>(address); }
 
-// The thread's number among all, and how many there are: `for (u32 i = first(); i < n; i += stride())`. Counts are below
-// 2^31, so that neither overflows.
+// The thread's index in the grid, and the number of threads: `for (u32 i = first(); i < n; i += stride())`. Counts are
+// below 2^31, so neither overflows.
 HOST_DEVICE u32 first() { return blockIdx.x * blockDim.x + threadIdx.x; }
 HOST_DEVICE u32 stride() { return gridDim.x * blockDim.x; }
 
-// Where a kernel says that a value is one that it cannot take; the run that it is part of fails with the step's name.
+// Where a kernel reports an invalid value. The run then fails with the step's name.
 struct Fault {
     u64 word;
     u32 mark, padding;
 };
 HOST_DEVICE void report(const Fault& fault) { atomicCAS(at<u32>(fault.word), 0u, fault.mark); }
 
-// Dimensions, the outermost first, and strides over them for as many operands as a kernel has.
+// Dimensions, the outermost first, and the strides of each of a kernel's operands.
 const u32 RANK = 8;
 struct Dims {
     u32 rank;
@@ -83,7 +84,7 @@ struct Strides {
     i32 step[RANK];
 };
 
-// The sum over all dimensions of index · stride, for the element `position` in row-major order.
+// The offset of element `position` in row-major order: the sum of index · stride over all dimensions.
 HOST_DEVICE i64 offset(const Dims& dims, const Strides& strides, u32 position) {
     i64 sum = 0;
     for (u32 axis = dims.rank; axis-- > 0;) {
@@ -94,12 +95,12 @@ HOST_DEVICE i64 offset(const Dims& dims, const Strides& strides, u32 position) {
     return sum;
 }
 
-// ── What the threads of a block compute together; all of them call it. ──
+// ── Operations of a block; all of its threads call them. ──
 
 // The threads of a block of a cooperative kernel.
 const u32 BLOCK = 256;
 
-// `join` of what all threads of the block give, in every thread.
+// Joins the values of all threads of the block, and returns the result in every thread.
 template <class T, class Join> HOST_DEVICE T together(T value, Join join) {
     __shared__ T of_warp[BLOCK / 32];
     for (int reach = 16; reach > 0; reach /= 2) value = join(value, __shfl_xor_sync(0xffffffffu, value, reach));
@@ -114,7 +115,7 @@ template <class T, class Join> HOST_DEVICE T together(T value, Join join) {
 struct Add {
     template <class T> HOST_DEVICE T operator()(T a, T b) const { return a + b; }
 };
-// A NaN wins.
+// NaN if either is NaN.
 struct Greater {
     template <class T> HOST_DEVICE T operator()(T a, T b) const { return b > a || b != b ? b : a; }
 };

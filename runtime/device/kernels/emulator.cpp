@@ -1,4 +1,4 @@
-// Fibers leave each other by longjmp, which a library that is made to be on its guard takes for a mistake.
+// Fibers switch with longjmp, which the fortified C library takes for an error.
 #undef _FORTIFY_SOURCE
 #include "emulator.h"
 
@@ -50,7 +50,7 @@ namespace {
 
 const size_t STACK = 64 << 10;
 
-// A fiber begins at `first`, and goes on at `place`: a jump leaves signals as they are, and so needs no call of the system.
+// A fiber starts at `first`, and continues at `place`. A jump does not save signal masks, so it needs no system call.
 struct Fiber {
     ucontext_t first;
     jmp_buf place;
@@ -69,7 +69,7 @@ struct Block {
 
 Block block;
 
-// The `i`th of `count` to run.
+// The index of the `i`th of `count` to run.
 u32 in_turn(u32 i, u32 count) { return block.backwards ? count - 1 - i : i; }
 
 void wait(bool Fiber::*reason) {
@@ -86,7 +86,7 @@ void start() {
     _longjmp(block.scheduler, 1);
 }
 
-// Runs a thread to where it waits or ends.
+// Runs a thread until it waits or ends.
 void go_on(Fiber* fiber) {
     block.current = fiber;
     if (_setjmp(block.scheduler)) return;
@@ -104,7 +104,7 @@ void prepare(Fiber& fiber) {
     makecontext(&fiber.first, start, 0);
 }
 
-// Lets `fibers[from..to]` go on where all that have not ended wait.
+// Lets `fibers[from..to]` continue if all that have not ended are waiting.
 void release(u32 from, u32 to, bool Fiber::*reason) {
     for (u32 i = from; i < to; i++)
         if (!block.fibers[i].ended && !(block.fibers[i].*reason)) return;
@@ -117,7 +117,7 @@ bool all_ended(u32 threads) {
     return true;
 }
 
-// Runs each of `fibers[from..to]` to where it waits; whether any could go on.
+// Runs each of `fibers[from..to]` until it waits. Returns whether any could run.
 bool run_to_waits(u32 from, u32 to) {
     bool went_on = false;
     for (u32 i = 0; i < to - from; i++) {
@@ -131,7 +131,7 @@ bool run_to_waits(u32 from, u32 to) {
     return went_on;
 }
 
-// Runs a warp as far as it comes without the others of the block, which shows what it takes from them without waiting.
+// Runs a warp as far as possible without the other warps of the block. This reveals reads that lack a barrier.
 bool run_warp(u32 from, u32 to) {
     bool went_on = false;
     while (run_to_waits(from, to)) {
@@ -173,7 +173,7 @@ void run_block(u32 threads) {
 void __syncthreads() { wait(&Fiber::waits_for_block); }
 void __syncwarp(u32) { wait(&Fiber::waits_for_warp); }
 
-// The kernel of a name; null where there is none.
+// Returns the kernel with a name, or null.
 extern "C" const Entry* emulator_find(const char* name) {
     for (const Entry* entry = Entry::all; entry; entry = entry->next)
         if (!strcmp(entry->name, name)) return entry;
@@ -182,7 +182,7 @@ extern "C" const Entry* emulator_find(const char* name) {
 
 extern "C" u64 emulator_parameters(const Entry* entry) { return entry->size; }
 
-// Runs a kernel in blocks of threads, forwards or backwards. Not while another one runs.
+// Runs a kernel with `blocks` of `threads`, forwards or backwards. No other kernel may run at the same time.
 extern "C" void emulator_run(const Entry* entry, const u32* blocks, u32 threads, const void* params, bool backwards) {
     gridDim = {blocks[0], blocks[1], blocks[2]};
     blockDim = {threads, 1, 1};

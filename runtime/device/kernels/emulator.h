@@ -1,6 +1,7 @@
-// What CUDA gives a kernel, on the processor: the words of the language, the threads' numbers, and what threads of a
-// block do together. Blocks run one after the other, and so do the warps of a block and the threads of a warp: each as far
-// as it comes without the others. A launch runs in several orders, and must write the same in each (`emulator.rs`).
+// Implements what CUDA provides to a kernel, on the CPU: the language extensions, the indices of threads, and the
+// operations of a block. Blocks run one after the other, and so do the warps of a block and the threads of a warp, each
+// as far as possible without the others. A launch runs in several orders, and must write the same bytes in each
+// (`emulator.rs`).
 #pragma once
 
 #include <math.h>
@@ -45,7 +46,7 @@ extern Place threadIdx, blockIdx, blockDim, gridDim;
 void __syncthreads();
 void __syncwarp(u32 mask = 0xffffffffu);
 
-// What the thread whose number in the warp differs by `flip` gives.
+// Returns the value of the thread whose index in the warp differs by `flip`.
 template <class T> T __shfl_xor_sync(u32, T value, int flip) {
     static T given[1024];
     given[threadIdx.x] = value;
@@ -74,7 +75,7 @@ template <class T> T atomicCAS(T* place, T expected, T value) {
 
 inline f32 rsqrtf(f32 x) { return 1 / sqrt(x); }
 inline f64 rsqrt(f64 x) { return 1 / sqrt(x); }
-// Products and sums that are rounded each by itself.
+// Products and sums that are not fused.
 inline f32 __fmul_rn(f32 x, f32 y) { return x * y; }
 inline f32 __fadd_rn(f32 x, f32 y) { return x + y; }
 inline f32 __fsub_rn(f32 x, f32 y) { return x - y; }
@@ -82,7 +83,7 @@ inline f64 __dmul_rn(f64 x, f64 y) { return x * y; }
 inline f64 __dadd_rn(f64 x, f64 y) { return x + y; }
 inline f64 __dsub_rn(f64 x, f64 y) { return x - y; }
 
-// The sum of the products of four bytes, and `sum`; it wraps.
+// The dot product of four bytes, plus `sum`; it wraps around.
 inline i32 __dp4a(i32 x, i32 y, i32 sum) {
     u32 total = (u32)sum;
     for (int byte = 0; byte < 32; byte += 8) total += (u32)((i8)(x >> byte) * (i8)(y >> byte));
@@ -100,7 +101,7 @@ inline f32 __uint_as_float(u32 bits) {
     return x;
 }
 
-// A kernel in the list of all, by the names of its module and its own: `copy/fill_u8`.
+// A kernel in the list of all kernels. Its name is that of its module and its own: `copy/fill_u8`.
 struct Entry {
     const char* name;
     u64 size;

@@ -1,4 +1,4 @@
-// Functions of one and of two elements of floating point, by number: the order of `Unary` and `Binary` in
+// Floating-point functions of one and of two elements. Their numbers are in the order of `Unary` and `Binary` in
 // runtime/kernels/src/program/function.rs.
 #pragma once
 #include "device.cuh"
@@ -82,7 +82,7 @@ template <class T> HOST_DEVICE T unary(const Function& f, T x) {
         case Atanh: return atanh(x);
         case Erf: return erf(x);
         case IsNaN: return x != x;
-        // Parameters: whether −∞ counts, whether +∞ does.
+        // The parameters select −∞ and +∞.
         case IsInf: return fabs(x) == T(INFINITY) && (x < 0 ? f.a != 0 : f.b != 0);
         case Not: return x == 0;
         case BitwiseNot: return -1 - x;

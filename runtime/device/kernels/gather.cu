@@ -1,4 +1,4 @@
-// Elements and rows picked by index. An index that leads nowhere is reported, and picks zeros.
+// Gathers elements and rows by index. An index out of bounds is reported, and gives zeros.
 #include "indices.cuh"
 
 // Y[outer, i, ..] = X[outer, indices[i], ..], with X [outer, size, run] and Y [outer, picked, run].
@@ -18,8 +18,8 @@ template <class T> HOST_DEVICE void gather_rows(const GatherRows& p) {
     }
 }
 
-// Y[i₀, …] = X[i₀, …, indices[i₀, …], …]: `dims` are those of the indices; `strides` are X's, but 0 on the axis, where a
-// place is `step` elements from the next.
+// Y[i₀, …] = X[i₀, …, indices[i₀, …], …]. `dims` are those of the indices. `strides` are those of X, but 0 on the axis,
+// whose stride is `step`.
 struct GatherElements {
     u64 x, y;
     Indices indices;
@@ -38,7 +38,7 @@ template <class T> HOST_DEVICE void gather_elements(const GatherElements& p) {
     }
 }
 
-// Y[i] = the slice of X, of `run` elements, that vector `i` leads to.
+// Y[i] = the slice of X, of `run` elements, at the position of vector `i`.
 struct GatherSlices {
     u64 x, y;
     Vectors vectors;
@@ -54,8 +54,8 @@ template <class T> HOST_DEVICE void gather_slices(const GatherSlices& p) {
     }
 }
 
-// X [outer, inner, run] with the first `lengths[b]` steps of each batch member in reverse order. One of the first two axes
-// is time, the other one the batch.
+// X [outer, inner, run] with the first `lengths[b]` steps of each batch entry in reverse order. One of the first two
+// axes is time, and the other one is the batch.
 struct ReverseRows {
     u64 x, y;
     Indices lengths;

@@ -1,5 +1,5 @@
-// Products of matrices, tile by tile: a block computes TILE × TILE results, each thread SIDE × SIDE of them, and both
-// operands go through shared memory, DEPTH of the sums' length at a time.
+// Matrix products, tile by tile. A block computes TILE × TILE results, and each thread SIDE × SIDE of them. Both
+// operands go through shared memory in pieces of DEPTH terms.
 #include "device.cuh"
 
 struct Matrix {
@@ -14,18 +14,18 @@ struct Gemm {
 
 const u32 TILE = 64, DEPTH = 16, SIDE = 4, COLUMNS = TILE / SIDE;
 
-// Element [i, j] of matrix number `batch`.
+// The offset of element [i, j] of matrix number `batch`.
 HOST_DEVICE u64 place(const Matrix& matrix, u32 batch, u32 i, u32 j) {
     u64 inside = matrix.transposed ? (u64)j * matrix.row + i : (u64)i * matrix.row + j;
     return batch * matrix.next + inside;
 }
 
-// Brings rows `from..` of TILE × DEPTH elements to shared memory, which holds 0 beyond the matrix. `flipped`: the matrix
-// is B, whose columns are meant.
+// Loads rows `from..` of TILE × DEPTH elements into shared memory, with 0 beyond the matrix. If `flipped`, the matrix
+// is B, and its columns are loaded.
 template <class T>
 HOST_DEVICE void fetch(const Matrix& matrix, u32 batch, bool flipped, u32 from, u32 rows, u32 depth, u32 k,
                        wide<T> (*tile)[TILE + 1]) {
-    // Neighboring threads read neighbors.
+    // Neighboring threads read neighboring elements.
     bool along_depth = flipped == (matrix.transposed != 0);
     for (u32 i = threadIdx.x; i < TILE * DEPTH; i += BLOCK) {
         u32 r = along_depth ? i / DEPTH : i % TILE, d = along_depth ? i % DEPTH : i / TILE;
@@ -37,7 +37,7 @@ HOST_DEVICE void fetch(const Matrix& matrix, u32 batch, bool flipped, u32 from, 
     }
 }
 
-// T: the elements of A and B. C: those of the result.
+// T is the element type of A and B, and C that of the result.
 template <class T, class C> HOST_DEVICE void tile(const Gemm& p, u32 batch, u32 top, u32 left) {
     typedef wide<T> W;
     __shared__ W a[DEPTH][TILE + 1], b[DEPTH][TILE + 1];
@@ -47,7 +47,7 @@ template <class T, class C> HOST_DEVICE void tile(const Gemm& p, u32 batch, u32 
         fetch<T>(p.a, batch, false, top, p.m, depth, p.k, a);
         fetch<T>(p.b, batch, true, left, p.n, depth, p.k, b);
         __syncthreads();
-        // Sums of DEPTH terms are added up, which rounds less than one sum of all.
+        // Sums DEPTH terms separately, which rounds less than a single sum.
         for (u32 i = 0; i < SIDE; i++)
             for (u32 j = 0; j < SIDE; j++) {
                 W part = 0;

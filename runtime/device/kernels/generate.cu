@@ -1,7 +1,7 @@
-// Tensors made from a few numbers.
+// Tensors generated from a few numbers.
 #include "numbers.cuh"
 
-// `y[i] = start + i · delta`, both given as integers and as real numbers. The twin of `RangeParams`.
+// `y[i] = start + i · delta`; both are passed as integers and as real numbers. Must match `RangeParams` in Rust.
 struct RangeOf {
     u64 y;
     i64 start, delta;
@@ -9,7 +9,7 @@ struct RangeOf {
     u32 count;
 };
 
-// Products that are rounded before they are added to: fused, every element would differ from the processor's.
+// Products that are rounded before the addition. A fused multiply-add would give other elements than the CPU.
 HOST_DEVICE f32 rounded_product(f32 x, f32 y) { return __fmul_rn(x, y); }
 HOST_DEVICE f64 rounded_product(f64 x, f64 y) { return __dmul_rn(x, y); }
 
@@ -23,7 +23,7 @@ template <class T> HOST_DEVICE void whole_range(const RangeOf& p) {
     for (u32 i = first(); i < p.count; i += stride()) at<T>(p.y)[i] = (T)((u64)p.start + i * (u64)p.delta);
 }
 
-// `y[i, i + k] = one` in a matrix of `columns` columns, 0 elsewhere. The twin of `EyeParams`.
+// `y[i, i + k] = one` in a matrix of `columns` columns, 0 elsewhere. Must match `EyeParams` in Rust.
 struct EyeOf {
     u64 y, one;
     i64 k;
@@ -35,15 +35,15 @@ template <class T> HOST_DEVICE void eye(const EyeOf& p) {
         at<T>(p.y)[i] = i % p.columns == i / p.columns + p.k ? (T)p.one : T(0);
 }
 
-// `y[o, d, j] = on` where `indices[o, j]` is `d`, or `d - depth`, else `off`. Indices `[outer, inner]` of the type `index`,
-// values `[off, on]`, Y `[outer, depth, inner]`. The twin of `OneHotParams`.
+// `y[o, d, j] = on` if `indices[o, j]` is `d` or `d - depth`, else `off`. Indices are `[outer, inner]` of the type
+// `index`, values are `[off, on]`, and Y is `[outer, depth, inner]`. Must match `OneHotParams` in Rust.
 struct OneHotOf {
     u64 indices, values, y;
     Fault fault;
     u32 count, depth, inner, index;
 };
 
-// Fractions are cut off. An integer that 64 signed bits do not hold is a fault.
+// Truncates fractions. An integer that does not fit in 64 signed bits is a fault.
 struct ToClass {
     const OneHotOf& p;
     template <class S> HOST_DEVICE i64 operator()(S x) const { return (i64)x; }
@@ -51,7 +51,7 @@ struct ToClass {
         if (x >> 63) report(p.fault);
         return x >> 63 ? (i64)p.depth : (i64)x;
     }
-    // What lies far outside is no class in any case; NaN counts as 0.
+    // A number far out of range is not a class; NaN counts as 0.
     HOST_DEVICE i64 operator()(f64 x) const { return fabs(x) < 1e15 ? (i64)x : x != x ? 0 : (i64)p.depth; }
     HOST_DEVICE i64 operator()(f32 x) const { return (*this)((f64)x); }
 };

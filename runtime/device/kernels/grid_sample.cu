@@ -1,5 +1,5 @@
-// Images read at the points of a grid. Places are computed as on the processor, each operation rounded by itself: a
-// rounding more would take another pixel.
+// Samples images at the points of a grid. Positions are computed as on the CPU, with each operation rounded separately:
+// a different rounding could select another pixel.
 #include "numbers.cuh"
 
 enum Outside : u32 { Zeros, Border, Reflection };
@@ -10,7 +10,7 @@ struct GridSample {
     u32 images, channels, points, high, wide, grid_type, outside, align_corners;
 };
 
-// The channels that a thread reads for a point.
+// The channels that a thread reads per point.
 const u32 CHANNELS = 8;
 const u32 NOWHERE = 0xffffffffu;
 
@@ -19,13 +19,13 @@ HOST_DEVICE f64 times(f64 a, f64 b) { return __dmul_rn(a, b); }
 HOST_DEVICE f32 plus(f32 a, f32 b) { return __fadd_rn(a, b); }
 HOST_DEVICE f64 plus(f64 a, f64 b) { return __dadd_rn(a, b); }
 
-// A coordinate from -1 to 1 in pixels.
+// Converts a coordinate from -1 to 1 to pixels.
 template <class R> HOST_DEVICE f64 pixel(const GridSample& p, R at, u32 size) {
     if (p.align_corners) return times(times(plus(at, R(1)), R(0.5)), plus((R)size, R(-1)));
     return times(plus(times(plus(at, R(1)), (R)size), R(-1)), R(0.5));
 }
 
-// Coordinate `i` of the grid in pixels of an axis.
+// Coordinate `i` of the grid, in pixels along an axis.
 HOST_DEVICE f64 coordinate(const GridSample& p, u32 i, u32 size) {
     switch (p.grid_type) {
         case OfF16: return pixel(p, widen(at<const f16>(p.grid)[i]), size);
@@ -35,7 +35,7 @@ HOST_DEVICE f64 coordinate(const GridSample& p, u32 i, u32 size) {
     }
 }
 
-// A whole coordinate, mirrored until it lies on the axis.
+// An integer coordinate, reflected until it is inside the axis.
 HOST_DEVICE f64 reflected(const GridSample& p, f64 at, f64 last) {
     f64 low = p.align_corners ? 0 : -0.5, high = p.align_corners ? last : last + 0.5;
     f64 beyond = fmax(low - at, at - high), range = high - low;
@@ -45,7 +45,7 @@ HOST_DEVICE f64 reflected(const GridSample& p, f64 at, f64 last) {
     return (at < low) == turns_back ? low + rest : high - rest;
 }
 
-// The place of a pixel on an axis; NOWHERE where it is zero. Not a number: the first.
+// The index of a pixel along an axis; NOWHERE if it counts as zero. NaN gives the first pixel.
 HOST_DEVICE u32 place(const GridSample& p, f64 at, u32 size) {
     f64 last = (f64)size - 1;
     if (p.outside == Zeros && !(at >= 0 && at <= last)) return NOWHERE;
@@ -54,14 +54,14 @@ HOST_DEVICE u32 place(const GridSample& p, f64 at, u32 size) {
     return (u32)(at < last ? at : last);
 }
 
-// The cubic convolution at a distance of `d` pixels.
+// The cubic convolution kernel at a distance of `d` pixels.
 HOST_DEVICE f64 cubic(f64 d) {
     const f64 A = -0.75;
     if (d <= 1) return plus(times(times(plus(times(A + 2, d), -(A + 3)), d), d), 1);
     return plus(times(plus(times(plus(times(A, d), -5 * A), d), 8 * A), d), -4 * A);
 }
 
-// The places of the K pixels around a point on an axis, and their weights.
+// The indices of the K pixels around a point along an axis, and their weights.
 template <u32 K> HOST_DEVICE void line(const GridSample& p, f64 at, u32 size, u32* places, f64* weights) {
     f64 low = floor(at), part = at - low;
     for (u32 k = 0; k < K; k++) {
@@ -71,7 +71,7 @@ template <u32 K> HOST_DEVICE void line(const GridSample& p, f64 at, u32 size, u3
     }
 }
 
-// A piece of work: a point, and CHANNELS channels. Neighboring threads have neighboring points.
+// A unit of work: a point and CHANNELS channels. Neighboring threads have neighboring points.
 struct Piece {
     u32 image, channel, point;
 };
@@ -97,7 +97,7 @@ template <class T, u32 K> HOST_DEVICE void sample(const GridSample& p) {
             R sum = 0;
             for (u32 k = 0; k < K * K; k++) {
                 u32 row = rows[k / K], column = columns[k % K];
-                // A weight is not multiplied with an infinity that lies elsewhere.
+                // A pixel outside the image contributes 0 even if its weight is infinite.
                 if (row == NOWHERE || column == NOWHERE) continue;
                 sum = plus(sum, times(widen(x[row * p.wide + column]), (R)(down[k / K] * across[k % K])));
             }

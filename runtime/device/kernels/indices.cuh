@@ -1,9 +1,9 @@
-// Indices that a kernel reads, and where they lead.
+// Index tensors, and the positions that they refer to.
 #pragma once
 
 #include "device.cuh"
 
-// Integers of 32 or 64 bits.
+// 32-bit or 64-bit integers.
 struct Indices {
     u64 address;
     u32 are_wide, padding;
@@ -13,8 +13,8 @@ HOST_DEVICE i64 index_at(const Indices& indices, u64 i) {
     return indices.are_wide ? at<const i64>(indices.address)[i] : at<const i32>(indices.address)[i];
 }
 
-// The place of `index` on an axis of `size`, counted from the end where it is negative; false, after a report, where
-// there is none.
+// Sets `place` to the position of `index` on an axis of `size`; a negative index counts from the end. Reports a fault
+// and returns false if the index is out of bounds.
 HOST_DEVICE bool find_place(i64 index, u32 size, const Fault& fault, u32* place) {
     i64 from_start = index < 0 ? index + (i64)size : index;
     if (from_start < 0 || from_start >= (i64)size) {
@@ -25,7 +25,7 @@ HOST_DEVICE bool find_place(i64 index, u32 size, const Fault& fault, u32* place)
     return true;
 }
 
-// Vectors of an index for each of the `picked` axes of a tensor, `per_batch` for each of its batches.
+// Vectors with one index for each of the `picked` axes of a tensor. Each batch has `per_batch` of them.
 struct Vectors {
     Indices indices;
     Fault fault;
@@ -33,7 +33,7 @@ struct Vectors {
     Dims picked;
 };
 
-// The number of the slice of the tensor that a vector leads to; false where it leads nowhere.
+// Sets `slice` to the number of the slice at the position of a vector; returns false if an index is out of bounds.
 HOST_DEVICE bool find_slice(const Vectors& vectors, u32 vector, u64* slice) {
     *slice = vector / vectors.per_batch;
     for (u32 axis = 0; axis < vectors.picked.rank; axis++) {

@@ -1,12 +1,13 @@
-// Products of 8-bit integers whose zero points broadcast in any way, with sums of 32 bits, which wrap; and sums as codes.
+// Products of 8-bit integers, whose zero points may broadcast in any way, with wrapping 32-bit sums; and conversion of
+// sums to codes.
 #include "device.cuh"
 
-// For each of `batch` products, Y [m, n] = (A [m, k] − a_zero) · (B [k, n] − b_zero). `dims` are the batch's, the strides
-// those of each operand over them; 0 is the address of a zero point that is not there.
+// For each of `batch` products: Y [m, n] = (A [m, k] − a_zero) · (B [k, n] − b_zero). `dims` are those of the batch,
+// with one set of strides per operand. The address of an absent zero point is 0.
 struct IntegerProduct {
     u64 a, b, a_zero, b_zero, y;
     u32 m, n, k, batch, a_signed, b_signed;
-    // From one row, and from one term of a sum, to the next; from one term, and from one column.
+    // The strides of rows and of terms, then of terms and of columns.
     i32 a_zero_row, a_zero_term, b_zero_term, b_zero_column;
     Dims dims;
     Strides a_next, b_next, a_zero_next, b_zero_next;
@@ -29,7 +30,7 @@ HOST_DEVICE i32 code(u64 address, i64 i, u32 is_signed) {
     return is_signed ? (i32)at<const i8>(address)[i] : (i32)at<const u8>(address)[i];
 }
 
-// Where the operands of one product begin.
+// The offsets of the operands of one product.
 struct Begin {
     i64 a, b, a_zero, b_zero;
 };
@@ -82,7 +83,7 @@ HOST_DEVICE void requantize(const Requantize& p) {
     for (u32 i = first(); i < p.count; i += stride()) {
         f32 a = at<const f32>(p.a)[offset(p.dims, p.a_strides, i)], b = at<const f32>(p.b)[offset(p.dims, p.b_strides, i)];
         f32 x = __fadd_rn(rintf(__fmul_rn((f32)at<const i32>(p.x)[i], __fmul_rn(a, b) / y_scale)), zero);
-        // Not a number: 0.
+        // NaN gives 0.
         x = x != x ? 0 : x < low ? low : x > high ? high : x;
         at<u8>(p.y)[i] = (u8)(i32)x;
     }

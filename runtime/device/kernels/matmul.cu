@@ -1,20 +1,20 @@
-// What products of matrices need beside `gemm`: products of integers, and addends that broadcast.
+// Kernels for matrix products other than `gemm`: products of integers, and addends that broadcast.
 #include "device.cuh"
 
-// `y = alpha · a · b + beta · addend`, for matrices of `[m, k]`, `[k, n]` and `[m, n]`, whose elements wrap.
+// `y = alpha · a · b + beta · addend` for matrices `[m, k]`, `[k, n]` and `[m, n]`; elements wrap around.
 struct IntegerProduct {
     u64 a, b, addend, y;
     u64 alpha, beta;
     u32 count, m, n, k;
-    // Elements from one row and column to the next.
+    // The strides of rows and columns.
     u32 a_step[2], b_step[2], addend_step[2];
-    // Where each product's matrices begin.
+    // The strides of each operand's batch.
     Strides a_next, b_next;
     Dims batch;
     u32 padding;
 };
 
-// One element a thread; neighbors are in one row.
+// One element per thread; neighboring threads have the same row.
 template <class T> HOST_DEVICE void integer_product(const IntegerProduct& p) {
     for (u32 i = first(); i < p.count; i += stride()) {
         u32 column = i % p.n, row = i / p.n % p.m, number = i / p.n / p.m;
@@ -28,7 +28,7 @@ template <class T> HOST_DEVICE void integer_product(const IntegerProduct& p) {
     }
 }
 
-// `y [count / n, n]` becomes the addend, or 0 times the addend.
+// Fills `y [count / n, n]` with the addend, or with 0 times the addend.
 struct Addend {
     u64 addend, y;
     u32 count, n;

@@ -1,12 +1,12 @@
-// Floating-point numbers of 8 and 4 bits: the rules of runtime/kernels/src/minifloat.rs.
+// Floating-point numbers of 8 and 4 bits, with the rules of runtime/kernels/src/minifloat.rs.
 #pragma once
 #include "device.cuh"
 
-// How a format stores what is not finite: infinities and NaNs in the largest exponent; NaN as all bits but the sign; NaN as
-// negative zero; not at all. `Scale` is `float8_e8m0fnu`, a power of two of no sign.
+// How a format stores values that are not finite: infinities and NaNs with the largest exponent; NaN as all bits except
+// the sign; NaN as negative zero; not at all. `Scale` is `float8_e8m0fnu`, a power of two without a sign.
 enum Special : u32 { Ieee, AllOnes, NegativeZero, Finite, Scale };
 
-// A format: sign, exponent, mantissa, from the highest bit. The twin of `Format`.
+// A format. From the highest bit: sign, exponent, mantissa. Must match `Format` in Rust.
 struct MiniFormat {
     u32 exponent, mantissa;
     i32 bias;
@@ -39,7 +39,7 @@ HOST_DEVICE f32 decoded(const MiniFormat& f, u32 code) {
     return is_negative ? -value : value;
 }
 
-// The code of a finite number's magnitude, as if exponents went on without end; ties to even.
+// The code of a finite number's magnitude for an unlimited range of exponents; ties to even.
 HOST_DEVICE u32 nearest_code(const MiniFormat& f, f32 x) {
     i32 smallest = 1 - f.bias, exponent = (i32)(__float_as_uint(x) >> 23) - 127;
     if (exponent < smallest) exponent = smallest;
@@ -47,7 +47,7 @@ HOST_DEVICE u32 nearest_code(const MiniFormat& f, f32 x) {
     return steps < normal ? steps : ((u32)(exponent - smallest + 1) << f.mantissa) + (steps - normal);
 }
 
-// How `Scale` rounds: to the power of two above, below, or nearest with ties up.
+// How `Scale` rounds: to the next power of two, the previous one, or the nearest with ties up.
 enum ScaleRound : u32 { RoundUp, RoundDown, RoundNearest };
 
 HOST_DEVICE u8 scale_code(f32 x, bool saturates, u32 round) {

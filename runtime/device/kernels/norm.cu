@@ -1,13 +1,13 @@
 // Normalization by means and variances.
 #include "team.cuh"
 
-// What a row's elements have in common: their mean (0 unless `centered`), and 1 / √(mean square around it + ε).
+// The statistics of a row: its mean (0 unless `centered`), and 1 / √(mean square around it + ε).
 template <class W> struct Statistics {
     W mean, factor;
 };
 
-// Of the row of `length` elements that begins at `x`; 0 for a team that has no row. The square is taken around the mean
-// in a second pass, so that a large mean costs no accuracy.
+// Computes the statistics of the row of `length` elements at `x`; 0 for a team without a row. A second pass computes
+// the square around the mean, so a large mean costs no accuracy.
 template <class T>
 HOST_DEVICE Statistics<wide<T>> statistics(const Teams& teams, const T* x, u32 length, bool centered, f64 epsilon) {
     typedef wide<T> W;
@@ -26,10 +26,10 @@ HOST_DEVICE Statistics<wide<T>> statistics(const Teams& teams, const T* x, u32 l
     return Statistics<W>{center, (W)(1 / sqrt(square + epsilon))};
 }
 
-// ── Rows of the last axes ──
+// ── Rows along the last axes ──
 
-// X, Y [rows, n] of dimensions `dims`, over which scale and bias have steps; or both have n elements, if `by_place`.
-// Without a bias its address is 0, and so are those of means and factors [rows] that are not wanted.
+// X and Y are [rows, n] with dimensions `dims`, over which scale and bias have strides; if `by_place`, both have n
+// elements. The address is 0 for an absent bias, and for means and factors [rows] that are not requested.
 struct LayerNormOf {
     u64 x, y, scale, bias, means, factors;
     Lines rows;
@@ -67,7 +67,7 @@ COOPERATIVE(layer_norm_f16, LayerNormOf, layer_norm<f16, f16>)
 COOPERATIVE(layer_norm_bf16, LayerNormOf, layer_norm<bf16, bf16>)
 COOPERATIVE(layer_norm_f32, LayerNormOf, layer_norm<f32, f32>)
 COOPERATIVE(layer_norm_f64, LayerNormOf, layer_norm<f64, f64>)
-// X of 16 bits, scale and Y of 32, and the other way round.
+// X has 16 bits, and scale and Y have 32, or vice versa.
 COOPERATIVE(layer_norm_f16_f32, LayerNormOf, layer_norm<f16, f32>)
 COOPERATIVE(layer_norm_bf16_f32, LayerNormOf, layer_norm<bf16, f32>)
 COOPERATIVE(layer_norm_f32_f16, LayerNormOf, layer_norm<f32, f16>)
@@ -75,7 +75,8 @@ COOPERATIVE(layer_norm_f32_bf16, LayerNormOf, layer_norm<f32, bf16>)
 
 // ── Groups of channels ──
 
-// X, Y [N, groups, channels of a group, spatial], a row a group; scale and bias have an element a channel, or a group.
+// X and Y are [N, groups, channels of a group, spatial], with one row per group. Scale and bias have one element per
+// channel, or per group.
 struct GroupNormOf {
     u64 x, y, scale, bias;
     Lines rows;
@@ -110,7 +111,7 @@ COOPERATIVE(group_norm_f64, GroupNormOf, group_norm<f64>)
 
 enum FloatKind : u32 { OfF16, OfBf16, OfF32, OfF64 };
 
-// Numbers of any type of floating point.
+// Numbers of any floating-point type.
 struct AnyFloats {
     u64 address;
     u32 kind, padding;
@@ -124,7 +125,7 @@ template <class W> HOST_DEVICE W number_of(const AnyFloats& floats, u32 i) {
     }
 }
 
-// X, Y [N, channels, spatial], a line a channel of one of N; all others [channels].
+// X and Y are [N, channels, spatial], with one line per channel of each image; all others are [channels].
 struct BatchNormOf {
     u64 x, y;
     AnyFloats scale, bias, mean, variance;
@@ -153,7 +154,8 @@ KERNEL(batch_norm_f64, BatchNormOf, batch_norm<f64>)
 
 // ── Neighboring channels ──
 
-// X, Y [N, channels, spatial]; the squares of a channel, `before` channels before it and `after` after it are summed.
+// X and Y are [N, channels, spatial]. Sums the squares over a channel, `before` channels before it and `after` channels
+// after it.
 struct LrnOf {
     u64 x, y;
     u32 count, channels, spatial, before, after;

@@ -1,12 +1,12 @@
-// Elements whose type is known when a kernel runs, and other types' elements of the same numbers: the rules of
+// Elements whose type is known only at run time, and their conversion to other types, with the rules of
 // runtime/kernels/src/cast.rs.
 #pragma once
 #include "device.cuh"
 
-// As `number` in numbers.rs. Booleans are 0 and 1 of `OfU8`.
+// Must match `number` in numbers.rs. Booleans are 0 and 1 of `OfU8`.
 enum Number : u32 { OfI8, OfI16, OfI32, OfI64, OfU8, OfU16, OfU32, OfU64, OfF16, OfBf16, OfF32, OfF64 };
 
-// `use` of element `i` of the tensor of a type at an address; 16-bit floating point is widened.
+// Calls `use` with element `i` of a tensor of type `number`; widens 16-bit floating point.
 template <class Use> HOST_DEVICE auto element(u32 number, u64 address, i64 i, Use use) -> decltype(use(0.f)) {
     switch (number) {
         case OfI8: return use(at<const i8>(address)[i]);
@@ -26,8 +26,8 @@ template <class Use> HOST_DEVICE auto element(u32 number, u64 address, i64 i, Us
 
 namespace {
 
-// Integers keep their low bits. Floating point is truncated; what does not fit becomes what x86's conversion gives: the
-// least integer of the width.
+// Integers keep their low bits. Floating point is truncated. A number out of range gives the result of x86's
+// conversion: the smallest integer of the width.
 template <class S> HOST_DEVICE i32 to_i32(S x) { return (i32)x; }
 HOST_DEVICE i32 to_i32(f64 x) { return x > -2147483649.0 && x < 2147483648.0 ? (i32)x : (i32)0x80000000u; }
 HOST_DEVICE i32 to_i32(f32 x) { return to_i32((f64)x); }
@@ -38,7 +38,7 @@ HOST_DEVICE i64 to_i64(f64 x) {
 }
 HOST_DEVICE i64 to_i64(f32 x) { return to_i64((f64)x); }
 
-// From 2⁶³ on, an unsigned integer saturates; NaN gives 0.
+// A number of 2⁶⁴ or more saturates; NaN gives 0.
 template <class S> HOST_DEVICE u64 to_u64(S x) { return (u64)x; }
 HOST_DEVICE u64 to_u64(f64 x) {
     if (x < 9223372036854775808.0) return (u64)to_i64(x);
@@ -47,7 +47,7 @@ HOST_DEVICE u64 to_u64(f64 x) {
 }
 HOST_DEVICE u64 to_u64(f32 x) { return to_u64((f64)x); }
 
-// Rounded to odd: rounding the result once more, to 16 bits, gives what rounding `x` would.
+// Rounds to odd. Rounding the result again, to 16 bits, gives the same as rounding `x` directly.
 HOST_DEVICE f32 to_odd(f64 x) {
     f32 near = (f32)x;
     if (near != near || fabs(near) == INFINITY || (f64)near == x) return near;
@@ -57,7 +57,7 @@ HOST_DEVICE f32 to_odd(f64 x) {
 template <class S> HOST_DEVICE f32 before_16_bits(S x) { return to_odd((f64)x); }
 HOST_DEVICE f32 before_16_bits(f32 x) { return x; }
 
-// An element of type T from one of another type.
+// Converts an element of another type to T.
 template <class T> struct To {
     template <class S> HOST_DEVICE T operator()(S x) const { return (T)to_i32(x); }
 };

@@ -1,10 +1,10 @@
-// Tensors with something put around them, or cut off.
+// Pads and crops tensors.
 #include "device.cuh"
 
 enum PadMode : u32 { PadConstant, PadEdge, PadReflect, PadWrap };
 
-// On each axis, place `i` of Y shows what follows place `low` of X by `i - before`, of which `kept` places are shown as
-// they are; `steps` are X's strides. Where an axis shows none, Y is `value`'s lowest bits.
+// On each axis, index `i` of Y is index `low + i - before` of X, if it is one of the `kept` indices; otherwise the mode
+// defines it. `steps` are the strides of X. In constant mode, elements outside have the low bits of `value`.
 struct PadOf {
     u64 x, y, value;
     u32 count, mode;
@@ -14,7 +14,7 @@ struct PadOf {
     u32 padding;
 };
 
-// What stands at place `i`, from `low` on, of an axis that goes on beyond its `kept` places.
+// Maps index `i`, relative to `low`, to one of the `kept` indices of an axis.
 HOST_DEVICE i64 padded_place(u32 mode, i64 i, i64 kept) {
     if (mode == PadReflect) {
         i64 period = kept > 1 ? 2 * (kept - 1) : 1, forth = i % period;

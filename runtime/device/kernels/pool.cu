@@ -1,28 +1,29 @@
-// Reductions of windows that slide over planes [P, H, W]: of each by one thread, or, of large ones, by a block.
+// Reductions over windows that slide over planes [P, H, W]: one thread per window, or one block per large window.
 #include "device.cuh"
 
-// How windows lie along an axis. Window `i` begins at `i · stride`, where the input begins at `before`; what lies behind
-// `after` more elements is no padding.
+// The windows along an axis. Window `i` starts at `i · stride`, and the input starts at `before`. The padding ends
+// `after` elements behind the input.
 struct PoolAxis {
     u32 input, output, kernel, stride, dilation, before, after;
 };
 struct Pooling {
-    // `indices` is 0 where they are not wanted.
+    // `indices` is 0 if they are not requested.
     u64 x, y, indices;
     u32 planes;
     // The exponent of a norm.
     u32 power;
-    // Whether an average is over padding too, and whether indices count along columns.
+    // Whether an average counts padding, and whether indices count column by column.
     u32 padded, columns_first;
     PoolAxis axes[2];
 };
 
-// What a window covers of an axis: `taps` elements from input `from` on, and its elements for an average.
+// The elements of an axis that a window covers: `taps` elements from input `from` on, and the number of elements for an
+// average.
 struct Span {
     u32 from, taps, count;
 };
 
-// The multiples of the dilation below a distance, at most as many as a window has elements.
+// The number of multiples of the dilation below a distance, at most the kernel size.
 HOST_DEVICE u32 steps(const PoolAxis& axis, u32 distance) {
     u32 count = axis.dilation == 1 ? distance : (distance + axis.dilation - 1) / axis.dilation;
     return count < axis.kernel ? count : axis.kernel;
@@ -38,9 +39,9 @@ HOST_DEVICE Span span(const Pooling& p, u32 a, u32 window) {
     return {less(begin + outside * axis.dilation, axis.before), taps, count};
 }
 
-// ── What is computed of the elements: a start, a step and an end. ──
+// ── The reductions: a start value, a step and a final function. ──
 
-// −∞, or the least integer.
+// −∞, or the smallest integer.
 template <class T> struct Least {
     HOST_DEVICE static wide<T> value() { return -INFINITY; }
 };
@@ -51,7 +52,7 @@ template <> struct Least<u8> {
     HOST_DEVICE static u8 value() { return 0; }
 };
 
-// A NaN is never the larger.
+// Ignores NaN.
 template <class T> struct Largest {
     typedef wide<T> Wide;
     HOST_DEVICE static Wide start() { return Least<T>::value(); }
@@ -79,7 +80,7 @@ template <class T> struct Norm {
     }
 };
 
-// ── A window a thread; planes along y. ──
+// ── One window per thread; planes along y. ──
 
 template <class T, template <class> class Rule> HOST_DEVICE void by_threads(const Pooling& p) {
     typedef wide<T> W;
@@ -100,7 +101,8 @@ template <class T, template <class> class Rule> HOST_DEVICE void by_threads(cons
         }
 }
 
-// The largest element and where it stands: the first of equals; without any that is larger than the least, the first.
+// The largest element and its index: the first one if several are equal, and the window's first element if none is
+// larger than the least.
 template <class T> HOST_DEVICE void places(const Pooling& p) {
     typedef wide<T> W;
     const PoolAxis &rows = p.axes[0], &columns = p.axes[1];
@@ -125,7 +127,7 @@ template <class T> HOST_DEVICE void places(const Pooling& p) {
         }
 }
 
-// ── A window a block ──
+// ── One window per block ──
 
 template <class T, template <class> class Rule> HOST_DEVICE void by_blocks(const Pooling& p) {
     typedef wide<T> W;

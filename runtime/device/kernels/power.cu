@@ -1,8 +1,9 @@
-// Powers in the type of the base: of integers exact and wrapping, all others in double precision, rounded once.
+// Powers in the type of the base. Powers of integers are exact and wrap around; all others are computed in double
+// precision and rounded once.
 #include "broadcast.cuh"
 #include "numbers.cuh"
 
-// Below 0, an exponent leaves 1 and -1 as they are and makes all others 0; 0 gives 1.
+// A negative exponent maps 1 and -1 to a power of themselves, and other bases, including 0, to 0.
 template <class T> HOST_DEVICE T whole_power(T x, i64 exponent) {
     u64 base = (u64)x, rest = exponent < 0 ? 0 - (u64)exponent : (u64)exponent, power = 1;
     bool is_unit = x == 1 || (T(-1) < T(0) && x == T(-1));
@@ -14,7 +15,7 @@ template <class T> HOST_DEVICE T whole_power(T x, i64 exponent) {
     return (T)power;
 }
 
-// The square is what powers mostly are.
+// Most powers are squares.
 HOST_DEVICE f64 real_power(f64 x, f64 exponent) { return exponent == 2 ? x * x : pow(x, exponent); }
 
 template <class T> HOST_DEVICE void real_powers(const BinaryOf& p) {

@@ -1,10 +1,10 @@
-// Fused elementwise functions: the accumulator of each element goes through a list of instructions.
+// Fused elementwise functions: a list of instructions rewrites the accumulator of each element.
 #include "functions.cuh"
 
 enum Step : u32 { Load, Save, ApplyUnary, ApplyBinary, ApplyReverse, Select };
 enum Source : u32 { Input, Constant, Saved };
 
-// What an instruction reads: an input or a slot by number, or a constant.
+// An operand of an instruction: the index of an input or of a slot, or a constant.
 struct Operand {
     u32 source, index;
     f32 value;
@@ -21,7 +21,7 @@ const u32 INPUTS = 32, SLOTS = 16;
 struct Program {
     u64 code, result;
     u32 length, count;
-    // Whether the accumulator begins as the element that is there already.
+    // Whether the accumulator starts with the existing element of the result.
     u32 continues;
     // Whether every input has the result's shape.
     u32 aligned;

@@ -1,35 +1,35 @@
-// Convolutions and products of codes of 8 bits, with sums of 32 bits, which wrap. Products are of `i8`, four at a time:
-// bytes of `u8` and their zero points are taken as 128 less. With w and x shifted so, and K terms,
-// Σ (x − x₀)(w − w₀) = Σ x·w − w₀·Σ x − x₀·(Σ w − K·w₀).
+// Convolutions and matrix products of 8-bit codes, with wrapping 32-bit sums. The products are of `i8`, four at a time:
+// `u8` bytes and their zero points are shifted by -128. With shifted w and x, and K terms, Σ (x − x₀)(w − w₀) = Σ x·w −
+// w₀·Σ x − x₀·(Σ w − K·w₀).
 #include "device.cuh"
 
-// W as it was given, and packed: quads `[outputs, taps, quads]` of four channels each, 0 beyond the last; and the sum of
-// each output's.
+// W as given, and packed: `[outputs, taps, quads]`, where a quad holds four channels, and channels beyond the last are
+// 0. `sums` holds the sum of each output's weights.
 struct Pack {
     u64 w, packed, sums;
     u32 outputs, taps, channels, quads;
-    // Bytes of W from one output, channel and tap to the next.
+    // The strides of W in bytes: of outputs, channels and taps.
     u32 next_output, next_channel, next_tap;
     u32 flip;
 };
 
-// What sums become.
+// The type of the result.
 enum Sink : u32 { Sums, Floats, Codes };
 
-// A convolution of `rows` windows in all. Channels, outputs and taps are those of a group.
+// A convolution with `rows` windows in total. Channels, outputs and taps are per group.
 struct QLinear {
     u64 x, w, sums, y;
     u64 x_zero, w_zero, scale, y_zero, bias;
-    // Elements from one image, channel, row and column to the next.
+    // The strides of images, channels, rows and columns, in elements.
     u32 x_image, x_channel, x_row, x_column, y_image, y_channel, y_pixel;
-    // Windows in all, of an image, and of a row of an image.
+    // The number of windows in total, per image, and per row of an image.
     u32 rows, pixels, columns;
     u32 groups, outputs, channels, quads;
     u32 kernel[2], input[2], step[2], dilation[2];
     i32 before[2];
-    // What the bits of X, W and the result's zero point are flipped with to be `i8`, 0 or 128.
+    // The bits that are flipped in X, W and the result's zero point to convert them to `i8`: 0 or 128.
     u32 x_flip, w_flip, y_flip;
-    // 1 where each output has its own, 0 where all have one.
+    // 1 if each output has its own, 0 if all outputs share one.
     u32 zeros, scales;
     u32 sink;
     i32 low, high;
@@ -39,10 +39,10 @@ struct QLinear {
 
 HOST_DEVICE i32 code(u64 address, u32 i, u32 flip) { return (i8)(at<const u8>(address)[i] ^ flip); }
 
-// A zero point, 0 where there is none.
+// Returns a zero point; 0 if it is absent.
 HOST_DEVICE i32 zero_point(u64 address, u32 i, u32 flip) { return address ? code(address, i, flip) : -(i32)flip; }
 
-// The number of the code: that of the bits, or of the bits flipped, which is 128 less.
+// The value of a code before its bits were flipped.
 HOST_DEVICE i32 whole(u64 address, u32 flip) { return code(address, 0, flip) + (i32)flip; }
 
 HOST_DEVICE void pack(const Pack& p) {
@@ -62,7 +62,7 @@ HOST_DEVICE void pack(const Pack& p) {
     }
 }
 
-// Where a window begins.
+// The start of a window.
 struct Window {
     u32 image;
     i32 y, x;
@@ -73,7 +73,7 @@ HOST_DEVICE Window window(const QLinear& p, u32 row) {
     return {image, (i32)(y * p.step[0]) - p.before[0], (i32)(x * p.step[1]) - p.before[1]};
 }
 
-// The element of X under a tap of a window, of the first channel of a group; 0xffffffff outside.
+// The index of the element of X at a tap of a window, for the first channel of a group; 0xffffffff outside the image.
 const u32 OUTSIDE = 0xffffffffu;
 HOST_DEVICE u32 under(const QLinear& p, const Window& window, u32 group, u32 tap) {
     u32 down = tap / p.kernel[1], across = tap - down * p.kernel[1];
@@ -82,7 +82,7 @@ HOST_DEVICE u32 under(const QLinear& p, const Window& window, u32 group, u32 tap
     return window.image * p.x_image + group * p.channels * p.x_channel + y * p.x_row + x * p.x_column;
 }
 
-// Four channels under a tap of a window: those of the zero point outside, 0 beyond the last channel.
+// Four channels at a tap of a window. Outside the image, they equal the zero point; channels beyond the last are 0.
 HOST_DEVICE u32 quad_of(const QLinear& p, const Window& window, u32 group, u32 number, u32 zero) {
     u32 tap = number / p.quads, channel = (number - tap * p.quads) * 4, from = under(p, window, group, tap);
     if (p.by_quads) return from == OUTSIDE ? zero * 0x01010101u : *at<const u32>(p.x + from + channel) ^ p.x_flip * 0x01010101u;
@@ -94,7 +94,7 @@ HOST_DEVICE u32 quad_of(const QLinear& p, const Window& window, u32 group, u32 n
     return quad;
 }
 
-// Writes what becomes of the sum of a window and an output, numbered over all groups.
+// Converts and stores the sum of a window and an output, which is counted over all groups.
 HOST_DEVICE void finish(const QLinear& p, u32 row, u32 output, u32 sum) {
     if (p.bias) sum += (u32)at<const i32>(p.bias)[output];
     u32 image = row / p.pixels;
@@ -110,19 +110,19 @@ HOST_DEVICE void finish(const QLinear& p, u32 row, u32 output, u32 sum) {
     }
     i32 zero = whole(p.y_zero, p.y_flip);
     f32 low = (f32)(p.low - zero), high = (f32)(p.high - zero);
-    // Not a number: the smallest code.
+    // NaN gives the smallest code.
     x = x > low ? x : low;
     x = x < high ? x : high;
     at<u8>(p.y)[to] = (u8)((i32)rintf(x) + zero);
 }
 
-// ── Tiles: TILE windows and TILE outputs a block, SIDE × SIDE a thread, DEPTH quads at a time. ──
+// ── Tiles: TILE windows and TILE outputs per block, SIDE × SIDE per thread, DEPTH quads at a time. ──
 
 const u32 TILE = 64, DEPTH = 8, SIDE = 4, ACROSS = TILE / SIDE;
 
 HOST_DEVICE void fetch_x(const QLinear& p, const Window* windows, u32 group, u32 top, u32 depth, u32 length, u32 zero,
                          u32 (*tile)[TILE + 1]) {
-    // Neighboring threads read neighbors.
+    // Neighboring threads read neighboring elements.
     bool along_depth = p.x_channel == 1;
     for (u32 i = threadIdx.x; i < TILE * DEPTH; i += BLOCK) {
         u32 r = along_depth ? i / DEPTH : i % TILE, d = along_depth ? i % DEPTH : i / TILE;
@@ -181,13 +181,13 @@ HOST_DEVICE void tiles(const QLinear& p) {
             for (u32 top = blockIdx.x * TILE; top < p.rows; top += gridDim.x * TILE) tile(p, group, top, left);
 }
 
-// ── A result a thread, where a group has few outputs. ──
+// ── One result per thread, if a group has few outputs. ──
 
 HOST_DEVICE void direct(const QLinear& p) {
     u32 all = p.groups * p.outputs, taps = p.kernel[0] * p.kernel[1];
     i32 x_zero = zero_point(p.x_zero, 0, p.x_flip);
     for (u32 i = first(); i < p.rows * all; i += stride()) {
-        // Neighboring threads read neighbors.
+        // Neighboring threads read neighboring elements.
         u32 row = p.x_channel == 1 ? i / all : i % p.rows, output = p.x_channel == 1 ? i % all : i / p.rows;
         Window begin = window(p, row);
         i32 w_zero = zero_point(p.w_zero, output * p.zeros, p.w_flip);

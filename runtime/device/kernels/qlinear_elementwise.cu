@@ -1,14 +1,14 @@
-// Functions of 8-bit codes, element by element, and their means over images. Every operation is rounded by itself, as on
-// the processor.
+// Elementwise functions of 8-bit codes, and their means over images. Each operation is rounded separately, as on the
+// CPU.
 #include "device.cuh"
 
 enum PairFunction : u32 { AddCodes, MulCodes };
 
-// Codes of A and B, their scales and zero points, of one element each, and those of the result.
+// Codes of A and B, with one scale and one zero point each, and the result with its scale and zero point.
 struct Pairs {
     u64 a, b, y, a_scale, a_zero, b_scale, b_zero, y_scale, y_zero;
     u32 count, function;
-    // Whether both have the result's shape.
+    // Whether both operands have the result's shape.
     u32 aligned;
     u32 a_signed, b_signed, y_signed;
     i32 low, high;
@@ -30,7 +30,7 @@ HOST_DEVICE i32 code(u64 address, i64 i, u32 is_signed) {
     return is_signed ? (i32)at<const i8>(address)[i] : (i32)at<const u8>(address)[i];
 }
 
-// The bits of a quotient's code; the smallest for not a number.
+// The bits of a quotient's code; NaN gives the smallest code.
 HOST_DEVICE u8 saturated(f32 x, i32 zero, i32 lowest, i32 highest) {
     f32 low = (f32)(lowest - zero), high = (f32)(highest - zero);
     x = x > low ? x : low;
@@ -55,7 +55,7 @@ HOST_DEVICE void look_up(const LookUp& p) {
     for (u32 i = first(); i < p.count; i += stride()) at<u8>(p.y)[i] = at<const u8>(p.table)[at<const u8>(p.x)[i]];
 }
 
-// A block takes 32 channels of an image, and every eighth row is a warp's.
+// A block processes 32 channels of an image; each warp processes every eighth row.
 HOST_DEVICE void mean(const Mean& p) {
     const u32 WIDTH = 32, HEIGHT = BLOCK / WIDTH;
     __shared__ i64 sums[HEIGHT][WIDTH];

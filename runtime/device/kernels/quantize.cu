@@ -1,15 +1,15 @@
-// Linear quantization: numbers to codes, and codes to numbers. Every operation is rounded by itself, as on the processor.
+// Linear quantization and dequantization. Each operation is rounded separately, as on the CPU.
 #include "numbers.cuh"
 
-// Which element has which scale: X is [outer, size, inner]. Blocked, each element of a row has its own, and `block`
-// neighboring rows of `size` share them.
+// The scale of an element of X [outer, size, inner]. If blocked, each position along `inner` has its own scale, shared
+// by `block` consecutive rows of `size`.
 struct Spread {
     u32 inner, size, block, blocks, blocked;
 };
 struct Quantize {
     u64 x, scale, zero, y;
     u32 count, number, scale_number;
-    // The type whose precision a quotient is rounded to.
+    // The type to whose precision a quotient is rounded.
     u32 precision;
     i32 low, high;
     Spread spread;
@@ -25,7 +25,7 @@ struct Range {
     u32 count, blocks;
 };
 
-// What is not a code is of one of four types.
+// Reads a number that is not a code; it has one of four types.
 HOST_DEVICE f32 number(u32 type, u64 address, u32 i) {
     switch (type) {
         case OfF16: return widen(at<const f16>(address)[i]);
@@ -49,7 +49,7 @@ HOST_DEVICE u32 scale_of(const Spread& p, u32 i) {
     return (row / p.size * p.blocks + place / p.block) * p.inner + (i - row * p.inner);
 }
 
-// A zero point, which is taken as a number of 32 bits.
+// Returns a zero point, converted to 32 bits.
 template <class T> HOST_DEVICE i32 zero_point(u64 address, u32 i) {
     if (!address) return 0;
     f32 zero = (f32)at<const T>(address)[i];
@@ -62,7 +62,7 @@ template <class T> HOST_DEVICE void quantize(const Quantize& p) {
         i32 zero = zero_point<T>(p.zero, at_scale);
         f32 low = (f32)(p.low - zero), high = (f32)(p.high - zero);
         f32 code = rintf(rounded(p.precision, number(p.number, p.x, i) / number(p.scale_number, p.scale, at_scale)));
-        // Not a number: the smallest code.
+        // NaN gives the smallest code.
         code = code > low ? code : low;
         code = code < high ? code : high;
         at<T>(p.y)[i] = (T)((i32)code + zero);
@@ -82,7 +82,7 @@ template <class T> HOST_DEVICE void dequantize(const Dequantize& p) {
     }
 }
 
-// The least and the greatest of each block's elements and 0, to `ends`; not-a-numbers are passed over.
+// Writes the minimum and the maximum of each block's elements and 0 to `ends`; ignores NaN.
 HOST_DEVICE void find_range(const Range& p) {
     f32 low = 0, high = 0;
     for (u32 i = first(); i < p.count; i += stride()) {
@@ -98,7 +98,7 @@ HOST_DEVICE void find_range(const Range& p) {
     }
 }
 
-// The scale and the zero point of a range; one block.
+// Computes the scale and the zero point of a range; runs as one block.
 HOST_DEVICE void find_scale(const Range& p) {
     f32 low = 0, high = 0;
     for (u32 i = threadIdx.x; i < p.blocks; i += blockDim.x) {

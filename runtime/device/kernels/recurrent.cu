@@ -1,7 +1,7 @@
-// Recurrent layers: what a step does beside its products, and their states. All D directions take a step together.
+// Recurrent layers: the steps apart from their matrix products, and the states. All D directions take a step together.
 #include "functions.cuh"
 
-// By number, in the order of `Activation` in runtime/kernels/src/recurrent/activation.rs.
+// In the order of `Activation` in runtime/kernels/src/recurrent/activation.rs.
 enum GateCode : u32 {
     AffineGate, EluGate, HardSigmoidGate, LeakyReluGate, ReluGate, ScaledTanhGate, SigmoidGate, SoftplusGate, SoftsignGate,
     TanhGate, ThresholdedReluGate,
@@ -28,36 +28,36 @@ template <class W> HOST_DEVICE W gate(const GateFunction& f, W x) {
     }
 }
 
-// A step of sequences `[B]` with states `[D, B, H]`. T: the elements of inputs and outputs. W: those computed with.
+// A step of sequences `[B]` with states `[D, B, H]`. T is the type of inputs and outputs, and W that of computations.
 struct RecurrentStep {
-    // W: of the inputs of all steps, `[D, steps · B, gates · H]`; of the state, `[D, B, ready · H]`, where `ready` gates do
-    // not wait for another one.
+    // W: the products of all steps' inputs, `[D, steps · B, gates · H]`, and of the state, `[D, B, ready · H]`, where
+    // `ready` gates do not depend on another gate.
     u64 projected, products;
-    // W, `[D, B, H]`: GRU's r · h, and the product of it that gate n waits for.
+    // W, `[D, B, H]`: GRU's r · h, and its product for gate n.
     u64 kept, waited;
-    // T: `[D, 2 · gates · H]`, of the input's product, then of the state's; `[D, 3 · H]`, of gates i, o, f. i32: `[B]`. 0 where
-    // there are none.
+    // T: `[D, 2 · gates · H]` for the input's product, then for the state's; T: `[D, 3 · H]` for gates i, o, f; i32:
+    // `[B]`. 0 if absent.
     u64 bias, peepholes, lengths;
     u64 h, c;
     // T: `[steps, D, B, H]` or `[B, steps, D, H]`.
     u64 y;
     u32 count, directions, batch, steps, hidden, gates, ready, turn;
     u32 batch_first, reversed[2];
-    // LSTM: `f = 1 - i`. GRU: whether r scales the state's product.
+    // LSTM: whether `f = 1 - i`. GRU: whether r scales the state's product.
     u32 variant;
     u32 clips;
     f32 limit;
     GateFunction functions[2][3];
 };
 
-// The steps of a sequence.
+// The number of steps of a sequence.
 HOST_DEVICE u32 length_of(u64 lengths, u32 b, u32 steps) {
     if (!lengths) return steps;
     i32 length = at<const i32>(lengths)[b];
     return length < 0 ? 0 : (u32)length < steps ? (u32)length : steps;
 }
 
-// What a thread computes: element `j` of the state of one sequence in one direction.
+// The work of a thread: element `j` of the state of one sequence in one direction.
 template <class T> struct Unit {
     typedef wide<T> W;
     const RecurrentStep& p;
@@ -67,7 +67,7 @@ template <class T> struct Unit {
     HOST_DEVICE Unit(const RecurrentStep& p, u32 i) : p(p), i(i), d(i / p.hidden / p.batch), b(i / p.hidden % p.batch), j(i % p.hidden) {
         u32 length = length_of(p.lengths, b, p.steps);
         ended = p.turn >= length;
-        // What has ended has its zeros where nobody else writes.
+        // A sequence that has ended writes zeros to a row that no other step writes.
         u32 step = !ended && p.reversed[d] ? length - 1 - p.turn : p.turn;
         row = p.batch_first ? b * p.steps + step : step * p.batch + b;
     }
@@ -77,11 +77,11 @@ template <class T> struct Unit {
     }
     HOST_DEVICE W* h() const { return at<W>(p.h) + i; }
     HOST_DEVICE W* c() const { return at<W>(p.c) + i; }
-    // The product of the state that a gate takes.
+    // The state's product for a gate.
     HOST_DEVICE W* product(u32 gate) const {
         return at<W>(p.products) + ((u64)d * p.batch + b) * p.ready * p.hidden + (u64)gate * p.hidden + j;
     }
-    // The bias of a gate's product of the input (0) or of the state (1).
+    // The bias of a gate's product with the input (0) or with the state (1).
     HOST_DEVICE W bias(u32 gate, u32 which) const {
         if (!p.bias) return 0;
         return widen(at<const T>(p.bias)[(((u64)d * 2 + which) * p.gates + gate) * p.hidden + j]);
@@ -89,13 +89,13 @@ template <class T> struct Unit {
     HOST_DEVICE W peephole(u32 gate) const {
         return p.peepholes ? (W)widen(at<const T>(p.peepholes)[((u64)d * 3 + gate) * p.hidden + j]) : W(0);
     }
-    // What the input gives to a gate, without a bias.
+    // The input's contribution to a gate, without the bias.
     HOST_DEVICE W input(u32 gate) const {
         u64 rows = (u64)p.steps * p.batch;
         return at<const W>(p.projected)[((d * rows + row) * p.gates + gate) * p.hidden + j];
     }
     HOST_DEVICE W sum(u32 gate) const { return input(gate) + (bias(gate, 0) + bias(gate, 1)); }
-    // Function number `which` of a sum, which is clipped.
+    // Clips a sum, and applies function number `which`.
     HOST_DEVICE W finished(u32 which, W x) const {
         if (p.clips) x = clip(x, W(-p.limit), W(p.limit));
         return ::gate(p.functions[d][which], x);
@@ -142,7 +142,7 @@ template <class T> HOST_DEVICE void lstm_step(const RecurrentStep& p) {
     }
 }
 
-// Gates z, r, n. `r` is known here where it scales the state's product; else it was in `gru_reset`.
+// Gates z, r, n. Computes `r` here if it scales the state's product; otherwise `gru_reset` has computed it.
 template <class T> HOST_DEVICE void gru_step(const RecurrentStep& p) {
     typedef wide<T> W;
     for (u32 i = first(); i < p.count; i += stride()) {
@@ -167,7 +167,7 @@ template <class T> HOST_DEVICE void gru_step(const RecurrentStep& p) {
     }
 }
 
-// Gate z in the place of its product, and `r · h`, which is multiplied before `gru_step`.
+// Replaces the product of gate z by the gate, and computes `r · h`, which is multiplied before `gru_step`.
 template <class T> HOST_DEVICE void gru_reset(const RecurrentStep& p) {
     typedef wide<T> W;
     for (u32 i = first(); i < p.count; i += stride()) {
@@ -181,20 +181,20 @@ template <class T> HOST_DEVICE void gru_reset(const RecurrentStep& p) {
     }
 }
 
-// States `[D, B, H]` of W: from and to those of T, `[D, B, H]` or `[B, D, H]`.
+// States `[D, B, H]` of W, and those of T outside, `[D, B, H]` or `[B, D, H]`.
 struct RecurrentState {
     u64 from, to, lengths;
     Fault fault;
     u32 count, directions, batch, hidden, steps, batch_first;
 };
 
-// Where an element of a state lies outside.
+// The index of a state's element outside.
 HOST_DEVICE u64 place_outside(const RecurrentState& p, u32 i) {
     u32 j = i % p.hidden, b = i / p.hidden % p.batch, d = i / p.hidden / p.batch;
     return p.batch_first ? ((u64)b * p.directions + d) * p.hidden + j : i;
 }
 
-// The first state, 0 where there is none; nothing is left of that of an empty sequence.
+// The initial state, 0 if absent. It is 0 for an empty sequence.
 template <class T> HOST_DEVICE void first_state(const RecurrentState& p) {
     for (u32 i = first(); i < p.count; i += stride()) {
         u32 b = i / p.hidden % p.batch;
@@ -211,7 +211,7 @@ template <class T> HOST_DEVICE void last_state(const RecurrentState& p) {
     for (u32 i = first(); i < p.count; i += stride()) narrow(at<const wide<T>>(p.from)[i], at<T>(p.to) + place_outside(p, i));
 }
 
-// `to [count]` of f32.
+// `to [count]` has type f32.
 struct Widened {
     u64 from, to;
     u32 count, padding;

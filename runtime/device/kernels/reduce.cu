@@ -1,4 +1,4 @@
-// Sums and products, and what is computed of them.
+// Sums and products, and functions of them.
 #include "reduce.cuh"
 
 template <class T> HOST_DEVICE f64 real_result(const Reduce& p, f64 total) {
@@ -28,7 +28,7 @@ template <class T> HOST_DEVICE void write_result(const Reduce& p, u32 i, u64 tot
     at<T>(p.y)[i] = result;
 }
 
-// What a thread and a team add up, and multiply.
+// The types of a thread's partial sums and of a team's total.
 template <class T> struct Totals { typedef wide<T> Lane; typedef f64 Total; };
 template <> struct Totals<i32> { typedef u64 Lane; typedef u64 Total; };
 template <> struct Totals<i64> { typedef u64 Lane; typedef u64 Total; };

@@ -1,23 +1,24 @@
-// Reductions over any axes, by a rule.
+// Reductions over any axes, defined by a rule.
 //
-// A team makes a result of `n` elements, or of a part of them; then a second kernel joins the totals of the parts.
+// A team computes a result from `n` elements, or from a part of them; a second kernel then joins the totals of the
+// parts.
 #pragma once
 #include "team.cuh"
 
 enum Reduction : u32 { Sum, Mean, Max, Min, Prod, L1, L2, LogSum, LogSumExp, SumSquare, ArgMax, ArgMin, LastArgMax, LastArgMin };
 
 struct Reduce {
-    // `totals` [parts, results], where there are several parts.
+    // `totals` [parts, results] if there are several parts.
     u64 x, y, totals;
     u32 function, results, n, parts;
-    // The elements of a part but the last; whether results are booleans.
+    // The elements of each part except the last; whether results are booleans.
     u32 part, truth;
     Teams teams;
     Dims kept, reduced;
     Strides kept_steps, reduced_steps;
 };
 
-// The nearest integer towards 0, as far as there is one; 0 for NaN.
+// Truncates to an integer and saturates; 0 for NaN.
 template <class T> HOST_DEVICE T truncated_real(f64 x, bool is_signed) {
     const u32 bits = 8 * sizeof(T);
     f64 limit = exp2((f64)(is_signed ? bits - 1 : bits)), least = is_signed ? -limit : 0;
@@ -26,8 +27,8 @@ template <class T> HOST_DEVICE T truncated_real(f64 x, bool is_signed) {
     return x <= least ? lowest : x >= limit ? (T)~lowest : (T)x;
 }
 
-// A rule says how elements become a result. A thread's `Lane` takes PIECE elements by `step(function, lane, element, place)`
-// and becomes a `Total`; totals are joined by `add`, and `finish` writes a result. With no elements, lanes are `start`.
+// A rule defines the reduction. A thread's `Lane` takes PIECE elements with `step(function, lane, element, place)`, and
+// is converted to a `Total`. `add` joins totals, and `finish` writes a result. Without elements, lanes are `start`.
 template <class Rule> struct AddTotals {
     u32 function;
     HOST_DEVICE typename Rule::Total operator()(const typename Rule::Total& a, const typename Rule::Total& b) const {
@@ -35,7 +36,7 @@ template <class Rule> struct AddTotals {
     }
 };
 
-// The total of what the member takes of the elements `from..to` of a result.
+// The total of the elements `from..to` of a result that belong to this member.
 template <class Rule> HOST_DEVICE typename Rule::Total total_of(const Reduce& p, u32 result, u32 from, u32 to) {
     auto x = at<const typename Rule::In>(p.x) + offset(p.kept, p.kept_steps, result);
     auto total = Rule::total(Rule::start(p.function));

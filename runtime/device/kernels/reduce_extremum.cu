@@ -1,7 +1,7 @@
 // Largest and smallest elements.
 #include "reduce.cuh"
 
-// What elements of a type are compared as, its least value and its greatest.
+// The type in which elements are compared, with its smallest and its largest value.
 template <class T> struct Comparable;
 #define COMPARABLE(T, As, low, high)                      \
     template <> struct Comparable<T> {                    \

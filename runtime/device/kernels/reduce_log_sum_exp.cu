@@ -1,14 +1,14 @@
 // ln Σ eˣ, without overflow.
 #include "reduce.cuh"
 
-// What exponentials of elements are computed in.
+// The type in which exponentials are computed.
 template <class T> struct Real { typedef wide<T> Type; };
 template <> struct Real<i32> { typedef f64 Type; };
 template <> struct Real<i64> { typedef f64 Type; };
 template <> struct Real<u32> { typedef f64 Type; };
 template <> struct Real<u64> { typedef f64 Type; };
 
-// Σ eˣ⁻ˡᵃʳᵍᵉˢᵗ; the largest is NaN where an element is.
+// Σ eˣ⁻ˡᵃʳᵍᵉˢᵗ; `largest` is NaN if an element is NaN.
 template <class W, class Sum> struct Exponentials {
     W largest;
     Sum sum;
@@ -23,7 +23,7 @@ template <class T> struct LogSumExpRule {
     static HOST_DEVICE Lane step(u32, Lane lane, T element, u32) {
         W x = (W)widen(element);
         if (x > lane.largest || x != x) return Lane{x, lane.sum * exp(lane.largest - x) + 1};
-        // e to the power of −∞ − −∞ is no number.
+        // e to the power of −∞ − −∞ would be NaN.
         if (x > -INFINITY) lane.sum += exp(x - lane.largest);
         return lane;
     }

@@ -1,12 +1,13 @@
-// The places of the largest and the smallest elements.
+// The indices of the largest and the smallest elements.
 #include "reduce.cuh"
 
 template <class T> struct PlaceRule {
     typedef T In;
-    typedef Standing<wide<T>> Lane;
+    typedef Candidate<wide<T>> Lane;
     typedef Lane Total;
-    static HOST_DEVICE Foremost order(u32 function) {
-        return Foremost{function == ArgMin || function == LastArgMin, function == LastArgMax || function == LastArgMin};
+    static HOST_DEVICE CandidateOrder order(u32 function) {
+        return CandidateOrder{function == ArgMin || function == LastArgMin,
+                              function == LastArgMax || function == LastArgMin};
     }
     static HOST_DEVICE Lane start(u32) { return Lane{0, NOWHERE}; }
     static HOST_DEVICE Lane step(u32 function, Lane lane, T element, u32 place) {

@@ -1,25 +1,25 @@
-// Resampling along one or two axes: each element of Y is taken from X, or a weighted sum of elements of X.
+// Resampling along one or two axes: each element of Y is an element of X, or a weighted sum of elements of X.
 #include "device.cuh"
 
-// X is [outer, source[0], middle, source[1], inner], Y [outer, size[0], middle, size[1], inner]. For both axes, `places`
-// and `weights` are [taps, size]: the places of X that a place of Y is made of.
+// X is [outer, source[0], middle, source[1], inner], and Y is [outer, size[0], middle, size[1], inner]. For both axes,
+// `places` and `weights` are [taps, size]: the indices of X that contribute to an index of Y.
 struct Resize {
     u64 x, y;
     u64 places[2], weights[2];
     u32 source[2], size[2], taps[2];
     u32 middle, inner, count;
-    // Whether integers are rounded, half up, and not truncated.
+    // Whether integers are rounded, half up, instead of truncated.
     u32 rounded;
-    // What lies outside: the bits of an element that is taken, or the value of a sum.
+    // The value outside X: the bits of an element, or the value of a sum.
     u64 fill;
     f32 value;
     u32 padding;
 };
 
-// The first place where there is none.
+// The first index of an output that is outside X.
 const u32 NOWHERE = 0xffffffffu;
 
-// Where an element of Y lies.
+// The position of an element of Y.
 struct Position {
     u32 outer, row, middle, column, inner;
 };
@@ -60,7 +60,7 @@ template <class T> HOST_DEVICE void take(const Resize& p) {
 HOST_DEVICE f32 fused(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
 HOST_DEVICE f64 fused(f64 a, f64 b, f64 c) { return fma(a, b, c); }
 
-// A sum as an element. Integers saturate; not-a-number is 0.
+// Converts a sum to an element. Integers saturate; NaN gives 0.
 HOST_DEVICE void put(f32 x, bool, f32* y) { *y = x; }
 HOST_DEVICE void put(f32 x, bool, f16* y) { narrow(x, y); }
 HOST_DEVICE void put(f32 x, bool, bf16* y) { narrow(x, y); }
@@ -73,7 +73,7 @@ template <class T> HOST_DEVICE void put(f64 x, bool rounded, T* y) {
     *y = x != x ? (T)0 : x <= low ? (T)low : x >= high ? (T)high : (T)x;
 }
 
-// Sums along the last axis, then sums of those, in R: as on the processor, to the bit.
+// Sums along the last axis, then sums of those, in R: the same bits as on the CPU.
 template <class T, class R> HOST_DEVICE void resample(const Resize& p) {
     for (u32 i = first(); i < p.count; i += stride()) {
         Position to = position(p, i);

@@ -1,19 +1,19 @@
 // Rotary position embedding.
 #include "device.cuh"
 
-// Y and X: vectors of `size` elements, the first `rotary` of which turn in pairs.
+// Y and X are vectors of `size` elements; the first `rotary` elements are rotated in pairs.
 struct RotaryTurn {
     // The caches have `rows` rows of `rotary / 2` elements.
     u64 x, cos, sin, y;
-    // i64 `[batch, positions]`: the row of each position, from the end where negative. 0: row `batch % (rows / positions) ·
-    // positions + position`.
+    // i64 `[batch, positions]`: the row of each position; a negative one counts from the end. If the address is 0, the
+    // row is `batch % (rows / positions) · positions + position`.
     u64 ids;
     Fault fault;
     u32 count, size, rotary, heads, positions, rows;
     u32 heads_first, interleaved;
 };
 
-// The row of the caches for a vector; `rows` where there is none.
+// The row of the caches for a vector; `rows` if it is out of bounds.
 HOST_DEVICE u32 cache_row(const RotaryTurn& p, u32 vector) {
     u32 batch = vector / p.heads / p.positions;
     u32 position = p.heads_first ? vector % p.positions : vector / p.heads % p.positions;

@@ -1,15 +1,15 @@
-// Elements and slices written by index, so that the result does not depend on the order of threads. Each update has a key:
-// the number of the slice that it goes to, and below that its own. Of updates that take the place of what stands there,
-// those win their slice that come last; others are sorted by their keys, and go to their slice one after the other.
+// Scatters elements and slices by index; the result does not depend on the order of threads. Each update has a key: the
+// number of its slice in the high bits, and its own number in the low bits. For updates that replace the elements, the
+// last update of each slice wins. Other updates are sorted by key, and applied to their slice one after the other.
 #include "indices.cuh"
 
-// The slice of updates that lead nowhere: they are reported, and not written.
+// The slice of updates with an index out of bounds, which are reported and not written.
 const u32 NOWHERE = 0xffffffffu;
 
 HOST_DEVICE u32 slice_of_key(u64 key) { return (u32)(key >> 32); }
 
-// Where keys are written: of `updates`, and behind them up to `count` such as stand behind all others. Where there is to be
-// a winner of every slice, `winners` has room for one each.
+// The buffers for keys: of `updates`, followed by padding up to `count` that sorts last. If the updates replace
+// elements, `winners` has one element per slice.
 struct ScatterKeys {
     u64 keys, winners;
     u32 updates, count;
@@ -20,7 +20,7 @@ HOST_DEVICE void write_key(const ScatterKeys& p, u32 update, u32 slice) {
     if (p.winners && slice != NOWHERE) at<u32>(p.winners)[slice] = 0;
 }
 
-// Keys of single elements, as `GatherElements` picks them.
+// Keys of single elements, addressed as in `GatherElements`.
 struct ScatterElements {
     ScatterKeys to;
     Indices indices;
@@ -54,7 +54,7 @@ HOST_DEVICE void keys_of_slices(const ScatterSlices& p) {
     }
 }
 
-// The last update of each slice, counted from 1.
+// Finds the last update of each slice, counted from 1.
 HOST_DEVICE void find_winners(const ScatterKeys& p) {
     for (u32 i = first(); i < p.updates; i += stride()) {
         u32 slice = slice_of_key(at<const u64>(p.keys)[i]);
@@ -62,7 +62,7 @@ HOST_DEVICE void find_winners(const ScatterKeys& p) {
     }
 }
 
-// Updates of `run` elements each are written to their slices of Y, in one of two ways; `count` elements in all.
+// Writes updates of `run` elements each to their slices of Y, in one of two ways; `count` elements in total.
 struct ScatterWrite {
     u64 keys, winners, updates, y;
     u32 count, run, operation, padding;
@@ -78,7 +78,7 @@ template <class T> HOST_DEVICE void write_winners(const ScatterWrite& p) {
 
 enum Combination : u32 { CombineAdd, CombineMul, CombineMin, CombineMax };
 
-// Where two do not compare, the update stays.
+// If the two are not comparable, the update is kept.
 template <class T> HOST_DEVICE T smaller_or_larger(u32 operation, T old, T update) {
     bool stays = operation == CombineMin ? widen(old) < widen(update) : widen(old) > widen(update);
     return stays ? old : update;
@@ -90,7 +90,7 @@ struct CombineFloats {
         return smaller_or_larger(operation, old, update);
     }
 };
-// They wrap.
+// Integers wrap around.
 struct CombineIntegers {
     template <class T> HOST_DEVICE T operator()(u32 operation, T old, T update) const {
         if (operation == CombineAdd) return (T)((u64)old + (u64)update);
@@ -98,7 +98,7 @@ struct CombineIntegers {
         return smaller_or_larger(operation, old, update);
     }
 };
-// Sums are "or", products are "and".
+// Sums are logical or, products are logical and.
 struct CombineTruths {
     HOST_DEVICE u8 operator()(u32 operation, u8 old, u8 update) const {
         if (operation == CombineAdd) return old | update;
@@ -107,7 +107,7 @@ struct CombineTruths {
     }
 };
 
-// The keys are sorted: the thread of the first one of a slice goes on to the last.
+// The keys are sorted. The thread of the first key of a slice applies all updates of the slice.
 template <class T, class Combine> HOST_DEVICE void combine_in_order(const ScatterWrite& p) {
     const u64* keys = at<const u64>(p.keys);
     u32 updates = p.count / p.run;
@@ -124,14 +124,15 @@ template <class T, class Combine> HOST_DEVICE void combine_in_order(const Scatte
     }
 }
 
-// ── A bitonic sort of `count` keys, a power of two. Stage `span` makes sorted runs of as many keys of halves that are. ──
+// ── A bitonic sort of `count` keys, a power of two. Stage `span` merges sorted halves to sorted runs of `span` keys.
+// ──
 
 struct ScatterSort {
     u64 keys;
     u32 count, first_span, last_span, reach;
 };
 
-// The pair of places `reach` apart whose number is `pair`; runs go up and down in turn.
+// Sorts pair number `pair` of the positions `reach` apart; the direction alternates between runs.
 HOST_DEVICE void sort_pair_of_keys(u64* keys, u32 pair, u32 reach, u32 begin, u32 span) {
     u32 low = pair / reach * reach * 2 + pair % reach;
     u64 a = keys[low], b = keys[low + reach];
@@ -148,10 +149,10 @@ HOST_DEVICE void sort_far(const ScatterSort& p) {
         sort_pair_of_keys(at<u64>(p.keys), pair, p.reach, 0, p.last_span);
 }
 
-// The keys that a block sorts in shared memory.
+// The number of keys that a block sorts in shared memory.
 const u32 SORTED_TOGETHER = 1024;
 
-// All steps of the stages from `first_span` to `last_span` that reach no further than half of what a block sorts.
+// All steps of the stages from `first_span` to `last_span` whose `reach` is at most half of what a block sorts.
 HOST_DEVICE void sort_near(const ScatterSort& p) {
     __shared__ u64 keys[SORTED_TOGETHER];
     u32 length = p.count < SORTED_TOGETHER ? p.count : SORTED_TOGETHER;
@@ -196,11 +197,12 @@ COMBINE(u64, u64, CombineIntegers)
 COMBINE(bool, u8, CombineTruths)
 #undef COMBINE
 
-// Y[batch, prefix, (first[batch] + row) mod size, ..] = updates[batch, prefix, row, ..] with Y [batch, prefixes, size, run]
-// and updates [batch, prefixes, rows, run]; batch members whose rows do not fit are reported where not `circular`, and left.
+// Y[batch, prefix, (first[batch] + row) mod size, ..] = updates[batch, prefix, row, ..] with Y [batch, prefixes, size,
+// run] and updates [batch, prefixes, rows, run]. Batch entries whose rows do not fit are reported and not written,
+// unless `circular`.
 struct ScatterCache {
     u64 y, updates;
-    // Not there where `has_firsts` is 0: rows are written from place 0 on.
+    // Absent if `has_firsts` is 0; rows are then written from index 0 on.
     Indices firsts;
     Fault fault;
     u32 count, prefixes, size, rows, run, circular, has_firsts, padding;

@@ -1,8 +1,8 @@
-// Elements kept and dropped by their place.
+// Keeps or clears elements by their position.
 #include "device.cuh"
 
-// Of matrices `[rows, columns]`, what lies above diagonal `k`, or below, with the diagonal; 0 elsewhere. Y may be X. The
-// twin of `TriluParams`.
+// The part of matrices `[rows, columns]` above diagonal `k`, or below it, including the diagonal; 0 elsewhere. Y may be
+// X. Must match `TriluParams` in Rust.
 struct TriluOf {
     u64 x, y;
     i64 k;

@@ -1,4 +1,4 @@
-// Softmax and its relatives along lines.
+// Softmax and related functions along lines.
 #include "team.cuh"
 
 enum SoftmaxForm : u32 { Softmax, LogSoftmax, Hardmax };
@@ -9,7 +9,7 @@ struct SoftmaxOf {
     u32 form;
 };
 
-// eˣ / Σ eˣ, or x − ln Σ eˣ; the largest element is subtracted first.
+// eˣ / Σ eˣ, or x − ln Σ eˣ; the maximum is subtracted first.
 template <class T> HOST_DEVICE void exponential(const SoftmaxOf& p, u32 line, u32 n) {
     typedef wide<T> W;
     const Teams& teams = p.lines.teams;
@@ -35,8 +35,8 @@ template <class T> HOST_DEVICE void hard(const SoftmaxOf& p, u32 line, u32 n) {
     u32 number = member_number(teams), inner = p.lines.inner, start = start_of(p.lines, line);
     const T* x = at<const T>(p.x) + start;
     T* y = at<T>(p.y) + start;
-    Foremost order = {0, 0};
-    Standing<W> best = {0, NOWHERE};
+    CandidateOrder order = {0, 0};
+    Candidate<W> best = {0, NOWHERE};
     for (u32 k = number; k < n; k += teams.size) best = order.offered(best, widen(x[k * inner]), k);
     best = joined(teams, best, order);
     for (u32 k = number; k < n; k += teams.size) narrow(W(k == best.place), y + k * inner);

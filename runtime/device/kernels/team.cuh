@@ -1,9 +1,10 @@
-// Lines of elements, and the threads that work on a line together.
+// Lines of elements, and teams of threads that work on one line together.
 #pragma once
 #include "device.cuh"
 
-// The threads of a block in teams of `size`, a power of 2 up to BLOCK; each works on one line at a time. Members of a
-// team are neighbors if `adjacent`, which suits lines whose elements are; else the teams' members of one number are.
+// Teams of `size` threads of a block; `size` is a power of 2 up to BLOCK. Each team works on one line at a time. If
+// `adjacent`, neighboring threads belong to the same team, which suits contiguous lines. Otherwise, neighboring threads
+// belong to neighboring teams.
 struct Teams {
     u32 size, adjacent;
 };
@@ -16,7 +17,7 @@ HOST_DEVICE u32 member_number(const Teams& teams) {
     return teams.adjacent ? threadIdx.x % teams.size : threadIdx.x / teams_of_block(teams);
 }
 
-// `join` of what the members of each team give, in each of them. All threads of the block call it.
+// Joins the values of each team's members, and returns the result to all of them. Called by all threads of the block.
 template <class T, class Join> HOST_DEVICE T joined(const Teams& teams, T value, Join join) {
     __shared__ T given[BLOCK];
     u32 apart = teams.adjacent ? 1 : teams_of_block(teams), number = member_number(teams);
@@ -32,20 +33,20 @@ template <class T, class Join> HOST_DEVICE T joined(const Teams& teams, T value,
     return value;
 }
 
-// Lines of a tensor `[…, n, inner]`, `count` in all.
+// The lines of a tensor `[…, n, inner]`, `count` in total.
 struct Lines {
     Teams teams;
     u32 count, n, inner;
 };
 
-// Where the line's first element stands; the next one is `inner` elements on.
+// The index of the line's first element; the stride of its elements is `inner`.
 HOST_DEVICE u32 start_of(const Lines& lines, u32 line) {
     u32 outer = line / lines.inner;
     return outer * lines.n * lines.inner + (line - outer * lines.inner);
 }
 
-// `body(line, n)` for each line, by its team; n is 0 for a team that has no line while others do. `body` may join what its
-// team finds.
+// Calls `body(line, n)` for each line, on its team. n is 0 for a team without a line while other teams have one. `body`
+// may call `joined`.
 template <class Body> HOST_DEVICE void for_each_line(const Lines& lines, Body body) {
     u32 teams = teams_of_block(lines.teams);
     for (u32 start = blockIdx.x * teams; start < lines.count; start += gridDim.x * teams) {
@@ -54,7 +55,7 @@ template <class Body> HOST_DEVICE void for_each_line(const Lines& lines, Body bo
     }
 }
 
-// Elements that a thread adds up in their own type; the sums of so many are added up as f64.
+// The elements that a thread sums in their own type. The partial sums are added as f64.
 const u32 PIECE = 32;
 
 // The sum of `value(i)` for i = from, from + step, … below `to`.
@@ -68,26 +69,26 @@ template <class Value> HOST_DEVICE f64 sum_of(u32 from, u32 to, u32 step, Value 
     return total;
 }
 
-// An element of a line and its place there.
+// An element of a line and its index.
 const u32 NOWHERE = 0xffffffff;
-template <class T> struct Standing {
+template <class T> struct Candidate {
     T value;
     u32 place;
 };
 
-// Which of two elements comes first: the greater one, or the smaller if `smallest`; of equal ones the first, or the last
-// if `last`. One that stands nowhere comes last. A NaN stands nowhere, but for one at place 0, which comes first.
-struct Foremost {
+// The order of elements: the larger one comes first, or the smaller one if `smallest`; of equal ones the first, or the
+// last if `last`. Elements at NOWHERE come last. NaN is ignored, except at index 0, where it comes first.
+struct CandidateOrder {
     u32 smallest, last;
-    template <class T> HOST_DEVICE Standing<T> operator()(const Standing<T>& a, const Standing<T>& b) const {
+    template <class T> HOST_DEVICE Candidate<T> operator()(const Candidate<T>& a, const Candidate<T>& b) const {
         if (b.place == NOWHERE || (a.place != NOWHERE && a.value != a.value)) return a;
         if (a.place == NOWHERE || b.value != b.value) return b;
         if (a.value == b.value) return (last != 0) == (b.place > a.place) ? b : a;
         return (smallest != 0) == (b.value < a.value) ? b : a;
     }
-    // `best`, or the element at a place if that comes first.
-    template <class T> HOST_DEVICE Standing<T> offered(const Standing<T>& best, T value, u32 place) const {
+    // Returns `best`, or the element at `place` if that comes first.
+    template <class T> HOST_DEVICE Candidate<T> offered(const Candidate<T>& best, T value, u32 place) const {
         if (value != value && place != 0) return best;
-        return (*this)(best, Standing<T>{value, place});
+        return (*this)(best, Candidate<T>{value, place});
     }
 };

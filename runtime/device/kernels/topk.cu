@@ -1,17 +1,17 @@
-// The first k elements of each line in order, and their places.
+// The first k elements of each line in sorted order, and their indices.
 //
-// An element becomes a key: an unsigned integer in the order that is wanted, equal for equal elements. A key and its place
-// are an entry, and no two entries of a line are equal. In short lines each element counts those before it. In long ones
-// the last entry that is wanted is found digit by digit; then those up to it are put in order.
+// An element is mapped to a key: an unsigned integer in the requested order, equal for equal elements. A key and its
+// index form an entry; no two entries of a line are equal. In short lines, each element counts the elements before it.
+// In long lines, a radix select finds the last requested entry digit by digit; the entries up to it are then sorted.
 #include "team.cuh"
 
 struct TopKOf {
-    // `entries` [lines, list_len], k ≤ list_len; those beyond k come last.
+    // `entries` is [lines, list_len] with k ≤ list_len; those beyond k sort last.
     u64 x, values, indices, entries;
     u32 lines, n, inner, k, largest, list_len;
-    // Whether the entries of a line stand in order.
+    // Whether the entries of a line are sorted.
     u32 sorted;
-    // A step of sorting: entries `reach` apart come in order within runs of `run`, every other one backwards.
+    // A step of sorting: orders the entries `reach` apart within runs of `run`; every other run is in descending order.
     u32 run, reach;
     u32 padding;
 };
@@ -24,7 +24,7 @@ template <class K> HOST_DEVICE bool is_before(const EntryOf<K>& a, const EntryOf
     return a.key < b.key || (a.key == b.key && a.place < b.place);
 }
 
-// ── Keys: 0 and −0 have one, all NaNs have the greatest. ──
+// ── Keys: 0 and −0 have the same key, and all NaNs have the largest one. ──
 
 HOST_DEVICE u32 topk_key(f32 x) {
     u32 bits = __float_as_uint(x), size = bits & 0x7fffffff;
@@ -51,7 +51,7 @@ HOST_DEVICE u64 topk_key(u64 x) { return x; }
 
 template <class T> using key_type = decltype(topk_key(T()));
 
-// The entry at a place of a line that begins at `x`.
+// The entry at an index of a line that starts at `x`.
 template <class T> HOST_DEVICE EntryOf<key_type<T>> entry_at(const TopKOf& p, const T* x, u32 place) {
     typedef key_type<T> K;
     K key = topk_key(x[place * p.inner]);
@@ -62,14 +62,14 @@ template <class T> HOST_DEVICE const T* line_of(const TopKOf& p, u32 line) {
     return at<const T>(p.x) + outer * p.n * p.inner + (line - outer * p.inner);
 }
 
-// The element at a place of a line comes at a rank.
+// Writes the element at an index of a line to a rank of the result.
 template <class T> HOST_DEVICE void put(const TopKOf& p, u32 line, u32 rank, u32 place) {
     u32 outer = line / p.inner, to = (outer * p.k + rank) * p.inner + (line - outer * p.inner);
     at<T>(p.values)[to] = line_of<T>(p, line)[place * p.inner];
     at<i64>(p.indices)[to] = place;
 }
 
-// Short lines: a thread an element.
+// Short lines: one thread per element.
 template <class T> HOST_DEVICE void rank_all(const TopKOf& p) {
     for (u32 i = first(); i < p.lines * p.n; i += stride()) {
         u32 outer = i / (p.n * p.inner), rest = i - outer * p.n * p.inner, place = rest / p.inner;
@@ -81,16 +81,17 @@ template <class T> HOST_DEVICE void rank_all(const TopKOf& p) {
     }
 }
 
-// ── Long lines: a block a line ──
+// ── Long lines: one block per line ──
 
-// A digit is a byte.
+// A digit is one byte.
 const u32 DIGITS = 256;
 struct Digit {
     u32 digit, wanted, count;
 };
 
-// The digit of the element number `wanted`, counted from 1, where `bins` counts the elements of each; which of those it
-// is, and how many there are. All threads call it, each has a bin, and `bins` is overwritten.
+// Finds the digit of element number `wanted` (counted from 1), where `bins` holds the number of elements per digit.
+// Returns the digit, the element's number among those with this digit, and their count. Called by all threads, each of
+// which has one bin. Clears `bins`.
 HOST_DEVICE Digit digit_of_element(u32* bins, u32 wanted, Digit* found) {
     u32 own = bins[threadIdx.x];
     for (u32 reach = 1; reach < DIGITS; reach *= 2) {
@@ -108,7 +109,7 @@ HOST_DEVICE Digit digit_of_element(u32* bins, u32 wanted, Digit* found) {
     return digit;
 }
 
-// The last place of the first `wanted` elements with a key.
+// The index of the last of the first `wanted` elements with a key.
 template <class T>
 HOST_DEVICE u32 last_place(const TopKOf& p, const T* x, key_type<T> key, u32 wanted, u32* bins, Digit* found) {
     u32 last = 0;
@@ -130,7 +131,7 @@ HOST_DEVICE u32 last_place(const TopKOf& p, const T* x, key_type<T> key, u32 wan
     return last | ((1u << shift) - 1);
 }
 
-// The last entry of the first k: those up to it are k.
+// The last of the first k entries.
 template <class T> HOST_DEVICE EntryOf<key_type<T>> last_wanted(const TopKOf& p, const T* x) {
     typedef key_type<T> K;
     const i32 bits = 8 * sizeof(K);
@@ -155,7 +156,7 @@ template <class T> HOST_DEVICE EntryOf<key_type<T>> last_wanted(const TopKOf& p,
         wanted = digit.wanted;
         is_last = digit.count == wanted;
     }
-    // Digits that were not looked at do not matter.
+    // The remaining digits do not matter.
     if (is_last) return EntryOf<K>{shift == bits ? (K)~(K)0 : (K)(last.key | (((K)1 << shift) - 1)), NOWHERE};
     last.place = last_place(p, x, last.key, wanted, bins, &found);
     return last;
@@ -170,7 +171,7 @@ template <class T> HOST_DEVICE void select(const TopKOf& p) {
         EntryOf<K> last = last_wanted(p, x);
         if (threadIdx.x == 0) filled = 0;
         __syncthreads();
-        // In any order: they are put in order afterwards.
+        // In any order; they are sorted afterwards.
         for (u32 i = threadIdx.x; i < p.n; i += blockDim.x) {
             EntryOf<K> entry = entry_at(p, x, i);
             if (!is_before(last, entry)) entries[atomicAdd(&filled, 1u)] = entry;
@@ -180,9 +181,9 @@ template <class T> HOST_DEVICE void select(const TopKOf& p) {
     }
 }
 
-// ── Entries in order ──
+// ── Sorting ──
 
-// One step of sorting each line's entries, of which there is a power of 2: a thread a pair.
+// One step of sorting each line's entries, whose number is a power of 2: one thread per pair.
 template <class K> HOST_DEVICE void sort_step(const TopKOf& p) {
     u32 pairs = p.list_len / 2;
     for (u32 i = first(); i < p.lines * pairs; i += stride()) {

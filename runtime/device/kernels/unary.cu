@@ -15,7 +15,7 @@ template <class T> HOST_DEVICE void truth_of_floats(const UnaryOf& p) {
     for (u32 i = first(); i < p.count; i += stride()) at<u8>(p.y)[i] = unary(p.function, widen(at<const T>(p.x)[i])) != 0;
 }
 
-// Of integers, which wrap; U is the unsigned type of the same width.
+// Functions of integers, which wrap around. U is the unsigned type of the same width.
 template <class T, class U> HOST_DEVICE T of_integer(u32 code, T x) {
     switch (code) {
         case Abs: return x < 0 ? (T)(U(0) - (U)x) : x;

@@ -1,15 +1,15 @@
-// The inverse of pooling: each element where its index says, zeros elsewhere; of those for the same place, the last one.
+// Unpooling: writes each element at its index, and zeros elsewhere. If several have the same index, the last one wins.
 #include "device.cuh"
 
 struct Unpooling {
-    // `last`: for each element of Y the number of the one of X that it is, counted from 1; 0 for none.
+    // `last`: for each element of Y, the number of its element in X, counted from 1; 0 if there is none.
     u64 x, indices, y, last;
-    // The indices count in so many elements.
+    // The number of elements that indices may address.
     u64 counted;
     Fault fault;
-    // The elements of X and of Y.
+    // The number of elements of X and of Y.
     u32 count, total;
-    // The tensor that indices count in, and how Y lies over it.
+    // The tensor that the indices address, and the strides of Y over it.
     Dims dims;
     Strides strides;
 };

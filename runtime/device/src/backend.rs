@@ -1,4 +1,4 @@
-//! What every kind of GPU does.
+//! The interface of a backend.
 
 use std::fmt::Debug;
 
@@ -8,70 +8,77 @@ use crate::gemm::Gemm;
 use crate::launch::{Grid, Symbol};
 use crate::memory::{Download, Memory};
 
-/// What a kind of GPU does.
+/// A kind of GPU: CUDA, the emulator or a dry run.
 pub(crate) trait Backend: Debug + Send + Sync {
     fn name(&self) -> &str;
 
-    /// Checks that this process can use the GPU: one that was forked from the process that opened it cannot.
+    /// Checks that this process can use the GPU. A process that was forked after the GPU was opened cannot.
     fn check_process(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Bytes whose contents are arbitrary.
+    /// Allocates bytes with arbitrary contents.
     fn allocate(&self, bytes: usize) -> Result<Memory>;
 
-    /// Reads `from` before it returns.
+    /// Copies `from` to the GPU, and reads it before the method returns.
     ///
     /// # Safety
-    /// `to` is the address of as many bytes.
+    /// `to` is the address of at least as many bytes.
     unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()>;
 
-    /// Waits for all work before.
+    /// Waits for all queued work, then copies the parts to the host.
     ///
     /// # Safety
-    /// Each part is at the address of as many bytes.
+    /// Each part's address has at least as many bytes.
     unsafe fn download(&self, parts: &mut [Download]) -> Result<()>;
 
+    /// Copies bytes within the GPU.
+    ///
     /// # Safety
-    /// Both are addresses of as many bytes, which do not overlap.
+    /// Both addresses have at least `bytes` bytes, and the ranges do not overlap.
     unsafe fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()>;
 
+    /// Queues a kernel.
+    ///
     /// # Safety
-    /// The parameters are those of the kernel, and what it does with their addresses is sound.
+    /// The parameters are those of the kernel, and the kernel accesses valid memory with them.
     unsafe fn launch(&self, symbol: Symbol, grid: Grid, params: &[u8]) -> Result<()>;
 
+    /// Queues matrix products.
+    ///
     /// # Safety
-    /// The addresses are those of matrices of these sizes; they are no more than [`MOST_BLOCKS`](crate::launch::MOST_BLOCKS).
+    /// The addresses are those of matrices with these sizes. The sizes are at most
+    /// [`MOST_BLOCKS`](crate::launch::MOST_BLOCKS).
     unsafe fn gemm(&self, gemm: &Gemm) -> Result<()>;
 
-    /// Waits for all work before.
+    /// Waits for all queued work.
     fn finish(&self) -> Result<()>;
 
-    /// Waits for all work of the GPU, also that of other libraries.
+    /// Waits for all work of the GPU, including that of other libraries.
     fn finish_all(&self) -> Result<()> {
         self.finish()
     }
 
-    /// The commands since the last call, of a backend that records them.
+    /// Returns the commands since the last call, if the backend records them.
     fn take_commands(&self) -> Vec<Command> {
         Vec::new()
     }
 
-    /// The stream that the work is given to, as CUDA counts handles; `None` where there are no streams.
+    /// The stream that the work is queued on, as a CUDA handle; `None` if the backend has no streams.
     fn stream(&self) -> Option<u64>;
 
-    /// Lets work that is given from here on wait for the work that another stream was given before.
+    /// Makes work that is queued from now on wait for the work already queued on another stream.
     ///
     /// # Safety
-    /// It is a stream of this GPU.
+    /// `stream` is a stream of this GPU.
     unsafe fn wait_for(&self, stream: u64) -> Result<()>;
 
-    /// Lets work that another stream is given from here on wait for the work that was given before.
+    /// Makes work that is queued on another stream from now on wait for the work already queued here.
     ///
     /// # Safety
-    /// It is a stream of this GPU.
-    unsafe fn hold_back(&self, stream: u64) -> Result<()>;
+    /// `stream` is a stream of this GPU.
+    unsafe fn make_wait(&self, stream: u64) -> Result<()>;
 
-    /// Whether an address that somebody else gave is one of this GPU's memory; why not.
+    /// Checks that an address from outside belongs to this GPU's memory.
     fn check_address(&self, address: u64) -> Result<()>;
 }

@@ -1,4 +1,4 @@
-//! Memory of a GPU, which is freed when nobody holds it any more.
+//! Buffers in a GPU's memory.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -7,32 +7,32 @@ use crate::error::{Error, Result};
 use crate::gpu::Gpu;
 use crate::memory::{Download, Memory};
 
-/// Memory of a GPU, which is freed when nobody holds it any more and the work before is done.
+/// A buffer in a GPU's memory. It is freed when its last owner drops it and the queued work is done.
 pub struct Buffer {
     memory: Memory,
     bytes: usize,
-    /// Whether somebody else may read it too.
+    /// Whether somebody else owns the memory, and may read it too.
     is_lent: bool,
     gpu: Gpu,
 }
 
 impl Gpu {
-    /// Memory whose contents are arbitrary.
+    /// Allocates a buffer with arbitrary contents.
     ///
     /// # Errors
-    /// There is not so much.
+    /// The allocation fails.
     pub fn allocate(&self, bytes: usize) -> Result<Buffer> {
         Ok(Buffer { memory: self.backend.allocate(bytes)?, bytes, is_lent: false, gpu: self.clone() })
     }
 
-    /// Memory that belongs to somebody else, who is `owner` and is dropped with the buffer.
+    /// Wraps memory that somebody else owns. `owner` is dropped with the buffer.
     ///
     /// # Errors
     /// The first or the last byte is not this GPU's memory.
     ///
     /// # Safety
-    /// As long as the owner lives, there are `bytes` bytes at the address, and nobody writes them while work that reads them
-    /// is pending.
+    /// While the owner exists, the address has `bytes` bytes, and nothing writes them while work that reads them is
+    /// pending.
     pub unsafe fn lent(&self, address: u64, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> Result<Buffer> {
         if bytes > 0 {
             let last = address.checked_add(bytes as u64 - 1);
@@ -43,10 +43,10 @@ impl Gpu {
         Ok(Buffer { memory: Memory { address, _owner: owner }, bytes, is_lent: true, gpu: self.clone() })
     }
 
-    /// Memory with these contents.
+    /// Allocates a buffer with these contents.
     ///
     /// # Errors
-    /// There is not so much, or what the device says of the copy.
+    /// The allocation or the copy fails.
     pub fn uploaded(&self, bytes: &[u8]) -> Result<Buffer> {
         let buffer = self.allocate(bytes.len())?;
         if !bytes.is_empty() {
@@ -58,84 +58,84 @@ impl Gpu {
 }
 
 impl Buffer {
-    /// Where it begins.
+    /// Returns the address of the first byte.
     pub fn address(&self) -> u64 {
         self.memory.address
     }
 
-    /// How many bytes it has.
+    /// Returns the size in bytes.
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Whether it has none.
+    /// Whether the size is 0.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Whether it belongs to somebody else: it is not written.
+    /// Whether somebody else owns the memory; then it is never written.
     pub fn is_lent(&self) -> bool {
         self.is_lent
     }
 
-    /// A copy to `to` of its bytes from `start` on, which is yet to be made.
+    /// Describes a copy of the bytes from `start` on to `to`, for [`Gpu::download`].
     ///
     /// # Errors
-    /// There are fewer.
+    /// The buffer has fewer bytes.
     pub fn part<'a>(&'a self, start: usize, to: &'a mut [u8]) -> Result<Download<'a>> {
         self.check(start, to.len())?;
         Ok(Download { from: self.memory.address + start as u64, to })
     }
 
-    /// Copies its bytes from `start` on, when all work before is done.
+    /// Copies the bytes from `start` on to `to`, after all queued work is done.
     ///
     /// # Errors
-    /// There are fewer, or what the device says, also of work before.
+    /// The buffer has fewer bytes, or the copy or earlier work failed.
     pub fn download(&self, start: usize, to: &mut [u8]) -> Result<()> {
         self.gpu.download(vec![self.part(start, to)?])
     }
 
-    /// A copy of `bytes` bytes from `start` on, made in the order of the work of `gpu`, which is another handle of the same
-    /// GPU where another session made the buffer.
+    /// Copies `bytes` bytes from `start` on to a new buffer, in the order of the work of `gpu`. `gpu` is another handle
+    /// of the same GPU if another session created this buffer.
     ///
     /// # Errors
-    /// There are fewer, or there is no room for them.
+    /// The buffer has fewer bytes, or the allocation or the copy fails.
     pub fn copied(&self, gpu: &Gpu, start: usize, bytes: usize) -> Result<Buffer> {
         self.check(start, bytes)?;
         let copy = gpu.allocate(bytes)?;
         if bytes > 0 {
-            // SAFETY: both ranges lie in their buffers, which are two.
+            // SAFETY: the ranges are inside two different buffers.
             unsafe { gpu.backend.copy(self.memory.address + start as u64, copy.address(), bytes)? };
         }
         Ok(copy)
     }
 
-    /// Copies `bytes` bytes from `start` on to memory that another stream owns: after the work that the stream was given
-    /// before, and before the work that it is given from here on.
+    /// Copies `bytes` bytes from `start` on to memory that another stream owns: after the work already queued on that
+    /// stream, and before work that is queued on it from now on.
     ///
     /// # Errors
-    /// There are fewer, or what the device says.
+    /// The buffer has fewer bytes, or the copy fails.
     ///
     /// # Safety
-    /// `to` is the address of as many bytes, which are not this buffer's, and the stream is one of this GPU.
+    /// `to` is the address of at least as many bytes outside this buffer, and `stream` is a stream of this GPU.
     pub unsafe fn copy_out(&self, start: usize, bytes: usize, to: u64, stream: u64) -> Result<()> {
         self.check(start, bytes)?;
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: the range lies in the buffer; the rest is the caller's promise.
+        // SAFETY: the range is inside the buffer; the caller guarantees the rest.
         unsafe {
             self.gpu.wait_for(stream)?;
             self.gpu.backend.copy(self.memory.address + start as u64, to, bytes)?;
-            match self.gpu.backend.hold_back(stream) {
+            match self.gpu.backend.make_wait(stream) {
                 Ok(()) if !self.is_lent => Ok(()),
-                // The host waits where the stream cannot, and where the buffer's owner may free it in a third stream.
+                // The host waits if the stream cannot, or if the buffer's owner may free it on a third stream.
                 _ => self.gpu.finish(),
             }
         }
     }
 
-    /// The GPU that it is of.
+    /// Returns the GPU of the buffer.
     pub fn gpu(&self) -> &Gpu {
         &self.gpu
     }

@@ -1,9 +1,9 @@
-//! The commands of a run, as a dry run records them.
+//! The commands of a run, as recorded by a dry run.
 
 use crate::gemm::Kind;
 use crate::launch::{Grid, Symbol};
 
-/// What a GPU is given to do.
+/// A command for a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
     /// Launch a kernel.
@@ -16,15 +16,15 @@ pub enum Command {
         m: u32,
         /// Columns of the result.
         n: u32,
-        /// Products that are added up for each of its elements.
+        /// Length of the summed dimension.
         k: u32,
-        /// How many products.
+        /// Number of products.
         batch: u32,
     },
-    /// Copy so many bytes from the host.
+    /// Copy this many bytes from the host.
     Upload(usize),
-    /// Copy so many bytes to the host, which waits for them.
+    /// Copy this many bytes to the host, which waits for them.
     Download(usize),
-    /// Copy so many bytes within the GPU.
+    /// Copy this many bytes within the GPU.
     Copy(usize),
 }

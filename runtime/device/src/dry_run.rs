@@ -1,4 +1,4 @@
-//! A GPU that is not there: it records the commands that it is given.
+//! A backend without a GPU: it records commands.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,15 +11,15 @@ use crate::gemm::Gemm;
 use crate::launch::{Grid, Symbol};
 use crate::memory::{Download, Memory};
 
-/// It hands out addresses without memory behind them; what the host reads back is zeros.
+/// A backend that returns addresses without memory. Copies to the host give zeros.
 #[derive(Debug, Default)]
 pub(crate) struct DryRun {
     commands: Mutex<Vec<Command>>,
-    /// The bytes that were handed out.
+    /// The bytes allocated so far.
     allocated: AtomicU64,
 }
 
-/// Where each allocation begins, as on a GPU: at a multiple of this.
+/// The alignment of allocations, as on a GPU.
 const ALIGNMENT: u64 = 256;
 
 impl DryRun {
@@ -63,7 +63,7 @@ impl Backend for DryRun {
     unsafe fn gemm(&self, gemm: &Gemm) -> Result<()> {
         let Gemm { kind, m, n, k, batch, .. } = *gemm;
         match k {
-            // As CUDA's backend does it: the library takes no empty sums.
+            // As in the CUDA backend: the library does not accept empty sums.
             0 => {
                 let (symbol, grid, _) = gemm.launch();
                 self.record(Command::Launch(symbol, grid));
@@ -85,7 +85,7 @@ impl Backend for DryRun {
         Ok(())
     }
 
-    unsafe fn hold_back(&self, _: u64) -> Result<()> {
+    unsafe fn make_wait(&self, _: u64) -> Result<()> {
         Ok(())
     }
 

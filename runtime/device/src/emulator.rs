@@ -1,10 +1,11 @@
-//! The processor as a GPU.
+//! Runs GPU kernels on the CPU.
 //!
-//! A GPU runs blocks and warps in any order, the processor in one, in which a missing barrier or a place that two threads
-//! write may do no harm. So every launch runs forwards; backwards, so that of two threads with nothing between them each is
-//! once the first; and with one block that goes round, as blocks do where there is more work than a grid has room for. All
-//! begin with the same memory and must write the same bytes. That is seen where it happens, does not depend on the launches
-//! before, and is what makes two runs of a plan equal on a GPU.
+//! A GPU runs blocks and warps in any order. The CPU runs them in one order, in which a missing barrier, or two threads
+//! that write the same element, may do no harm. The emulator therefore runs every launch several times: forwards;
+//! backwards, so that each of two unsynchronized threads is first once; and with a single block that loops, as blocks
+//! do if the grid is smaller than the work. All runs start with the same memory, and must write the same bytes. This
+//! detects the error in the launch that has it, independent of earlier launches, and makes two runs of a plan equal on
+//! a GPU.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void, CString};
@@ -17,25 +18,25 @@ use crate::gemm::Gemm;
 use crate::launch::{Grid, Symbol};
 use crate::memory::{Download, Memory};
 
-/// Its memory is the host's, where nobody else looks: what lies there has the address alone.
+/// The emulator. Its memory is host memory that is accessed only by address.
 #[derive(Debug)]
 pub(crate) struct Emulator;
 
-/// What every byte is at first: a kernel that does not write what it should is seen.
+/// The initial value of every byte, which reveals bytes that a kernel fails to write.
 const UNWRITTEN: u8 = 0xA5;
-/// Bytes behind every buffer that stay as they are: a kernel that writes beyond is seen.
+/// Guard bytes after every buffer, which reveal out-of-bounds writes.
 const GUARD: usize = 64;
 
-/// Kernels that write a list in any order for the next ones, which put it in order.
+/// Kernels that write a list in any order; the listed kernel then sorts it.
 const UNORDERED: [(&str, &str); 1] = [("topk", "topk_select")];
-/// Kernels that write something for each block, however many there are.
+/// Kernels whose output depends on the number of blocks.
 const OF_BLOCKS: [(&str, &str); 1] = [("quantize", "range")];
 
-/// All memory: where it begins, and how many bytes it has with those behind. Held while a kernel runs, so that only one does
-/// and none of it is freed.
+/// All memory: its start addresses, and its sizes including guard bytes. The lock is held while a kernel runs, so that
+/// only one kernel runs, and no memory is freed.
 static MEMORY: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
 
-/// Memory, in units that any element is aligned in.
+/// Memory in units of the largest alignment.
 struct Owner {
     words: Vec<u128>,
     bytes: usize,
@@ -59,15 +60,15 @@ impl Drop for Owner {
     }
 }
 
-/// Memory that a launch has an address in.
+/// A buffer that a launch has the address of.
 struct Place {
     start: u64,
     before: Vec<u8>,
-    /// What the first run made of it, where that is something else.
+    /// The contents after the first run, if they changed.
     after: Option<Vec<u8>>,
 }
 
-/// All of a launch: addresses are among the parameters and nowhere else.
+/// Returns all buffers of a launch; only its parameters contain addresses.
 fn places(params: &[u8], memory: &BTreeMap<u64, usize>) -> BTreeMap<u64, usize> {
     let holding = |word: &[u8]| {
         let address = u64::from_ne_bytes(word.try_into().ok()?);
@@ -79,16 +80,16 @@ fn places(params: &[u8], memory: &BTreeMap<u64, usize>) -> BTreeMap<u64, usize> 
 
 impl Place {
     /// # Safety
-    /// For as long as it lives, so many bytes are there; while a method runs, nobody writes them, and nobody reads what a
-    /// kernel wrote.
+    /// While the value exists, the memory exists. While one of its methods runs, nothing else writes the memory, or
+    /// reads what a kernel wrote.
     unsafe fn new((start, bytes): (u64, usize)) -> Place {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let before = unsafe { std::slice::from_raw_parts(start as *const u8, bytes) }.to_vec();
         Place { start, before, after: None }
     }
 
     fn now(&self) -> &[u8] {
-        // SAFETY: the promise to `new`.
+        // SAFETY: guaranteed by the caller of `new`.
         unsafe { std::slice::from_raw_parts(self.start as *const u8, self.before.len()) }
     }
 
@@ -96,18 +97,18 @@ impl Place {
         self.after = (self.now() != self.before).then(|| self.now().to_vec());
     }
 
-    /// What is as before is not written: others may read it.
+    /// Restores the contents. Does not write memory that has not changed, because others may read it.
     fn restore(&self) {
         if self.now() != self.before {
-            // SAFETY: the promise to `new`.
+            // SAFETY: guaranteed by the caller of `new`.
             unsafe { std::ptr::copy_nonoverlapping(self.before.as_ptr(), self.start as *mut u8, self.before.len()) };
         }
     }
 
-    /// The first byte that is not as the first run left it.
+    /// Returns the first byte that differs from the first run.
     fn difference(&self) -> Option<usize> {
         let (now, after) = (self.now(), self.after.as_ref().unwrap_or(&self.before));
-        // Most are equal, which is found faster at once.
+        // Most buffers are equal; comparing them as a whole is faster.
         if now == after {
             None
         } else {
@@ -122,10 +123,11 @@ extern "C" {
     fn emulator_run(kernel: *const c_void, blocks: *const u32, threads: u32, params: *const c_void, backwards: bool);
 }
 
-/// Runs a kernel in each way, by `run(blocks, backwards)`, which is not called while another kernel runs.
+/// Runs a kernel in each order, with `run(blocks, backwards)`. No other kernel runs at the same time.
 ///
 /// # Safety
-/// While it runs, nobody else uses what the kernel writes, or writes other memory that the parameters have addresses in.
+/// During the call, nothing else uses the memory that the kernel writes, or writes other memory that the parameters
+/// point to.
 unsafe fn run_in_any_order(
     symbol: Symbol,
     blocks: [u32; 3],
@@ -133,18 +135,18 @@ unsafe fn run_in_any_order(
     run: impl Fn([u32; 3], bool),
 ) -> Result<()> {
     let memory = MEMORY.lock();
-    // SAFETY: no memory is freed while the lock is held, and the caller's promise.
+    // SAFETY: no memory is freed while the lock is held; the caller guarantees the rest.
     let mut places: Vec<Place> = places(params, &memory).into_iter().map(|it| unsafe { Place::new(it) }).collect();
     let name = (symbol.module, symbol.name);
     let one = (blocks != [1; 3] && !OF_BLOCKS.contains(&name)).then_some(([1; 3], "number of its blocks"));
     run(blocks, false);
     places.iter_mut().for_each(Place::keep);
-    for (blocks, what) in [(blocks, "order of its threads")].into_iter().chain(one) {
+    for (blocks, variation) in [(blocks, "order of its threads")].into_iter().chain(one) {
         places.iter().for_each(Place::restore);
         run(blocks, true);
         if let Some(at) = places.iter().find_map(Place::difference).filter(|_| !UNORDERED.contains(&name)) {
             return Err(Error::Failed(format!(
-                "what {}/{symbol} writes depends on the {what}: byte {at} of its memory",
+                "the output of {}/{symbol} depends on the {variation}: byte {at} of its memory",
                 symbol.module
             )));
         }
@@ -169,21 +171,21 @@ impl Backend for Emulator {
     }
 
     unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to as *mut u8, from.len()) };
         Ok(())
     }
 
     unsafe fn download(&self, parts: &mut [Download]) -> Result<()> {
         for part in parts {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { std::ptr::copy_nonoverlapping(part.from as *const u8, part.to.as_mut_ptr(), part.to.len()) };
         }
         Ok(())
     }
 
     unsafe fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) };
         Ok(())
     }
@@ -191,27 +193,27 @@ impl Backend for Emulator {
     unsafe fn launch(&self, symbol: Symbol, grid: Grid, params: &[u8]) -> Result<()> {
         let name =
             CString::new(format!("{}/{symbol}", symbol.module)).map_err(|error| Error::Failed(error.to_string()))?;
-        // SAFETY: the name ends with a zero.
+        // SAFETY: the name ends with a null byte.
         let kernel = unsafe { emulator_find(name.as_ptr()) };
         if kernel.is_null() {
             return Err(Error::Failed(format!("there is no kernel {symbol}")));
         }
-        // SAFETY: it is a kernel.
+        // SAFETY: `kernel` is a kernel.
         let size = unsafe { emulator_parameters(kernel) };
         if size != params.len() as u64 {
             return Err(Error::Failed(format!("{symbol} takes {size} bytes of parameters, not {}", params.len())));
         }
-        // SAFETY: the caller's promise, and that of `run_in_any_order`.
+        // SAFETY: guaranteed by the caller and by `run_in_any_order`.
         let run = |blocks: [u32; 3], backwards| unsafe {
             emulator_run(kernel, blocks.as_ptr(), grid.threads, params.as_ptr().cast(), backwards);
         };
-        // SAFETY: the caller's promise: nobody else uses what the kernel writes, or writes what it reads.
+        // SAFETY: the caller guarantees that nothing else uses what the kernel writes, or writes what it reads.
         unsafe { run_in_any_order(symbol, grid.blocks, params, run) }
     }
 
     unsafe fn gemm(&self, gemm: &Gemm) -> Result<()> {
         let (symbol, grid, params) = gemm.launch();
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.launch(symbol, grid, bytemuck::bytes_of(&params)) }
     }
 
@@ -227,7 +229,7 @@ impl Backend for Emulator {
         Ok(())
     }
 
-    unsafe fn hold_back(&self, _: u64) -> Result<()> {
+    unsafe fn make_wait(&self, _: u64) -> Result<()> {
         Ok(())
     }
 
@@ -245,22 +247,22 @@ mod tests {
     use super::*;
     use crate::launch::BLOCK;
 
-    /// Copies 300 bytes to places that are `step` apart, of which there are enough for 1.
+    /// Copies 300 bytes with stride `step` to a buffer that is large enough for stride 1.
     fn copied(step: u32) -> Result<()> {
         const COUNT: u32 = 300;
         let bytes: Vec<u8> = (0..COUNT).map(|i| (i % 251) as u8).collect();
         let (x, y) = (Emulator.allocate(bytes.len())?, Emulator.allocate(bytes.len())?);
-        // SAFETY: it has as many bytes.
+        // SAFETY: the buffer has as many bytes.
         unsafe { Emulator.upload(&bytes, x.address)? };
         // `CopyOf` of `copy.cu`: count, rank and dimensions, strides of both.
         let mut rest = [0u32; 26];
         (rest[0], rest[1], rest[2], rest[10], rest[18]) = (COUNT, 1, COUNT, 1, step);
         let params = [bytemuck::bytes_of(&[x.address, y.address]), bytemuck::bytes_of(&rest)].concat();
         let symbol = Symbol { module: "copy", name: "copy", kind: "u8" };
-        // SAFETY: both have a byte for each.
+        // SAFETY: both buffers have a byte for each element.
         unsafe { Emulator.launch(symbol, Grid { blocks: [2, 1, 1], threads: BLOCK }, &params)? };
         let mut found = vec![0; bytes.len()];
-        // SAFETY: it has as many bytes.
+        // SAFETY: the buffer has as many bytes.
         unsafe { Emulator.download(&mut [Download { from: y.address, to: &mut found }])? };
         assert_eq!(found, bytes);
         Ok(())
@@ -270,6 +272,6 @@ mod tests {
     fn threads_that_write_one_place_are_found() {
         copied(1).expect("each has its own place");
         let error = copied(0).expect_err("all have one place").to_string();
-        assert_eq!(error, "what copy/copy_u8 writes depends on the order of its threads: byte 0 of its memory");
+        assert_eq!(error, "the output of copy/copy_u8 depends on the order of its threads: byte 0 of its memory");
     }
 }

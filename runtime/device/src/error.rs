@@ -1,15 +1,15 @@
-//! What a device says of work that fails.
+//! The errors of a device.
 
-/// The result of everything in this crate.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What a device says.
+/// An error of a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It cannot be used: why, and what to do.
+    /// The device is not available: the reason, and what to do.
     #[error("{0}")]
     Unavailable(String),
-    /// There is no room for so many bytes.
+    /// An allocation of this many bytes failed.
     #[error("the device has no room for {0} bytes more")]
     OutOfMemory(usize),
     /// A kernel or a copy failed.

@@ -1,4 +1,4 @@
-//! The faults that kernels find.
+//! Faults: invalid values that kernels detect.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -7,58 +7,58 @@ use parking_lot::ReentrantMutex;
 
 use crate::memory::Memory;
 
-/// How many runs of a session may begin inside of one another, in one thread: a signal's handler may run the session that it
+/// The maximum number of nested runs of a session in one thread: a signal handler may run the session that it
 /// interrupts.
 pub(crate) const NESTED: usize = 8;
-/// The bytes of a word.
+/// The size of a word in bytes.
 pub(crate) const WORD: usize = size_of::<u32>();
-/// The bytes of all words.
+/// The size of all words in bytes.
 pub(crate) const BYTES: usize = NESTED * WORD;
 
-/// Where kernels say that a value is one that they cannot take: an index beyond its axis, a divisor of 0.
+/// Where kernels report a value that they cannot process: an index out of bounds, a divisor of 0.
 #[derive(Debug)]
 pub(crate) struct Faults {
-    /// A number of 32 bits on the GPU for each of the nested runs: the mark of the first fault, 0 before.
+    /// One 32-bit word on the GPU per nested run: the mark of the first fault, or 0.
     words: Memory,
-    /// What the next kernels are marked with.
+    /// The mark of the kernels that are launched next.
     mark: AtomicU32,
-    /// A bit for each word that may hold something else than 0.
+    /// One bit per word, which is set if the word may not be 0.
     unclear: AtomicU32,
-    /// How many runs are nested now.
+    /// The current number of nested runs.
     pub depth: AtomicUsize,
-    /// Held by the run that the GPU works for.
+    /// Held by the run that uses the GPU.
     pub turn: ReentrantMutex<()>,
 }
 
 impl Faults {
-    /// `words` is the memory of [`BYTES`] bytes.
+    /// `words` has [`BYTES`] bytes.
     pub fn new(words: Memory) -> Faults {
         let (mark, unclear, depth) = (AtomicU32::new(0), AtomicU32::new(u32::MAX), AtomicUsize::new(0));
         Faults { words, mark, unclear, depth, turn: ReentrantMutex::new(()) }
     }
 
-    /// Marks the kernels from here on.
+    /// Sets the mark of the kernels that are launched from now on.
     pub fn set_mark(&self, mark: u32) {
         self.mark.store(mark, Ordering::Relaxed);
     }
 
-    /// The parameter of the kernels from here on.
+    /// Returns the parameter for the kernels that are launched from now on.
     pub fn fault(&self) -> Fault {
         let word = self.depth.load(Ordering::Relaxed).saturating_sub(1);
         Fault { word: self.address(word), mark: self.mark.load(Ordering::Relaxed), padding: 0 }
     }
 
-    /// Where a word lies.
+    /// Returns the address of a word.
     pub fn address(&self, word: usize) -> u64 {
         self.words.address + (word * WORD) as u64
     }
 
-    /// Whether a word is 0 for sure.
+    /// Whether a word is known to be 0.
     pub fn is_clear(&self, word: usize) -> bool {
         self.unclear.load(Ordering::Relaxed) & 1 << word == 0
     }
 
-    /// Keeps whether a word is 0 for sure.
+    /// Records whether a word is known to be 0.
     pub fn set_clear(&self, word: usize, is_clear: bool) {
         match is_clear {
             true => self.unclear.fetch_and(!(1 << word), Ordering::Relaxed),
@@ -67,7 +67,7 @@ impl Faults {
     }
 }
 
-/// The parameter with which a kernel says that a value is one that it cannot take; the twin of `Fault` in `device.cuh`.
+/// The parameter with which a kernel reports an invalid value. Must match `Fault` in `device.cuh`.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct Fault {

@@ -1,10 +1,10 @@
-//! Products of matrices.
+//! Matrix products.
 
 use bytemuck::{Pod, Zeroable};
 
 use crate::launch::{Grid, Symbol, BLOCK, MOST_BLOCKS};
 
-/// The elements of a product.
+/// The element types of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Kind {
@@ -12,13 +12,13 @@ pub enum Kind {
     Bf16,
     F32,
     F64,
-    /// A and B of 16 bits, C of `f32`.
+    /// A and B have 16-bit elements, C has `f32`.
     F16ToF32,
     Bf16ToF32,
 }
 
 impl Kind {
-    /// As kernels are named.
+    /// The name in kernel symbols.
     pub fn name(self) -> &'static str {
         match self {
             Kind::F16 => "f16",
@@ -32,7 +32,7 @@ impl Kind {
 }
 
 impl Kind {
-    /// The bytes of an element of A and B, and of C.
+    /// The size in bytes of an element of A and B, and of C.
     fn sizes(self) -> [u64; 2] {
         match self {
             Kind::F16 | Kind::Bf16 => [2, 2],
@@ -43,8 +43,8 @@ impl Kind {
     }
 }
 
-/// `C[i] = alpha · A[i] · B[i] + beta · C[i]` for `batch` products. A is `[m, k]`, B `[k, n]`, C `[m, n]`, in rows; sums
-/// of 16-bit elements are of `f32`.
+/// `C[i] = alpha · A[i] · B[i] + beta · C[i]` for `batch` products. A is `[m, k]`, B is `[k, n]` and C is `[m, n]`, all
+/// row-major. Sums of 16-bit elements use `f32`.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs)]
 pub struct Gemm {
@@ -57,26 +57,26 @@ pub struct Gemm {
     pub b: Matrix,
     pub c: Matrix,
     pub alpha: f32,
-    /// With 0, C need not hold numbers.
+    /// If 0, C may be uninitialized.
     pub beta: f32,
 }
 
-/// Where a matrix of each product lies; as `gemm.cu` takes it.
+/// The location of the matrices of a batch. Must match `Matrix` in `gemm.cu`.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct Matrix {
-    /// The first element of the first.
+    /// The address of the first matrix's first element.
     pub address: u64,
-    /// Elements from one product's matrix to the next product's; 0 where all have the same.
+    /// The stride of the batch, in elements; 0 if all products share the matrix.
     pub next: u64,
-    /// Elements from one row to the next, or from one column where it is transposed.
+    /// The stride of rows in elements, or of columns if the matrix is transposed.
     pub row: u32,
-    /// 1 where it stands transposed, in columns; else 0.
+    /// 1 if the matrix is transposed (column-major), else 0.
     pub transposed: u32,
 }
 
 impl Matrix {
-    /// The matrices of the products from `first` on, of elements of `size` bytes.
+    /// The matrices of the products from `first` on; elements have `size` bytes.
     fn behind(self, first: u32, size: u64) -> Matrix {
         Matrix { address: self.address + u64::from(first) * self.next * size, ..self }
     }
@@ -97,11 +97,11 @@ pub(crate) struct Params {
     beta: f32,
 }
 
-/// A side of the square of results that a block computes, as `TILE` in `gemm.cu`.
+/// The side of the square of results that a block computes; equals `TILE` in `gemm.cu`.
 const TILE: u32 = 64;
 
 impl Gemm {
-    /// The same products, no more than `most` at once.
+    /// Splits the products into batches of at most `most`.
     pub(crate) fn parts(self, most: u32) -> impl Iterator<Item = Gemm> {
         let [operand, result] = self.kind.sizes();
         (0..self.batch).step_by(most as usize).map(move |first| Gemm {
@@ -113,7 +113,7 @@ impl Gemm {
         })
     }
 
-    /// The kernel that computes it without a library, how it is launched, and its parameters.
+    /// Returns the kernel that computes the products without a library, its grid and its parameters.
     pub(crate) fn launch(&self) -> (Symbol, Grid, Params) {
         let Gemm { kind, m, n, k, batch, a, b, c, alpha, beta } = *self;
         let symbol = Symbol { module: "gemm", name: "gemm", kind: kind.name() };

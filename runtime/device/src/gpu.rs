@@ -1,4 +1,4 @@
-//! A GPU: how it is opened, and what it does.
+//! The handle of a GPU.
 
 use std::sync::Arc;
 
@@ -17,34 +17,34 @@ use crate::gemm::Gemm;
 use crate::launch::{Grid, Symbol, MOST_BLOCKS};
 use crate::memory::Download;
 
-/// A GPU, or what stands in for one. Work is done in the order in which it was given, while the caller goes on.
+/// A GPU, or a backend that stands in for one. Work is queued, and runs in order while the caller continues.
 #[derive(Debug, Clone)]
 pub struct Gpu {
-    /// Before the backend, which may clean up when nothing is allocated any more.
+    /// Declared before the backend, which may clean up after all memory has been freed.
     pub(crate) faults: Arc<Faults>,
     pub(crate) backend: Arc<dyn Backend>,
 }
 
 impl Gpu {
-    /// NVIDIA's GPU of this number, with a stream of its own.
+    /// Opens NVIDIA's GPU number `ordinal`, with a new stream.
     ///
     /// # Errors
-    /// [`Error::Unavailable`](crate::Error::Unavailable) in one sentence that says what to do.
+    /// [`Error::Unavailable`](crate::Error::Unavailable): the reason, and what to do.
     #[cfg(feature = "cuda")]
     pub fn cuda(ordinal: usize) -> Result<Gpu> {
         Gpu::of(Arc::new(Cuda::open(ordinal)?))
     }
 
-    /// The processor, with a memory of its own and kernels that were compiled for it: what tests run on.
+    /// Opens the emulator: the CPU with separate memory, and with kernels compiled for it. For tests.
     #[cfg(feature = "emulator")]
     ///
     /// # Errors
-    /// The host has no room.
+    /// The host has no memory left.
     pub fn emulator() -> Result<Gpu> {
         Gpu::of(Arc::new(Emulator))
     }
 
-    /// A GPU that is not there: steps can be placed on it, and it records the commands of a run.
+    /// Opens a dry run without a GPU: steps can be placed on it, and it records the commands of a run.
     ///
     /// # Errors
     /// None.
@@ -52,7 +52,7 @@ impl Gpu {
         Gpu::of(Arc::new(DryRun::default()))
     }
 
-    /// The commands that a [dry run](Gpu::dry_run) was given since the last call.
+    /// Returns the commands that a [dry run](Gpu::dry_run) has recorded since the last call.
     pub fn take_commands(&self) -> Vec<Command> {
         self.backend.take_commands()
     }
@@ -62,89 +62,90 @@ impl Gpu {
         Ok(Gpu { faults: Arc::new(Faults::new(words)), backend })
     }
 
-    /// The name.
+    /// The device's name.
     pub fn name(&self) -> &str {
         self.backend.name()
     }
 
-    /// Waits until all work is done that was given before.
+    /// Waits until all queued work is done.
     ///
     /// # Errors
-    /// What the device says of it.
+    /// The work failed.
     pub fn finish(&self) -> Result<()> {
         self.backend.finish()
     }
 
-    /// Checks that this process was not forked from the one that opened the GPU.
+    /// Checks that this process is not a fork of the one that opened the GPU.
     ///
     /// # Errors
-    /// It was.
+    /// It is a fork.
     pub fn check_process(&self) -> Result<()> {
         self.backend.check_process()
     }
 
-    /// Waits for all work of the GPU, also that of other libraries.
+    /// Waits for all work of the GPU, including that of other libraries.
     ///
     /// # Errors
-    /// What the device says of it.
+    /// The work failed.
     pub fn finish_all(&self) -> Result<()> {
         self.backend.finish_all()
     }
 
-    /// The stream that the work is given to, as CUDA counts handles; `None` where there are no streams.
+    /// The stream that work is queued on, as a CUDA handle; `None` if the backend has no streams.
     pub fn stream(&self) -> Option<u64> {
         self.backend.stream()
     }
 
-    /// Lets work that is given from here on wait for the work that another stream was given before.
+    /// Makes work that is queued from now on wait for the work already queued on another stream.
     ///
     /// # Errors
-    /// What the device says.
+    /// The device reports an error.
     ///
     /// # Safety
-    /// It is a stream of this GPU.
+    /// `stream` is a stream of this GPU.
     pub unsafe fn wait_for(&self, stream: u64) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.backend.wait_for(stream) }
     }
 
-    /// Makes copies to the host, when all work before is done: it waits once.
+    /// Copies `parts` to the host, after all queued work is done. Waits once.
     ///
     /// # Errors
-    /// What the device says, also of work before.
+    /// A copy or earlier work failed.
     pub fn download(&self, mut parts: Vec<Download>) -> Result<()> {
         parts.retain(|part| !part.to.is_empty());
-        // SAFETY: each part lies in its buffer.
+        // SAFETY: each part is inside its buffer.
         unsafe { self.backend.download(&mut parts) }
     }
 
-    /// Runs a kernel; nothing where the grid is empty.
+    /// Queues a kernel; does nothing if the grid is empty.
     ///
     /// # Errors
-    /// There is no such kernel, or what the device says; what a kernel does wrong may be said by a later call.
+    /// The kernel does not exist, or the launch fails. A later call may report what the kernel does wrong.
     ///
     /// # Safety
-    /// `params` is the twin of the kernel's parameters, its addresses are those of memory that is as large as they say.
+    /// `params` matches the kernel's parameters, and its addresses refer to memory of the size that the parameters
+    /// describe.
     pub unsafe fn launch<P: Pod>(&self, symbol: Symbol, grid: Grid, params: &P) -> Result<()> {
         if grid.blocks.contains(&0) {
             return Ok(());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.backend.launch(symbol, grid, bytemuck::bytes_of(params)) }
     }
 
-    /// A product of matrices; nothing where the result has no elements.
+    /// Queues matrix products; does nothing if the result has no elements.
     ///
     /// # Errors
-    /// What the device says.
+    /// The device reports an error.
     ///
     /// # Safety
-    /// The addresses are those of matrices of these sizes.
+    /// The addresses are those of matrices with these sizes.
     pub unsafe fn gemm(&self, gemm: &Gemm) -> Result<()> {
         if gemm.m == 0 || gemm.n == 0 {
             return Ok(());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         gemm.parts(MOST_BLOCKS).try_for_each(|part| unsafe { self.backend.gemm(&part) })
     }
 }

@@ -1,13 +1,13 @@
-//! A kernel's name, and how many threads run it.
+//! The name of a kernel, and the number of threads that run it.
 
-/// A kernel: `softmax` of the module `softmax` for elements of kind `f32` is `softmax_f32`.
+/// A kernel: `softmax` in the module `softmax`, compiled for `f32`, is `softmax_f32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Symbol {
-    /// The file of `kernels/`, without `.cu`.
+    /// The file in `kernels/`, without `.cu`.
     pub module: &'static str,
-    /// The kernel.
+    /// The name of the kernel.
     pub name: &'static str,
-    /// What it is compiled for; empty where there is one form.
+    /// The element type that it is compiled for; empty if there is only one version.
     pub kind: &'static str,
 }
 
@@ -18,31 +18,31 @@ impl std::fmt::Display for Symbol {
     }
 }
 
-/// The threads of a block, as `BLOCK` of `device.cuh`.
+/// The threads of a block; equals `BLOCK` in `device.cuh`.
 pub const BLOCK: u32 = 256;
-/// The most blocks along y and along z.
+/// The maximum number of blocks along y and along z.
 pub const MOST_BLOCKS: u32 = 65_535;
 
-/// How many threads run a kernel.
+/// The number of threads that run a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grid {
-    /// The blocks along x, y and z; none where any is 0.
+    /// The number of blocks along x, y and z. If any is 0, nothing runs.
     pub blocks: [u32; 3],
-    /// The threads of each.
+    /// The number of threads per block.
     pub threads: u32,
 }
 
 impl Grid {
-    /// A thread for each of `count` elements, up to where threads go round.
+    /// One thread per element for `count` elements, up to a maximum; then threads loop.
     pub fn over(count: u32) -> Grid {
-        /// As many blocks as keep every GPU busy.
+        /// Enough blocks to keep every GPU busy.
         const MOST: u32 = 1 << 16;
         Grid { blocks: [count.div_ceil(BLOCK).min(MOST), 1, 1], threads: BLOCK }
     }
 
-    /// A block for each of `count` pieces of work, up to where blocks go round.
+    /// One block per unit of work for `count` units, up to a maximum; then blocks loop.
     pub fn blocks(count: u32) -> Grid {
-        /// The most that a grid has along x is 2³¹ − 1.
+        /// CUDA allows up to 2³¹ − 1 blocks along x.
         const MOST: u32 = 1 << 30;
         Grid { blocks: [count.min(MOST), 1, 1], threads: BLOCK }
     }

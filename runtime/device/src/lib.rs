@@ -1,9 +1,10 @@
-//! A GPU: its memory, and the kernels that run there.
+//! A GPU: its memory and its kernels.
 //!
-//! Kernels lie in `kernels/`, a module a file, each written once: for CUDA, and as C++ for the [emulator], where tests run
-//! them. This crate knows addresses and bytes alone; what they mean is said by those who launch.
+//! The kernels are in `kernels/`, one module per file. Each is written once, and compiled for CUDA and, as C++, for the
+//! [emulator], which runs them in tests. This crate knows only addresses and bytes; the caller of a launch defines
+//! their meaning.
 
-// A dry run copies nothing: it reads no address.
+// A dry run copies nothing, so it reads no address.
 #![cfg_attr(not(any(feature = "cuda", feature = "emulator")), allow(dead_code))]
 
 mod backend;

@@ -1,15 +1,15 @@
-//! Memory of a GPU as backends know it: addresses.
+//! The memory of a GPU as backends see it: addresses.
 
 use std::any::Any;
 use std::fmt::Debug;
 
-/// An address, and what frees what lies there.
+/// An address, and the owner that frees its memory.
 pub(crate) struct Memory {
     pub address: u64,
     pub _owner: Box<dyn Any + Send + Sync>,
 }
 
-/// Bytes of a GPU, and where a copy puts them on the host.
+/// A copy of bytes of a GPU to the host.
 pub struct Download<'a> {
     pub(crate) from: u64,
     pub(crate) to: &'a mut [u8],

@@ -1,4 +1,4 @@
-//! Whose run a GPU works for, and the faults of that run.
+//! Turns: which run uses the GPU, and the faults of that run.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use crate::faults::{Fault, NESTED, WORD};
 use crate::gpu::Gpu;
 use crate::memory::Download;
 
-/// The right to run kernels, and the faults that they tell.
+/// The exclusive right to run kernels, and access to the faults that they report.
 pub struct Turn<'a> {
     gpu: &'a Gpu,
     word: usize,
@@ -17,20 +17,22 @@ pub struct Turn<'a> {
 }
 
 impl Gpu {
-    /// Marks the kernels from here on: what [`Turn::finish`] gives if one of them finds a fault. Not 0.
+    /// Sets the mark of the kernels that are launched from now on, which [`Turn::finish`] returns if one of them
+    /// reports a fault. Must not be 0.
     pub fn mark(&self, mark: u32) {
         self.faults.set_mark(mark);
     }
 
-    /// The parameter with which a kernel tells of a fault.
+    /// Returns the parameter with which a kernel reports a fault.
     pub fn fault(&self) -> Fault {
         self.faults.fault()
     }
 
-    /// Waits until no other thread's run has the GPU.
+    /// Waits until no other thread's run uses the GPU.
     ///
     /// # Errors
-    /// The process was forked, what the device says, or this thread runs the session already, again and again.
+    /// The process was forked, the device reports an error, or this thread already runs the session more often than is
+    /// supported.
     pub fn turn(&self) -> Result<Turn<'_>> {
         self.backend.check_process()?;
         let held = self.faults.turn.lock();
@@ -46,7 +48,7 @@ impl Gpu {
 }
 
 impl Turn<'_> {
-    /// Makes the word 0 where it may be something else.
+    /// Sets the word to 0 if it may have another value.
     fn clear(&self) -> Result<()> {
         let faults = &self.gpu.faults;
         if faults.is_clear(self.word) {
@@ -58,14 +60,14 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Waits for all work before and copies `parts` to the host. Gives the mark of the first kernel of this turn that found
-    /// a fault, if one did.
+    /// Waits for all queued work, and copies `parts` to the host. Returns the mark of the first kernel in this turn
+    /// that reported a fault, if any.
     ///
     /// # Errors
-    /// What the device says, also of work before.
+    /// A copy or earlier work failed.
     pub fn finish(&self, parts: Vec<Download>) -> Result<Option<u32>> {
         let (mut word, faults) = ([0; WORD], &self.gpu.faults);
-        let mut parts: Vec<Download<'_>> = parts; // as long as the word lives
+        let mut parts: Vec<Download<'_>> = parts; // shortens the lifetime to that of `word`
         parts.push(Download { from: faults.address(self.word), to: &mut word });
         faults.set_clear(self.word, false);
         self.gpu.download(parts)?;
@@ -85,10 +87,10 @@ impl Drop for Turn<'_> {
 mod tests {
     use super::*;
 
-    /// Writes the mark as a kernel that finds a fault does.
-    fn tell(gpu: &Gpu) {
+    /// Writes the mark like a kernel that detects a fault.
+    fn report(gpu: &Gpu) {
         let Fault { word, mark, .. } = gpu.fault();
-        // SAFETY: the word is there.
+        // SAFETY: the word exists.
         unsafe { gpu.backend.upload(&mark.to_ne_bytes(), word) }.expect("it is copied");
     }
 
@@ -97,16 +99,16 @@ mod tests {
         let gpu = Gpu::emulator().expect("enough memory");
         gpu.mark(7);
         let outer = gpu.turn().expect("the first");
-        tell(&gpu);
+        report(&gpu);
         let inner = gpu.turn().expect("nested");
         assert_eq!(inner.finish(Vec::new()), Ok(None));
         gpu.mark(8);
-        tell(&gpu);
+        report(&gpu);
         assert_eq!(inner.finish(Vec::new()), Ok(Some(8)));
         drop(inner);
         assert_eq!(outer.finish(Vec::new()), Ok(Some(7)));
         drop(outer);
-        // The next turns do not see them.
+        // Later turns do not see these faults.
         let turns: Vec<Turn> = (0..NESTED).map(|_| gpu.turn().expect("as many")).collect();
         assert!(turns.iter().all(|turn| turn.finish(Vec::new()) == Ok(None)));
         assert!(gpu.turn().is_err());

@@ -1,50 +1,52 @@
-//! An allocator for values: blocks that are few, large, and of many sizes, and that every run takes and gives back anew.
+//! An allocator for tensor values: few, large blocks of many sizes, which every run allocates and frees again.
 //!
-//! Allocators for many small blocks keep the memory of each size apart, so that what one value gave back, a value of
-//! another size cannot have: a run holds much more than its values. Here, a block is cut from the smallest free range
-//! that holds it, and joins its free neighbors when it is given back.
+//! An allocator for many small blocks keeps separate memory for each size class. A value of one size cannot reuse the
+//! memory of a value of another size, so a run holds much more memory than its values need. This allocator cuts a block
+//! from the smallest free range that is large enough (best fit), and merges a freed block with its free neighbors.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::collections::BTreeMap;
 use std::ptr::{self, null_mut, with_exposed_provenance_mut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The bytes of the smallest block that this module's ranges are for.
+/// The size in bytes from which a block counts as large. Smaller blocks come from the inner allocator.
 const LARGE: usize = 16 << 10;
-/// What the sizes and places of large blocks are multiples of.
+/// The alignment in bytes of large blocks; their sizes are multiples of it.
 const PAGE: usize = 4 << 10;
-/// What the sizes of regions, which large blocks are cut from, are multiples of. Pages that nobody wrote to take no memory.
+/// The size of a region, from which large blocks are cut, is a multiple of this. Pages that were never written take no
+/// memory.
 const REGION: usize = 64 << 20;
 
-/// Large blocks from ranges of its own; small ones, and the regions that large ones lie in, from the allocator `A`.
+/// An allocator that cuts large blocks from its own ranges. The allocator `A` provides small blocks and the regions.
 pub struct Allocator<A> {
     inner: A,
     ranges: Mutex<Ranges>,
 }
 
 impl<A> Allocator<A> {
-    /// Around another allocator.
+    /// Wraps another allocator.
     pub const fn new(inner: A) -> Allocator<A> {
         Allocator { inner, ranges: Mutex::new(Ranges::new()) }
     }
 
-    /// The ranges; no panic can leave them half changed.
+    /// Locks the ranges. A poisoned lock is ignored: no panic can leave the ranges half changed.
     fn ranges(&self) -> MutexGuard<'_, Ranges> {
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The bytes in whole pages that a block takes, if it is a large one.
+/// Returns the size in bytes, rounded up to whole pages, if the block is large.
 fn large(layout: Layout) -> Option<usize> {
     (layout.size() >= LARGE && layout.align() <= PAGE).then(|| layout.size().next_multiple_of(PAGE))
 }
 
 impl<A: GlobalAlloc> Allocator<A> {
-    /// A large block of so many bytes, or null. By itself, so that small blocks do not wait for it.
+    /// Allocates a large block of `size` bytes; null if memory runs out. Not inlined, to keep the path of small blocks
+    /// short.
     #[inline(never)]
-    fn take(&self, size: usize) -> *mut u8 {
+    fn allocate(&self, size: usize) -> *mut u8 {
         let mut ranges = self.ranges();
-        if let Some(start) = ranges.take(size) {
+        if let Some(start) = ranges.allocate(size) {
             return with_exposed_provenance_mut(start);
         }
         let Ok(region) = Layout::from_size_align(size.next_multiple_of(REGION), PAGE) else { return null_mut() };
@@ -54,16 +56,16 @@ impl<A: GlobalAlloc> Allocator<A> {
             return null_mut();
         }
         ranges.add_region(start.expose_provenance(), region.size());
-        ranges.take(size).map_or(null_mut(), with_exposed_provenance_mut)
+        ranges.allocate(size).map_or(null_mut(), with_exposed_provenance_mut)
     }
 
-    /// Takes a large block back.
+    /// Frees a large block.
     ///
     /// # Safety
-    /// It is one that [`Allocator::take`] gave for this size, and nobody uses it any more.
+    /// [`Allocator::allocate`] returned the block for this size, and nothing uses it any more.
     #[inline(never)]
-    unsafe fn give(&self, block: *mut u8, size: usize) {
-        let unused = self.ranges().give(block.expose_provenance(), size);
+    unsafe fn release(&self, block: *mut u8, size: usize) {
+        let unused = self.ranges().release(block.expose_provenance(), size);
         if let Some((start, size)) = unused {
             // SAFETY: the region was allocated with this layout, and no block lies in it.
             unsafe {
@@ -73,24 +75,24 @@ impl<A: GlobalAlloc> Allocator<A> {
     }
 }
 
-// SAFETY: a large block is part of a region of the inner allocator's that no other block has (see `Ranges`), on whole
-// pages; which blocks are large follows from the layout, which is the same when a block is given back. The ranges' own
-// nodes are small, so that they are never asked for while they are locked.
+// SAFETY: a large block is a part of one of the inner allocator's regions that no other block overlaps (see `Ranges`),
+// and starts at a page. The layout decides whether a block is large, and it is the same when the block is freed. The
+// nodes of the maps in `Ranges` are small, so allocating them never locks the ranges again.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match large(layout) {
-            Some(size) => self.take(size),
-            // SAFETY: the caller's promise.
+            Some(size) => self.allocate(size),
+            // SAFETY: guaranteed by the caller.
             None => unsafe { self.inner.alloc(layout) },
         }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let Some(size) = large(layout) else {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             return unsafe { self.inner.alloc_zeroed(layout) };
         };
-        let block = self.take(size);
+        let block = self.allocate(size);
         if !block.is_null() {
             // SAFETY: the block has `size` bytes.
             unsafe { ptr::write_bytes(block, 0, layout.size()) };
@@ -99,17 +101,18 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise: a block is from where its layout says.
+        // SAFETY: guaranteed by the caller. The layout tells which allocator the block comes from.
         unsafe {
             match large(layout) {
-                Some(size) => self.give(block, size),
+                Some(size) => self.release(block, size),
                 None => self.inner.dealloc(block, layout),
             }
         }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's promise: the new size is a layout's; blocks are at least as long as their layouts say.
+        // SAFETY: guaranteed by the caller: the new size makes a valid layout. Blocks are at least as long as their
+        // layouts say.
         unsafe {
             let wanted = Layout::from_size_align_unchecked(size, layout.align());
             match (large(layout), large(wanted)) {
@@ -127,7 +130,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     }
 }
 
-/// The regions, and what of them is free, as the length of each by its start. No two free ranges of a region touch.
+/// The regions and their free ranges: maps from start to length. No two free ranges of a region are adjacent.
 struct Ranges {
     regions: BTreeMap<usize, usize>,
     free: BTreeMap<usize, usize>,
@@ -143,8 +146,8 @@ impl Ranges {
         self.free.insert(start, length);
     }
 
-    /// The start of a block: the end of the smallest free range that holds it.
-    fn take(&mut self, length: usize) -> Option<usize> {
+    /// Allocates a block at the end of the smallest free range that is large enough, and returns its start.
+    fn allocate(&mut self, length: usize) -> Option<usize> {
         let fitting = self.free.iter_mut().filter(|(_, free)| **free >= length);
         let (&start, free) = fitting.min_by_key(|(_, free)| **free)?;
         *free -= length;
@@ -155,9 +158,9 @@ impl Ranges {
         Some(start + left)
     }
 
-    /// Takes a block back. Where its region is free now, and another one is too, that is left to the caller,
-    /// `(start, length)`: one stays for the next run.
-    fn give(&mut self, mut start: usize, mut length: usize) -> Option<(usize, usize)> {
+    /// Frees a block. If this leaves two regions entirely free, the method removes the block's region and returns its
+    /// `(start, length)` for the caller to free. The other free region stays for the next run.
+    fn release(&mut self, mut start: usize, mut length: usize) -> Option<(usize, usize)> {
         let is_inside = |border: usize| !self.regions.contains_key(&border);
         if let Some(after) = Some(start + length).filter(|&end| is_inside(end)).and_then(|end| self.free.remove(&end)) {
             length += after;
@@ -184,25 +187,25 @@ mod tests {
 
     use super::*;
 
-    /// The system's allocator, which counts the bytes that it has given.
+    /// The system's allocator, with a count of the bytes that are allocated.
     struct Counting(AtomicUsize);
 
-    // SAFETY: the blocks are the system's.
+    // SAFETY: forwards to the system's allocator.
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             self.0.fetch_add(layout.size(), SeqCst);
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { System.alloc(layout) }
         }
 
         unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
             self.0.fetch_sub(layout.size(), SeqCst);
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { System.dealloc(block, layout) }
         }
     }
 
-    /// Numbers below `end` that look random.
+    /// Pseudo-random numbers below `end`.
     fn random(end: usize) -> impl FnMut() -> usize {
         let mut state = 1u64;
         move || {
@@ -211,7 +214,7 @@ mod tests {
         }
     }
 
-    /// A block of so many bytes, all of which are `tag`.
+    /// A block whose bytes all equal `tag`.
     struct Block {
         start: *mut u8,
         layout: Layout,
@@ -226,7 +229,7 @@ mod tests {
             Block { start, layout, tag }
         }
 
-        /// Asserts that the first bytes, as far as it looks, are as they were.
+        /// Asserts that the first `size` bytes, sampled, still equal `tag`.
         fn holds(&self, size: usize) {
             // SAFETY: the block holds them.
             let bytes = unsafe { std::slice::from_raw_parts(self.start, size) };
@@ -243,7 +246,7 @@ mod tests {
         let mut blocks: Vec<Block> = Vec::new();
         for tag in 0..1000 {
             let layout = Layout::from_size_align(sizes[size()], [1, 64, 2 * PAGE][align()]).unwrap();
-            // SAFETY: layouts are not empty, and each block is given back once, with its own.
+            // SAFETY: layouts are not empty, and each block is freed once, with its own layout.
             unsafe {
                 match (choice() % 3, blocks.len()) {
                     (_, 0) => blocks.push(Block::new(allocator.alloc(layout), layout, tag as u8)),
@@ -269,7 +272,7 @@ mod tests {
         }
         for block in blocks {
             block.holds(block.layout.size());
-            // SAFETY: it is this allocator's.
+            // SAFETY: this allocator allocated the block.
             unsafe { allocator.dealloc(block.start, block.layout) };
         }
         let free: Vec<usize> = allocator.ranges().free.values().copied().collect();
@@ -280,22 +283,22 @@ mod tests {
     fn a_block_is_cut_from_the_smallest_range_and_joins_its_neighbors() {
         let mut ranges = Ranges::new();
         ranges.add_region(REGION, REGION);
-        let starts = [1, 2, 1, 4, 1].map(|pages| ranges.take(pages * PAGE).unwrap());
+        let starts = [1, 2, 1, 4, 1].map(|pages| ranges.allocate(pages * PAGE).unwrap());
         assert_eq!(starts, [1, 3, 4, 8, 9].map(|page| 2 * REGION - page * PAGE));
-        ranges.give(starts[1], 2 * PAGE);
-        ranges.give(starts[3], 4 * PAGE);
-        assert_eq!(ranges.take(2 * PAGE), Some(starts[1]), "not of the four pages before it");
-        ranges.give(starts[1], 2 * PAGE);
-        ranges.give(starts[2], PAGE);
-        assert_eq!(ranges.take(7 * PAGE), Some(starts[3]), "the three are one range");
-        assert_eq!(ranges.take(REGION), None);
-        // A region beside it is another: its blocks are given back on their own.
+        ranges.release(starts[1], 2 * PAGE);
+        ranges.release(starts[3], 4 * PAGE);
+        assert_eq!(ranges.allocate(2 * PAGE), Some(starts[1]), "not of the four pages before it");
+        ranges.release(starts[1], 2 * PAGE);
+        ranges.release(starts[2], PAGE);
+        assert_eq!(ranges.allocate(7 * PAGE), Some(starts[3]), "the three are one range");
+        assert_eq!(ranges.allocate(REGION), None);
+        // An adjacent region stays separate: its blocks do not merge with those of the first one.
         ranges.add_region(2 * REGION, REGION);
-        assert_eq!(ranges.take(REGION), Some(2 * REGION));
-        assert_eq!(ranges.give(2 * REGION, REGION), None, "the only free one");
+        assert_eq!(ranges.allocate(REGION), Some(2 * REGION));
+        assert_eq!(ranges.release(2 * REGION, REGION), None, "the only free one");
         for (start, pages) in [(starts[0], 1), (starts[3], 7)] {
-            assert_eq!(ranges.give(start, pages * PAGE), None);
+            assert_eq!(ranges.release(start, pages * PAGE), None);
         }
-        assert_eq!(ranges.give(starts[4], PAGE), Some((REGION, REGION)));
+        assert_eq!(ranges.release(starts[4], PAGE), Some((REGION, REGION)));
     }
 }

@@ -1,24 +1,24 @@
-//! Broadcasting: which elements of the operands meet which element of the result.
+//! Broadcasting: maps elements of the result to elements of the operands.
 
 use smallvec::{smallvec, SmallVec};
 
-/// Sizes of dimensions, or strides over them: mostly few enough to need no memory of their own.
+/// Sizes of dimensions, or strides; in most cases few enough to be stored inline.
 pub type Dims = SmallVec<[usize; 6]>;
 
-/// The dimensions of a result, merged as far as every operand allows, and each operand's strides over them.
+/// The dimensions of a result, merged as far as every operand allows, and the strides of each operand.
 ///
-/// Within the innermost dimension an operand either advances with the result (stride 1) or stays (stride 0).
+/// Along the innermost dimension, an operand has stride 1 or is repeated (stride 0).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broadcast {
     /// The merged dimensions; at least one.
     pub dims: Dims,
-    /// The strides of all operands, `width` for each.
+    /// The strides of all operands; each has `width` of them.
     strides: SmallVec<[usize; 12]>,
     width: usize,
 }
 
-/// The shape that operands of these shapes broadcast to as NumPy does; `None` when two sizes of an axis differ and
-/// neither is 1.
+/// Returns the shape that the operands broadcast to by NumPy's rules; `None` if two sizes of an axis differ and neither
+/// is 1.
 pub fn shape(operands: &[&[usize]]) -> Option<Dims> {
     let rank = operands.iter().map(|dims| dims.len()).max().unwrap_or(0);
     let mut shape: Dims = smallvec![1; rank];
@@ -35,7 +35,7 @@ pub fn shape(operands: &[&[usize]]) -> Option<Dims> {
 }
 
 impl Broadcast {
-    /// Broadcasts operands of the shapes `operands` to `result` as NumPy does; `None` names the first that does not fit.
+    /// Broadcasts operands of the shapes `operands` to `result`, by NumPy's rules.
     ///
     /// # Errors
     /// The index of the first operand whose shape does not broadcast to `result`.
@@ -55,8 +55,8 @@ impl Broadcast {
         Ok(merged)
     }
 
-    /// Appends axis `axis` of the result, joined to the last dimension where every operand runs through both at one stride.
-    /// The strides over it move up to the dimension that it becomes.
+    /// Appends axis `axis` of the result. If every operand has a single stride through the last dimension and this
+    /// axis, the two are merged. The strides of the axis move to the index of its dimension.
     fn push(&mut self, axis: usize, size: usize) {
         let joins =
             self.dims.len().checked_sub(1).filter(|&last| {
@@ -75,7 +75,7 @@ impl Broadcast {
         self.strides.chunks_exact_mut(self.width).for_each(|strides| strides[place] = strides[axis]);
     }
 
-    /// The same with operand 0 in the place of operand 1, and the other way round.
+    /// Returns the broadcast with operands 0 and 1 swapped.
     #[must_use]
     pub fn swapped(&self) -> Broadcast {
         let mut swapped = self.clone();
@@ -89,7 +89,7 @@ impl Broadcast {
         &self.strides[i * self.width..][..self.dims.len()]
     }
 
-    /// The length of a run in which every operand advances or stays.
+    /// The length of the innermost dimension: a run over which every operand either advances or is repeated.
     pub fn span(&self) -> usize {
         self.dims[self.dims.len() - 1]
     }
@@ -104,8 +104,8 @@ impl Broadcast {
         self.dims.len() > 1 && self.strides(i)[self.dims.len() - 2] != 0
     }
 
-    /// The element of operand `i` that meets element `position` of the result.
-    #[inline(never)] // one copy for all functions of elements
+    /// Returns the index of the element of operand `i` for element `position` of the result.
+    #[inline(never)] // one copy for all elementwise functions
     pub fn offset(&self, i: usize, position: usize) -> usize {
         let mut rest = position;
         let mut offset = 0;
@@ -117,8 +117,8 @@ impl Broadcast {
     }
 }
 
-/// Cuts elements `start .. start + length` of a result into parts of runs of `span` elements, and calls
-/// `run(position, count)` for each.
+/// Splits elements `start .. start + length` of a result at multiples of `span`, and calls `run(position, count)` for
+/// each part.
 pub fn for_each_run(span: usize, start: usize, length: usize, mut run: impl FnMut(usize, usize)) {
     let mut position = start;
     while position < start + length {
@@ -128,7 +128,8 @@ pub fn for_each_run(span: usize, start: usize, length: usize, mut run: impl FnMu
     }
 }
 
-/// Writes an operand's strides over the dimensions of the result, 0 where it is repeated; `None` where it does not fit.
+/// Writes an operand's strides over the dimensions of the result, with 0 where it is repeated; `None` if the shape does
+/// not fit.
 fn write_strides(result: &[usize], operand: &[usize], strides: &mut [usize]) -> Option<()> {
     let leading = result.len().checked_sub(operand.len())?;
     let mut stride = 1;

@@ -1,4 +1,4 @@
-//! Memory that a kernel is about to fill.
+//! Uninitialized buffers, and the memory budget of a thread.
 
 use std::cell::{Cell, RefCell};
 use std::mem::MaybeUninit;
@@ -11,20 +11,21 @@ use bytemuck::Pod;
 use crate::machine;
 
 thread_local! {
-    /// The bytes that this thread may still allocate with this page's functions, beside others that work on the same; none
-    /// where nobody bounds them.
+    /// The bytes that this thread may still allocate with the functions of this module, shared with the other threads
+    /// that work on the same kernel. `None` means unlimited.
     static BUDGET: RefCell<Budget> = const { RefCell::new(None) };
-    /// Whether there is a [`BUDGET`]. Every allocation asks, and this needs no destructor, so the answer is cheap.
+    /// Whether [`BUDGET`] is set. Every allocation reads it; it has no destructor, so the read is cheap.
     static IS_BOUNDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The bytes that a core's cache holds. Lists as small as this, of which a task has a few, do not count to the budget.
+/// The bytes that a core's cache holds. A task has only a few buffers up to this size, so they do not count toward the
+/// budget.
 pub const CACHED: usize = 1 << 20;
 
-/// The bytes that are left, which threads share while they work together.
+/// The remaining bytes, shared by threads that work together.
 pub(crate) type Budget = Option<Arc<AtomicUsize>>;
 
-/// The bytes that this thread may still allocate; `usize::MAX` where nobody bounds them.
+/// Returns the bytes that this thread may still allocate; `usize::MAX` if unlimited.
 pub fn budget() -> usize {
     if !IS_BOUNDED.get() {
         return usize::MAX;
@@ -32,12 +33,12 @@ pub fn budget() -> usize {
     BUDGET.with_borrow(|budget| budget.as_ref().map_or(usize::MAX, |left| left.load(Relaxed)))
 }
 
-/// Runs `work`, which may allocate `bytes` bytes in all, also on threads that [help](crate::threads::Threads) it.
+/// Runs `work` with a budget of `bytes` bytes in total, including threads that [help](crate::threads::Threads).
 pub fn within<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
     sharing((bytes != usize::MAX).then(|| Arc::new(AtomicUsize::new(bytes))), work)
 }
 
-/// The budget, for a thread that helps this one.
+/// Returns the budget, to pass to a thread that helps this one.
 pub(crate) fn shared() -> Budget {
     if IS_BOUNDED.get() {
         BUDGET.with_borrow(Clone::clone)
@@ -46,7 +47,7 @@ pub(crate) fn shared() -> Budget {
     }
 }
 
-/// Runs `work` with the budget of another thread, which it helps.
+/// Runs `work` with the budget of the thread that this one helps.
 pub(crate) fn sharing<R>(budget: Budget, work: impl FnOnce() -> R) -> R {
     struct Outer(Budget);
     impl Drop for Outer {
@@ -61,13 +62,14 @@ pub(crate) fn sharing<R>(budget: Budget, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Sets this thread's budget, and gives the one before.
+/// Sets this thread's budget, and returns the previous one.
 fn set(budget: Budget) -> Budget {
     IS_BOUNDED.set(budget.is_some());
     BUDGET.replace(budget)
 }
 
-/// Whether the [`budget`] has so many bytes, which it has less of afterwards: for memory that lies elsewhere.
+/// Takes `bytes` from the [`budget`], for memory allocated elsewhere. Returns false, and takes nothing, if the budget
+/// is smaller.
 pub fn charge(bytes: usize) -> bool {
     if !IS_BOUNDED.get() {
         return true;
@@ -79,27 +81,27 @@ pub fn charge(bytes: usize) -> bool {
     })
 }
 
-/// Why a kernel ended before its time: there is no memory for what it holds beside its operands and its result.
+/// The reason a kernel stopped early: there was no memory for a buffer besides its operands and its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// The bytes that it asked for; `usize::MAX` where these are more than can be counted.
+    /// The bytes that it requested; `usize::MAX` if the number overflows.
     pub bytes: usize,
-    /// The bytes that the [`budget`] had left.
+    /// The bytes that were left in the [`budget`].
     pub left: usize,
 }
 
 impl OutOfMemory {
-    /// Ends the kernel: unwinds to [`caught`], through all threads that work on it. No hook for panics is called.
+    /// Stops the kernel: unwinds to [`caught`], through all threads that work on it. The panic hook does not run.
     #[cold]
     pub fn end(bytes: Option<usize>) -> ! {
         resume_unwind(Box::new(OutOfMemory { bytes: bytes.unwrap_or(usize::MAX), left: budget() }))
     }
 }
 
-/// Runs `work`, a kernel that may [end](OutOfMemory::end) where it has no room.
+/// Runs a kernel that may [stop](OutOfMemory::end) for lack of memory.
 ///
 /// # Errors
-/// It did. Its result is not whole.
+/// The kernel ran out of memory. Its result is incomplete.
 pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|reason| match reason.downcast::<OutOfMemory>() {
         Ok(out_of_memory) => *out_of_memory,
@@ -107,46 +109,48 @@ pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
     })
 }
 
-/// A vector of `len` elements of arbitrary values: the kernel that takes it writes every element. A kernel that misses one
-/// gives a wrong result, but its behavior is defined.
+/// Allocates a vector of `len` elements with arbitrary values; the kernel must write all of them. If it misses one, its
+/// result is wrong, but its behavior is defined.
 ///
-/// Zeroing first would cost a kernel that runs at memory speed a third of its time. In debug builds the bytes are
-/// `0xA5`, so that a test sees an element that was not written. Where there is no room, the kernel [ends](OutOfMemory::end).
+/// Zeroing would take a third of the time of a kernel that runs at memory speed. In debug builds, every byte is `0xA5`,
+/// so that tests notice elements that were not written. If memory runs out, the kernel [stops](OutOfMemory::end).
 pub fn for_overwrite<T: Pod>(len: usize) -> Vec<T> {
     try_for_overwrite(len).unwrap_or_else(|| OutOfMemory::end(len.checked_mul(size_of::<T>())))
 }
 
-/// The elements that an iterator gives. Where there is no room, the kernel [ends](OutOfMemory::end).
+/// Collects the elements of an iterator. If memory runs out, the kernel [stops](OutOfMemory::end).
 pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Vec<T> {
     let mut data = with_capacity(items.len());
     data.extend(items);
     data
 }
 
-/// An empty vector with room for `len` elements. Where there is no room, the kernel [ends](OutOfMemory::end).
+/// Allocates an empty vector with capacity for `len` elements. If memory runs out, the kernel
+/// [stops](OutOfMemory::end).
 pub fn with_capacity<T>(len: usize) -> Vec<T> {
     try_with_capacity(len).unwrap_or_else(|| OutOfMemory::end(len.checked_mul(size_of::<T>())))
 }
 
-/// `len` elements, each a copy of `value`. Where there is no room, the kernel [ends](OutOfMemory::end).
+/// Returns `len` copies of `value`. If memory runs out, the kernel [stops](OutOfMemory::end).
 pub fn filled<T: Clone>(value: T, len: usize) -> Vec<T> {
     collected(std::iter::repeat_n(value, len))
 }
 
-/// [`for_overwrite`] for a length that comes from outside: `None` where there is not so much memory, or the [`budget`] is
-/// less.
+/// Like [`for_overwrite`], for a length from untrusted input. Returns `None` if the allocation fails or exceeds the
+/// [`budget`].
 pub fn try_for_overwrite<T: Pod>(len: usize) -> Option<Vec<T>> {
     Some(filled_up(try_with_capacity(len)?, len))
 }
 
-/// [`try_for_overwrite`] for one of many results of a kernel: it counts to the [`budget`] even if it is small.
+/// Like [`try_for_overwrite`], for one of many results of a kernel: even a small one counts toward the [`budget`].
 pub fn try_for_result<T: Pod>(len: usize) -> Option<Vec<T>> {
     let bytes = len.checked_mul(size_of::<T>())?;
     (bytes > CACHED || charge(bytes)).then(|| try_for_overwrite(len))?
 }
 
-/// An empty vector with room for `len` elements. It counts to the [`budget`] if it is larger than a [cache](CACHED). `None`
-/// where the budget is less, or the machine's [memory](machine::memory) is, or there is not so much of it.
+/// Allocates an empty vector with capacity for `len` elements. It counts toward the [`budget`] if it is larger than a
+/// [cache](CACHED). Returns `None` if it exceeds the budget or the machine's [memory](machine::memory), or if the
+/// allocation fails.
 pub fn try_with_capacity<T>(len: usize) -> Option<Vec<T>> {
     let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= machine::memory())?;
     let counted = if bytes > CACHED { bytes } else { 0 };
@@ -158,12 +162,12 @@ pub fn try_with_capacity<T>(len: usize) -> Option<Vec<T>> {
     charge(counted).then_some(data)
 }
 
-/// The bytes of a huge page.
+/// The size of a huge page in bytes.
 #[cfg(target_os = "linux")]
 const HUGE: usize = 2 << 20;
 
-/// Asks for huge pages where a buffer covers whole ones, which takes fewer misses of the table of addresses. Elsewhere they
-/// would hold memory that nobody uses.
+/// Requests huge pages for the part of a buffer that covers whole ones; this reduces TLB misses. Elsewhere, a huge page
+/// would hold unused memory.
 #[cfg(target_os = "linux")]
 fn prefer_huge_pages<T>(data: &Vec<T>) {
     let start = data.as_ptr().addr();
@@ -171,7 +175,8 @@ fn prefer_huge_pages<T>(data: &Vec<T>) {
     let end = (start + data.capacity() * size_of::<T>()) / HUGE * HUGE;
     if first < end {
         let page = data.as_ptr().cast_mut().wrapping_byte_add(first - start);
-        // SAFETY: these pages are the buffer's alone, and advice changes no bytes; a system that has none says so.
+        // SAFETY: these pages belong to the buffer alone. The advice changes no bytes, and a system that does not
+        // support it returns an error.
         unsafe { libc::madvise(page.cast(), end - first, libc::MADV_HUGEPAGE) };
     }
 }
@@ -192,11 +197,12 @@ fn filled_up<T: Pod>(mut data: Vec<T>, len: usize) -> Vec<T> {
     data
 }
 
-/// Gives every element a value, which nobody knows. To read memory that was never written is undefined behavior, whatever
-/// its type. An empty assembly block may write whatever it can reach, so afterwards the compiler takes the memory as written.
+/// Gives every element an unspecified value. Reading memory that was never written is undefined behavior, whatever its
+/// type. The compiler must assume that an empty assembly block writes all memory that it can reach, so afterwards the
+/// elements count as written.
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 fn give_values<T: Pod>(elements: &mut [MaybeUninit<T>]) {
-    // SAFETY: the block contains no instruction. It is allowed to write the elements, because they are borrowed mutably.
+    // SAFETY: the block contains no instruction. It may write the elements, because they are borrowed mutably.
     unsafe { std::arch::asm!("/* {} */", in(reg) elements.as_mut_ptr(), options(nostack, preserves_flags)) };
 }
 

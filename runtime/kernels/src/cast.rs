@@ -1,19 +1,19 @@
 //! Conversions between element types.
 //!
-//! Floating point to integer truncates; what does not fit becomes what x86's conversion gives and onnxruntime shows: the
-//! smallest integer of the register's width, then its low bits. Integers keep their low bits. To floating point, the
-//! nearest.
+//! Floating point to integer truncates. A number out of range gives the result of x86's conversion, as in onnxruntime:
+//! the smallest integer of the register's width, of which the low bits are kept. Integer to integer keeps the low bits.
+//! Conversion to floating point rounds to nearest.
 
 use half::{bf16, f16};
 
 use crate::threads::Threads;
 
-/// Elements that a task converts.
+/// Elements per task.
 const TASK: usize = 1 << 16;
 
-/// A number that can be converted.
+/// An element type to convert from.
 pub trait Source: bytemuck::Pod {
-    /// Whether `f32` cannot hold every value: then [`Source::to_f64`] is the way to narrower floats.
+    /// Whether some values do not fit in `f32`. Such types are converted to narrower floats with [`Source::to_f64`].
     const IS_WIDE: bool;
     /// The nearest `f32`.
     fn to_f32(self) -> f32;
@@ -23,25 +23,25 @@ pub trait Source: bytemuck::Pod {
     fn to_i32(self) -> i32;
     /// Truncated to 64 bits.
     fn to_i64(self) -> i64;
-    /// Truncated to 64 bits, without a sign.
+    /// Truncated to 64 bits, unsigned.
     fn to_u64(self) -> u64;
     /// Whether it is not zero.
     fn is_nonzero(self) -> bool;
 }
 
-/// What a number can be converted to.
+/// An element type to convert to.
 pub trait Target: Copy + Send + Sync {
-    /// The value that stands for `source`.
+    /// Converts `source`.
     fn from_source<S: Source>(source: S) -> Self;
 }
 
-/// Writes the elements of `x`, which are given as bytes, converted.
+/// Converts the elements of `x`, passed as bytes, and writes them to `out`.
 pub type Convert<D> = fn(x: &[u8], out: &mut [D]);
 
 /// `out[i] = x[i]`, converted.
 ///
 /// # Panics
-/// The bytes are not as many elements as `out` has.
+/// The number of elements in `x` differs from that in `out`.
 pub fn convert<S: Source, D: Target>(x: &[u8], out: &mut [D]) {
     let x = bytemuck::cast_slice::<u8, S>(x);
     assert_eq!(x.len(), out.len(), "as many out as in");
@@ -50,10 +50,10 @@ pub fn convert<S: Source, D: Target>(x: &[u8], out: &mut [D]) {
     }
 }
 
-/// `out = convert(x)`. The elements of `x` are bytes here so that this is compiled once for each result.
+/// `out = convert(x)`. The elements of `x` are bytes, so that the function is compiled once per result type.
 ///
 /// # Panics
-/// `x` does not have as many elements as `out`.
+/// The number of elements in `x` differs from that in `out`.
 pub fn cast<D: Target>(convert: Convert<D>, x: &[u8], out: &mut [D], threads: &Threads) {
     if out.is_empty() || threads.count() == 1 {
         return convert(x, out);
@@ -120,7 +120,7 @@ floats! {
     f64: true, |x| x as f32, |x| x, |s: S| s.to_f64();
 }
 
-/// `x` rounded to odd: rounding the result once more, to 16 bits, gives what rounding `x` would.
+/// Rounds `x` to odd. Rounding the result again, to 16 bits, gives the same as rounding `x` directly.
 fn to_odd(x: f64) -> f32 {
     let near = x as f32;
     if !near.is_finite() || f64::from(near) == x {
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn narrow_floats_round_once() {
-        // 1 + 2⁻¹¹ + 2⁻³⁰ lies above the middle between two f16; through f32 it would fall on the middle.
+        // 1 + 2⁻¹¹ + 2⁻³⁰ is just above the midpoint of two f16 numbers. Rounding to f32 first would give the midpoint.
         assert_eq!(one::<f64, f16>(1.0 + 2f64.powi(-11) + 2f64.powi(-30)).to_f64(), 1.0 + 2f64.powi(-10));
         assert_eq!(one::<i32, f16>(2049), f16::from_f32(2048.0));
         assert_eq!(one::<f32, f16>(1e6), f16::INFINITY);

@@ -4,16 +4,16 @@ use crate::strided::{copy_run, copy_runs};
 use crate::threads::Threads;
 use crate::word::Word;
 
-/// What one tensor gives to a joined row: `run` elements of each of its rows.
+/// An input of a concatenation: each joined row takes `run` elements from it.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a, T> {
     /// The tensor, in row-major order.
     pub data: &'a [T],
-    /// How many elements each joined row takes from it.
+    /// The elements that each joined row takes from it.
     pub run: usize,
 }
 
-/// Fills `out` with rows that are each made of one run of every part: `out[row] = part0[row] ‖ part1[row] ‖ …`.
+/// Fills the rows of `out`, each with one run of every part: `out[row] = part0[row] ‖ part1[row] ‖ …`.
 ///
 /// # Panics
 /// The parts do not fill `out`.
@@ -36,12 +36,12 @@ pub fn concat<T: Word>(parts: &[Part<T>], out: &mut [T], threads: &Threads) {
     threads.for_each_chunk(out, task * width, |chunk, out| fill_rows(parts, width, chunk * task, out));
 }
 
-/// The elements of a run, on average, that are copied without a call into the C library.
+/// Up to this average length, runs are copied without calling the C library.
 const SHORT: usize = 16;
-/// The elements that stay in the fastest cache while every part is copied to them.
+/// Elements that stay in the L1 cache while every part is copied to them.
 const TILE: usize = 4096;
 
-/// Fills `out`, which begins at element `at` of the joined tensor.
+/// Fills `out`, whose first element is element `at` of the joined tensor.
 fn fill<T: Word>(parts: &[Part<T>], width: usize, at: usize, mut out: &mut [T]) {
     let (mut row, mut column) = (at / width, at % width);
     while !out.is_empty() {
@@ -60,7 +60,7 @@ fn fill<T: Word>(parts: &[Part<T>], width: usize, at: usize, mut out: &mut [T]) 
     }
 }
 
-/// Fills whole rows, from row `row` on: part by part, in tiles.
+/// Fills whole rows, starting with row `row`: part by part, in tiles.
 fn fill_rows<T: Word>(parts: &[Part<T>], width: usize, mut row: usize, out: &mut [T]) {
     for out in out.chunks_mut(TILE.div_ceil(width) * width) {
         let mut column = 0;

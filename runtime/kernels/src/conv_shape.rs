@@ -6,9 +6,9 @@
 pub struct Shape {
     /// N
     pub batch: usize,
-    /// C, of all groups
+    /// C, over all groups
     pub channels: usize,
-    /// O, of all groups
+    /// O, over all groups
     pub outputs: usize,
     /// Group `g` of the outputs reads group `g` of the channels.
     pub groups: usize,
@@ -16,21 +16,20 @@ pub struct Shape {
     pub input: [usize; 2],
     /// `[H', W']`
     pub output: [usize; 2],
-    /// The window's rows and columns.
+    /// The window's rows and columns
     pub kernel: [usize; 2],
-    /// The step of the window.
+    /// The strides
     pub strides: [usize; 2],
-    /// The step inside the window.
+    /// The dilations
     pub dilations: [usize; 2],
-    /// The zeros before the first row and column; negative: the rows and columns left out.
+    /// The rows and columns of zeros before the first row and column. A negative number crops.
     pub before: [isize; 2],
 }
 
 impl Shape {
-    /// Whether the convolution's input, with its padding, can be laid out with offsets of 32 bits: dilations of
-    /// billions cannot.
+    /// Whether 32-bit offsets can address the input with its padding. They cannot for dilations of billions.
     pub fn fits(&self) -> bool {
-        // As large as the padded input, and more than the planes of any block.
+        // An upper bound of the padded input, and of the planes of any blocked layout.
         let extent = |a: usize| {
             let reach = self.kernel[a].saturating_sub(1).checked_mul(self.dilations[a])?;
             self.output[a].checked_mul(self.strides[a])?.checked_add(reach)?.checked_add(self.strides[a])
@@ -40,8 +39,9 @@ impl Shape {
         fits(extent(0).zip(extent(1)).and_then(|(h, w)| all(h, w))) && fits(all(self.input[0], self.input[1]))
     }
 
-    /// The same convolution along rows, where all that stands is one column: rows are what is fast.
-    pub(crate) fn lying(&self) -> Shape {
+    /// Returns the same convolution with rows and columns swapped if images and window have one column: kernels are
+    /// fast along rows.
+    pub(crate) fn row_oriented(&self) -> Shape {
         let one = [self.input[1], self.output[1], self.kernel[1]] == [1; 3] && self.before[1] == 0;
         if !one {
             return self.clone();
@@ -60,7 +60,8 @@ impl Shape {
         }
     }
 
-    /// Whether weights packed for a window of these sizes fit this one: also of the same taps, standing or lying.
+    /// Whether weights packed for a `kernel` window fit this convolution. A one-row or one-column window also fits its
+    /// transpose.
     pub(crate) fn has_window(&self, kernel: [usize; 2]) -> bool {
         self.kernel == kernel || (self.kernel == [kernel[1], kernel[0]] && kernel.contains(&1))
     }
@@ -70,7 +71,7 @@ impl Shape {
         self.output[0] * self.output[1]
     }
 
-    /// The terms of an output's sum.
+    /// The number of products in an output's sum.
     pub(crate) fn taps(&self) -> usize {
         self.channels / self.groups * self.kernel[0] * self.kernel[1]
     }

@@ -1,17 +1,16 @@
-//! Reads and writes of runs of elements at given places.
+//! Gathers and scatters of runs of elements.
 //!
-//! The places are element positions that the caller has checked against the tensor they point into; a place outside it
-//! panics.
+//! The caller has checked the positions against the tensor; a position outside it panics.
 
 use crate::strided::copy_run;
 use crate::threads::Threads;
 use crate::word::Word;
 
-/// Runs of `run` elements of each block of `block` elements, those that begin at `starts` in it: `out` is
-/// `[blocks, starts, run]`, and `out[b, i, j] = data[b·block + starts[i] + j]`.
+/// Copies runs of `run` elements. Each block of `block` elements has one run per element of `starts`:
+/// `out[b, i, j] = data[b·block + starts[i] + j]`, where `out` is `[blocks, starts, run]`.
 ///
 /// # Panics
-/// A run leaves its block, or `out` does not hold one run a block and start.
+/// A run exceeds its block, or `out` does not hold one run per block and start.
 pub fn gather_runs<T: Word>(data: &[T], block: usize, starts: &[usize], run: usize, out: &mut [T], threads: &Threads) {
     if out.is_empty() {
         return;
@@ -41,17 +40,17 @@ fn gather_block<T: Word>(block: &[T], starts: &[usize], run: usize, out: &mut [T
     }
 }
 
-/// [`gather_block`] of runs of `N` elements: a few moves each.
+/// [`gather_block`] for runs of `N` elements, which take a few moves each.
 fn gather_arrays<T: Word, const N: usize>(block: &[T], starts: &[usize], out: &mut [T]) {
     for (out, &start) in out.chunks_exact_mut(N).zip(starts) {
         out.copy_from_slice(&block[start..][..N]);
     }
 }
 
-/// Writes runs of updates, in order, over the runs of `data` that begin at `starts`: `data[starts[i] + j] = updates[i, j]`.
+/// Copies runs of updates, in order, to `data`: `data[starts[i] + j] = updates[i, j]`.
 ///
 /// # Panics
-/// A run leaves `data`, or there is not one run of updates a start.
+/// A run exceeds `data`, or the number of runs in `updates` is not that of `starts`.
 pub fn scatter_runs<T: Word>(data: &mut [T], starts: &[usize], run: usize, updates: &[T]) {
     assert_eq!(starts.len() * run, updates.len(), "one run a start");
     if run == 1 {
@@ -61,11 +60,11 @@ pub fn scatter_runs<T: Word>(data: &mut [T], starts: &[usize], run: usize, updat
     starts.iter().zip(runs).for_each(|(&start, updates)| copy_run(updates, &mut data[start..][..run]));
 }
 
-/// Combines runs of updates, in order, with the runs of `data` that begin at `starts`:
+/// Combines runs of updates, in order, with runs of `data`:
 /// `data[starts[i] + j] = combine(data[starts[i] + j], updates[i·run + j])`.
 ///
 /// # Panics
-/// A run leaves `data`, or there is not one run of updates a start.
+/// A run exceeds `data`, or the number of runs in `updates` is not that of `starts`.
 pub fn combine_runs<T: Copy>(data: &mut [T], starts: &[usize], run: usize, updates: &[T], combine: impl Fn(T, T) -> T) {
     assert_eq!(starts.len() * run, updates.len(), "one run a start");
     for (&start, updates) in starts.iter().zip(updates.chunks_exact(run.max(1))) {
@@ -73,7 +72,7 @@ pub fn combine_runs<T: Copy>(data: &mut [T], starts: &[usize], run: usize, updat
     }
 }
 
-/// How many runs a task copies.
+/// The number of runs that a task copies.
 fn task_of<T>(run: usize, elements: usize, threads: &Threads) -> usize {
     const WORTH_A_TASK: usize = 64 << 10;
     let runs = elements / run;

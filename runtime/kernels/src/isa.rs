@@ -1,11 +1,11 @@
-//! Instruction sets: what this processor has, and which of it is used.
+//! Instruction sets: which ones the processor has, and which one the kernels use.
 
 use std::sync::OnceLock;
 
-/// An instruction set that kernels are compiled for, from the plainest to the widest.
+/// An instruction set that kernels are compiled for, from narrowest to widest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Portable Rust, on any architecture: the reference of the others.
+    /// Portable Rust, on any architecture: the reference for the other levels.
     Scalar,
     /// x86-64 with AVX2, FMA and F16C: 256-bit vectors.
     Avx2,
@@ -14,7 +14,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The name by which the environment variable `CANDLE_PLAN_ISA` knows the level.
+    /// The level's name in the environment variable `CANDLE_PLAN_ISA`.
     pub fn name(self) -> &'static str {
         match self {
             Level::Scalar => "scalar",
@@ -24,46 +24,47 @@ impl Level {
     }
 }
 
-/// The level that kernels use, and the proof that this processor has it.
+/// The level that kernels use, and the proof that this processor supports it.
 ///
-/// Only this module makes an `Isa`, after it asked the processor. So whoever holds one may call functions that are compiled
-/// for its level, and for those below it.
+/// Only this module creates an `Isa`, after it has queried the processor. The holder of an `Isa` may therefore call
+/// functions that are compiled for its level, and for the levels below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Isa(Level);
 
 impl Isa {
-    /// Portable Rust, which every processor runs.
+    /// Portable Rust, which runs on every processor.
     pub const SCALAR: Isa = Isa(Level::Scalar);
 
-    /// The level, which this processor has.
+    /// Returns the level; this processor supports it.
     #[inline(always)]
     pub const fn level(self) -> Level {
         self.0
     }
 
-    /// The widest level of this processor, or the level that the environment variable `CANDLE_PLAN_ISA` names: `scalar`,
-    /// `avx2`, `avx512`, or `amx`, for AVX-512 with the tiles that it has by itself, too. Read once.
+    /// Returns the widest level of this processor, or the level in the environment variable `CANDLE_PLAN_ISA`:
+    /// `scalar`, `avx2`, `avx512` or `amx`. `amx` is AVX-512 with AMX tiles; it is the default where the processor has
+    /// them. Reads it once.
     pub fn get() -> Isa {
         static CHOSEN: OnceLock<Isa> = OnceLock::new();
         *CHOSEN.get_or_init(|| Isa::named(&wanted()).ok().flatten().unwrap_or_else(Isa::widest))
     }
 
-    /// Whether products of bytes use the tiles of AMX at the level AVX-512: where the processor has them, and the
-    /// environment variable `CANDLE_PLAN_ISA` does not name `avx512`. Asked once.
+    /// Whether 8-bit matrix products use AMX tiles at the level AVX-512: the processor has them, and `CANDLE_PLAN_ISA`
+    /// is not `avx512`. Queries it once.
     pub fn takes_amx() -> bool {
         static TAKEN: OnceLock<bool> = OnceLock::new();
         *TAKEN.get_or_init(|| wanted() != Level::Avx512.name() && Isa::has_amx())
     }
 
-    /// Whether the environment variable `CANDLE_PLAN_ISA` names a level of this processor, or nothing.
+    /// Checks that the environment variable `CANDLE_PLAN_ISA` is empty or names a level that this processor supports.
     ///
     /// # Errors
-    /// What it names instead, and what it may name.
+    /// It has another value. The message states the value, and the allowed ones.
     pub fn check() -> Result<(), String> {
         Isa::named(&wanted()).map(|_| ())
     }
 
-    /// The level of a name; none where there is no name.
+    /// Returns the level with this name; `None` for an empty name.
     fn named(name: &str) -> Result<Option<Isa>, String> {
         let found = match name {
             "" => return Ok(None),
@@ -76,35 +77,35 @@ impl Isa {
         })
     }
 
-    /// Whether this processor has AMX with products of bytes, and the operating system lets this process use it, which it
-    /// is asked for.
+    /// Whether this processor has AMX with 8-bit products, and the operating system permits it to this process. The
+    /// call requests this permission.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     pub fn has_amx() -> bool {
         use std::arch::x86_64::{__cpuid, __cpuid_count};
         /// The bits of AMX-TILE and AMX-INT8 in register EDX of leaf 7.
         const TILES: u32 = 1 << 24 | 1 << 25;
-        /// `ARCH_REQ_XCOMP_PERM`, and the state that permission is asked for: the tiles' contents.
+        /// `ARCH_REQ_XCOMP_PERM`, and the state component to request: the tile data.
         const REQUEST: libc::c_ulong = 0x1023;
         const TILE_DATA: libc::c_ulong = 18;
         __cpuid(0).eax >= 7
             && __cpuid_count(7, 0).edx & TILES == TILES
-            // SAFETY: the call takes two numbers, reads no memory, and fails where the system does not know it.
+            // SAFETY: the call takes two numbers and reads no memory. It fails on a system that does not know it.
             && unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST, TILE_DATA) } == 0
     }
 
-    /// Elsewhere nobody asks for them.
+    /// Other platforms have no AMX.
     #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
     pub fn has_amx() -> bool {
         false
     }
 
-    /// Every level that this processor can run, plainest first: what a test walks through.
+    /// Returns every level that this processor supports, narrowest first; tests iterate over them.
     pub fn available() -> impl Iterator<Item = Isa> {
         let widest = Isa::widest();
         [Level::Scalar, Level::Avx2, Level::Avx512].into_iter().filter(move |level| *level <= widest.level()).map(Isa)
     }
 
-    /// The widest level of this processor.
+    /// The widest level that this processor supports.
     #[cfg(target_arch = "x86_64")]
     pub fn widest() -> Isa {
         use std::arch::is_x86_feature_detected as has;
@@ -117,14 +118,14 @@ impl Isa {
         }
     }
 
-    /// The widest level of this processor.
+    /// The widest level that this processor supports.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn widest() -> Isa {
         Isa::SCALAR
     }
 }
 
-/// What the environment variable `CANDLE_PLAN_ISA` says.
+/// The value of the environment variable `CANDLE_PLAN_ISA`.
 fn wanted() -> String {
     std::env::var_os("CANDLE_PLAN_ISA").unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -1,18 +1,18 @@
-//! Loops over fixed numbers of lanes, which the compiler turns into vector instructions, and the macro that compiles such
-//! a loop once per instruction set.
+//! Loops over a fixed number of lanes, which the compiler vectorizes, and the macro that compiles such a loop once per
+//! instruction set.
 //!
-//! A sum runs in [`LANES`] interleaved partial sums that are joined pairwise: the same order for every instruction set
-//! and every number of threads.
+//! A sum has [`LANES`] interleaved partial sums, which are added pairwise at the end. The order is the same for every
+//! instruction set and every number of threads.
 
-/// The number of partial results that a fold keeps: four 512-bit vectors of `f32`, enough to hide an addition's latency.
+/// The number of partial results of a fold: four 512-bit vectors of `f32`, enough to hide the latency of an addition.
 pub(crate) const LANES: usize = 64;
 
-/// Compiles a function once for each [`Level`](crate::isa::Level), and adds a first parameter, an
-/// [`Isa`](crate::isa::Isa), that chooses.
+/// Compiles a function once per [`Level`](crate::isa::Level), and adds a first parameter, an [`Isa`](crate::isa::Isa),
+/// that selects the version.
 ///
-/// The body may use the constant `FMA`: whether a multiplication and an addition fuse into one instruction. After
-/// `up to (LEVEL)`, a constant [`Level`](crate::isa::Level), there is no code for the levels above, which run that of `LEVEL`: for types that few
-/// models use.
+/// The body may use the constant `FMA`: whether the processor fuses a multiplication and an addition into one
+/// instruction. With `up to (LEVEL)`, where `LEVEL` is a constant [`Level`](crate::isa::Level), higher levels run the
+/// code of `LEVEL`. This saves code for element types that few models use.
 macro_rules! per_isa {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$($generic:ident: $bound:path),+>)?
      ($($arg:ident: $kind:ty),* $(,)?) $(-> $result:ty)? where FMA $body:block) => {
@@ -44,7 +44,7 @@ macro_rules! per_isa {
                 body::<$($($generic,)+)? true>($($arg),*)
             }
 
-            // What is behind a constant condition that does not hold is not compiled.
+            // The compiler generates no code for a branch whose constant condition is false.
             #[cfg(target_arch = "x86_64")]
             match isa.level().min($widest) {
                 $crate::isa::Level::Scalar => {}
@@ -67,7 +67,7 @@ macro_rules! per_isa {
 }
 pub(crate) use per_isa;
 
-/// Folds a slice in [`LANES`] partial results (fewer for a short slice), joined pairwise.
+/// Folds a slice into [`LANES`] partial results (fewer for a short slice), and joins them pairwise.
 #[inline(always)]
 pub(crate) fn fold<T: Copy, A: Copy>(
     x: &[T],
@@ -109,7 +109,7 @@ fn fold_lanes<T: Copy, A: Copy, const W: usize>(
     lanes[0]
 }
 
-/// The first `W` elements, or all and `pad` for the rest.
+/// Loads the first `W` elements; `pad` fills the lanes beyond the end of `x`.
 #[inline(always)]
 pub(crate) fn load<R: Copy, const W: usize>(x: &[R], pad: R) -> [R; W] {
     match x.first_chunk() {
@@ -124,7 +124,7 @@ pub(crate) fn load<R: Copy, const W: usize>(x: &[R], pad: R) -> [R; W] {
     }
 }
 
-/// Writes the lanes that `y` has room for.
+/// Stores the lanes; drops those beyond the end of `y`.
 #[inline(always)]
 pub(crate) fn store<R: Copy, const W: usize>(block: [R; W], y: &mut [R]) {
     match y.first_chunk_mut() {

@@ -1,8 +1,8 @@
-//! CPU kernels of candle-plan: plain slices in, plain slices out, no tensors, no plan.
+//! CPU kernels of candle-plan. They read and write plain slices, and know neither tensors nor plans.
 //!
-//! Every kernel has one scalar form, which defines its result, and faster forms that are chosen at run time from the
-//! processor's features ([`isa::Isa`]) and tested against the scalar one. Results do not depend on the number of threads.
-//! Shapes are checked by the caller (the op); a kernel asserts what its memory safety rests on.
+//! Every kernel has a scalar version, which defines its result. Faster versions are selected at run time from the
+//! processor's features ([`isa::Isa`]) and tested against the scalar one. Results do not depend on the number of
+//! threads. The caller (the op) checks shapes; a kernel asserts only what its memory safety requires.
 
 pub mod allocator;
 pub mod attention;

@@ -1,13 +1,13 @@
-//! What the machine has.
+//! Properties of the machine.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The most bytes of memory that a process can have here: those of the machine, or of a control group that it is in
-/// where these are fewer, and the swap space. `usize::MAX` where nothing tells (it is not Linux). Read once.
+/// Returns the memory in bytes that this process can use: the machine's memory, or the limit of an enclosing control
+/// group if that is smaller, plus the swap space. `usize::MAX` on systems other than Linux. Reads it once.
 ///
-/// A system that promises more than it has, as Linux does, refuses no size, and ends the process that uses it.
+/// Linux overcommits memory: it grants any size, and kills the process when it uses more than there is.
 pub fn memory() -> usize {
     static BYTES: OnceLock<usize> = OnceLock::new();
     *BYTES.get_or_init(|| {
@@ -19,14 +19,14 @@ pub fn memory() -> usize {
     })
 }
 
-/// A size that `/proc/meminfo` tells.
+/// Returns a size in bytes from `/proc/meminfo`.
 fn bytes(meminfo: &str, field: &str) -> Option<usize> {
     let size = meminfo.lines().find_map(|line| line.strip_prefix(field)?.trim().strip_suffix(" kB"))?;
     size.parse::<usize>().ok()?.checked_mul(1024)
 }
 
-/// The files with the limits of the control groups, of either version, that `/proc/self/cgroup` names, and of those around
-/// them. In a container, the names may be those outside: then the outermost group that is seen is its own.
+/// Returns the limit files of the control groups (v1 or v2) in `/proc/self/cgroup`, and of their ancestors. In a
+/// container, the names may be those of the host; then the outermost visible group is the container's own.
 fn limit_files(groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in groups.lines() {

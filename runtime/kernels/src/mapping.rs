@@ -1,4 +1,4 @@
-//! Files that are read where the system holds them.
+//! Memory-mapped files.
 
 use std::fs::File;
 use std::io;
@@ -6,22 +6,23 @@ use std::ops::Range;
 
 use memmap2::{Mmap, MmapOptions};
 
-/// The bytes of a file as they were when it was opened, in memory that the process shares with the system.
+/// The bytes of a file at the time it was opened, in memory that the operating system shares.
 ///
-/// They stay as long as nobody shortens the file or writes into it, which the caller of [`Mapping::of_unchanging`] promises. A
-/// file that is replaced by another of its name stays as it is.
+/// The bytes stay valid as long as nothing truncates or writes the file, which the caller of [`Mapping::of_unchanging`]
+/// guarantees. Replacing the file with another one of the same name does not affect the mapping.
 #[derive(Debug)]
 pub struct Mapping {
     map: Mmap,
 }
 
 impl Mapping {
-    /// The first `length` bytes of a file that nobody changes while the mapping lives.
+    /// Maps the first `length` bytes of a file. The caller guarantees that nothing changes the file while the mapping
+    /// exists.
     ///
     /// # Errors
-    /// The system does not map it, or the file has fewer bytes.
+    /// The system cannot map the file, or the file is shorter.
     pub fn of_unchanging(file: &File, length: usize) -> io::Result<Mapping> {
-        // SAFETY: the bytes are only read, and the caller promises that nobody changes them.
+        // SAFETY: the mapping is read-only, and the caller guarantees that nothing changes the bytes.
         let map = unsafe { MmapOptions::new().len(length).map(file)? };
         match file.metadata()?.len() >= length as u64 {
             true => Ok(Mapping { map }),
@@ -34,24 +35,24 @@ impl Mapping {
         &self.map
     }
 
-    /// Gives the memory of some bytes back: they are fetched again where somebody reads them.
+    /// Releases the memory of a range of bytes. The next read fetches them again.
     #[cfg(target_os = "linux")]
     pub fn release(&self, range: Range<usize>) {
         let start = range.start / WINDOW * WINDOW;
         let end = range.end.next_multiple_of(WINDOW).min(self.map.len());
         if start < end {
-            // SAFETY: the pages are those of a shared mapping of a file that nobody changes: they come back as they were.
-            // Advice that is not taken changes nothing.
+            // SAFETY: the pages belong to a shared mapping of a file that nothing changes, so they come back with the
+            // same contents. The system may ignore the advice.
             let _ = unsafe { self.map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, end - start) };
         }
     }
 
-    /// Only Linux can be told.
+    /// Does nothing: only Linux supports the advice.
     #[cfg(not(target_os = "linux"))]
     pub fn release(&self, _range: Range<usize>) {}
 }
 
-/// What the system fetches at once where one byte of it is read.
+/// The bytes that the system fetches at once on a page fault.
 #[cfg(target_os = "linux")]
 const WINDOW: usize = 64 << 10;
 
@@ -61,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// A file that has no name any more.
+    /// A file that has been unlinked.
     fn file(bytes: &[u8], name: &str) -> File {
         let path = std::env::temp_dir().join(format!("candle-plan-mapping-{}-{name}", std::process::id()));
         let mut file = File::options().read(true).write(true).create_new(true).open(&path).expect("a new file");

@@ -1,31 +1,31 @@
-//! Floating-point numbers of 8, 6 and 4 bits: stored, and converted to and from `f32`.
+//! Floating-point numbers of 8, 6 and 4 bits, and their conversion to and from `f32`.
 //!
 //! Source: the formats' papers (OCP 8-bit floating point, OCP microscaling formats) and
 //! [ONNX Cast](https://onnx.ai/onnx/operators/onnx__Cast.html).
 
-/// How a format stores what is not finite.
+/// How a format stores values that are not finite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Special {
-    /// Infinities and NaNs in the largest exponent, as IEEE 754.
+    /// Infinities and NaNs have the largest exponent, as in IEEE 754.
     Ieee,
-    /// No infinity; all bits but the sign set is NaN.
+    /// No infinity; NaN has all bits set except the sign.
     AllOnes,
-    /// No infinity and no negative zero: its code is NaN.
+    /// No infinity and no negative zero; the code of negative zero is NaN.
     NegativeZero,
     /// Every code is a finite number.
     Finite,
 }
 
-/// A format: sign, exponent, mantissa, from the highest bit.
+/// A format. From the highest bit: sign, exponent, mantissa.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Format {
     /// Bits of the exponent.
     pub exponent: u32,
     /// Bits of the mantissa.
     pub mantissa: u32,
-    /// What is subtracted from the exponent.
+    /// The exponent bias.
     pub bias: i32,
-    /// How the rest is stored.
+    /// How values that are not finite are stored.
     pub special: Special,
 }
 
@@ -65,7 +65,7 @@ impl Format {
         }
     }
 
-    /// The number that a code stands for; bits above the format's are ignored.
+    /// Returns the number of a code; ignores bits above those of the format.
     pub fn decode(self, code: u8) -> f32 {
         let magnitude = code & (self.sign() - 1);
         let negative = code & self.sign() != 0;
@@ -94,8 +94,9 @@ impl Format {
         }
     }
 
-    /// The code of the nearest number, ties to even. What is too large, and an infinity, becomes the largest number when
-    /// `saturate`, else an infinity or, in a format without one, NaN (the largest number in a format without either).
+    /// Returns the code of the nearest number, ties to even. If `saturate` is set, an infinity or a number out of range
+    /// gives the largest number. Otherwise it gives an infinity; in a format without infinity, NaN; in a format without
+    /// either, the largest number.
     pub fn encode(self, x: f32, saturate: bool) -> u8 {
         let sign = if x.is_sign_negative() { self.sign() } else { 0 };
         if x.is_nan() {
@@ -115,11 +116,11 @@ impl Format {
         }
     }
 
-    /// The code of a finite number's magnitude, as if exponents went on without end.
+    /// The code of a finite number's magnitude, for an unlimited range of exponents.
     fn round(self, x: f32) -> u32 {
         let smallest = 1 - self.bias;
         let exponent = (((x.to_bits() >> 23) as i32) - 127).max(smallest);
-        // exact: a power of two times a number of 24 bits
+        // exact: a power of two times a 24-bit number
         let scaled = f64::from(x) * 2f64.powi(self.mantissa as i32 - exponent);
         let steps = scaled.round_ties_even() as u32;
         let normal = 1 << self.mantissa;
@@ -134,15 +135,15 @@ impl Format {
 /// How [`encode_scale`] rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Round {
-    /// To the power of two above.
+    /// To the next power of two.
     Up,
-    /// To the power of two below.
+    /// To the previous power of two.
     Down,
     /// To the nearest power of two, ties up.
     Nearest,
 }
 
-/// The number of a `float8_e8m0fnu` code: `2^(code − 127)`, NaN for 255.
+/// Returns the number of a `float8_e8m0fnu` code: `2^(code − 127)`, or NaN for 255.
 pub fn decode_scale(code: u8) -> f32 {
     match code {
         255 => f32::NAN,
@@ -150,7 +151,7 @@ pub fn decode_scale(code: u8) -> f32 {
     }
 }
 
-/// The `float8_e8m0fnu` code of a number's magnitude. Out of range: the nearest code when `saturate`, else NaN.
+/// Returns the `float8_e8m0fnu` code of `|x|`. Out of range, it is the nearest code if `saturate` is set, else NaN.
 pub fn encode_scale(x: f32, saturate: bool, round: Round) -> u8 {
     if x.is_nan() || (!saturate && (x.is_infinite() || x == 0.0)) {
         return 255;

@@ -1,6 +1,6 @@
-//! Normalization of rows by their mean and variance, or by their mean square; and of channels by given ones.
+//! Normalization of rows by their mean and variance, or by their mean square, and of channels by given statistics.
 //!
-//! The variance is taken around the mean (two passes), so a large mean costs no accuracy.
+//! The variance uses differences from the mean (two passes), so a large mean costs no accuracy.
 
 use crate::isa::Isa;
 use crate::lanes::{fold, per_isa};
@@ -9,12 +9,12 @@ use crate::rewrite::Rewrite;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
-/// Elements that make a task of their own.
+/// Elements per task, at least.
 const TASK: usize = 1 << 14;
-/// Elements that are summed before they join the total, which is `f64`.
+/// Elements that are summed in their own type before they are added to the total, which is `f64`.
 const BLOCK: usize = 4096;
 
-/// What a row is divided by.
+/// The center and the denominator of a normalization.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Center {
     /// `(x − mean) / √(variance + ε)`: layer, instance and group normalization.
@@ -23,23 +23,23 @@ pub enum Center {
     Zero,
 }
 
-/// What a normalized row is multiplied by, and what is added.
+/// The scale and the bias after a normalization.
 #[derive(Debug, Clone, Copy)]
 pub enum Affine<'a, R> {
-    /// An element of `scale` and of `bias` for each element of a row; repeated where there are more rows.
+    /// One scale and one bias per element of a row; repeated if there are more rows.
     Elements {
-        /// A whole number of rows.
+        /// Their number is a multiple of a row's length.
         scale: &'a [R],
-        /// As long as `scale`.
+        /// Same length as `scale`.
         bias: &'a [R],
     },
-    /// An element of `scale` and of `bias` for `spatial` neighboring elements; repeated where there are more.
+    /// One scale and one bias per channel of `spatial` consecutive elements; repeated if there are more channels.
     Channels {
-        /// One element a channel; a row holds a whole number of channels.
+        /// One element per channel; a row holds a whole number of channels.
         scale: &'a [R],
-        /// As long as `scale`.
+        /// Same length as `scale`.
         bias: &'a [R],
-        /// The elements of a channel.
+        /// The elements per channel.
         spatial: usize,
     },
 }
@@ -61,7 +61,8 @@ pub fn normalize_rows<R: Real>(
     x.for_each_chunk(threads, rows * n, |i, chunk| normalize(isa, chunk, n, i * rows, center, epsilon, affine));
 }
 
-/// The mean of each row of `n` elements (0 where the center is zero), and the factor `1 / √(… + ε)` it is multiplied by.
+/// Returns the mean of each row of `n` elements (0 for [`Center::Zero`]), and the factor `1 / √(… + ε)` of its
+/// normalization.
 pub fn row_statistics<R: Real>(
     isa: Isa,
     threads: &Threads,
@@ -210,7 +211,7 @@ mod tests {
                         (0..n).map(|k| (f64::from(row[k]) - mean) * factor * f64::from(scale[k]) + f64::from(bias[k])),
                     );
                 }
-                // The mean of a row far from zero is rounded to a value of its own size.
+                // The rounding error of the mean grows with its magnitude.
                 let tolerance = 1e-5 + f64::from(offset) * 1e-6;
                 let affine = Affine::Elements { scale: &scale, bias: &bias };
                 for isa in Isa::available() {

@@ -1,4 +1,4 @@
-//! Padding, cropping, mirroring: each axis of the result shows chosen places of the source.
+//! Padding, cropping and mirroring: each axis of the result selects indices of the source.
 
 use smallvec::SmallVec;
 
@@ -7,14 +7,14 @@ use crate::strided::copy_run;
 use crate::threads::Threads;
 use crate::word::Word;
 
-/// What an axis of the result shows of the source's: runs of places, one after the other.
+/// The source indices that an axis of the result selects, as consecutive runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places {
     runs: SmallVec<[Run; 3]>,
     length: usize,
 }
 
-/// `length` places that show those from `first` on, `step` apart, or the fill value.
+/// A run of `length` indices: the source indices `first`, `first + step`, …, or the fill value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     first: Option<usize>,
@@ -29,34 +29,34 @@ impl Run {
 }
 
 impl Places {
-    /// All places of an axis of `size`.
+    /// Selects all indices of an axis of `size`.
     pub fn all(size: usize) -> Places {
         let mut places = Places::default();
         places.forward(0, size);
         places
     }
 
-    /// The number of places.
+    /// The number of selected indices.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there are none.
+    /// Whether no index is selected.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Adds `length` places that show those from `first` on.
+    /// Appends `length` consecutive source indices, starting with `first`.
     pub fn forward(&mut self, first: usize, length: usize) {
         self.add(Run { first: Some(first), step: 1, length });
     }
 
-    /// Adds `length` places that show the fill value.
+    /// Appends the fill value `length` times.
     pub fn fill(&mut self, length: usize) {
         self.add(Run { first: None, step: 0, length });
     }
 
-    /// Adds a place that shows another.
+    /// Appends one source index.
     fn push(&mut self, place: usize) {
         match self.runs.last_mut() {
             Some(last) if last.length == 1 && last.first.is_some_and(|first| first.abs_diff(place) <= 1) => {
@@ -82,7 +82,7 @@ impl Places {
         }
     }
 
-    /// What place `i` shows.
+    /// Returns the source index at position `i`; `None` for the fill value.
     fn get(&self, mut i: usize) -> Option<usize> {
         for run in &self.runs {
             if i < run.length {
@@ -107,7 +107,7 @@ impl Places {
 }
 
 impl Extend<Option<usize>> for Places {
-    /// Adds places that show others, or the fill value.
+    /// Appends source indices, or the fill value for `None`.
     fn extend<I: IntoIterator<Item = Option<usize>>>(&mut self, shown: I) {
         for place in shown {
             match place {
@@ -126,11 +126,11 @@ impl FromIterator<Option<usize>> for Places {
     }
 }
 
-/// Fills `out` with the elements of a tensor of shape `dims` at the places of each axis:
-/// `out[i₀, i₁, …] = source[places₀[i₀], places₁[i₁], …]`, or `fill` where one of them shows none.
+/// Fills `out` with the selected elements of a tensor of shape `dims`:
+/// `out[i₀, i₁, …] = source[places₀[i₀], places₁[i₁], …]`, or `fill` if an axis selects the fill value.
 ///
 /// # Panics
-/// A place is outside its axis, or the lengths do not fit.
+/// A source index exceeds its axis, or the lengths do not match.
 pub fn pad<T: Word>(source: &[T], dims: &[usize], places: &[Places], fill: T, out: &mut [T], threads: &Threads) {
     assert_eq!(
         (dims.len(), dims.iter().product::<usize>()),
@@ -142,7 +142,7 @@ pub fn pad<T: Word>(source: &[T], dims: &[usize], places: &[Places], fill: T, ou
     if out.is_empty() {
         return;
     }
-    // The axes at the end that are taken whole, in order, move as one unit.
+    // Trailing axes that are copied whole, in order, form one contiguous unit.
     let kept = places.iter().zip(dims).rev().skip_while(|(places, &dim)| places.are_all(dim)).count();
     let unit: usize = dims[kept..].iter().product();
     let Some((last, outer)) = places[..kept].split_last() else { return copy_run(source, out) };
@@ -160,7 +160,7 @@ pub fn pad<T: Word>(source: &[T], dims: &[usize], places: &[Places], fill: T, ou
     });
 }
 
-/// The rows of the result, each made of the same runs.
+/// The rows of the result; each consists of the same runs.
 struct Rows<'a> {
     dims: &'a [usize],
     outer: &'a [Places],
@@ -169,7 +169,7 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Where the source's row begins that row `row` of the result shows; `None` for a row that is filled.
+    /// Returns the start of the source row for row `row` of the result; `None` for a row of fill values.
     fn start(&self, mut row: usize) -> Option<usize> {
         let mut stride = self.dims[self.dims.len() - 1] * self.unit;
         let mut start = 0;

@@ -1,9 +1,9 @@
-//! Rows of images with the zeros around them.
+//! Rows of images with zero padding.
 
 use crate::isa::Isa;
 use crate::vector::dispatch_isa;
 
-/// `out[q] = x[first + q · stride]`, zero outside of `x`.
+/// `out[q] = x[first + q · stride]`, 0 outside `x`.
 pub(crate) fn copy_row(x: &[f32], first: isize, stride: usize, out: &mut [f32]) {
     let inside = |limit: isize| usize::try_from(limit - first).map_or(0, |distance| distance.div_ceil(stride));
     let begin = inside(0).min(out.len());
@@ -25,7 +25,7 @@ pub(crate) fn copy_row(x: &[f32], first: isize, stride: usize, out: &mut [f32]) 
 /// `out[i] = x[2 · i]`.
 fn copy_even(x: &[f32], out: &mut [f32]) {
     let end = 2 * out.len().saturating_sub(1);
-    // By pairs: a loop that vectorizes, with the shuffles that the processor has.
+    // In pairs, so that the loop vectorizes with shuffles.
     dispatch_isa!(Isa::get(), (x: &[f32] = x, out: &mut [f32] = out), _V => {
         out.iter_mut().zip(x.chunks_exact(2)).for_each(|(out, pair)| *out = pair[0]);
     });

@@ -1,4 +1,4 @@
-//! What the processor can do at most, measured: what the speed of a kernel is a share of.
+//! Measures the processor's peak rates, to which the speed of a kernel is compared.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -7,24 +7,24 @@ use crate::isa::Isa;
 use crate::threads::Threads;
 use crate::vector::{dispatch_isa, Vector};
 
-/// Operations and bytes a second.
+/// Operations and bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Peaks {
-    /// Multiplications and additions of `f32`, each pair fused into one instruction where there is one.
+    /// Multiplications and additions of `f32` per second; a fused multiply-add counts as two.
     pub operations: f64,
-    /// Bytes read and written in copying what no cache holds.
+    /// Bytes read and written per second by a copy that is larger than any cache.
     pub bytes: f64,
 }
 
-/// Sums that do not wait for one another: enough to hide the latency of two units.
+/// Independent accumulators: enough to hide the latency of two FMA units.
 const CHAINS: usize = 10;
 const ROUNDS: usize = 100_000;
-/// Elements of a copy.
+/// Elements of the copy.
 const ELEMENTS: usize = 1 << 25;
-/// Times that each is measured; the best counts.
+/// Number of measurements; the best one counts.
 const TRIES: usize = 10;
 
-/// Measures both, in less than a second on an idle machine.
+/// Measures both rates, in less than a second on an idle machine.
 pub fn measure(isa: Isa, threads: &Threads) -> Peaks {
     Peaks { operations: operations(isa, threads), bytes: bytes(threads) }
 }
@@ -46,7 +46,7 @@ fn bytes(threads: &Threads) -> f64 {
     (2 * size_of::<f32>() * ELEMENTS) as f64 / seconds
 }
 
-/// The shortest time of a few tries, in seconds.
+/// Returns the shortest of [`TRIES`] times, in seconds.
 fn best(mut run: impl FnMut()) -> f64 {
     let time = |_| {
         let start = Instant::now();

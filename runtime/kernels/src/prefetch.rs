@@ -1,10 +1,10 @@
-//! Bringing memory near before it is read.
+//! Prefetching.
 
-/// Begins to bring a cache line near; the address may be any.
+/// Starts to load a cache line into the cache. Any address is allowed.
 #[inline(always)]
 pub(crate) fn prefetch<T>(from: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: it shows nothing to the program, and never fails.
+    // SAFETY: a prefetch has no visible effect and never faults.
     unsafe {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
         _mm_prefetch::<_MM_HINT_T0>(from.cast());

@@ -1,4 +1,4 @@
-//! Linear quantization: floats to integers of a few bits, and back.
+//! Linear quantization of floats to integers of up to 16 bits, and back.
 //!
 //! `q = clamp(round(x ÷ scale) + zero, low, high)`, ties to even; `x = (q − zero)·scale`. Source:
 //! [ONNX QuantizeLinear](https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html).
@@ -7,9 +7,9 @@ use crate::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Level;
 
-/// An integer that codes are stored in.
+/// An integer type that stores codes.
 pub trait Code: Copy + Send + Sync {
-    /// The code of a number that is in range.
+    /// Converts a number in range to a code.
     fn from_i32(code: i32) -> Self;
     /// The code as a number.
     fn to_i32(self) -> i32;
@@ -29,7 +29,7 @@ macro_rules! codes {
 
 codes! { i8 u8 i16 u16 i32 }
 
-/// How a run of elements is quantized.
+/// The quantization parameters of a run of elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     /// The difference between two codes.
@@ -42,7 +42,7 @@ pub struct Scale {
     pub high: i32,
 }
 
-/// The codes of `x`. Not-a-number becomes the smallest code.
+/// Quantizes `x`. NaN becomes the smallest code.
 ///
 /// # Panics
 /// The lengths differ.
@@ -59,7 +59,7 @@ pub fn quantize<C: Code>(isa: Isa, x: &[f32], by: Scale, out: &mut [C]) {
     }
 }
 
-/// The numbers of `codes`.
+/// Dequantizes `codes`.
 ///
 /// # Panics
 /// The lengths differ.
@@ -76,7 +76,7 @@ pub fn dequantize<C: Code>(isa: Isa, codes: &[C], by: Scale, out: &mut [f32]) {
     }
 }
 
-/// The least and the greatest number of `x` and zero; not-a-numbers are passed over.
+/// Returns the smallest and the largest number of `x`, with zero included; ignores NaN.
 pub fn range(x: &[f32]) -> (f32, f32) {
     x.iter().fold((0f32, 0f32), |(low, high), &x| (low.min(x), high.max(x)))
 }
@@ -85,11 +85,11 @@ pub fn range(x: &[f32]) -> (f32, f32) {
 fn quantize_any<C: Code>(x: &[f32], by: Scale, out: &mut [C]) {
     let (low, high) = ((by.low - by.zero) as f32, (by.high - by.zero) as f32);
     for (out, &x) in out.iter_mut().zip(x) {
-        // the comparison is false for not-a-number
+        // the comparison is false for NaN
         let code = (x / by.scale).round_ties_even();
         let code = if code > low { code } else { low };
         let code = if code < high { code } else { high };
-        // SAFETY: `code` lies between two `i32`.
+        // SAFETY: `code` is between two `i32`.
         *out = C::from_i32(unsafe { code.to_int_unchecked::<i32>() } + by.zero);
     }
 }

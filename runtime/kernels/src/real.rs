@@ -32,9 +32,9 @@ pub trait Real:
     fn tanh(self) -> Self;
     /// `x · y + z`, rounded once where `FMA`.
     fn mul_add<const FMA: bool>(self, y: Self, z: Self) -> Self;
-    /// eˣ for `x ≤ 0`, in a form that the compiler vectorizes for `f32`; 0 where that is subnormal.
+    /// eˣ for `x ≤ 0`, which the compiler vectorizes for `f32`; 0 if the result is subnormal.
     fn exp_of_nonpositive<const FMA: bool>(self) -> Self;
-    /// The larger of the two; either where one is not a number.
+    /// Returns the larger of the two; either of them if one is NaN.
     #[inline(always)]
     fn larger(self, other: Self) -> Self {
         if self > other {
@@ -94,15 +94,15 @@ real!(f32, |x| exp_of_nonpositive::<FMA>(x));
 
 /// eˣ within 2 ULP for `x ≤ 0`: x = n·ln 2 + r with |r| ≤ ln 2 / 2, a polynomial in r, and n added to the exponent.
 ///
-/// No branches, so that a loop of it vectorizes. A result below 2⁻¹²⁶ is 0, which saves the handling of subnormals.
+/// There are no branches, so a loop over it vectorizes. A result below 2⁻¹²⁶ is 0, which avoids subnormal numbers.
 #[inline(always)]
 fn exp_of_nonpositive<const FMA: bool>(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0; // 1.5 · 2²³: adding it leaves the nearest integer in the low bits
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
-    // (eʳ − 1 − r) / r², the polynomial of least greatest error.
+    // The minimax polynomial of (eʳ − 1 − r) / r².
     const TERMS: [f32; 5] = [1.381_455_2e-3, 8.368_711e-3, 4.166_839e-2, 0.166_665_21, 0.499_999_94];
-    // Here 2ⁿ becomes 0. A comparison, so that a NaN passes through.
+    // At −88.3, 2ⁿ becomes 0. This is a comparison, so that NaN stays NaN.
     let x = if x < -88.3 { -88.3 } else { x };
     let shifted = Real::mul_add::<FMA>(x, std::f32::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;

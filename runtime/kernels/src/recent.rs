@@ -1,16 +1,16 @@
-//! What was made for the last few calls, for the next one that is like one of them.
+//! A cache of the values for the most recent keys.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The calls whose values are kept: enough for a few sizes that take turns.
+/// The number of cached values: enough for a few sizes that alternate.
 const MOST: usize = 4;
 
-/// The last few values that were made, with their keys, the latest used first.
+/// The most recently used values and their keys, the latest first.
 pub(crate) struct Recent<K, V>(Mutex<Vec<(K, Arc<V>)>>);
 
 impl<K: PartialEq, V> Recent<K, V> {
-    /// The value for `key`: one that is kept, or one that is made now.
+    /// Returns the value for `key`: a cached one, or the result of `make`.
     pub fn get(&self, key: K, make: impl FnOnce(&K) -> V) -> Arc<V> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match kept.iter().position(|(made_for, _)| *made_for == key) {
@@ -31,7 +31,7 @@ impl<K, V> Default for Recent<K, V> {
     }
 }
 
-/// A copy begins with nothing.
+/// A clone starts empty.
 impl<K, V> Clone for Recent<K, V> {
     fn clone(&self) -> Recent<K, V> {
         Recent::default()
@@ -60,7 +60,7 @@ mod tests {
         };
         assert_eq!([1, 1, 2, 3, 4, 1, 2].map(get), [10, 10, 20, 30, 40, 10, 20]);
         assert_eq!(made.get(), 4);
-        assert_eq!([5, 1, 2, 3].map(get), [50, 10, 20, 30]); // 3 was used the longest ago when 5 came
+        assert_eq!([5, 1, 2, 3].map(get), [50, 10, 20, 30]); // 3 was the least recently used when 5 was inserted
         assert_eq!(made.get(), 6);
         assert_eq!(*recent.clone().get(1, |_| 7), 7);
     }

@@ -1,4 +1,4 @@
-//! Resampling: every element of the output is a weighted sum of elements of the input, one axis after the other; or, for
+//! Resampling along one axis after the other. Every element of the output is a weighted sum of input elements, or, for
 //! nearest neighbors, one of them.
 
 use smallvec::SmallVec;
@@ -11,24 +11,25 @@ use crate::scratch::Scratch;
 use crate::threads::Threads;
 use crate::word::Word;
 
-/// For each place of an axis of the output, the places of the input that it is a weighted sum of: the same number for each.
+/// The taps of each output index along one axis: the input indices and weights of its sum. Every output index has the
+/// same number of taps.
 #[derive(Debug)]
 pub struct Filter<R> {
     input: usize,
     output: usize,
     taps: usize,
-    /// `[taps, output]`; each is below `input`.
+    /// `[taps, output]`; each index is below `input`.
     indices: Scratch<u32>,
     /// `[taps, output]`
     weights: Scratch<R>,
 }
 
 impl<R: Real> Filter<R> {
-    /// A filter from an axis of size `input` to one of size `output`; `tap(place, k)` gives the place in the input and the
-    /// weight of its `k`-th summand of `taps`.
+    /// Creates a filter from an axis of size `input` to one of size `output`. `tap(index, k)` returns the input index
+    /// and the weight of tap `k < taps` for an output index.
     ///
     /// # Panics
-    /// A place is outside the input, or the input has more than 2³² places.
+    /// An input index is out of bounds, or does not fit in `u32`.
     pub fn new(input: usize, output: usize, taps: usize, tap: impl Fn(usize, usize) -> (usize, R)) -> Filter<R> {
         let tap = &tap;
         let count = taps.saturating_mul(output);
@@ -41,7 +42,7 @@ impl<R: Real> Filter<R> {
         Filter { input, output, taps, indices, weights }
     }
 
-    /// The places and weights of summand `k`.
+    /// Returns the input indices and weights of tap `k`.
     #[inline(always)]
     fn tap(&self, k: usize) -> (&[u32], &[R]) {
         let range = k * self.output..(k + 1) * self.output;
@@ -49,13 +50,13 @@ impl<R: Real> Filter<R> {
     }
 }
 
-/// Elements written that make a task of their own.
+/// Elements written that are worth a separate task.
 const TASK: usize = 1 << 15;
-/// Elements that are summed side by side: a 512-bit vector of `f32`.
+/// Elements that are summed in parallel: a 512-bit vector of `f32`.
 const BLOCK: usize = 16;
 
-/// Resamples `x` of shape `dims` along the axes that have a filter, into `y`: first the one that makes the least of it, of
-/// equals the last one.
+/// Resamples `x` of shape `dims` into `y`, along the axes that have a filter. Starts with the axis that gives the
+/// smallest intermediate result; of equal ones, the last.
 ///
 /// # Panics
 /// The filters or the lengths do not fit the shape.
@@ -90,7 +91,7 @@ pub fn resample<R: Real>(
     });
 }
 
-/// The filters with their axes, in the order in which the least is between them.
+/// Returns the filters with their axes, in the order with the smallest intermediate results.
 fn order<R>(filters: &[Option<Filter<R>>]) -> SmallVec<[(usize, &Filter<R>); 2]> {
     let all = filters.iter().enumerate().rev();
     let mut order: SmallVec<_> = all.filter_map(|(axis, filter)| Some((axis, filter.as_ref()?))).collect();
@@ -123,8 +124,8 @@ fn resample_image<R: Real>(
     resample_axis(isa, threads, filter, source, dims[last + 1..].iter().product(), y);
 }
 
-/// Resamples the middle axis of `x [outer, input, inner]`. Threads share the rows of one part, or the parts; inside a task,
-/// the caller does them all.
+/// Resamples the middle axis of `x` `[outer, input, inner]`. Threads share the rows if `outer` is 1, else the outer
+/// indices. Inside a task, the caller does all the work.
 fn resample_axis<R: Real>(isa: Isa, threads: &Threads, filter: &Filter<R>, x: &[R], inner: usize, y: &mut [R]) {
     let [input, output] = [filter.input * inner, filter.output * inner];
     if inner > 1 && y.len() == output {
@@ -146,7 +147,7 @@ per_isa! {
     /// `y[i] = Σₖ weights[k, i] · x[indices[k, i]]`
     fn resample_line<R: Real>(filter: &Filter<R>, x: &[R], y: &mut [R]) where FMA up to (R::WIDEST) {
         assert_eq!((x.len(), y.len()), (filter.input, filter.output));
-        // SAFETY: `Filter::new` let no index in that is not below `input`, which is the length of `x`.
+        // SAFETY: `Filter::new` checked that every index is below `input`, which is the length of `x`.
         let at = |index: u32| unsafe { *x.get_unchecked(index as usize) };
         if filter.taps == 2 {
             let ((left, a), (right, b)) = (filter.tap(0), filter.tap(1));
@@ -166,7 +167,7 @@ per_isa! {
 }
 
 per_isa! {
-    /// Row `i` of `y` is `Σₖ weights[k, first + i]` · row `indices[k, first + i]` of `x [input, inner]`.
+    /// Row `i` of `y` is `Σₖ weights[k, first + i]` · row `indices[k, first + i]` of `x` `[input, inner]`.
     fn resample_rows<R: Real>(filter: &Filter<R>, first: usize, x: &[R], inner: usize, y: &mut [R]) where FMA up to (R::WIDEST) {
         for (i, y) in y.chunks_exact_mut(inner).enumerate() {
             match inner {
@@ -179,7 +180,7 @@ per_isa! {
     }
 }
 
-/// [`sum_rows`] of two rows.
+/// [`sum_rows`] for two taps.
 #[inline(always)]
 fn sum_two_rows<R: Real, const FMA: bool>(filter: &Filter<R>, row: usize, x: &[R], y: &mut [R]) {
     let inner = y.len();
@@ -190,7 +191,7 @@ fn sum_two_rows<R: Real, const FMA: bool>(filter: &Filter<R>, row: usize, x: &[R
     }
 }
 
-/// Sums `W` columns at a time; the last block overlaps the one before.
+/// Sums `W` columns at a time; the last block overlaps the previous one.
 #[inline(always)]
 fn sum_rows<R: Real, const W: usize, const FMA: bool>(filter: &Filter<R>, row: usize, x: &[R], y: &mut [R]) {
     let inner = y.len();
@@ -210,10 +211,11 @@ fn sum_rows<R: Real, const W: usize, const FMA: bool>(filter: &Filter<R>, row: u
     }
 }
 
-/// `y[o, i, j] = x[o, rows[i], columns[j]]` of units of `unit` elements, for `x [outer, dims[0], dims[1], unit]`.
+/// `y[o, i, j] = x[o, rows[i], columns[j]]` for units of `unit` elements, where `x` is
+/// `[outer, dims[0], dims[1], unit]`.
 ///
 /// # Panics
-/// A place is outside its axis, or the lengths do not fit.
+/// An index is out of bounds, or the lengths do not fit.
 pub fn take<T: Word>(
     isa: Isa,
     threads: &Threads,
@@ -240,7 +242,7 @@ pub fn take<T: Word>(
                     y.copy_within((i - 1) * width..i * width, i * width);
                 } else {
                     let x = &x[row as usize * dims[1] * unit..][..dims[1] * unit];
-                    take_row(isa, x, unit, columns, &mut y[i * width..][..width]);
+                    gather_row(isa, x, unit, columns, &mut y[i * width..][..width]);
                 }
             }
         }
@@ -248,7 +250,7 @@ pub fn take<T: Word>(
 }
 
 per_isa! {
-    fn take_row<T: Word>(x: &[T], unit: usize, columns: &[u32], y: &mut [T]) where FMA {
+    fn gather_row<T: Word>(x: &[T], unit: usize, columns: &[u32], y: &mut [T]) where FMA {
         let is_doubled = unit == 1 && columns.len() == 2 * x.len();
         if is_doubled && columns.iter().enumerate().all(|(i, &place)| place as usize == i / 2) {
             for (i, &value) in x.iter().enumerate() {
@@ -271,7 +273,7 @@ per_isa! {
 mod tests {
     use super::*;
 
-    /// A filter with arbitrary places and weights.
+    /// A filter with arbitrary indices and weights.
     fn filter(input: usize, output: usize, taps: usize) -> Filter<f32> {
         Filter::new(input, output, taps, |place, k| {
             (((place * input) / output.max(1) + 3 * k) % input, 0.3 + (place % 5) as f32 / 8.0 - k as f32 / 4.0)

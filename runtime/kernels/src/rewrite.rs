@@ -1,18 +1,18 @@
-//! Kernels that give every element a new value: from an input to an output of the same size, or where it stands.
+//! Elementwise kernels that write an output of the same size, or work in place.
 
 use std::any::TypeId;
 
 use crate::lanes::{load, store};
 use crate::threads::Threads;
 
-/// The output of a kernel that works in place, and its input where that is another buffer of the same length.
+/// The output of an elementwise kernel, and its input if the kernel does not work in place.
 pub struct Rewrite<'a, R> {
     from: Option<&'a [R]>,
     to: &'a mut [R],
 }
 
 impl<'a, R: Copy + Send + Sync> Rewrite<'a, R> {
-    /// Replaces the elements of `x`.
+    /// Overwrites the elements of `x`.
     pub fn in_place(x: &'a mut [R]) -> Self {
         Rewrite { from: None, to: x }
     }
@@ -36,13 +36,13 @@ impl<'a, R: Copy + Send + Sync> Rewrite<'a, R> {
         self.to.is_empty()
     }
 
-    /// The elements before the rewrite.
+    /// Returns the input elements.
     #[inline(always)]
     pub fn source(&self) -> &[R] {
         self.from.unwrap_or(self.to)
     }
 
-    /// The elements as `f32`, if that is what they are.
+    /// Returns the elements as `f32`, if they have this type.
     pub(crate) fn as_f32(&mut self) -> Option<Rewrite<'_, f32>>
     where
         R: bytemuck::Pod,
@@ -51,7 +51,7 @@ impl<'a, R: Copy + Send + Sync> Rewrite<'a, R> {
         is_f32.then(|| Rewrite { from: self.from.map(bytemuck::cast_slice), to: bytemuck::cast_slice_mut(self.to) })
     }
 
-    /// Where the elements are read, and where they are written: the same place, or places that do not overlap.
+    /// Returns the addresses of the input and the output: equal, or of memory that does not overlap.
     pub(crate) fn pointers(&mut self) -> (*const R, *mut R) {
         let to = self.to.as_mut_ptr();
         (self.from.map_or(to.cast_const(), <[R]>::as_ptr), to)
@@ -65,18 +65,18 @@ impl<'a, R: Copy + Send + Sync> Rewrite<'a, R> {
     /// Sets element `i`.
     ///
     /// # Panics
-    /// There is no such element.
+    /// `i` is out of bounds.
     pub fn set(&mut self, i: usize, value: R) {
         self.to[i] = value;
     }
 
-    /// The elements to write.
+    /// The output elements.
     #[inline(always)]
     pub(crate) fn target(&mut self) -> &mut [R] {
         self.to
     }
 
-    /// Sets every element to `f` of its old value.
+    /// Sets every element to `f` of its input.
     #[inline(always)]
     pub(crate) fn map(&mut self, f: impl Fn(R) -> R) {
         match self.from {
@@ -93,7 +93,7 @@ impl<'a, R: Copy + Send + Sync> Rewrite<'a, R> {
         }
     }
 
-    /// Sets every element to `f` of its old value and the elements of `a` and `b` at its place.
+    /// Sets every element to `f` of its input and the elements of `a` and `b` at the same index.
     #[inline(always)]
     pub(crate) fn zip_map(&mut self, a: &[R], b: &[R], f: impl Fn(R, R, R) -> R) {
         match self.from {
@@ -110,7 +110,8 @@ impl<'a, R: Copy + Send + Sync> Rewrite<'a, R> {
         }
     }
 
-    /// Sets every block of `W` elements to `f` of its start and its old values; a last block is filled up with `pad`.
+    /// Calls `f` with the start and the input of every block of `W` elements, and writes its result. `pad` fills up the
+    /// last block.
     #[inline(always)]
     pub(crate) fn map_blocks<const W: usize>(&mut self, pad: R, mut f: impl FnMut(usize, [R; W]) -> [R; W]) {
         let mut start = 0;
@@ -121,13 +122,13 @@ impl<'a, R: Copy + Send + Sync> Rewrite<'a, R> {
         }
     }
 
-    /// Elements `start .. start + len`.
+    /// Returns elements `start .. start + len`.
     #[inline(always)]
     pub(crate) fn part(&mut self, start: usize, len: usize) -> Rewrite<'_, R> {
         Rewrite { from: self.from.map(|from| &from[start..start + len]), to: &mut self.to[start..start + len] }
     }
 
-    /// Calls `task(i, chunk)` for consecutive chunks of `length` elements, the last one maybe shorter.
+    /// Calls `task(i, chunk)` for consecutive chunks of `length` elements; the last one may be shorter.
     pub(crate) fn for_each_chunk(self, threads: &Threads, length: usize, task: impl Fn(usize, Rewrite<'_, R>) + Sync) {
         let from = self.from;
         threads.for_each_chunk(self.to, length, |i, to| {

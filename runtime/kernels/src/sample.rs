@@ -1,35 +1,35 @@
-//! Values between the pixels of an image: weighted sums of pixels around a point.
+//! Interpolation between the pixels of an image: weighted sums of pixels around a point.
 
 use crate::real::Real;
 
-/// The place of a pixel that counts as zero.
+/// The index of a pixel that counts as zero.
 pub const NOWHERE: u32 = u32::MAX;
 
-/// The places in an image of `N` pixels, and what each is multiplied with.
+/// The indices of `N` pixels of an image, and their weights.
 #[derive(Debug, Clone, Copy)]
 pub struct Taps<R, const N: usize> {
-    /// The places, in row-major order; [`NOWHERE`] or any other outside the image for zero.
+    /// The indices in row-major order. [`NOWHERE`] or any other index outside the image counts as a zero pixel.
     pub places: [u32; N],
     /// The weights.
     pub weights: [R; N],
 }
 
 impl<R: Real, const N: usize> Taps<R, N> {
-    /// Where every pixel is zero.
+    /// All pixels are zero.
     pub const NOTHING: Taps<R, N> = Taps { places: [NOWHERE; N], weights: [R::ZERO; N] };
 
     #[inline(always)]
     fn sum(&self, image: &[R]) -> R {
         let mut sum = R::ZERO;
         for (&place, &weight) in self.places.iter().zip(&self.weights) {
-            // A weight is not multiplied with an infinity that lies elsewhere.
+            // A pixel outside the image contributes 0 even if its weight is infinite.
             sum += image.get(place as usize).map_or(R::ZERO, |&pixel| pixel * weight);
         }
         sum
     }
 }
 
-/// The weighted sum of an image's pixels for each point.
+/// Computes the weighted sum of an image's pixels for each point.
 pub fn sample<R: Real, const N: usize>(image: &[R], points: &[Taps<R, N>], out: &mut [R]) {
     for (out, taps) in out.iter_mut().zip(points) {
         *out = taps.sum(image);

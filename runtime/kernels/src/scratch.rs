@@ -1,4 +1,4 @@
-//! What a kernel holds in passing, beside its operands and its result.
+//! Temporary buffers of a kernel.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,8 +7,8 @@ use bytemuck::Pod;
 
 use crate::buffer::{self, Budget, OutOfMemory, CACHED};
 
-/// Elements that a kernel holds in passing. Where they are more than a cache holds, they count to the
-/// [budget](buffer::budget) while they are there. Where there is no room for them, the kernel [ends](OutOfMemory::end).
+/// A temporary buffer of a kernel. A buffer larger than a cache counts toward the [budget](buffer::budget) while it
+/// exists. If memory runs out, the kernel [stops](OutOfMemory::end).
 #[derive(Debug)]
 pub struct Scratch<T> {
     data: Vec<T>,
@@ -17,12 +17,12 @@ pub struct Scratch<T> {
 }
 
 impl<T> Scratch<T> {
-    /// No elements.
+    /// An empty buffer.
     pub const fn new() -> Scratch<T> {
         Scratch { data: Vec::new(), bytes: 0, budget: None }
     }
 
-    /// `len` elements, each a copy of `value`.
+    /// Allocates `len` copies of `value`.
     pub fn filled(value: T, len: usize) -> Scratch<T>
     where
         T: Clone,
@@ -32,7 +32,7 @@ impl<T> Scratch<T> {
         data
     }
 
-    /// The elements that an iterator gives.
+    /// Collects the elements of an iterator.
     pub fn of(items: impl ExactSizeIterator<Item = T>) -> Scratch<T> {
         let mut data = Scratch::with_capacity(items.len());
         data.data.extend(items);
@@ -43,7 +43,7 @@ impl<T> Scratch<T> {
         Scratch::made(len, || buffer::try_with_capacity(len))
     }
 
-    /// `len` elements, whose contents are arbitrary: the caller writes those that it reads.
+    /// Allocates `len` elements with arbitrary values; the caller must write an element before it reads it.
     pub fn for_overwrite(len: usize) -> Scratch<T>
     where
         T: Pod,
@@ -60,13 +60,14 @@ impl<T> Scratch<T> {
         }
     }
 
-    /// `len` elements, whose contents are arbitrary, in place of those that were there.
+    /// Returns `len` elements with arbitrary values, and discards the old contents. Reallocates if the buffer is
+    /// smaller.
     pub fn alloc_uninit(&mut self, len: usize) -> &mut [T]
     where
         T: Pod,
     {
         if self.data.len() < len {
-            *self = Scratch::new(); // before there are others
+            *self = Scratch::new(); // frees the old buffer before it allocates the new one
             *self = Scratch::for_overwrite(len);
         }
         &mut self.data[..len]

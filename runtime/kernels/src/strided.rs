@@ -1,25 +1,25 @@
-//! Copies between layouts: slices with steps, broadcasts, permutations of axes.
+//! Copies between layouts: strided slices, broadcasts, permutations of axes.
 //!
-//! Elements are moved, not computed with, so one instantiation a width ([`Word`]) serves every element type.
+//! The elements are only moved, so one instantiation per width ([`Word`]) serves every element type.
 
 use crate::isa::Isa;
 use crate::threads::Threads;
 use crate::transpose::{transpose, Plane};
 use crate::word::Word;
 
-/// Where the elements of a copy stand in its source: `[i0, i1, …]` at `offset + Σ i·stride`.
+/// A strided view of a source: element `[i0, i1, …]` is at `offset + Σ i·stride`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
-    /// Where element `[0, 0, …]` stands.
+    /// The index of element `[0, 0, …]`.
     pub offset: usize,
     /// The dimensions of the view.
     pub dims: Vec<usize>,
-    /// The step of each dimension: 0 repeats, a negative one goes backwards.
+    /// The stride of each dimension: 0 repeats an element, and a negative stride goes backwards.
     pub strides: Vec<isize>,
 }
 
 impl View {
-    /// All of a row-major tensor, in order.
+    /// All elements of a row-major tensor, in order.
     pub fn contiguous(dims: &[usize]) -> View {
         let mut strides = vec![1isize; dims.len()];
         for axis in (1..dims.len()).rev() {
@@ -28,7 +28,7 @@ impl View {
         View { offset: 0, dims: dims.to_vec(), strides }
     }
 
-    /// The same elements with dimension `i` of the result taken from dimension `order[i]`.
+    /// Permutes the dimensions: dimension `i` of the result is dimension `order[i]`.
     pub fn permute(&self, order: &[usize]) -> View {
         let pick = |&axis: &usize| (self.dims[axis], self.strides[axis]);
         let (dims, strides) = order.iter().map(pick).unzip();
@@ -45,7 +45,7 @@ impl View {
         self.dims.contains(&0)
     }
 
-    /// Whether every element stands inside a source of `len` elements.
+    /// Whether every element is inside a source of `len` elements.
     pub fn fits(&self, len: usize) -> bool {
         if self.is_empty() {
             return true;
@@ -59,8 +59,8 @@ impl View {
         low >= 0 && high < len as i128
     }
 
-    /// The same elements in the same order with as few dimensions as possible: none of size 1, and no two neighbors that
-    /// one dimension can stand for.
+    /// Returns the same elements in the same order with the fewest dimensions: removes those of size 1, and merges
+    /// neighbors with a common stride.
     pub fn merged(&self) -> View {
         let mut merged = View { offset: self.offset, dims: Vec::new(), strides: Vec::new() };
         for (&dim, &stride) in self.dims.iter().zip(&self.strides).filter(|(&dim, _)| dim != 1) {
@@ -113,7 +113,7 @@ fn copy_on<T: Word>(source: &[T], view: &View, out: &mut [T], threads: &Threads,
     });
 }
 
-/// The level whose rows tasks share, and how many rows a task takes.
+/// Returns the level whose rows the tasks share, and the number of rows per task.
 fn split(view: &View, bytes: usize, threads: usize) -> (usize, usize) {
     const WORTH_A_TASK: usize = 128 << 10;
     let tasks = (bytes / WORTH_A_TASK).min(4 * threads);
@@ -130,16 +130,16 @@ fn split(view: &View, bytes: usize, threads: usize) -> (usize, usize) {
     (level, rows.div_ceil(tasks).next_multiple_of(16))
 }
 
-/// The dimension that the source holds innermost, where that is not the last one: a copy that runs along it in the source
-/// and along the last one in the result is done by square tiles.
+/// The dimension that is contiguous in the source, if it is not the last one. A copy that reads along it and writes
+/// along the last one works in square tiles.
 fn crossed_axis(view: &View) -> Option<usize> {
     let last = view.dims.len() - 1;
-    // Fewer elements are not worth the start of a plane.
+    // Smaller planes are not worth the setup.
     let tiled = |axis: &usize| view.strides[*axis] == 1 && view.dims[*axis] * view.dims[last] >= 16;
     (view.strides[last] > 1).then(|| (0..last).find(tiled)).flatten()
 }
 
-/// A copy under way: a merged view, walked from its outermost dimension inwards.
+/// A copy in progress: walks a merged view from its outermost dimension inwards.
 struct Walk<'a, T> {
     source: &'a [T],
     dims: &'a [usize],
@@ -149,7 +149,7 @@ struct Walk<'a, T> {
 }
 
 impl<T: Word> Walk<'_, T> {
-    /// Where row `row` of dimensions `0 ..= level` begins in the source.
+    /// Returns the index in the source where row `row` of dimensions `0 ..= level` starts.
     fn start_of(&self, offset: usize, level: usize, row: usize) -> isize {
         let mut rest = row;
         (0..=level).rev().fold(offset as isize, |start, axis| {
@@ -159,7 +159,7 @@ impl<T: Word> Walk<'_, T> {
         })
     }
 
-    /// Copies `count` rows of dimension `level`, the first of which begins at `start`.
+    /// Copies `count` rows of dimension `level`, starting at index `start` of the source.
     fn rows(&self, level: usize, count: usize, start: isize, out: &mut [T]) {
         if level + 1 == self.dims.len() {
             return self.run(count, start, out);
@@ -190,8 +190,8 @@ impl<T: Word> Walk<'_, T> {
         }
     }
 
-    /// Copies the planes that the crossed dimension (`level`, `count` of its elements) and the last one span, for every
-    /// index of the dimensions between.
+    /// Copies the planes spanned by the crossed dimension (`level`, `count` of its elements) and the last one, for
+    /// every index of the dimensions between them.
     fn tiles(&self, level: usize, count: usize, start: isize, out: &mut [T]) {
         let last = self.dims.len() - 1;
         let columns = self.dims[last];
@@ -208,7 +208,7 @@ impl<T: Word> Walk<'_, T> {
     }
 }
 
-/// A copy that does not call into the C library for a few elements.
+/// A copy that avoids calling the C library for a few elements.
 pub(crate) fn copy_run<T: Copy>(source: &[T], out: &mut [T]) {
     if source.len() <= 8 {
         out.iter_mut().zip(source).for_each(|(out, value)| *out = *value);
@@ -217,8 +217,8 @@ pub(crate) fn copy_run<T: Copy>(source: &[T], out: &mut [T]) {
     }
 }
 
-/// Copies runs of `run` elements that begin `from` apart in the source to places `to` apart, for as long as there are both.
-/// The last run may end the source or the result.
+/// Copies runs of `run` elements. A run starts every `from` elements of the source, and every `to` elements of the
+/// result. Stops at the end of either; the last run need not be followed by other elements.
 ///
 /// # Panics
 /// A run does not fit.
@@ -238,7 +238,7 @@ pub(crate) fn copy_runs<T: Copy>(source: &[T], from: usize, out: &mut [T], to: u
     }
 }
 
-/// [`copy_runs`] of `N` elements: a few moves each.
+/// [`copy_runs`] for runs of `N` elements, which take a few moves each.
 fn copy_arrays<T: Copy, const N: usize>(source: &[T], from: usize, out: &mut [T], to: usize) {
     for (out, source) in out.chunks_mut(to).zip(source.chunks(from)) {
         let run: [T; N] = std::array::from_fn(|i| source[i]);

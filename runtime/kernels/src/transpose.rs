@@ -1,4 +1,4 @@
-//! Transposes of planes, by square tiles that stay in registers.
+//! Transposes of planes in square tiles that stay in registers.
 
 use crate::isa::Isa;
 use crate::word::Word;
@@ -10,9 +10,9 @@ pub struct Plane {
     pub rows: usize,
     /// The columns of the result.
     pub columns: usize,
-    /// The distance of the source's rows, one for each column of the result.
+    /// The row stride of the source, which has one row per column of the result.
     pub from: usize,
-    /// The distance of the result's rows.
+    /// The row stride of the result.
     pub to: usize,
 }
 
@@ -22,7 +22,7 @@ const STRIP: usize = 64;
 /// Transposes a plane: `out[row·to + column] = source[column·from + row]`.
 ///
 /// # Panics
-/// The plane reaches beyond `source` or `out`.
+/// The plane exceeds `source` or `out`.
 pub fn transpose<T: Word>(source: &[T], out: &mut [T], plane: Plane, isa: Isa) {
     if plane.rows == 0 || plane.columns == 0 {
         return;
@@ -47,8 +47,8 @@ pub fn transpose<T: Word>(source: &[T], out: &mut [T], plane: Plane, isa: Isa) {
     }
 }
 
-/// Calls `tile` for the corners of `N × N` tiles that cover the plane, strip by strip. The last ones overlap their
-/// neighbors, so that none is cut; the plane must hold one.
+/// Calls `tile` for the corners of `N × N` tiles that cover the plane, strip by strip. The last tiles overlap their
+/// neighbors; the plane must be at least as large as one tile.
 fn tiled<const N: usize>(plane: Plane, mut tile: impl FnMut(usize, usize)) {
     for strip in (0..plane.columns).step_by(STRIP) {
         for row in (0..plane.rows).step_by(N) {
@@ -73,7 +73,7 @@ fn tile<T: Word, const N: usize>(source: &[T], out: &mut [T], plane: Plane, row:
     }
 }
 
-/// Transposes a plane that holds no tile, along its longer side.
+/// Transposes a plane smaller than a tile, along its longer side.
 fn single<T: Word>(source: &[T], out: &mut [T], plane: Plane) {
     match (plane.rows, plane.columns) {
         (2, _) => split::<T, 2>(source, out, plane),
@@ -97,7 +97,7 @@ fn single<T: Word>(source: &[T], out: &mut [T], plane: Plane) {
     }
 }
 
-/// Transposes to `N` rows, all at once.
+/// Transposes to `N` rows in one pass.
 fn split<T: Word, const N: usize>(source: &[T], out: &mut [T], plane: Plane) {
     let mut rows = out.chunks_mut(plane.to);
     let mut rows: [&mut [T]; N] = std::array::from_fn(|_| match rows.next() {
@@ -112,7 +112,7 @@ fn split<T: Word, const N: usize>(source: &[T], out: &mut [T], plane: Plane) {
     }
 }
 
-/// Transposes `N` columns, all at once.
+/// Transposes `N` columns in one pass.
 fn weave<T: Word, const N: usize>(source: &[T], out: &mut [T], plane: Plane) {
     let columns: [&[T]; N] = std::array::from_fn(|column| &source[column * plane.from..][..plane.rows]);
     for (row, out) in out.chunks_mut(plane.to).take(plane.rows).enumerate() {
@@ -128,8 +128,8 @@ mod x86 {
     use super::{tiled, Plane};
     use crate::isa::{Isa, Level};
 
-    /// Transposes with the widest tile that the plane holds; `false` where it holds none. The caller has checked that the
-    /// plane lies inside both slices.
+    /// Transposes with the widest tile that fits in the plane. Returns `false` if none fits. The caller has checked
+    /// that the plane is inside both slices.
     pub fn transpose(source: &[f32], out: &mut [f32], plane: Plane, isa: Isa) -> bool {
         let (from, to) = (source.as_ptr(), out.as_mut_ptr());
         let at = |row, column| (column * plane.from + row, row * plane.to + column);
@@ -137,13 +137,13 @@ mod x86 {
         if isa.level() >= Level::Avx512 && least >= 16 {
             tiled::<16>(plane, |row, column| {
                 let (i, j) = at(row, column);
-                // SAFETY: `isa` proves AVX-512; the tile lies inside the plane, and the plane inside both slices.
+                // SAFETY: `isa` proves AVX-512. The tile is inside the plane, and the plane is inside both slices.
                 unsafe { tile16(from.add(i), plane.from, to.add(j), plane.to) }
             });
         } else if isa.level() >= Level::Avx2 && least >= 8 {
             tiled::<8>(plane, |row, column| {
                 let (i, j) = at(row, column);
-                // SAFETY: `isa` proves AVX2; the tile lies inside the plane, and the plane inside both slices.
+                // SAFETY: `isa` proves AVX2. The tile is inside the plane, and the plane is inside both slices.
                 unsafe { tile8(from.add(i), plane.from, to.add(j), plane.to) }
             });
         } else {
@@ -152,7 +152,7 @@ mod x86 {
         true
     }
 
-    /// [`transpose`] of bytes, also of three columns to rows that follow one another, as a picture's are.
+    /// [`transpose`] for bytes. Also supports three columns to contiguous rows, as in RGB images.
     pub fn transpose_bytes(source: &[u8], out: &mut [u8], plane: Plane, isa: Isa) -> bool {
         let (from, to) = (source.as_ptr(), out.as_mut_ptr());
         if isa.level() < Level::Avx2 || plane.rows < 16 {
@@ -161,13 +161,13 @@ mod x86 {
         match (plane.columns, plane.to) {
             (16.., _) => tiled::<16>(plane, |row, column| {
                 let (i, j) = (column * plane.from + row, row * plane.to + column);
-                // SAFETY: `isa` proves AVX2; the tile lies inside the plane, and the plane inside both slices.
+                // SAFETY: `isa` proves AVX2. The tile is inside the plane, and the plane is inside both slices.
                 unsafe { tile_bytes(from.add(i), plane.from, to.add(j), plane.to) }
             }),
             (3, 3) => {
                 for row in (0..plane.rows).step_by(16) {
                     let row = row.min(plane.rows - 16);
-                    // SAFETY: as above, of sixteen rows.
+                    // SAFETY: as above, for sixteen rows.
                     unsafe { weave_bytes(from.add(row), plane.from, to.add(3 * row)) }
                 }
             }
@@ -176,13 +176,14 @@ mod x86 {
         true
     }
 
-    /// Transposes three columns of sixteen bytes to rows that follow one another.
+    /// Transposes three columns of sixteen bytes to contiguous rows.
     ///
     /// # Safety
-    /// AVX2; 16 bytes are readable at `from` and one and two strides further, and 48 are writable at `to`.
+    /// The processor has AVX2. 16 bytes can be read at `from` and one and two strides further, and 48 bytes can be
+    /// written at `to`.
     #[target_feature(enable = "avx2")]
     unsafe fn weave_bytes(from: *const u8, stride: usize, to: *mut u8) {
-        /// For each third of the result, where its bytes come from in each column; 128: not from there.
+        /// For each third of the result, the source index of its bytes in each column; 128 means none.
         const PLACES: [[[u8; 16]; 3]; 3] = {
             let mut places = [[[128; 16]; 3]; 3];
             let mut i = 0;
@@ -206,11 +207,12 @@ mod x86 {
         }
     }
 
-    /// Transposes 16×16 bytes: to interleave the first half of the rows with the second moves every bit of an element's
-    /// position, row and column as one number, up by one; four times, and they have changed places.
+    /// Transposes 16×16 bytes. An element's position is its row and column as one 8-bit number. Interleaving the first
+    /// half of the rows with the second one rotates this number by one bit; after four times, row and column are
+    /// swapped.
     ///
     /// # Safety
-    /// AVX2; 16 rows of 16 bytes are readable at `from` and writable at `to`.
+    /// The processor has AVX2. 16 rows of 16 bytes can be read at `from` and written at `to`.
     #[target_feature(enable = "avx2")]
     unsafe fn tile_bytes(from: *const u8, from_stride: usize, to: *mut u8, to_stride: usize) {
         // SAFETY: the function's contract.
@@ -230,10 +232,10 @@ mod x86 {
         }
     }
 
-    /// Transposes 16×16: pairs, then fours, within 128-bit lanes; then the lanes themselves.
+    /// Transposes 16×16 elements: first pairs, then fours, within 128-bit lanes; then the lanes themselves.
     ///
     /// # Safety
-    /// AVX-512F; 16 rows of 16 elements are readable at `from` and writable at `to`.
+    /// The processor has AVX-512F. 16 rows of 16 elements can be read at `from` and written at `to`.
     #[target_feature(enable = "avx512f")]
     unsafe fn tile16(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
         // SAFETY: the function's contract.
@@ -265,10 +267,10 @@ mod x86 {
         }
     }
 
-    /// Transposes 8×8: pairs, then fours, within 128-bit lanes; then the lanes themselves.
+    /// Transposes 8×8 elements: first pairs, then fours, within 128-bit lanes; then the lanes themselves.
     ///
     /// # Safety
-    /// AVX2; 8 rows of 8 elements are readable at `from` and writable at `to`.
+    /// The processor has AVX2. 8 rows of 8 elements can be read at `from` and written at `to`.
     #[target_feature(enable = "avx2")]
     unsafe fn tile8(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
         // SAFETY: the function's contract.

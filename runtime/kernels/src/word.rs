@@ -1,8 +1,8 @@
-//! The elements of kernels that move them and do not compute with them.
+//! Element types for kernels that only move elements.
 
 use bytemuck::Pod;
 
-/// An unsigned integer that stands for any element of its width.
+/// An unsigned integer that stands for any element type of its width.
 pub trait Word: Pod + Send + Sync + PartialEq + std::fmt::Debug {}
 
 impl Word for u8 {}

@@ -1,4 +1,4 @@
-//! Checks whether a GPU can be opened, and says in one sentence why not.
+//! Checks whether a GPU can be opened; the error states the reason in one sentence.
 
 use std::ffi::{c_char, c_int, CStr};
 
@@ -10,12 +10,12 @@ use super::driver::{
 use super::failure::Failure;
 use crate::error::{Error, Result};
 
-/// The version of CUDA that the kernels are compiled with, as the driver counts; the advice where it is missing; the oldest
-/// GPUs that the kernels run on.
+/// The CUDA version that the kernels are compiled with, as the driver encodes it; the advice if it is missing; the
+/// oldest supported compute capability.
 const VERSION: c_int = 13_000;
 const ADVICE: &str = "install NVIDIA's driver 580 or newer";
 const OLDEST: (u32, u32) = (8, 0);
-/// What is said in a process that cannot use the GPU since it was forked.
+/// The error in a process that was forked after the GPU was opened.
 pub(super) const FORKED: &str = "a forked process cannot use the GPU of its parent: start it with `spawn`";
 
 /// A GPU that can be opened.
@@ -32,10 +32,10 @@ pub(super) fn check_libraries() -> Result<()> {
     }
 }
 
-/// Starts the driver and looks for the GPU of this number.
+/// Initializes the driver, and finds GPU number `ordinal`.
 ///
 /// # Errors
-/// [`Error::Unavailable`]: what is missing.
+/// [`Error::Unavailable`]: the reason.
 pub(super) fn find(ordinal: usize) -> Result<Found> {
     if !DRIVER.is_there() {
         return Err(Error::Unavailable(format!(
@@ -44,7 +44,7 @@ pub(super) fn find(ordinal: usize) -> Result<Found> {
         )));
     }
     let mut version = 0;
-    // SAFETY: it writes one number.
+    // SAFETY: the call writes one number.
     let known = unsafe { cuDriverGetVersion(&raw mut version) };
     if known.is_ok() && version < VERSION {
         let (major, minor) = (version / 1000, version % 1000 / 10);
@@ -74,7 +74,7 @@ fn count() -> std::result::Result<c_int, Failure> {
 
 fn of_capability(ordinal: c_int) -> Result<Found> {
     let mut device = 0;
-    // SAFETY: it writes one number.
+    // SAFETY: the call writes one number.
     unsafe { cuDeviceGet(&raw mut device, ordinal) }?;
     let [major, minor] = CAPABILITY.map(|which| attribute(device, which));
     let capability = (major?.unsigned_abs(), minor?.unsigned_abs());
@@ -85,18 +85,18 @@ fn of_capability(ordinal: c_int) -> Result<Found> {
     Ok(Found { device, capability })
 }
 
-/// An attribute of a device that [`find`] gave.
+/// Returns an attribute of a device from [`find`].
 pub(super) fn attribute(device: c_int, which: c_int) -> std::result::Result<c_int, Failure> {
     let mut value = 0;
-    // SAFETY: it writes one number.
+    // SAFETY: the call writes one number.
     unsafe { cuDeviceGetAttribute(&raw mut value, which, device) }.map(|()| value)
 }
 
 fn name(device: c_int) -> Result<String> {
     let mut name: [c_char; 128] = [0; 128];
-    // SAFETY: it writes as many bytes at most, the last of them a zero.
+    // SAFETY: the call writes at most 128 bytes, the last one a null byte.
     unsafe { cuDeviceGetName(name.as_mut_ptr(), 128, device) }?;
     name[127] = 0;
-    // SAFETY: it ends with a zero.
+    // SAFETY: the text ends with a null byte.
     Ok(unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned())
 }

@@ -1,4 +1,4 @@
-//! One GPU, which all sessions of the process share: its primary context, its memory pool and its modules.
+//! A GPU that all sessions of the process share: its primary context, its memory pool and its modules.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -14,10 +14,10 @@ use super::modules::Modules;
 use super::pool::Pool;
 use crate::error::{Error, Result};
 
-/// The GPUs that a session has open, by their numbers.
+/// The open GPUs, by their numbers.
 static OPEN: Mutex<BTreeMap<usize, Weak<Context>>> = Mutex::new(BTreeMap::new());
 
-/// The primary context of a GPU, which other libraries of the process share.
+/// The primary context of a GPU, which other libraries in the process share.
 #[derive(Debug)]
 pub(super) struct Context {
     pub name: String,
@@ -26,31 +26,31 @@ pub(super) struct Context {
     pub pool: Pool,
     device: c_int,
     handle: ContextHandle,
-    /// The process that opened the GPU; a process that was forked from it cannot use the GPU.
+    /// The process that opened the GPU. A forked process cannot use it.
     process: u32,
 }
 
-/// A thread's GPU is one of ours as long as this lives.
+/// While this guard exists, the context is bound to the thread.
 #[must_use]
 pub(super) struct Bound {
-    /// The context that the thread had before.
+    /// The context that was bound to the thread before.
     former: Option<ContextHandle>,
 }
 
 impl Drop for Bound {
     fn drop(&mut self) {
         if let Some(former) = self.former {
-            // SAFETY: it was the thread's context, which other libraries keep.
+            // SAFETY: this was the thread's context; other libraries keep it alive.
             let _ = unsafe { cuCtxSetCurrent(former) };
         }
     }
 }
 
 impl Context {
-    /// GPU number `ordinal`, opened where no session has it open.
+    /// Returns GPU number `ordinal`; opens it if no session has done so.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]: what is missing.
+    /// [`Error::Unavailable`]: the reason.
     pub fn open(ordinal: usize) -> Result<Arc<Context>> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(context) = open.get(&ordinal).and_then(Weak::upgrade) {
@@ -65,7 +65,7 @@ impl Context {
         let Found { device, capability } = find(ordinal)?;
         check_libraries()?;
         let mut handle = ContextHandle::NULL;
-        // SAFETY: it writes one handle.
+        // SAFETY: the call writes one handle.
         unsafe { cuDevicePrimaryCtxRetain(&raw mut handle, device) }?;
         let name = if ordinal == 0 { "cuda".to_string() } else { format!("cuda:{ordinal}") };
         let (process, modules) = (std::process::id(), Modules::default());
@@ -78,10 +78,10 @@ impl Context {
         Ok(context)
     }
 
-    /// Checks that the process is not forked from the one that opened the GPU.
+    /// Checks that the process is not a fork of the one that opened the GPU.
     ///
     /// # Errors
-    /// It is.
+    /// It is a fork.
     pub fn check_process(&self) -> Result<()> {
         if self.process == std::process::id() {
             return Ok(());
@@ -89,15 +89,15 @@ impl Context {
         Err(Error::Unavailable(FORKED.to_string()))
     }
 
-    /// Makes the GPU the one that the driver's calls of this thread are for. Where that was another GPU, it is again when the
-    /// guard is dropped: other libraries choose their GPU so.
+    /// Makes this GPU current for the driver's calls in this thread. If another GPU was current, dropping the guard
+    /// restores it, because other libraries select their GPU in this way.
     ///
     /// # Errors
-    /// The process was forked, or what the driver says.
+    /// The process was forked, or the driver reports an error.
     pub fn bind(&self) -> Result<Bound> {
         self.check_process()?;
         let mut current = ContextHandle::NULL;
-        // SAFETY: it writes one handle.
+        // SAFETY: the call writes one handle.
         let known = unsafe { cuCtxGetCurrent(&raw mut current) }.is_ok();
         if known && current == self.handle {
             return Ok(Bound { former: None });
@@ -107,13 +107,13 @@ impl Context {
         Ok(Bound { former: Some(current).filter(|former| known && *former != ContextHandle::NULL) })
     }
 
-    /// Whether an address is one of this GPU's memory. The context is the thread's.
+    /// Checks that an address belongs to this GPU's memory. The context must be bound to the thread.
     ///
     /// # Errors
-    /// It is not, or what the driver says.
+    /// It does not, or the driver reports an error.
     pub fn check_address(&self, address: u64) -> Result<()> {
         let mut device: c_int = -1;
-        // SAFETY: it writes one number.
+        // SAFETY: the call writes one number.
         let known = unsafe { cuPointerGetAttribute((&raw mut device).cast(), DEVICE_ORDINAL, address) };
         match known {
             Ok(()) if device == self.device => Ok(()),
@@ -125,11 +125,11 @@ impl Context {
 }
 
 impl Drop for Context {
-    /// After an error that the GPU does not recover from, all of this fails, and the driver cleans up with the process.
+    /// After a fatal error of the GPU, these calls fail, and the driver cleans up when the process ends.
     fn drop(&mut self) {
         let Ok(_bound) = self.bind() else { return };
         self.modules.unload();
-        // SAFETY: streams hold the context, so none is left, and neither is memory.
+        // SAFETY: streams hold the context, so no stream and no memory is left.
         unsafe {
             self.pool.destroy();
             let _ = cuDevicePrimaryCtxRelease_v2(self.device);

@@ -1,4 +1,4 @@
-//! The functions of cuBLAS, `libcublas.so.13`, that this crate calls: types and numbers are those of `cublas_api.h`.
+//! The functions of cuBLAS, `libcublas.so.13`, that this crate calls. Types and numbers are from `cublas_api.h`.
 
 #![allow(non_snake_case)]
 

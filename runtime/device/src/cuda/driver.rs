@@ -1,4 +1,5 @@
-//! The functions of the driver, `libcuda.so.1`, that this crate calls: types and numbers are those of `cuda.h` of CUDA 13.0.
+//! The functions of the driver, `libcuda.so.1`, that this crate calls. Types and numbers are from `cuda.h` of CUDA
+//! 13.0.
 
 #![allow(non_snake_case)]
 
@@ -9,7 +10,7 @@ use super::library::{functions, Library};
 
 pub(super) static DRIVER: Library = Library::new("libcuda.so.1", FUNCTIONS);
 
-/// An opaque pointer of the driver's.
+/// An opaque pointer of the driver.
 macro_rules! handles {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
@@ -29,11 +30,11 @@ handles! { ContextHandle StreamHandle EventHandle PoolHandle ModuleHandle Functi
 pub(super) const CAPABILITY: [c_int; 2] = [75, 76];
 /// `CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED`.
 pub(super) const MEMORY_POOLS_SUPPORTED: c_int = 115;
-/// `CU_STREAM_NON_BLOCKING`: the stream does not wait for the default one.
+/// `CU_STREAM_NON_BLOCKING`: the stream does not wait for the default stream.
 pub(super) const NON_BLOCKING: c_uint = 1;
 /// `CU_EVENT_DISABLE_TIMING`.
 pub(super) const WITHOUT_TIME: c_uint = 2;
-/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`, a number of 64 bits.
+/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`, a 64-bit number.
 pub(super) const RELEASE_THRESHOLD: c_int = 4;
 /// `CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL`, a `c_int`.
 pub(super) const DEVICE_ORDINAL: c_int = 9;
@@ -41,7 +42,7 @@ pub(super) const DEVICE_ORDINAL: c_int = 9;
 pub(super) const INVALID_VALUE: u32 = 1;
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 pub(super) const OUT_OF_MEMORY: u32 = 2;
-/// `CUDA_ERROR_NOT_INITIALIZED`, which `cuInit` gives in a process that was forked from one that uses a GPU.
+/// `CUDA_ERROR_NOT_INITIALIZED`, which `cuInit` returns in a process that was forked from one that uses a GPU.
 pub(super) const NOT_INITIALIZED: u32 = 3;
 /// `CUDA_ERROR_NO_DEVICE`.
 pub(super) const NO_DEVICE: u32 = 100;
@@ -60,7 +61,7 @@ pub(super) struct PoolProperties {
 }
 
 impl PoolProperties {
-    /// A pool of a device's memory that no other process shares.
+    /// A pool of a device's memory that is not shared with other processes.
     pub fn of(device: c_int) -> PoolProperties {
         let (allocation, handles, location) = (1, 0, 1); // pinned, none, a device
         let security = std::ptr::null_mut();

@@ -1,4 +1,4 @@
-//! Statuses of the driver and of cuBLAS, in words of this crate.
+//! Converts statuses of the driver and of cuBLAS to errors of this crate.
 
 use std::ffi::{c_char, CStr};
 use std::fmt::{Display, Formatter};
@@ -7,15 +7,15 @@ use super::driver::{cuGetErrorName, cuGetErrorString, OUT_OF_MEMORY};
 use super::failure::Failure;
 use crate::error::Error;
 
-/// `CUBLAS_STATUS_NOT_INITIALIZED`: cuBLAS also says so where it finds no memory for a handle.
+/// `CUBLAS_STATUS_NOT_INITIALIZED`: cuBLAS also returns it if it finds no memory for a handle.
 const NOT_INITIALIZED: u32 = 1;
 /// `CUBLAS_STATUS_ALLOC_FAILED`.
 const ALLOC_FAILED: u32 = 3;
-/// The driver's statuses after which it runs nothing more in this process.
+/// The statuses after which the driver runs nothing more in this process.
 const FATAL: [u32; 10] = [214, 700, 702, 710, 714, 715, 716, 717, 718, 719];
 
 impl Failure {
-    /// Whether the call may succeed when more memory of the device is free.
+    /// Whether the call may succeed when more device memory is free.
     pub fn is_memory(self) -> bool {
         matches!(self, Failure::Driver(OUT_OF_MEMORY) | Failure::Blas(ALLOC_FAILED | NOT_INITIALIZED))
     }
@@ -58,12 +58,12 @@ impl From<Failure> for Error {
     }
 }
 
-/// What the driver calls a status.
+/// Returns the driver's name or description of a status.
 fn said(status: u32, ask: unsafe fn(u32, *mut *const c_char) -> Result<(), Failure>) -> Option<String> {
     let mut text = std::ptr::null();
-    // SAFETY: it writes one pointer.
+    // SAFETY: the call writes one pointer.
     unsafe { ask(status, &raw mut text) }.ok()?;
-    // SAFETY: the driver's texts are constants that end with a zero.
+    // SAFETY: the driver's texts are constants that end with a null byte.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 

@@ -1,9 +1,9 @@
-//! Why a call of one of NVIDIA's libraries failed.
+//! The error of a call to NVIDIA's libraries.
 
-/// What a call of one of NVIDIA's libraries failed with.
+/// The error of a call to NVIDIA's libraries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The library lacks a function, or is not there.
+    /// The library is missing, or lacks a function.
     Missing { library: &'static str, function: &'static str },
     /// A status of the driver.
     Driver(u32),

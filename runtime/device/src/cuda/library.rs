@@ -1,12 +1,12 @@
-//! Opens NVIDIA's libraries at run time and looks up their functions.
+//! Opens NVIDIA's libraries at run time, and looks up their functions.
 //!
-//! Nothing is linked, so the extension loads on a machine without a driver.
+//! Nothing is linked, so the extension also loads on a machine without a driver.
 
 use std::sync::OnceLock;
 
 use super::failure::Failure;
 
-/// A shared library, opened when it is first needed. It stays open until the process ends.
+/// A shared library, opened on first use. It stays open until the process ends.
 pub(super) struct Library {
     name: &'static str,
     /// The functions that this crate calls.
@@ -27,10 +27,10 @@ impl Library {
         self.open().is_some()
     }
 
-    /// Looks every function up.
+    /// Looks up every function.
     ///
     /// # Errors
-    /// [`Failure::Missing`]: the first function that is not there.
+    /// [`Failure::Missing`]: the first function that is missing.
     pub fn check(&self) -> Result<(), Failure> {
         // SAFETY: the address is not called.
         self.functions.iter().try_for_each(|name| unsafe { self.function::<*const ()>(name) }.map(drop))
@@ -40,35 +40,36 @@ impl Library {
         if self.opened.get().is_none() {
             // SAFETY: the initializers of NVIDIA's libraries have no requirements.
             let library = unsafe { libloading::Library::new(self.name) }.ok()?;
-            // Another thread may have opened it meanwhile; the system counts, so either handle will do.
+            // Another thread may have opened the library in the meantime. The system counts references, so either
+            // handle is valid.
             let _ = self.opened.set(library);
         }
         self.opened.get()
     }
 
-    /// The function of this name.
+    /// Returns the function with this name.
     ///
     /// # Errors
     /// [`Failure::Missing`].
     ///
     /// # Safety
-    /// `F` is the type of the function, a function pointer.
+    /// `F` is a function pointer of the function's type.
     pub unsafe fn function<F: Copy>(&self, name: &'static str) -> Result<F, Failure> {
         let missing = Failure::Missing { library: self.name, function: name };
         let library = self.open().ok_or(missing)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { library.get::<F>(name) }.map(|function| *function).map_err(|_| missing)
     }
 }
 
-/// Declares functions of a library, each of which returns a status. The Rust function has the symbol's name and turns a
-/// status other than 0 into a [`Failure`].
+/// Declares functions of a library that return a status. The Rust function has the name of the symbol, and converts a
+/// status other than 0 to a [`Failure`].
 macro_rules! functions {
     ($library:ident, $failure:path; $(fn $name:ident($($argument:ident: $kind:ty),* $(,)?);)*) => {
         const FUNCTIONS: &[&str] = &[$(stringify!($name)),*];
     $(
         /// # Safety
-        /// The arguments are what NVIDIA's documentation of this function asks for.
+        /// The arguments meet the requirements in NVIDIA's documentation of this function.
         #[allow(clippy::too_many_arguments)]
         pub(super) unsafe fn $name($($argument: $kind),*) -> Result<(), $crate::cuda::failure::Failure> {
             type Symbol = unsafe extern "C" fn($($kind),*) -> u32;
@@ -76,12 +77,12 @@ macro_rules! functions {
             let function = match SYMBOL.get() {
                 Some(function) => *function,
                 None => {
-                    // SAFETY: the signature is the one of NVIDIA's header.
+                    // SAFETY: the signature is that of NVIDIA's header.
                     let found = unsafe { $library.function::<Symbol>(stringify!($name)) }?;
                     *SYMBOL.get_or_init(|| found)
                 }
             };
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             match unsafe { function($($argument),*) } {
                 0 => Ok(()),
                 status => Err($failure(status)),

@@ -1,8 +1,8 @@
-//! NVIDIA's GPUs: the driver and cuBLAS, which are opened at run time.
+//! NVIDIA's GPUs. The driver and cuBLAS are opened at run time.
 //!
-//! The [context](context) of a GPU, with its memory pool and modules, is shared by all sessions of the process. Each session
-//! has a [stream](stream) of its own, with a [staging buffer](staging) and a handle of cuBLAS. Every entry binds the context
-//! to the calling thread first.
+//! All sessions of the process share the [context](context) of a GPU, with its memory pool and modules. Each session
+//! has its own [stream](stream), [staging buffer](staging) and cuBLAS handle. Every entry point first binds the context
+//! to the calling thread.
 
 mod blas;
 mod checks;
@@ -39,19 +39,19 @@ use crate::memory::{Download, Memory};
 
 /// One session's use of a GPU.
 pub(crate) struct Cuda {
-    /// Made with the first product; dropped before the stream.
+    /// Created for the first product; dropped before the stream.
     blas: Mutex<Option<Blas>>,
     staging: Mutex<Stage>,
     stream: Arc<Stream>,
 }
 
-/// How bytes go to the GPU and come back.
+/// How bytes are copied to and from the GPU.
 enum Stage {
-    /// Nothing was copied yet.
+    /// Not decided yet: nothing has been copied.
     Unopened,
     /// Through pinned memory.
     Pinned(Staging),
-    /// The host has no pinned memory: each copy is waited for.
+    /// Directly, because the host has no pinned memory left; waits for each copy.
     Pageable,
 }
 
@@ -62,19 +62,19 @@ impl std::fmt::Debug for Cuda {
 }
 
 impl Cuda {
-    /// A stream of GPU number `ordinal`.
+    /// Opens a stream of GPU number `ordinal`.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]: what is missing.
+    /// [`Error::Unavailable`]: the reason.
     pub fn open(ordinal: usize) -> Result<Cuda> {
         let stream = Stream::new(Context::open(ordinal)?)?;
         Ok(Cuda { blas: Mutex::default(), staging: Mutex::new(Stage::Unopened), stream })
     }
 
-    /// The staging buffer, which is made where this is the first copy.
+    /// Returns the staging buffer; the first call creates it.
     ///
     /// # Errors
-    /// What the driver says, but that there is no pinned memory left.
+    /// The driver reports an error other than a lack of pinned memory.
     fn stage(&self) -> Result<MutexGuard<'_, Stage>> {
         let mut stage = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
         if let Stage::Unopened = *stage {
@@ -104,10 +104,10 @@ impl Backend for Cuda {
     unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()> {
         let _bound = self.stream.bind()?;
         match &mut *self.stage()? {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             Stage::Pinned(staging) => unsafe { staging.upload(from, to) }?,
             _ => {
-                // SAFETY: the caller's promise; the source lives until the copy is done.
+                // SAFETY: guaranteed by the caller; the source exists until the copy is done.
                 unsafe { cuMemcpyHtoDAsync_v2(to, from.as_ptr().cast(), from.len(), self.stream.handle()) }?;
                 self.stream.synchronize()?;
             }
@@ -118,12 +118,12 @@ impl Backend for Cuda {
     unsafe fn download(&self, parts: &mut [Download]) -> Result<()> {
         let _bound = self.stream.bind()?;
         match &mut *self.stage()? {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             Stage::Pinned(staging) => unsafe { staging.download(parts) }?,
             _ => {
                 for part in parts {
                     let (to, bytes) = (part.to.as_mut_ptr().cast(), part.to.len());
-                    // SAFETY: the caller's promise; each copy is waited for.
+                    // SAFETY: guaranteed by the caller; waits for each copy.
                     unsafe { cuMemcpyDtoHAsync_v2(to, part.from, bytes, self.stream.handle()) }?;
                     self.stream.synchronize()?;
                 }
@@ -134,7 +134,7 @@ impl Backend for Cuda {
 
     unsafe fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
         let _bound = self.stream.bind()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         Ok(unsafe { cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream.handle()) }?)
     }
 
@@ -143,11 +143,12 @@ impl Backend for Cuda {
         let context = &self.stream.context;
         let function = context.modules.function(&context.pool, context.capability, symbol)?;
         let [x, y, z] = grid.blocks;
-        // The driver reads as many bytes from there as the kernel's one parameter has, before the call returns.
+        // The driver reads the kernel's single parameter from this address before the call returns.
         let mut parameters = [params.as_ptr().cast_mut().cast::<c_void>()];
         let (parameters, none, stream) = (parameters.as_mut_ptr(), std::ptr::null_mut(), self.stream.handle());
-        // The stacks of a kernel's threads are no memory of the pool. Where there is none for them, nothing was launched.
-        // SAFETY: the caller's promise.
+        // The stacks of a kernel's threads do not come from the pool. If there is no memory for them, nothing was
+        // launched.
+        // SAFETY: guaranteed by the caller.
         let launch = || unsafe { cuLaunchKernel(function, x, y, z, grid.threads, 1, 1, 0, stream, parameters, none) };
         context.pool.with_memory(launch).map_err(|failure| of_kernel(symbol, failure))
     }
@@ -155,7 +156,7 @@ impl Backend for Cuda {
     unsafe fn gemm(&self, gemm: &Gemm) -> Result<()> {
         if gemm.k == 0 {
             let (symbol, grid, params) = gemm.launch();
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             return unsafe { self.launch(symbol, grid, bytemuck::bytes_of(&params)) };
         }
         let _bound = self.stream.bind()?;
@@ -165,7 +166,7 @@ impl Backend for Cuda {
             Some(blas) => blas,
             none => none.insert(context.pool.with_memory(|| Blas::new(&self.stream))?),
         };
-        // SAFETY: the caller's promise. Where cuBLAS finds no memory, it has launched nothing.
+        // SAFETY: guaranteed by the caller. If cuBLAS finds no memory, it has launched nothing.
         Ok(context.pool.with_memory(|| unsafe { multiply(blas.handle, gemm) })?)
     }
 
@@ -176,7 +177,7 @@ impl Backend for Cuda {
 
     fn finish_all(&self) -> Result<()> {
         let _bound = self.stream.bind()?;
-        // SAFETY: the context is the thread's.
+        // SAFETY: the context is bound to the thread.
         Ok(unsafe { cuCtxSynchronize() }?)
     }
 
@@ -186,14 +187,14 @@ impl Backend for Cuda {
 
     unsafe fn wait_for(&self, stream: u64) -> Result<()> {
         let _bound = self.stream.bind()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         Ok(unsafe { self.stream.wait_for(StreamHandle(stream as usize)) }?)
     }
 
-    unsafe fn hold_back(&self, stream: u64) -> Result<()> {
+    unsafe fn make_wait(&self, stream: u64) -> Result<()> {
         let _bound = self.stream.bind()?;
-        // SAFETY: the caller's promise.
-        Ok(unsafe { self.stream.hold_back(StreamHandle(stream as usize)) }?)
+        // SAFETY: guaranteed by the caller.
+        Ok(unsafe { self.stream.make_wait(StreamHandle(stream as usize)) }?)
     }
 
     fn check_address(&self, address: u64) -> Result<()> {
@@ -203,7 +204,7 @@ impl Backend for Cuda {
 }
 
 impl Drop for Cuda {
-    /// What the stream has freed is free for others when its work is done.
+    /// Waits, so that the memory that the stream has freed is available to others.
     fn drop(&mut self) {
         if let Ok(_bound) = self.stream.bind() {
             let _ = self.stream.synchronize();

@@ -11,7 +11,7 @@ use super::pool::Pool;
 use crate::error::{Error, Result};
 use crate::launch::Symbol;
 
-/// What was loaded before.
+/// The loaded modules and functions.
 #[derive(Debug, Default)]
 pub(super) struct Modules {
     functions: RwLock<HashMap<Symbol, FunctionHandle>>,
@@ -20,10 +20,10 @@ pub(super) struct Modules {
 }
 
 impl Modules {
-    /// A kernel of the GPU that `pool` is of. Its context is the thread's.
+    /// Returns a kernel for the GPU of `pool`, whose context must be bound to the thread.
     ///
     /// # Errors
-    /// There is no such kernel, or what the driver says.
+    /// The kernel does not exist, or the driver reports an error.
     pub fn function(&self, pool: &Pool, capability: (u32, u32), symbol: Symbol) -> Result<FunctionHandle> {
         let known = self.functions.read().unwrap_or_else(PoisonError::into_inner).get(&symbol).copied();
         if let Some(function) = known {
@@ -32,7 +32,7 @@ impl Modules {
         let module = self.module(pool, capability, symbol.module)?;
         let name = CString::new(symbol.to_string()).map_err(|error| Error::Failed(error.to_string()))?;
         let mut function = FunctionHandle::NULL;
-        // SAFETY: it writes one handle; the module is loaded, and the name ends with a zero.
+        // SAFETY: the call writes one handle. The module is loaded, and the name ends with a null byte.
         let found = pool.with_memory(|| unsafe { cuModuleGetFunction(&raw mut function, module, name.as_ptr()) });
         found.map_err(|error| of_kernel(symbol, error))?;
         self.functions.write().unwrap_or_else(PoisonError::into_inner).insert(symbol, function);
@@ -46,24 +46,24 @@ impl Modules {
         }
         let image = image(name, capability)?;
         let mut module = ModuleHandle::NULL;
-        // SAFETY: it writes one handle; the image is a cubin, or PTX that ends with a zero.
+        // SAFETY: the call writes one handle. The image is a cubin, or PTX that ends with a null byte.
         let done = pool.with_memory(|| unsafe { cuModuleLoadData(&raw mut module, image.as_ptr().cast()) });
         done.map_err(|error| Error::Failed(format!("the kernels of {name} cannot be loaded: {error}")))?;
         loaded.insert(name, module);
         Ok(module)
     }
 
-    /// Unloads all. The context is the thread's.
+    /// Unloads all modules. The context must be bound to the thread.
     pub fn unload(&mut self) {
         self.functions.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
         for (_, module) in self.loaded.get_mut().unwrap_or_else(PoisonError::into_inner).drain() {
-            // SAFETY: nobody launches its kernels any more.
+            // SAFETY: nothing launches its kernels any more.
             let _ = unsafe { cuModuleUnload(module) };
         }
     }
 }
 
-/// What the driver says of a kernel.
+/// Returns the error of a kernel.
 pub(super) fn of_kernel(symbol: Symbol, failure: Failure) -> Error {
     Error::Failed(format!("{}/{symbol}: {failure}", symbol.module))
 }

@@ -1,4 +1,4 @@
-//! Products of matrices by cuBLAS.
+//! Matrix products with cuBLAS.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -11,11 +11,11 @@ const DEFAULT: c_int = -1;
 /// `CUBLAS_COMPUTE_32F` and `CUBLAS_COMPUTE_64F`.
 const COMPUTE: [c_uint; 2] = [68, 70];
 
-/// A product. cuBLAS takes matrices by columns and this crate has them by rows, so cuBLAS multiplies the transposed matrices
-/// in the opposite order.
+/// Computes a product. cuBLAS expects column-major matrices, and those of this crate are row-major, so cuBLAS
+/// multiplies the transposed matrices in the opposite order.
 ///
 /// # Safety
-/// The addresses are those of matrices of these sizes, on the handle's device.
+/// The addresses are those of matrices with these sizes, on the handle's device.
 pub(super) unsafe fn multiply(handle: BlasHandle, gemm: &Gemm) -> Result<(), Failure> {
     let [kind, result] = kinds(gemm.kind);
     let single = [gemm.alpha, gemm.beta];
@@ -25,7 +25,7 @@ pub(super) unsafe fn multiply(handle: BlasHandle, gemm: &Gemm) -> Result<(), Fai
         _ => (COMPUTE[0], single.each_ref().map(untyped)),
     };
     let Gemm { m, n, k, batch, a, b, c, .. } = gemm;
-    // SAFETY: the caller's promise; the factors live to the end of the call, which reads them.
+    // SAFETY: guaranteed by the caller. The call reads the factors before it returns.
     unsafe {
         cublasGemmStridedBatchedEx(
             handle,
@@ -64,7 +64,7 @@ fn untyped<T>(factor: &T) -> *const c_void {
     (&raw const *factor).cast()
 }
 
-/// The types of the operands and of the result, numbers of `cudaDataType`.
+/// The types of the operands and of the result, as numbers of `cudaDataType`.
 fn kinds(kind: Kind) -> [c_uint; 2] {
     /// `CUDA_R_32F`, `CUDA_R_64F`, `CUDA_R_16F`, `CUDA_R_16BF`.
     const F32: c_uint = 0;

@@ -1,4 +1,4 @@
-//! The pool that the memory of a GPU comes from.
+//! The memory pool of a GPU.
 
 use std::ffi::c_int;
 
@@ -8,20 +8,21 @@ use super::driver::{
 };
 use super::failure::Failure;
 
-/// A pool of our own, so that the pool of other libraries keeps its settings. It has no handle where the GPU has no pools.
+/// A separate pool, so that the pool of other libraries keeps its settings. It has no handle if the GPU does not
+/// support pools.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     handle: Option<PoolHandle>,
 }
 
 impl Pool {
-    /// A pool that keeps freed memory for the next run.
+    /// Creates a pool that keeps freed memory for the next run.
     ///
     /// # Errors
-    /// What the driver says.
+    /// The driver reports an error.
     pub fn new(device: c_int) -> Result<Pool, Failure> {
         let (mut pool, mut most, properties) = (PoolHandle::NULL, u64::MAX, PoolProperties::of(device));
-        // SAFETY: the first call writes one handle; the attribute is a number of 64 bits.
+        // SAFETY: the first call writes one handle; the attribute is a 64-bit number.
         unsafe {
             cuMemPoolCreate(&raw mut pool, &raw const properties)?;
             cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, (&raw mut most).cast()).inspect_err(|_| {
@@ -36,9 +37,9 @@ impl Pool {
         self.handle
     }
 
-    /// Does work of this thread's context, which is the pool's, that may need memory from outside of the pool: kernels,
-    /// workspaces and stacks. Where there is none left, the free memory of the pool is given back, and the work is tried once
-    /// more.
+    /// Runs work that may need memory from outside the pool: for kernels, workspaces and stacks. If none is left,
+    /// returns the pool's free memory to the driver, and runs the work once more. The pool's context must be bound to
+    /// the thread.
     ///
     /// # Errors
     /// Those of the work.
@@ -49,22 +50,22 @@ impl Pool {
         }
     }
 
-    /// Gives the free memory of the pool back to the driver, when the work of all streams is done.
+    /// Returns the pool's free memory to the driver, after the work of all streams is done.
     fn give_back(&self) -> Result<(), Failure> {
-        // SAFETY: the thread's context is the pool's; what is in use stays.
+        // SAFETY: the pool's context is bound to the thread; memory in use stays.
         unsafe {
             cuCtxSynchronize()?;
             self.handle.map_or(Ok(()), |pool| cuMemPoolTrimTo(pool, 0))
         }
     }
 
-    /// Destroys the pool, in a thread whose context is the pool's.
+    /// Destroys the pool. Its context must be bound to the thread.
     ///
     /// # Safety
-    /// Nobody uses memory of the pool any more.
+    /// Nothing uses memory of the pool any more.
     pub unsafe fn destroy(&mut self) {
         if let Some(pool) = self.handle.take() {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let _ = cuMemPoolTrimTo(pool, 0);
                 let _ = cuMemPoolDestroy(pool);

@@ -1,4 +1,4 @@
-//! The stream of a session, and memory that is allocated and freed in its order.
+//! The stream of a session, and memory that is allocated and freed in stream order.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl Stream {
     pub fn new(context: Arc<Context>) -> Result<Arc<Stream>> {
         let _bound = context.bind()?;
         let mut handle = StreamHandle::NULL;
-        // SAFETY: it writes one handle.
+        // SAFETY: the call writes one handle.
         context.pool.with_memory(|| unsafe { cuStreamCreate(&raw mut handle, NON_BLOCKING) })?;
         Ok(Arc::new(Stream { handle, context }))
     }
@@ -32,55 +32,55 @@ impl Stream {
         self.handle
     }
 
-    /// As [`Context::bind`].
+    /// Binds the context, like [`Context::bind`].
     ///
     /// # Errors
-    /// As [`Context::bind`].
+    /// As for [`Context::bind`].
     pub fn bind(&self) -> Result<Bound> {
         self.context.bind()
     }
 
-    /// Waits for all work before, of a thread whose context is the stream's.
+    /// Waits for all queued work. The context must be bound to the thread.
     pub fn synchronize(&self) -> std::result::Result<(), Failure> {
-        // SAFETY: the stream lives.
+        // SAFETY: the stream exists.
         unsafe { cuStreamSynchronize(self.handle) }
     }
 
-    /// Lets work that is given from here on wait for the work that another stream was given before.
+    /// Makes work that is queued from now on wait for the work already queued on another stream.
     ///
     /// # Errors
-    /// What the driver says.
+    /// The driver reports an error.
     ///
     /// # Safety
-    /// It is a stream of the context, which is the thread's.
+    /// `other` is a stream of the context, which is bound to the thread.
     pub unsafe fn wait_for(&self, other: StreamHandle) -> std::result::Result<(), Failure> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { order(other, self.handle) }
     }
 
-    /// Lets work that another stream is given from here on wait for the work that was given before.
+    /// Makes work that is queued on another stream from now on wait for the work already queued here.
     ///
     /// # Errors
-    /// What the driver says.
+    /// The driver reports an error.
     ///
     /// # Safety
-    /// It is a stream of the context, which is the thread's.
-    pub unsafe fn hold_back(&self, other: StreamHandle) -> std::result::Result<(), Failure> {
-        // SAFETY: the caller's promise.
+    /// `other` is a stream of the context, which is bound to the thread.
+    pub unsafe fn make_wait(&self, other: StreamHandle) -> std::result::Result<(), Failure> {
+        // SAFETY: guaranteed by the caller.
         unsafe { order(self.handle, other) }
     }
 
-    /// Memory whose contents are arbitrary.
+    /// Allocates memory with arbitrary contents.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], or what the driver says.
+    /// [`Error::OutOfMemory`], or the driver reports another error.
     pub fn allocate(self: &Arc<Stream>, bytes: usize) -> Result<Memory> {
         if bytes == 0 {
             return Ok(Memory { address: 0, _owner: Box::new(()) });
         }
         let _bound = self.bind()?;
         let mut address = 0;
-        // SAFETY: each writes one address; the pool and the stream live.
+        // SAFETY: each call writes one address; the pool and the stream exist.
         let allocated = self.context.pool.with_memory(|| unsafe {
             match self.context.pool.handle() {
                 Some(pool) => cuMemAllocFromPoolAsync(&raw mut address, bytes, pool, self.handle),
@@ -96,22 +96,22 @@ impl Stream {
 }
 
 impl Drop for Stream {
-    /// Work that is still queued is done all the same.
+    /// Queued work still runs after this.
     fn drop(&mut self) {
         if let Ok(_bound) = self.bind() {
-            // SAFETY: nobody uses the stream any more.
+            // SAFETY: nothing uses the stream any more.
             let _ = unsafe { cuStreamDestroy_v2(self.handle) };
         }
     }
 }
 
-/// Lets work that the stream `second` is given from here on wait for the work that `first` was given before.
+/// Makes work that is queued on the stream `second` from now on wait for the work already queued on `first`.
 ///
 /// # Safety
-/// Both are streams of the thread's context.
+/// Both are streams of the context that is bound to the thread.
 unsafe fn order(first: StreamHandle, second: StreamHandle) -> std::result::Result<(), Failure> {
     let mut event = EventHandle::NULL;
-    // SAFETY: the first call writes one handle. A destroyed event is waited for all the same.
+    // SAFETY: the first call writes one handle. Destroying an event does not affect the streams that wait for it.
     unsafe {
         cuEventCreate(&raw mut event, WITHOUT_TIME)?;
         let waits = cuEventRecord(event, first).and_then(|()| cuStreamWaitEvent(second, event, 0));
@@ -119,21 +119,21 @@ unsafe fn order(first: StreamHandle, second: StreamHandle) -> std::result::Resul
     }
 }
 
-/// Memory, which is freed by whatever thread holds it last. It holds its stream, so the context lives as long.
+/// Memory that its last owner frees, on any thread. It holds its stream, which keeps the context alive.
 struct Owner {
     address: u64,
     stream: Arc<Stream>,
 }
 
 impl Drop for Owner {
-    /// Where the context cannot be bound (after a fork) nothing may be freed. Where freeing fails, the GPU is lost and the
-    /// next call of the stream says so: the error is not kept for a call that has nothing to do with it.
+    /// Frees nothing if the context cannot be bound (after a fork). If freeing fails, the GPU is lost, and the next
+    /// call on the stream reports it; the error is not kept for an unrelated call.
     fn drop(&mut self) {
         let Ok(_bound) = self.stream.bind() else { return };
         let _ = match self.stream.context.pool.handle() {
-            // SAFETY: nobody uses the memory any more, but for work that is in the stream already.
+            // SAFETY: nothing uses the memory any more, except work that is already in the stream.
             Some(_) => unsafe { cuMemFreeAsync(self.address, self.stream.handle) },
-            // SAFETY: nobody uses the memory any more, when the work is done.
+            // SAFETY: nothing uses the memory after the work is done.
             None => self.stream.synchronize().and_then(|()| unsafe { cuMemFree_v2(self.address) }),
         };
     }

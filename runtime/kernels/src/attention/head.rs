@@ -1,4 +1,4 @@
-//! The attention of one head, tile of queries by tile of queries.
+//! The attention of one head, one tile of queries at a time.
 
 use std::ops::Range;
 
@@ -19,19 +19,19 @@ pub(super) struct Head<'a, R> {
 }
 
 impl<'a, R: Attends> Head<'a, R> {
-    /// A head of all batches' heads, with its keys and values packed, if they are.
+    /// Creates a head, counted over all batches, with its packed keys and values if they exist.
     pub fn new(problem: &'a Problem<'a, R>, isa: Isa, head: usize, packed: Option<&'a Packed>) -> Head<'a, R> {
         Head { problem, isa, batch: head / problem.dims.heads, head: head % problem.dims.heads, packed }
     }
 
-    /// The outputs of some queries that begin with a tile's first, and their scores where they are kept.
+    /// Computes the outputs of some queries, from the first query of a tile on, and their scores if requested.
     pub fn run(&self, queries: Range<usize>, out: &mut [R], mut kept: Option<(Stage, &mut [R])>) {
         let Dims { keys, width, .. } = self.problem.dims;
         let tile = self.problem.dims.tile();
         let mut scores = Scratch::filled(R::ZERO, tile.saturating_mul(keys));
         for first in queries.clone().step_by(tile) {
             let (rows, at) = (tile.min(queries.end - first), first - queries.start);
-            // Who wants to see the scores sees them all.
+            // Scores that are returned must be complete.
             let keys = if kept.is_some() { keys } else { self.reach(first..first + rows) };
             let scores = &mut scores[..rows * keys];
             self.multiply_keys(first, rows, scores);
@@ -45,25 +45,25 @@ impl<'a, R: Attends> Head<'a, R> {
         }
     }
 
-    /// `out = factors · scores · values`, where each row of scores has a factor.
+    /// `out = factors · scores · values`, with one factor per row of scores.
     fn mix(&self, scores: &mut [R], factors: &[R], out: &mut [R]) {
         self.multiply_values(factors.len(), scores, out);
         multiply_rows(self.isa, out, factors);
-        // What overflowed may be finite with weights that are at most 1.
+        // A sum that overflows may be finite with normalized weights, which are at most 1.
         if !out.iter().all(|x| x.abs() < -R::NEG_INFINITY) {
             multiply_rows(self.isa, scores, factors);
             self.multiply_values(factors.len(), scores, out);
         }
     }
 
-    /// How many keys the tile of some queries begins with until the last that one of them sees; at least one, if there
-    /// is one: what comes of a query that sees none, comes of its weights.
+    /// Returns the number of keys up to the last one that one of the queries attends to. It is at least 1 if there is a
+    /// key, because a query without a visible key still gets its output from the weights.
     fn reach(&self, queries: Range<usize>) -> usize {
         let keys = self.problem.dims.keys;
         queries.map(|i| self.seen(i, keys).end).max().unwrap_or(0).max(1).min(keys)
     }
 
-    /// Products of queries `first .. first + rows` and the first keys.
+    /// Computes the products of queries `first .. first + rows` with the first keys.
     fn multiply_keys(&self, first: usize, rows: usize, scores: &mut [R]) {
         let Dims { depth, kv_heads, heads, .. } = self.problem.dims;
         let (q, keys) = (self.problem.q, scores.len() / rows);
@@ -95,8 +95,8 @@ impl<'a, R: Attends> Head<'a, R> {
         }
     }
 
-    /// Turns the products of the queries from `first` on into weights that are still to be multiplied by `factors`,
-    /// which are 1 if somebody watches, and shows each stage.
+    /// Converts products to unnormalized weights, for the queries from `first` on. `factors` normalize them; these are
+    /// 1 if the stages are watched. Calls `show` after each stage.
     fn finish(
         &self,
         first: usize,
@@ -107,7 +107,7 @@ impl<'a, R: Attends> Head<'a, R> {
         mut show: impl FnMut(Stage, &[R]),
     ) {
         let Problem { softcap, mask, scale: mut factor, .. } = *self.problem;
-        // Where nothing needs the products scaled, that is left to the exponentials.
+        // If nothing needs the scaled products, the exponentials apply the scale.
         let can_wait = !is_watched && softcap.is_none() && matches!(mask, Mask::None) && factor > R::ZERO;
         if !can_wait {
             scale(self.isa, scores, std::mem::replace(&mut factor, R::ONE));
@@ -135,7 +135,8 @@ impl<'a, R: Attends> Head<'a, R> {
         show(Stage::Softmax, scores);
     }
 
-    /// Applies the masks to the scores of the queries from `first` on; a bit for each to which they leave no key.
+    /// Applies the masks to the scores of the queries from `first` on. Returns one bit per query, which is set if no
+    /// key is left.
     fn mask_rows(&self, first: usize, keys: usize, scores: &mut [R]) -> u64 {
         let mut blind = 0;
         for (i, row) in scores.chunks_exact_mut(keys.max(1)).enumerate() {
@@ -147,11 +148,11 @@ impl<'a, R: Attends> Head<'a, R> {
         blind
     }
 
-    /// What the guard makes of the weights of a query to which the masks leave no key (`is_blind`), or of any.
+    /// Applies the guard to the weights of a query. `is_blind` means that the masks leave no key.
     fn guard(&self, is_blind: bool, weights: &mut [R], factor: &mut R) {
         let value = match self.problem.guard {
             Guard::Nothing if is_blind => R::from_f64(f64::NAN),
-            // One NaN among the scores makes every weight NaN.
+            // A single NaN among the scores makes every weight NaN.
             Guard::Undefined if factor.to_f64().is_nan() => R::ZERO,
             Guard::Unseeing | Guard::Undefined if is_blind => R::ZERO,
             Guard::Nothing | Guard::Unseeing | Guard::Undefined => return,
@@ -160,14 +161,14 @@ impl<'a, R: Attends> Head<'a, R> {
         *factor = R::ONE;
     }
 
-    /// The keys that query `i` sees, inside `0 .. keys`.
+    /// Returns the keys that query `i` attends to, within `0 .. keys`.
     fn seen(&self, i: usize, keys: usize) -> Range<usize> {
         let seen = (self.problem.visible)(self.batch, i);
         let end = seen.end.min(keys);
         seen.start.min(end)..end
     }
 
-    /// Applies the mask to the scores that are seen; whether any of them counts.
+    /// Applies the mask to the visible scores. Returns whether any of them is left.
     fn mask_row(&self, i: usize, seen: &Range<usize>, row: &mut [R]) -> bool {
         let row = &mut row[seen.clone()];
         match self.problem.mask {

@@ -1,6 +1,6 @@
 //! Scaled dot-product attention: `softmax(Q · Kᵀ · scale + mask) · V` for each batch and head.
 //!
-//! Rows of queries go through in tiles, so that no more than a tile of scores is in memory at once.
+//! Rows of queries are processed in tiles, so only one tile of scores is in memory at a time.
 
 mod head;
 mod rows;
@@ -21,47 +21,47 @@ use split::{by_heads, by_queries, TASK};
 /// The sizes of an attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dims {
-    /// Batches.
+    /// The batch size.
     pub batch: usize,
-    /// Heads of queries; a multiple of `kv_heads`.
+    /// The number of query heads; a multiple of `kv_heads`.
     pub heads: usize,
-    /// Heads of keys and values, each shared by `heads / kv_heads` neighboring heads of queries.
+    /// The number of heads of keys and values. `heads / kv_heads` consecutive query heads share each of them.
     pub kv_heads: usize,
-    /// Queries.
+    /// The number of queries.
     pub queries: usize,
-    /// Keys, and values.
+    /// The number of keys and values.
     pub keys: usize,
-    /// Elements of a query and of a key.
+    /// The length of a query and of a key.
     pub depth: usize,
-    /// Elements of a value.
+    /// The length of a value.
     pub width: usize,
 }
 
-/// Vectors of every batch, head and position: vector `(b, h, i)` begins at `b · batch + h · head + i · row`.
+/// The vectors of every batch, head and position. Vector `(b, h, i)` starts at `b · batch + h · head + i · row`.
 #[derive(Debug, Clone, Copy)]
 pub struct Vectors<'a, R> {
     /// The elements.
     pub data: &'a [R],
-    /// The distance from one batch to the next.
+    /// The stride of batches.
     pub batch: usize,
-    /// The distance from one head to the next.
+    /// The stride of heads.
     pub head: usize,
-    /// The distance from one position to the next.
+    /// The stride of positions.
     pub row: usize,
 }
 
-/// What is added to the scores, or which of them count: element `(b, h, i, j)` is at `b · batch + h · head + i · row + j`.
+/// The mask. Element `(b, h, i, j)` is at `b · batch + h · head + i · row + j`.
 #[derive(Debug, Clone, Copy)]
 pub enum Mask<'a, R> {
-    /// Every score counts.
+    /// No mask.
     None,
-    /// Added to the scores.
+    /// A bias to add to the scores.
     Added(Vectors<'a, R>),
-    /// Scores count where this is not 0.
+    /// A boolean mask: scores are kept where it is not 0.
     Chosen(Vectors<'a, u8>),
 }
 
-/// Which scores are kept for the caller.
+/// The stage at which the scores are returned to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// `Q · Kᵀ · scale`
@@ -74,18 +74,18 @@ pub enum Stage {
     Softmax,
 }
 
-/// Which weights are 0 though softmax does not say so.
+/// The cases in which weights are set to 0 instead of the softmax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
-    /// Those of a query to which the masks leave no key.
+    /// Queries for which the masks leave no key.
     Unseeing,
-    /// None: a query that sees no key gives NaN.
+    /// None: a query without a key gives NaN.
     Nothing,
-    /// All that would be NaN.
+    /// All weights that would be NaN.
     Undefined,
 }
 
-/// An attention.
+/// The operands of an attention.
 pub struct Problem<'a, R> {
     /// The sizes.
     pub dims: Dims,
@@ -97,26 +97,26 @@ pub struct Problem<'a, R> {
     pub v: Vectors<'a, R>,
     /// The factor of the products.
     pub scale: R,
-    /// `cap · tanh(score / cap)`, where there is a cap.
+    /// Soft cap: `cap · tanh(score / cap)`, if set.
     pub softcap: Option<R>,
     /// The mask.
     pub mask: Mask<'a, R>,
-    /// The keys that query `i` of batch `b` sees; the mask holds an element for each of them.
+    /// The keys that query `i` of batch `b` attends to. The mask has an element for each of them.
     pub visible: &'a (dyn Fn(usize, usize) -> Range<usize> + Sync),
-    /// Which weights are 0 though softmax does not say so.
+    /// The cases in which weights are set to 0.
     pub guard: Guard,
 }
 
-/// Types that attention is computed in.
+/// Element types that attention supports.
 pub trait Attends: Real {
-    /// Packs a `depth × columns` matrix for [`Attends::multiply`]; `None` where there is no such product of this type.
+    /// Packs a `depth × columns` matrix for [`Attends::multiply`]; `None` if there is no matrix product for the type.
     fn pack(isa: Isa, threads: &Threads, depth: usize, columns: usize, matrix: &Strided<Self>) -> Option<PackedB>;
 
-    /// `e^(factor · x − max)` in place of each `x` of `sums.len()` rows, where `max` is the row's largest `factor · x` and
-    /// `factor > 0`; what they sum up to, in `sums`.
+    /// Replaces each `x` of `sums.len()` rows with `e^(factor · x − max)`, where `max` is the row's largest
+    /// `factor · x` and `factor > 0`. Writes the sum of each row to `sums`.
     fn exponentiate(isa: Isa, factor: Self, rows: &mut [Self], sums: &mut [Self]);
 
-    /// `out [rows, columns] = a · b`, where row `i` of `a` begins at `i · row` and `b` may hold more rows and columns.
+    /// `out [rows, columns] = a · b`. Row `i` of `a` starts at `i · row`; `b` may have more rows and columns.
     fn multiply(isa: Isa, sizes: Sizes, a: &[Self], row: usize, b: &PackedB, out: &mut [Self]);
 }
 
@@ -157,11 +157,10 @@ impl Attends for f64 {
     }
 }
 
-/// Queries for which packing keys and values costs more than it saves.
+/// Up to this number of queries, packing keys and values costs more than it saves.
 const FEW: usize = 4;
 
-/// Computes the outputs `[batch, heads, queries, width]`, and the scores `[batch, heads, queries, keys]` where they are
-/// wanted.
+/// Computes the outputs `[batch, heads, queries, width]`, and the scores `[batch, heads, queries, keys]` if requested.
 ///
 /// # Panics
 /// The slices are too short for the sizes.
@@ -190,14 +189,14 @@ pub fn attention<R: Attends>(
     }
 }
 
-/// The keys, transposed, and the values of one batch and head.
+/// The transposed keys and the values of one batch and head, packed.
 struct Packed {
     keys: PackedB,
     values: PackedB,
 }
 
 impl<R: Attends> Problem<'_, R> {
-    /// The keys and values of one batch and head, packed; nothing where that does not pay.
+    /// Packs the keys and values of one batch and head; `None` if packing is not worth it.
     fn pack(&self, isa: Isa, threads: &Threads, kv: usize) -> Option<Packed> {
         let Dims { kv_heads, heads, queries, keys, depth, width, .. } = self.dims;
         if queries * heads / kv_heads <= FEW || keys == 0 {
@@ -213,7 +212,7 @@ impl<R: Attends> Problem<'_, R> {
 }
 
 impl<'a, R: Copy> Vectors<'a, R> {
-    /// The vectors of one batch and head.
+    /// Returns the vectors of one batch and head.
     fn of(&self, batch: usize, head: usize) -> &'a [R] {
         &self.data[batch * self.batch + head * self.head..]
     }

@@ -1,4 +1,4 @@
-//! Loops over the scores of queries, the keys and the values.
+//! Loops over scores, keys and values.
 
 use crate::lanes::per_isa;
 use crate::real::Real;
@@ -42,7 +42,7 @@ per_isa! {
     }
 }
 
-/// Lanes of a product of vectors.
+/// Lanes of a dot product.
 const LANES: usize = 16;
 
 per_isa! {
@@ -92,7 +92,7 @@ per_isa! {
     }
 }
 
-/// At most `W` columns of [`mix`], whose sums stay in registers.
+/// Computes at most `W` columns of [`mix`], whose sums stay in registers.
 #[inline(always)]
 fn mix_columns<R: Real, const W: usize, const FMA: bool>(weights: &[R], values: &[R], stride: usize, out: &mut [R]) {
     let mut sums = [R::ZERO; W];

@@ -1,22 +1,22 @@
-//! How an attention is split among threads: by heads where that keeps all of them busy, else by queries.
+//! Splits an attention among threads: by heads if that keeps all threads busy, else by queries.
 
 use super::head::Head;
 use super::{Attends, Dims, Problem, Stage};
 use crate::isa::Isa;
 use crate::threads::Threads;
 
-/// Multiplications that are worth a task of their own: about 20 µs.
+/// Multiplications that are worth a separate task: about 20 µs.
 pub(super) const TASK: usize = 1 << 19;
 impl Dims {
-    /// How many heads are a task, where whole heads make tasks enough for so many threads. Heads that share keys go
-    /// together, which packs them once.
+    /// Returns the number of heads per task, if whole heads give enough tasks for the threads. Heads that share keys
+    /// form one task if possible, so that the keys are packed once.
     pub(super) fn heads_together(&self, threads: usize) -> Option<usize> {
         let is_even = |tasks: usize| tasks >= 4 * threads || tasks.is_multiple_of(threads);
         let group = self.heads / self.kv_heads;
         [group, 1].into_iter().find(|together| is_even(self.batch * self.heads / together))
     }
 
-    /// How many queries of a head are a task: whole tiles, enough of them to be worth it.
+    /// Returns the number of queries per task: whole tiles, enough for a task.
     fn queries_together(&self, threads: usize) -> usize {
         let tile = self.tile();
         let worth = TASK.div_ceil(tile.saturating_mul(self.query_work()));
@@ -25,7 +25,7 @@ impl Dims {
     }
 }
 
-/// Gives each task `together` heads.
+/// Runs tasks of `together` heads.
 pub(super) fn by_heads<R: Attends>(isa: Isa, threads: &Threads, problem: &Problem<R>, together: usize, out: &mut [R]) {
     let dims = problem.dims;
     let (group, size) = (dims.heads / dims.kv_heads, dims.queries * dims.width);
@@ -37,7 +37,8 @@ pub(super) fn by_heads<R: Attends>(isa: Isa, threads: &Threads, problem: &Proble
     });
 }
 
-/// Gives each task some queries of a head. Heads that share keys follow one another, and all threads pack their keys.
+/// Runs tasks of some queries of a head. Processes heads that share keys one after the other; all threads pack their
+/// keys.
 pub(super) fn by_queries<R: Attends>(
     isa: Isa,
     threads: &Threads,
@@ -69,7 +70,7 @@ pub(super) fn by_queries<R: Attends>(
     }
 }
 
-/// Takes the first elements off a slice.
+/// Splits the first elements off a slice.
 fn cut<'a, R>(rest: &mut &'a mut [R], len: usize) -> &'a mut [R] {
     let (first, others) = std::mem::take(rest).split_at_mut(len);
     *rest = others;

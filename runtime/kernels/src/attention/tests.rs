@@ -8,7 +8,8 @@ fn along<R>(data: &[R], heads: usize, rows: usize, size: usize) -> Vectors<'_, R
     Vectors { data, batch: heads * rows * size, head: rows * size, row: size }
 }
 
-/// In `f64`, one element at a time; causal where `offset` says how many keys come before the first query.
+/// The reference in `f64`, one element at a time. If `offset` is set, it is causal with `offset` keys before the first
+/// query.
 fn plain(dims: Dims, [q, k, v, mask]: [&[f32]; 4], offset: Option<usize>) -> Vec<f64> {
     let Dims { batch, heads, kv_heads, queries, keys, depth, width } = dims;
     let wide = |x: f32| f64::from(x);
@@ -64,7 +65,7 @@ fn every_path_agrees_with_f64_on_every_instruction_set() {
     }
 }
 
-/// Compares every instruction set with `expected`, and one thread with two, whether scores are kept or not.
+/// Compares every instruction set with `expected`, with one and two threads, with and without returned scores.
 fn check(problem: &Problem<f32>, expected: &[f64]) {
     let two = Threads::new(2).expect("a pool of two threads");
     for isa in Isa::available() {
@@ -114,8 +115,8 @@ fn a_guard_says_what_becomes_of_a_query_that_sees_no_key() {
     }
 }
 
-/// Whether the scale is applied before the mask or left to the exponentials; and sums of large values beyond the
-/// largest number.
+/// Applying the scale before the mask and in the exponentials gives the same result. Sums of large values may exceed
+/// the largest number.
 #[test]
 fn no_mask_is_a_mask_of_zeros_and_large_values_stay_finite() {
     for ([queries, keys], scale, factor) in

@@ -7,7 +7,7 @@ use crate::gemm::Shared;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
-/// Multiplications that are worth a thread of their own.
+/// Multiplications that are worth a thread.
 const TASK: usize = 1 << 19;
 
 /// One convolution.
@@ -21,10 +21,10 @@ pub(super) struct Convolution<'a> {
 }
 
 impl<'a> Convolution<'a> {
-    /// The convolution of `x`, or of what its form is given instead.
+    /// Creates the convolution of `x`, or of a transformed input that its form passes instead.
     ///
     /// # Panics
-    /// The output, the bias or the filter do not fit the shape.
+    /// The output, the bias or the filter does not fit the shape.
     pub fn new(
         shape: &'a Shape,
         filter: &'a Filter,
@@ -44,12 +44,12 @@ impl<'a> Convolution<'a> {
 }
 
 impl Convolution<'_> {
-    /// Images: batch entries by groups.
+    /// The number of images: batch entries times groups.
     pub fn images(&self) -> usize {
         self.shape.batch * self.shape.groups
     }
 
-    /// The threads that so many multiplications are worth.
+    /// Returns how many threads to use for this number of multiplications.
     pub fn wanted(&self, threads: &Threads, multiplications: usize) -> usize {
         if multiplications < 2 * TASK {
             1
@@ -64,42 +64,42 @@ impl Convolution<'_> {
         &self.x[image * size..(image + 1) * size]
     }
 
-    /// The bias of the outputs from `output` on, one value a lane.
+    /// The bias from `output` on, one value per lane.
     pub fn bias(&self, image: usize, output: usize) -> Option<&[f32]> {
         let lane = image % self.filter.groups * self.filter.outputs.next_multiple_of(BLOCK) + output;
         self.bias.as_ref().map(|bias| &bias[lane..])
     }
 
-    /// Elements from one block of outputs to the next.
+    /// The stride from one block of outputs to the next, in elements.
     pub fn out_block(&self) -> usize {
         self.shape.output[0] * self.shape.output[1] * BLOCK
     }
 
-    /// Where an image's output of a pixel lies.
+    /// Returns the index of a pixel's outputs.
     fn offset(&self, image: usize, output: usize, pixel: usize) -> usize {
         (image * self.filter.outputs.div_ceil(BLOCK) + output / BLOCK) * self.out_block() + pixel * BLOCK
     }
 
-    /// The address of an image's outputs of a pixel, which belong to one task.
+    /// Returns the address of a pixel's outputs. The pixel must belong to the caller's task.
     pub fn at(&self, image: usize, output: usize, pixel: usize) -> *mut f32 {
         self.out.at(self.offset(image, output, pixel))
     }
 
-    /// Finishes the outputs of one block for some pixels.
+    /// Runs the epilogue on the outputs of one block for some pixels.
     ///
     /// # Safety
-    /// They belong to the caller's task, and are written.
+    /// They belong to the caller's task and have been written.
     pub unsafe fn finish(&self, image: usize, block: usize, first: usize, pixels: usize) {
         if let Some(finish) = self.epilogue.finish {
             let start = self.offset(image, block, first);
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             finish(unsafe { std::slice::from_raw_parts_mut(self.out.at(start), pixels * BLOCK) }, start);
         }
     }
 }
 
-/// Calls `work` for the units and spans of outputs that make up a convolution, in tasks for `wanted` threads: where
-/// there are too few units, each task takes some of the spans of one.
+/// Calls `work` for all units and spans of outputs of a convolution, in tasks for `wanted` threads. If there are too
+/// few units, a task takes only some of the spans of a unit.
 pub(super) fn split<S: Default>(
     threads: &Threads,
     wanted: usize,

@@ -8,7 +8,7 @@ use super::window::{Part, Windows};
 use super::BLOCK;
 use crate::threads::Threads;
 
-/// Pixels that are finished together.
+/// Pixels that the epilogue processes together.
 const FINISHED: usize = 112;
 
 pub(super) struct Direct<'a> {
@@ -28,13 +28,13 @@ impl<'a> Direct<'a> {
         Direct { convolution, windows, wanted }
     }
 
-    /// A convolution of single pixels, of which `pixels` at a time lie by themselves.
+    /// A convolution of single pixels, `pixels` of which are stored separately at a time.
     pub fn of_pixels(convolution: &'a Convolution, pixels: usize) -> Direct<'a> {
         let windows = Windows::of_pixels(convolution.shape, pixels);
         Direct { convolution, windows: Arc::new(windows), wanted: 1 }
     }
 
-    /// The outputs of an image from pixel `first` on, of `x`, `[C / 16, pixels, 16]`.
+    /// Computes the outputs of an image, starting at pixel `first`, from `x` `[C / 16, pixels, 16]`.
     pub fn pixels(&self, image: usize, first: usize, x: &[f32]) {
         let part = Part { y: [0, 1], x: [first, first + self.windows.row / BLOCK] };
         self.convolution.filter.spans().into_iter().for_each(|span| self.span(image, &part, span, x));
@@ -49,8 +49,8 @@ impl<'a> Direct<'a> {
         });
     }
 
-    /// One part of a span of one image's outputs; finished in rows, or pieces of the one row, while the first-level cache
-    /// holds them.
+    /// Computes one part of a span of one image's outputs. The epilogue processes whole rows, or pieces of a single
+    /// row, while they are in the L1 cache.
     fn span(&self, image: usize, part: &Part, [first, end]: [usize; 2], x: &[f32]) {
         let (tiles, outputs) = (Tiles::of(self.convolution.filter.isa), end - first);
         let (height, width) = (part.y[1] - part.y[0], part.x[1] - part.x[0]);
@@ -64,13 +64,15 @@ impl<'a> Direct<'a> {
                 let columns = piece.min(width - at);
                 let x = tile.x.wrapping_add(y * tile.row + at * tile.pixel);
                 let out = tile.out.wrapping_add(y * tile.out_row + at * BLOCK);
-                // SAFETY: `conv` and `Windows` keep every tap inside `x`, and `Filter` the weights; this part of these
-                // outputs is this task's; `tiles` are those of an `Isa`, which proves that the processor has their instructions.
+                // SAFETY: `conv` and `Windows` keep every tap inside `x`, and `Filter` keeps the weights inside its
+                // data. Only this task writes this part of these outputs. `tiles` belong to an `Isa`, which proves that
+                // the processor has their instructions.
                 unsafe { tiles.run(rows, columns, outputs, Tile { x, out, ..tile }) };
                 let ready = (y + rows - 1) * width + at + columns;
                 if ready - done >= FINISHED || ready == height * width {
                     for block in (first..end).step_by(BLOCK) {
-                        // SAFETY: a part is whole rows, or part of one row, and this task's; they are written.
+                        // SAFETY: a part is whole rows or a part of one row. It belongs to this task and has been
+                        // written.
                         unsafe { self.convolution.finish(image, block, pixel + done, ready - done) };
                     }
                     done = ready;
@@ -80,10 +82,10 @@ impl<'a> Direct<'a> {
         }
     }
 
-    /// The tile of one image's outputs from `first` on that begins with a pixel.
+    /// Returns the tile of one image's outputs from `first` on that starts at a pixel.
     fn tile<'t>(&'t self, image: usize, first: usize, pixel: usize, x: &[f32]) -> Tile<'t> {
         let Convolution { shape, filter, epilogue, .. } = self.convolution;
-        // What is not whole blocks of channels: the last one, or channels one by one.
+        // The taps outside full blocks of channels: those of the last block, or all taps if channels are single.
         let (last, last_channels) = match (filter.unit, filter.channels % BLOCK) {
             (BLOCK, partial) => (if partial == 0 { 0 } else { filter.kernel[0] * filter.kernel[1] }, partial),
             (unit, _) => (self.windows.taps.len(), unit),

@@ -7,8 +7,8 @@ use super::{winograd, Epilogue};
 use crate::conv_shape::Shape;
 use crate::threads::Threads;
 
-/// `out = bias + filter * x`, then the epilogue. `x` is `[N, C / 16, H, W, 16]`, `out`
-/// `[N, O / 16, H', W', 16]`; where the filter is [for rows](Filter::for_rows), `x` is `[N, C, H, W]`.
+/// `out = bias + filter * x`, then the epilogue. `x` is `[N, C / 16, H, W, 16]` and `out` is `[N, O / 16, H', W', 16]`.
+/// For a filter [for rows](Filter::for_rows), `x` is `[N, C, H, W]`.
 ///
 /// # Panics
 /// The slices or the filter do not fit the shape.

@@ -15,38 +15,38 @@ use crate::scratch::Scratch;
 pub struct Filter {
     pub(super) isa: Isa,
     pub(super) groups: usize,
-    /// Of one group.
+    /// Per group.
     pub(super) channels: usize,
-    /// Of one group.
+    /// Per group.
     pub(super) outputs: usize,
     pub(super) kernel: [usize; 2],
-    /// The channels of a pixel that follow one another in the input: a block, or one for an input in rows.
+    /// The channels of a pixel that are contiguous in the input: a block, or 1 for an input `[N, C, H, W]`.
     pub(super) unit: usize,
-    /// The tiles of Winograd's algorithm, or none: tap by tap.
+    /// The tiles of Winograd's algorithm; `None`: tap by tap.
     pub(super) form: Option<Form>,
-    /// For each group and span of outputs `[C / unit][kh][kw][unit][outputs of the span]`; for Winograd's see
-    /// [`Form::pack`].
+    /// For each group and span of outputs: `[C / unit][kh][kw][unit][outputs of the span]`. For Winograd's algorithm,
+    /// see [`Form::pack`].
     data: Vec<f32>,
-    /// How the last input was read, in so many parts.
+    /// How recent inputs were read, with their number of parts.
     pub(super) windows: Recent<(Shape, usize), Windows>,
 }
 
 impl Filter {
-    /// Whether a convolution can be done in blocks: a group is a number of whole blocks.
+    /// Whether a convolution can run in blocks: each group has whole blocks.
     pub fn fits(groups: usize, channels: usize, outputs: usize) -> bool {
         let is_whole = |size: usize| size.is_multiple_of(groups) && (size / groups).is_multiple_of(BLOCK);
         groups == 1 || (groups > 1 && is_whole(channels) && is_whole(outputs))
     }
 
-    /// Packs the weights `w`, of shape `[O, C / groups, kernel…]`, for a form of Winograd's algorithm, or tap by tap.
+    /// Packs the weights `w` `[O, C / groups, kernel…]` for a form of Winograd's algorithm, or tap by tap.
     ///
     /// # Panics
-    /// `w` is not of that shape, or the groups are not whole blocks.
+    /// `w` does not have this shape, or the groups are not whole blocks.
     pub(super) fn new(isa: Isa, shape: &Shape, w: &[f32], form: Option<Form>) -> Filter {
         Filter::pack(isa, shape, w, form, BLOCK)
     }
 
-    /// As [`Filter::new`], tap by tap, for an input in rows, `[N, C, H, W]`: of few channels, which would not fill a block.
+    /// Like [`Filter::new`], tap by tap, for an input `[N, C, H, W]` with too few channels to fill a block.
     ///
     /// # Panics
     /// As for [`Filter::new`].
@@ -76,17 +76,17 @@ impl Filter {
         self.isa
     }
 
-    /// The form that was chosen, in words.
+    /// The name of the chosen form.
     pub fn form(&self) -> &'static str {
         self.form.map_or("direct", Form::name)
     }
 
-    /// The bytes that the packed weights take.
+    /// The size of the packed weights in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.data[..])
     }
 
-    /// Whether the weights are those of such a convolution.
+    /// Whether the weights fit the convolution.
     pub(super) fn is_for(&self, shape: &Shape) -> bool {
         let sizes = [self.channels * shape.groups, self.outputs * shape.groups] == [shape.channels, shape.outputs];
         let window = self.form.is_none_or(|form| form.fits(shape));
@@ -104,20 +104,20 @@ impl Filter {
         }
     }
 
-    /// The outputs of one group in spans that a tile covers; the last may reach beyond the last output.
+    /// The outputs of one group in spans that a tile covers. The last span may extend beyond the last output.
     pub(super) fn spans(&self) -> Vec<[usize; 2]> {
         let (step, end) = (Tiles::of(self.isa).outputs, self.outputs.next_multiple_of(BLOCK));
         (0..end).step_by(step).map(|first| [first, end.min(first + step)]).collect()
     }
 
-    /// The terms of an output's sum, as channel and tap, in order.
+    /// The terms of an output's sum in order, as channel and tap.
     fn terms(&self) -> Vec<(usize, usize)> {
         let window = self.kernel[0] * self.kernel[1];
         let blocks = (0..self.channels).step_by(self.unit).map(|first| first..self.channels.min(first + self.unit));
         blocks.flat_map(|block| (0..window).flat_map(move |tap| block.clone().map(move |c| (c, tap)))).collect()
     }
 
-    /// Packed weights of one output.
+    /// The number of packed weights per output.
     fn output_len(&self) -> usize {
         self.channels * self.form.map_or(self.kernel[0] * self.kernel[1], |form| form.products(self.kernel).count())
     }
@@ -126,12 +126,12 @@ impl Filter {
         self.outputs.next_multiple_of(BLOCK) * self.output_len()
     }
 
-    /// The weights of the span of outputs that begins with `first`, in a group.
+    /// The weights of the span of outputs that starts with `first`, in a group.
     pub(super) fn span(&self, group: usize, first: usize) -> &[f32] {
         &self.data[group * self.group_len() + first * self.output_len()..]
     }
 
-    /// The bias with a value for every lane of every block.
+    /// Pads the bias to one value per lane of every block.
     pub(super) fn padded(&self, bias: &[f32]) -> Scratch<f32> {
         let lanes = self.outputs.next_multiple_of(BLOCK);
         let mut padded = Scratch::filled(0.0, self.groups * lanes);

@@ -1,8 +1,7 @@
-//! Images in blocks of channels, `[N, C / 16, H, W, 16]`: the layout in which neighboring channels of a pixel fill a
-//! vector.
+//! Images in blocks of channels, `[N, C / 16, H, W, 16]`: a vector holds neighboring channels of a pixel.
 //!
-//! Where the number of channels is not a multiple of 16, the last block has lanes beyond it. What stands in them is not
-//! read by anything that mixes lanes, so elementwise functions may leave there whatever they give.
+//! If the number of channels is not a multiple of 16, the last block has unused lanes. Operations that mix lanes do not
+//! read them, so elementwise functions may leave arbitrary values there.
 
 mod conv;
 mod cost;
@@ -36,19 +35,19 @@ use crate::threads::Threads;
 /// The channels of a block.
 pub const BLOCK: usize = 16;
 
-/// What becomes of a convolution's outputs: they are limited as they are written, then finished.
+/// What a convolution does to its outputs: it clamps them, then calls `finish`.
 #[derive(Clone, Copy)]
 pub struct Epilogue<'a> {
-    /// What they are no less and no more than; NaN stays NaN.
+    /// The smallest and the largest output; NaN stays NaN.
     pub limits: [f32; 2],
-    /// Rewrites runs of one block of outputs.
+    /// Rewrites a run of outputs of one block of channels.
     pub finish: Option<Finish<'a>>,
 }
 
 impl Epilogue<'_> {
-    /// Any number.
+    /// No clamping.
     pub const NO_LIMITS: [f32; 2] = [f32::NEG_INFINITY, f32::INFINITY];
-    /// They stay as they are.
+    /// Outputs stay as they are.
     pub const NONE: Epilogue<'static> = Epilogue { limits: Epilogue::NO_LIMITS, finish: None };
 }
 
@@ -63,16 +62,16 @@ pub struct Images {
     pub plane: usize,
 }
 
-/// Elements that are worth a task of their own.
+/// Elements that are worth a separate task.
 const TASK: usize = 1 << 16;
 
 impl Images {
-    /// Blocks of channels of one image.
+    /// Blocks of channels per image.
     pub fn blocks(&self) -> usize {
         self.channels.div_ceil(BLOCK)
     }
 
-    /// Elements in rows of channels.
+    /// Elements in the layout `[N, C, H, W]`.
     pub fn len(&self) -> usize {
         self.batch * self.channels * self.plane
     }
@@ -87,8 +86,8 @@ impl Images {
         self.batch * self.blocks() * self.plane * BLOCK
     }
 
-    /// The offset of a block's first channel in rows of channels, and how many channels it has. Blocks are counted through
-    /// all images.
+    /// Returns the offset of a block's first channel in the layout `[N, C, H, W]`, and the number of its channels.
+    /// `index` counts the blocks of all images.
     fn block(&self, index: usize) -> (usize, usize) {
         let (image, first) = (index / self.blocks(), index % self.blocks() * BLOCK);
         ((image * self.channels + first) * self.plane, BLOCK.min(self.channels - first))

@@ -1,4 +1,4 @@
-//! The planner of convolutions: every form, what it takes, and which takes the least time.
+//! The planner of convolutions: lists every form with its time, and chooses the fastest.
 
 use super::cost::{direct, products, winograd};
 use super::depthwise::DepthwiseFilter;
@@ -9,29 +9,30 @@ use crate::conv_shape::Shape;
 use crate::gemm::tiles::Tiles;
 use crate::isa::Isa;
 
-/// Multiply-adds of a vector that cost as much as moving a vector from rows to blocks or back.
+/// The cost of moving a vector between `[N, C, H, W]` and blocks, in multiply-adds of a vector.
 pub const REORDER: f64 = 15.0;
-/// What a tap of a depthwise convolution saves over blocks, in its own time: it needs no shuffles.
+/// The time that blocks save per tap of a depthwise convolution, relative to the tap's time in blocks. Blocks need no
+/// shuffles.
 const DEPTHWISE: f64 = 2.0;
-/// The time of a multiply-add in a tile of `r` rows of pixels, in that of one over blocks: `ALL + FEW / r`. Few rows
-/// leave the processor waiting for the elements that each multiply-add reads.
+/// The time of a multiply-add in a tile of `r` rows of pixels, relative to blocks: `ALL + FEW / r`. With few rows, the
+/// processor waits for the elements that each multiply-add reads.
 const ALL: f64 = 0.85;
 const FEW: f64 = 3.0;
-/// Multiply-adds of a vector that cost as much as copying a row with its padding: for itself, and for each vector of it.
+/// The cost of copying a row with its padding, in multiply-adds of a vector: per row, and per vector of it.
 const COPY: [f64; 2] = [60.0, 6.0];
 
 /// A form in blocks of channels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum BlockForm {
     Depthwise,
-    /// From an image in rows, of too few channels to fill a block.
+    /// The image is `[N, C, H, W]`, with too few channels to fill a block.
     FromRows,
     Direct,
     Winograd(Form),
 }
 
 impl BlockForm {
-    /// The table of forms, the plainest first.
+    /// The table of forms, the simplest first.
     const ALL: [BlockForm; 6] = [
         BlockForm::Depthwise,
         BlockForm::FromRows,
@@ -41,7 +42,7 @@ impl BlockForm {
         BlockForm::Winograd(Form::ALL[2]),
     ];
 
-    /// Whether it can do a convolution.
+    /// Whether the form can compute a convolution.
     fn fits(self, shape: &Shape) -> bool {
         let is_depthwise = shape.groups > 1 && DepthwiseFilter::fits(shape.groups, shape.channels, shape.outputs);
         let has_blocks = fits(shape) && !is_depthwise && !takes_rows(shape);
@@ -65,7 +66,7 @@ impl BlockForm {
         }
     }
 
-    /// In words, as those of the packed weights.
+    /// The form's name, which equals that of the packed weights.
     fn name(self) -> String {
         match self {
             BlockForm::Depthwise => "depthwise, in blocks".to_string(),
@@ -76,38 +77,38 @@ impl BlockForm {
     }
 }
 
-/// The form in blocks that takes the least time, with the time; `None` where no form can do the convolution.
+/// Returns the fastest form in blocks and its time; `None` if no form can compute the convolution.
 pub(super) fn fastest(shape: &Shape) -> Option<(BlockForm, f64)> {
     let forms = BlockForm::ALL.into_iter().filter(|form| form.fits(shape)).map(|form| (form, form.time(shape)));
     forms.min_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
-/// Whether a convolution can be done in blocks.
+/// Whether a convolution can run in blocks.
 pub(super) fn fits(shape: &Shape) -> bool {
     let Shape { groups, channels, outputs, .. } = *shape;
     DepthwiseFilter::fits(groups, channels, outputs) || Filter::fits(groups, channels, outputs)
 }
 
-/// Whether a convolution in blocks takes its image in rows.
+/// Whether a convolution in blocks reads its image as `[N, C, H, W]`.
 pub(super) fn takes_rows(shape: &Shape) -> bool {
     shape.groups == 1 && shape.channels < BLOCK
 }
 
-/// A way to compute a convolution, and what it takes.
+/// A form of a convolution and its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alternative {
-    /// The form, in words.
+    /// The form's name.
     pub form: String,
-    /// Whether its image is in blocks of channels already, and its result stays so.
+    /// Whether the image and the result are in blocks of channels.
     pub in_blocks: bool,
     /// The time of one image, in multiply-adds of a vector.
     pub time: f64,
 }
 
-/// Every form of a convolution, of images as they are and of images in blocks; those of Winograd's algorithm, whose weights
-/// are larger, only if weights may be transformed.
+/// Returns every form of a convolution, for images as they are and for images in blocks. Winograd's algorithm needs
+/// larger weights; the list contains its forms only if `may_transform` is set.
 pub fn alternatives(isa: Isa, shape: &Shape, may_transform: bool) -> Vec<Alternative> {
-    let shape = &shape.lying();
+    let shape = &shape.row_oriented();
     let rows = shape.groups as f64 * rows(isa, shape);
     let mut found = vec![Alternative { form: "direct, in rows".to_string(), in_blocks: false, time: rows }];
     let may_have = |form: &BlockForm| form.fits(shape) && (may_transform || !matches!(form, BlockForm::Winograd(_)));
@@ -122,23 +123,23 @@ pub fn alternatives(isa: Isa, shape: &Shape, may_transform: bool) -> Vec<Alterna
     found
 }
 
-/// Whether a convolution of an image in rows takes less time in blocks of channels, the way there and back included.
+/// Whether a convolution of an image `[N, C, H, W]` is faster in blocks of channels, including both conversions.
 pub fn is_worth_reordering(isa: Isa, shape: &Shape) -> bool {
     let in_blocks = fastest(shape).filter(|_| shape.outputs >= BLOCK).map(|(_, time)| time + reordered(shape));
     in_blocks.is_some_and(|time| time < shape.groups as f64 * rows(isa, shape))
 }
 
-/// The time that moving one image to blocks and its result back takes; one of few channels stays in rows.
+/// The time to convert one image to blocks and its result back. An image with few channels needs no conversion.
 fn reordered(shape: &Shape) -> f64 {
     let input = if takes_rows(shape) { 0 } else { shape.channels.div_ceil(BLOCK) };
     let vectors = input * shape.input[0] * shape.input[1] + shape.outputs.div_ceil(BLOCK) * shape.pixels();
     vectors as f64 * REORDER
 }
 
-/// What a convolution saves in blocks of channels, in multiply-adds of a vector, when nothing has to be moved there or
-/// back.
+/// The multiply-adds of a vector that blocks of channels save in a convolution if neither the image nor the result must
+/// be converted.
 pub fn gain(isa: Isa, shape: &Shape) -> i64 {
-    let shape = &shape.lying();
+    let shape = &shape.row_oriented();
     let saved = match fastest(shape) {
         None => return 0,
         Some((BlockForm::Depthwise, time)) => DEPTHWISE * time,
@@ -155,7 +156,7 @@ fn rows(isa: Isa, shape: &Shape) -> f64 {
     let reach = [0, 1].map(|a| shape.kernel[a].saturating_sub(1) * shape.dilations[a]);
     let [height, width] = shape.output;
     let vectors = |elements: usize| elements.next_multiple_of(tiles.lanes) as f64 / BLOCK as f64;
-    // Rows one by one, or in one line with what stands between them.
+    // Row by row, or in one line that includes the gaps between rows.
     let line = height.saturating_sub(1) * (width + reach[1] / shape.strides[1]) + width;
     let in_a_tile = outputs as f64 / outputs.div_ceil(tiles.rows()).max(1) as f64;
     let terms = (channels * shape.kernel[0] * shape.kernel[1] * outputs) as f64;

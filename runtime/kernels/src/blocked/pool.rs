@@ -1,4 +1,4 @@
-//! Pooling over blocks of channels: a vector holds one pixel's channels, so a window is reduced pixel by pixel.
+//! Pooling over blocks of channels. A vector holds one pixel's channels, so a window is reduced pixel by pixel.
 
 use super::BLOCK;
 use crate::isa::Isa;
@@ -8,21 +8,21 @@ use crate::scratch::Scratch;
 use crate::threads::Threads;
 use crate::vector::{dispatch_isa, Vector};
 
-/// How pixels are reduced.
+/// The reduction of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pool {
-    /// The largest; a NaN is never the larger, and a window without pixels gives −∞.
+    /// The maximum. It ignores NaN, and a window without pixels gives −∞.
     Max,
-    /// The sum over the number of pixels that the divisor counts.
+    /// The sum divided by the number of pixels that the divisor counts.
     Average(Divisor),
 }
 
-/// Pixels read that make a task of their own.
+/// Pixels read that are worth a separate task.
 const TASK: usize = 1 << 12;
-/// Vectors that are reduced side by side.
+/// Vectors that are reduced in parallel.
 const ABREAST: usize = 8;
 
-/// Reduces every window of `x [P, H, W, 16]`, for `P` blocks of all images, in `y`.
+/// Reduces every window of `x` `[P, H, W, 16]` into `y`, where `P` is the number of blocks of all images.
 ///
 /// # Panics
 /// The lengths do not fit the windows.
@@ -54,17 +54,17 @@ pub fn pool(isa: Isa, threads: &Threads, pool: Pool, x: &[f32], [rows, columns]:
     });
 }
 
-/// How the windows of a plane lie.
+/// The windows of a plane.
 struct Windows {
     pool: Pool,
     dilations: [usize; 2],
     rows: Scratch<Span>,
-    /// All inside of a row.
+    /// All inside a row.
     columns: Scratch<Span>,
 }
 
 impl Windows {
-    /// One row of windows: first along H, into a line of partial results, then along W.
+    /// Reduces one row of windows: first along H into a line of partial results, then along W.
     #[inline(always)]
     fn row<V: Vector>(&self, row: Span, x: &[f32], line: &mut [f32], y: &mut [f32]) {
         match self.pool {
@@ -82,7 +82,7 @@ impl Windows {
         }
     }
 
-    /// Reduces some rows of a plane into `line`.
+    /// Reduces the rows of a window into `line`.
     #[inline(always)]
     fn reduce_rows<V: Vector>(&self, row: Span, x: &[f32], line: &mut [f32], start: V, join: impl Fn(V, V) -> V) {
         let step = self.dilations[0] * line.len();
@@ -98,13 +98,13 @@ impl Windows {
                 }
             }
             for (i, partial) in partials.iter().enumerate().take(count) {
-                // SAFETY: `count` vectors are left of the line.
+                // SAFETY: the line has `count` more vectors from here.
                 unsafe { partial.store(line.as_mut_ptr().add(at + i * V::LANES)) };
             }
         }
     }
 
-    /// Reduces the windows of a line, which `finish` rewrites.
+    /// Reduces the windows of a line, and applies `finish` to each result.
     #[inline(always)]
     fn reduce_columns<V: Vector>(
         &self,
@@ -119,7 +119,7 @@ impl Windows {
                 let mut total = start;
                 for tap in 0..column.taps {
                     let pixel = column.from + tap * self.dilations[1];
-                    // SAFETY: the caller has asserted that the columns lie in the line.
+                    // SAFETY: the caller has asserted that the columns are inside the line.
                     total = join(unsafe { V::load(line.as_ptr().add(pixel * BLOCK + lane)) }, total);
                 }
                 // SAFETY: `y` is one block.

@@ -1,4 +1,4 @@
-//! Images from rows of channels to blocks of channels and back.
+//! Conversion of images between `[N, C, H, W]` and blocks of channels.
 
 use super::{Images, BLOCK};
 use crate::gemm::{Finish, Shared};
@@ -7,22 +7,22 @@ use crate::isa::Isa;
 use crate::isa::Level;
 use crate::threads::Threads;
 
-/// The elements of a tile of 16 channels by 16 pixels.
+/// The elements of a tile: 16 channels by 16 pixels.
 const TILE: usize = BLOCK * BLOCK;
-/// The pixels of a strip that is moved through a buffer in the first-level cache.
+/// The pixels of a strip, which is moved through a buffer in the L1 cache.
 const STRIP: usize = 128;
 
-/// `[N, C, H · W]` → `[N, C / 16, H · W, 16]`, zeros in the lanes beyond C.
+/// `[N, C, H · W]` → `[N, C / 16, H · W, 16]`, with zeros in the lanes beyond C.
 ///
 /// # Panics
-/// The slices do not have those sizes.
+/// The slices do not have these sizes.
 pub fn to_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: &mut [f32]) {
     assert!(x.len() == images.len() && out.len() == images.blocked_len(), "{images:?}");
     let (shared, size, plane) = (Shared::new(out), images.plane * BLOCK, images.plane);
     images.for_each_block(threads, |index| {
         let (start, channels) = images.block(index);
         let x = &x[start..start + channels * plane];
-        // SAFETY: each block is one task's.
+        // SAFETY: each block belongs to one task.
         let out = unsafe { std::slice::from_raw_parts_mut(shared.at(index * size), size) };
         if channels == BLOCK && plane >= BLOCK {
             return tiles(plane).for_each(|i| transpose(isa, &x[i..], plane, &mut out[i * BLOCK..], BLOCK));
@@ -43,17 +43,17 @@ pub fn to_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: &m
     });
 }
 
-/// `[N, C / 16, H · W, 16]` → `[N, C, H · W]`, then `finish` over runs of whole channels.
+/// `[N, C / 16, H · W, 16]` → `[N, C, H · W]`, then calls `finish` on runs of whole channels.
 ///
 /// # Panics
-/// The slices do not have those sizes.
+/// The slices do not have these sizes.
 pub fn from_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: &mut [f32], finish: Option<Finish>) {
     assert!(x.len() == images.blocked_len() && out.len() == images.len(), "{images:?}");
     let (shared, size, plane) = (Shared::new(out), images.plane * BLOCK, images.plane);
     images.for_each_block(threads, |index| {
         let (start, channels) = images.block(index);
         let x = &x[index * size..(index + 1) * size];
-        // SAFETY: each block's channels are one task's.
+        // SAFETY: each block's channels belong to one task.
         let out = unsafe { std::slice::from_raw_parts_mut(shared.at(start), channels * plane) };
         if channels == BLOCK && plane >= BLOCK {
             tiles(plane).for_each(|i| transpose(isa, &x[i * BLOCK..], BLOCK, &mut out[i..], plane));
@@ -68,7 +68,7 @@ pub fn from_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: 
     });
 }
 
-/// One block, `[H · W, 16]` → `[channels, H · W]`.
+/// Converts one block, `[H · W, 16]` → `[channels, H · W]`, in strips.
 fn rows_by_strips(isa: Isa, plane: usize, x: &[f32], out: &mut [f32]) {
     let mut rows = [0.0; BLOCK * STRIP];
     for (i, count) in strips(plane) {
@@ -81,29 +81,29 @@ fn rows_by_strips(isa: Isa, plane: usize, x: &[f32], out: &mut [f32]) {
     }
 }
 
-/// Where each element of a small plane lies in rows of channels, and in a block of them.
+/// The indices of each element of a small plane, in `[C, H · W]` and in a block.
 fn pixels(plane: usize, channels: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..channels).flat_map(move |c| (0..plane).map(move |p| (c * plane + p, p * BLOCK + c)))
 }
 
-/// The first pixels of the tiles of at least 16 pixels. The last one overlaps its neighbor, if there is one.
+/// The first pixel of each tile. A plane has at least 16 pixels; the last tile overlaps its neighbor, if there is one.
 fn tiles(pixels: usize) -> impl Iterator<Item = usize> {
     (0..pixels).step_by(BLOCK).map(move |i| i.min(pixels - BLOCK))
 }
 
-/// The first pixel of each strip of a plane of at least 16 pixels, and how many it has: at least 16, too.
+/// The first pixel of each strip and its number of pixels. A plane has at least 16 pixels, and so does each strip.
 fn strips(plane: usize) -> impl Iterator<Item = (usize, usize)> {
     let count = plane.div_ceil(STRIP);
     (0..count).map(move |i| (plane * i / count, plane * (i + 1) / count - plane * i / count))
 }
 
-/// Copies as much as both have.
+/// Copies up to the end of the shorter slice.
 fn copy(x: &[f32], out: &mut [f32]) {
     let count = x.len().min(out.len());
     out[..count].copy_from_slice(&x[..count]);
 }
 
-/// Copies `count` elements of each row, `from` and `to` apart, as many rows as both have.
+/// Copies `count` elements of each row until either slice ends. Rows have strides `from` and `to`.
 fn copy_rows(x: &[f32], from: usize, out: &mut [f32], to: usize, count: usize) {
     for (x, out) in x.chunks(from).zip(out.chunks_mut(to)) {
         out[..count].copy_from_slice(&x[..count]);
@@ -113,10 +113,11 @@ fn copy_rows(x: &[f32], from: usize, out: &mut [f32], to: usize, count: usize) {
 /// Transposes a tile: `out[j · to + i] = x[i · from + j]`.
 ///
 /// # Safety
-/// 16 rows of 16 elements can be read, `from` apart, and written, `to` apart; the processor has the instruction set.
+/// 16 rows of 16 elements can be read, with stride `from`, and written, with stride `to`. The processor has the
+/// instruction set.
 type Transpose = unsafe fn(*const f32, usize, *mut f32, usize);
 
-/// Transposes the tile at the beginning of `x`, whose rows are `from` apart, to rows `to` apart.
+/// Transposes the tile at the start of `x`, from row stride `from` to row stride `to`.
 fn transpose(isa: Isa, x: &[f32], from: usize, out: &mut [f32], to: usize) {
     assert!(x.len() >= (BLOCK - 1) * from + BLOCK && out.len() >= (BLOCK - 1) * to + BLOCK);
     let tile: Transpose = match isa.level() {
@@ -133,14 +134,14 @@ fn transpose(isa: Isa, x: &[f32], from: usize, out: &mut [f32], to: usize) {
 /// See [`Transpose`].
 unsafe fn tile(x: *const f32, from: usize, out: *mut f32, to: usize) {
     for (i, j) in (0..BLOCK).flat_map(|i| (0..BLOCK).map(move |j| (i, j))) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { *out.add(j * to + i) = *x.add(i * from + j) }
     }
 }
 
-/// Quarters of four rows fill a vector: 128 bits by 128 bits of it are squares, each of which is transposed where it
-/// is. That takes half the shuffles of a tile that is loaded by whole rows, and no load crosses a line of the cache
-/// where rows begin at a multiple of 128 bits.
+/// Loads quarters of four rows into one vector. Its 128-bit lanes hold squares, which are transposed in place. This
+/// takes half the shuffles of a tile that is loaded by whole rows. If rows start at multiples of 128 bits, no load
+/// crosses a cache line.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
@@ -151,7 +152,7 @@ mod x86 {
     #[target_feature(enable = "avx512f")]
     pub unsafe fn tile_512(x: *const f32, from: usize, out: *mut f32, to: usize) {
         for j in (0..BLOCK).step_by(4) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let quarter = |i: usize| _mm_loadu_ps(x.add(i * from + j));
                 let [a, b, c, d] = std::array::from_fn(|i| {
@@ -160,7 +161,7 @@ mod x86 {
                     let row = _mm512_insertf32x4::<2>(row, quarter(i + 8));
                     _mm512_insertf32x4::<3>(row, quarter(i + 12))
                 });
-                // The lines that the tiles after the next will write, which may lie in as many pages.
+                // Prefetches the lines that the tile after the next will write, which may be in as many pages.
                 (j..j + 4).for_each(|j| _mm_prefetch::<_MM_HINT_ET0>(out.wrapping_add(j * to + 2 * BLOCK).cast()));
                 let (low, high) = (_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
                 let (low2, high2) = (_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
@@ -176,7 +177,7 @@ mod x86 {
     #[target_feature(enable = "avx2")]
     pub unsafe fn tile_256(x: *const f32, from: usize, out: *mut f32, to: usize) {
         for (j, half) in (0..BLOCK).step_by(4).flat_map(|j| [(j, 0), (j, BLOCK / 2)]) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let quarter = |i: usize| _mm_loadu_ps(x.add((half + i) * from + j));
                 let [a, b, c, d] = std::array::from_fn(|i| {

@@ -1,5 +1,5 @@
-//! A depthwise convolution and the 1 × 1 convolution after it, some rows at a time: what is between them stays in the
-//! cache.
+//! A depthwise convolution and the following 1 × 1 convolution, computed a few rows at a time, so that the intermediate
+//! result stays in the cache.
 
 use super::conv::Convolution;
 use super::direct::Direct;
@@ -9,31 +9,31 @@ use crate::gemm::Finish;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
-/// Elements between the two that stay in the second-level cache beside weights and results.
+/// Elements of the intermediate result that fit in the L2 cache together with weights and results.
 const BAND: usize = 1 << 15;
-/// Elements between the two that would not stay there if there were all of them.
+/// From this size on, the whole intermediate result does not fit in the L2 cache.
 const MANY: usize = 1 << 17;
-/// Multiplications that are worth a thread of their own.
+/// Multiplications that are worth a thread.
 const TASK: usize = 1 << 19;
-/// Bands for each thread, so that they end together.
+/// Bands per thread, so that the threads end at about the same time.
 const SHARES: usize = 4;
 
-/// One of the two.
+/// One of the two convolutions.
 #[derive(Clone, Copy)]
 pub struct Stage<'a> {
-    /// Its sizes.
+    /// The sizes.
     pub shape: &'a Shape,
-    /// Its weights.
+    /// The packed weights.
     pub weights: &'a Weights,
-    /// One value an output.
+    /// One value per output.
     pub bias: Option<&'a [f32]>,
-    /// What becomes of its outputs.
+    /// What to do with its outputs.
     pub epilogue: Epilogue<'a>,
 }
 
-/// Whether two convolutions are faster together: what is between them is large.
+/// Whether two convolutions are faster together, because the intermediate result is large.
 pub fn is_separable(first: &Shape, second: &Shape) -> bool {
-    let first = &first.lying();
+    let first = &first.row_oriented();
     let between = first.channels.next_multiple_of(BLOCK) * first.pixels();
     are_separable(first, second) && first.output[0] > 1 && between >= MANY
 }
@@ -46,12 +46,12 @@ fn are_separable(first: &Shape, second: &Shape) -> bool {
     is_depthwise && is_pointwise && follows && second.input == second.output && !Weights::take_rows(second)
 }
 
-/// The second of the first of `x`, which is `[N, C / 16, H, W, 16]`; `out` is `[N, O / 16, H', W', 16]`.
+/// Computes both convolutions. `x` is `[N, C / 16, H, W, 16]` and `out` is `[N, O / 16, H', W', 16]`.
 ///
 /// # Panics
-/// The slices, weights or shapes do not fit, or the first is not depthwise or the second not 1 × 1.
+/// The slices, weights or shapes do not fit, the first convolution is not depthwise, or the second is not 1 × 1.
 pub fn separable(threads: &Threads, first: Stage, second: Stage, x: &[f32], out: &mut [f32]) {
-    let shape = &first.shape.lying();
+    let shape = &first.shape.row_oriented();
     let (Weights::Depthwise(filter), Weights::Groups(next)) = (first.weights, second.weights) else {
         panic!("{shape:?}, {:?}", second.shape)
     };
@@ -78,7 +78,7 @@ pub fn separable(threads: &Threads, first: Stage, second: Stage, x: &[f32], out:
     }
 }
 
-/// The outputs of some rows of image `n`, `[C / 16, rows, W', 16]`.
+/// Computes some output rows of image `n`, `[C / 16, rows, W', 16]`.
 fn depthwise_rows(
     shape: &Shape,
     filter: &DepthwiseFilter,
@@ -92,7 +92,7 @@ fn depthwise_rows(
     let before = [shape.before[0] - (start * shape.strides[0]) as isize, shape.before[1]];
     let rows = Shape { batch: 1, output: [end - start, width], before, ..shape.clone() };
     let (part, plane) = ((end - start) * width * BLOCK, height * width * BLOCK);
-    // Where a run lies among all outputs.
+    // Converts an offset in the band to an offset in the whole output.
     let place = |offset: usize| (n * blocks + offset / part) * plane + start * width * BLOCK + offset % part;
     let finish = stage.epilogue.finish.map(|finish| move |run: &mut [f32], offset: usize| finish(run, place(offset)));
     let epilogue = Epilogue { finish: finish.as_ref().map(|finish| finish as Finish), ..stage.epilogue };

@@ -36,7 +36,7 @@ fn blocks_hold_the_channels_of_each_pixel() {
     }
 }
 
-/// `[N, C, plane]` in blocks, with NaN in the lanes beyond C.
+/// Converts `[N, C, plane]` to blocks, with NaN in the lanes beyond C.
 fn blocked(batch: usize, channels: usize, plane: usize, x: &[f32]) -> Vec<f32> {
     let images = images(batch, channels, plane);
     let mut out = vec![0.0; images.blocked_len()];
@@ -49,7 +49,7 @@ fn blocked(batch: usize, channels: usize, plane: usize, x: &[f32]) -> Vec<f32> {
     out
 }
 
-/// Every form that can do it, against the definition.
+/// Checks every form that supports the shape against the definition.
 fn check(s: &Shape) {
     check_form(s, None, 1e-6);
     for form in Form::ALL.into_iter().filter(|form| form.fits(s)) {
@@ -141,7 +141,7 @@ fn random_shapes_of_three_by_three() {
     }
 }
 
-/// Against the definition, in every instruction set and with several threads.
+/// Checks against the definition, with every instruction set and with several threads.
 fn check_depthwise(s: &Shape) {
     let taps = s.kernel[0] * s.kernel[1];
     let (plane_in, plane_out) = (s.input[0] * s.input[1], s.output[0] * s.output[1]);
@@ -201,7 +201,7 @@ fn depthwise_windows_of_every_tile() {
     check_depthwise(&Shape { before: [0, 1 << 20], dilations: [1 << 40, 1], ..same(1, 16, 16, 16, 4, 1) });
 }
 
-/// Windows of most kinds: padded, overlapping, far apart, cut off, without pixels.
+/// Windows of most kinds: padded, overlapping, dilated, cut off, without pixels.
 fn windows() -> Vec<[Window; 2]> {
     let window = |input: usize, kernel: usize, stride: usize, dilation: usize, pads: [usize; 2]| {
         let output = (input + pads[0] + pads[1] - (kernel - 1) * dilation - 1) / stride + 1;

@@ -1,7 +1,8 @@
 //! The register tile of convolutions over blocks of channels, and of Winograd's products.
 //!
-//! A tile is some pixels by one or two vectors of outputs. For each tap and each of its channels, one scalar a pixel,
-//! broadcast, is multiplied with a row of weights. Pixels of a tile lie in one row of the image, or in two.
+//! A tile covers some pixels and one or two vectors of outputs. For each tap and each of its channels, one scalar per
+//! pixel is broadcast and multiplied with a row of weights. The pixels of a tile are in one row of the image, or in
+//! two.
 
 use super::{Epilogue, BLOCK};
 use crate::isa::Isa;
@@ -14,35 +15,36 @@ use crate::vector::Vector;
 #[derive(Clone, Copy)]
 pub(super) struct Tile<'a> {
     pub x: *const f32,
-    /// From one pixel's channels to the next pixel's, and from the first row's to the second row's.
+    /// The strides from one pixel to the next, and from the first row to the second.
     pub pixel: usize,
     pub row: usize,
-    /// Where each tap's block of channels lies: all taps of a block, then those of the next.
+    /// The offset of each tap's block of channels: all taps of one block, then those of the next.
     pub taps: &'a [u32],
-    /// How many taps at the end belong to a block that is not full, and how many channels that has.
+    /// The number of taps at the end that belong to a partial block, and the channels of that block.
     pub last: usize,
     pub last_channels: usize,
     /// `[tap][channel][outputs]`
     pub w: *const f32,
-    /// One value an output; null for zeros.
+    /// One value per output; null for zeros.
     pub start: *const f32,
     pub out: *mut f32,
-    /// From one block of outputs to the next, and from the first row to the second. Pixels are 16 apart.
+    /// The strides from one block of outputs to the next, and from the first row to the second. The stride of pixels is
+    /// 16.
     pub out_block: usize,
     pub out_row: usize,
-    /// What outputs are no less and no more than.
+    /// The smallest and the largest output.
     pub limits: [f32; 2],
 }
 
-/// A tile of a fixed number of rows, pixels and vectors.
+/// A tile with a fixed number of rows, pixels and vectors.
 ///
 /// # Safety
-/// Every address that the formula of [`Tile`] names is inside its allocation, `out` is written by nobody else, and the
-/// processor has the instruction set.
+/// Every address in the formula of [`Tile`] is inside its allocation, nothing else writes `out`, and the processor has
+/// the instruction set.
 pub(super) type Kernel = unsafe fn(&Tile);
 
-/// Tiles of one number of rows and outputs: for each step between pixels that they are made for, or 0 for any, the kernels
-/// by number of pixels less one.
+/// Tiles for a fixed number of rows and outputs. For each supported stride of pixels (0: any stride), the kernels for
+/// 1, 2, … pixels.
 type BySteps = &'static [(usize, &'static [Kernel])];
 
 /// The tiles of one instruction set.
@@ -50,7 +52,7 @@ type BySteps = &'static [(usize, &'static [Kernel])];
 pub(super) struct Tiles {
     /// The outputs of a wide tile: one or two blocks.
     pub outputs: usize,
-    /// Of one row and of two.
+    /// For one row and for two.
     wide: [BySteps; 2],
     narrow: [BySteps; 2],
 }
@@ -66,12 +68,12 @@ impl Tiles {
         }
     }
 
-    /// The most pixels of a row, of `rows` rows and `outputs` outputs.
+    /// The maximum number of pixels per row of a tile.
     pub fn pixels(&self, rows: usize, outputs: usize) -> usize {
         self.kernels(rows, outputs, 0).len()
     }
 
-    /// Computes `pixels` pixels of each of `rows` rows for `outputs` outputs, as even tiles side by side.
+    /// Computes `pixels` pixels in each of `rows` rows for `outputs` outputs, as adjacent tiles of similar size.
     ///
     /// # Safety
     /// As for [`Kernel`].
@@ -80,7 +82,7 @@ impl Tiles {
         let count = pixels.div_ceil(kernels.len());
         for i in 0..count {
             let (first, end) = (pixels * i / count, pixels * (i + 1) / count);
-            // SAFETY: the tiles lie side by side inside what the caller promised.
+            // SAFETY: the tiles are adjacent and inside the area that the caller guarantees.
             unsafe {
                 let (x, out) = (tile.x.add(first * tile.pixel), tile.out.add(first * BLOCK));
                 kernels[end - first - 1](&Tile { x, out, ..tile });
@@ -88,7 +90,7 @@ impl Tiles {
         }
     }
 
-    /// The kernels that are made for a step between pixels, or those for any.
+    /// The kernels for a fixed stride of pixels, or those for any stride.
     fn kernels(&self, rows: usize, outputs: usize, step: usize) -> &'static [Kernel] {
         let tiles = if outputs == self.outputs { self.wide } else { self.narrow };
         let steps = tiles[rows - 1];
@@ -96,16 +98,17 @@ impl Tiles {
     }
 }
 
-/// The taps of a block of channels that are summed before the sum is added to what came before, or as many terms of fewer
-/// channels: rounding errors grow with the length of a piece and the number of pieces, not with the number of terms.
+/// The taps of a block of channels, or the corresponding number of terms of fewer channels, that are summed separately
+/// before the sum is added to the total. Rounding errors then grow with the length of a piece and the number of pieces,
+/// not with the number of terms.
 const TAPS: usize = 8;
-/// The same of single channels, whose terms take longer than adding a piece.
+/// The same for single channels, whose terms take longer than adding a piece.
 const SINGLE: usize = 32;
-/// Elements from the weights that are read to those that are fetched: tiles of few pixels wait for nothing else.
+/// The prefetch distance of the weights in elements; tiles of few pixels wait for nothing else.
 const AHEAD: usize = 1 << 10;
 
-/// See [`Kernel`]. `STEP` is `Tile::pixel`, or 0 where only the tile tells: addresses of pixels that are not constants do
-/// not fit in the registers, and to load them takes as long as the products of a single vector.
+/// See [`Kernel`]. `STEP` is `Tile::pixel`, or 0 for any stride. With a stride that is not constant, the addresses of
+/// the pixels do not fit in registers, and loading them takes as long as the products of one vector.
 #[inline(always)]
 unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
     let (mut full, mut last) = t.taps.split_at(t.taps.len() - t.last);
@@ -113,28 +116,28 @@ unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS:
     let few = if t.last_channels == 1 { SINGLE } else { TAPS * BLOCK / t.last_channels.max(1) };
     loop {
         let (taps, rest) = full.split_at(full.len().min(TAPS));
-        // The last piece takes what it has room for of the block that is not full.
+        // The last piece also takes as many terms of the partial block as it has room for.
         let room = match (taps.len(), rest) {
             (0, _) => few,
             (taps, []) => (TAPS - taps) * BLOCK / t.last_channels.max(1),
             _ => 0,
         };
-        let (more, rest_of_last) = last.split_at(room.min(last.len()));
-        let is_end = rest.is_empty() && rest_of_last.is_empty();
-        // SAFETY: the caller's promise.
+        let (partial, rest_of_partial) = last.split_at(room.min(last.len()));
+        let is_end = rest.is_empty() && rest_of_partial.is_empty();
+        // SAFETY: guaranteed by the caller.
         unsafe {
-            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, taps, more, w, [first, is_end]);
-            w = w.add((taps.len() * BLOCK + more.len() * t.last_channels) * VECTORS * V::LANES);
+            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, taps, partial, w, [first, is_end]);
+            w = w.add((taps.len() * BLOCK + partial.len() * t.last_channels) * VECTORS * V::LANES);
         }
         if is_end {
             return;
         }
-        (full, last, first) = (rest, rest_of_last, false);
+        (full, last, first) = (rest, rest_of_partial, false);
     }
 }
 
-/// The terms of some taps of whole blocks and some of the last block; added to what the output holds, unless they are the
-/// first.
+/// Sums the terms of some taps of whole blocks and some of the partial block. Adds the sum to the output, unless it is
+/// the first.
 #[inline(always)]
 unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(
     t: &Tile,
@@ -144,7 +147,7 @@ unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
     first_and_last: [bool; 2],
 ) {
     let mut sums = [[[V::splat(0.0); VECTORS]; PIXELS]; ROWS];
-    // SAFETY: the caller's promise covers every address below.
+    // SAFETY: the caller guarantees every address below.
     unsafe {
         let w = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, full, BLOCK, w, &mut sums);
         add::<V, ROWS, PIXELS, VECTORS, STEP>(t, last, t.last_channels, w, &mut sums);
@@ -152,7 +155,7 @@ unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
     }
 }
 
-/// Adds the terms of some channels of each of some taps; gives where the next ones' weights are.
+/// Adds the terms of `channels` channels of each tap. Returns the address of the next weights.
 #[inline(always)]
 unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(
     t: &Tile,
@@ -163,7 +166,7 @@ unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
 ) -> *const f32 {
     let step = if STEP == 0 { t.pixel } else { STEP };
     for &tap in taps {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let x = t.x.add(tap as usize);
             for c in 0..channels {
@@ -187,7 +190,7 @@ unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
     w
 }
 
-/// Adds the sums to the start values, if they are the first, or to what the output holds; the last are limited.
+/// Adds the first sums to the start values, and later sums to the output. Clamps the last ones.
 #[inline(always)]
 unsafe fn write<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(
     t: &Tile,
@@ -198,7 +201,7 @@ unsafe fn write<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS
     for (r, sums) in sums.iter().enumerate() {
         for (v, at) in (0..VECTORS).map(|v| (v, v * V::LANES)) {
             for (p, sums) in sums.iter().enumerate() {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     let out = t.out.add(r * t.out_row + at / BLOCK * t.out_block + at % BLOCK + p * BLOCK);
                     let before = match first {
@@ -213,7 +216,7 @@ unsafe fn write<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS
     }
 }
 
-/// [`BySteps`] of one or two rows: for each number of pixels, the tile that leaves no sum outside the registers.
+/// [`BySteps`] for one or two rows. For each number of pixels, it has the tile whose sums all fit in registers.
 macro_rules! tiles {
     ($function:ident $rows:literal x $vectors:literal by $steps:tt: $pixels:tt) => {
         tiles!(@ $function $rows $vectors $steps $pixels)
@@ -227,7 +230,7 @@ macro_rules! tiles {
 }
 
 unsafe fn scalar<const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { tile::<f32, ROWS, PIXELS, VECTORS, STEP>(t) }
 }
 
@@ -236,7 +239,7 @@ const SCALAR: Tiles = {
     Tiles { outputs: BLOCK, wide: tiles, narrow: tiles }
 };
 
-/// Step 1 is that of single channels, 16 that of blocks.
+/// Stride 1 is for single channels, 16 for blocks.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::{tile, BySteps, Kernel, Tile, Tiles, BLOCK};
@@ -244,17 +247,17 @@ mod x86 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
     unsafe fn avx512<const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { tile::<F32x16, ROWS, PIXELS, VECTORS, STEP>(t) }
     }
 
     #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn avx2<const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { tile::<F32x8, ROWS, PIXELS, VECTORS, STEP>(t) }
     }
 
-    /// 32 registers.
+    /// For 32 registers.
     pub(super) const AVX512: Tiles = Tiles {
         outputs: 2 * BLOCK,
         wide: [
@@ -267,7 +270,7 @@ mod x86 {
         ],
     };
 
-    /// 16 registers.
+    /// For 16 registers.
     pub(super) const AVX2: Tiles = {
         let tiles: [BySteps; 2] =
             [tiles!(avx2 1 x 2 by [0 1 16]: [1 2 3 4 5 6]), tiles!(avx2 2 x 2 by [0 16]: [1 2 3])];

@@ -1,4 +1,4 @@
-//! The weights of a convolution over blocks of channels, packed for the form that it takes.
+//! The weights of a convolution over blocks of channels, packed for its form.
 
 use super::depthwise::{depthwise, DepthwiseFilter};
 use super::dispatch::conv;
@@ -12,34 +12,35 @@ use crate::threads::Threads;
 /// The weights of a convolution.
 #[derive(Debug, Clone)]
 pub enum Weights {
-    /// Of all channels of a group.
+    /// The weights of groups with several channels.
     Groups(Filter),
-    /// Of all channels of an image in rows, `[N, C, H, W]`, that has too few to fill a block.
+    /// Weights for an image `[N, C, H, W]` with too few channels to fill a block.
     Rows(Filter),
-    /// Of one channel.
+    /// The weights of a depthwise convolution.
     Depthwise(DepthwiseFilter),
 }
 
 impl Weights {
-    /// Whether a convolution can be done in blocks.
+    /// Whether a convolution can run in blocks.
     pub fn fits(shape: &Shape) -> bool {
         planner::fits(shape)
     }
 
-    /// Whether the input is taken in rows.
+    /// Whether the input is `[N, C, H, W]`.
     pub fn take_rows(shape: &Shape) -> bool {
         planner::takes_rows(shape)
     }
 
-    /// Packs the weights `w`, of shape `[O, C / groups, kernel…]`, for inputs about as large as that of `shape`.
+    /// Packs the weights `w` `[O, C / groups, kernel…]` for inputs of about the size in `shape`.
     ///
     /// # Panics
-    /// `w` is not of that shape, or the convolution does not [fit](Weights::fits).
+    /// `w` does not have this shape, or the convolution does not [fit](Weights::fits).
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
         Weights::packed(isa, shape, w, true)
     }
 
-    /// [`Weights::new`] of as many numbers as `w` has, but for what fills blocks: not transformed for Winograd's algorithm.
+    /// Like [`Weights::new`], but never transforms the weights for Winograd's algorithm: apart from padding to blocks,
+    /// the packed weights are as many as `w` has.
     ///
     /// # Panics
     /// As for [`Weights::new`].
@@ -48,7 +49,7 @@ impl Weights {
     }
 
     fn packed(isa: Isa, shape: &Shape, w: &[f32], may_transform: bool) -> Weights {
-        let shape = &shape.lying();
+        let shape = &shape.row_oriented();
         match planner::fastest(shape) {
             Some((BlockForm::Depthwise, _)) => Weights::Depthwise(DepthwiseFilter::new(isa, shape, w)),
             Some((BlockForm::FromRows, _)) => Weights::Rows(Filter::for_rows(isa, shape, w)),
@@ -67,7 +68,7 @@ impl Weights {
         }
     }
 
-    /// The form that was chosen, in words.
+    /// The name of the chosen form.
     pub fn form(&self) -> String {
         match self {
             Weights::Groups(filter) => format!("{}, in blocks", filter.form()),
@@ -76,7 +77,7 @@ impl Weights {
         }
     }
 
-    /// The bytes that the packed weights take.
+    /// The size of the packed weights in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Weights::Groups(filter) | Weights::Rows(filter) => filter.bytes(),
@@ -84,8 +85,8 @@ impl Weights {
         }
     }
 
-    /// `out = bias + weights * x`, then the epilogue. `x` is `[N, C / 16, H, W, 16]`, or [in rows](Weights::take_rows),
-    /// `out` `[N, O / 16, H', W', 16]`.
+    /// `out = bias + weights * x`, then the epilogue. `x` is `[N, C / 16, H, W, 16]`, or `[N, C, H, W]` if the weights
+    /// [take rows](Weights::take_rows). `out` is `[N, O / 16, H', W', 16]`.
     ///
     /// # Panics
     /// The slices or the weights do not fit the shape.
@@ -98,7 +99,7 @@ impl Weights {
         out: &mut [f32],
         epilogue: Epilogue,
     ) {
-        let shape = &shape.lying();
+        let shape = &shape.row_oriented();
         match self {
             Weights::Groups(filter) | Weights::Rows(filter) => conv(threads, shape, filter, bias, x, out, epilogue),
             Weights::Depthwise(filter) => depthwise(threads, shape, filter, bias, x, out, epilogue),

@@ -1,4 +1,4 @@
-//! How a convolution reads its input: parts of the output, and their taps at fixed offsets.
+//! How a convolution reads its input: parts of the output, and the fixed offsets of their taps.
 
 use super::BLOCK;
 use crate::conv_shape::Shape;
@@ -12,31 +12,31 @@ pub(super) struct Part {
     pub x: [usize; 2],
 }
 
-/// How the taps of a part of the output lie in its input.
+/// The layout of the input of a part of the output, and the offsets of its taps.
 pub(super) struct Windows {
-    /// The channels of a pixel that follow one another.
+    /// The channels of a pixel that are contiguous.
     unit: usize,
-    /// Elements from one row to the next, and from one block of channels to the next.
+    /// The strides from one row to the next, and from one block of channels to the next.
     pub row: usize,
     block: usize,
-    /// Elements from one output's taps to the next one's.
+    /// The stride from one output's taps to the next one's.
     pub pixel: usize,
-    /// Where the rows are split by the places of a stride, so that neighboring outputs read single channels that lie
-    /// side by side: the parts of a row, and the elements of each.
+    /// If set, each row is split by its column modulo the stride, so that neighboring outputs read adjacent elements of
+    /// a single channel: the number of parts of a row, and the length of each.
     split: Option<[usize; 2]>,
     pub taps: Vec<u32>,
-    /// Whether the input is read where it stands, without padding.
+    /// Whether the input is read in place, without padding.
     direct: bool,
-    /// The output's rows and columns; one row where the input's rows simply follow one another.
+    /// The output's rows and columns; a single row if the rows of the input are contiguous and need no gaps.
     pub output: [usize; 2],
-    /// The largest part's rows and columns.
+    /// The rows and columns of the largest part.
     part: [usize; 2],
 }
 
-/// Elements of a part's input that stay in the second-level cache beside weights and results.
+/// Elements of a part's input that fit in the L2 cache together with weights and results.
 const BUDGET: usize = 1 << 16;
-/// Pixels of a part where few channels of input would make very many: its outputs stay in that cache until they are
-/// finished.
+/// The maximum pixels of a part, for inputs with few channels. Its outputs stay in the L2 cache until the epilogue has
+/// run.
 const PIXELS: usize = 1 << 11;
 
 impl Windows {
@@ -80,7 +80,7 @@ impl Windows {
         Windows { unit, row, block, pixel, split, taps, direct, output, part }
     }
 
-    /// Single pixels, of which so many lie by themselves: `[C / 16, pixels, 16]`.
+    /// Single pixels, `pixels` of which are stored separately: `[C / 16, pixels, 16]`.
     pub fn of_pixels(shape: &Shape, pixels: usize) -> Windows {
         let row = pixels * BLOCK;
         let taps = (0..shape.channels.div_ceil(BLOCK)).map(|b| (b * row) as u32).collect();
@@ -105,7 +105,7 @@ impl Windows {
             .collect()
     }
 
-    /// The elements from the first output's first tap on, given the input `[C / unit, H, W, unit]` of one group.
+    /// Returns the elements from the first output's first tap on. `x` is one group's input `[C / unit, H, W, unit]`.
     pub fn read<'a>(&self, shape: &Shape, x: &'a [f32], part: &Part, scratch: &'a mut Scratch<f32>) -> &'a [f32] {
         let first = [part.y[0] * shape.strides[0], part.x[0] * shape.strides[1]];
         if self.taps.is_empty() {
@@ -133,7 +133,7 @@ impl Windows {
         scratch
     }
 
-    /// A row with its padding.
+    /// Copies a row with its padding.
     fn copy_row(&self, shape: &Shape, x: &[f32], out: &mut [f32]) {
         match self.split {
             None => copy_row(x, -shape.before[1] * self.unit as isize, 1, out),

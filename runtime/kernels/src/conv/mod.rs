@@ -24,9 +24,9 @@ use crate::scratch::Scratch;
 use crate::threads::Threads;
 use window::{Block, Windows};
 
-/// Multiplications that are worth a thread of their own.
+/// Multiplications that are worth a thread.
 const TASK: usize = 1 << 19;
-/// Rows are computed one by one where no more than one in so many outputs is left out.
+/// Rows are computed separately if tiles then waste at most one in this many outputs.
 const SPARE: usize = 7;
 
 /// The sizes of a convolution's input and output.
@@ -47,7 +47,7 @@ fn check(shape: &Shape, weights: &Rows, bias: Option<&[f32]>, x: &[f32], out: &[
     assert_eq!(out.len(), shape.batch * shape.outputs * shape.output[0] * shape.output[1], "{shape:?}");
 }
 
-/// `out[n, o, y, x] = bias[o] + Σ w[o, c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then `finish` over
+/// `out[n, o, y, x] = bias[o] + Σ w[o, c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`. Calls `finish` on
 /// runs of one output's plane.
 ///
 /// # Panics
@@ -61,14 +61,15 @@ pub fn conv(
     out: &mut [f32],
     finish: Option<Finish>,
 ) {
-    let shape = &shape.lying();
+    let shape = &shape.row_oriented();
     match weights {
         Weights::Rows(weights) => by_rows(threads, shape, weights, bias, x, out, finish),
         Weights::Blocks(weights) => by_blocks(threads, shape, weights, bias, x, out, finish),
     }
 }
 
-/// [`conv`] in blocks of channels, there, unless the weights are for rows, and back.
+/// [`conv`] in blocks of channels. Converts the image to blocks, unless the weights read rows, and converts the result
+/// back.
 fn by_blocks(
     threads: &Threads,
     shape: &Shape,
@@ -115,7 +116,7 @@ fn by_rows(
     });
     let (windows, blocks) = &*windows;
     let units = images * blocks.len();
-    // Too few blocks for the threads: each takes some of the outputs of every block.
+    // With too few blocks for the threads, each task computes some of the outputs of every block.
     let shares = (2 * wanted).div_ceil(units).clamp(1, if wanted == 1 { 1 } else { weights.panels() });
     let work = Convolution { shape, weights, bias, windows, finish, x, out: Shared::new(out) };
     let cost = (shape.taps() * shape.outputs / shape.groups * blocks[0].rows() * blocks[0].columns() / shares).max(1);
@@ -147,7 +148,7 @@ struct Buffers {
 }
 
 impl Convolution<'_> {
-    /// One block of the outputs of some panels of one image (batch entry and group).
+    /// Computes one block of the outputs of some panels, for one image (batch entry and group).
     fn block(&self, image: usize, block: &Block, panels: [usize; 2], scratch: &mut Buffers) {
         let shape = self.shape;
         let size = shape.channels / shape.groups * shape.input[0] * shape.input[1];
@@ -177,7 +178,7 @@ impl Convolution<'_> {
         self.rows(panel.rows, block, tile, scratch);
         for row in 0..panel.rows {
             let offset = start + row * height * width;
-            // SAFETY: whole rows of this block, or a part of one row, which no other task touches.
+            // SAFETY: whole rows of this block, or a part of one row. No other task accesses them.
             let run = unsafe { std::slice::from_raw_parts_mut(self.out.at(offset), block.rows() * block.columns()) };
             if let Some(finish) = self.finish {
                 finish(run, offset);
@@ -185,14 +186,14 @@ impl Convolution<'_> {
         }
     }
 
-    /// All rows of pixels of a block, for the `outputs` of a tile that covers the first.
+    /// Computes all rows of pixels of a block, for the `outputs` of the first tile.
     fn rows(&self, outputs: usize, block: &Block, tile: Tile, scratch: &mut Scratch<f32>) {
         let (tiles, width, row) = (Tiles::of(self.weights.isa), self.shape.output[1], self.windows.row);
-        // Rows of the input are longer than rows of the output: the outputs in between are computed and left out, or each
-        // row is computed for itself where that leaves out fewer.
+        // Rows of the input are longer than rows of the output. One pass over all rows also computes the outputs in the
+        // gaps, which are discarded; computing each row separately is chosen if it wastes less.
         let length = (block.rows() - 1) * row + block.columns();
-        // SAFETY: `check` and `Windows` keep every offset inside the input and the weights; this block's outputs are
-        // this task's.
+        // SAFETY: `check` and `Windows` keep every offset inside the input and the weights. This block's outputs belong
+        // to this task.
         unsafe {
             if block.rows() == 1 || row == width {
                 tiles.run(outputs, Tile { width: length, ..tile });

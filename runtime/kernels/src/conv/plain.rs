@@ -1,4 +1,4 @@
-//! Convolutions of any element type by their definition: integers and `f64`.
+//! Convolutions of any element type by definition, for integers and `f64`.
 
 use crate::conv_shape::Shape;
 use crate::gemm::Term;
@@ -22,7 +22,7 @@ pub fn conv_plain<T: Term>(threads: &Threads, s: &Shape, w: &[T], bias: Option<&
     });
 }
 
-/// `out[n, o, y·s + i·d − before, x·s + j·d − before] += w[c, o, i, j] · x[n, c, y, x]` over a bias.
+/// `out[n, o, y·s + i·d − before, x·s + j·d − before] += w[c, o, i, j] · x[n, c, y, x]`, starting from the bias.
 ///
 /// # Panics
 /// The slices do not fit the shape.
@@ -46,7 +46,7 @@ pub fn conv_transposed_plain<T: Term>(
     });
 }
 
-/// Calls `plane(output, its group's input, its plane)` for every plane of the output, which holds the bias.
+/// Initializes every plane of the output with the bias, and calls `plane(output, its group's input, its plane)`.
 fn for_each_plane<T: Term>(
     threads: &Threads,
     s: &Shape,
@@ -63,8 +63,8 @@ fn for_each_plane<T: Term>(
     });
 }
 
-/// Calls `row(tap, start in the large plane, start in the small plane, count)` for every tap and row of the small
-/// plane, where the window slides over the large plane by the strides.
+/// Calls `row(tap, start in the large plane, start in the small plane, count)` for every tap and every row of the small
+/// plane. The window slides over the large plane.
 fn for_each_row(s: &Shape, large: [usize; 2], small: [usize; 2], mut row: impl FnMut(usize, usize, usize, usize)) {
     for (i, j) in (0..s.kernel[0]).flat_map(|i| (0..s.kernel[1]).map(move |j| (i, j))) {
         let first = [(i * s.dilations[0]) as isize - s.before[0], (j * s.dilations[1]) as isize - s.before[1]];

@@ -1,4 +1,4 @@
-//! The weights of a convolution over rows of pixels, rearranged once.
+//! The weights of a convolution over rows of pixels, packed once.
 
 use super::window::{Block, Windows};
 use crate::conv_shape::Shape;
@@ -6,20 +6,21 @@ use crate::gemm::tiles::Tiles;
 use crate::isa::Isa;
 use crate::recent::Recent;
 
-/// Weights in panels of as many outputs as a tile has rows: for each group and panel `[taps][outputs of the panel]`.
+/// Weights in panels. A panel has as many outputs as a tile has rows. For each group and panel:
+/// `[taps][outputs of the panel]`.
 #[derive(Debug, Clone)]
 pub struct Rows {
     pub(super) isa: Isa,
-    /// The terms of one output's sum.
+    /// The products in one output's sum.
     pub(super) taps: usize,
-    /// The outputs of one group.
+    /// The outputs per group.
     pub(super) outputs: usize,
     pub(super) groups: usize,
     data: Vec<f32>,
     pub(super) windows: Recent<(Shape, usize), (Windows, Vec<Block>)>,
 }
 
-/// Some outputs of one group, and their weights.
+/// Some outputs of one group, with their weights.
 pub(super) struct Panel<'a> {
     pub first: usize,
     pub rows: usize,
@@ -27,10 +28,10 @@ pub(super) struct Panel<'a> {
 }
 
 impl Rows {
-    /// Packs `w`, of shape `[groups · outputs, taps]`.
+    /// Packs `w` `[groups · outputs, taps]`.
     ///
     /// # Panics
-    /// `w` is not of that shape.
+    /// `w` does not have this shape.
     pub fn new(isa: Isa, groups: usize, outputs: usize, taps: usize, w: &[f32]) -> Rows {
         assert_eq!(Some(w.len()), groups.checked_mul(outputs).and_then(|n| n.checked_mul(taps)));
         let mut packed =
@@ -46,17 +47,17 @@ impl Rows {
         packed
     }
 
-    /// The bytes that the packed weights take.
+    /// The size of the packed weights in bytes.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&self.data[..])
     }
 
-    /// The number of panels of one group.
+    /// The number of panels per group.
     pub(super) fn panels(&self) -> usize {
         self.outputs.div_ceil(Tiles::of(self.isa).rows())
     }
 
-    /// Panels are as even as can be: a tile of 6 rows and 6 rows is faster than one of 8 and one of 4.
+    /// The outputs of a panel. Panels have similar sizes: two tiles of 6 rows are faster than one of 8 and one of 4.
     fn rows(&self, panel: usize) -> [usize; 2] {
         [panel, panel + 1].map(|i| self.outputs * i / self.panels())
     }

@@ -2,7 +2,7 @@ use super::*;
 use crate::gemm::tests::noise;
 use crate::isa::Isa;
 
-/// Numbers below `limit`, from a seed.
+/// Pseudo-random numbers below `limit`.
 pub(crate) struct Draw(pub u64);
 
 impl Draw {
@@ -20,7 +20,7 @@ impl Draw {
     }
 }
 
-/// A shape whose output has the size that the standard gives; `None` where the window does not fit.
+/// A random shape whose output has the size that the standard defines; `None` if the window does not fit.
 pub(crate) fn draw(draw: &mut Draw, transposed: bool) -> Option<Shape> {
     let groups = draw.one_of(&[1, 1, 1, 2, 3, 7]);
     let image = draw.below(4) > 0;
@@ -50,8 +50,8 @@ pub(crate) fn draw(draw: &mut Draw, transposed: bool) -> Option<Shape> {
     Some(shape)
 }
 
-/// Calls `add(out index, weight index of a plain convolution [O, C, kh, kw], x index)` for every product of the
-/// definition, where `large` is the side that the window slides over.
+/// Calls `add(out index, weight index of a plain convolution [O, C, kh, kw], x index)` for every product in the
+/// definition. The window slides over the image of size `large`.
 fn products(s: &Shape, large: [usize; 2], small: [usize; 2], mut add: impl FnMut([usize; 2], [usize; 3], [usize; 2])) {
     for (y, x) in (0..small[0]).flat_map(|y| (0..small[1]).map(move |x| (y, x))) {
         for (i, j) in (0..s.kernel[0]).flat_map(|i| (0..s.kernel[1]).map(move |j| (i, j))) {
@@ -130,7 +130,7 @@ fn check(s: &Shape, transposed: bool) {
     assert!(results.iter().all(|other| *other == results[0]), "{s:?}: not the same bits everywhere");
 }
 
-/// In blocks within the step.
+/// Checks the convolution in blocks within the step.
 fn check_blocks(s: &Shape, [w, bias, x]: [&[f32]; 3], expected: &[f64]) {
     for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
         let weights = Weights::Blocks(blocked::Weights::new(isa, s, w));
@@ -209,7 +209,7 @@ fn shapes_of_several_blocks_and_tasks() {
     }
 }
 
-/// A transposed convolution whose output the window covers, and `extra` beyond it, from `before` on.
+/// A transposed convolution whose output is covered by the window, plus `extra`, starting at `before`.
 fn transposed(
     input: [usize; 2],
     kernel: [usize; 2],

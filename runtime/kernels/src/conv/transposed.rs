@@ -1,9 +1,9 @@
-//! Transposed convolution: each remainder of the output's position by the stride is a plain convolution of its own.
+//! Transposed convolution. Each phase of the output (its position modulo the stride) is a plain convolution.
 //!
-//! Output `y` takes tap `i` from input row `(y + before − i·d) / s` where that is whole. With `r = (y + before) mod s`,
-//! the taps are those with `(i·d) mod s = r`: every `s / gcd(s, d)`-th one, their input rows `d / gcd(s, d)` apart. So
-//! the outputs of one remainder are a convolution of stride 1 over the input, with its taps in reverse; the results are
-//! interleaved. Outputs of remainders that have no tap are the bias.
+//! Output `y` uses tap `i` with input row `(y + before − i·d) / s` if that is an integer. With
+//! `r = (y + before) mod s`, these are the taps with `(i·d) mod s = r`: every `s / gcd(s, d)`-th tap, with input rows
+//! `d / gcd(s, d)` apart. The outputs of one phase are therefore a convolution with stride 1 over the input, with the
+//! taps in reverse. The results are interleaved. Outputs of phases without taps equal the bias.
 
 use super::taps::Taps;
 use super::{conv, Rows, Weights};
@@ -13,22 +13,22 @@ use crate::isa::Isa;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
-/// The weights of a transposed convolution, rearranged once: those of each pair of remainders that has taps.
+/// The weights of a transposed convolution, packed once for each pair of phases that has taps.
 #[derive(Debug, Clone)]
 pub struct TransposedWeights {
     phases: Vec<Phase>,
 }
 
-/// The convolution of one pair of remainders.
+/// The convolution of one pair of phases.
 #[derive(Debug, Clone)]
 struct Phase {
-    /// The taps on either axis.
+    /// The taps along each axis.
     taps: [Taps; 2],
     weights: Weights,
 }
 
 impl Phase {
-    /// Takes the weights of `taps` out of `w`, of shape `[C, O / groups, kernel rows, kernel columns]`.
+    /// Extracts the weights of `taps` from `w` `[C, O / groups, kernel rows, kernel columns]`.
     fn new(isa: Isa, shape: &Shape, w: &[f32], taps: [Taps; 2]) -> Phase {
         let [kh, kw] = shape.kernel;
         let [y, x] = taps;
@@ -46,7 +46,7 @@ impl Phase {
         Phase { taps, weights: Weights::Rows(Rows::new(isa, shape.groups, outputs, count, &phase)) }
     }
 
-    /// The plain convolution.
+    /// Returns the shape of the plain convolution.
     fn shape(&self, shape: &Shape) -> Shape {
         let [y, x] = &self.taps;
         Shape {
@@ -59,14 +59,14 @@ impl Phase {
         }
     }
 
-    /// Where its first output lies in a plane.
+    /// The index of its first output in a plane.
     fn origin(&self, shape: &Shape) -> usize {
         self.taps[0].outputs(shape, 0).0 * shape.output[1] + self.taps[1].outputs(shape, 1).0
     }
 }
 
 impl Shape {
-    /// [`Shape::fits`] for the largest convolution that a transposed one consists of.
+    /// [`Shape::fits`] for the largest plain convolution of a transposed one.
     pub fn fits_transposed(&self) -> bool {
         let [Some(y), Some(x)] = [0, 1].map(|axis| Taps::all(self, axis).next()) else { return true };
         let largest = Shape {
@@ -81,10 +81,10 @@ impl Shape {
 }
 
 impl TransposedWeights {
-    /// Packs `w`, of shape `[C, O / groups, kernel rows, kernel columns]`.
+    /// Packs `w` `[C, O / groups, kernel rows, kernel columns]`.
     ///
     /// # Panics
-    /// `w` is not of that shape.
+    /// `w` does not have this shape.
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> TransposedWeights {
         let [kh, kw] = shape.kernel;
         assert_eq!(w.len(), shape.channels * (shape.outputs / shape.groups) * kh * kw, "{shape:?}");
@@ -93,8 +93,7 @@ impl TransposedWeights {
         TransposedWeights { phases: phases.map(|taps| Phase::new(isa, shape, w, taps)).collect() }
     }
 
-    /// The form, in words: a convolution for each remainder that output rows and columns leave by the strides and that has
-    /// taps.
+    /// The name of the form: the number of plain convolutions, one per pair of phases that has taps.
     pub fn form(&self) -> String {
         match self.phases.len() {
             1 => "one convolution".to_string(),
@@ -102,8 +101,8 @@ impl TransposedWeights {
         }
     }
 
-    /// The elements that [`conv_transposed`] holds beside its input and output: the result of one convolution, unless it is
-    /// the only one.
+    /// The elements of scratch memory that [`conv_transposed`] needs: the result of one plain convolution, or none if
+    /// there is only one.
     pub fn scratch(&self, shape: &Shape) -> usize {
         let sizes = self.phases.iter().map(|phase| phase.shape(shape).pixels());
         match self.alone(shape) {
@@ -112,19 +111,19 @@ impl TransposedWeights {
         }
     }
 
-    /// The convolution that gives all outputs.
+    /// The plain convolution, if it computes all outputs.
     fn alone(&self, shape: &Shape) -> Option<&Phase> {
         self.phases.first().filter(|_| shape.strides == [1, 1])
     }
 
-    /// The bytes that the packed weights take.
+    /// The size of the packed weights in bytes.
     pub fn bytes(&self) -> usize {
         self.phases.iter().map(|phase| phase.weights.bytes()).sum()
     }
 }
 
-/// `out[n, o, y·s + i·d − before, x·s + j·d − before] += w[c, o, i, j] · x[n, c, y, x]` over a bias, then `finish` over
-/// every plane. The strides, dilations and `before` of `shape` are those of the output.
+/// `out[n, o, y·s + i·d − before, x·s + j·d − before] += w[c, o, i, j] · x[n, c, y, x]`, starting from the bias. Calls
+/// `finish` on every plane. The strides, dilations and `before` of `shape` refer to the output.
 ///
 /// # Panics
 /// The slices do not fit the shape, or the shape does not [fit](Shape::fits_transposed).

@@ -1,4 +1,4 @@
-//! The weights of a convolution, packed once for the form that takes the least time.
+//! The weights of a convolution, packed once for the fastest form.
 
 use super::{images, Rows};
 use crate::blocked;
@@ -8,22 +8,23 @@ use crate::isa::Isa;
 /// The weights of a convolution.
 #[derive(Debug, Clone)]
 pub enum Weights {
-    /// For images as they are.
+    /// For images `[N, C, H, W]`.
     Rows(Rows),
-    /// For images in blocks of channels.
+    /// For images in blocks of channels; `conv` converts them.
     Blocks(blocked::Weights),
 }
 
 impl Weights {
-    /// Packs `w`, of shape `[O, C / groups, kernel…]`, for inputs about as large as that of `shape`.
+    /// Packs `w` `[O, C / groups, kernel…]` for inputs of about the size in `shape`.
     ///
     /// # Panics
-    /// `w` is not of that shape.
+    /// `w` does not have this shape.
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
         Weights::packed(isa, shape, w, blocked::Weights::new)
     }
 
-    /// [`Weights::new`] of as many numbers as `w` has: not transformed for Winograd's algorithm.
+    /// Like [`Weights::new`], but never transforms the weights for Winograd's algorithm: the packed weights are as many
+    /// as `w` has.
     ///
     /// # Panics
     /// As for [`Weights::new`].
@@ -32,14 +33,14 @@ impl Weights {
     }
 
     fn packed(isa: Isa, shape: &Shape, w: &[f32], blocks: fn(Isa, &Shape, &[f32]) -> blocked::Weights) -> Weights {
-        let shape = &shape.lying();
+        let shape = &shape.row_oriented();
         match blocked::is_worth_reordering(isa, shape) {
             true => Weights::Blocks(blocks(isa, shape, w)),
             false => Weights::Rows(Rows::new(isa, shape.groups, shape.outputs / shape.groups, shape.taps(), w)),
         }
     }
 
-    /// The form that was chosen, in words.
+    /// The name of the chosen form.
     pub fn form(&self) -> String {
         match self {
             Weights::Rows(_) => "direct, in rows".to_string(),
@@ -47,7 +48,7 @@ impl Weights {
         }
     }
 
-    /// The elements that [`conv`](super::conv) holds beside its input and output: images in blocks of channels.
+    /// The elements of scratch memory that [`conv`](super::conv) needs for images in blocks of channels.
     pub fn scratch(&self, shape: &Shape) -> usize {
         let [from, to] = images(shape);
         match self {
@@ -57,7 +58,7 @@ impl Weights {
         }
     }
 
-    /// The bytes that the packed weights take.
+    /// The size of the packed weights in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Weights::Rows(rows) => rows.bytes(),

@@ -1,9 +1,9 @@
-//! How a convolution reads its input: the windows of a block of outputs as rows at fixed offsets.
+//! How a convolution reads its input: the windows of a block of outputs are rows at fixed offsets.
 //!
-//! Output `(y, x)` of a block at tap `(i, j)` reads padded row `y·s + i·d`, which is row `y + ⌊i·d / s⌋` among the rows
-//! that leave the same remainder `(i·d) mod s`. So the block's input is copied with its padding and split by remainders
-//! into planes; then every tap is one constant offset, for any stride, dilation and padding, and outputs that follow
-//! one another read elements that follow one another.
+//! Output `(y, x)` of a block at tap `(i, j)` reads padded row `y·s + i·d`. Among the rows of the phase `(i·d) mod s`,
+//! this is row `y + ⌊i·d / s⌋`. The block's input is therefore copied with its padding, and split into one plane per
+//! phase. Then every tap has one constant offset, for any stride, dilation and padding, and consecutive outputs read
+//! consecutive elements.
 
 use crate::conv_shape::Shape;
 use crate::padded_row::copy_row;
@@ -26,18 +26,18 @@ impl Block {
     }
 }
 
-/// The order in which one group's taps are summed, and where each lies.
+/// The order in which one group's taps are summed, and their offsets.
 #[derive(Debug, Clone)]
 pub(super) struct Windows {
-    /// The remainders by the strides that some tap has; one plane each.
+    /// The phases (position modulo the stride) that have a tap; each has one plane.
     phases: Vec<[usize; 2]>,
-    /// How many rows and columns beyond the block's own a plane has.
+    /// The rows and columns that a plane has in addition to the block's own.
     reach: [usize; 2],
-    /// The largest block's rows and columns.
+    /// The rows and columns of the largest block.
     pub block: [usize; 2],
-    /// Elements from one row of a plane to the next.
+    /// The row stride of a plane, in elements.
     pub row: usize,
-    /// Elements of all planes of one channel.
+    /// The elements of all planes of one channel.
     channel: usize,
     /// The offset of each channel and tap.
     pub offsets: Vec<u32>,
@@ -45,24 +45,24 @@ pub(super) struct Windows {
     direct: bool,
 }
 
-/// Elements of a block's input that stay in the second-level cache beside weights and results.
+/// Elements of a block's input that fit in the L2 cache together with weights and results.
 const BUDGET: usize = 1 << 16;
-/// Outputs of a block: a few rows of results stay in the second-level cache too.
+/// Maximum outputs per block: a few rows of results fit in the L2 cache too.
 const OUTPUTS: usize = 1 << 12;
 
 impl Windows {
-    /// The windows of `shape` in blocks that fit the cache, at least `parts` of them where the output allows it.
+    /// Divides `shape` into blocks that fit the cache, and into at least `parts` of them if the output is large enough.
     pub fn new(shape: &Shape, parts: usize) -> Windows {
         let [sh, sw] = shape.strides;
         let taps = |axis: usize| (0..shape.kernel[axis]).map(move |i| i * shape.dilations[axis]);
-        let remainders = |axis: usize, stride: usize| {
+        let phases_of = |axis: usize, stride: usize| {
             let mut found = Scratch::of(taps(axis).map(|tap| tap % stride));
             found.sort_unstable();
             found.chunk_by(|a, b| a == b).map(|run| run[0]).collect::<Vec<usize>>()
         };
-        let columns = remainders(1, sw);
+        let columns = phases_of(1, sw);
         let phases: Vec<[usize; 2]> =
-            remainders(0, sh).into_iter().flat_map(|y| columns.iter().map(move |&x| [y, x])).collect();
+            phases_of(0, sh).into_iter().flat_map(|y| columns.iter().map(move |&x| [y, x])).collect();
         let reach = [0, 1].map(|axis| taps(axis).next_back().unwrap_or(0) / shape.strides[axis]);
         let direct = shape.strides == [1, 1]
             && (0..2).all(|a| shape.before[a] == 0 && shape.output[a] + reach[a] <= shape.input[a]);
@@ -111,7 +111,7 @@ impl Windows {
             (0..channels).flat_map(|c| taps().map(move |tap| (c, tap))).map(|(c, t)| place(c, t) as u32).collect();
     }
 
-    /// The blocks of the output, row by row.
+    /// The blocks of the output in row-major order.
     pub fn blocks(&self, shape: &Shape) -> Vec<Block> {
         let ranges = |size: usize, step: usize| (0..size).step_by(step.max(1)).map(move |i| [i, size.min(i + step)]);
         ranges(shape.output[0], self.block[0])
@@ -119,7 +119,7 @@ impl Windows {
             .collect()
     }
 
-    /// The elements that [`Windows::offsets`] are counted from, for one block of one group's input `[channels, H, W]`.
+    /// Returns the elements that [`Windows::offsets`] refer to, for one block of one group's input `[channels, H, W]`.
     pub fn read<'a>(&self, shape: &Shape, x: &'a [f32], block: &Block, scratch: &'a mut Scratch<f32>) -> &'a [f32] {
         if self.offsets.is_empty() {
             return &[];

@@ -1,11 +1,11 @@
-//! Functions of `f64`, one element after the other.
+//! Functions of `f64`, one element at a time.
 
 use super::{zip, Undefined};
 use crate::broadcast::Broadcast;
 use crate::program::{Binary, Unary};
 use crate::threads::Threads;
 
-/// `function(x)`; truth values are 0 and 1.
+/// `function(x)`; booleans are 0 and 1.
 pub fn unary(function: Unary, x: f64) -> f64 {
     match function {
         Unary::Abs => x.abs(),
@@ -42,7 +42,7 @@ pub fn unary(function: Unary, x: f64) -> f64 {
     }
 }
 
-/// The functions that activate neurons; any other is the identity.
+/// Activation functions; any other function is the identity.
 fn activate(function: Unary, x: f64) -> f64 {
     let wide = f64::from;
     match function {
@@ -111,7 +111,7 @@ fn clip(x: f64, min: f64, max: f64) -> f64 {
     }
 }
 
-/// `out = function(x, y)`, with the operands 0 and 1 of `broadcast`.
+/// `out = function(x, y)`, where `x` and `y` are operands 0 and 1 of `broadcast`.
 ///
 /// # Errors
 /// The function is not defined for `f64`, or is a comparison.
@@ -135,7 +135,7 @@ pub fn binary(
     Ok(())
 }
 
-/// The functions that call a library: behind pointers, so that the loop is compiled once.
+/// The functions that call a library. They are function pointers, so that the loop is compiled once.
 fn slow(function: Binary) -> Option<fn(f64, f64) -> f64> {
     match function {
         Binary::Pow => Some(f64::powf),

@@ -1,4 +1,4 @@
-//! Functions of integers. Results wrap; division truncates toward zero, and by zero is an error.
+//! Functions of integers. Results wrap around. Division truncates toward zero; division by zero is an error.
 
 use bytemuck::{cast_slice, cast_slice_mut, Pod};
 
@@ -7,10 +7,10 @@ use crate::broadcast::Broadcast;
 use crate::program::{Binary, Unary};
 use crate::threads::Threads;
 
-/// An integer type. The functions of slices are methods so that they are compiled once, in this crate.
+/// An integer type. The loops over slices are methods, so that they are compiled once, in this crate.
 #[allow(missing_docs)]
 pub trait Integer: Pod + Ord + Send + Sync + Default {
-    /// The unsigned type of the width, whose sums, products and bits are the same.
+    /// The unsigned type of the same width; its sums, products and bitwise operations give the same bits.
     type Bits: Integer;
 
     /// `out[i] = function(x[i])`
@@ -19,7 +19,7 @@ pub trait Integer: Pod + Ord + Send + Sync + Default {
     /// The function is not defined for integers.
     fn unary(threads: &Threads, function: Unary, x: &[Self], out: &mut [Self]) -> Result<(), Undefined>;
 
-    /// `out = function(x, y)`, with the operands 0 and 1 of `broadcast`.
+    /// `out = function(x, y)`, where `x` and `y` are operands 0 and 1 of `broadcast`.
     ///
     /// # Errors
     /// The function is not defined for integers, or divides by zero.
@@ -43,7 +43,7 @@ pub trait Integer: Pod + Ord + Send + Sync + Default {
     fn rem(self, y: Self) -> Self;
     /// The remainder with the sign of `y`, which is not 0.
     fn modulo(self, y: Self) -> Self;
-    /// `self` to the power `exponent`; with a negative one, `1 / selfⁿ` truncated, and 0 for a base of 0.
+    /// `self` to the power `exponent`. For a negative exponent `-n`, `1 / selfⁿ` truncated, and 0 for a base of 0.
     fn pow(self, exponent: i64) -> Self;
     fn abs(self) -> Self;
     fn neg(self) -> Self;
@@ -52,9 +52,9 @@ pub trait Integer: Pod + Ord + Send + Sync + Default {
     fn and(self, y: Self) -> Self;
     fn or(self, y: Self) -> Self;
     fn xor(self, y: Self) -> Self;
-    /// `self · 2ʸ`; 0 where `y` is negative or not below the type's width.
+    /// `self · 2ʸ`; 0 if `y` is negative or at least the type's width.
     fn shift_left(self, y: Self) -> Self;
-    /// `⌊self / 2ʸ⌋`; 0, or -1 of a negative number, where `y` is negative or not below the type's width.
+    /// `⌊self / 2ʸ⌋`; if `y` is negative or at least the type's width, 0, or -1 for a negative number.
     fn shift_right(self, y: Self) -> Self;
 }
 
@@ -217,7 +217,7 @@ fn binary<T: Integer>(
     Ok(())
 }
 
-/// The functions that do not ask for a sign.
+/// The functions whose result does not depend on signedness.
 fn of_bits<T: Integer>(
     threads: &Threads,
     function: Binary,
@@ -237,7 +237,8 @@ fn of_bits<T: Integer>(
     Ok(())
 }
 
-/// The functions that no vector instruction computes, or few models use: behind pointers, so that the loop is compiled once.
+/// The functions without a vector instruction, or that few models use. They are function pointers, so that the loop is
+/// compiled once.
 fn rare<T: Integer>(function: Binary) -> Option<fn(T, T) -> T> {
     match function {
         Binary::Div => Some(T::div),

@@ -1,6 +1,6 @@
-//! Functions of corresponding elements, of tensors of any element type; operands broadcast as NumPy does.
+//! Elementwise functions on tensors of any element type; operands broadcast by NumPy's rules.
 //!
-//! `f32` has an engine of its own ([`crate::program`]); 16-bit floats are computed there too.
+//! `f32` and 16-bit floats use [`crate::program`] instead.
 
 pub mod float;
 pub mod integer;
@@ -9,12 +9,13 @@ use crate::broadcast::{for_each_run, Broadcast};
 use crate::program::Binary;
 use crate::threads::Threads;
 
-/// The elements that are worth a task of their own.
+/// Elements that are worth a separate task.
 const TASK: usize = 32 * 1024;
 
-/// Calls `task(first, chunk)` for the chunks of `out`, which begin at element `first`.
+/// Calls `task(first, chunk)` for chunks of `out`, where `first` is the index of the chunk's first element.
 ///
-/// The task is behind a pointer so that what splits the work is compiled once an element type, not once a function.
+/// The task is a trait object, so that the code that splits the work is compiled once per element type, not once per
+/// function.
 fn for_each_task<O: Send>(threads: &Threads, out: &mut [O], task: &(dyn Fn(usize, &mut [O]) + Sync)) {
     threads.for_each_chunk(out, TASK, |i, out| task(i * TASK, out));
 }
@@ -37,7 +38,7 @@ pub fn map<X: Copy + Sync, O: Send>(threads: &Threads, x: &[X], out: &mut [O], f
     });
 }
 
-/// `out = function(x, y)` with the operands 0 and 1 of `broadcast`.
+/// `out = function(x, y)`, where `x` and `y` are operands 0 and 1 of `broadcast`.
 pub fn zip<X: Copy + Sync, Y: Copy + Sync, O: Send>(
     threads: &Threads,
     broadcast: &Broadcast,
@@ -61,7 +62,7 @@ pub fn zip<X: Copy + Sync, Y: Copy + Sync, O: Send>(
     });
 }
 
-/// `out = x where condition is not 0, else y`, with the operands 0, 1 and 2 of `broadcast`.
+/// `out = x if condition is not 0, else y`, where `condition`, `x` and `y` are operands 0, 1 and 2 of `broadcast`.
 pub fn select<T: Copy + Send + Sync>(
     threads: &Threads,
     broadcast: &Broadcast,
@@ -81,12 +82,13 @@ pub fn select<T: Copy + Send + Sync>(
     });
 }
 
-/// A type whose elements compare. The function of slices is a method so that it is compiled once, in this crate.
+/// An element type that supports comparisons. The loops over slices are methods, so that they are compiled once, in
+/// this crate.
 pub trait Comparable: Copy + Sync + PartialOrd {
-    /// The comparison `function` of `x` and `y`, as 0 or 1, with the operands 0 and 1 of `broadcast`.
+    /// Writes the comparison `function` of `x` and `y` as 0 or 1. They are operands 0 and 1 of `broadcast`.
     ///
     /// # Errors
-    /// The function is no comparison.
+    /// The function is not a comparison.
     fn compare(
         threads: &Threads,
         function: Binary,
@@ -131,10 +133,10 @@ fn less_or_equal<T: PartialOrd>(x: T, y: T) -> u8 {
     u8::from(x <= y)
 }
 
-/// The boolean operation `function` of bytes that are 0 or 1.
+/// Applies the boolean operation `function` to bytes that are 0 or 1.
 ///
 /// # Errors
-/// The function is no operation on booleans.
+/// The function is not an operation on booleans.
 pub fn logic(
     threads: &Threads,
     function: Binary,

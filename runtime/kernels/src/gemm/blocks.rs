@@ -1,4 +1,4 @@
-//! Products in blocks: some rows, some panels of columns, some of the depth at a time.
+//! Products in blocks: some rows, some panels of columns, and a part of the depth at a time.
 
 use std::cell::Cell;
 
@@ -11,41 +11,41 @@ use super::tiles::Tiles;
 use super::{Problem, Shared, Sizes};
 use crate::threads::Threads;
 
-/// A product by tiles.
+/// A product that is computed by tiles.
 pub(super) struct Product<'a> {
     problem: &'a Problem<'a>,
     source: Source<'a>,
     tiles: Tiles,
-    /// The columns of a panel.
+    /// The columns per panel.
     width: usize,
 }
 
-/// The most rows of a block.
+/// The maximum rows per block.
 const ROWS: usize = 256;
-/// The most rows of a block that packs its panels: more make up for the packing.
+/// The maximum rows per block that packs its panels: with more rows, packing pays off more.
 const PACKING_ROWS: usize = 512;
-/// The most panels of a block: with so many, its output is still in the second-level cache when it is finished.
+/// The maximum panels per block: with so few, the block's output is still in the L2 cache when the epilogue runs.
 const PANELS: usize = 8;
-/// Blocks for each of several threads: who is held up leaves some to the others.
+/// Blocks per thread, if there are several threads, so that others take over work from a delayed thread.
 const SHARES: usize = 4;
-/// The fewest panels and tiles of rows of a block that could be larger.
+/// The minimum number of panels and of tiles of rows in a block, if there are enough of them.
 const LEAST: usize = 2;
-/// How many bytes ahead of few rows the right side is fetched.
+/// The prefetch distance of the right operand for few rows, in bytes.
 const AHEAD: usize = 8192;
-/// Elements of the left side that are read again for every panel: they stay in the second-level cache.
+/// Elements of the left operand that are read again for every panel; they fit in the L2 cache.
 const LEFT: usize = 1 << 18;
 
 thread_local! {
-    /// Where blocks pack or widen their panels.
+    /// The buffer in which blocks pack or widen their panels.
     static SCRATCH: Cell<Lines> = const { Cell::new(Lines::new()) };
 }
 
-/// Some rows of a panel's part of the output, over part of the depth.
+/// Some rows of a panel's output, over a part of the depth.
 struct Part {
     rows: [usize; 2],
     panel: usize,
     depth: [usize; 2],
-    /// What is read after it.
+    /// The address that is read after this part.
     next: *const u8,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Product<'a> {
         let (high, panels) = (self.tiles.rows(), n.div_ceil(self.width));
         let [down, across] = self.cut(threads.count(), m.div_ceil(high), panels);
         threads.for_each(down * across, |task| {
-            // Blocks with the same panels follow one another.
+            // Blocks with the same panels are consecutive.
             let (i, j) = (task % down, task / down);
             let rows = [i, i + 1].map(|i| m.min(m.div_ceil(high) * i / down * high));
             let panels = [j, j + 1].map(|j| panels * j / across);
@@ -75,7 +75,7 @@ impl<'a> Product<'a> {
         });
     }
 
-    /// How many blocks lie one below the other, and side by side.
+    /// The number of blocks along the rows and along the columns.
     fn cut(&self, threads: usize, tiles: usize, panels: usize) -> [usize; 2] {
         let most = if matches!(self.source, Source::Packing(_)) { PACKING_ROWS } else { ROWS };
         let [mut down, mut across] = [tiles.div_ceil(most.div_ceil(self.tiles.rows())), panels.div_ceil(PANELS)];
@@ -83,7 +83,7 @@ impl<'a> Product<'a> {
             let more =
                 |count: usize, other: usize, most: usize| (SHARES * threads).div_ceil(other).min(most).max(count);
             across = more(across, down, panels.div_ceil(LEAST));
-            // Every block packs its panels: no more of them one below the other than threads need.
+            // Every block packs its panels, so there are only as many blocks along the rows as the threads need.
             if across < threads || !matches!(self.source, Source::Packing(_)) {
                 down = more(down, across, tiles.div_ceil(LEAST));
             }
@@ -91,7 +91,7 @@ impl<'a> Product<'a> {
         [down, across]
     }
 
-    /// Rows `rows[0] .. rows[1]` of panels `panels[0] .. panels[1]`.
+    /// Computes rows `rows[0] .. rows[1]` of panels `panels[0] .. panels[1]`.
     fn block(&self, out: Shared, rows: [usize; 2], panels: [usize; 2], scratch: &mut Lines) {
         let Sizes { n, k, .. } = self.problem.sizes;
         let length = match &self.source {
@@ -114,11 +114,11 @@ impl<'a> Product<'a> {
                 }
             }
         }
-        // SAFETY: the columns lie in this block, which no other task touches.
+        // SAFETY: the columns are inside this block, which no other task accesses.
         unsafe { self.problem.finish(out, rows, panels.map(|panel| n.min(panel * self.width))) }
     }
 
-    /// One part, tile after tile.
+    /// Computes one part, tile after tile.
     fn part(&self, out: Shared, part: &Part, b: &Panels, scratch: &mut Lines) {
         let (a, n, rows) = (self.problem.a, self.problem.sizes.n, part.rows[1] - part.rows[0]);
         let length = part.depth[1] - part.depth[0];
@@ -129,7 +129,7 @@ impl<'a> Product<'a> {
         if b.ahead && count == 1 && least <= FEW {
             (strip.ahead, strip.ahead_step) = (from.wrapping_add(AHEAD), STEPS * b.row * format.size());
         } else if b.ahead {
-            // Each tile fetches its share of what comes next.
+            // Each tile prefetches its share of what is read next.
             let bytes = length * self.width * b.format.size();
             (strip.ahead, strip.ahead_step) = (part.next, bytes.div_ceil((length / STEPS * count).max(1)));
         }
@@ -137,9 +137,9 @@ impl<'a> Product<'a> {
         let masked = b.offsets.as_ref().filter(|_| strip.tile.width < vectors * self.tiles.lanes);
         for i in 0..count {
             let rows = least + usize::from(i < longer);
-            // SAFETY: `gemm` checked that the sizes fit the slices; the block belongs to this task alone; the panel is
-            // no wider than a tile of the most rows; where rows end with the matrix, they are `f32`; `tiles` are those of an
-            // `Isa`, which proves that the processor has their instructions.
+            // SAFETY: `gemm` checked that the sizes fit the slices. The block belongs to this task alone. The panel is
+            // at most as wide as a tile with the most rows. If rows end with the matrix, they are `f32`. `tiles` belong
+            // to an `Isa`, which proves that the processor has their instructions.
             unsafe {
                 match masked {
                     Some(offsets) => self.tiles.run(rows, Tile { offsets: &offsets[..length], ..strip.tile }),
@@ -153,9 +153,9 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// The rows of the right side that the tiles of a part read, and their type. Where several tiles read numbers of 16
-    /// bits, these are widened once, before the first: a tile that widens what it reads takes a quarter longer, if
-    /// memory does not hold it up.
+    /// Returns the rows of the right operand that the tiles of a part read, and their type. If several tiles read
+    /// 16-bit numbers, these are converted to `f32` once in advance: a tile that converts what it reads takes a quarter
+    /// longer, unless memory is the bottleneck.
     fn near(&self, part: &Part, b: &Panels, tiles: usize, scratch: &mut Lines) -> (*const u8, Format) {
         let widened = if tiles > 1 { self.source.widened(part.panel, part.depth, self.width, scratch) } else { None };
         match widened {
@@ -164,7 +164,7 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// The first tile of a part, whose rows of the right side begin at `from`.
+    /// Returns the first tile of a part, whose rows of the right operand start at `from`.
     fn strip(&self, out: Shared, part: &Part, from: *const u8, b: &Panels) -> Strip<'_> {
         let (a, n, column) = (self.problem.a, self.problem.sizes.n, part.panel * self.width);
         let (row, depth) = (part.rows[0], part.depth);

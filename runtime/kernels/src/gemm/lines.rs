@@ -1,4 +1,4 @@
-//! Elements that begin at a cache line: a vector that straddles two takes twice as long to load.
+//! Elements aligned to cache lines: loading a vector that straddles two lines takes twice as long.
 
 use std::ops::{Deref, DerefMut};
 
@@ -9,30 +9,30 @@ use crate::scratch::Scratch;
 #[repr(C, align(64))]
 struct Line([f32; 16]);
 
-// SAFETY: all zeros are 16 numbers.
+// SAFETY: all zeros are valid numbers.
 unsafe impl bytemuck::Zeroable for Line {}
-// SAFETY: any bits are 16 numbers, and there is nothing between them.
+// SAFETY: any bits are valid numbers, and there is no padding.
 unsafe impl bytemuck::Pod for Line {}
 
-/// Elements that begin at a cache line.
+/// A buffer of elements aligned to a cache line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lines(Scratch<Line>);
 
 impl Lines {
-    /// No elements.
+    /// An empty buffer.
     pub const fn new() -> Lines {
         Lines(Scratch::new())
     }
 
-    /// At least `len` elements, whose contents are arbitrary.
+    /// Allocates at least `len` elements with arbitrary values.
     pub fn for_overwrite(len: usize) -> Lines {
         Lines(Scratch::for_overwrite(len.div_ceil(16)))
     }
 
-    /// `len` elements, whose contents are arbitrary.
+    /// Returns `len` elements with arbitrary values. Reallocates if the buffer is smaller.
     pub fn alloc_uninit(&mut self, len: usize) -> &mut [f32] {
         if self.len() < len {
-            // As large as a cache, and kept for the next product: no step's own.
+            // As large as a cache, and kept for later products, so it does not count toward a step's budget.
             *self = buffer::within(usize::MAX, || Lines::for_overwrite(len));
         }
         &mut self[..len]

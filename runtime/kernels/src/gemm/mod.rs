@@ -1,6 +1,8 @@
-//! Matrix products in `f32`: `out = a · b`, begun with a bias and finished by an epilogue while a block is hot.
+//! Matrix products in `f32`: `out = a · b`. The sums start with a bias, and an epilogue processes each block while it
+//! is in the cache.
 //!
-//! Every output is a sum of sums over short pieces of the depth, in its order, whatever the thread or the instruction set.
+//! Every output is a sum of partial sums over short pieces of the depth, in order, whatever the number of threads or
+//! the instruction set.
 
 mod blocks;
 mod lines;
@@ -35,33 +37,33 @@ use tiles::Tiles;
 pub struct Matrix<'a> {
     /// The elements.
     pub data: &'a [f32],
-    /// The distance from one row to the next.
+    /// The row stride.
     pub row: usize,
-    /// The distance from one column to the next.
+    /// The column stride.
     pub column: usize,
 }
 
-/// The right side of a product.
+/// The right operand of a product.
 #[derive(Debug, Clone, Copy)]
 pub enum Right<'a> {
-    /// Packed before; of a larger matrix, the first rows and columns.
+    /// Packed in advance; the product uses its first rows and columns.
     Packed(&'a PackedB),
-    /// As it stands.
+    /// Not packed.
     Plain(Matrix<'a>),
 }
 
-/// What the sums begin with.
+/// The start values of the sums.
 #[derive(Debug, Clone, Copy)]
 pub enum Bias<'a> {
     /// Zero.
     None,
-    /// `[m]`: a value for each row of the output.
+    /// `[m]`: one value per row of the output.
     Rows(&'a [f32]),
-    /// `[n]`: a value for each column.
+    /// `[n]`: one value per column of the output.
     Columns(&'a [f32]),
 }
 
-/// Rewrites a finished run of the output, given its offset in the output.
+/// Rewrites a finished run of the output; the second argument is its offset in the output.
 pub type Finish<'a> = &'a (dyn Fn(&mut [f32], usize) + Sync);
 
 /// The sizes `[m, n, k]` of a product of an `m × k` and a `k × n` matrix.
@@ -71,12 +73,12 @@ pub struct Sizes {
     pub m: usize,
     /// Columns of the output.
     pub n: usize,
-    /// The depth: terms in a sum.
+    /// The depth: the number of terms in a sum.
     pub k: usize,
 }
 
 impl Matrix<'_> {
-    /// A matrix whose rows follow one another.
+    /// A matrix with contiguous rows.
     pub fn contiguous(data: &[f32], columns: usize) -> Matrix<'_> {
         Matrix { data, row: columns, column: 1 }
     }
@@ -93,7 +95,7 @@ impl Matrix<'_> {
 /// Multiplications that are worth several threads.
 const SPLIT: usize = 1 << 20;
 
-/// `out = a · b + bias`, then `finish` over every row of every block. `out` is `[m, n]`.
+/// `out = a · b + bias`, where `out` is `[m, n]`. Calls `finish` on every row of every block.
 ///
 /// # Panics
 /// The slices are too short for the sizes, or `b` was packed from a smaller matrix.
@@ -127,7 +129,7 @@ pub fn gemm(
     Problem { isa, sizes, a: *a, b: *b, bias, finish }.run(threads, Shared::new(out));
 }
 
-/// A product whose operands have been found to fit.
+/// A product whose operands fit the sizes.
 #[derive(Clone, Copy)]
 struct Problem<'a> {
     isa: Isa,
@@ -182,7 +184,7 @@ impl Problem<'_> {
         Some(Problem { sizes: Sizes { m: n, n: m, k }, a: Matrix { data, row: 0, column }, b, bias, ..*self })
     }
 
-    /// What the sums of the tile at a row and column begin with, given how many terms were summed before.
+    /// Returns the start values of the tile at a row and column, after `depth` terms have been summed.
     fn start(&self, row: usize, column: usize, depth: usize) -> Start {
         match self.bias {
             _ if depth > 0 => Start::Output,
@@ -192,32 +194,32 @@ impl Problem<'_> {
         }
     }
 
-    /// Calls `finish` with columns `columns[0] .. columns[1]` of each of some rows.
+    /// Calls `finish` with columns `columns[0] .. columns[1]` of each row in `rows`.
     ///
     /// # Safety
-    /// They are in the output, written, and no other task's.
+    /// They are inside the output, have been written, and belong to no other task.
     unsafe fn finish(&self, out: Shared, rows: [usize; 2], columns: [usize; 2]) {
         let Some(finish) = self.finish else { return };
         for row in rows[0]..rows[1] {
             let offset = row * self.sizes.n + columns[0];
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             finish(unsafe { std::slice::from_raw_parts_mut(out.at(offset), columns[1] - columns[0]) }, offset);
         }
     }
 }
 
-/// For so many tiles of rows, packing the right side costs more than it saves.
+/// Up to this number of tiles of rows, packing the right operand costs more than it saves.
 const DIRECT_TILES: usize = 2;
-/// The largest distance of rows that a tile's table of offsets can hold.
+/// The maximum row stride that a tile's table of offsets can represent.
 const FARTHEST: usize = u32::MAX as usize / panels::DEPTH;
-/// A right side of so many elements is read where it is: it stays in the first-level cache.
+/// Up to this number of elements, the right operand is read in place, because it fits in the L1 cache.
 const NEAR: usize = 8192;
 
 /// The output, shared by tasks that write disjoint parts of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared(*mut f32);
 
-// SAFETY: the tasks that share it write disjoint elements.
+// SAFETY: tasks that share it write disjoint elements.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}

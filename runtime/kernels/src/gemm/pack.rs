@@ -1,4 +1,4 @@
-//! The right side of a product, rearranged into panels that a tile reads from front to back.
+//! The right operand of a product, packed in panels that a tile reads from front to back.
 
 use half::{bf16, f16};
 
@@ -11,8 +11,8 @@ use crate::threads::Threads;
 use crate::transpose::{transpose, Plane};
 use crate::vector::{dispatch_isa, Vector};
 
-/// A `[k, n]` matrix in panels of as many columns as the tallest tile has, or fewer, `[panel][k][column]`; the last
-/// panel is filled up with zeros.
+/// A `[k, n]` matrix in panels of at most as many columns as the tallest tile has, `[panel][k][column]`. The last panel
+/// is padded with zeros.
 #[derive(Debug, Clone)]
 pub struct PackedB {
     pub(super) isa: Isa,
@@ -24,7 +24,7 @@ pub struct PackedB {
 }
 
 impl PackedB {
-    /// The bytes that the packed matrix takes.
+    /// The size of the packed matrix in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.data[..])
     }
@@ -34,25 +34,25 @@ impl PackedB {
         self.format
     }
 
-    /// Packs `b`, of `k` rows and `n` columns, as it is.
+    /// Packs `b`, with `k` rows and `n` columns, as `f32`.
     ///
     /// # Panics
-    /// `b`'s strides reach beyond its data.
+    /// `b`'s strides exceed its data.
     pub fn new(isa: Isa, threads: &Threads, k: usize, n: usize, b: &Matrix) -> PackedB {
         PackedB::of(Format::Float32, isa, threads, k, n, b)
     }
 
-    /// Packs `b` in the narrowest format that holds all its numbers, so that products have the same bits. One column,
-    /// which may be read as a row of `f32`, stays as it is.
+    /// Packs `b` in the narrowest format that represents all numbers exactly, so that products have the same bits. A
+    /// single column stays in `f32`, because it may be read as a row of `f32`.
     ///
     /// # Panics
-    /// As [`PackedB::new`].
+    /// As for [`PackedB::new`].
     pub fn narrowest(isa: Isa, threads: &Threads, k: usize, n: usize, b: &Matrix) -> PackedB {
         let format = if n == 1 { Format::Float32 } else { Format::holding(isa, b.data) };
         PackedB::of(format, isa, threads, k, n, b)
     }
 
-    /// Packs `b` in a format that holds its numbers.
+    /// Packs `b` in a format that represents its numbers exactly.
     fn of(format: Format, isa: Isa, threads: &Threads, k: usize, n: usize, b: &Matrix) -> PackedB {
         assert!(b.holds(k, n), "a {k} x {n} matrix does not fit its data");
         let width = Tiles::of(isa).panel_width(usize::MAX, n);
@@ -71,7 +71,7 @@ impl PackedB {
         PackedB { isa, k, n, width, format, data }
     }
 
-    /// The packed numbers from number `first` on, as many as `to` takes.
+    /// Converts the packed numbers from number `first` on to `f32`, until `to` is full.
     pub(super) fn widen(&self, first: usize, to: &mut [f32]) {
         let numbers = first..first + to.len();
         match self.format {
@@ -92,7 +92,7 @@ impl PackedB {
     }
 }
 
-/// Writes `size` numbers of 16 bits to `data`, which `panel` gives a panel of `length` at a time.
+/// Writes `size` 16-bit numbers to `data`; `panel` produces one panel of `length` numbers at a time.
 fn narrowed<T: Half>(
     threads: &Threads,
     data: &mut [f32],
@@ -111,8 +111,8 @@ fn narrowed<T: Half>(
 /// Elements that are worth several threads.
 const SPLIT: usize = 1 << 17;
 
-/// Rows `rows[0] .. rows[1]` and columns `columns[0] .. columns[1]` of `b` in panels of `width` columns,
-/// `[panel][row][column]`, and zeros where the last panel is wider; `b` holds them.
+/// Packs rows `rows[0] .. rows[1]` and columns `columns[0] .. columns[1]` of `b` in panels of `width` columns,
+/// `[panel][row][column]`. The last panel is padded with zeros. The caller ensures that `b` has these elements.
 pub(super) fn pack(isa: Isa, out: &mut [f32], width: usize, b: &Matrix, rows: [usize; 2], columns: [usize; 2]) {
     let size = (rows[1] - rows[0]) * width;
     if size == 0 {
@@ -132,7 +132,7 @@ pub(super) fn pack(isa: Isa, out: &mut [f32], width: usize, b: &Matrix, rows: [u
     }
 }
 
-/// Columns that are rows in memory, or elements that are strewn, of one panel.
+/// Packs one panel whose columns are contiguous, or whose elements have any strides.
 fn pack_across(isa: Isa, out: &mut [f32], width: usize, b: &Matrix, rows: [usize; 2], columns: [usize; 2]) {
     let count = columns[1] - columns[0];
     if count < width {
@@ -150,7 +150,7 @@ fn pack_across(isa: Isa, out: &mut [f32], width: usize, b: &Matrix, rows: [usize
     }
 }
 
-/// Row by row, `count` elements spread over the panels of `out`.
+/// Packs row by row: distributes `count` elements over the panels of `out`.
 #[inline(always)]
 fn copy_rows<V: Vector>(from: &[f32], b_row: usize, out: &mut [f32], width: usize, count: usize) {
     let size = out.len() / count.div_ceil(width);
@@ -160,7 +160,7 @@ fn copy_rows<V: Vector>(from: &[f32], b_row: usize, out: &mut [f32], width: usiz
             let from = from.as_ptr().wrapping_add(row * b_row + first);
             for column in (0..width).step_by(V::LANES) {
                 let left = (count - first).saturating_sub(column).min(V::LANES);
-                // SAFETY: `pack` checked that every row holds `count` elements; the widths of panels are whole vectors.
+                // SAFETY: `pack` checked that every row has `count` elements. The widths of panels are whole vectors.
                 unsafe { V::load_first(from.wrapping_add(column), left).store(to.add(column)) };
             }
         }

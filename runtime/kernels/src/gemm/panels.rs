@@ -1,4 +1,4 @@
-//! Where the panels of the right side come from.
+//! The source of the right operand's panels.
 
 use super::lines::Lines;
 use super::pack::{pack, PackedB};
@@ -6,32 +6,32 @@ use super::stored::Format;
 use super::Matrix;
 use crate::isa::Isa;
 
-/// The right side as a product by tiles reads it.
+/// The right operand as a product by tiles reads it.
 pub(super) enum Source<'a> {
-    /// Packed before.
+    /// Packed in advance.
     Packed(&'a PackedB),
-    /// The panels are read where they are: columns that follow one another.
+    /// Panels are read in place; columns are contiguous.
     Direct(Matrix<'a>),
-    /// Each block packs its own.
+    /// Each block packs its panels.
     Packing(Matrix<'a>),
 }
 
-/// The depth that is walked before the next tile's turn: what is read of the right side stays near.
+/// The depth per tile before the next tile runs: the part of the right operand that is read stays in the cache.
 pub(super) const DEPTH: usize = 256;
 
-/// Panels of the right side.
+/// Panels of the right operand.
 pub(super) struct Panels {
-    /// Where the first row of the first panel is, or would be.
+    /// The address of the first row of the first panel, even if that row is not in memory.
     origin: *const u8,
     /// The type of the numbers.
     pub format: Format,
-    /// The distance from one panel to the next.
+    /// The stride of panels.
     panel: usize,
-    /// The distance from one row to the next.
+    /// The stride of rows.
     pub row: usize,
-    /// Whether what comes next is worth fetching.
+    /// Whether prefetching is worth it.
     pub ahead: bool,
-    /// Where each row begins, if they end with the matrix; else they are filled up to whole vectors.
+    /// The offset of each row, if rows end with the matrix; otherwise, rows are padded to whole vectors.
     pub offsets: Option<[u32; DEPTH]>,
 }
 
@@ -40,14 +40,14 @@ impl Panels {
         Panels { origin: origin.cast(), format: Format::Float32, panel, row, ahead: false, offsets: None }
     }
 
-    /// Where a row of a panel begins.
+    /// Returns the address of a row of a panel.
     pub fn at(&self, panel: usize, depth: usize) -> *const u8 {
         self.origin.wrapping_add((panel * self.panel + depth * self.row) * self.format.size())
     }
 }
 
 impl Source<'_> {
-    /// Panels `panels[0] .. panels[1]` of `width` columns, of the `n` that there are, over part of the depth.
+    /// Returns panels `panels[0] .. panels[1]` of `width` columns (`n` columns in total), over a part of the depth.
     pub fn panels(
         &self,
         isa: Isa,
@@ -74,7 +74,7 @@ impl Source<'_> {
         }
     }
 
-    /// As `f32`, the rows from `depth` on of a panel, of `width` columns; none where it is `f32`.
+    /// Converts rows `depth` of a panel with `width` columns to `f32`; `None` if the panel has this type.
     pub fn widened<'s>(
         &self,
         panel: usize,

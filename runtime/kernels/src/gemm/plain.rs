@@ -1,8 +1,8 @@
-//! Matrix products of any element type, without packing: integers and `f64`.
+//! Matrix products of any element type without packing, for integers and `f64`.
 
 use crate::threads::Threads;
 
-/// A number whose products are summed; integers wrap.
+/// An element type of sums of products; integers wrap around.
 pub trait Term: bytemuck::Pod + Send + Sync {
     /// Zero.
     const ZERO: Self;
@@ -59,16 +59,16 @@ float_terms! { f32 f64 }
 pub struct Plain<'a, T> {
     /// The elements.
     pub data: &'a [T],
-    /// The distance from one row to the next.
+    /// The row stride.
     pub row: usize,
-    /// The distance from one column to the next.
+    /// The column stride.
     pub column: usize,
 }
 
 /// Multiplications that are worth several threads.
 const SPLIT: usize = 1 << 18;
 
-/// `out = a · b`, `out` of `n` columns, `a` of `k`.
+/// `out = a · b`, where `out` has `n` columns and `a` has `k`.
 ///
 /// # Panics
 /// The slices are too short for the sizes.

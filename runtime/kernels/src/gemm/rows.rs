@@ -1,22 +1,22 @@
-//! Few rows times a large matrix whose rows follow one another: read once, in its order, at the speed of memory.
+//! Products of few rows with a large matrix of contiguous rows. The matrix is read once, in its order, at memory speed.
 //!
-//! Some rows of the right side are added to a stretch of sums at a time. The sums wait in the first-level cache, and
-//! every one is made of the same terms in the same order as in a tile.
+//! Some rows of the right operand are added to a stretch of sums at a time. The sums stay in the L1 cache. Every sum
+//! has the same terms in the same order as in a tile.
 
 use super::tile::{Start, PIECE};
 use super::{Matrix, Problem, Shared, Sizes};
 use crate::threads::Threads;
 use crate::vector::{dispatch_isa, Vector};
 
-/// The most rows.
+/// The maximum number of rows.
 pub(super) const MOST: usize = 4;
-/// Columns of a stretch.
+/// Columns per stretch.
 const STRETCH: usize = 1024;
 
-/// A product of few rows.
+/// A product with few rows.
 pub(super) struct Rows<'a> {
     pub problem: &'a Problem<'a>,
-    /// The right side; its columns follow one another.
+    /// The right operand; its columns are contiguous.
     pub b: Matrix<'a>,
 }
 
@@ -33,12 +33,12 @@ impl Rows<'_> {
                 3 => this.stretch::<V, 3, 4>(out, columns),
                 _ => this.stretch::<V, 4, 4>(out, columns),
             });
-            // SAFETY: the columns are this task's.
+            // SAFETY: the columns belong to this task.
             unsafe { self.problem.finish(out, [0, m], columns) }
         });
     }
 
-    /// Columns `columns[0] .. columns[1]` of all `M` rows, from `TERMS` rows of the right side at a time.
+    /// Computes columns `columns[0] .. columns[1]` of all `M` rows, from `TERMS` rows of the right operand at a time.
     #[inline(always)]
     fn stretch<V: Vector, const M: usize, const TERMS: usize>(&self, out: Shared, columns: [usize; 2]) {
         let k = self.problem.sizes.k;
@@ -60,7 +60,7 @@ impl Rows<'_> {
         }
     }
 
-    /// `sums[row] = (0 or sums[row]) + Σ a[row, k] · b[k]` for the `TERMS` values of `k` from `depth` on.
+    /// `sums[row] = (0 or sums[row]) + Σ a[row, k] · b[k]` over the `TERMS` values of `k` from `depth` on.
     #[inline(always)]
     fn add<V: Vector, const M: usize, const TERMS: usize>(
         &self,
@@ -78,7 +78,7 @@ impl Rows<'_> {
         let count = columns[1] - columns[0];
         let whole = count - count % V::LANES;
         for column in (0..whole).step_by(V::LANES) {
-            // SAFETY: `gemm` checked that `b` holds rows of `n` columns, and `columns` are some of them.
+            // SAFETY: `gemm` checked that `b` has rows of `n` columns; `columns` are some of them.
             let b = std::array::from_fn(|term| unsafe { V::load(at(term, column)) });
             add_terms(sums, column, fresh, &factors, &b);
         }
@@ -89,14 +89,14 @@ impl Rows<'_> {
         }
     }
 
-    /// Adds the sums of the terms from `depth` on to what the output of a row begins with.
+    /// Adds the sums of the terms from `depth` on to the start values or the output.
     #[inline(always)]
     fn write<V: Vector>(&self, out: Shared, row: usize, sums: &[f32], column: usize, depth: usize) {
         let start = self.problem.start(row, column, depth);
         let to = out.at(row * self.problem.sizes.n + column);
         for i in (0..sums.len()).step_by(V::LANES) {
             let width = (sums.len() - i).min(V::LANES);
-            // SAFETY: the output and a bias have these columns; the output's are this task's.
+            // SAFETY: the output and the bias have these columns. The output's columns belong to this task.
             unsafe {
                 let sum = V::load_first(sums.as_ptr().add(i), width);
                 let sum = match start {
@@ -123,7 +123,7 @@ fn add_terms<V: Vector, const M: usize, const TERMS: usize>(
     debug_assert!(column + V::LANES <= STRETCH);
     for (sums, factors) in sums.iter_mut().zip(factors) {
         let sums = sums.as_mut_ptr().wrapping_add(column);
-        // SAFETY: stretches are of whole vectors, of which `column` begins one.
+        // SAFETY: a stretch consists of whole vectors, and `column` is the start of one.
         unsafe {
             let mut sum = if fresh { V::splat(0.0) } else { V::load(sums) };
             for (factor, &b) in factors.iter().zip(b) {

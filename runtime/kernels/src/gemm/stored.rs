@@ -1,4 +1,4 @@
-//! What a packed matrix keeps its numbers as: of as few bits as hold every one of them exactly.
+//! The storage format of a packed matrix: the smallest one that represents every number exactly.
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
@@ -6,19 +6,19 @@ use half::{bf16, f16};
 use crate::isa::Isa;
 use crate::vector::{dispatch_isa, Vector};
 
-/// The type that a packed matrix keeps its numbers in; all are multiplied and summed as `f32`.
+/// The type in which a packed matrix stores its numbers. All are multiplied and summed as `f32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// 32 bits.
     Float32,
-    /// 16 bits, with a mantissa of 11.
+    /// 16 bits with an 11-bit mantissa.
     Float16,
-    /// 16 bits, with a mantissa of 8 and the range of `f32`.
+    /// 16 bits with an 8-bit mantissa and the range of `f32`.
     Bfloat16,
 }
 
 impl Format {
-    /// The narrowest that holds every number, to the bit.
+    /// Returns the narrowest format that represents every number exactly.
     pub(super) fn holding(isa: Isa, data: &[f32]) -> Format {
         match () {
             () if holds::<f16>(isa, data) => Format::Float16,
@@ -27,7 +27,7 @@ impl Format {
         }
     }
 
-    /// The bytes of a number.
+    /// The size of a number in bytes.
     pub(super) fn size(self) -> usize {
         match self {
             Format::Float32 => 4,
@@ -35,7 +35,7 @@ impl Format {
         }
     }
 
-    /// The name that ONNX has for it.
+    /// The name in ONNX.
     pub fn name(self) -> &'static str {
         match self {
             Format::Float32 => "float32",
@@ -47,26 +47,26 @@ impl Format {
 
 /// A number of a packed matrix.
 pub(super) trait Stored: bytemuck::Pod + Send {
-    /// `V::LANES` numbers, exactly.
+    /// Loads `V::LANES` numbers; the conversion is exact.
     ///
     /// # Safety
     /// They can be read at `from`.
     unsafe fn load<V: Vector>(from: *const Self) -> V;
 }
 
-/// A number of 16 bits.
+/// A 16-bit number.
 pub(super) trait Half: Stored {
-    /// Rounds to nearest; the slices are of one length.
+    /// Converts with rounding to nearest. The slices have the same length.
     fn narrow(from: &[f32], to: &mut [Self]);
 
-    /// Exactly; the slices are of one length.
+    /// Converts exactly. The slices have the same length.
     fn widen(isa: Isa, from: &[Self], to: &mut [f32]);
 }
 
 impl Stored for f32 {
     #[inline(always)]
     unsafe fn load<V: Vector>(from: *const f32) -> V {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { V::load(from) }
     }
 }
@@ -76,7 +76,7 @@ macro_rules! half {
         $(impl Stored for $half {
             #[inline(always)]
             unsafe fn load<V: Vector>(from: *const $half) -> V {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { V::$load(from) }
             }
         }
@@ -101,19 +101,19 @@ half! { f16 load_f16 bf16 load_bf16 }
 fn widen<V: Vector, T: Half>(from: &[T], to: &mut [f32]) {
     let whole = from.len() - from.len() % V::LANES;
     for i in (0..whole).step_by(V::LANES) {
-        // SAFETY: both slices, which are of one length, have a whole vector at `i`.
+        // SAFETY: both slices have the same length, with a whole vector at `i`.
         unsafe { T::load::<V>(from.as_ptr().add(i)).store(to.as_mut_ptr().add(i)) };
     }
     for (from, to) in from[whole..].iter().zip(&mut to[whole..]) {
-        // SAFETY: a vector of one lane is one number.
+        // SAFETY: a vector with one lane is one number.
         *to = unsafe { T::load::<f32>(from) };
     }
 }
 
-/// Numbers that are tried at a time: most matrices are found out by the first of them.
+/// Numbers that are tested at a time; the first chunk rules out most matrices.
 const CHUNK: usize = 1024;
 
-/// Whether every number is a `T`.
+/// Whether `T` represents every number exactly.
 fn holds<T: Half>(isa: Isa, data: &[f32]) -> bool {
     let (mut narrow, mut wide) = ([T::zeroed(); CHUNK], [0.0; CHUNK]);
     data.chunks(CHUNK).all(|chunk| {

@@ -1,5 +1,5 @@
-//! The register tile of matrix products: the rows of the right side lie at one distance from each other, and while they are
-//! multiplied, what comes after them is fetched.
+//! The register tile of matrix products. The rows of the right operand have a constant stride. While they are
+//! multiplied, the tile prefetches the following ones.
 
 use half::{bf16, f16};
 
@@ -9,31 +9,32 @@ use super::tile::{finish, Start, Tile, PIECE};
 use crate::prefetch::prefetch;
 use crate::vector::Vector;
 
-/// A tile whose right side's row `k` begins at `k · b_step`, and is of whole vectors.
+/// A tile whose right operand has row `k` at `k · b_step`, padded to whole vectors.
 pub(super) struct Strip<'a> {
-    /// Its own right side and table of offsets are not read.
+    /// Its right operand and table of offsets are not used.
     pub tile: Tile<'a>,
-    /// The right side: numbers of the kernel's type.
+    /// The right operand: numbers of the kernel's type.
     pub b: *const u8,
-    /// The distance from one row of the right side to the next.
+    /// The row stride of the right operand.
     pub b_step: usize,
-    /// The number of those rows.
+    /// The number of rows of the right operand.
     pub depth: usize,
-    /// What will be read soon: anywhere.
+    /// The address to prefetch; any address is allowed.
     pub ahead: *const u8,
-    /// How many bytes of it are one step further after [`STEPS`] rows: as much as the tile's width is fetched in them,
-    /// and by tiles of at most [`FEW`] rows as much as they read.
+    /// The number of bytes by which the address advances after [`STEPS`] rows. At each step, the tile prefetches as
+    /// much as its width, or, with at most [`FEW`] rows, as much as it reads.
     pub ahead_step: usize,
 }
 
-/// A tile of a fixed number of rows and vectors, over a right side of one type.
+/// A tile with a fixed number of rows and vectors, for one type of the right operand.
 ///
 /// # Safety
-/// Every address that the formula of [`Tile`] names is inside its allocation, with `k · b_step` for `offsets[k]`, `out` is
-/// written by nobody else, and the processor has the instruction set.
+/// Every address in the formula of [`Tile`], with `k · b_step` for `offsets[k]`, is inside its allocation. Nothing else
+/// writes `out`. The processor has the instruction set.
 pub(super) type Kernel = unsafe fn(&Strip);
 
-/// The tiles of one instruction set, by the type of the right side: for numbers of 16 bits, those that a panel can have.
+/// The tiles of one instruction set, by the type of the right operand. Those for 16-bit numbers support only the widths
+/// of panels.
 pub(super) struct Strips {
     single: &'static [&'static [Kernel]],
     half: &'static [&'static [Kernel]],
@@ -41,7 +42,7 @@ pub(super) struct Strips {
 }
 
 impl Strips {
-    /// The tile of `rows` rows and `vectors` vectors.
+    /// Returns the tile with `rows` rows and `vectors` vectors.
     pub fn kernel(&self, format: Format, rows: usize, vectors: usize) -> Kernel {
         let kernels = match format {
             Format::Float32 => self.single,
@@ -52,9 +53,9 @@ impl Strips {
     }
 }
 
-/// Rows that are multiplied between two fetches.
+/// Rows that are multiplied between two prefetches.
 pub(super) const STEPS: usize = 4;
-/// Rows with which a tile is done before memory has brought what it reads next.
+/// With up to this number of rows, a tile waits for memory.
 pub(super) const FEW: usize = 4;
 
 /// See [`Kernel`].
@@ -63,7 +64,7 @@ unsafe fn strip<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(s
     let (mut start, mut depth) = (s.tile.start, 0);
     loop {
         let end = s.depth.min(depth + PIECE);
-        // SAFETY: the caller's promise; after the first piece, the output was written by this tile.
+        // SAFETY: guaranteed by the caller; after the first piece, this tile has written the output.
         unsafe { piece::<V, T, ROWS, VECTORS>(s, depth, end, start) };
         if end == s.depth {
             return;
@@ -72,7 +73,7 @@ unsafe fn strip<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(s
     }
 }
 
-/// The terms `depth .. end`, added to `start`.
+/// Sums the terms `depth .. end`, and adds them to `start`.
 #[inline(always)]
 unsafe fn piece<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(
     s: &Strip,
@@ -85,7 +86,7 @@ unsafe fn piece<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(
     let mut sums = [[V::splat(0.0); VECTORS]; ROWS];
     let (mut a, mut b) = (t.a.wrapping_add(depth * t.a_step), s.b.cast::<T>().wrapping_add(depth * s.b_step));
     let mut ahead = s.ahead.wrapping_add(depth / STEPS * s.ahead_step);
-    // SAFETY: the caller's promise covers every address below, but for those that are only fetched.
+    // SAFETY: the caller guarantees every address below, except those that are only prefetched.
     unsafe {
         for _ in 0..(end - depth) / STEPS {
             for _ in 0..STEPS {
@@ -107,7 +108,7 @@ unsafe fn piece<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// Adds one column of the left side times one row of the right side.
+/// Adds the products of one column of the left operand and one row of the right operand.
 #[inline(always)]
 unsafe fn step<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(
     a: *const f32,
@@ -115,7 +116,7 @@ unsafe fn step<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(
     b: *const T,
     sums: &mut [[V; VECTORS]; ROWS],
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let b: [V; VECTORS] = std::array::from_fn(|v| T::load(b.add(v * V::LANES)));
         for (m, sums) in sums.iter_mut().enumerate() {
@@ -127,11 +128,11 @@ unsafe fn step<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// The bytes of a cache line.
+/// The size of a cache line in bytes.
 const LINE: usize = 64;
 
 unsafe fn scalar<T: Stored, const ROWS: usize, const VECTORS: usize>(s: &Strip) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { strip::<f32, T, ROWS, VECTORS>(s) }
 }
 
@@ -150,13 +151,13 @@ pub(super) mod x86 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
     unsafe fn avx512<T: Stored, const ROWS: usize, const VECTORS: usize>(s: &Strip) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { strip::<F32x16, T, ROWS, VECTORS>(s) }
     }
 
     #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn avx2<T: Stored, const ROWS: usize, const VECTORS: usize>(s: &Strip) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { strip::<F32x8, T, ROWS, VECTORS>(s) }
     }
 

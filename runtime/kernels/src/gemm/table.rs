@@ -1,7 +1,7 @@
-//! Which tiles there are: as many sums as the registers of an instruction set hold.
+//! The tables of tiles: as many sums as fit in the registers of an instruction set.
 
-/// A table of `Kernel`s: for each number of rows, the numbers of vectors that leave no sum outside the registers; `panels`:
-/// those of the widest panel.
+/// A table of `Kernel`s: for each number of rows, the numbers of vectors whose sums fit in registers. `panels` selects
+/// only those up to the widest panel.
 macro_rules! kernels {
     (avx512 panels $function:ident $T:ident) => {
         kernels!($function [$T]: 1 [1 2 3] 2 [1 2 3] 3 [1 2 3] 4 [1 2 3] 5 [1 2 3] 6 [1 2 3] 7 [1 2 3] 8 [1 2 3])

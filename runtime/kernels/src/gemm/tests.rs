@@ -2,7 +2,7 @@ use half::{bf16, f16};
 
 use super::*;
 
-/// Numbers in -1 .. 1 that do not repeat soon.
+/// Pseudo-random numbers in -1 .. 1.
 pub(crate) fn noise(len: usize, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -31,7 +31,7 @@ fn expected(Sizes { m, n, k }: Sizes, a: &Matrix, b: &Matrix, bias: Bias) -> Vec
     out
 }
 
-/// A right side of which every number, and not all of fewer bits, is of a format.
+/// A right operand whose numbers all fit the format, and not all of which fit a smaller one.
 fn right_side(len: usize, format: Format) -> Vec<f32> {
     let mut data = noise(len, 2);
     match format {
@@ -111,17 +111,17 @@ const SIZES: &[(usize, usize, usize)] = &[
     (130, 20, 70),
     (2, 16, 4100),
     (9, 16, 2050),
-    // One and two rows of more than a stretch, and more panels than a block packs, deeper than it goes at once.
+    // One and two rows: more columns than a stretch, more panels than a block packs, and deeper than one pass.
     (1, 2100, 130),
     (2, 1100, 70),
     (20, 500, 150),
     (520, 100, 90),
-    // More rows than a block, deeper than what stays near, and few rows as deep.
+    // More rows than a block, deeper than what stays in the cache; and few rows that are as deep.
     (264, 50, 1100),
     (3, 200, 600),
     // One column.
     (40, 1, 130),
-    // One row more and less than a tile, columns than a panel, and terms than a piece and than what is walked at a time.
+    // One more and one less than: the rows of a tile, the columns of a panel, the terms of a piece and of a pass.
     (1, 47, 256),
     (4, 143, 63),
     (8, 47, 65),

@@ -1,22 +1,23 @@
-//! The register tile that matrix products and convolutions are made of.
+//! The register tile of matrix products and convolutions.
 //!
-//! A tile is a few rows by a few vectors of the output. Its sums stay in registers while it walks through the depth:
-//! one scalar of the left side a row, broadcast, times a row of vectors of the right side. The right side's rows lie at
-//! offsets from a table, so that a matrix, a packed panel and the shifted windows of an image are one and the same.
+//! A tile is a few rows by a few vectors of the output. Its sums stay in registers over the whole depth. For each step,
+//! one scalar of the left operand per row is broadcast and multiplied with a row of vectors of the right operand. A
+//! table holds the offsets of the right operand's rows, so the same tile works on a matrix, a packed panel and the
+//! shifted windows of an image.
 
 use super::table::kernels;
 use crate::vector::Vector;
 
-/// What the sums are added to.
+/// The value to which the sums are added.
 #[derive(Clone, Copy)]
 pub(crate) enum Start {
-    /// Nothing.
+    /// Zero.
     Zero,
-    /// One value a row.
+    /// One value per row.
     Rows(*const f32),
-    /// One value a column.
+    /// One value per column.
     Columns(*const f32),
-    /// What the output holds.
+    /// The output's current value.
     Output,
 }
 
@@ -26,29 +27,29 @@ pub(crate) struct Tile<'a> {
     pub a_row: usize,
     pub a_step: usize,
     pub b: *const f32,
-    /// One entry a step through the depth.
+    /// One entry per step of the depth.
     pub offsets: &'a [u32],
     pub start: Start,
     pub out: *mut f32,
     pub out_row: usize,
-    /// The number of columns; the tile of `n` vectors takes `(n - 1) · lanes + 1 ..= n · lanes`.
+    /// The number of columns. The tile with `n` vectors supports `(n - 1) · lanes + 1 ..= n · lanes`.
     pub width: usize,
 }
 
-/// A tile of a fixed number of rows and vectors.
+/// A tile with a fixed number of rows and vectors.
 ///
 /// # Safety
-/// Every address that the formula of [`Tile`] names is inside its allocation, `out` is written by nobody else, and the
-/// processor has the instruction set.
+/// Every address in the formula of [`Tile`] is inside its allocation, nothing else writes `out`, and the processor has
+/// the instruction set.
 pub(super) type Kernel = unsafe fn(&Tile);
 
 impl Tile<'_> {
-    /// `width` columns from `column` on.
+    /// Returns the tile with `width` columns from `column` on.
     ///
     /// # Safety
-    /// The tile has them.
+    /// The tile has these columns.
     pub(super) unsafe fn at(&self, column: usize, width: usize) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             Tile { b: self.b.add(column), out: self.out.add(column), start: self.start.at(column), width, ..*self }
         }
@@ -56,42 +57,42 @@ impl Tile<'_> {
 }
 
 impl Start {
-    /// The start of the tile that is `rows` rows further down.
+    /// Returns the start of the tile `rows` rows further down.
     ///
     /// # Safety
-    /// The values of the rows reach that far.
+    /// The values of the rows extend that far.
     pub(super) unsafe fn below(self, rows: usize) -> Start {
         match self {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             Start::Rows(values) => Start::Rows(unsafe { values.add(rows) }),
             other => other,
         }
     }
 
-    /// The start of the tile whose first column is `column`.
+    /// Returns the start of the tile whose first column is `column`.
     ///
     /// # Safety
-    /// The values of the columns reach that far.
+    /// The values of the columns extend that far.
     unsafe fn at(self, column: usize) -> Start {
         match self {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             Start::Columns(values) => Start::Columns(unsafe { values.add(column) }),
             other => other,
         }
     }
 }
 
-/// The terms that are summed before the sum is added to what came before: rounding errors grow with a piece's length and
-/// the number of pieces, not with the depth.
+/// The terms that are summed separately before the sum is added to the total. Rounding errors then grow with the length
+/// of a piece and the number of pieces, not with the depth.
 pub(crate) const PIECE: usize = 64;
 
-/// See [`Kernel`]. The last vector is masked, so that nothing beyond `width` is touched.
+/// See [`Kernel`]. The last vector is masked, so that nothing beyond `width` is accessed.
 #[inline(always)]
 unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
     let (mut start, mut depth) = (t.start, 0);
     loop {
         let end = t.offsets.len().min(depth + PIECE);
-        // SAFETY: the caller's promise; after the first block, the output was written by this tile.
+        // SAFETY: guaranteed by the caller; after the first block, this tile has written the output.
         unsafe { block::<V, ROWS, VECTORS>(t, depth, end, start) };
         if end == t.offsets.len() {
             return;
@@ -100,10 +101,10 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
     }
 }
 
-/// The terms `depth .. end`, added to `start`.
+/// Sums the terms `depth .. end`, and adds them to `start`.
 #[inline(always)]
 unsafe fn block<V: Vector, const ROWS: usize, const VECTORS: usize>(t: &Tile, depth: usize, end: usize, start: Start) {
-    // SAFETY: the caller's promise covers every address below.
+    // SAFETY: the caller guarantees every address below.
     unsafe {
         let last = t.width - (VECTORS - 1) * V::LANES;
         let mut sums = [[V::splat(0.0); VECTORS]; ROWS];
@@ -122,7 +123,7 @@ unsafe fn block<V: Vector, const ROWS: usize, const VECTORS: usize>(t: &Tile, de
     }
 }
 
-/// Adds the sums to `start` and writes them.
+/// Adds the sums to `start` and stores them.
 ///
 /// # Safety
 /// As for [`Kernel`]; the last vector has `last` elements.
@@ -133,7 +134,7 @@ pub(super) unsafe fn finish<V: Vector, const ROWS: usize, const VECTORS: usize>(
     start: Start,
     sums: &mut [[V; VECTORS]; ROWS],
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         add::<V, ROWS, VECTORS>(t, last, start, sums);
         for (m, sums) in sums.iter().enumerate() {
@@ -146,11 +147,11 @@ pub(super) unsafe fn finish<V: Vector, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// `width` elements as vectors, the last of which has `last` elements.
+/// Loads a row as vectors, the last of which has `last` elements.
 #[inline(always)]
 unsafe fn row<V: Vector, const VECTORS: usize>(from: *const f32, last: usize) -> [V; VECTORS] {
     let mut row = [V::splat(0.0); VECTORS];
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         for (v, vector) in row.iter_mut().enumerate().take(VECTORS - 1) {
             *vector = V::load(from.add(v * V::LANES));
@@ -168,8 +169,9 @@ unsafe fn add<V: Vector, const R: usize, const VECTORS: usize>(
     start: Start,
     sums: &mut [[V; VECTORS]; R],
 ) {
-    // One short loop for each start, and no closures: what is not unrolled and inlined keeps every sum in memory.
-    // SAFETY: the caller's promise.
+    // One short loop per kind of start, and no closures: sums stay in registers only if the code is unrolled and
+    // inlined.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match start {
             Start::Zero => {}
@@ -201,7 +203,7 @@ fn add_row<V: Vector, const VECTORS: usize>(sums: &mut [V; VECTORS], values: &[V
 }
 
 unsafe fn scalar<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { tile::<f32, ROWS, VECTORS>(t) }
 }
 
@@ -214,13 +216,13 @@ pub(super) mod x86 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
     unsafe fn avx512<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { tile::<F32x16, ROWS, VECTORS>(t) }
     }
 
     #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn avx2<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { tile::<F32x8, ROWS, VECTORS>(t) }
     }
 

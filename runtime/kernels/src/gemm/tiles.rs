@@ -9,11 +9,11 @@ use crate::isa::Level;
 /// The tiles of one instruction set.
 #[derive(Clone, Copy)]
 pub(crate) struct Tiles {
-    /// Elements in a vector.
+    /// Elements per vector.
     pub lanes: usize,
-    /// By number of rows less one, by number of vectors less one.
+    /// Indexed by number of rows - 1, then by number of vectors - 1.
     kernels: &'static [&'static [Kernel]],
-    /// Those over a panel.
+    /// The tiles over a panel.
     pub(super) strips: &'static strip::Strips,
 }
 
@@ -28,25 +28,26 @@ impl Tiles {
         }
     }
 
-    /// The greatest number of rows.
+    /// The maximum number of rows.
     pub fn rows(&self) -> usize {
         self.kernels.len()
     }
 
-    /// The greatest number of vectors in a tile of `rows` rows.
+    /// The maximum number of vectors in a tile of `rows` rows.
     pub fn vectors(&self, rows: usize) -> usize {
         self.kernels[rows - 1].len()
     }
 
-    /// The width of the panels that `n` columns are cut into, for a product of `m` rows: whole vectors, evenly.
+    /// The width of the panels that `n` columns are divided into, for a product of `m` rows: whole vectors, of similar
+    /// size.
     pub fn panel_width(&self, m: usize, n: usize) -> usize {
         let vectors = n.div_ceil(self.lanes);
         let panels = vectors.div_ceil(self.vectors(m.clamp(1, self.rows())));
         vectors.div_ceil(panels.max(1)).max(1) * self.lanes
     }
 
-    /// The tiles that `width` columns of `rows` rows are cut into: how many vectors, the first column and the columns
-    /// of each.
+    /// Divides `width` columns of `rows` rows into tiles: for each, the number of vectors, the first column and the
+    /// number of columns.
     pub(super) fn cut(self, rows: usize, width: usize) -> impl Iterator<Item = (usize, usize, usize)> {
         let vectors = width.div_ceil(self.lanes);
         let count = vectors.div_ceil(self.vectors(rows));
@@ -60,10 +61,10 @@ impl Tiles {
     /// Computes a block of `rows` rows and any width, tile after tile.
     ///
     /// # Safety
-    /// As for [`Kernel`]; `tile.width` is the block's, `rows` is at most [`Tiles::rows`].
+    /// As for [`Kernel`], with `tile.width` as the width of the block; `rows` is at most [`Tiles::rows`].
     pub unsafe fn run(&self, rows: usize, tile: Tile) {
         for (vectors, column, width) in self.cut(rows, tile.width) {
-            // SAFETY: the tiles lie side by side inside the block.
+            // SAFETY: the tiles are adjacent and inside the block.
             unsafe { self.kernels[rows - 1][vectors - 1](&tile.at(column, width)) };
         }
     }

@@ -1,11 +1,12 @@
-//! Products of bytes in the tiles of AMX.
+//! Products of bytes with AMX tiles.
 //!
-//! A tile is a register of 16 rows of 64 bytes. Of the left side it holds 16 rows of up to 16 quads of bytes, of a panel as
-//! many rows of a quad for each of 16 columns, and of the sums 16 rows and columns: one instruction adds the product of the
-//! first two to the third. Its shape is set for the thread, by [`Configured`].
+//! A tile is a register of 16 rows of 64 bytes. A tile of the left operand holds 16 rows of up to 16 quads of bytes. A
+//! tile of a panel holds as many rows, each with one quad for each of 16 columns. A tile of sums has 16 rows and
+//! columns. One instruction adds the product of the first two to the third. [`Configured`] sets the tiles' shapes for
+//! the thread.
 //!
-//! The instructions have no intrinsics in stable Rust; a loop of them is one block of assembly, so that no state but the
-//! tiles' shapes outlives a block.
+//! Stable Rust has no intrinsics for these instructions. Each loop is a single block of assembly, so only the tiles'
+//! shapes outlive a block.
 
 use std::arch::asm;
 use std::arch::x86_64::__m512i;
@@ -15,33 +16,34 @@ use std::mem::MaybeUninit;
 use super::rows;
 use super::tile::{kernels, Kernel, Tile};
 
-/// The rows of a tile.
+/// Rows per tile.
 const ROWS: usize = 16;
-/// The bytes of a row.
+/// Bytes per row.
 const BYTES: usize = 64;
 
-/// Tiles 0 to 3 are sums, 4 and 5 of the left side, 6 and 7 of a panel, on this thread and until it is dropped.
+/// The configuration of this thread's tiles, which lasts until it is dropped. Tiles 0 to 3 hold sums, 4 and 5 the left
+/// operand, 6 and 7 a panel.
 pub(super) struct Configured(PhantomData<*const ()>);
 
-/// What `ldtilecfg` reads.
+/// The operand of `ldtilecfg`.
 #[repr(C, align(64))]
 struct Shapes {
     palette: u8,
     start_row: u8,
     reserved: [u8; 14],
-    /// The bytes of a row of each tile.
+    /// The bytes per row of each tile.
     bytes: [u16; 16],
     rows: [u8; 16],
 }
 
 impl Configured {
-    /// For pieces of `quads` quads.
+    /// Configures the tiles for pieces of `quads` quads.
     ///
     /// # Safety
-    /// The processor has AMX, and the operating system lets the process use it.
+    /// The processor has AMX, and the operating system permits its use.
     ///
     /// # Panics
-    /// There are no quads, or more than a tile's row holds.
+    /// `quads` is 0, or more than a tile's row holds.
     pub unsafe fn new(quads: usize) -> Configured {
         assert!((1..=BYTES / 4).contains(&quads), "{quads} quads in a tile");
         let mut shapes = Shapes { palette: 1, start_row: 0, reserved: [0; 14], bytes: [0; 16], rows: [0; 16] };
@@ -49,7 +51,7 @@ impl Configured {
         shapes.rows[..8].fill(ROWS as u8);
         shapes.bytes[4..6].fill(4 * quads as u16);
         shapes.rows[6..8].fill(quads as u8);
-        // SAFETY: the caller's promise; the 64 bytes are a valid description.
+        // SAFETY: guaranteed by the caller; the 64 bytes are a valid configuration.
         unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const shapes, options(nostack, readonly, preserves_flags)) };
         Configured(PhantomData)
     }
@@ -57,19 +59,19 @@ impl Configured {
 
 impl Drop for Configured {
     fn drop(&mut self) {
-        // SAFETY: there is AMX, because the tiles have shapes; nobody else on this thread uses them.
+        // SAFETY: the processor has AMX, because the tiles are configured. Nothing else uses the tiles on this thread.
         unsafe { asm!("tilerelease", options(nostack, nomem, preserves_flags)) };
     }
 }
 
-/// 16 or 32 rows by one or two vectors: see [`Kernel`].
+/// Computes 16 or 32 rows by one or two vectors; see [`Kernel`].
 ///
 /// # Safety
-/// As there; the tiles are [`Configured`] for the quads of a piece, and there is a piece.
+/// As for [`Kernel`]. The tiles are [`Configured`] for the quads of a piece, and there is at least one piece.
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vnni,avx2,fma")]
 pub(super) unsafe fn tile<const HEIGHT: usize, const VECTORS: usize>(t: &Tile) {
     let mut sums = MaybeUninit::<[[__m512i; VECTORS]; HEIGHT]>::uninit();
-    // SAFETY: the caller's promise; every form writes all sums.
+    // SAFETY: guaranteed by the caller; every version writes all sums.
     let sums = unsafe {
         match (HEIGHT / ROWS, VECTORS) {
             (2, 2) => two_by_two(t, sums.as_mut_ptr().cast()),
@@ -81,7 +83,7 @@ pub(super) unsafe fn tile<const HEIGHT: usize, const VECTORS: usize>(t: &Tile) {
         sums.assume_init_ref()
     };
     for (row, sums) in sums.iter().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let row_sum = if t.row_sums.is_null() { 0 } else { *t.row_sums.add(row) };
             rows::write(sums, t.finish, t.column, row_sum, t.out + row * t.out_row, t.columns.min(16 * VECTORS));
@@ -89,15 +91,16 @@ pub(super) unsafe fn tile<const HEIGHT: usize, const VECTORS: usize>(t: &Tile) {
     }
 }
 
-/// Eight tiles, of which up to four are sums.
+/// The kernels for eight tiles, up to four of which hold sums.
 pub(super) static AMX: &[&[(usize, Kernel)]] = kernels!(tile: 1 [32 16] 2 [32 16]);
 
-/// Sums in tiles that begin with each column's start, and are written in rows of `$vectors` registers. For every piece
-/// `$first` is done with `at` at the first 16 rows' bytes, and `$second` with it at the next 16 rows'.
+/// Generates a function whose tiles of sums start with each column's start value, and are written in rows of `$vectors`
+/// registers. For every piece, it runs `$first` with `at` at the bytes of the first 16 rows, and `$second` with `at` at
+/// those of the next 16 rows.
 macro_rules! sums {
     ($name:ident, $vectors:literal: $start:tt $first:tt $second:tt $end:tt) => {
         /// # Safety
-        /// As for [`tile`], and there is room for the sums.
+        /// As for [`tile`]; `sums` has room for the sums.
         unsafe fn $name(t: &Tile, sums: *mut __m512i) {
             sums!(@lines t, sums, $vectors, $start $first $second $end)
         }
@@ -105,7 +108,7 @@ macro_rules! sums {
     (@lines $t:ident, $sums:ident, $vectors:literal,
      [$($start:literal)*] [$($first:literal)*] [$($second:literal)*] [$($end:literal)*]) => {{
         let pieces = $t.pieces.as_ptr_range();
-        // SAFETY: the caller's promise. A tile's rows are `row` bytes apart: 0 for the starts, which all rows share.
+        // SAFETY: guaranteed by the caller. The row stride of the start values is 0, because all rows share them.
         unsafe {
             asm!(
                 "xor {at:e}, {at:e}",

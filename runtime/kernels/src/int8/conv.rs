@@ -21,11 +21,11 @@ pub struct Filter(Kind);
 
 #[derive(Debug, Clone)]
 enum Kind {
-    /// A matrix `[kernel · C / groups, O / groups]` a group, with so many rows for a row of the kernel.
+    /// One matrix `[kernel · C / groups, O / groups]` per group, and its number of rows per row of the kernel.
     Dense(Vec<Weights>, usize),
-    /// A channel a group, each with one output.
+    /// One channel per group, with one output each.
     Depthwise(Depthwise),
-    /// The same for processors with VNNI.
+    /// The same, for processors with VNNI.
     #[cfg(target_arch = "x86_64")]
     Interleaved(Interleaved),
 }
@@ -48,17 +48,17 @@ impl Kind {
 /// The codes of a convolution's weights.
 #[derive(Debug, Clone, Copy)]
 pub struct Taps<'a> {
-    /// The groups of channels and outputs.
+    /// The number of groups of channels and outputs.
     pub groups: usize,
-    /// The outputs of all groups.
+    /// The outputs, over all groups.
     pub outputs: usize,
     /// The rows and columns of the window.
     pub kernel: [usize; 2],
-    /// The codes' bits, `[O, C / groups, kernel]`.
+    /// The bits of the codes, `[O, C / groups, kernel]`.
     pub bits: &'a [u8],
     /// Whether they are `i8`.
     pub signed: bool,
-    /// The code of 0: one, or one an output.
+    /// The zero points: one for all outputs, or one per output.
     pub zeros: &'a [i32],
 }
 
@@ -71,7 +71,7 @@ impl Filter {
         Filter::summed(isa, Dots::of(isa), weights)
     }
 
-    /// [`new`](Filter::new) for some instructions of a level.
+    /// Like [`new`](Filter::new), for specific instructions of a level.
     pub(super) fn summed(isa: Isa, dots: Dots, weights: &Taps) -> Filter {
         let &Taps { groups, outputs, kernel, bits: w, signed, zeros } = weights;
         assert!(groups > 0 && outputs.is_multiple_of(groups) && (zeros.len() == 1 || zeros.len() == outputs));
@@ -102,18 +102,18 @@ impl Filter {
         Filter(Kind::Dense(dense(row), row))
     }
 
-    /// The matrix of a group of `outputs`, with `row` rows for a row of the kernel, of which those beyond what it has
+    /// Packs the matrix of a group of `outputs`, with `row` rows per row of the kernel. Rows beyond those of `matrix`
     /// are 0.
     fn packed(dots: Dots, outputs: usize, kernel: [usize; 2], row: usize, matrix: &Matrix) -> Weights {
         let channels = matrix.column.checked_div(kernel[0] * kernel[1]).unwrap_or(0);
-        // the channels of a tap follow one another, as they do in the image
+        // the channels of a tap are contiguous, as in the image
         Weights::gather(dots, kernel[0] * row, outputs, matrix, |i| {
             let (i, at) = (i / row, i % row);
             (at < kernel[1] * channels).then(|| (at % channels * kernel[0] + i) * kernel[1] + at / channels)
         })
     }
 
-    /// The form that was chosen, in words.
+    /// The name of the chosen form.
     pub fn form(&self) -> String {
         match &self.0 {
             Kind::Dense(groups, _) => format!("int8, {}", groups.first().map_or("empty", Weights::form)),
@@ -123,7 +123,7 @@ impl Filter {
         }
     }
 
-    /// The bytes that the packed weights take.
+    /// The size of the packed weights in bytes.
     pub fn bytes(&self) -> usize {
         match &self.0 {
             Kind::Dense(groups, _) => groups.iter().map(Weights::bytes).sum(),
@@ -134,8 +134,9 @@ impl Filter {
     }
 }
 
-/// `sum[n, y, x, o] = bias[o] + Σ (w[o, c, i, j] − zero[o]) · (x[n, y·s + i·d − before, x·s + j·d − before, c] − x.zero)`, what
-/// lies outside the image being `x.zero`; `out`, `[N, H', W', O]`, has what becomes of the sums.
+/// `sum[n, y, x, o] = bias[o] + Σ (w[o, c, i, j] − zero[o]) · (x[n, y·s + i·d − before, x·s + j·d − before, c] −
+/// x.zero)`; outside the image, x is `x.zero`. Converts the sums as `out` specifies and writes them to `out` `[N, H',
+/// W', O]`.
 ///
 /// # Panics
 /// The slices do not fit the shape.
@@ -171,7 +172,7 @@ fn check(shape: &Shape, x: &Codes, bias: Option<&[i32]>, out: &Out) {
     assert_eq!(out.len(), shape.batch * shape.pixels() * shape.outputs, "{shape:?}");
 }
 
-/// One group, whose weights have `row` rows for a row of the kernel.
+/// Computes one group, whose weights have `row` rows per row of the kernel.
 fn dense(
     threads: &Threads,
     shape: &Shape,
@@ -201,20 +202,20 @@ fn dense(
     product.run(threads, shifted_zero(x), bias, out, group * outputs);
 }
 
-/// What the windows of a group's outputs see: for each pixel, `[kernel, C / groups]` unsigned bytes, the rows of the kernel
-/// `row` bytes apart.
+/// The input of the windows of a group: for each pixel, `[kernel, C / groups]` unsigned bytes. The rows of the kernel
+/// are `row` bytes apart.
 struct Patches<'a> {
     shape: &'a Shape,
     x: &'a Codes<'a>,
     group: usize,
     channels: usize,
     row: usize,
-    /// The bytes of all of them, filled up.
+    /// The bytes per pixel, including padding.
     patch: usize,
 }
 
 impl Patches<'_> {
-    /// Writes the patches of some pixels, each filled up to `patch` bytes with anything.
+    /// Writes the patches of some pixels. Each is padded to `patch` bytes with arbitrary values.
     fn write(&self, pixels: Range<usize>, to: &mut [u8]) {
         let (shape, patch) = (self.shape, self.patch);
         let together = if shape.groups == 1 && shape.dilations[1] == 1 { inside(shape) } else { 0..0 };
@@ -237,7 +238,8 @@ impl Patches<'_> {
         }
     }
 
-    /// The patch around output column `x`, whose rows are these of the images; `together`: what a row sees is one piece.
+    /// Writes the patch of output column `x`, with these rows of the images. If `together`, each row is one contiguous
+    /// piece.
     #[inline(always)]
     fn write_patch(&self, rows: &[Option<usize>], x: usize, together: bool, to: &mut [u8], start: usize) {
         let (shape, row) = (self.shape, self.shape.kernel[1] * self.channels);
@@ -254,7 +256,7 @@ impl Patches<'_> {
         }
     }
 
-    /// One row of a window: the image's row `y`, counted through all images, around output column `x`.
+    /// Writes one row of a window for output column `x`, from the image's row `y`, counted over all images.
     fn write_row(&self, y: usize, x: usize, to: &mut [u8]) {
         let shape = self.shape;
         for (j, to) in to.chunks_exact_mut(self.channels.max(1)).enumerate() {
@@ -269,8 +271,8 @@ impl Patches<'_> {
     }
 }
 
-/// Copies the first `len` bytes of `from` to `to[start ..]`; few bytes as more than asked for, where both have them, which
-/// saves a call: what they overwrite is written later.
+/// Copies the first `len` bytes of `from` to `to[start ..]`. If both are long enough, it copies a fixed size instead,
+/// which avoids a call; the bytes overwritten beyond `len` are written later.
 #[inline(always)]
 fn copy(from: &[u8], to: &mut [u8], start: usize, len: usize) {
     let to = &mut to[start..];
@@ -281,7 +283,7 @@ fn copy(from: &[u8], to: &mut [u8], start: usize, len: usize) {
     }
 }
 
-/// Copies `N` bytes, where both have them.
+/// Copies `N` bytes if both slices are long enough.
 #[inline(always)]
 fn copy_chunk<const N: usize>(from: &[u8], to: &mut [u8]) -> bool {
     match (from.first_chunk::<N>(), to.first_chunk_mut::<N>()) {

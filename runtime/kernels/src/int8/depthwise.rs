@@ -1,4 +1,4 @@
-//! Convolutions of each channel with a window of its own.
+//! Depthwise convolutions: each channel has its own window.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::quantize::Code;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
-/// Weights less their zero points, `[tap][channel]`.
+/// The weights minus their zero points, `[tap][channel]`.
 #[derive(Debug, Clone)]
 pub(super) struct Depthwise {
     isa: Isa,
@@ -23,18 +23,18 @@ pub(super) struct Depthwise {
     sums: Vec<i32>,
 }
 
-/// Channels whose sums stay in registers at once.
+/// Channels whose sums stay in registers together.
 const WIDE: usize = 64;
-/// Channels of a vector.
+/// Channels per vector.
 const NARROW: usize = 16;
 
 impl Depthwise {
-    /// The bytes that the packed weights take.
+    /// The size of the packed weights in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.differences[..]) + size_of_val(&self.sums[..])
     }
 
-    /// Packs `w`, `[C, taps]`.
+    /// Packs `w` `[C, taps]`.
     pub fn new(isa: Isa, taps: usize, w: &[u8], signed: bool, zeros: &[i32]) -> Depthwise {
         let channels = w.len().checked_div(taps).unwrap_or(zeros.len());
         let mut differences = vec![0; w.len()];
@@ -49,7 +49,7 @@ impl Depthwise {
         Depthwise { isa, channels, taps, differences, sums }
     }
 
-    /// What becomes of the sums over codes whose zero point is `zero`, for channels padded to [`WIDE`].
+    /// Returns the conversion of sums over codes with the zero point `zero`, for channels padded to [`WIDE`].
     ///
     /// # Panics
     /// The weights do not fit the shape.
@@ -64,7 +64,7 @@ impl Depthwise {
         Finish::new(out, 0, self.channels, start, Scratch::new())
     }
 
-    /// Calls `task` for runs of the output's rows, counted through all images.
+    /// Calls `task` for runs of the output's rows, counted over all images.
     pub fn for_each_run(&self, threads: &Threads, shape: &Shape, task: impl Fn(Range<usize>) + Sync) {
         let lines = shape.batch * shape.output[0];
         let work = lines * shape.output[1] * self.differences.len();
@@ -74,7 +74,7 @@ impl Depthwise {
     }
 }
 
-/// [`conv`](super::conv()) of a channel a group.
+/// [`conv`](super::conv()) with one channel per group.
 pub(super) fn conv(
     threads: &Threads,
     shape: &Shape,
@@ -96,35 +96,36 @@ pub(super) fn conv(
 }
 
 per_isa! {
-    /// Some rows of the output.
+    /// Computes some rows of the output.
     fn lines<T: Code>(weights: &Depthwise, finish: &Finish, shape: &Shape, x: &[T], outside: &[T], run: Range<usize>)
     where FMA {
         let mut windows = Windows::new(shape, x, outside, weights.taps);
         for line in run {
             for column in 0..shape.output[1] {
                 let out = (line * shape.output[1] + column) * weights.channels;
-                // SAFETY: the taps have an element a channel; the results of the run's pixels are this task's alone.
+                // SAFETY: each tap has an element per channel. The results of the run's pixels belong to this task
+                // alone.
                 unsafe { pixel(weights, finish, windows.at(line, column), out) };
             }
         }
     }
 }
 
-/// All channels of a pixel, whose first result is element `out`.
+/// Computes all channels of a pixel, whose first result is element `out`.
 ///
 /// # Safety
-/// Every tap has as many elements as there are channels, and nobody else writes the results.
+/// Every tap has an element per channel, and nothing else writes the results.
 #[inline(always)]
 unsafe fn pixel<T: Code>(weights: &Depthwise, finish: &Finish, taps: &[Tap<T>], out: usize) {
     let (channels, mut done) = (weights.channels, 0);
-    // SAFETY: the caller's promise; `done` and what is added to it stay within the channels.
+    // SAFETY: guaranteed by the caller; `done` plus the vector's width is at most the number of channels.
     unsafe {
         while done + WIDE <= channels {
             some::<T, WIDE>(weights, finish, taps, done, out);
             done += WIDE;
         }
         while done < channels && channels >= NARROW {
-            // the last ones again, so that a vector is full
+            // repeats some channels, so that the vector is full
             done = done.min(channels - NARROW);
             some::<T, NARROW>(weights, finish, taps, done, out);
             done += NARROW;
@@ -135,10 +136,10 @@ unsafe fn pixel<T: Code>(weights: &Depthwise, finish: &Finish, taps: &[Tap<T>], 
     }
 }
 
-/// Channels `first .. first + W`.
+/// Computes channels `first .. first + W`.
 ///
 /// # Safety
-/// As for [`pixel`], and there are that many channels.
+/// As for [`pixel`]; the channels exist.
 #[inline(always)]
 unsafe fn some<T: Code, const W: usize>(
     weights: &Depthwise,
@@ -147,34 +148,34 @@ unsafe fn some<T: Code, const W: usize>(
     first: usize,
     out: usize,
 ) {
-    // SAFETY: the finish is padded to hold the channels.
+    // SAFETY: `finish` is padded beyond these channels.
     let mut sums: [i32; W] = unsafe { finish.starts(first) };
     let mut row = weights.differences.as_ptr().wrapping_add(first);
     for tap in taps {
-        // SAFETY: the caller's promise; the weights have a row of channels a tap.
+        // SAFETY: guaranteed by the caller; the weights have one row of channels per tap.
         let (x, w) = unsafe { (&*tap.at.add(first).cast::<[T; W]>(), &*row.cast::<[i16; W]>()) };
         for i in 0..W {
             sums[i] = sums[i].wrapping_add(x[i].to_i32() * i32::from(w[i]));
         }
         row = row.wrapping_add(weights.channels);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { finish.write(&sums, first, 0, out + first, W) };
 }
 
-/// All of fewer channels than a vector has.
+/// Computes all channels if there are fewer than a vector has.
 ///
 /// # Safety
 /// As for [`pixel`].
 unsafe fn few<T: Code>(weights: &Depthwise, finish: &Finish, taps: &[Tap<T>], out: usize) {
-    // SAFETY: the finish is padded to more than a vector.
+    // SAFETY: `finish` is padded to more than a vector.
     let mut sums: [i32; NARROW] = unsafe { finish.starts(0) };
     for (tap, row) in taps.iter().zip(weights.differences.chunks_exact(weights.channels)) {
         for (i, (sum, &w)) in sums.iter_mut().zip(row).enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             *sum = sum.wrapping_add(unsafe { *tap.at.add(i) }.to_i32() * i32::from(w));
         }
     }
-    // SAFETY: the caller's promise; the finish is padded to more than a vector.
+    // SAFETY: guaranteed by the caller; `finish` is padded to more than a vector.
     unsafe { finish.write(&sums, 0, 0, out, weights.channels) };
 }

@@ -1,4 +1,4 @@
-//! Convolutions that read their windows where they lie: in a band of the image with what surrounds it.
+//! Convolutions that read their windows in place, in a padded band of the image.
 
 use std::ops::Range;
 
@@ -13,23 +13,24 @@ use crate::conv_shape::Shape;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
-/// A convolution of one group, whose weights have a whole number of quads for each row of the window.
+/// A convolution of one group. Its weights have a whole number of quads per row of the window.
 pub(super) struct Direct<'a> {
     shape: &'a Shape,
     x: &'a Codes<'a>,
     weights: &'a Weights,
-    /// The columns of a band, and the bytes of its rows.
+    /// The columns of a band, and the bytes per row.
     columns: usize,
     pitch: usize,
-    /// The bytes of the weights for a row of the window.
+    /// The bytes of the weights per row of the window.
     row: usize,
 }
 
-/// Columns of the output from which on tiles along its rows are full enough.
+/// The minimum number of output columns for which tiles along rows are full enough.
 const WORTHWHILE: usize = 24;
 
 impl<'a> Direct<'a> {
-    /// `None` where gathering the windows is better, or the only way. The weights have `row` bytes for a row of the window.
+    /// Returns `None` if gathering the windows is faster, or the only possibility. The weights have `row` bytes per row
+    /// of the window.
     pub fn new(shape: &'a Shape, x: &'a Codes<'a>, weights: &'a Weights, row: usize) -> Option<Direct<'a>> {
         let is_fit = is_compact(shape)
             && shape.groups == 1
@@ -46,7 +47,7 @@ impl<'a> Direct<'a> {
     /// Writes all outputs.
     ///
     /// # Panics
-    /// The weights are not the shape's.
+    /// The weights do not fit the shape.
     pub fn run(&self, threads: &Threads, finish: &Finish) {
         let (shape, weights) = (self.shape, self.weights);
         assert!(weights.k == shape.kernel[0] * self.row && self.row >= shape.kernel[1] * shape.channels, "{shape:?}");
@@ -65,20 +66,20 @@ impl<'a> Direct<'a> {
         });
     }
 
-    /// Columns in a panel.
+    /// Columns per panel.
     fn width(&self) -> usize {
         Tiles::of(self.weights.dots).lanes * self.weights.vectors
     }
 
-    /// The rows of the image that some rows of the output read.
+    /// The number of image rows that `lines` rows of the output read.
     fn rows(&self, lines: usize) -> usize {
         (lines - 1) * self.shape.strides[0] + (self.shape.kernel[0] - 1) * self.shape.dilations[0] + 1
     }
 
-    /// Some rows of an image's output, in some panels.
+    /// Computes some rows of an image's output, in some panels.
     fn band(&self, image: usize, lines: Range<usize>, panels: Range<usize>, finish: &Finish) {
         let (shape, weights, width) = (self.shape, self.weights, self.width());
-        // What fills up a row of the window may be read beyond the last.
+        // The padding of a window's row may be read beyond the last row.
         let beyond = self.row - shape.kernel[1] * shape.channels;
         let mut band = Scratch::for_overwrite(self.rows(lines.len()) * self.pitch + beyond);
         self.fill(image, lines.start, &mut band);
@@ -102,14 +103,15 @@ impl<'a> Direct<'a> {
                     out: (image * shape.output[0] + line) * shape.output[1] * weights.n + panel * width,
                     out_row: weights.n,
                 };
-                // SAFETY: the band has every row and column that the windows read, and what fills them up; `data` has whole
-                // panels; the tasks' outputs are disjoint; `dots` proves that the processor has the instructions of the tiles.
+                // SAFETY: the band has every row and column that the windows read, including the padding. `data` has
+                // whole panels. The tasks' outputs are disjoint. `dots` proves that the processor has the instructions
+                // of the tiles.
                 unsafe { Tiles::of(dots).run(shape.output[1], weights.vectors, &tile) };
             }
         }
     }
 
-    /// Copies what the rows of the output from `first` on read, as unsigned bytes.
+    /// Copies the input of the output's rows from `first` on, as unsigned bytes.
     fn fill(&self, image: usize, first: usize, band: &mut [u8]) {
         let (shape, channels, zero) = (self.shape, self.shape.channels, self.x.zero as u8);
         let (columns, before) = within(-shape.before[1], self.columns, shape.input[1]);

@@ -1,21 +1,21 @@
-//! Four products of bytes at a time, and their sums.
+//! Dot products of four bytes at a time, and their sums.
 
 use super::finish::Finish;
 
-/// Sums over a row of four bytes at a time, for a vector of columns.
+/// Sums the products of a row with a vector of columns, four bytes at a time.
 ///
-/// Code that is generic over it is `#[inline(always)]` down from a function with the instruction set's `#[target_feature]`.
+/// Generic code is `#[inline(always)]` down from a function with the instruction set's `#[target_feature]`.
 pub(super) trait Dot {
-    /// The columns of a vector.
+    /// The columns per vector.
     const LANES: usize;
-    /// A sum a column.
+    /// One sum per column.
     type Sums: Copy;
-    /// Four unsigned bytes, for every column.
+    /// Four unsigned bytes, for all columns.
     type Left: Copy;
-    /// Four signed bytes a column.
+    /// Four signed bytes per column.
     type Right: Copy;
 
-    /// What the sums of columns `column ..` begin with.
+    /// Loads the start values of columns `column ..`.
     ///
     /// # Safety
     /// `column + LANES` is at most the number of padded columns.
@@ -29,10 +29,10 @@ pub(super) trait Dot {
     /// `4 · LANES` bytes can be read.
     unsafe fn right(from: *const i8) -> Self::Right;
 
-    /// The sums and four more products.
+    /// Adds four products per column.
     fn add(sums: Self::Sums, left: Self::Left, right: Self::Right) -> Self::Sums;
 
-    /// Finishes the first `count` sums of `V` vectors of columns `column ..`: see [`Finish::write`].
+    /// Converts and stores the first `count` sums of `V` vectors, for columns `column ..`; see [`Finish::write`].
     ///
     /// # Safety
     /// As for [`Finish::write`].
@@ -57,7 +57,7 @@ impl Dot for Scalar {
 
     #[inline(always)]
     unsafe fn start(finish: &Finish, column: usize) -> [i32; 8] {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { finish.starts(column) }
     }
 
@@ -93,7 +93,7 @@ impl Dot for Scalar {
     ) {
         for (v, sums) in sums.iter().enumerate() {
             let (first, left) = (v * 8, count.saturating_sub(v * 8).min(8));
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { finish.write(sums, column + first, row_sum, offset + first, left) };
         }
     }
@@ -116,14 +116,14 @@ mod x86 {
 
     impl Dot for Avx2 {
         const LANES: usize = 8;
-        /// Two sums a column, of four columns each, which are added in the end.
+        /// Two sums per column, for four columns each; they are added at the end.
         type Sums = [__m256i; 2];
         type Left = __m256i;
         type Right = [__m256i; 2];
 
         #[inline(always)]
         unsafe fn start(finish: &Finish, column: usize) -> [__m256i; 2] {
-            // SAFETY: the trait's contract: the caller has the instruction set; the caller's promise.
+            // SAFETY: by the trait's contract, the caller has the instruction set; the caller guarantees the rest.
             unsafe {
                 let from = finish.start.as_ptr().add(column).cast::<__m128i>();
                 [_mm256_cvtepu32_epi64(_mm_loadu_si128(from)), _mm256_cvtepu32_epi64(_mm_loadu_si128(from.add(1)))]
@@ -174,7 +174,7 @@ mod x86 {
         }
     }
 
-    /// The VNNI of both widths.
+    /// VNNI, for both widths.
     pub struct Vnni<V>(PhantomData<V>);
 
     impl<R: Vector> Dot for Vnni<R> {
@@ -185,7 +185,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn start(finish: &Finish, column: usize) -> R {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { R::load(finish.start.as_ptr().add(column).cast()) }
         }
 
@@ -215,7 +215,7 @@ mod x86 {
             offset: usize,
             count: usize,
         ) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { rows::write(sums, finish, column, row_sum, offset, count) }
         }
     }

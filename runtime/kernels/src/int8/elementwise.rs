@@ -1,11 +1,11 @@
-//! Functions of codes, element by element, and means of them.
+//! Elementwise functions of codes, and their means.
 
 use super::{Codes, SIGN};
 use crate::isa::Isa;
 use crate::lanes::per_isa;
 use crate::scratch::Scratch;
 
-/// What two numbers become.
+/// A function of two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Function {
     /// `a + b`
@@ -14,12 +14,12 @@ pub enum Function {
     Mul,
 }
 
-/// `clamp(round(x ÷ scale) + zero, low, high)`, ties to even; `low` where `x` is not a number.
+/// `clamp(round(x ÷ scale) + zero, low, high)`, ties to even; `low` if `x` is NaN.
 #[derive(Debug, Clone, Copy)]
 pub struct Quantize {
     /// The difference between two codes.
     pub scale: f32,
-    /// The code of 0.
+    /// The code that represents 0.
     pub zero: i32,
     /// The smallest code.
     pub low: i32,
@@ -27,16 +27,16 @@ pub struct Quantize {
     pub high: i32,
 }
 
-/// Adding it to a number of less than 2²² rounds that to the nearest integer, ties to even, which the low bits then are.
+/// Adding it to a number below 2²² rounds that to the nearest integer, ties to even, and leaves it in the low bits.
 const ROUND: f32 = 12_582_912.0; // 1.5 · 2²³
 
-/// The codes of `f((a − a.zero) · scales[0], (b − b.zero) · scales[1])`.
+/// Computes the codes of `f((a − a.zero) · scales[0], (b − b.zero) · scales[1])`.
 ///
 /// # Panics
 /// The lengths differ.
 pub fn binary(isa: Isa, function: Function, a: Codes, b: Codes, scales: [f32; 2], by: Quantize, out: &mut [u8]) {
     assert!(a.bits.len() == out.len() && b.bits.len() == out.len(), "as many out as in");
-    // as unsigned bytes, less a zero point
+    // as unsigned bytes with adjusted zero points
     let [flip_a, flip_b] = [a, b].map(|codes| if codes.signed { SIGN } else { 0 });
     let zeros = [a.zero + i32::from(flip_a), b.zero + i32::from(flip_b)];
     match function {
@@ -66,13 +66,13 @@ binary! { add: x + y; mul: x * y; }
 #[inline(always)]
 fn code(x: f32, by: Quantize) -> u8 {
     let (low, high) = ((by.low - by.zero) as f32, (by.high - by.zero) as f32);
-    // the comparison is false for not-a-number
+    // the comparison is false for NaN
     let x = if x > low { x } else { low };
     let x = if x < high { x } else { high };
     ((x + ROUND).to_bits() as u8).wrapping_add(by.zero as u8)
 }
 
-/// `table[x]` of the bits of each code.
+/// Looks up the bits of each code: `out[i] = table[x[i]]`.
 ///
 /// # Panics
 /// The lengths differ.
@@ -81,8 +81,8 @@ pub fn look_up(table: &[u8; 256], x: &[u8], out: &mut [u8]) {
     out.iter_mut().zip(x).for_each(|(out, &x)| *out = table[usize::from(x)]);
 }
 
-/// The codes of the means over rows: `x` is `[rows, channels]`, `out` is `[channels]`, and `by.scale` the difference of the
-/// result's codes over that of `x`'s.
+/// Computes the codes of the means over rows. `x` is `[rows, channels]`, `out` is `[channels]`, and `by.scale` is the
+/// scale of the result divided by that of `x`.
 ///
 /// # Panics
 /// The lengths do not fit, or there are no rows.
@@ -102,7 +102,7 @@ pub fn mean(isa: Isa, x: Codes, by: Quantize, out: &mut [u8]) {
     }
 }
 
-/// The most codes whose sum has room in 32 bits.
+/// The maximum number of codes whose sum fits in 32 bits.
 const MOST: usize = (u32::MAX / 255) as usize;
 
 per_isa! {

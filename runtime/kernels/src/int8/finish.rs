@@ -1,24 +1,24 @@
-//! What becomes of a sum.
+//! The conversion of sums to results.
 
 use crate::scratch::Scratch;
 
-/// What sums become, and where they are written.
+/// The type of the results, and the output buffer.
 pub enum Out<'a> {
-    /// Themselves.
+    /// The sums themselves.
     Sums(&'a mut [i32]),
-    /// `sum · scale[column]`; one scale, or one a column.
+    /// `sum · scale[column]`, with one scale for all columns or one per column.
     Floats(&'a mut [f32], &'a [f32]),
     /// Codes.
     Codes(&'a mut [u8], Requantize<'a>),
 }
 
-/// `code = clamp(round(sum · scale[column]) + zero, low, high)`, ties to even; `low` where the product is not a number. The
-/// bits written are those of an `i8` where the code is negative.
+/// `code = clamp(round(sum · scale[column]) + zero, low, high)`, ties to even; `low` if the product is NaN. A negative
+/// code is stored as `i8`.
 #[derive(Debug, Clone, Copy)]
 pub struct Requantize<'a> {
-    /// One scale, or one a column.
+    /// One scale for all columns, or one per column.
     pub scale: &'a [f32],
-    /// The code of 0.
+    /// The code that represents 0.
     pub zero: i32,
     /// The smallest code.
     pub low: i32,
@@ -26,13 +26,13 @@ pub struct Requantize<'a> {
     pub high: i32,
 }
 
-/// What is done with the sums of a matrix, whose columns are padded.
+/// Converts the sums of a matrix, whose columns are padded.
 pub(super) struct Finish {
     pub sink: Sink,
-    /// What a column's sums begin with, and its scale.
+    /// The start value of each column's sums, and its scale.
     pub start: Scratch<i32>,
     pub scale: Scratch<f32>,
-    /// What a row's sum is multiplied with and taken away for each column; empty: nothing.
+    /// The factor of the row sum that is subtracted for each column; empty if there is nothing to subtract.
     pub zeros: Scratch<i32>,
 }
 
@@ -44,28 +44,29 @@ pub(super) enum Sink {
     Codes(*mut u8, Bounds),
 }
 
-/// Between what codes lie.
+/// The limits of codes.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
-    /// The code of 0, and the smallest code.
+    /// The code that represents 0, and the smallest code.
     pub zero: i32,
     pub low: i32,
-    /// How far the largest code lies from that of 0.
+    /// The difference between the largest code and that of 0.
     pub high: f32,
-    /// The code of 0 twice, in 16 bits each, and the smallest and the largest code four times: what fills the lanes of
-    /// registers without a shuffle.
+    /// The code of 0 twice in 16 bits each, and the smallest and the largest code four times each: they fill the lanes
+    /// of registers without a shuffle.
     pub zeros: i32,
     pub limits: [i32; 2],
-    /// Whether every scaled sum has room in 32 bits.
+    /// Whether every scaled sum fits in 32 bits.
     pub is_small: bool,
-    /// Whether saturation alone makes codes of rounded numbers: the code of 0 is 0, and the limits are a byte's.
+    /// Whether saturation alone converts rounded numbers to codes: the code of 0 is 0, and the limits are those of a
+    /// byte.
     pub is_plain: bool,
 }
 
 // SAFETY: tasks that share it write disjoint elements.
 unsafe impl Sync for Finish {}
 
-/// Adding it to a number of less than 2²² rounds that to the nearest integer, ties to even, which the low bits then are.
+/// Adding it to a number below 2²² rounds that to the nearest integer, ties to even, and leaves it in the low bits.
 const ROUND: f32 = 12_582_912.0; // 1.5 · 2²³
 
 impl Out<'_> {
@@ -94,10 +95,11 @@ impl Bounds {
 }
 
 impl Finish {
-    /// For columns `first .. first + columns` of those that `out` has scales for; `start` and `zeros` are theirs, padded.
+    /// Creates the conversion for columns `first .. first + columns` of `out`; `start` and `zeros` belong to these
+    /// columns, and are padded.
     ///
     /// # Panics
-    /// There are too few scales, or limits that no byte holds.
+    /// There are too few scales, or a limit does not fit in a byte.
     pub fn new(out: &mut Out, first: usize, columns: usize, start: Scratch<i32>, zeros: Scratch<i32>) -> Finish {
         assert!(columns <= start.len() && (zeros.is_empty() || zeros.len() == start.len()));
         let (sink, scales) = match out {
@@ -117,27 +119,27 @@ impl Finish {
         Finish { sink, start, scale, zeros }
     }
 
-    /// What the sums of columns `column ..` begin with.
+    /// Returns the start values of columns `column ..`.
     ///
     /// # Safety
     /// `column + L` is at most the number of padded columns.
     #[inline(always)]
     pub unsafe fn starts<const L: usize>(&self, column: usize) -> [i32; L] {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { *lanes(&self.start, column) }
     }
 
-    /// Whether sums of rows are needed.
+    /// Whether row sums are needed.
     pub fn needs_row_sums(&self) -> bool {
         !self.zeros.is_empty()
     }
 
-    /// Finishes `L` sums of columns `column ..`, which began with the columns' starts, and writes the first `count`
-    /// from element `offset` on.
+    /// Converts `L` sums of columns `column ..`, which include the start values, and stores the first `count` from
+    /// element `offset` on.
     ///
     /// # Safety
-    /// `column + L` is at most the number of padded columns, `count` at most `L`; the elements lie inside the output, and
-    /// nobody else writes them.
+    /// `column + L` is at most the number of padded columns, and `count` is at most `L`. The elements are inside the
+    /// output, and nothing else writes them.
     #[inline(always)]
     pub unsafe fn write<const L: usize>(
         &self,
@@ -148,16 +150,16 @@ impl Finish {
         count: usize,
     ) {
         let mut totals = *sums;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let scale = unsafe { lanes::<f32, L>(&self.scale, column) };
         if !self.zeros.is_empty() {
-            // SAFETY: there are as many as starts.
+            // SAFETY: `zeros` is as long as `start`.
             let zeros: &[i32; L] = unsafe { lanes(&self.zeros, column) };
             for i in 0..L {
                 totals[i] = totals[i].wrapping_sub(zeros[i].wrapping_mul(row_sum));
             }
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match self.sink {
                 Sink::Sums(to) => put(&totals, to.add(offset), count),
@@ -169,11 +171,11 @@ impl Finish {
 }
 
 /// # Safety
-/// There are `L` elements from `at` on.
+/// `all` has `L` elements from `at` on.
 #[inline(always)]
 unsafe fn lanes<T, const L: usize>(all: &[T], at: usize) -> &[T; L] {
     debug_assert!(at + L <= all.len());
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { &*all.as_ptr().add(at).cast() }
 }
 
@@ -190,7 +192,7 @@ fn scaled<const L: usize>(totals: &[i32; L], scale: &[f32; L]) -> [f32; L] {
 fn codes<const L: usize>(x: &[f32; L], by: &Bounds) -> [u8; L] {
     let (mut out, low) = ([0; L], (by.low - by.zero) as f32);
     for i in 0..L {
-        // the comparison is false for not-a-number
+        // the comparison is false for NaN
         let code = if x[i] > low { x[i] } else { low };
         let code = if code < by.high { code } else { by.high };
         out[i] = ((code + ROUND).to_bits() as u8).wrapping_add(by.zero as u8);
@@ -202,7 +204,7 @@ fn codes<const L: usize>(x: &[f32; L], by: &Bounds) -> [u8; L] {
 /// `count` is at most `L`, and that many elements can be written at `to`.
 #[inline(always)]
 unsafe fn put<T: Copy, const L: usize>(from: &[T; L], to: *mut T, count: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if count == L {
             to.cast::<[T; L]>().write_unaligned(*from);

@@ -1,10 +1,10 @@
-//! The instructions that products of bytes are summed with, and how they want the depth of a product cut.
+//! The instructions that sum products of bytes, and how they divide the depth of a product.
 
 use crate::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Level;
 
-/// The instructions that products of bytes are summed with. None saturates.
+/// The instructions that sum products of bytes. None saturates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Instructions {
     /// Portable Rust.
@@ -12,35 +12,35 @@ pub(super) enum Instructions {
     /// Bytes widened to 16 bits, multiplied and added in pairs.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// Four products of bytes a lane, and their sum, in one instruction.
+    /// Four products of bytes per lane, and their sum, in one instruction.
     #[cfg(target_arch = "x86_64")]
     AvxVnni,
-    /// The same for lanes twice as many.
+    /// The same, with twice as many lanes.
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni,
-    /// 64 products for each sum of 16 rows and 16 columns in one instruction. What it does not suit is left to
+    /// 64 products for each sum of 16 rows and 16 columns in one instruction. Other sizes use
     /// [`Instructions::Avx512Vnni`], which reads the same panels.
     #[cfg(target_arch = "x86_64")]
     Amx,
 }
 
-/// The instructions that a product uses, and the proof that this processor has them: only this module makes it, from an
-/// [`Isa`] and what the processor was asked.
+/// The instructions that a product uses, and the proof that this processor has them. Only this module creates it, from
+/// an [`Isa`] and a query of the processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Dots(Instructions);
 
-/// The quads of a row that one instruction takes, where it takes several.
+/// The quads of a row per AMX instruction.
 const QUADS: usize = 16;
-/// The rows that it takes.
+/// The rows per AMX instruction.
 const ROWS: usize = 16;
 
 impl Dots {
-    /// The instructions, which this processor has.
+    /// Returns the instructions; this processor has them.
     pub fn instructions(self) -> Instructions {
         self.0
     }
 
-    /// In words.
+    /// The name of the instructions.
     pub fn name(self) -> &'static str {
         match self.0 {
             Instructions::Scalar => "scalar",
@@ -55,7 +55,7 @@ impl Dots {
         }
     }
 
-    /// The best that this processor has at a level.
+    /// The best instructions that this processor has at a level.
     #[cfg(target_arch = "x86_64")]
     pub fn of(isa: Isa) -> Dots {
         use std::arch::is_x86_feature_detected as has;
@@ -68,13 +68,13 @@ impl Dots {
         })
     }
 
-    /// The best that this processor has at a level.
+    /// The best instructions that this processor has at a level.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn of(_: Isa) -> Dots {
         Dots(Instructions::Scalar)
     }
 
-    /// All that this processor has, and a level to each: what a test walks through.
+    /// Returns all instructions that this processor has, each with a level; tests iterate over them.
     #[cfg(test)]
     pub fn available() -> Vec<(Isa, Dots)> {
         let mut all: Vec<_> = Isa::available().map(|isa| (isa, Dots::of(isa))).collect();
@@ -92,11 +92,11 @@ impl Dots {
         all
     }
 
-    /// What to sum `pieces` pieces of `len` bytes of a row with.
+    /// Returns the instructions for a depth of `pieces` pieces with `len` bytes each.
     ///
-    /// For a row and 16 columns VNNI needs half a cycle a quad. AMX needs 16 cycles for the 16 quads of 16 rows at
-    /// most, and 40 to load and store their sums: a cycle a row for each piece's quads, by sixteens, and 2.5. So it is
-    /// worth while from 32 bytes in one piece on.
+    /// For a row and 16 columns, VNNI needs half a cycle per quad. AMX needs 16 cycles for up to 16 quads of 16 rows,
+    /// and 40 cycles to load and store their sums. Per row, this is one cycle for every 16 quads of each piece, plus
+    /// 2.5. AMX is therefore faster from 32 bytes in one piece on.
     pub fn for_depth(self, pieces: usize, len: usize) -> Dots {
         let quads = len.div_ceil(4);
         if 2 * pieces * quads.div_ceil(QUADS) + 5 < pieces * quads {
@@ -106,8 +106,8 @@ impl Dots {
         }
     }
 
-    /// What to multiply so many rows by a panel with: fewer than a tile has would leave its time unused, and are so few
-    /// that reading the panel takes as long.
+    /// Returns the instructions for `rows` rows times a panel. With fewer rows than a tile has, AMX would be partly
+    /// idle, and reading the panel takes as long as VNNI needs.
     pub fn for_rows(self, rows: usize) -> Dots {
         if rows < ROWS {
             self.without_tiles()
@@ -116,7 +116,7 @@ impl Dots {
         }
     }
 
-    /// So many rows as fill whole tiles, at least `rows`.
+    /// Rounds `rows` up to whole tiles.
     pub fn whole_tiles(self, rows: usize) -> usize {
         if self.has_tiles() {
             rows.next_multiple_of(2 * ROWS)
@@ -125,13 +125,14 @@ impl Dots {
         }
     }
 
-    /// The bytes, at least `len`, of a piece of a row that [`cut`](Dots::cut) cuts into equal parts: whole quads.
+    /// Rounds the bytes of a piece up to quads that [`cut`](Dots::cut) can divide into equal parts.
     pub fn padded(self, len: usize) -> usize {
         let quads = len.div_ceil(4);
         4 * quads.next_multiple_of(self.parts(quads))
     }
 
-    /// Cuts pieces of `quads` quads into such as one instruction takes: where they begin, and their quads.
+    /// Divides pieces of `quads` quads into parts for one instruction each: returns the offset of each part, and its
+    /// quads.
     pub fn cut(self, pieces: &[usize], quads: usize) -> (Vec<usize>, usize) {
         let parts = self.parts(quads);
         debug_assert!(quads.is_multiple_of(parts), "{quads} quads in {parts} parts");
@@ -139,7 +140,7 @@ impl Dots {
         (pieces.iter().flat_map(|&piece| (0..parts).map(move |part| piece + part * each * 4)).collect(), each)
     }
 
-    /// The parts that a piece of so many quads is cut into.
+    /// The number of parts of a piece of `quads` quads.
     fn parts(self, quads: usize) -> usize {
         if self.has_tiles() {
             quads.div_ceil(QUADS).max(1)
@@ -152,16 +153,16 @@ impl Dots {
         self != self.without_tiles()
     }
 
-    /// The vectors' instructions that read the same panels.
+    /// Returns the vector instructions that read the same panels.
     #[cfg(target_arch = "x86_64")]
     fn without_tiles(self) -> Dots {
         match self.0 {
-            Instructions::Amx => Dots(Instructions::Avx512Vnni), // AMX is taken only where VNNI is there, too
+            Instructions::Amx => Dots(Instructions::Avx512Vnni), // AMX is used only if VNNI is available
             _ => self,
         }
     }
 
-    /// The same: nothing has tiles.
+    /// Returns the same instructions; there are no tiles.
     #[cfg(not(target_arch = "x86_64"))]
     fn without_tiles(self) -> Dots {
         self

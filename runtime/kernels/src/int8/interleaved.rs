@@ -1,7 +1,7 @@
-//! Convolutions of each channel with a window of its own, where one instruction adds four taps.
+//! Depthwise convolutions with instructions that add four taps at once.
 //!
-//! Four rows of the image are interleaved once for a row of the output, `[column][channel][4]`: there the taps of a
-//! column of the window are the bytes of a lane.
+//! Four rows of the image are interleaved once per row of the output, as `[column][channel][4]`. The four taps of a
+//! column of the window are then the bytes of one lane.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -22,11 +22,11 @@ use crate::gemm::Lines;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
-/// Weights, `[block][rows / 4][column][channel][4]`. A block has the channels of four registers; the blocks go through the
-/// channels again and again, until one ends with the last: pixels that follow one another are one run of channels.
+/// Weights, `[block][rows / 4][column][channel][4]`. A block has as many channels as four registers. Blocks cycle
+/// through the channels until one ends with the last channel, because consecutive pixels are one run of channels.
 #[derive(Debug, Clone)]
 pub(super) struct Interleaved {
-    /// The lanes of the registers that sum it.
+    /// The lanes of the registers.
     lanes: usize,
     plain: Depthwise,
     kernel: [usize; 2],
@@ -35,18 +35,17 @@ pub(super) struct Interleaved {
 }
 
 impl Interleaved {
-    /// The weights as they were, which do for any shape.
+    /// The original weights, which support any shape.
     pub fn plain(&self) -> &Depthwise {
         &self.plain
     }
 
-    /// The bytes that the packed weights take.
+    /// The size of the packed weights in bytes.
     pub fn bytes(&self) -> usize {
         self.plain.bytes() + size_of_val(&self.data[..])
     }
 
-    /// Rearranges weights; `None` where the difference to a zero point is no `i8`, or the processor has no such
-    /// instruction.
+    /// Packs weights; `None` if a difference from a zero point does not fit in `i8`, or the processor has no VNNI.
     pub fn new(dots: Dots, channels: usize, kernel: [usize; 2], plain: &Depthwise) -> Option<Interleaved> {
         let lanes = lanes(dots)?;
         let width = 4 * lanes;
@@ -65,7 +64,7 @@ impl Interleaved {
     }
 }
 
-/// The lanes of registers whose lanes sum four products of bytes.
+/// The lanes of registers that sum four products of bytes per lane.
 fn lanes(dots: Dots) -> Option<usize> {
     match dots.instructions() {
         Instructions::Avx512Vnni | Instructions::Amx => Some(<__m512i as Vector>::LANES),
@@ -74,7 +73,7 @@ fn lanes(dots: Dots) -> Option<usize> {
     }
 }
 
-/// [`conv`](super::conv()) of a channel a group.
+/// [`conv`](super::conv()) with one channel per group.
 pub(super) fn conv(
     threads: &Threads,
     shape: &Shape,
@@ -90,8 +89,8 @@ pub(super) fn conv(
     let outside = Scratch::filled(x.zero as u8, shape.channels * shape.input[1]);
     let task = Task { weights, finish: &finish, shape, strips: &strips, x: &x, outside: &outside };
     weights.plain.for_each_run(threads, shape, |run| {
-        // SAFETY: the `Dots` that the weights were made with proves that the processor has VNNI for so many lanes; the
-        // results of the run's pixels are this task's alone.
+        // SAFETY: the `Dots` of the weights prove that the processor has VNNI with this number of lanes. The results of
+        // the run's pixels belong to this task alone.
         unsafe {
             match weights.lanes {
                 <__m512i as Vector>::LANES => wide(&task, run),
@@ -101,7 +100,7 @@ pub(super) fn conv(
     });
 }
 
-/// Brings what there is for each channel into the order of the blocks, of `len` channels together.
+/// Repeats the per-channel values in the order of the blocks, for `len` channels.
 fn repeat(finish: &mut Finish, channels: usize, len: usize) {
     finish.start = Scratch::of((0..len).map(|at| finish.start[at % channels]));
     finish.scale = Scratch::of((0..len).map(|at| finish.scale[at % channels]));
@@ -113,35 +112,35 @@ struct Task<'a> {
     shape: &'a Shape,
     strips: &'a Strips,
     x: &'a Codes<'a>,
-    /// A row of the image.
+    /// A row of zero points, for rows outside the image.
     outside: &'a [u8],
 }
 
-/// [`Task::lines`]
+/// See [`Task::lines`].
 ///
 /// # Safety
-/// As there.
+/// As for [`Task::lines`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn wide(task: &Task, run: Range<usize>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { task.lines::<__m512i>(run) }
 }
 
-/// [`Task::lines`]
+/// See [`Task::lines`].
 ///
 /// # Safety
-/// As there.
+/// As for [`Task::lines`].
 #[target_feature(enable = "avxvnni,avx2,fma")]
 unsafe fn narrow(task: &Task, run: Range<usize>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { task.lines::<__m256i>(run) }
 }
 
 impl Task<'_> {
-    /// Some rows of the output, counted through all images.
+    /// Computes some rows of the output, counted over all images.
     ///
     /// # Safety
-    /// The processor has the features, and nobody else writes the results.
+    /// The processor has the features, and nothing else writes the results.
     #[inline(always)]
     unsafe fn lines<V: Vector>(&self, run: Range<usize>) {
         let quads = self.shape.kernel[0].div_ceil(4);
@@ -150,7 +149,7 @@ impl Task<'_> {
         let taps = self.strips.taps(self.shape);
         for line in run {
             for first in (0..self.shape.output[1]).step_by(self.strips.columns) {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     for (quad, to) in together.chunks_exact_mut(self.strips.quad).take(quads).enumerate() {
                         self.interleave::<V>(line, first, quad, to);
@@ -164,7 +163,7 @@ impl Task<'_> {
         }
     }
 
-    /// Brings four rows together of what row `line` of the output reads from its column `first` on.
+    /// Interleaves four input rows for row `line` of the output, from column `first` on.
     ///
     /// # Safety
     /// As for [`lines`](Task::lines).
@@ -186,7 +185,7 @@ impl Task<'_> {
         let code = self.x.zero as u8 ^ flip;
         to[..start].fill(code);
         assert!(end + 4 * V::BYTES <= to.len(), "the strip has room");
-        // SAFETY: the rows have so many bytes, and what is written beyond them has room.
+        // SAFETY: the rows have as many bytes, and `to` has room for the bytes written beyond them.
         unsafe {
             match flip {
                 0 => interleave::<V, false>(rows, len, to[start..].as_mut_ptr()),
@@ -197,8 +196,8 @@ impl Task<'_> {
         to[end.min(all)..all].fill(code);
     }
 
-    /// The output's columns from `first` on, as many as a strip has. Where the number of taps is known, it is inlined, and
-    /// their weights stay in registers.
+    /// Computes the columns of one strip of the output, from `first` on. If the number of taps is known, the function
+    /// is inlined, and the weights stay in registers.
     ///
     /// # Safety
     /// As for [`lines`](Task::lines).
@@ -208,8 +207,8 @@ impl Task<'_> {
         let len = (shape.output[1] - first).min(self.strips.columns) * shape.channels;
         let out = (line * shape.output[1] + first) * shape.channels;
         for (block, group) in self.strips.groups.iter().enumerate() {
-            // SAFETY: the caller's promise; `Strips` made room for what is read, and the weights are registers side by
-            // side.
+            // SAFETY: guaranteed by the caller. `Strips` made room for all reads, and the weights are adjacent
+            // registers.
             unsafe {
                 let packed = weights.add(block * taps.len() * 4 * V::BYTES).cast::<[V; 4]>();
                 let packed = std::slice::from_raw_parts(packed, taps.len());
@@ -227,31 +226,31 @@ impl Task<'_> {
     }
 }
 
-/// Four registers of sums that begin with `start`, of the bytes at each tap.
+/// Returns four registers of sums, starting with `start`, over the bytes at each tap.
 ///
 /// # Safety
-/// The processor has the features; there are bytes at every tap.
+/// The processor has the features, and every tap has bytes.
 #[inline(always)]
 unsafe fn sums<V: Vector>(start: [V; 4], from: [*const u8; 4], taps: &[usize], weights: &[[V; 4]]) -> [V; 4] {
     let mut sums = start;
     for (&tap, weights) in taps.iter().zip(weights) {
         for ((sum, from), &weights) in sums.iter_mut().zip(from).zip(weights) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             *sum = sum.dot(unsafe { V::load(from.wrapping_add(tap)) }, weights);
         }
     }
     sums
 }
 
-/// Writes the bytes of four rows `[len][4]`, and after them anything, up to whole blocks; a missing row is 0. `FLIP`:
-/// the bytes are `i8`, and taken as 128 more.
+/// Interleaves the bytes of four rows to `[len][4]`, followed by arbitrary bytes up to whole blocks. A missing row
+/// counts as 0. With `FLIP`, the bytes are `i8`, and 128 is added to them.
 ///
 /// # Safety
-/// The processor has the features; the rows have so many bytes, and there is room.
+/// The processor has the features, the rows have as many bytes, and `to` has room.
 #[inline(always)]
 unsafe fn interleave<V: Vector, const FLIP: bool>(rows: [Option<*const u8>; 4], len: usize, to: *mut u8) {
     for at in (0..len).step_by(V::BYTES) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut bytes = [V::splat(0); 4];
             for (bytes, row) in bytes.iter_mut().zip(rows) {

@@ -1,7 +1,8 @@
-//! Products and convolutions of 8-bit codes: sums in `i32`, exact but for wrapping, and from there to codes again.
+//! Products and convolutions of 8-bit codes. Sums are in `i32`, exact except for wrapping, and are then converted to
+//! codes, floats or integers.
 //!
-//! A code stands for `(code − zero) · scale`. Images have their channels last, `[N, H, W, C]`: there a pixel's channels are
-//! a row of a matrix, and a 1×1 convolution is a product.
+//! A code represents `(code − zero) · scale`. Images have their channels last, `[N, H, W, C]`: a pixel's channels are a
+//! row of a matrix, and a 1×1 convolution is a matrix product.
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
@@ -36,18 +37,18 @@ pub use finish::{Out, Requantize};
 pub use product::product;
 pub use weights::{Matrix, Weights};
 
-/// Codes, which are `i8` or `u8`.
+/// Codes of type `i8` or `u8`.
 #[derive(Debug, Clone, Copy)]
 pub struct Codes<'a> {
-    /// The codes' bits.
+    /// The bits of the codes.
     pub bits: &'a [u8],
     /// Whether they are `i8`.
     pub signed: bool,
-    /// The code of 0.
+    /// The code that represents 0.
     pub zero: i32,
 }
 
-/// Turns the bits of an `i8` into those of the `u8` that is 128 more, and back.
+/// Converts the bits of an `i8` to those of a `u8` that is larger by 128, and back.
 const SIGN: u8 = 0x80;
 
 /// Multiplications that are worth several threads.

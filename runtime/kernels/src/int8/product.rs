@@ -1,4 +1,4 @@
-//! Products of matrices of codes.
+//! Matrix products of codes.
 
 use std::ops::Range;
 
@@ -10,7 +10,8 @@ use super::{Codes, SIGN, SPLIT};
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
-/// `sum[i, j] = Σₖ (a[i, k] − a.zero) · (b[k, j] − b.zero[j]) + bias[j]`; `out`, `[m, n]`, has what becomes of the sums.
+/// `sum[i, j] = Σₖ (a[i, k] − a.zero) · (b[k, j] − b.zero[j]) + bias[j]`. Converts the sums as `out` `[m, n]`
+/// specifies.
 ///
 /// # Panics
 /// The slices do not fit the weights' sizes.
@@ -40,29 +41,29 @@ pub(super) fn shifted_zero(codes: &Codes) -> i32 {
     codes.zero + if codes.signed { 128 } else { 0 }
 }
 
-/// The left side, as unsigned bytes.
+/// The left operand, as unsigned bytes.
 #[derive(Clone, Copy)]
 pub(super) enum Rows<'a> {
-    /// Rows of [`Weights::depth`] bytes that all count, one after the other.
+    /// Contiguous rows of [`Weights::depth`] bytes without padding.
     Lying(&'a [u8]),
-    /// Writes some rows, each filled up to [`Weights::depth`] bytes with anything.
+    /// A function that writes some rows, each padded to [`Weights::depth`] bytes with arbitrary values.
     Gathered(&'a (dyn Fn(Range<usize>, &mut [u8]) + Sync)),
 }
 
-/// `m` rows times `b`.
+/// The product of `m` rows and `b`.
 pub(super) struct Product<'a> {
     pub m: usize,
     pub b: &'a Weights,
     pub rows: Rows<'a>,
-    /// The distance of the output's rows.
+    /// The row stride of the output.
     pub out_row: usize,
 }
 
-/// Bytes of a left side that stay in a core's second-level cache beside a panel.
+/// Bytes of a left operand that fit in a core's L2 cache together with a panel.
 pub(super) const BLOCK: usize = 1 << 17;
 
 impl Product<'_> {
-    /// Writes columns `first .. first + b.n` of every row of `out`, which has that many.
+    /// Writes columns `first .. first + b.n` of every row of `out`, which has `m` rows.
     pub fn run(&self, threads: &Threads, zero: i32, bias: Option<&[i32]>, out: &mut Out, first: usize) {
         let Product { m, b, .. } = *self;
         assert!(out.len() == m * self.out_row && first + b.n <= self.out_row, "the output does not fit");
@@ -86,12 +87,12 @@ impl Product<'_> {
         });
     }
 
-    /// Columns in a panel.
+    /// Columns per panel.
     fn width(&self) -> usize {
         Tiles::of(self.b.dots).lanes * self.b.vectors
     }
 
-    /// Some rows times some panels.
+    /// Computes some rows in some panels.
     fn block(&self, rows: Range<usize>, panels: Range<usize>, finish: &Finish, first: usize) {
         let (b, row) = (self.b, self.b.depth());
         let mut gathered = Scratch::new();
@@ -124,8 +125,8 @@ impl Product<'_> {
                 out: rows.start * self.out_row + first + panel * width,
                 out_row: self.out_row,
             };
-            // SAFETY: `run` checked that the rows and the output are as large as said, and `data` has whole panels; the
-            // blocks of tasks are disjoint; `dots` proves that the processor has the instructions of the tiles.
+            // SAFETY: `run` checked that the rows and the output have the stated sizes, and `data` has whole panels.
+            // The blocks of tasks are disjoint. `dots` proves that the processor has the instructions of the tiles.
             unsafe { Tiles::of(dots).run(rows.len(), b.vectors, &tile) };
         }
         drop(gathered);

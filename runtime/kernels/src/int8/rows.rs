@@ -1,9 +1,10 @@
-//! The ends of rows of sums in registers.
+//! Converts and stores rows of sums in registers.
 
 use super::finish::{Bounds, Finish, Sink};
 use super::vector::Vector;
 
-/// Finishes the first `count` sums of `N` vectors, at most four, of columns `column ..`: see [`Finish::write`].
+/// Converts and stores the first `count` sums of `N` vectors, at most four, for columns `column ..`; see
+/// [`Finish::write`].
 ///
 /// # Safety
 /// As for [`Finish::write`]; the processor has the instruction set.
@@ -17,7 +18,7 @@ pub(super) unsafe fn write<V: Vector, const N: usize>(
     count: usize,
 ) {
     let mut totals = *sums;
-    // SAFETY: the caller's promise: the finish is padded to hold the columns.
+    // SAFETY: guaranteed by the caller: `finish` is padded to whole vectors of columns.
     unsafe {
         if !finish.zeros.is_empty() {
             for (v, total) in totals.iter_mut().enumerate() {
@@ -39,28 +40,28 @@ pub(super) unsafe fn write<V: Vector, const N: usize>(
     }
 }
 
-/// Writes the first `count` lanes.
+/// Stores the first `count` lanes.
 ///
 /// # Safety
-/// So many can be written.
+/// `count` lanes can be written at `to`.
 #[inline(always)]
 unsafe fn put<V: Vector, const N: usize>(lanes: &[V; N], to: *mut u8, count: usize) {
     for (v, lanes) in lanes.iter().enumerate() {
         let left = count.saturating_sub(v * V::LANES).min(V::LANES);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { lanes.store_some(to.wrapping_add(v * V::BYTES), 4 * left) };
     }
 }
 
-/// The codes of up to four vectors, in their order.
+/// Returns the codes of up to four vectors, in their order.
 ///
 /// # Safety
-/// There is a scale a lane; the processor has the instruction set.
+/// `scale` has one element per lane; the processor has the instruction set.
 #[inline(always)]
 unsafe fn codes<V: Vector, const N: usize>(totals: &[V; N], scale: *const f32, by: &Bounds) -> V {
     let mut rounded = [V::splat(0); 4];
     for (v, (rounded, total)) in rounded.iter_mut().zip(totals).enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let scaled = unsafe { total.scaled(scale.add(v * V::LANES)) };
         *rounded = if by.is_small { scaled.rounded() } else { scaled.at_most(by.high).rounded() };
     }

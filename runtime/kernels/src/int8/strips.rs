@@ -1,40 +1,41 @@
-//! How a row of the output of a convolution channel by channel is cut up.
+//! Divides a row of the output of a depthwise convolution into strips.
 
 use num_integer::gcd;
 
 use crate::conv_shape::Shape;
 
-/// Pieces of a row of the output. Each is a number of periods, which are cut into groups of sums alike.
+/// The strips of a row of the output. Each strip consists of periods, which are divided into groups of sums in the same
+/// way.
 pub(super) struct Strips {
-    /// The output's columns in a strip.
+    /// The output's columns per strip.
     pub columns: usize,
-    /// The input's columns that it reads.
+    /// The input's columns that a strip reads.
     pub input: usize,
-    /// The bytes of four interleaved rows of them, and beyond.
+    /// The bytes of four interleaved rows of these columns, plus padding for reads beyond them.
     pub quad: usize,
-    /// The groups of a period, each with the weights of a block of its own.
+    /// The groups of a period; each has the weights of a separate block.
     pub groups: Vec<Group>,
-    /// From one period to the next: results, and interleaved bytes.
+    /// The strides of periods: in results, and in interleaved bytes.
     pub step: [usize; 2],
 }
 
-/// Sums in four registers.
+/// The sums in four registers.
 pub(super) struct Group {
-    /// The first of its results, and their number.
+    /// The first of the group's results, and their number.
     pub out: usize,
     pub count: usize,
-    /// Where each register's interleaved bytes begin.
+    /// The offset of each register's interleaved bytes.
     pub from: [usize; 4],
 }
 
-/// Interleaved bytes that stay in a core's first-level cache.
+/// Interleaved bytes that fit in the L1 cache.
 const CACHED: usize = 28 << 10;
 
 impl Strips {
-    /// For registers of `lanes` sums.
+    /// Creates the strips for registers of `lanes` sums.
     pub fn new(shape: &Shape, lanes: usize) -> Strips {
         let (channels, width, stride) = (shape.channels, 4 * lanes, shape.strides[1]);
-        // Where a register never has sums of pixels whose bytes are apart, groups go on from pixel to pixel.
+        // If no register holds sums of pixels whose bytes are not adjacent, groups continue across pixels.
         let runs_on = stride == 1 || channels.is_multiple_of(lanes);
         let period = if runs_on { width / gcd(channels, width) } else { 1 };
         let most = CACHED / (4 * channels * stride).max(1) / period;
@@ -46,7 +47,7 @@ impl Strips {
             Group { out, count: width.min(period * channels - out), from }
         };
         let reach = (shape.kernel[1] - 1) * shape.dilations[1];
-        // Groups of the last period may read beyond what is there of it, but no further than it goes.
+        // Groups of the last period may read beyond its end, but not beyond a whole period.
         let last = columns.next_multiple_of(period) * stride + reach;
         Strips {
             columns,
@@ -57,7 +58,7 @@ impl Strips {
         }
     }
 
-    /// Where the bytes of each tap's quad of rows and column begin.
+    /// The offset of the bytes for each tap's quad of rows and column.
     pub fn taps(&self, shape: &Shape) -> Vec<usize> {
         let column = |j: usize| j * shape.dilations[1] * shape.channels * 4;
         let quads = 0..shape.kernel[0].div_ceil(4);

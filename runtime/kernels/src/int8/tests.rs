@@ -1,4 +1,4 @@
-//! Every level against sums written down one by one.
+//! Compares every level with sums computed one by one.
 
 use super::instructions::{Dots, Instructions};
 use super::*;
@@ -6,7 +6,7 @@ use crate::conv_shape::Shape;
 use crate::isa::Isa;
 use crate::threads::Threads;
 
-/// Bits that look like noise.
+/// Pseudo-random bits.
 fn noise(seed: usize, len: usize) -> Vec<u8> {
     let mut state = seed as u32 * 2 + 1;
     let mut next = || {
@@ -72,7 +72,7 @@ fn products_are_the_sums_of_products() {
     }
 }
 
-/// Checks what becomes of sums that are as expected.
+/// Checks the conversion of sums with the expected values.
 fn check_ends(left: Codes, weights: &Weights, bias: &[i32], expected: &[i32]) {
     let n = weights.columns();
     for (zero, low, high, factor) in ENDS {
@@ -90,7 +90,7 @@ fn check_ends(left: Codes, weights: &Weights, bias: &[i32], expected: &[i32]) {
     }
 }
 
-/// Codes of 0, the least and the greatest code, and what scales are multiplied with.
+/// The code of 0, the smallest and the largest code, and a factor for the scales.
 const ENDS: [(i32, i32, i32, f32); 5] =
     [(7, -100, 90, 1.0), (0, 0, 255, 1.0), (0, -128, 127, 1e9), (200, 3, 250, -1e9), (-128, -128, 127, 1.0)];
 
@@ -109,7 +109,7 @@ fn shape(channels: usize, outputs: usize, groups: usize, input: [usize; 2], kern
     }
 }
 
-/// The shape with as many outputs as fit between pads of `before` on both sides.
+/// Returns the shape with as many outputs as fit with padding `before` on both sides.
 fn padded(shape: Shape, strides: [usize; 2], dilations: [usize; 2], before: [isize; 2]) -> Shape {
     let output = [0, 1].map(|a| {
         let reach = (shape.kernel[a] - 1) * dilations[a] + 1;

@@ -1,4 +1,4 @@
-//! The register tile: a few rows by a few vectors of columns, whose sums stay in registers through the whole depth.
+//! The register tile: a few rows by a few vectors of columns. The sums stay in registers over the whole depth.
 
 use super::dot::{Dot, Scalar};
 use super::finish::Finish;
@@ -6,35 +6,35 @@ use super::finish::Finish;
 /// The operands of one tile: rows of unsigned bytes, and a panel.
 pub(super) struct Tile<'a> {
     pub a: *const u8,
-    /// The distance from one row to the next.
+    /// The row stride of `a`.
     pub a_row: usize,
-    /// Where the pieces of a row begin, and the quads of bytes in each.
+    /// The offsets of the pieces of a row, and the quads of bytes per piece.
     pub pieces: &'a [usize],
     pub quads: usize,
     pub panel: *const i8,
     pub finish: &'a Finish,
-    /// One a row; null where they are not needed.
+    /// One per row; null if they are not needed.
     pub row_sums: *const i32,
-    /// The panel's first column, and how many it has.
+    /// The panel's first column, and its number of columns.
     pub column: usize,
     pub columns: usize,
-    /// The first element that is written, and the distance from one row to the next.
+    /// The first element to write, and the row stride of the output.
     pub out: usize,
     pub out_row: usize,
 }
 
-/// A tile of a fixed number of rows and vectors.
+/// A tile with a fixed number of rows and vectors.
 ///
 /// # Safety
-/// Every address that [`Tile`] names is inside its allocation, nobody else writes the results, and the processor has the
-/// instruction set and is [`configured`](super::tiles::configured) for it.
+/// Every address in [`Tile`] is inside its allocation, and nothing else writes the results. The processor has the
+/// instruction set, and is [`configured`](super::tiles::configured) for it.
 pub(super) type Kernel = unsafe fn(&Tile);
 
 impl Tile<'_> {
-    /// The tile from row `row` on.
+    /// Returns the tile from row `row` on.
     ///
     /// # Safety
-    /// There is such a row.
+    /// The row exists.
     pub(super) unsafe fn below(&self, row: usize) -> Tile<'_> {
         let sums = if self.row_sums.is_null() { self.row_sums } else { self.row_sums.wrapping_add(row) };
         let (a, out) = (self.a.wrapping_add(row * self.a_row), self.out + row * self.out_row);
@@ -45,7 +45,7 @@ impl Tile<'_> {
 /// See [`Kernel`].
 #[inline(always)]
 unsafe fn tile<D: Dot, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-    // SAFETY: the caller's promise covers every address below.
+    // SAFETY: the caller guarantees every address below.
     unsafe {
         let mut sums = [[D::start(t.finish, t.column); VECTORS]; ROWS];
         for v in 1..VECTORS {
@@ -70,7 +70,7 @@ unsafe fn tile<D: Dot, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
                 panel = panel.wrapping_add(VECTORS * 4 * D::LANES);
             }
         }
-        // A copy that may be anywhere: the loop above keeps its sums in registers only where nothing else looks them up.
+        // Takes the address of a copy: the loop above keeps its sums in registers only if their address is never taken.
         let copy = sums;
         for (row, sums) in std::hint::black_box(&copy).iter().enumerate() {
             let row_sum = if t.row_sums.is_null() { 0 } else { *t.row_sums.add(row) };
@@ -80,7 +80,7 @@ unsafe fn tile<D: Dot, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
     }
 }
 
-/// A table of [`Kernel`]s: for each number of vectors, the numbers of rows.
+/// A table of [`Kernel`]s: for each number of vectors, the supported numbers of rows.
 macro_rules! kernels {
     ($function:ident: $($vectors:literal [$($rows:literal)*])*) => {
         &[$(&[$(($rows as usize, $function::<$rows, $vectors> as Kernel)),*] as &[(usize, Kernel)]),*]
@@ -90,7 +90,7 @@ macro_rules! kernels {
 pub(super) use kernels;
 
 unsafe fn scalar<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { tile::<Scalar, ROWS, VECTORS>(t) }
 }
 
@@ -105,27 +105,27 @@ pub(super) mod x86 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vnni,avx2,fma")]
     unsafe fn avx512_vnni<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { tile::<Vnni<__m512i>, ROWS, VECTORS>(t) }
     }
 
     #[target_feature(enable = "avxvnni,avx2,fma")]
     unsafe fn avx_vnni<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { tile::<Vnni<__m256i>, ROWS, VECTORS>(t) }
     }
 
     #[target_feature(enable = "avx2,fma")]
     unsafe fn avx2<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { tile::<Avx2, ROWS, VECTORS>(t) }
     }
 
-    /// 32 registers: the sums, a vector of each kind of operand, and what the finish needs.
+    /// For 32 registers: the sums, one vector of each kind of operand, and those for the conversion.
     pub static AVX512_VNNI: &[&[(usize, Kernel)]] = kernels!(avx512_vnni:
         1 [12 4 2 1] 2 [12 4 2 1] 3 [8 4 2 1] 4 [6 2 1]);
-    /// 16 registers, with the operands from memory where they are read once.
+    /// For 16 registers, with operands that are read once taken from memory.
     pub static AVX_VNNI: &[&[(usize, Kernel)]] = kernels!(avx_vnni: 1 [12 6 2 1] 2 [6 3 1]);
-    /// 16 registers, two of them a sum.
+    /// For 16 registers; a sum takes two of them.
     pub static AVX2: &[&[(usize, Kernel)]] = kernels!(avx2: 1 [6 3 1] 2 [3 1]);
 }

@@ -1,4 +1,4 @@
-//! The register tiles of some instructions, and how they cover any number of rows.
+//! The register tiles of each instruction set, and how they cover any number of rows.
 
 #[cfg(target_arch = "x86_64")]
 use super::amx::{self, Configured};
@@ -6,14 +6,14 @@ use super::dot::{Dot, Scalar};
 use super::instructions::{Dots, Instructions};
 use super::tile::{self, Kernel, Tile};
 
-/// What a task holds while it runs tiles of pieces of `quads` quads.
+/// Returns a guard that a task holds while it runs tiles with pieces of `quads` quads.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn configured(dots: Dots, quads: usize) -> Option<Configured> {
-    // SAFETY: `dots` proves that the processor has AMX, and that the operating system lets this process use it.
+    // SAFETY: `dots` proves that the processor has AMX, and that the operating system permits its use.
     (dots.instructions() == Instructions::Amx).then(|| unsafe { Configured::new(quads) })
 }
 
-/// What a task holds while it runs tiles: nothing.
+/// Returns the guard that a task holds while it runs tiles; other platforms need none.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn configured(_: Dots, _: usize) -> Option<std::convert::Infallible> {
     None
@@ -22,9 +22,9 @@ pub(super) fn configured(_: Dots, _: usize) -> Option<std::convert::Infallible> 
 /// The tiles of one instruction set.
 #[derive(Clone, Copy)]
 pub(super) struct Tiles {
-    /// Columns in a vector.
+    /// Columns per vector.
     pub lanes: usize,
-    /// By number of vectors less one: numbers of rows, the greatest first, and their kernels.
+    /// Indexed by number of vectors - 1: the supported numbers of rows, the largest first, and their kernels.
     kernels: &'static [&'static [(usize, Kernel)]],
 }
 
@@ -51,11 +51,11 @@ impl Tiles {
         (narrowest..=self.kernels.len()).rev().min_by_key(padded).unwrap_or(1)
     }
 
-    /// Computes any number of rows, tile after tile. The last is the least that has room for what is left; where that
-    /// is not full, it does some rows again.
+    /// Computes any number of rows, tile after tile. The last tile is the smallest that covers the remaining rows; if
+    /// it is larger, it computes some rows again.
     ///
     /// # Safety
-    /// As for [`Kernel`], of `rows` rows and a panel of `vectors` vectors.
+    /// As for [`Kernel`], for `rows` rows and a panel of `vectors` vectors.
     pub unsafe fn run(&self, rows: usize, vectors: usize, tile: &Tile) {
         let heights = self.kernels[vectors - 1];
         let mut done = 0;

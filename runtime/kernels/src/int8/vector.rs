@@ -1,13 +1,13 @@
-//! Registers of bytes, and of the numbers that become of them, in both widths.
+//! Registers of bytes and of wider numbers, in both widths.
 
 use std::arch::x86_64::*;
 
 macro_rules! lanewise {
     ($($method:ident: $narrow:ident $wide:ident;)*) => {
-        /// Instructions on two registers, which are named like those.
+        /// Instructions on two registers, with names like those of the intrinsics.
         ///
-        /// Code that is generic over it is `#[inline(always)]` down from a function with the instruction set's
-        /// `#[target_feature]`: AVX2, or AVX-512 F, BW and VL.
+        /// Generic code is `#[inline(always)]` down from a function with the instruction set's `#[target_feature]`:
+        /// AVX2, or AVX-512 F, BW and VL.
         pub(super) trait Lanewise: Copy {
             $(fn $method(self, other: Self) -> Self;)*
         }
@@ -16,7 +16,7 @@ macro_rules! lanewise {
             $(
                 #[inline(always)]
                 fn $method(self, other: __m256i) -> __m256i {
-                    // SAFETY: the trait's contract: the caller has the instruction set.
+                    // SAFETY: by the trait's contract, the caller has the instruction set.
                     unsafe { $narrow(self, other) }
                 }
             )*
@@ -54,53 +54,54 @@ lanewise! {
 
 /// A register, under the contract of [`Lanewise`].
 pub(super) trait Vector: Lanewise {
-    /// Its 32-bit lanes.
+    /// The number of 32-bit lanes.
     const LANES: usize;
-    /// Its bytes.
+    /// The number of bytes.
     const BYTES: usize = 4 * Self::LANES;
 
-    /// `x` in every 32-bit lane.
+    /// Sets every 32-bit lane to `x`.
     fn splat(x: i32) -> Self;
 
     /// # Safety
     /// [`BYTES`](Vector::BYTES) can be read.
     unsafe fn load(from: *const u8) -> Self;
 
-    /// The first `count` bytes, and zeros.
+    /// Loads the first `count` bytes; the others are 0.
     ///
     /// # Safety
-    /// So many can be read, and the register has them.
+    /// `count` bytes can be read at `from`; `count` is at most [`BYTES`](Vector::BYTES).
     unsafe fn load_some(from: *const u8, count: usize) -> Self;
 
     /// # Safety
     /// [`BYTES`](Vector::BYTES) can be written.
     unsafe fn store(self, to: *mut u8);
 
-    /// Writes the first `count` bytes.
+    /// Stores the first `count` bytes.
     ///
     /// # Safety
-    /// So many can be written, and the register has them.
+    /// `count` bytes can be written at `to`; `count` is at most [`BYTES`](Vector::BYTES).
     unsafe fn store_some(self, to: *mut u8, count: usize);
 
-    /// The bits of each number times its scale, in single precision.
+    /// Multiplies each integer with its scale, in single precision. Returns the bits of the products.
     ///
     /// # Safety
-    /// There are as many scales as lanes.
+    /// `scale` has one element per lane.
     unsafe fn scaled(self, scale: *const f32) -> Self;
 
-    /// Bits of single precision, none of which are above `most`; not-a-number stays.
+    /// The minimum with `most`, on bits of single precision; NaN stays NaN.
     fn at_most(self, most: f32) -> Self;
 
-    /// Bits of single precision as integers, rounded to even; not-a-number and what 32 bits do not hold become the least.
+    /// Rounds bits of single precision to integers, ties to even. NaN and numbers that do not fit in 32 bits give the
+    /// smallest integer.
     fn rounded(self) -> Self;
 
-    /// The bytes of four registers, each narrowed twice with a pack, in their order.
+    /// Restores the order of the bytes of four registers after they were narrowed with two packs.
     fn in_order(self) -> Self;
 
-    /// The order of bytes that unpacking twice brings into theirs, through four registers.
+    /// Prepares the order of bytes, so that unpacking twice, to four registers, restores it.
     fn spread(self) -> Self;
 
-    /// Each lane and the sum of its four products of an unsigned and a signed byte. Needs VNNI of the register's width.
+    /// Adds to each lane its four products of an unsigned and a signed byte. Needs VNNI for the register's width.
     fn dot(self, unsigned: Self, signed: Self) -> Self;
 }
 
@@ -109,13 +110,13 @@ impl Vector for __m256i {
 
     #[inline(always)]
     fn splat(x: i32) -> __m256i {
-        // SAFETY: the trait's contract: the caller has the instruction set.
+        // SAFETY: by the trait's contract, the caller has the instruction set.
         unsafe { _mm256_set1_epi32(x) }
     }
 
     #[inline(always)]
     unsafe fn load(from: *const u8) -> __m256i {
-        // SAFETY: as above, and the caller's promise.
+        // SAFETY: as above; the caller guarantees the access.
         unsafe { _mm256_loadu_si256(from.cast()) }
     }
 
@@ -137,7 +138,7 @@ impl Vector for __m256i {
 
     #[inline(always)]
     unsafe fn store_some(self, mut to: *mut u8, count: usize) {
-        // SAFETY: as above. Each piece is written where the number of bytes has its bit, and shifted out.
+        // SAFETY: as above. Stores a piece for each bit that is set in `count`, and shifts it out.
         unsafe {
             if count >= 32 {
                 return self.store(to);
@@ -166,7 +167,7 @@ impl Vector for __m256i {
 
     #[inline(always)]
     fn at_most(self, most: f32) -> __m256i {
-        // SAFETY: as above. The minimum of a number and none is the second.
+        // SAFETY: as above. If one operand is NaN, the minimum is the second one.
         unsafe { _mm256_castps_si256(_mm256_min_ps(_mm256_set1_ps(most), _mm256_castsi256_ps(self))) }
     }
 
@@ -200,13 +201,13 @@ impl Vector for __m512i {
 
     #[inline(always)]
     fn splat(x: i32) -> __m512i {
-        // SAFETY: the trait's contract: the caller has the instruction set.
+        // SAFETY: by the trait's contract, the caller has the instruction set.
         unsafe { _mm512_set1_epi32(x) }
     }
 
     #[inline(always)]
     unsafe fn load(from: *const u8) -> __m512i {
-        // SAFETY: as above, and the caller's promise.
+        // SAFETY: as above; the caller guarantees the access.
         unsafe { _mm512_loadu_si512(from.cast()) }
     }
 
@@ -242,7 +243,7 @@ impl Vector for __m512i {
 
     #[inline(always)]
     fn at_most(self, most: f32) -> __m512i {
-        // SAFETY: as above. The minimum of a number and none is the second.
+        // SAFETY: as above. If one operand is NaN, the minimum is the second one.
         unsafe { _mm512_castps_si512(_mm512_min_ps(_mm512_set1_ps(most), _mm512_castsi512_ps(self))) }
     }
 
@@ -274,7 +275,7 @@ impl Vector for __m512i {
     }
 }
 
-/// A bit for each of the first `count` bytes, of 64.
+/// A mask of the first `count` of 64 bytes.
 #[inline(always)]
 fn first(count: usize) -> u64 {
     match count {

@@ -1,4 +1,4 @@
-//! The right side of a product, rearranged into panels that a tile reads from front to back.
+//! The right operand of a product, packed in panels that a tile reads from front to back.
 
 use super::finish::{Finish, Out};
 use super::instructions::Dots;
@@ -11,37 +11,38 @@ use crate::scratch::Scratch;
 /// A `[k, n]` matrix of codes inside a slice: element `(i, j)` is `bits[i · row + j · column]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Matrix<'a> {
-    /// The codes' bits.
+    /// The bits of the codes.
     pub bits: &'a [u8],
     /// Whether the codes are `i8`.
     pub signed: bool,
-    /// The codes of 0: one, or one a column.
+    /// The zero points: one for all columns, or one per column.
     pub zeros: &'a [i32],
-    /// The distance from one row to the next.
+    /// The row stride.
     pub row: usize,
-    /// The distance from one column to the next.
+    /// The column stride.
     pub column: usize,
 }
 
-/// A `[k, n]` matrix of codes in panels of columns, `[panel][depth / 4][column][4]`; what is padded is 0.
+/// A `[k, n]` matrix of codes in panels of columns, `[panel][depth / 4][column][4]`, padded with 0.
 ///
-/// A column is stored as `i8` differences to its zero point where all fit, else as codes and the zero point beside them.
+/// A column is stored as `i8` differences from its zero point if all of them fit, else as codes with a separate zero
+/// point.
 #[derive(Debug, Clone)]
 pub struct Weights {
     pub(super) dots: Dots,
     pub(super) k: usize,
     pub(super) n: usize,
-    /// Vectors of columns in a panel.
+    /// Vectors of columns per panel.
     pub(super) vectors: usize,
     pub(super) data: Lines,
-    /// The sum of each column's differences to its zero point, padded.
+    /// The sum of each column's differences from its zero point, padded.
     pub(super) sums: Vec<i32>,
-    /// Each column's zero point as it is stored, padded; empty where all are 0.
+    /// Each column's stored zero point, padded; empty if all are 0.
     pub(super) zeros: Vec<i32>,
 }
 
 impl Weights {
-    /// The bytes that the packed matrix takes.
+    /// The size of the packed matrix in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.data[..]) + size_of_val(&self.sums[..]) + size_of_val(&self.zeros[..])
     }
@@ -99,7 +100,7 @@ impl Weights {
         packed
     }
 
-    /// What becomes of the sums over codes whose zero point is `zero`, in columns `first ..` of those of `out`.
+    /// Returns the conversion of sums over codes with the zero point `zero`, for columns `first ..` of `out`.
     ///
     /// # Panics
     /// The bias does not fit.
@@ -112,7 +113,7 @@ impl Weights {
         Finish::new(out, first, self.n, start, Scratch::of(self.zeros.iter().copied()))
     }
 
-    /// The bytes of a row of the left side: `k`, and what fills it up.
+    /// The bytes of a row of the left operand: `k` plus padding.
     pub(super) fn depth(&self) -> usize {
         self.dots.padded(self.k)
     }
@@ -128,7 +129,7 @@ impl Weights {
     }
 }
 
-/// Column `j` as it is stored, and its zero point.
+/// Writes column `j` as it is stored, and returns its stored zero point.
 fn stored(b: &Matrix, rows: &[usize], j: usize, zero: i32, out: &mut [i8]) -> i32 {
     let code = |bits: u8| if b.signed { i32::from(bits as i8) } else { i32::from(bits) };
     let codes = rows.iter().map(|row| b.bits[row + j * b.column]);

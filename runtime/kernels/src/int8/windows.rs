@@ -1,4 +1,4 @@
-//! The places that the windows of single channels read.
+//! The input positions that the windows of a depthwise convolution read.
 
 use std::ops::Range;
 
@@ -6,29 +6,30 @@ use super::positions::{inside, position};
 use crate::conv_shape::Shape;
 use crate::scratch::Scratch;
 
-/// Where a window reads a tap, and how far from there it is to the next column's: not at all, outside the image.
+/// The address that a window reads for a tap, and the distance to that of the next column's window; 0 outside the
+/// image.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tap<T> {
     pub at: *const T,
     step: usize,
 }
 
-/// The taps of one window after the other, along the rows of the output.
+/// The taps of consecutive windows along the rows of the output.
 pub(super) struct Windows<'a, T> {
     shape: &'a Shape,
     x: &'a [T],
     outside: *const T,
-    /// The columns of the output whose windows lie inside the image's.
+    /// The columns of the output whose windows are inside the image's columns.
     inside: Range<usize>,
     taps: Scratch<Tap<T>>,
 }
 
 impl<'a, T> Windows<'a, T> {
-    /// Windows on images `x`, above and below which is a row of `outside`; with room for `taps` taps, of which those beyond
-    /// the kernel's read `outside`.
+    /// Creates the windows on images `x`. Rows above and below an image read `outside`. There is room for `taps` taps;
+    /// those beyond the kernel's read `outside`.
     ///
     /// # Panics
-    /// `outside` is shorter than a row of the output, or there are more taps in the kernel.
+    /// `outside` is shorter than a row of the output, or the kernel has more taps.
     pub fn new(shape: &'a Shape, x: &'a [T], outside: &'a [T], taps: usize) -> Windows<'a, T> {
         assert!(outside.len() >= shape.channels * shape.output[1] && shape.kernel[0] * shape.kernel[1] <= taps);
         let outside = outside.as_ptr();
@@ -36,8 +37,8 @@ impl<'a, T> Windows<'a, T> {
         Windows { shape, x, outside, inside: inside(shape), taps }
     }
 
-    /// The taps of the window of column `x` in row `line`, counted through all images: each has an element a channel.
-    /// Columns are asked for in order.
+    /// Returns the taps of the window of column `x` in row `line`, counted over all images. Each tap has an element per
+    /// channel. Columns must be requested in order.
     #[inline(always)]
     pub fn at(&mut self, line: usize, x: usize) -> &[Tap<T>] {
         if x > self.inside.start && x < self.inside.end {

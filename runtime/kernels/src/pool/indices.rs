@@ -1,12 +1,12 @@
-//! Where the largest element of a window stands.
+//! The index of the largest element of a window.
 
 use super::{Ordered, Window, TASK};
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
-/// As [`max`](super::max), and in `indices` where in its plane the largest element stands: the first of equals in row-major
-/// order; without any element that is larger than [`Ordered::LEAST`], the window's first. `columns_first` numbers a plane's
-/// elements column by column. A plane's numbers begin with the plane's first element's in `x`.
+/// Like [`max`](super::max), and writes the index of the largest element to `indices`: the first one in row-major order
+/// if several are equal, or the window's first element if none is larger than [`Ordered::LEAST`]. `columns_first`
+/// counts a plane's elements column by column. The indices of a plane start at the index of its first element in `x`.
 ///
 /// # Panics
 /// The lengths do not fit the windows.
@@ -36,7 +36,7 @@ pub fn max_with_indices<T: Ordered>(
     });
 }
 
-/// The largest element of window `at` of a plane, and its number.
+/// Returns the largest element of window `at` of a plane, and its index in the plane.
 fn largest<T: Ordered>(x: &[T], [rows, columns]: [Window; 2], columns_first: bool, at: usize) -> (T, usize) {
     let number = |row: usize, column: usize| match columns_first {
         true => column * rows.input + row,

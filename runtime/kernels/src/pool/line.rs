@@ -1,9 +1,9 @@
-//! The windows of a line, a block of them side by side.
+//! The windows of a line, a block of them in parallel.
 
 use super::{Rule, Window, BLOCK};
 use crate::lanes::{load, store};
 
-/// Reduces the windows of a line into `y`. A window has `row_count` × `counts[i]` elements.
+/// Reduces the windows of a line into `y`. Window `i` has weight `row_count` × `counts[i]`.
 #[inline(always)]
 pub(super) fn reduce_line<R: Rule>(
     rule: R,
@@ -34,7 +34,8 @@ pub(super) fn reduce_line<R: Rule>(
     }
 }
 
-/// Reduces the first [`BLOCK`] windows of a line, each of a pair of neighbors, and the `NEXT` element.
+/// Reduces the first [`BLOCK`] windows of a line. Each consists of a pair of neighbors, and of the next element if
+/// `NEXT` is set.
 #[inline(always)]
 fn reduce_pairs<R: Rule, const NEXT: bool>(line: &[R::Partial]) -> [R::Partial; BLOCK] {
     let pairs = &line[..2 * BLOCK];
@@ -56,7 +57,7 @@ fn reduce_pairs<R: Rule, const NEXT: bool>(line: &[R::Partial]) -> [R::Partial; 
     totals
 }
 
-/// Reduces the first [`BLOCK`] windows of a line, at a distance of `S`.
+/// Reduces the first [`BLOCK`] windows of a line, with stride `S`.
 #[inline(always)]
 fn reduce_windows<R: Rule, const S: usize>(line: &[R::Partial], columns: &Window) -> [R::Partial; BLOCK] {
     let mut totals = [R::START; BLOCK];

@@ -1,7 +1,7 @@
 //! Pooling: reductions over a window that slides over the planes of `[P, H, W]`.
 //!
-//! A window is reduced along H first, into a line of partial results between START elements that stand for the padding,
-//! and then along W. Both passes are plain loops that vectorize, whatever the kernel, stride and dilation.
+//! A window is first reduced along H, into a line of partial results, with START in place of the padding. The line is
+//! then reduced along W. Both passes are simple loops that vectorize for any kernel, stride and dilation.
 
 mod indices;
 mod line;
@@ -19,20 +19,20 @@ use line::reduce_line;
 use window::{spans, Span};
 pub use window::{Divisor, Window};
 
-/// One kind of reduction.
+/// A reduction.
 trait Rule: Copy + Sync {
     type Element: bytemuck::Pod + Send + Sync;
     type Partial: Copy + Send;
-    /// The widest level that it is compiled for.
+    /// The widest level that the reduction is compiled for.
     const WIDEST: Level;
     const START: Self::Partial;
     fn lift(self, x: Self::Element) -> Self::Partial;
     fn join(a: Self::Partial, b: Self::Partial) -> Self::Partial;
-    /// The factor of the weight that stands for `count` rows or columns.
+    /// Converts a number of rows or columns to a factor of the weight.
     fn weight(self, count: f32) -> f32 {
         count
     }
-    /// The result of a window, whose weight is that of its rows times that of its columns.
+    /// Converts the total of a window to its result. Its weight is the product of the weights of its rows and columns.
     fn finish(self, total: Self::Partial, weight: f32) -> Self::Element;
 }
 
@@ -89,7 +89,7 @@ impl<R: Real> Rule for Average<R> {
     fn join(a: R, b: R) -> R {
         a + b
     }
-    /// The reciprocal where it is exact: a product takes less time than a quotient.
+    /// The reciprocal if it is exact: a multiplication is faster than a division.
     #[inline(always)]
     fn weight(self, count: f32) -> f32 {
         if self.0 {
@@ -137,8 +137,8 @@ impl<R: Real> Rule for Norm<R> {
     }
 }
 
-/// The largest element of every window of `x [P, H, W]`, in `y`; a NaN is never the larger, and a window without elements
-/// gives [`Ordered::LEAST`].
+/// Writes the largest element of every window of `x` `[P, H, W]` to `y`. Ignores NaN. A window without elements gives
+/// [`Ordered::LEAST`].
 ///
 /// # Panics
 /// The lengths do not fit the windows.
@@ -146,7 +146,7 @@ pub fn max<T: Ordered>(isa: Isa, threads: &Threads, x: &[T], windows: [Window; 2
     pool(Max(std::marker::PhantomData), isa, threads, x, windows, Divisor::Inside, y);
 }
 
-/// The sum of every window of `x [P, H, W]` over its number of elements, in `y`.
+/// Writes the mean of every window of `x` `[P, H, W]` to `y`; `by` defines the number of elements to divide by.
 ///
 /// # Panics
 /// The lengths do not fit the windows.
@@ -155,7 +155,7 @@ pub fn average<R: Real>(isa: Isa, threads: &Threads, x: &[R], windows: [Window; 
     pool(Average(is_power, std::marker::PhantomData), isa, threads, x, windows, by, y);
 }
 
-/// `(Σ |x|ᵖ)^(1/p)` of every window of `x [P, H, W]`, in `y`.
+/// Writes `(Σ |x|ᵖ)^(1/p)` of every window of `x` `[P, H, W]` to `y`.
 ///
 /// # Panics
 /// The lengths do not fit the windows.
@@ -163,13 +163,13 @@ pub fn lp<R: Real>(isa: Isa, threads: &Threads, x: &[R], windows: [Window; 2], p
     pool(Norm(p, std::marker::PhantomData), isa, threads, x, windows, Divisor::Inside, y);
 }
 
-/// The windows that are reduced side by side: a 512-bit vector of `f32`.
+/// Windows that are reduced in parallel: a 512-bit vector of `f32`.
 const BLOCK: usize = 16;
-/// Elements read that make a task of their own.
+/// Elements read that are worth a separate task.
 const TASK: usize = 1 << 16;
 /// Columns that are worth a line.
 const LINE: usize = 256;
-/// The elements of the lines that are reduced before their windows are.
+/// Elements of the lines that are filled before their windows are reduced.
 const LINES: usize = 1024;
 
 fn pool<R: Rule>(
@@ -186,7 +186,7 @@ fn pool<R: Rule>(
         return;
     }
     assert!(y.len() % plane == 0 && x.len() == y.len() / plane * image, "input and output are as many planes");
-    // Narrow rows are reduced side by side, where every window is whole.
+    // Narrow rows are reduced together if windows do not cross their ends.
     let is_closed = rows.is_closed() && columns.is_closed();
     let together = if is_closed { LINE.div_ceil(columns.input) } else { 1 };
     let row_spans = spans(&rows, by);
@@ -199,7 +199,7 @@ fn pool<R: Rule>(
 }
 
 per_isa! {
-    /// Fills rows `first ..` of all planes' outputs, `together` at a time.
+    /// Fills rows `first ..` of the output of all planes; reduces `together` rows at a time.
     fn pool_rows<R: Rule>(
         rule: R,
         x: &[R::Element],
@@ -212,7 +212,7 @@ per_isa! {
     ) where FMA up to (R::WIDEST) {
         let [rows, columns] = windows;
         let wide = columns.repeated(together);
-        // Several lines, so that none is read while it is still on its way to memory.
+        // Uses several lines, so that no line is read while its stores are still in progress.
         let length = wide.line();
         let mut lines = Scratch::filled(R::START, length.saturating_mul(LINES.div_ceil(length)));
         let mut counts_of_lines = [1.0; LINES];
@@ -236,7 +236,7 @@ per_isa! {
     }
 }
 
-/// Reduces rows of a plane, `taps` = `[how many, the first, distance]`, into `line`. Blocks overlap at the end.
+/// Reduces rows of a plane into `line`. `taps` is `[number of rows, first row, distance]`. Blocks overlap at the end.
 #[inline(always)]
 fn reduce_row<R: Rule>(rule: R, x: &[R::Element], taps: [usize; 3], line: &mut [R::Partial]) {
     match line.len() {
@@ -309,7 +309,7 @@ mod tests {
         (0..len as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / 1e6 - 8.0).collect()
     }
 
-    /// The elements of a window, one by one.
+    /// Returns the elements of a window.
     fn elements(x: &[f32], [rows, columns]: [Window; 2], at: usize) -> Vec<f32> {
         let mut found = Vec::new();
         for (kr, kc) in (0..rows.kernel).flat_map(|kr| (0..columns.kernel).map(move |kc| (kr, kc))) {

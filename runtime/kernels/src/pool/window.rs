@@ -1,9 +1,9 @@
-//! How the windows of a pooling lie.
+//! The positions of pooling windows.
 
 use super::BLOCK;
 use crate::scratch::Scratch;
 
-/// How windows lie along one axis.
+/// The positions of windows along one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// The input's size.
@@ -16,15 +16,15 @@ pub struct Window {
     pub stride: usize,
     /// The distance between a window's elements.
     pub dilation: usize,
-    /// `[before, after]` the input.
+    /// The padding `[before, after]` the input.
     pub pads: [usize; 2],
 }
 
 impl Window {
-    /// One window over an axis of one element.
+    /// One window over an axis with one element.
     pub const POINT: Window = Window { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, pads: [0, 0] };
 
-    /// `(taps, input index of the first)`: the taps of window `at` that lie inside the input.
+    /// Returns `(taps, input index of the first)` for the taps of window `at` that are inside the input.
     pub(super) fn inside(&self, at: usize) -> (usize, usize) {
         let begin = at * self.stride;
         let first = self.pads[0].saturating_sub(begin).div_ceil(self.dilation).min(self.kernel);
@@ -33,25 +33,25 @@ impl Window {
         (end.saturating_sub(first), from)
     }
 
-    /// The taps of window `at` that lie inside the padded input.
+    /// Returns the number of taps of window `at` that are inside the padded input.
     fn inside_padded(&self, at: usize) -> usize {
         let end = self.pads[0] + self.input + self.pads[1];
         end.saturating_sub(at * self.stride).div_ceil(self.dilation).min(self.kernel)
     }
 
-    /// Whether windows lie in an axis without padding and without going on into what comes after it.
+    /// Whether there is no padding, and no window reads beyond the stride, so that rows can be concatenated.
     pub(super) fn is_closed(&self) -> bool {
         self.input == self.output * self.stride
             && self.pads == [0, 0]
             && (self.kernel - 1) * self.dilation < self.stride
     }
 
-    /// As many such axes, one after the other.
+    /// The windows of `count` such axes, one after the other.
     pub(super) fn repeated(&self, count: usize) -> Window {
         Window { input: self.input * count, output: self.output * count, ..*self }
     }
 
-    /// The length of a line in which every tap of whole blocks of windows has a place.
+    /// The length of a line that contains every tap of whole blocks of windows.
     pub(super) fn line(&self) -> usize {
         let reach = (self.kernel - 1).saturating_mul(self.dilation);
         let taps = self.output.next_multiple_of(BLOCK).saturating_mul(self.stride).saturating_add(reach);
@@ -59,34 +59,34 @@ impl Window {
     }
 }
 
-/// What an average divides by.
+/// The divisor of an average.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Divisor {
-    /// The elements of the window that lie inside the input.
+    /// The number of elements of the window inside the input.
     Inside,
-    /// Those that lie inside the input or its padding.
+    /// The number of elements inside the input or its padding.
     Padded,
 }
 
-/// What a window covers of an axis.
+/// The elements of an axis that a window covers.
 #[derive(Clone, Copy)]
 pub(crate) struct Span {
     /// The input index of its first element.
     pub from: usize,
-    /// Its elements inside the input.
+    /// The number of its elements inside the input.
     pub taps: usize,
-    /// Its elements for an average.
+    /// The number of its elements for an average.
     pub count: f32,
 }
 
 impl Span {
-    /// Whether its elements, at a distance, lie in an axis.
+    /// Whether its elements, with distance `dilation`, are inside an axis of `input` elements.
     pub fn lies_in(&self, input: usize, dilation: usize) -> bool {
         self.taps == 0 || self.from + (self.taps - 1) * dilation < input
     }
 }
 
-/// What each window covers.
+/// Returns the span of each window.
 pub(crate) fn spans(window: &Window, by: Divisor) -> Scratch<Span> {
     let span = |at: usize| {
         let (taps, from) = window.inside(at);

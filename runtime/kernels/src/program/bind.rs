@@ -10,29 +10,30 @@ use crate::isa::Isa;
 use crate::threads::Threads;
 use crate::vector::pow_in_place;
 
-/// One input of the step, as an execution has it.
+/// One input of the step in an execution.
 #[derive(Debug, Clone, Copy)]
 pub enum Argument<'a> {
-    /// An input that is not there, or that the program does not read.
+    /// An input that is absent, or that the program does not read.
     Absent,
-    /// Elements in row-major order, and the dimensions that they fill.
+    /// The elements in row-major order, and their dimensions.
     Tensor(&'a [f32], &'a [usize]),
-    /// The value that the accumulator's place holds before the run: for an input that is overwritten with the result.
+    /// The value of the result buffer before the run: for an input that the result overwrites.
     Result,
 }
 
-/// A program ready to run on any part of a result of known shape; see [`Program::bind`].
+/// A program that is ready to run on any part of a result of known shape; see [`Program::bind`].
 #[derive(Debug)]
 pub struct Bound<'a> {
     steps: SmallVec<[Step; 4]>,
     operands: SmallVec<[Resolved<'a>; 4]>,
     broadcast: Broadcast,
-    /// Elements in which every operand advances, stays, or repeats its last dimension, of [`CYCLE`] elements.
+    /// If set, the number of elements over which every operand advances, is repeated, or repeats a last dimension of
+    /// [`CYCLE`] elements.
     cycles: Option<usize>,
     length: usize,
 }
 
-/// What a place of the machine stands for. Tensors come first, in the order of the broadcast's operands.
+/// An operand of the machine. Tensors come first, in the order of the broadcast's operands.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Resolved<'a> {
     Tensor(&'a [f32], &'a [usize]),
@@ -41,20 +42,20 @@ enum Resolved<'a> {
     Result,
 }
 
-/// Several runs shorter than this that end within a block of the machine's are not worth their dispatch: broadcast operands
-/// are expanded instead.
+/// Shorter runs that end within a block of the machine are not worth their dispatch; their broadcast operands are
+/// expanded.
 const LONG_SPAN: usize = 1 << 10;
-/// The elements that are expanded at once.
+/// The elements that are expanded at a time.
 const TILE: usize = 1024;
-/// The elements times instructions that are worth a task of their own.
+/// Elements times instructions that are worth a separate task.
 const TASK: usize = 200_000;
 
 impl Program {
-    /// Resolves the operands for a result of shape `result`. Operands broadcast to it as NumPy does.
+    /// Resolves the operands for a result of shape `result`. Operands broadcast to it by NumPy's rules.
     ///
     /// # Errors
-    /// The program does not [check](Program::check), or an operand is absent, does not fill its shape, or does not
-    /// broadcast.
+    /// The program does not pass [`check`](Program::check), or an operand is absent, does not match its shape, or does
+    /// not broadcast.
     pub fn bind<'a>(&self, result: &[usize], arguments: &[Argument<'a>]) -> Result<Bound<'a>, Invalid> {
         let mut binder = Binder { arguments, operands: SmallVec::new(), saved: [false; Program::SLOTS as usize] };
         let mut steps = SmallVec::with_capacity(self.code.len());
@@ -72,8 +73,8 @@ impl Program {
 }
 
 impl Bound<'_> {
-    /// Rewrites elements `offset .. offset + values.len()` of the result, given the accumulator's start values there (which
-    /// a program that begins with [`Instruction::Load`] does not read).
+    /// Rewrites elements `offset .. offset + values.len()` of the result. `values` holds the start values of the
+    /// accumulator; a program that starts with [`Instruction::Load`] does not read them.
     ///
     /// # Panics
     /// The range is not inside the result.
@@ -89,7 +90,7 @@ impl Bound<'_> {
         }
     }
 
-    /// Whether runs of the innermost merged dimension are long enough for each to be one of the machine's, in so many
+    /// Whether the innermost merged dimension is long enough for one machine run per span, in a range of `length`
     /// elements.
     fn has_long_spans(&self, length: usize) -> bool {
         let span = self.broadcast.span();
@@ -99,17 +100,17 @@ impl Bound<'_> {
     /// Rewrites the whole result.
     ///
     /// # Panics
-    /// `values` is not as long as the result.
+    /// `values` does not have the length of the result.
     pub fn run_all(&self, isa: Isa, threads: &Threads, values: &mut [f32]) {
         assert_eq!(values.len(), self.length);
         let chunk = (TASK / self.steps.len().max(1)).next_multiple_of(TILE);
         threads.for_each_chunk(values, chunk, |i, values| self.run(isa, i * chunk, values));
     }
 
-    /// Run by run of the innermost merged dimension, or of the two innermost ones where an operand may cycle.
+    /// Runs the program per span of the innermost merged dimension, or of the two innermost ones if operands may cycle.
     fn run_spans(&self, isa: Isa, span: usize, offset: usize, values: &mut [f32]) {
         for_each_run(span, offset, values.len(), |position, count| {
-            // One pointer for what is read and what is written: another one would end the first one's right.
+            // Reads and writes go through one pointer: creating a second one would invalidate the first.
             let out = values[position - offset..][..count].as_mut_ptr();
             let place = |(i, operand): (usize, &Resolved)| match *operand {
                 Resolved::Tensor(data, _) => {
@@ -127,13 +128,13 @@ impl Bound<'_> {
                 Resolved::Result => Place::Advance(out.cast_const()),
             };
             let places: SmallVec<[Place; 4]> = self.operands.iter().enumerate().map(place).collect();
-            // SAFETY: slices of `count` elements, or of a cycle, and references were made above; slots are saved before
-            // read.
+            // SAFETY: the pointers come from the slices of `count` elements or one cycle, and from the references
+            // above. Slots are saved before they are read.
             unsafe { machine::run(isa, &self.steps, &places, out, count) };
         });
     }
 
-    /// Tile by tile, with the operands that broadcast expanded to the tile.
+    /// Runs the program tile by tile, with broadcast operands expanded to the tile.
     fn run_tiles(&self, isa: Isa, offset: usize, values: &mut [f32]) {
         let mut expanded: Vec<Vec<f32>> = vec![Vec::new(); self.operands.len()];
         for (i, tile) in values.chunks_mut(TILE).enumerate() {
@@ -155,7 +156,7 @@ impl Bound<'_> {
                 Resolved::Result => Place::Advance(out.cast_const()),
             };
             let places: Vec<Place> = self.operands.iter().zip(&expanded).map(place).collect();
-            // SAFETY: every expanded operand has as many elements as the tile; slots are saved before read.
+            // SAFETY: every expanded operand has the length of the tile. Slots are saved before they are read.
             unsafe { machine::run(isa, &self.steps, &places, out, count) };
         }
     }
@@ -174,8 +175,8 @@ impl Bound<'_> {
     }
 }
 
-/// The length of runs in which every operand advances, stays, or repeats the last dimension of [`CYCLE`] elements; [`None`]
-/// where an operand does something else, or none of it is needed.
+/// The number of elements over which every operand advances, is repeated, or repeats a last dimension of [`CYCLE`]
+/// elements; [`None`] if an operand has other strides.
 fn cycles(broadcast: &Broadcast, mut operands: std::ops::Range<usize>) -> Option<usize> {
     let [.., outer, CYCLE] = broadcast.dims[..] else { return None };
     let fits = |strides: &[usize]| matches!(strides[strides.len() - 2..], [CYCLE, 1] | [0, 0 | 1]);
@@ -183,7 +184,7 @@ fn cycles(broadcast: &Broadcast, mut operands: std::ops::Range<usize>) -> Option
 }
 
 impl Resolved<'_> {
-    /// The dimensions that broadcast; an operand that is no tensor fits any.
+    /// The dimensions to broadcast; an operand that is not a tensor fits any shape.
     fn dims(&self) -> &[usize] {
         match self {
             Resolved::Tensor(_, dims) => dims,

@@ -1,9 +1,9 @@
-//! The functions of one and of two elements, by name: one list for ops of every dtype and for `f32` programs.
+//! The unary and binary functions by name: one list for the ops of all dtypes and for `f32` programs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A function of one element. Parameters are `f32`, as ONNX attributes are.
+/// A function of one element. Parameters are `f32`, like ONNX attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "UnaryFunction")]
@@ -113,30 +113,30 @@ pub enum Unary {
     },
     /// `x + bias` if `x < -lambd`, `x - bias` if `x > lambd`, else 0
     Shrink {
-        /// What is taken off the magnitude.
+        /// The amount that reduces the magnitude.
         bias: f32,
         /// Half the width of the interval that gives zero.
         lambd: f32,
     },
     /// `min(max(x, min), max)`; NaN stays NaN.
     Clip {
-        /// The least result.
+        /// The smallest result.
         min: f32,
-        /// The greatest result; it wins where it is less than `min`.
+        /// The largest result; it takes precedence if it is less than `min`.
         max: f32,
     },
-    /// True where `x` is NaN
+    /// True if `x` is NaN
     IsNaN,
-    /// True where `x` is an infinity of a sign that counts
+    /// True if `x` is infinite and its sign is selected
     IsInf {
-        /// Whether `-∞` counts.
+        /// Whether `-∞` is selected.
         negative: bool,
-        /// Whether `+∞` counts.
+        /// Whether `+∞` is selected.
         positive: bool,
     },
-    /// `¬x`, of booleans
+    /// `¬x`, for booleans
     Not,
-    /// Every bit inverted, of integers
+    /// Inverts every bit, for integers
     BitwiseNot,
 }
 
@@ -151,17 +151,17 @@ pub enum Binary {
     Sub,
     /// `x · y`
     Mul,
-    /// `x / y`; of integers, rounded toward zero.
+    /// `x / y`; integers are rounded toward zero.
     Div,
     /// `x` to the power `y`, in the type of `x`
     Pow,
-    /// The remainder with the sign of the divisor `y`, of integers and floats
+    /// The remainder with the sign of the divisor `y`, for integers and floats
     Mod,
-    /// The remainder with the sign of the dividend `x`, as C's `fmod`
+    /// The remainder with the sign of the dividend `x`, like C's `fmod`
     Fmod,
-    /// The lesser; NaN when either is NaN.
+    /// The smaller one; NaN if either is NaN.
     Min,
-    /// The greater; NaN when either is NaN.
+    /// The larger one; NaN if either is NaN.
     Max,
     /// `x` if `x ≥ 0`, else `y·x`
     PRelu,
@@ -175,26 +175,26 @@ pub enum Binary {
     Greater,
     /// `x ≥ y`
     GreaterOrEqual,
-    /// `x ∧ y`, of booleans
+    /// `x ∧ y`, for booleans
     And,
-    /// `x ∨ y`, of booleans
+    /// `x ∨ y`, for booleans
     Or,
-    /// `x ⊻ y`, of booleans
+    /// `x ⊻ y`, for booleans
     Xor,
-    /// Bit by bit `x ∧ y`, of integers
+    /// Bitwise `x ∧ y`, for integers
     BitwiseAnd,
-    /// Bit by bit `x ∨ y`, of integers
+    /// Bitwise `x ∨ y`, for integers
     BitwiseOr,
-    /// Bit by bit `x ⊻ y`, of integers
+    /// Bitwise `x ⊻ y`, for integers
     BitwiseXor,
-    /// `x · 2ʸ`, of integers; 0 where `y` is negative or not below the type's width.
+    /// `x · 2ʸ`, for integers; 0 if `y` is negative or at least the type's width.
     ShiftLeft,
-    /// `⌊x / 2ʸ⌋`, of integers; 0, or -1 of a negative `x`, where `y` is negative or not below the type's width.
+    /// `⌊x / 2ʸ⌋`, for integers; if `y` is negative or at least the type's width, 0, or -1 for a negative `x`.
     ShiftRight,
 }
 
 impl Unary {
-    /// Whether every parameter is a finite number: others cannot be written to a plan.
+    /// Whether every parameter is finite; a plan cannot store other numbers.
     pub fn has_finite_parameters(self) -> bool {
         use Unary::*;
         match self {
@@ -209,14 +209,14 @@ impl Unary {
         }
     }
 
-    /// Whether the function is defined on `f32`; booleans are then the numbers 0 and 1.
+    /// Whether the function supports `f32`; booleans are the numbers 0 and 1.
     pub fn takes_f32(self) -> bool {
         !matches!(self, Unary::BitwiseNot)
     }
 }
 
 impl Binary {
-    /// Whether the function is defined on `f32`; booleans are then the numbers 0 and 1.
+    /// Whether the function supports `f32`; booleans are the numbers 0 and 1.
     pub fn takes_f32(self) -> bool {
         use Binary::*;
         !matches!(self, BitwiseAnd | BitwiseOr | BitwiseXor | ShiftLeft | ShiftRight)

@@ -1,4 +1,4 @@
-//! The machine that runs programs: eight vectors of the value stay in registers from the first instruction to the last.
+//! The machine that runs programs. Eight vectors of values stay in registers from the first instruction to the last.
 
 use std::mem::MaybeUninit;
 
@@ -8,13 +8,14 @@ use super::{Program, Unary};
 use crate::isa::Isa;
 use crate::vector::{dispatch_isa, math, pow_in_place, short_power, Vector};
 
-/// The most elements that a block has: eight of the widest vectors.
+/// The maximum number of elements in a block: eight of the widest vectors.
 pub(super) const BLOCK: usize = 128;
 
-/// The elements of an operand that repeats a vector of channels. Vectors have no more lanes, and divide it.
+/// The length of an operand that cycles: a block of channels. Vectors have at most this many lanes, and their length
+/// divides it.
 pub(super) const CYCLE: usize = 16;
 
-/// One instruction, resolved: operands are indices of [`Place`]s.
+/// A resolved instruction; operands are indices of [`Place`]s.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     Save(usize),
@@ -55,34 +56,34 @@ pub(super) enum Join {
     Xor,
 }
 
-/// Where an operand's elements lie for one run of the machine.
+/// The location of an operand's elements in one run of the machine.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place {
-    /// One element a lane, from this address on.
+    /// One element per lane, starting at this address.
     Advance(*const f32),
-    /// The [`CYCLE`] elements at this address, over and over.
+    /// The [`CYCLE`] elements at this address, repeated.
     Cycle(*const f32),
-    /// The element at this address for every lane.
+    /// The element at this address, for every lane.
     Repeat(*const f32),
     /// A slot.
     Saved(usize),
 }
 
-/// Rewrites the `len` elements at `out`.
+/// Runs the program on the `len` elements at `out`.
 ///
 /// # Safety
-/// `len` elements can be read and written at `out`; each `Advance` has `len` elements, each `Repeat` one, each `Cycle`
-/// [`CYCLE`], and then `len` is a multiple of that; they may overlap `out` only by being `out`. Every index in `steps`
-/// has its place, slots are below [`Program::SLOTS`] and saved before read.
+/// `len` elements can be read and written at `out`. Each `Advance` has `len` elements, and each `Repeat` has one. Each
+/// `Cycle` has [`CYCLE`] elements, and then `len` is a multiple of that. An operand overlaps `out` only if it equals
+/// `out`. Every index in `steps` has a place. Slots are below [`Program::SLOTS`], and saved before they are read.
 pub(super) unsafe fn run(isa: Isa, steps: &[Step], places: &[Place], out: *mut f32, len: usize) {
     dispatch_isa!(isa, (isa: Isa = isa, steps: &[Step] = steps, places: &[Place] = places, out: *mut f32 = out, len: usize = len),
     V => {
         let mut slots = Slots([MaybeUninit::uninit(); Program::SLOTS as usize]);
         let mut machine = Machine { isa, steps, places, out, slots: &mut slots };
         let mut at = 0;
-        // SAFETY: the blocks lie inside `len`; the rest is the caller's promise.
+        // SAFETY: the blocks are inside `len`; the caller guarantees the rest.
         unsafe {
-            // Without optimization every temporary has a place of its own on the stack: of eight vectors, megabytes.
+            // Without optimization, every temporary has its own stack space: with eight vectors, megabytes.
             #[cfg(not(unoptimized))]
             while at + 8 * V::LANES <= len {
                 machine.block::<V, [V; 8]>(at, 8 * V::LANES);
@@ -106,12 +107,12 @@ struct Machine<'a> {
     slots: &'a mut Slots,
 }
 
-/// `$acc` with `$function` of every vector and that of the operand `$source`. A closure has the instruction set's features
-/// only where it is inlined.
+/// Applies `$function` to every vector of `$acc` and of the operand `$source`. A closure has the instruction set's
+/// features only if it is inlined.
 macro_rules! each_pair {
     ($acc:ident, $source:ident, $count:ident, |$x:ident, $y:ident| $function:expr) => {
         match $source {
-            // SAFETY: an operand that advances has the block's elements.
+            // SAFETY: an operand that advances has as many elements as the block.
             Source::Lanes(from) => $acc.map(
                 #[inline(always)]
                 |i, $x: V| {
@@ -119,7 +120,7 @@ macro_rules! each_pair {
                     $function
                 },
             ),
-            // SAFETY: an operand that cycles has as many elements.
+            // SAFETY: an operand that cycles has `CYCLE` elements.
             Source::Cycle(from) => $acc.map(
                 #[inline(always)]
                 |i, $x: V| {
@@ -143,10 +144,10 @@ impl Machine<'_> {
     /// Runs the program on elements `at .. at + count`: a full block of registers, or up to one vector.
     ///
     /// # Safety
-    /// As [`run`], with the block inside its range.
+    /// As for [`run`], with the block inside its range.
     #[inline(always)]
     unsafe fn block<V: Vector, R: Registers<V>>(&mut self, at: usize, count: usize) {
-        // SAFETY: the caller's promise, here and for every access below.
+        // SAFETY: guaranteed by the caller, here and for every access below.
         unsafe {
             let out = self.out.add(at);
             let mut acc = R::build(
@@ -170,7 +171,7 @@ impl Machine<'_> {
     }
 
     /// # Safety
-    /// As [`Machine::block`].
+    /// As for [`Machine::block`].
     #[inline(always)]
     unsafe fn step<V: Vector, R: Registers<V>>(&mut self, step: Step, acc: R, at: usize, count: usize) -> R {
         match step {
@@ -233,17 +234,17 @@ impl Machine<'_> {
     fn source(&self, place: usize, at: usize) -> Source {
         match self.places[place] {
             Place::Advance(from) => Source::Lanes(from.wrapping_add(at)),
-            // Several vectors at once begin with a whole cycle.
+            // A block of several vectors starts at a whole cycle.
             Place::Cycle(from) => Source::Cycle(from.wrapping_add(at % CYCLE)),
             Place::Repeat(from) => Source::One(from),
             Place::Saved(slot) => Source::Lanes(self.slots.0[slot].as_ptr().cast()),
         }
     }
 
-    /// The functions that are short or frequent in registers, the others through memory.
+    /// Computes short or frequent functions in registers, and other functions through memory.
     #[inline(always)]
     fn unary<V: Vector, R: Registers<V>>(&self, function: Unary, acc: R) -> R {
-        // A closure has the instruction set's features only where it is inlined.
+        // A closure has the instruction set's features only if it is inlined.
         macro_rules! each {
             (|$x:ident| $function:expr) => {
                 acc.map(
@@ -291,12 +292,12 @@ impl Machine<'_> {
         )
     }
 
-    /// `acc` to the power of the operand; to a short one of a single number in registers.
+    /// `acc` to the power of the operand. Uses registers if the operand is a single number with a short power.
     #[inline(always)]
     fn power<V: Vector, R: Registers<V>>(&self, acc: R, source: Source, count: usize) -> R {
         // SAFETY: an operand that repeats has one element.
         let exponent = if let Source::One(from) = source { unsafe { *from } } else { f32::NAN };
-        // A match of numbers, so that each is a loop of its own.
+        // A match on constants, so that each one gets its own loop.
         macro_rules! short {
             ($($exponent:literal),*) => {
                 match exponent {
@@ -341,7 +342,8 @@ impl Source {
 
     #[inline(always)]
     fn lane<V: Vector, R: Registers<V>>(self, i: usize, count: usize) -> V {
-        // SAFETY: an operand that advances has the block's elements, one that cycles as many, one that repeats has one.
+        // SAFETY: an operand that advances has as many elements as the block, one that cycles has `CYCLE`, and one that
+        // repeats has one.
         unsafe {
             match self {
                 Source::Lanes(from) => load::<V, R>(from, i, count),
@@ -352,13 +354,13 @@ impl Source {
     }
 }
 
-/// Vector `i` of a block of `count` elements.
+/// Loads vector `i` of a block of `count` elements.
 ///
 /// # Safety
 /// `count` elements can be read at `from`.
 #[inline(always)]
 unsafe fn load<V: Vector, R: Registers<V>>(from: *const f32, i: usize, count: usize) -> V {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if size_of::<R>() == size_of::<V>() {
             V::load_first(from, count)
@@ -368,7 +370,7 @@ unsafe fn load<V: Vector, R: Registers<V>>(from: *const f32, i: usize, count: us
     }
 }
 
-/// `function` of the two truth values as 0 and 1.
+/// Applies `function` to both values as booleans 0 and 1.
 #[inline(always)]
 fn logic<V: Vector>(x: V, y: V, function: impl Fn(V, V) -> V) -> V {
     let zero = V::splat(0.0);

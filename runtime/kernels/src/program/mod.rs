@@ -1,8 +1,8 @@
-//! Programs of elementwise functions on `f32`: fused elementwise steps, and the epilogues of convolutions and matrix
-//! products.
+//! Programs of elementwise functions on `f32`, for fused elementwise steps and for the epilogues of convolutions and
+//! matrix products.
 //!
-//! A program rewrites one value, the accumulator, instruction by instruction; the accumulator stays in registers from the
-//! first instruction to the last. Operands are the step's inputs, broadcast as NumPy does to the shape of the result.
+//! A program rewrites one value, the accumulator, instruction by instruction; the accumulator stays in registers.
+//! Operands are the step's inputs; they broadcast to the shape of the result by NumPy's rules.
 
 mod bind;
 mod function;
@@ -20,8 +20,8 @@ pub use unary::{unary, unary_in_place};
 
 /// A sequence of instructions on the accumulator; the result is the accumulator after the last one.
 ///
-/// The program of an `Elementwise` step begins with [`Instruction::Load`]; an epilogue finds the operator's result in the
-/// accumulator. Booleans are the numbers 0 and 1; any other number counts as true.
+/// The program of an `Elementwise` step starts with [`Instruction::Load`]. For an epilogue, the accumulator starts with
+/// the operator's result. Booleans are the numbers 0 and 1; any other number counts as true.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
@@ -46,23 +46,23 @@ pub enum Instruction {
     Select(Operand, Operand),
 }
 
-/// What an instruction reads beside the accumulator.
+/// What an instruction reads besides the accumulator.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub enum Operand {
-    /// The step's input of this index.
+    /// The step's input with this index.
     Input(usize),
     /// A finite number.
     Constant(f32),
-    /// What [`Instruction::Save`] put into this slot.
+    /// The value that [`Instruction::Save`] saved in this slot.
     Saved(u8),
 }
 
 /// What the accumulator holds before the first instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// Nothing: the program has to begin with [`Instruction::Load`].
+    /// Nothing: the program must start with [`Instruction::Load`].
     Empty,
-    /// The result of the operator that the program is the epilogue of.
+    /// The result of the operator that has the program as its epilogue.
     Result,
 }
 
@@ -72,7 +72,7 @@ pub enum Invalid {
     /// The program is longer than [`Program::MAX_LENGTH`].
     #[error("the program has {0} instructions; at most {max} are allowed", max = Program::MAX_LENGTH)]
     Length(usize),
-    /// Instruction 0 of a program without a start value is no `Load`.
+    /// Instruction 0 of a program without a start value is not `Load`.
     #[error("the program does not begin with Load")]
     NoLoad,
     /// An operand names an input that the step does not have.
@@ -82,10 +82,10 @@ pub enum Invalid {
         at: usize,
         /// The input it reads.
         input: usize,
-        /// How many there are.
+        /// The number of inputs.
         inputs: usize,
     },
-    /// An operand names a slot that nothing was saved in, or a slot beyond the last.
+    /// An operand names a slot that holds no value, or a slot that does not exist.
     #[error("instruction {at} reads or writes slot {slot}; slots are 0 to {last}, saved before they are read", last = Program::SLOTS - 1)]
     Slot {
         /// The instruction.
@@ -99,7 +99,7 @@ pub enum Invalid {
         /// The instruction.
         at: usize,
     },
-    /// The function has no form for `f32`.
+    /// The function does not support `f32`.
     #[error("instruction {at}: {function} is not defined for float32")]
     Function {
         /// The instruction.
@@ -107,10 +107,10 @@ pub enum Invalid {
         /// The function's name.
         function: String,
     },
-    /// An operand is an input that this execution does not have.
+    /// An operand is an input that is absent in this execution.
     #[error("input {0} is absent")]
     Absent(usize),
-    /// An operand's data do not fill its shape.
+    /// The number of an operand's elements does not match its shape.
     #[error("{0} elements do not fill an operand of shape {1:?}")]
     Elements(usize, Vec<usize>),
     /// An operand's shape does not broadcast to the result's.
@@ -124,17 +124,17 @@ pub enum Invalid {
 }
 
 impl Program {
-    /// The greatest number of instructions.
+    /// The maximum number of instructions.
     pub const MAX_LENGTH: usize = 256;
     /// The number of slots for [`Instruction::Save`].
     pub const SLOTS: u8 = 16;
 
-    /// Whether there is nothing to do.
+    /// Whether there are no instructions.
     pub fn is_empty(&self) -> bool {
         self.code.is_empty()
     }
 
-    /// Checks that the program can run in a step with `inputs` inputs: programs come from outside.
+    /// Checks that the program can run in a step with `inputs` inputs. Programs are untrusted.
     ///
     /// # Errors
     /// The first violation found.
@@ -158,7 +158,7 @@ impl Program {
         Ok(())
     }
 
-    /// The indices of the inputs that the program reads, each as often as it is read.
+    /// The indices of the inputs that the program reads, with repetitions.
     pub fn inputs(&self) -> impl Iterator<Item = usize> + '_ {
         self.code.iter().flat_map(Instruction::operands).filter_map(|operand| match operand {
             Operand::Input(input) => Some(input),
@@ -166,7 +166,7 @@ impl Program {
         })
     }
 
-    /// The same program for a step that has input `i` as input `place(i)`.
+    /// Replaces the index `i` of every input by `place(i)`.
     pub fn with_inputs(mut self, place: impl Fn(usize) -> usize) -> Program {
         for operand in self.code.iter_mut().flat_map(Instruction::operands_mut) {
             if let Operand::Input(input) = operand {
@@ -178,7 +178,7 @@ impl Program {
 }
 
 impl Instruction {
-    /// What the instruction reads beside the accumulator.
+    /// What the instruction reads besides the accumulator.
     pub fn operands(&self) -> impl Iterator<Item = Operand> {
         let (first, second) = match *self {
             Instruction::Load(a) | Instruction::Binary(_, a) | Instruction::Reverse(_, a) => (Some(a), None),

@@ -1,6 +1,6 @@
 //! The registers of the machine.
 
-/// The vectors that the machine holds at once; written out, because a loop would put them in memory.
+/// The vectors that the machine holds at a time. They are written out, because a loop would put them in memory.
 pub(super) trait Registers<V>: Copy {
     fn build(make: impl Fn(usize) -> V) -> Self;
     fn map(self, function: impl Fn(usize, V) -> V) -> Self;

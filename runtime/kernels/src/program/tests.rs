@@ -31,7 +31,7 @@ fn a_program_that_cannot_run_is_refused() {
     }
 }
 
-/// A small generator of pseudo-random numbers (xorshift), so that failures repeat.
+/// A small pseudo-random generator (xorshift), so that failures are reproducible.
 struct Random(u64);
 
 impl Random {
@@ -164,7 +164,7 @@ fn binary(function: Binary, x: f32, y: f32) -> f32 {
     }
 }
 
-/// Runs a program on one element, given its operands there.
+/// Runs a program on one element.
 fn evaluate(program: &Program, inputs: &[f32]) -> f32 {
     let (mut acc, mut slots) = (f32::NAN, [f32::NAN; 16]);
     for instruction in &program.code {
@@ -198,7 +198,7 @@ fn evaluate(program: &Program, inputs: &[f32]) -> f32 {
     acc
 }
 
-/// The element of an operand that meets element `position` of the result, by division and remainder.
+/// The index of an operand's element for element `position` of the result, by division and remainder.
 fn element(result: &[usize], operand: &[usize], mut position: usize) -> usize {
     let (mut offset, mut stride) = (0, 1);
     for axis in (0..result.len()).rev() {
@@ -227,7 +227,7 @@ const SHAPES: [&[usize]; 12] = [
     &[20, 64],
 ];
 
-/// Operands that broadcast to a shape, and their dimensions; the first is of that shape.
+/// Operands that broadcast to a shape, and their dimensions; the first one has that shape.
 fn random_operands(random: &mut Random, shape: &[usize]) -> (Vec<Vec<f32>>, Vec<Vec<usize>>) {
     let mut dims = vec![shape.to_vec()];
     for _ in 0..random.below(4) {
@@ -296,7 +296,7 @@ fn operands_that_do_not_fit_are_refused() {
     assert_eq!(unsaved.bind(&[1], &[]).unwrap_err(), Invalid::Slot { at: 0, slot: 0 });
 }
 
-/// A build without optimization, where every temporary has a place of its own, has to fit the stack of a thread too.
+/// Without optimization, every temporary has its own stack space. It must fit the stack of a thread too.
 #[test]
 fn the_frames_of_any_build_are_small() {
     let code =

@@ -1,4 +1,5 @@
-//! Programs in words: `x0, Mul(·, x1), Tanh`, where `·` is the accumulator, `x1` input 1 and `s0` what was saved in slot 0.
+//! Programs as text: `x0, Mul(·, x1), Tanh`, where `·` is the accumulator, `x1` is input 1 and `s0` is the value in
+//! slot 0.
 
 use std::fmt::{Display, Formatter, Result};
 

@@ -1,47 +1,46 @@
-//! Every function of [`Unary`] on slices of `f32`, and the vector forms that programs share with it.
+//! Every function of [`Unary`] on slices of `f32`, and the vector functions that programs use too.
 
 use super::Unary;
 use crate::isa::Isa;
 use crate::vector::{arc, dispatch_isa, map, math, Vector};
 
-/// `out[i] = function(x[i])`; truth values are 0 and 1. [`Unary::BitwiseNot`] is `-1 - x`, as it is of
-/// integers.
+/// `out[i] = function(x[i])`; booleans are 0 and 1. [`Unary::BitwiseNot`] is `-1 - x`, as for integers.
 ///
 /// # Panics
 /// The slices differ in length.
 pub fn unary(isa: Isa, function: Unary, x: &[f32], out: &mut [f32]) {
     assert_eq!(x.len(), out.len());
-    // SAFETY: the slices are of one length.
+    // SAFETY: the slices have the same length.
     unsafe { apply_to(isa, function, x.len(), x.as_ptr(), out.as_mut_ptr()) }
 }
 
-/// `x[i] = function(x[i])`, as [`unary`].
+/// `x[i] = function(x[i])`, like [`unary`].
 pub fn unary_in_place(isa: Isa, function: Unary, x: &mut [f32]) {
     let out = x.as_mut_ptr();
-    // SAFETY: read and written are the elements of one slice.
+    // SAFETY: the function reads and writes the elements of one slice.
     unsafe { apply_to(isa, function, x.len(), out, out) }
 }
 
-/// `out[i] = function(x[i])` of `len` elements.
+/// `out[i] = function(x[i])` for `len` elements.
 ///
 /// # Safety
-/// As [`map`].
+/// As for [`map`].
 unsafe fn apply_to(isa: Isa, function: Unary, len: usize, x: *const f32, out: *mut f32) {
     dispatch_isa!(isa, (function: Unary = function, len: usize = len, x: *const f32 = x, out: *mut f32 = out), V =>
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { apply::<V>(function, len, x, out) });
 }
 
-/// Makes `apply` from a table: functions of vectors, and methods of `f64` that are called lane by lane.
+/// Generates `apply` from a table of vector functions, and of methods of `f64` that are called lane by lane.
 ///
-/// A closure has the instruction set's features only where it is inlined.
+/// A closure has the instruction set's features only if it is inlined.
 macro_rules! functions {
     (vectors { $($vectors:pat => |$x:ident| $function:expr;)* } lanes { $($lanes:pat => $method:ident;)* }) => {
         /// # Safety
-        /// As [`map`].
+        /// As for [`map`].
         #[inline(always)]
         unsafe fn apply<V: Vector>(function: Unary, len: usize, x: *const f32, out: *mut f32) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 match function {
                     $($vectors => map::<V>(len, x, out, #[inline(always)] |$x: V| $function),)*
@@ -105,7 +104,7 @@ functions! {
     }
 }
 
-/// 1 where the mask is true, else 0.
+/// 1 where the mask is set, else 0.
 #[inline(always)]
 pub(super) fn truth<V: Vector>(mask: V::Mask) -> V {
     V::select(mask, V::splat(1.0), V::splat(0.0))
@@ -156,13 +155,13 @@ pub(super) fn clip<V: Vector>(x: V, min: f32, max: f32) -> V {
     x.within([min, max])
 }
 
-/// The lesser, NaN when either is NaN.
+/// The smaller one; NaN if either is NaN.
 #[inline(always)]
 pub(super) fn min<V: Vector>(x: V, y: V) -> V {
     V::select(x.is_nan(), x, x.lesser(y))
 }
 
-/// The greater, NaN when either is NaN.
+/// The larger one; NaN if either is NaN.
 #[inline(always)]
 pub(super) fn max<V: Vector>(x: V, y: V) -> V {
     V::select(x.is_nan(), x, x.greater(y))
@@ -180,7 +179,7 @@ fn floor_mod(x: f32, y: f32) -> f32 {
     }
 }
 
-/// Functions of two slices, in place of the first, from functions of two elements.
+/// Defines functions that rewrite the first of two slices, from functions of two elements.
 macro_rules! in_place {
     ($($(#[$doc:meta])* $name:ident: |$x:ident, $y:ident| $function:expr;)*) => {
         $(

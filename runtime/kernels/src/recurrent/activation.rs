@@ -1,18 +1,18 @@
-//! The functions that finish gates and states.
+//! The activation functions of gates and states.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A function of one gate or of the state.
+/// An activation function.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub enum Activation {
     /// `α·x + β`
     Affine(f32, f32),
-    /// `x` where positive, else `α·(eˣ − 1)`
+    /// `x` if positive, else `α·(eˣ − 1)`
     Elu(f32),
     /// `max(0, min(1, α·x + β))`
     HardSigmoid(f32, f32),
-    /// `x` where not negative, else `α·x`
+    /// `x` if not negative, else `α·x`
     LeakyRelu(f32),
     /// `max(0, x)`
     Relu,
@@ -26,12 +26,12 @@ pub enum Activation {
     Softsign,
     /// `tanh x`
     Tanh,
-    /// `x` where `x > α`, else 0
+    /// `x` if `x > α`, else 0
     ThresholdedRelu(f32),
 }
 
 impl Activation {
-    /// The function of `x`.
+    /// Applies the function to `x`.
     pub(super) fn of(self, x: f64) -> f64 {
         let wide = f64::from;
         match self {

@@ -1,4 +1,4 @@
-//! Steps of any cell, with any functions.
+//! Steps of any cell with any activation functions.
 
 use super::{Activation, Cell, Form, Layer, Scalar};
 use crate::real::Real;
@@ -7,20 +7,20 @@ use crate::threads::Threads;
 /// One step of some sequences.
 pub(super) struct Step<'a, R: Scalar> {
     pub layer: &'a Layer<R>,
-    /// The state's weights of the gates that do not wait for another gate, and of those that do.
+    /// The state's weights: of the gates that do not depend on another gate, and of those that do.
     pub weights: &'a [R::Weights; 2],
-    /// What the inputs give to the gates: rows of `gates · hidden`.
+    /// The input's contribution to the gates: rows of `gates · hidden`.
     pub gates: &'a [R],
-    /// The row of each sequence; `None` where it has ended.
+    /// The row of each sequence; `None` if the sequence has ended.
     pub rows: &'a [Option<usize>],
 }
 
 impl<R: Scalar> Step<'_, R> {
-    /// Updates the states h and c, `[sequences, hidden]`, of the sequences that have a row.
-    pub fn take(&self, [h, c]: [&mut [R]; 2], scratch: &mut [R]) {
+    /// Updates the states h and c `[sequences, hidden]` of the sequences that have a row.
+    pub fn run(&self, [h, c]: [&mut [R]; 2], scratch: &mut [R]) {
         let Form { cell, hidden, .. } = self.layer.form;
         let length = cell.gates() * hidden;
-        let ready = length - cell.waiting() * hidden;
+        let ready = length - cell.deferred() * hidden;
         let (products, scratch) = scratch.split_at_mut(self.rows.len() * ready);
         let (gates, scratch) = scratch.split_at_mut(length);
         R::product(self.layer.isa, &Threads::serial(), h, &self.weights[0], None, products);
@@ -48,7 +48,7 @@ impl<R: Scalar> Step<'_, R> {
         }
     }
 
-    /// Clips the sums of gates and applies a function.
+    /// Clips the gates' sums and applies an activation function.
     fn activate(&self, function: Activation, gates: &mut [R]) {
         self.clip(gates);
         R::activate(self.layer.isa, function, gates);
@@ -67,7 +67,7 @@ impl<R: Scalar> Step<'_, R> {
         add(zr, &product[..2 * hidden]);
         self.activate(f, zr);
         let (z, r) = zr.split_at(hidden);
-        if self.layer.form.cell.waiting() == 0 {
+        if self.layer.form.cell.deferred() == 0 {
             for i in 0..hidden {
                 n[i] += r[i] * (product[2 * hidden + i] + self.layer.reset_bias[i]);
             }

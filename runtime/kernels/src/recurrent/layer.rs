@@ -1,35 +1,35 @@
-//! The weights of a layer, ready for its steps.
+//! The packed weights of a layer.
 
 use super::scalar::{Scalar, Steps};
 use super::{Activation, Cell};
 use crate::isa::Isa;
 use crate::threads::Threads;
 
-/// What one direction of a layer computes.
+/// The definition of one direction of a layer.
 #[derive(Debug, Clone, Copy)]
 pub struct Form<R> {
-    /// What a step computes.
+    /// The kind of recurrence.
     pub cell: Cell,
     /// The size of the state.
     pub hidden: usize,
-    /// The functions f, g and h.
+    /// The activation functions f, g and h.
     pub activations: [Activation; 3],
-    /// What the sums of the gates are clipped to, on both sides.
+    /// The absolute value to which the gates' sums are clipped.
     pub clip: Option<R>,
     /// Whether each sequence is read from its end.
     pub reversed: bool,
 }
 
-/// The weights of one direction as they are stored.
+/// The weights of one direction as stored in the plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Weights<'a, R> {
     /// `[gates · hidden, inputs]`
     pub input: &'a [R],
     /// `[gates · hidden, hidden]`
     pub state: &'a [R],
-    /// `[2 · gates · hidden]`: of the input's product, then of the state's.
+    /// `[2 · gates · hidden]`: for the input's product, then for the state's.
     pub bias: Option<&'a [R]>,
-    /// `[3 · hidden]`: of LSTM's gates i, o, f.
+    /// `[3 · hidden]`: for LSTM's gates i, o, f.
     pub peepholes: Option<&'a [R]>,
 }
 
@@ -39,28 +39,28 @@ pub struct Layer<R: Scalar> {
     pub(super) form: Form<R>,
     pub(super) inputs: usize,
     pub(super) weights: Packed<R>,
-    /// `[gates · hidden]`: what is added before the step.
+    /// `[gates · hidden]`: the bias of the input's product.
     pub(super) bias: Vec<R>,
-    /// `[hidden]`: what is added to the state's product of GRU's gate h before r scales it.
+    /// `[hidden]`: the bias of the state's product in GRU's gate h, added before r scales it.
     pub(super) reset_bias: Vec<R>,
-    /// `[3, hidden]`: of LSTM's gates i, o, f.
+    /// `[3, hidden]`: for LSTM's gates i, o, f.
     pub(super) peepholes: Option<Vec<R>>,
 }
 
-/// Weights, packed.
+/// Packed weights.
 pub(super) enum Packed<R: Scalar> {
-    /// For the usual functions.
+    /// For the standard activation functions.
     Fused(R::Fused),
-    /// For any.
+    /// For any activation functions.
     General {
         input: R::Weights,
-        /// Of the gates that do not wait for another gate, and of those that do.
+        /// The weights of the gates that do not depend on another gate, and of those that do.
         state: [R::Weights; 2],
     },
 }
 
 impl<R: Scalar> Layer<R> {
-    /// Makes weights ready.
+    /// Packs the weights.
     ///
     /// # Panics
     /// The lengths do not fit.
@@ -80,12 +80,12 @@ impl<R: Scalar> Layer<R> {
             reset_bias.copy_from_slice(&b[2 * rows - hidden..]);
         }
         let fuse = || R::Fused::new(isa, cell, [input, state], &bias, &reset_bias);
-        let fused = (form.is_usual() && peepholes.is_none()).then(fuse).flatten();
+        let fused = (form.is_standard() && peepholes.is_none()).then(fuse).flatten();
         let weights = fused.map_or_else(|| Packed::general(isa, cell, hidden, [input, state]), Packed::Fused);
         Layer { isa, form, inputs, weights, bias, reset_bias, peepholes: peepholes.map(<[R]>::to_vec) }
     }
 
-    /// How a step is taken, in words.
+    /// The name of the kernel for a step.
     pub fn kernel(&self) -> &'static str {
         match self.weights {
             Packed::Fused(_) => "gates finished in registers",
@@ -93,7 +93,7 @@ impl<R: Scalar> Layer<R> {
         }
     }
 
-    /// The bytes that the packed weights take.
+    /// The size of the packed weights in bytes.
     pub fn bytes(&self) -> usize {
         let weights = match &self.weights {
             Packed::Fused(fused) => fused.bytes(),
@@ -111,7 +111,7 @@ impl<R: Scalar> Layer<R> {
         }
     }
 
-    /// What the inputs `x`, `[steps, inputs]`, give to the gates, `[steps, row]`.
+    /// Computes the input's contribution to the gates `[steps, row]` from `x` `[steps, inputs]`.
     pub(super) fn project(&self, threads: &Threads, x: &[R], gates: &mut [R]) {
         match &self.weights {
             Packed::Fused(fused) => fused.project(threads, x, gates),
@@ -119,13 +119,13 @@ impl<R: Scalar> Layer<R> {
         }
     }
 
-    /// Whether both take the same inputs and states.
+    /// Whether both layers have the same inputs, cell and state.
     pub(super) fn has_shape_of(&self, other: &Layer<R>) -> bool {
         let shape = |layer: &Layer<R>| (layer.inputs, layer.form.cell, layer.form.hidden);
         shape(self) == shape(other)
     }
 
-    /// The elements of workspace that a task needs for each of its sequences.
+    /// The elements of workspace that a task needs per sequence.
     pub(super) fn scratch(&self) -> usize {
         let Form { cell, hidden, .. } = self.form;
         match self.weights {
@@ -138,7 +138,7 @@ impl<R: Scalar> Layer<R> {
 impl<R: Scalar> Packed<R> {
     fn general(isa: Isa, cell: Cell, hidden: usize, [input, state]: [&[R]; 2]) -> Packed<R> {
         let rows = cell.gates() * hidden;
-        let ready = rows - cell.waiting() * hidden;
+        let ready = rows - cell.deferred() * hidden;
         let (now, later) = state.split_at(ready * hidden);
         let state = [R::pack(isa, now, ready, hidden), R::pack(isa, later, rows - ready, hidden)];
         Packed::General { input: R::pack(isa, input, rows, input.len() / rows.max(1)), state }
@@ -146,8 +146,8 @@ impl<R: Scalar> Packed<R> {
 }
 
 impl<R: Scalar> Form<R> {
-    /// Whether the gates are sigmoids and the rest tanh, of sums that are not clipped, and no gate waits for another.
-    fn is_usual(&self) -> bool {
+    /// Whether the gates use sigmoid and the rest tanh, sums are not clipped, and no gate depends on another one.
+    fn is_standard(&self) -> bool {
         let functions: &[Activation] = match self.cell {
             Cell::Lstm { input_forget: false } => &[Activation::Sigmoid, Activation::Tanh, Activation::Tanh],
             Cell::Gru { linear_before_reset: true } => &[Activation::Sigmoid, Activation::Tanh],

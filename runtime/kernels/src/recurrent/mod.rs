@@ -1,5 +1,5 @@
-//! Recurrent layers: LSTM, GRU and the simple one. The inputs of all steps are multiplied with their weights in one
-//! product; each step then multiplies the state and finishes the gates.
+//! Recurrent layers: LSTM, GRU and the simple RNN. One product multiplies the inputs of all steps with their weights.
+//! Each step then multiplies the state with its weights, and applies the gates.
 
 mod activation;
 mod fused;
@@ -17,17 +17,17 @@ pub use scalar::Scalar;
 use crate::threads::Threads;
 use task::{Sequences, Task, Y};
 
-/// What a step computes from the input and the state.
+/// The kind of recurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cell {
     /// Gates i, o, f and c.
     Lstm {
-        /// Whether `f = 1 − i`.
+        /// Whether `f = 1 − i` (coupled gates).
         input_forget: bool,
     },
     /// Gates z, r and h.
     Gru {
-        /// Whether r scales the state's product, and not the state.
+        /// Whether r scales the product with the state, instead of the state.
         linear_before_reset: bool,
     },
     /// One gate.
@@ -44,7 +44,7 @@ impl Cell {
         }
     }
 
-    /// The number of functions: of the gates that scale, of the new state, and of LSTM's c.
+    /// The number of activation functions: for the gates, for the new state, and for LSTM's c.
     pub fn functions(self) -> usize {
         match self {
             Cell::Lstm { .. } => 3,
@@ -53,41 +53,41 @@ impl Cell {
         }
     }
 
-    /// The gates whose product with the state waits for another gate.
-    fn waiting(self) -> usize {
+    /// The number of gates whose product with the state depends on another gate.
+    fn deferred(self) -> usize {
         usize::from(self == Cell::Gru { linear_before_reset: false })
     }
 }
 
-/// One pass over a batch of sequences, in D directions that are independent of each other.
+/// One pass over a batch of sequences, in D independent directions.
 pub struct Pass<'a, R: Scalar> {
-    /// The directions, of one cell and one size.
+    /// The directions; they have the same cell and size.
     pub layers: &'a [Layer<R>],
     /// The number of sequences.
     pub batch: usize,
-    /// The steps of a sequence, padding included.
+    /// The steps of a sequence, including padding.
     pub steps: usize,
-    /// The steps of each sequence.
+    /// The steps of each sequence, without padding.
     pub lengths: Option<&'a [usize]>,
-    /// Whether the steps of a sequence follow one another: `[batch, steps, …]`, not `[steps, batch, …]`.
+    /// Whether the layout is `[batch, steps, …]` instead of `[steps, batch, …]`.
     pub batch_first: bool,
 }
 
-/// What steps are worth, in multiplications, that are split among threads.
+/// The multiplications from which steps are split among threads.
 const SPLIT: usize = 1 << 20;
-/// What finishing a gate costs, in multiplications.
+/// The cost of the activations of a gate, in multiplications.
 const FINISH: usize = 16;
 
 impl<R: Scalar> Pass<'_, R> {
-    /// The elements of workspace that [`Pass::run`] needs: for the directions that run at the same time, the gates of every
-    /// step, and what each sequence's steps need. `None` where they are more than can be counted.
+    /// The elements of workspace that [`Pass::run`] needs. They hold, for the directions that run at the same time, the
+    /// gates of all steps and the scratch memory of each sequence. `None` if the number overflows.
     pub fn workspace(&self, threads: &Threads) -> Option<usize> {
         let one = |layer: &Layer<R>| self.steps.checked_mul(layer.row())?.checked_add(layer.scratch());
         let most = self.layers.iter().map(one).try_fold(0, |most, one| Some(one?.max(most)))?;
         most.checked_mul(self.batch)?.checked_mul(self.layers.len().min(self.threads(threads)))
     }
 
-    /// How many threads the steps are worth.
+    /// How many threads to use for the steps.
     fn threads(&self, threads: &Threads) -> usize {
         let one = |layer: &Layer<R>| layer.row().saturating_mul(layer.form.hidden + FINISH);
         let turn = self.layers.iter().map(one).fold(0, usize::saturating_add);
@@ -95,13 +95,13 @@ impl<R: Scalar> Pass<'_, R> {
         threads.count().min(worth.max(1))
     }
 
-    /// Reads `x`, `[steps, batch, inputs]` or `[batch, steps, inputs]`, updates the states `h` and (LSTM) `c`, both
-    /// `[D, batch, hidden]`, and writes the state after every step within the length of its sequence to `y`,
-    /// `[steps, D, batch, hidden]` or `[batch, steps, D, hidden]`. `workspace` is overwritten; it has [`Pass::workspace`]
-    /// elements.
+    /// Reads `x` `[steps, batch, inputs]` or `[batch, steps, inputs]`. Updates the states `h` and (LSTM) `c`, both
+    /// `[D, batch, hidden]`. Writes the state after every step within the length of its sequence to `y`
+    /// `[steps, D, batch, hidden]` or `[batch, steps, D, hidden]`. Overwrites `workspace`, which has
+    /// [`Pass::workspace`] elements.
     ///
     /// # Panics
-    /// The lengths of the slices do not fit, or the directions do not fit each other.
+    /// The lengths of the slices do not fit, or the directions differ in shape.
     pub fn run(&self, threads: &Threads, x: &[R], [h, c]: [&mut [R]; 2], workspace: &mut [R], y: &mut [R]) {
         let Some(first) = self.layers.first() else { return };
         let states = self.layers.len() * self.batch * first.form.hidden;
@@ -117,7 +117,7 @@ impl<R: Scalar> Pass<'_, R> {
         self.directions(threads, x, [h, c], workspace, y);
     }
 
-    /// Runs as many directions at a time as there are threads for.
+    /// Runs as many directions at a time as there are threads.
     fn directions(&self, threads: &Threads, x: &[R], states: [&mut [R]; 2], workspace: &mut [R], y: Y<R>) {
         let count = self.threads(threads);
         let together = self.layers.len().min(count);
@@ -136,12 +136,12 @@ impl<R: Scalar> Pass<'_, R> {
                     tasks.push(Task { layer, sequences, gates, states, scratch, y: y.direction(i * together + d) });
                 }
             }
-            // The units of one sequence stay together: their weights are in one core's cache.
+            // The units of one sequence form one task, so that their weights stay in one core's cache.
             threads.for_each_chunk(&mut tasks, 1, |_, tasks| tasks.iter_mut().for_each(Task::run));
         }
     }
 
-    /// A part of the sequences.
+    /// Returns a part of the sequences.
     fn sequences(&self, reversed: bool, part: usize, parts: usize) -> Sequences<'_> {
         let Pass { batch, steps, lengths, batch_first, .. } = *self;
         let first = batch * part / parts;
@@ -149,7 +149,7 @@ impl<R: Scalar> Pass<'_, R> {
     }
 }
 
-/// Splits the first `count` elements off, or all where there are fewer.
+/// Splits off the first `count` elements, or all if there are fewer.
 fn take<'a, R>(rest: &mut &'a mut [R], count: usize) -> &'a mut [R] {
     rest.split_off_mut(..count.min(rest.len())).unwrap_or_default()
 }

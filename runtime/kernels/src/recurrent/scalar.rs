@@ -1,4 +1,4 @@
-//! The types that a layer computes in: how each multiplies and applies functions.
+//! The element types of recurrent layers: how each multiplies and applies activation functions.
 
 use std::convert::Infallible;
 
@@ -11,17 +11,17 @@ use crate::reduce::Number;
 use crate::threads::Threads;
 use crate::vector::{sigmoid_in_place, tanh_in_place};
 
-/// The types that a layer computes in.
+/// An element type of recurrent layers.
 pub trait Scalar: Real {
-    /// A matrix of weights `[n, k]`, ready to be multiplied.
+    /// Packed weights `[n, k]`.
     type Weights: Send + Sync + 'static;
-    /// A layer with the usual functions.
+    /// A layer with the standard activation functions.
     type Fused: Steps<Self>;
 
-    /// Makes weights `[n, k]` ready.
+    /// Packs weights `[n, k]`.
     fn pack(isa: Isa, weights: &[Self], n: usize, k: usize) -> Self::Weights;
 
-    /// The bytes that ready weights take.
+    /// The size of packed weights in bytes.
     fn bytes(weights: &Self::Weights) -> usize;
 
     /// `out [m, n] = x [m, k] · weightsᵀ + bias [n]`
@@ -34,29 +34,30 @@ pub trait Scalar: Real {
         out: &mut [Self],
     );
 
-    /// Replaces every element by the function of it.
+    /// Applies the function to every element.
     fn activate(isa: Isa, function: Activation, x: &mut [Self]);
 }
 
-/// A layer with the usual functions, sigmoid and tanh.
+/// A layer with the standard activation functions, sigmoid and tanh.
 pub trait Steps<R>: Sized + Send + Sync + 'static {
-    /// Makes the weights of the input and of the state ready, `[gates · hidden, …]`, where the type has such layers.
-    /// `bias [gates · hidden]` is added before the step, and `reset_bias [hidden]` to the product of GRU's gate h.
+    /// Packs the weights of the input and of the state, `[gates · hidden, …]`; `None` if the type has no such layers.
+    /// `bias` `[gates · hidden]` is added before the step, and `reset_bias` `[hidden]` to the state's product in GRU's
+    /// gate h.
     fn new(isa: Isa, cell: Cell, weights: [&[R]; 2], bias: &[R], reset_bias: &[R]) -> Option<Self>;
 
-    /// The bytes that the weights take.
+    /// The size of the weights in bytes.
     fn bytes(&self) -> usize;
 
     /// The elements of a step's gates.
     fn row(&self) -> usize;
 
-    /// The gates of steps with the inputs `x`, `[steps, inputs]`.
+    /// Computes the gates of steps with the inputs `x` `[steps, inputs]`.
     ///
     /// # Panics
     /// The lengths do not fit.
     fn project(&self, threads: &Threads, x: &[R], gates: &mut [R]);
 
-    /// Takes a step.
+    /// Runs a step.
     ///
     /// # Panics
     /// The lengths do not fit.
@@ -85,7 +86,7 @@ impl Steps<f32> for Fused {
     }
 }
 
-/// Double precision has general steps only.
+/// `f64` has general steps only.
 impl Steps<f64> for Infallible {
     fn new(_: Isa, _: Cell, _: [&[f64]; 2], _: &[f64], _: &[f64]) -> Option<Infallible> {
         None
@@ -138,7 +139,7 @@ impl Scalar for f32 {
 }
 
 impl Scalar for f64 {
-    /// The weights as they are, and their sizes.
+    /// The unchanged weights and their sizes.
     type Weights = (Vec<f64>, [usize; 2]);
     type Fused = Infallible;
 

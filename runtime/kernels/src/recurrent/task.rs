@@ -18,13 +18,13 @@ pub(super) struct Sequences<'a> {
     pub lengths: Option<&'a [usize]>,
     pub batch_first: bool,
     pub reversed: bool,
-    /// These sequences: `first .. first + count`.
+    /// The range of sequences: `first .. first + count`.
     pub first: usize,
     pub count: usize,
 }
 
 impl Sequences<'_> {
-    /// The row of a batch of steps that a sequence takes at a turn; `None` where it has ended.
+    /// The row that a sequence reads at a turn; `None` if the sequence has ended.
     fn row(&self, turn: usize, sequence: usize) -> Option<usize> {
         let b = self.first + sequence;
         let length = self.lengths.map_or(self.steps, |lengths| lengths[b].min(self.steps));
@@ -33,13 +33,13 @@ impl Sequences<'_> {
     }
 }
 
-/// What a thread does: some sequences in one direction.
+/// The work of a thread: some sequences in one direction.
 pub(super) struct Task<'a, R: Scalar> {
     pub layer: &'a Layer<R>,
     pub sequences: Sequences<'a>,
-    /// What the inputs give to the gates, `[batch · steps, row]`.
+    /// The input's contribution to the gates, `[batch · steps, row]`.
     pub gates: &'a [R],
-    /// h and c of the sequences.
+    /// The states h and c of the sequences.
     pub states: [&'a mut [R]; 2],
     pub scratch: &'a mut [R],
     pub y: Direction<'a, R>,
@@ -54,7 +54,7 @@ impl<R: Scalar> Task<'_, R> {
             self.step(&rows, turn % 2 == 1);
             for (row, h) in rows.iter().zip(self.states[0].chunks_exact(hidden)) {
                 let Some(row) = *row else { continue };
-                // SAFETY: the rows of a direction's sequences are this task's.
+                // SAFETY: the rows of this direction's sequences belong to this task.
                 unsafe { self.y.write(row, h) };
             }
         }
@@ -63,7 +63,7 @@ impl<R: Scalar> Task<'_, R> {
         }
     }
 
-    /// One step of every sequence that has a row.
+    /// Runs one step of every sequence that has a row.
     fn step(&mut self, rows: &[Option<usize>], backwards: bool) {
         let [h, c] = &mut self.states;
         match &self.layer.weights {
@@ -72,35 +72,35 @@ impl<R: Scalar> Task<'_, R> {
                 std::mem::swap(h, &mut self.scratch);
             }
             Packed::General { state: weights, .. } => {
-                Step { layer: self.layer, weights, gates: self.gates, rows }.take([h, c], self.scratch);
+                Step { layer: self.layer, weights, gates: self.gates, rows }.run([h, c], self.scratch);
             }
         }
     }
 }
 
-/// `Y`, shared by tasks that write disjoint rows of it.
+/// `Y`, shared by tasks that write disjoint rows.
 #[derive(Clone, Copy)]
 pub(super) struct Y<'a, R> {
     first: *mut R,
-    /// The numbers of directions and of sequences, and the length of a row.
+    /// The number of directions, the number of sequences, and the length of a row.
     sizes: [usize; 3],
     rows: usize,
     batch_first: bool,
     elements: PhantomData<&'a mut [R]>,
 }
 
-/// One direction's rows of `Y`.
+/// The rows of `Y` for one direction.
 #[derive(Clone, Copy)]
 pub(super) struct Direction<'a, R> {
     y: Y<'a, R>,
     number: usize,
 }
 
-// SAFETY: the tasks that share it write disjoint elements, of a type that may be sent.
+// SAFETY: tasks that share it write disjoint elements, of a type that is `Send`.
 unsafe impl<R: Send> Send for Y<'_, R> {}
 
 impl<'a, R: Copy> Y<'a, R> {
-    /// `[steps, D, batch, hidden]`, or `[batch, steps, D, hidden]`, of sizes `[D, batch, hidden]`.
+    /// `y` is `[steps, D, batch, hidden]` or `[batch, steps, D, hidden]`; `sizes` is `[D, batch, hidden]`.
     pub fn new(y: &'a mut [R], sizes: [usize; 3], batch_first: bool) -> Self {
         let rows = y.len() / sizes[2].max(1);
         Y { first: y.as_mut_ptr(), sizes, rows, batch_first, elements: PhantomData }
@@ -112,10 +112,10 @@ impl<'a, R: Copy> Y<'a, R> {
 }
 
 impl<R: Copy> Direction<'_, R> {
-    /// Writes the row of `row`, of those that [`Sequences`] gives.
+    /// Writes the output for a `row` of [`Sequences`].
     ///
     /// # Safety
-    /// The row is no other task's.
+    /// No other task writes this row.
     unsafe fn write(self, row: usize, from: &[R]) {
         let [directions, batch, hidden] = self.y.sizes;
         let row = match self.y.batch_first {
@@ -123,7 +123,7 @@ impl<R: Copy> Direction<'_, R> {
             false => (row / batch * directions + self.number) * batch + row % batch,
         };
         assert!(row < self.y.rows && from.len() == hidden, "Y has no such row");
-        // SAFETY: the assertion above, and the caller's promise.
+        // SAFETY: asserted above; the caller guarantees that no other task writes the row.
         unsafe { self.y.first.add(row * hidden).copy_from_nonoverlapping(from.as_ptr(), hidden) };
     }
 }

@@ -1,4 +1,4 @@
-//! Layers against their formulas in double precision.
+//! Compares layers with their formulas in double precision.
 
 use super::*;
 use crate::isa::Isa;
@@ -7,7 +7,7 @@ fn data(len: usize, seed: u32) -> Vec<f64> {
     (0..len as u32).map(|i| f64::from((i + seed).wrapping_mul(2_654_435_761) >> 8) / 1e7 - 0.8).collect()
 }
 
-/// What a layer of D directions is given.
+/// The inputs of a layer with D directions.
 struct Case {
     cell: Cell,
     hidden: usize,
@@ -25,7 +25,7 @@ struct Case {
 const USUAL: [Activation; 3] = [Activation::Sigmoid, Activation::Tanh, Activation::Tanh];
 
 impl Case {
-    /// One direction with the usual functions.
+    /// One direction with the standard activation functions.
     fn usual(cell: Cell, hidden: usize, batch: usize, steps: usize) -> Case {
         let (inputs, activations) = (3, USUAL);
         let (directions, lengths, batch_first, clip, peepholes) = (1, None, false, None, false);
@@ -35,7 +35,7 @@ impl Case {
     fn layer<R: Scalar>(&self, isa: Isa, direction: u32) -> Layer<R> {
         let Case { cell, hidden, inputs, activations, .. } = *self;
         let rows = cell.gates() * hidden;
-        // Sums as large as those of a small layer, so that the gates do not saturate.
+        // Scaled like the sums of a small layer, so that the gates do not saturate.
         let scaled = |len: usize, seed: u32| {
             let scale = 1.0 / (hidden as f64).sqrt();
             let data = data(len, seed + 10 * direction);
@@ -48,7 +48,7 @@ impl Case {
         Layer::new(isa, form, Weights { input: &input, state: &state, bias: Some(&bias), peepholes })
     }
 
-    /// Every state of every sequence, 0 beyond its length, then the last states h and c.
+    /// Returns every state of every sequence (0 beyond its length), then the last states h and c.
     fn outputs<R: Scalar>(&self, isa: Isa, threads: &Threads) -> Vec<R> {
         let Case { hidden, batch, steps, .. } = *self;
         let layers: Vec<Layer<R>> = (0..self.directions).map(|d| self.layer(isa, d as u32)).collect();
@@ -64,7 +64,8 @@ impl Case {
         [y, h, c].concat()
     }
 
-    /// Asserts that every instruction set and 1, 2 and 3 threads give the same bits, near those of double precision.
+    /// Asserts that every instruction set and 1, 2 and 3 threads give the same bits, which are close to double
+    /// precision.
     fn check(&self, name: &str) {
         let expected = self.outputs::<f64>(Isa::SCALAR, &Threads::serial());
         let single = self.outputs::<f32>(Isa::SCALAR, &Threads::serial());
@@ -149,7 +150,7 @@ fn inputs_are_summed_in_pieces() {
     }
 }
 
-/// Directions, sequences and units are split, in turn.
+/// Directions, sequences and units are split in turn.
 #[test]
 fn threads_share_what_is_large() {
     for (cell, directions, batch, hidden, steps) in
@@ -206,7 +207,7 @@ fn activations_have_their_limits() {
     }
 }
 
-/// With a clip that clips nothing, a step is not fused.
+/// A step with a clip is not fused, even if nothing exceeds the clip.
 #[test]
 fn fused_steps_have_the_bits_of_the_general_ones() {
     for (cell, hidden, batch) in FUSED.into_iter().flat_map(|cell| [(cell, 37, 1), (cell, 150, 1), (cell, 70, 6)]) {

@@ -1,7 +1,8 @@
-//! Reductions of the middle axis of `[outer, n, inner]`; a reduction over several groups of axes is several of these.
+//! Reductions of the middle axis of `[outer, n, inner]`. A reduction over several groups of axes consists of several of
+//! these.
 //!
-//! A partial result is kept in lanes (see [`crate::lanes`]) for a block of elements, and blocks are joined in a wider
-//! total: a sum of a million `f32` is within 1e-6 of the exact one.
+//! A block of elements has partial results in lanes (see [`crate::lanes`]). Blocks are added to a wider total: a sum of
+//! a million `f32` is within 1e-6 of the exact one.
 
 use std::marker::PhantomData;
 
@@ -10,8 +11,7 @@ use crate::lanes::{fold, per_isa, LANES};
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
-/// What is folded. A total is `f64` for floating-point sums and products, 64 bits wide and wrapping for integer ones, and
-/// the element type itself for extrema.
+/// A sum or product. The total is `f64` for floating-point types, and a wrapping 64-bit integer for integer types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fold {
     /// Σ x
@@ -24,56 +24,57 @@ pub enum Fold {
     Product,
 }
 
-/// Which extremum.
+/// The kind of extremum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extremum {
-    /// The largest element; the least value of the type (−∞) for no elements.
+    /// The largest element; the smallest value of the type (−∞) if there are no elements.
     Max,
-    /// The smallest element; the greatest value of the type (∞) for no elements.
+    /// The smallest element; the largest value of the type (∞) if there are no elements.
     Min,
 }
 
-/// The element types that have a largest and a smallest.
+/// Element types with an order.
 pub trait Ordered: bytemuck::Pod + Send + Sync + PartialOrd {
-    /// −∞, or the least integer.
+    /// −∞, or the smallest integer.
     const LEAST: Self;
-    /// ∞, or the greatest integer.
+    /// ∞, or the largest integer.
     const GREATEST: Self;
-    /// The widest level that kernels of the type are compiled for; less where few models use it, so that it stays small.
+    /// The widest level that kernels of the type are compiled for; lower for types that few models use, to save code.
     const WIDEST: Level;
 
-    /// The extremum along the middle axis of `x [outer, n, inner]`, in `out [outer, inner]`. A NaN wins.
+    /// Writes the extremum along the middle axis of `x` `[outer, n, inner]` to `out` `[outer, inner]`. NaN if any
+    /// element is NaN.
     fn extremum(which: Extremum, isa: Isa, threads: &Threads, x: &[Self], dims: [usize; 3], out: &mut [Self]);
 }
 
-/// The element types that have sums.
+/// Element types with sums.
 pub trait Number: Ordered {
-    /// What sums and products are kept in.
+    /// The type of sums and products.
     type Total: Number<Total = Self::Total>;
 
-    /// Folds the middle axis of `x [outer, n, inner]` into `out [outer, inner]`.
+    /// Folds the middle axis of `x` `[outer, n, inner]` into `out` `[outer, inner]`.
     fn fold(fold: Fold, isa: Isa, threads: &Threads, x: &[Self], dims: [usize; 3], out: &mut [Self::Total]);
 
-    /// The mean of `count` elements whose sum is `total`; 0 for no elements. Integers truncate.
+    /// The mean of `count` elements with the sum `total`; 0 if there are no elements. Integers truncate.
     fn mean(total: Self::Total, count: usize) -> Self;
 
-    /// The total as an element: integers wrap.
+    /// Converts a total to an element; integers wrap.
     fn from_total(total: Self::Total) -> Self;
 
-    /// The element nearest to a real number: integers truncate and saturate.
+    /// Converts a number to the nearest element; integers truncate and saturate.
     fn from_f64(value: f64) -> Self;
 
-    /// The nearest real number.
+    /// Converts to the nearest `f64`.
     fn to_f64(self) -> f64;
 }
 
-/// One kind of fold over elements of one type.
+/// A fold over elements of one type.
 trait Rule {
     type In: Copy + Send + Sync;
-    /// Partial results within a block.
+    /// The type of partial results within a block.
     type Lane: Copy;
     type Total: Copy + Send + Sync;
-    /// The widest level that it is compiled for.
+    /// The widest level that the fold is compiled for.
     const WIDEST: Level;
     const START: Self::Lane;
     fn step(lane: Self::Lane, value: Self::In) -> Self::Lane;
@@ -82,11 +83,11 @@ trait Rule {
     fn add(a: Self::Total, b: Self::Total) -> Self::Total;
 }
 
-/// Elements along the reduced axis whose partial results stay in lanes before they join the total.
+/// Elements along the reduced axis whose partial results stay in lanes before they are added to the total.
 const BLOCK: usize = 4096;
 /// Rows of a column fold between two additions to the totals.
 const ROWS: usize = 64;
-/// Elements that make a task of their own.
+/// Elements that are worth a separate task.
 const TASK: usize = 1 << 16;
 
 fn reduce<R: Rule>(isa: Isa, threads: &Threads, x: &[R::In], [outer, n, inner]: [usize; 3], out: &mut [R::Total]) {
@@ -119,7 +120,7 @@ fn task_of<T>(row: &[T], i: usize) -> &[T] {
 
 per_isa! {
     fn fold_rows<R: Rule>(x: &[R::In], n: usize, out: &mut [R::Total]) where FMA up to (R::WIDEST) {
-        // Loops and not iterators' methods: a closure inside one is compiled for the plainest instruction set.
+        // Loops instead of iterator methods: a closure in a method is compiled without the instruction set's features.
         for (row, total) in x.chunks_exact(n).zip(out) {
             *total = R::total(R::START);
             for task in row.chunks(TASK) {
@@ -134,7 +135,7 @@ per_isa! {
 }
 
 fn reduce_columns<R: Rule>(isa: Isa, threads: &Threads, x: &[R::In], n: usize, inner: usize, out: &mut [R::Total]) {
-    // A few rows side by side fill the lanes where one is too narrow.
+    // If one row is too narrow, several adjacent rows fill the lanes.
     let side_by_side = (LANES / inner).min(n);
     if n * inner >= TASK || (out.len() / inner < threads.count() && inner >= 2 * LANES) {
         for (x, out) in x.chunks_exact(n * inner).zip(out.chunks_exact_mut(inner)) {
@@ -152,8 +153,8 @@ fn reduce_columns<R: Rule>(isa: Isa, threads: &Threads, x: &[R::In], n: usize, i
     }
 }
 
-/// Folds columns `first .. first + out.len()` of the rows `x [n, inner]`, of which `side_by_side` are read as one:
-/// then `first` is 0, and `out` a row.
+/// Folds columns `first .. first + out.len()` of the rows `x` `[n, inner]`. If `side_by_side` is more than 1, that many
+/// rows are read as one; then `first` is 0, and `out` is a whole row.
 fn fold_columns<R: Rule>(isa: Isa, x: &[R::In], inner: usize, first: usize, side_by_side: usize, out: &mut [R::Total]) {
     if side_by_side <= 1 {
         return fold_whole_columns::<R>(isa, x, inner, first, out);
@@ -168,7 +169,8 @@ fn fold_columns<R: Rule>(isa: Isa, x: &[R::In], inner: usize, first: usize, side
 }
 
 per_isa! {
-    /// Folds columns `first .. first + out.len()` of the rows `x`, `inner` elements each; the last row may be cut short.
+    /// Folds columns `first .. first + out.len()` of the rows `x`, `inner` elements each. The last row may be
+    /// incomplete.
     fn fold_whole_columns<R: Rule>(
         x: &[R::In], inner: usize, first: usize, out: &mut [R::Total],
     ) where FMA up to (R::WIDEST) {
@@ -185,7 +187,7 @@ per_isa! {
     }
 }
 
-/// One tile of columns of up to [`ROWS`] rows; the lanes stay in registers.
+/// Folds one tile of columns over up to [`ROWS`] rows; the lanes stay in registers.
 #[inline(always)]
 fn fold_tile<R: Rule, const W: usize>(rows: &[R::In], inner: usize, first: usize, out: &mut [R::Total; W]) {
     let mut lanes = [R::START; W];
@@ -242,7 +244,7 @@ macro_rules! sum_rule {
     };
 }
 
-/// The extremum of a type: the largest where `MAX`.
+/// The extremum of a type: the maximum if `MAX`, else the minimum.
 struct Extreme<T, const MAX: bool>(PhantomData<T>);
 
 impl<T: Ordered, const MAX: bool> Rule for Extreme<T, MAX> {
@@ -303,7 +305,8 @@ ordered! {
     u64 up to Level::Scalar, u64::MIN, u64::MAX;
 }
 
-/// `$lane` holds sums within a block, `$total` everything else; `$rare` is the widest level of all but plain sums.
+/// `$lane` is the type of sums within a block, and `$total` that of all others. `$rare` is the widest level of all
+/// folds except sums.
 macro_rules! number {
     (rare up to $rare:expr, $number:ident, $lane:ident, $total:ident, $abs:expr, $plus:expr, $times:expr, $one:expr,
      mean: $mean:expr) => {

@@ -1,7 +1,7 @@
 //! Softmax, log-softmax and log-sum-exp along the middle axis of `[outer, n, inner]`.
 //!
-//! The largest element is subtracted first, so that no finite input overflows. A row that holds a NaN, +∞ or nothing but
-//! −∞ gives NaN, as in onnxruntime.
+//! The maximum is subtracted first, so that no finite input overflows. A row that contains NaN or +∞, or only −∞, gives
+//! NaN, as in onnxruntime.
 
 mod rows;
 mod short;
@@ -15,14 +15,14 @@ use crate::rewrite::Rewrite;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
-/// Elements that make a task of their own.
+/// Elements per task, at least.
 const TASK: usize = 1 << 14;
-/// Elements to a vector of exponentials.
+/// Elements per vector of exponentials.
 const W: usize = 16;
-/// Elements whose exponentials are summed before they join the total, which is `f64`.
+/// Elements whose exponentials are summed before they are added to the total, which is `f64`.
 const BLOCK: usize = 4096;
 
-/// Which of the two functions.
+/// The function to compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// `eˣ / Σ eˣ`
@@ -31,7 +31,7 @@ pub enum Form {
     LogSoftmax,
 }
 
-/// Softmax or its logarithm along the middle axis of `[outer, n, inner]`.
+/// Computes softmax or its logarithm along the middle axis of `[outer, n, inner]`.
 pub fn softmax<R: Real>(form: Form, isa: Isa, threads: &Threads, x: Rewrite<R>, [outer, n, inner]: [usize; 3]) {
     assert_eq!(x.len(), outer * n * inner, "the input fills its shape");
     if x.is_empty() {
@@ -60,7 +60,7 @@ pub fn softmax<R: Real>(form: Form, isa: Isa, threads: &Threads, x: Rewrite<R>, 
 }
 
 per_isa! {
-    /// [`rows::exponentiate`] of any type.
+    /// [`rows::exponentiate`] for any element type.
     pub(crate) fn exponentiate_any<R: Real>(factor: R, rows: &mut [R], sums: &mut [R]) where FMA up to (R::WIDEST) {
         let n = (rows.len() / sums.len().max(1)).max(1);
         for (row, sum) in rows.chunks_exact_mut(n).zip(sums) {
@@ -73,7 +73,8 @@ per_isa! {
     }
 }
 
-/// `ln Σ eˣ` along the middle axis of `x [outer, n, inner]`, in `out [outer, inner]`; −∞ for no elements.
+/// Writes `ln Σ eˣ` along the middle axis of `x` `[outer, n, inner]` to `out` `[outer, inner]`; −∞ if there are no
+/// elements.
 pub fn log_sum_exp<R: Real>(isa: Isa, threads: &Threads, x: &[R], [outer, n, inner]: [usize; 3], out: &mut [R]) {
     assert_eq!(x.len(), outer * n * inner, "the input fills its shape");
     assert_eq!(out.len(), outer * inner, "the output fills its shape");
@@ -115,7 +116,7 @@ per_isa! {
     }
 }
 
-/// Sets `x` to `eˣ⁻ᵐᵃˣ`; gives the sum.
+/// Sets `x` to `eˣ⁻ᵐᵃˣ`, and returns the sum.
 #[inline(always)]
 fn exponentiate<R: Real, const FMA: bool>(mut x: Rewrite<R>, max: R) -> R {
     let mut total = 0.0;
@@ -167,7 +168,7 @@ per_isa! {
     }
 }
 
-/// The larger value; NaN where either is.
+/// The larger value; NaN if either is NaN.
 #[inline(always)]
 #[allow(clippy::eq_op)] // only a NaN differs from itself
 fn nan_or_larger<R: Real>(a: R, b: R) -> R {
@@ -183,7 +184,7 @@ fn is_finite<R: Real>(x: R) -> bool {
     x.abs() < -R::NEG_INFINITY
 }
 
-/// The largest element of each of [`LANES`] neighboring columns (NaN where one is), and the sum of `eˣ⁻ᵐᵃˣ`.
+/// The maximum of each of [`LANES`] neighboring columns (NaN if an element is NaN), and the sum of `eˣ⁻ᵐᵃˣ`.
 struct Stats<R> {
     max: [R; LANES],
     sum: [R; LANES],
@@ -224,7 +225,7 @@ per_isa! {
     }
 }
 
-/// One block `x [n, inner]`, normalized along its columns.
+/// Normalizes one block `x` `[n, inner]` along its columns.
 fn softmax_columns<R: Real>(form: Form, isa: Isa, threads: &Threads, x: Rewrite<R>, inner: usize) {
     let mut stats = column_stats(isa, threads, x.source(), inner);
     for sum in stats.iter_mut().flat_map(|stats| &mut stats.sum) {

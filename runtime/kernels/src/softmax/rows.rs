@@ -1,25 +1,25 @@
-//! Softmax of rows of `f32`, vector by vector.
+//! Softmax of rows of `f32`, one vector at a time.
 
 use super::{Form, BLOCK};
 use crate::isa::Isa;
 use crate::rewrite::Rewrite;
 use crate::vector::{dispatch_isa, math, Vector};
 
-/// The most rows that are treated together, and how many elements these have at most.
+/// The maximum number of rows that are processed together, and their maximum number of elements.
 const MOST: usize = 16;
 const TOGETHER: usize = 4096;
 
-/// Softmax or its logarithm of every `n` elements, `n > 0`.
+/// Computes softmax or its logarithm for every `n` elements; `n > 0`.
 pub(super) fn softmax(isa: Isa, form: Form, n: usize, rows: Rewrite<f32>) {
     assert_eq!(rows.len() % n, 0, "whole rows");
     dispatch_isa!(isa, (form: Form = form, n: usize = n, rows: Rewrite<f32> = rows), V => all_rows::<V>(form, n, rows));
 }
 
-/// `e^(factor · x − max)` in place of each `x` of `sums.len()` rows, where `max` is the row's largest `factor · x` and
-/// `factor > 0`; what they sum up to, in `sums`.
+/// Replaces each `x` of `sums.len()` rows with `e^(factor · x − max)`, where `max` is the row's largest `factor · x`
+/// and `factor > 0`. Writes the sum of each row to `sums`.
 ///
 /// # Panics
-/// The rows are empty or not of one length.
+/// The rows are empty, or differ in length.
 pub(crate) fn exponentiate(isa: Isa, factor: f32, rows: &mut [f32], sums: &mut [f32]) {
     let n = rows.len() / sums.len().max(1);
     assert!(n > 0 && rows.len() == sums.len() * n, "whole rows");
@@ -32,7 +32,7 @@ pub(crate) fn exponentiate(isa: Isa, factor: f32, rows: &mut [f32], sums: &mut [
     });
 }
 
-/// [`exponentiate`] of a few rows; masked accesses as in [`some_rows`].
+/// [`exponentiate`] for a few rows. Masked accesses are ordered as in [`some_rows`].
 ///
 /// # Safety
 /// `sums.len() · n` elements can be read and written at `x`; `sums.len() ≤ MOST`.
@@ -41,7 +41,7 @@ unsafe fn some_exponentials<V: Vector>(x: *mut f32, n: usize, factor: f32, sums:
     let (rest, scale) = (n % V::LANES, V::splat(factor));
     let whole = n - rest;
     let mut tails = [V::splat(f32::NEG_INFINITY); MOST];
-    // SAFETY: row by row, the caller's promise.
+    // SAFETY: guaranteed by the caller, for each row.
     unsafe {
         for row in (0..sums.len()).filter(|_| rest > 0) {
             tails[row] = V::load_padded(x.add(row * n + whole), rest, f32::NEG_INFINITY);
@@ -67,13 +67,13 @@ fn all_rows<V: Vector>(form: Form, n: usize, mut rows: Rewrite<f32>) {
     let count = rows.len() / n;
     let (x, y) = rows.pointers();
     for row in (0..count).step_by(together) {
-        // SAFETY: the rows lie one after the other.
+        // SAFETY: the rows are contiguous.
         unsafe { some_rows::<V>(form, x.add(row * n), y.add(row * n), n, together.min(count - row)) };
     }
 }
 
-/// Rows go through each stage one after the other, so that they do not wait for each other's sums. What follows a row's
-/// whole vectors is read first and written last: a masked access waits for others that are near it.
+/// Processes rows together, one stage at a time, so that they do not wait for each other's sums. The tail of each row,
+/// after its whole vectors, is read first and written last, because a masked access waits for other accesses near it.
 ///
 /// # Safety
 /// `rows · n` elements can be read at `x` and written at `y`, which are equal or do not overlap; `rows ≤ MOST`.
@@ -83,7 +83,7 @@ unsafe fn some_rows<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize,
     let whole = n - rest;
     let mut tails = [V::splat(f32::NEG_INFINITY); MOST];
     let (mut largest, mut terms) = ([0.0; MOST], [0.0; MOST]);
-    // SAFETY: row by row, the caller's promise.
+    // SAFETY: guaranteed by the caller, for each row.
     unsafe {
         for (row, tail) in tails[..rows].iter_mut().enumerate().filter(|_| rest > 0) {
             *tail = V::load_padded(x.add(row * n + whole), rest, f32::NEG_INFINITY);
@@ -107,14 +107,15 @@ unsafe fn some_rows<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize,
     }
 }
 
-/// What the exponentials of a row are multiplied by, or what is subtracted beside the largest element; given the
-/// exponentials of the tail. For softmax, those of `n` elements are in `y` then.
+/// Returns the factor of a row's exponentials (softmax), or the logarithm to subtract besides the maximum
+/// (log-softmax). `tail` holds the exponentials of the tail. For softmax, writes the exponentials of `n` elements to
+/// `y`.
 ///
 /// # Safety
-/// As [`exponentials`].
+/// As for [`exponentials`].
 #[inline(always)]
 unsafe fn term_of<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, max: V, tail: V) -> f32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match form {
             Form::Softmax => 1.0 / exponentials::<V, true>(x, y, n, |x| x - max, tail),
@@ -123,13 +124,13 @@ unsafe fn term_of<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, m
     }
 }
 
-/// The results of `n` elements, in `y`, and of the tail.
+/// Computes the results of `n` elements in `y`, and of the tail.
 ///
 /// # Safety
-/// As [`rewrite`].
+/// As for [`rewrite`].
 #[inline(always)]
 unsafe fn finish<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, tail: &mut V, max: V, term: V) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match form {
             Form::Softmax => rewrite::<V>(y, y, n, tail, |e| e * term),
@@ -138,18 +139,18 @@ unsafe fn finish<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, ta
     }
 }
 
-/// The largest element of `n` and a tail; NaN counts for nothing.
+/// Returns the maximum of `n` elements and a tail; ignores NaN.
 ///
 /// # Safety
-/// `n` elements, whole vectors, can be read at `x`.
+/// `n` elements, a whole number of vectors, can be read at `x`.
 #[inline(always)]
 unsafe fn largest_of<V: Vector>(x: *const f32, n: usize, tail: V) -> f32 {
     let mut most = [tail.greater(V::splat(f32::NEG_INFINITY)); 4];
     for i in (0..n).step_by(4 * V::LANES) {
         for (k, most) in most.iter_mut().enumerate() {
-            // The last vector again where there are less than four.
+            // Repeats the last vector if fewer than four are left.
             let at = (i + k * V::LANES).min(n - V::LANES);
-            // SAFETY: the load lies below `n`.
+            // SAFETY: the load is below `n`.
             *most = unsafe { V::load(x.add(at)) }.greater(*most);
         }
     }
@@ -157,11 +158,11 @@ unsafe fn largest_of<V: Vector>(x: *const f32, n: usize, tail: V) -> f32 {
     a.greater(b).greater(c.greater(d)).largest()
 }
 
-/// The sum of the exponentials of `n` elements, shifted to be at most 0, and of the elements of `tail`. The
-/// exponentials are written to `y` where `KEEP`.
+/// Returns the sum of the exponentials of `n` elements, which `shift` makes at most 0, and of the elements of `tail`.
+/// Writes the exponentials to `y` if `KEEP`.
 ///
 /// # Safety
-/// `n` elements, whole vectors, can be read at `x` and written at `y`.
+/// `n` elements, a whole number of vectors, can be read at `x` and written at `y`.
 #[inline(always)]
 unsafe fn exponentials<V: Vector, const KEEP: bool>(
     x: *const f32,
@@ -176,7 +177,7 @@ unsafe fn exponentials<V: Vector, const KEEP: bool>(
     let mut i = 0;
     loop {
         let end = n.min(i + BLOCK);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             while i + 4 * V::LANES <= end {
                 for (k, sum) in sums.iter_mut().enumerate() {
@@ -202,7 +203,7 @@ unsafe fn exponentials<V: Vector, const KEEP: bool>(
 /// A vector can be read at `x` and written at `y`.
 #[inline(always)]
 unsafe fn exponential<V: Vector, const KEEP: bool>(x: *const f32, y: *mut f32, shift: impl Fn(V) -> V) -> V {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let e = math::exp_of_nonpositive(shift(V::load(x)));
         if KEEP {
@@ -212,15 +213,15 @@ unsafe fn exponential<V: Vector, const KEEP: bool>(x: *const f32, y: *mut f32, s
     }
 }
 
-/// `y[i] = function(x[i])` of `n` elements and a tail.
+/// `y[i] = function(x[i])` for `n` elements and a tail.
 ///
 /// # Safety
-/// `n` elements, whole vectors, can be read at `x` and written at `y`, which are equal or do not overlap.
+/// `n` elements, a whole number of vectors, can be read at `x` and written at `y`, which are equal or do not overlap.
 #[inline(always)]
 unsafe fn rewrite<V: Vector>(x: *const f32, y: *mut f32, n: usize, tail: &mut V, function: impl Fn(V) -> V) {
     *tail = function(*tail);
     for i in (0..n).step_by(V::LANES) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { function(V::load(x.add(i))).store(y.add(i)) };
     }
 }

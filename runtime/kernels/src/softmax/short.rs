@@ -1,16 +1,16 @@
-//! Softmax of rows of a few `f32`, as many rows at a time as a vector has lanes: one vector for each column.
+//! Softmax of short rows of `f32`: as many rows at a time as a vector has lanes, with one vector per column.
 
 use super::Form;
 use crate::isa::Isa;
 use crate::rewrite::Rewrite;
 use crate::vector::{dispatch_isa, math, Vector};
 
-/// The most elements of a row.
+/// The maximum number of elements in a row.
 pub(super) const MOST: usize = 8;
-/// The most lanes of a vector.
+/// The maximum number of lanes of a vector.
 const LANES: usize = 16;
 
-/// Softmax or its logarithm of every `n` elements, `0 < n ≤ MOST`.
+/// Computes softmax or its logarithm for every `n` elements; `0 < n ≤ MOST`.
 pub(super) fn softmax(isa: Isa, form: Form, n: usize, rows: Rewrite<f32>) {
     assert!(n <= MOST && rows.len().is_multiple_of(n), "whole short rows");
     dispatch_isa!(isa, (form: Form = form, n: usize = n, rows: Rewrite<f32> = rows), V => all_rows::<V>(form, n, rows));
@@ -31,10 +31,10 @@ fn all_rows<V: Vector>(form: Form, n: usize, mut rows: Rewrite<f32>) {
     }
 }
 
-/// Softmax or its logarithm of every lane of some columns.
+/// Computes softmax or its logarithm in every lane of the columns.
 #[inline(always)]
 fn normalize<V: Vector>(form: Form, columns: &mut [[f32; LANES]]) {
-    // SAFETY: a column has as many elements as a vector, or more.
+    // SAFETY: a column has at least as many elements as a vector.
     unsafe {
         let largest = |max: V, column: &[f32; LANES]| V::load(column.as_ptr()).greater(max);
         let max = columns.iter().fold(V::splat(f32::NEG_INFINITY), largest);

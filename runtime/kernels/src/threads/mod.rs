@@ -9,17 +9,17 @@ use workers::Workers;
 
 use crate::buffer;
 
-/// The threads a kernel may use: the caller alone, or the caller and workers that belong to the session.
+/// The threads that a kernel may use: the caller alone, or the caller and the session's workers.
 ///
-/// A kernel splits its output among tasks that never share an element and never change the order of a sum, so that the
-/// result is the same for every number of threads. Work under about 20 µs is not worth a split.
+/// A kernel splits its output into tasks that share no element and do not change the order of a sum, so the result is
+/// the same for every number of threads. Work of less than about 20 µs is not worth splitting.
 #[derive(Clone)]
 pub struct Threads {
     workers: Option<Arc<Workers>>,
 }
 
 impl Threads {
-    /// The caller's thread and `count - 1` workers.
+    /// Starts `count - 1` workers, to use with the caller's thread.
     ///
     /// # Errors
     /// The operating system refused to start a thread.
@@ -28,18 +28,18 @@ impl Threads {
         Ok(Threads { workers })
     }
 
-    /// The caller's own thread.
+    /// The caller's thread alone.
     pub const fn serial() -> Threads {
         Threads { workers: None }
     }
 
-    /// How many threads may run at once.
+    /// The number of threads that may run at once.
     pub fn count(&self) -> usize {
         self.workers.as_ref().map_or(1, |workers| workers.count() + 1)
     }
 
-    /// Calls `task(i)` for every `i < tasks`, in any order. Inside a task, or while another caller has the workers, the
-    /// caller does it all.
+    /// Calls `task(i)` for every `i < tasks`, in any order. Inside a task, or while another caller uses the workers,
+    /// the caller runs all of them.
     ///
     /// # Panics
     /// A task panicked.
@@ -47,7 +47,7 @@ impl Threads {
         self.for_each_of(tasks, &task);
     }
 
-    /// The task is behind a pointer so that it is compiled once, for the caller and for the workers.
+    /// Takes a trait object, so that the code is compiled once for all tasks.
     fn for_each_of(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         let share = |workers: &Workers| match buffer::shared() {
             None => workers.share(tasks, task),
@@ -59,7 +59,7 @@ impl Threads {
         }
     }
 
-    /// Calls `task(i, chunk)` for the consecutive chunks of `length` elements of `out`, the last one maybe shorter.
+    /// Calls `task(i, chunk)` for consecutive chunks of `length` elements of `out`; the last one may be shorter.
     ///
     /// # Panics
     /// A task panicked.
@@ -81,10 +81,10 @@ impl std::fmt::Debug for Threads {
     }
 }
 
-/// Where the slice begins that tasks take disjoint parts of.
+/// The start of the slice whose disjoint parts the tasks write.
 struct First<T>(*mut T);
 
-// SAFETY: the tasks that share it have disjoint elements, of a type that may be sent.
+// SAFETY: tasks that share it use disjoint elements, of a type that is `Send`.
 unsafe impl<T: Send> Sync for First<T> {}
 
 impl<T> First<T> {
@@ -159,7 +159,7 @@ mod tests {
         for _ in 0..20 {
             std::thread::sleep(std::time::Duration::from_millis(1));
             let helped = std::sync::Barrier::new(2);
-            // Two tasks that wait for each other: one thread alone would never end.
+            // The two tasks wait for each other, so a single thread would never finish.
             threads.for_each(2, |_| {
                 helped.wait();
             });

@@ -1,7 +1,7 @@
-//! Threads that do a caller's tasks with it.
+//! Worker threads, which run tasks together with the caller's thread.
 //!
-//! Kernels follow one another within microseconds, and waking a thread takes tens of them: a worker stays awake for a
-//! while after each job. The caller never waits for a worker to begin; it only waits for those that did.
+//! Kernels follow each other within microseconds, but waking up a thread takes tens of microseconds. A worker therefore
+//! spins for a while after each job. The caller waits only for the workers that have joined the job.
 
 use std::any::Any;
 use std::io;
@@ -11,29 +11,30 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a worker stays awake without a job: longer than what lies between two kernels.
+/// How long a worker spins without a job: longer than the time between two kernels.
 const AWAKE: Duration = Duration::from_micros(100);
-/// How many times a thread looks before it lets others have the processor.
+/// How many times a thread spins before it yields the processor.
 const SPINS_BEFORE_YIELD: usize = 1000;
 
-/// The workers of a session; one caller at a time has them.
+/// The workers of a session. Only one caller uses them at a time.
 pub(super) struct Workers {
     board: Arc<Board>,
     threads: Vec<JoinHandle<()>>,
     caller: Mutex<()>,
-    /// The process that has the threads; a process that was forked from it has none.
+    /// The process that owns the threads. A forked process has none of them.
     process: u32,
 }
 
-/// What the caller and the workers share.
+/// The state that the caller and the workers share.
 #[derive(Default)]
 struct Board {
-    /// The number of the job in steps of [`NUMBER`], [`OPEN`] while workers may join it, and how many have joined.
+    /// The job's number in steps of [`NUMBER`], the flag [`OPEN`] while workers may join, and the number of workers
+    /// that have joined.
     state: AtomicUsize,
     job: Mutex<Option<Job>>,
-    /// How many tasks have been begun from the first on, and in steps of [`BACK`] how many from the last on.
+    /// How many tasks have started from the front, and, in steps of [`BACK`], how many from the back.
     begun: AtomicU64,
-    /// What a task of a worker panicked with.
+    /// The payload of a worker's panic.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     sleepers: AtomicUsize,
     sleep_lock: Mutex<()>,
@@ -46,7 +47,7 @@ const JOINED: usize = OPEN - 1;
 const NUMBER: usize = OPEN << 1;
 const BACK: u64 = 1 << 32;
 
-/// Calls for tasks `0 .. tasks`.
+/// Runs `task(i)` for `i` in `0 .. tasks`.
 #[derive(Clone, Copy)]
 struct Job {
     task: &'static (dyn Fn(usize) + Sync),
@@ -73,15 +74,15 @@ impl Workers {
         self.threads.len()
     }
 
-    /// Runs the tasks on the caller's thread and the workers'; `false` without running any where another caller has the
-    /// workers, or there are more tasks than can be counted.
+    /// Runs the tasks on the caller's thread and the workers. Returns `false`, and runs nothing, if another caller uses
+    /// the workers, or if there are too many tasks for the counter.
     ///
     /// # Panics
     /// A task panicked.
     pub fn share(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) -> bool {
         let Some(caller) = self.caller.try_lock().ok().filter(|_| tasks < BACK as usize / 2) else { return false };
-        // SAFETY: workers call `task` only while they have joined, and `close` returns when all have left: before
-        // `task` ends.
+        // SAFETY: workers call `task` only between joining and leaving the job. `close` returns after all have left,
+        // while the borrow of `task` is still valid.
         let task = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(task) };
         let job = Job { task, tasks };
         self.board.open(job);
@@ -105,14 +106,14 @@ impl Drop for Workers {
         self.board.ended.store(true, SeqCst);
         self.board.wake_all();
         for thread in self.threads.drain(..) {
-            // Tasks' panics were caught; there is nothing else that a worker could fail with.
+            // `work` catches the panics of tasks, and nothing else in a worker panics.
             let _ = thread.join();
         }
     }
 }
 
 impl Board {
-    /// Lets workers join a job.
+    /// Opens a job for workers to join.
     fn open(&self, job: Job) {
         *lock(&self.job) = Some(job);
         self.begun.store(0, SeqCst);
@@ -122,14 +123,14 @@ impl Board {
         }
     }
 
-    /// Ends the job: waits until every worker that joined has left.
+    /// Closes the job, and waits until every worker that joined has left.
     fn close(&self) {
         self.state.fetch_and(!OPEN, SeqCst);
         wait(|| self.state.load(SeqCst) & JOINED == 0);
     }
 
-    /// Does tasks until all have been begun. Every second thread begins with the last ones: what a thread wrote in one
-    /// job it finds in its own cache in the next, where neighboring tasks read what neighboring tasks wrote.
+    /// Runs tasks until all have started. Every second thread starts from the back. Neighboring tasks of the next job
+    /// read what neighboring tasks of this one wrote, so each thread finds its data in its own cache.
     fn work(&self, job: Job, thread: usize) {
         let is_back = !thread.is_multiple_of(2);
         loop {
@@ -142,7 +143,7 @@ impl Board {
         }
     }
 
-    /// What a worker does until the session ends.
+    /// Runs jobs until the session ends.
     fn serve(&self, thread: usize) {
         let mut number = 0;
         while let Some(joined) = self.join(number) {
@@ -156,7 +157,7 @@ impl Board {
         }
     }
 
-    /// Joins the next job that is not number `done`, and gives its number; `None` once the session ends.
+    /// Joins the next job whose number is not `done`, and returns its number; `None` when the session ends.
     fn join(&self, done: usize) -> Option<usize> {
         loop {
             let state = self.wait_for_job(done)?;
@@ -166,7 +167,7 @@ impl Board {
         }
     }
 
-    /// The state in which a job can be joined.
+    /// Spins, then sleeps, until a new job is open, and returns the state; `None` when the session ends.
     fn wait_for_job(&self, done: usize) -> Option<usize> {
         let is_new = |state: usize| state & OPEN != 0 && state / NUMBER != done;
         let begun = Instant::now();
@@ -183,12 +184,13 @@ impl Board {
         None
     }
 
-    /// Sleeps until `is_time`, which turns true before [`Board::wake_all`] is called.
-    fn sleep(&self, is_time: impl Fn() -> bool) {
+    /// Sleeps until `is_ready`, which must become true before [`Board::wake_all`] is called.
+    fn sleep(&self, is_ready: impl Fn() -> bool) {
         let mut sleep_lock = lock(&self.sleep_lock);
-        // Counted before it looks: whoever changes what it looks at either is seen now or sees the sleeper.
+        // Counted before the first check: a thread that changes the condition either is seen by this check, or sees the
+        // sleeper.
         self.sleepers.fetch_add(1, SeqCst);
-        while !is_time() {
+        while !is_ready() {
             sleep_lock = self.wake.wait(sleep_lock).unwrap_or_else(PoisonError::into_inner);
         }
         self.sleepers.fetch_sub(1, SeqCst);
@@ -200,10 +202,10 @@ impl Board {
     }
 }
 
-/// Looks until it is so: briefly for itself, then between other threads' turns.
-fn wait(is_so: impl Fn() -> bool) {
+/// Spins until `is_done`, and yields the processor after a while.
+fn wait(is_done: impl Fn() -> bool) {
     let mut spins = 0;
-    while !is_so() {
+    while !is_done() {
         spins += 1;
         if spins < SPINS_BEFORE_YIELD {
             std::hint::spin_loop();
@@ -213,7 +215,7 @@ fn wait(is_so: impl Fn() -> bool) {
     }
 }
 
-/// The guard; nothing that these locks hold can be left half done by a panic.
+/// Locks the mutex, and ignores poisoning: a panic cannot leave these values half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

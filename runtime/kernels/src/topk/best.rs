@@ -1,52 +1,53 @@
-//! The first keys of a sequence that comes in pieces.
+//! The first keys of a sequence that arrives in pieces.
 
 use super::keys::{Key, Packed};
 use crate::lanes::per_isa;
 use crate::scratch::Scratch;
 
-/// Keys that are looked at together: of a row, or of as many columns side by side.
+/// Keys that are compared at a time: of a row, or of adjacent columns.
 pub(super) const BLOCK: usize = 16;
-/// Entries that are kept beside the twofold of those wanted, so that throwing away pays for few as well.
+/// Entries to keep in addition to twice the requested number, so that pruning is rare even for small `k`.
 const SPARE: usize = 32;
 
-/// The `k` first entries of those that were offered, and some that may still be thrown away.
+/// The `k` first entries so far, and others that have not been pruned yet.
 pub(super) struct Best<K, P> {
-    /// Room for the entries, of which `len` count, and for a block more.
+    /// Capacity for the entries, of which `len` are used, plus one block.
     entries: Scratch<P>,
     len: usize,
     k: usize,
-    /// No later entry with a greater key can be among the first.
+    /// An upper bound of keys: a later entry with a larger key cannot be among the first.
     limit: K,
 }
 
-/// How many entries there are room for, to find the first `k > 0` of `n`: as many as there are, or so many that throwing
-/// away all but `k` is rare.
+/// Returns the list capacity for the first `k > 0` of `n` entries: all of them, or enough that pruning is rare.
 pub(super) fn list_len(n: usize, k: usize) -> usize {
     n.min(k.saturating_mul(2).saturating_add(SPARE)) + BLOCK
 }
 
 impl<K: Key, P: Packed<K>> Best<K, P> {
-    /// Nothing yet, of `n` keys of which the first `k > 0` are wanted.
+    /// An empty list for the first `k > 0` of `n` keys.
     pub fn new(n: usize, k: usize) -> Best<K, P> {
         Best { entries: Scratch::filled(P::default(), list_len(n, k)), len: 0, k, limit: K::MAX }
     }
 
-    /// Takes the keys of a block at the places from `first` on that are within the limit; places never decrease.
-    fn take(&mut self, block: &[K], first: usize) {
+    /// Adds the keys of a block that are within the limit. Their indices start at `first`; indices never decrease
+    /// between calls.
+    fn push(&mut self, block: &[K], first: usize) {
         let free = &mut self.entries[self.len..];
-        let mut taken = 0;
+        let mut pushed = 0;
         for (place, &key) in (first..).zip(block) {
-            free[taken] = P::pack(key, place);
-            taken += usize::from(key <= self.limit);
+            free[pushed] = P::pack(key, place);
+            pushed += usize::from(key <= self.limit);
         }
-        self.len += taken;
+        self.len += pushed;
         if self.len + BLOCK > self.entries.len() {
-            self.throw_away();
+            self.prune();
         }
     }
 
-    /// Keeps the `k` first. What comes later comes after those that are kept with the same key.
-    fn throw_away(&mut self) {
+    /// Prunes all but the `k` first entries. A later entry with an equal key comes after them, so the limit excludes
+    /// it.
+    fn prune(&mut self) {
         if self.len > self.k {
             let (_, last, _) = self.entries[..self.len].select_nth_unstable(self.k - 1);
             self.limit = last.key().before();
@@ -54,9 +55,9 @@ impl<K: Key, P: Packed<K>> Best<K, P> {
         }
     }
 
-    /// The places of the `k` first, in order; nothing is left.
+    /// Writes the indices of the `k` first entries in order, and clears the list.
     pub fn finish(&mut self, places: &mut [i64]) {
-        self.throw_away();
+        self.prune();
         let entries = &mut self.entries[..self.len];
         entries.sort_unstable();
         for (place, entry) in places.iter_mut().zip(entries) {
@@ -67,7 +68,7 @@ impl<K: Key, P: Packed<K>> Best<K, P> {
 }
 
 per_isa! {
-    /// Offers the keys of a row from place `first` on.
+    /// Adds the keys of a row, whose indices start at `first`.
     pub(super) fn offer_row<K: Key, P: Packed<K>>(keys: &[K], first: usize, best: &mut Best<K, P>) where FMA {
         for (i, block) in keys.chunks(BLOCK).enumerate() {
             let is_any = match block.first_chunk::<BLOCK>() {
@@ -75,15 +76,15 @@ per_isa! {
                 None => true,
             };
             if is_any {
-                best.take(block, first + i * BLOCK);
+                best.push(block, first + i * BLOCK);
             }
         }
     }
 }
 
 per_isa! {
-    /// Offers the keys of up to [`BLOCK`] columns from place `first` on, those of a place side by side. Beside the last
-    /// column, they are [`Key::MAX`].
+    /// Adds the keys of up to [`BLOCK`] columns, one row at a time, with indices from `first` on. Keys beyond the last
+    /// column are [`Key::MAX`].
     pub(super) fn offer_columns<K: Key, P: Packed<K>>(
         keys: &[[K; BLOCK]], first: usize, best: &mut [Best<K, P>],
     ) where FMA {
@@ -95,7 +96,7 @@ per_isa! {
             if is_within(keys, &limits) {
                 for ((best, limit), key) in best.iter_mut().zip(&mut limits).zip(keys) {
                     if key <= limit {
-                        best.take(&[*key], place);
+                        best.push(&[*key], place);
                         *limit = best.limit;
                     }
                 }
@@ -107,7 +108,7 @@ per_isa! {
 /// Whether any key is within its limit.
 #[inline(always)]
 fn is_within<K: Key>(keys: &[K; BLOCK], limits: &[K; BLOCK]) -> bool {
-    // A loop and not iterators' methods: a closure inside one is compiled for the plainest instruction set.
+    // A loop instead of iterator methods: a closure in a method is compiled without the instruction set's features.
     let mut any = false;
     for i in 0..BLOCK {
         any |= keys[i] <= limits[i];

@@ -1,24 +1,24 @@
-//! Elements as unsigned integers in the same order.
+//! Maps elements to unsigned integers with the same order.
 
 use half::{bf16, f16};
 
-/// An unsigned integer that orders elements.
+/// An unsigned integer with the order of the elements.
 pub(super) trait Key: Copy + Ord + Send + Sync + std::ops::BitXor<Output = Self> {
     const MIN: Self;
     const MAX: Self;
 
-    /// The key just before; the first for itself.
+    /// The previous key; the first key returns itself.
     fn before(self) -> Self;
 }
 
-/// A key and a place in one integer: ordered by key, then by place.
+/// A key and an index in one integer: ordered by key, then by index.
 pub(super) trait Packed<K>: Copy + Ord + Default {
     fn pack(key: K, place: usize) -> Self;
     fn key(self) -> K;
     fn place(self) -> i64;
 }
 
-/// Elements that have a key.
+/// Elements that map to a key.
 pub(super) trait Keyed: Copy + Send + Sync {
     type Key: Key;
 

@@ -1,8 +1,8 @@
-//! The first elements along an axis, in order, and their places.
+//! The first elements along an axis in sorted order, and their indices.
 //!
-//! An element becomes an unsigned integer in the same order, and that with the element's place one wider integer: no
-//! two are equal, and of equal elements the one at the smaller place comes first. One pass keeps those that can still
-//! be among the first: for few of many, most blocks of elements are dismissed by one comparison of vectors.
+//! An element is mapped to an unsigned integer with the same order. This integer and the element's index are packed
+//! into a wider integer, so no two are equal, and of equal elements the one with the smaller index comes first. A
+//! single pass keeps the candidates. If few of many elements are requested, one vector comparison rejects most blocks.
 
 mod best;
 mod keys;
@@ -18,26 +18,27 @@ use crate::threads::Threads;
 use best::{offer_columns, offer_row, Best, BLOCK};
 use keys::{Key, Keyed, Packed};
 
-/// Elements that are worth a task of their own: about 20 µs.
+/// Elements that are worth a separate task: about 20 µs.
 const TASK: usize = 1 << 15;
-/// Places of [`BLOCK`] columns that become keys at a time, and blocks of a row.
+/// Rows of [`BLOCK`] columns that are mapped to keys at a time, and blocks of a row.
 const PIECE: usize = 16;
 
-/// Which elements are looked for.
+/// The requested elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
     /// `[outer, n, inner]`: the sizes before, at and after the axis.
     pub dims: [usize; 3],
-    /// How many elements are wanted; at most `n`.
+    /// The number of requested elements; at most `n`.
     pub k: usize,
-    /// Whether the greatest come first, and not the smallest.
+    /// Whether the largest elements come first, instead of the smallest.
     pub largest: bool,
 }
 
-/// Elements that have an order.
+/// Element types with an order.
 pub trait Ranked: Copy {
-    /// The first `k` elements along the axis of `x [outer, n, inner]`, in order, and their places, both
-    /// `[outer, k, inner]`. Of equal elements the one at the smaller place comes first; a NaN is greater than every number.
+    /// Writes the first `k` elements along the axis of `x` `[outer, n, inner]`, in sorted order, and their indices,
+    /// both `[outer, k, inner]`. Of equal elements, the one with the smaller index comes first. NaN is larger than
+    /// every number.
     ///
     /// # Panics
     /// The slices do not fit the sizes.
@@ -74,7 +75,7 @@ ranked! {
     u64: u128;
 }
 
-/// The places of the first elements, `[outer, k, inner]`.
+/// Finds the indices of the first elements, `[outer, k, inner]`.
 fn find<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T], order: Order, indices: &mut [i64]) {
     let Order { dims: [outer, n, inner], k, .. } = order;
     assert_eq!((x.len(), indices.len()), (outer * n * inner, outer * k * inner), "{order:?}");
@@ -95,7 +96,7 @@ fn find<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T], order
     });
 }
 
-/// The places of the first elements of each column, `[outer, inner, k]`.
+/// Finds the indices of the first elements of each column, `[outer, inner, k]`.
 fn find_columns<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T], order: Order, places: &mut [i64]) {
     let Order { dims: [_, n, inner], k, largest } = order;
     let flip = if largest { T::Key::MAX } else { T::Key::MIN };
@@ -120,7 +121,7 @@ fn find_columns<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T
     });
 }
 
-/// Offers the row `x` to `best`.
+/// Adds the row `x` to the candidates `best`.
 fn scan_row<T: Keyed, P: Packed<T::Key>>(isa: Isa, x: &[T], flip: T::Key, best: &mut Best<T::Key, P>) {
     let mut keys = [flip; PIECE * BLOCK];
     for (i, piece) in x.chunks(PIECE * BLOCK).enumerate() {
@@ -130,7 +131,7 @@ fn scan_row<T: Keyed, P: Packed<T::Key>>(isa: Isa, x: &[T], flip: T::Key, best: 
     }
 }
 
-/// Offers each of the columns of `x [n, inner]` from `first` on to one of `best`.
+/// Adds columns `first ..` of `x` `[n, inner]` to the candidates, one `best` per column.
 fn scan_columns<T: Keyed, P: Packed<T::Key>>(
     isa: Isa,
     x: &[T],
@@ -156,7 +157,7 @@ per_isa! {
     }
 }
 
-/// The elements at the places along the axis.
+/// Gathers the elements at the indices along the axis.
 fn pick<T: Copy + Send + Sync>(threads: &Threads, x: &[T], order: Order, indices: &[i64], values: &mut [T]) {
     let Order { dims: [_, n, inner], k, .. } = order;
     assert_eq!(values.len(), indices.len(), "{order:?}");

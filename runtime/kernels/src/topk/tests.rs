@@ -1,11 +1,11 @@
 use super::*;
 
-/// Every second a multiple of a small number: many are equal.
+/// Every other number is a multiple of a small number, so many are equal.
 fn numbers(len: usize) -> impl Iterator<Item = i64> {
     (0..len as i64).map(|i| if i % 2 == 0 { i * 7919 % 1009 - 500 } else { i * 31 % 7 })
 }
 
-/// Sorts each column whole.
+/// Sorts each column completely.
 fn plain<T: Copy + PartialOrd>(x: &[T], order: Order) -> (Vec<T>, Vec<i64>) {
     let Order { dims: [outer, n, inner], k, largest } = order;
     #[allow(clippy::eq_op)] // only a NaN differs from itself
@@ -15,7 +15,7 @@ fn plain<T: Copy + PartialOrd>(x: &[T], order: Order) -> (Vec<T>, Vec<i64>) {
     let sorted = |column: usize| {
         let mut all: Vec<(T, i64)> =
             (0..n).map(|i| (x[(column / inner * n + i) * inner + column % inner], i as i64)).collect();
-        all.sort_by(|a, b| by_value(a.0, b.0)); // equal ones stay in order
+        all.sort_by(|a, b| by_value(a.0, b.0)); // a stable sort
         all
     };
     let columns: Vec<_> = (0..outer * inner).map(sorted).collect();
@@ -23,7 +23,7 @@ fn plain<T: Copy + PartialOrd>(x: &[T], order: Order) -> (Vec<T>, Vec<i64>) {
     places.map(|(column, i)| columns[column][i]).unzip()
 }
 
-/// Compares every instruction set and one and two threads with whole sorts.
+/// Compares every instruction set, with one and two threads, to complete sorts.
 fn check<T: Ranked + PartialOrd + Default + std::fmt::Debug>(x: &[T], order: Order) {
     let (values, indices) = plain(x, order);
     let text = |values: &[T]| format!("{values:?}"); // tells 0 from −0, but not a NaN from itself

@@ -1,7 +1,7 @@
 //! Inverse trigonometric and hyperbolic functions of one `f32` vector, within 2 units in the last place.
 //!
-//! The odd polynomials are minimax fits in relative error, as those of [`super::math`]; the arguments beyond their
-//! intervals are brought into them by the identities of S. L. Moshier's Cephes library (`asinf.c`, `atanf.c`).
+//! The odd polynomials are minimax fits in relative error, like those of [`super::math`]. The identities of S. L.
+//! Moshier's Cephes library (`asinf.c`, `atanf.c`) reduce other arguments to their intervals.
 
 use super::math::{exp_parts, polynomial};
 use super::Vector;
@@ -15,7 +15,7 @@ fn odd<V: Vector, const N: usize>(x: V, square: V, coefficients: [f32; N]) -> V 
     (x * square).mul_add(polynomial(square, coefficients), x)
 }
 
-/// `c + x` of a constant in two parts.
+/// `c + x` for a constant `c` in two parts.
 #[inline(always)]
 fn plus<V: Vector>(c: [f32; 2], x: V) -> V {
     V::splat(c[0]) + (x + V::splat(c[1]))
@@ -43,8 +43,8 @@ pub(crate) fn atan<V: Vector>(x: V) -> V {
     V::select(is_large, plus(FRAC_PI_2, y), y).copy_sign(x)
 }
 
-/// `(t, asin t - t, whether |x| > ½)`: `t` is `|x|` up to ½, and `√((1 - |x|) / 2)` beyond, where
-/// `asin |x| = π/2 - 2·asin t`.
+/// Returns `(t, asin t - t, |x| > ½)`. For `|x| ≤ ½`, `t = |x|`; otherwise `t = √((1 - |x|) / 2)`, and `asin |x| = π/2
+/// - 2·asin t`.
 #[inline(always)]
 fn asin_parts<V: Vector>(magnitude: V) -> (V, V, V::Mask) {
     const TERMS: [f32; 5] = [0.166_667_52, 0.074_953_07, 0.045_469_64, 0.024_181_498, 0.042_165_12];
@@ -76,7 +76,7 @@ pub(crate) fn acos<V: Vector>(x: V) -> V {
     V::select(is_large, large, plus(FRAC_PI_2, V::select(is_negative, y, y.neg())))
 }
 
-/// `e^|x| / 2`, which overflows only where the hyperbolic functions do.
+/// `e^|x| / 2`; it overflows only where the hyperbolic functions do.
 #[inline(always)]
 fn half_exp<V: Vector>(x: V) -> V {
     let (n, p) = exp_parts(V::splat(150.0).lesser(x.abs()));

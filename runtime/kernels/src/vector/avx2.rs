@@ -32,7 +32,7 @@ operators! {
     Div div _mm256_div_ps;
 }
 
-// SAFETY of every intrinsic below: see `Vector`; of every access to memory: the caller's promise.
+// SAFETY of the intrinsics below: see `Vector`. The caller guarantees that memory accesses are valid.
 impl Vector for F32x8 {
     const LANES: usize = 8;
     type Mask = __m256;
@@ -144,7 +144,7 @@ impl Vector for F32x8 {
     #[inline(always)]
     fn times_power_of_two(self, n: Self) -> Self {
         unsafe {
-            // In two steps: the first is exact, and a denormal result is rounded by the second alone.
+            // In two steps: the first one is exact, and only the second one rounds a subnormal result.
             let n = _mm256_cvtps_epi32(n.0);
             let half = _mm256_srai_epi32::<1>(n);
             self * power_of_two(half) * power_of_two(_mm256_sub_epi32(n, half))
@@ -169,7 +169,7 @@ impl Vector for F32x8 {
     #[inline(always)]
     fn pick(self, table: &[f32; 8]) -> Self {
         unsafe {
-            let index = _mm256_srli_epi32::<22>(_mm256_castps_si256(self.0)); // its three low bits count
+            let index = _mm256_srli_epi32::<22>(_mm256_castps_si256(self.0)); // only its three low bits count
             F32x8(_mm256_permutevar8x32_ps(_mm256_loadu_ps(table.as_ptr()), index))
         }
     }
@@ -223,7 +223,7 @@ impl Vector for F32x8 {
     }
 }
 
-/// The bits of 2/3, the least mantissa of [`Vector::split`].
+/// The bits of 2/3, the smallest mantissa of [`Vector::split`].
 const TWO_THIRDS: i32 = 0x3f2a_aaab;
 
 #[inline(always)]
@@ -232,10 +232,10 @@ unsafe fn power_of_two(n: __m256i) -> F32x8 {
     unsafe { F32x8(_mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(n, _mm256_set1_epi32(127))))) }
 }
 
-/// All bits of the first `count` lanes.
+/// Sets all bits of the first `count` lanes.
 #[inline(always)]
 fn first(count: usize) -> __m256i {
     const BITS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
-    // SAFETY: eight of the sixteen numbers are read from a start of at most eight; see `Vector`.
+    // SAFETY: reads eight of the sixteen numbers, from index 8 at most; see `Vector`.
     unsafe { _mm256_loadu_si256(BITS.as_ptr().add(8 - count.min(8)).cast()) }
 }

@@ -32,7 +32,7 @@ operators! {
     Div div _mm512_div_ps;
 }
 
-// SAFETY of every intrinsic below: see `Vector`; of every access to memory: the caller's promise.
+// SAFETY of the intrinsics below: see `Vector`. The caller guarantees that memory accesses are valid.
 impl Vector for F32x16 {
     const LANES: usize = 16;
     type Mask = __mmask16;
@@ -161,15 +161,16 @@ impl Vector for F32x16 {
     #[inline(always)]
     fn pick(self, table: &[f32; 8]) -> Self {
         unsafe {
-            let index = _mm512_srli_epi32::<22>(_mm512_castps_si512(self.0)); // its four low bits count
+            let index = _mm512_srli_epi32::<22>(_mm512_castps_si512(self.0)); // only its four low bits count
             F32x16(_mm512_permutexvar_ps(index, _mm512_broadcast_f32x8(_mm256_loadu_ps(table.as_ptr()))))
         }
     }
 
     #[inline(always)]
     fn reciprocal_of_mantissa(self) -> Self {
-        // Faster than a division: an estimate of 14 bits, one of 24, and the share of what it leaves over. From any such
-        // estimate that rounds correctly, but for the last number before 2, whose quotient is nearest to a tie.
+        // Faster than a division: an estimate of 14 bits, then two Newton steps, to 24 bits and to the rounded result.
+        // This rounds correctly from any such estimate, except for the last number before 2, whose quotient is the
+        // nearest to a tie.
         unsafe {
             let one = F32x16::splat(1.0);
             let y = F32x16(_mm512_rcp14_ps(self.0));
@@ -219,7 +220,7 @@ impl Vector for F32x16 {
     }
 }
 
-/// The bits of 2/3, the least mantissa of [`Vector::split`].
+/// The bits of 2/3, the smallest mantissa of [`Vector::split`].
 const TWO_THIRDS: i32 = 0x3f2a_aaab;
 
 #[inline(always)]

@@ -1,8 +1,8 @@
-//! Functions of one `f32` vector, within 2 units in the last place of the correctly rounded result where no other bound
-//! is given.
+//! Functions of one `f32` vector. They are within 2 units in the last place of the correctly rounded result, unless
+//! another bound is given.
 //!
-//! The polynomials are minimax fits, in relative error on the interval that each is used on, with coefficients rounded to
-//! `f32` one after the other; their own error stays under 0.1 ULP. NaN gives NaN; infinities and zeros keep their sign.
+//! The polynomials are minimax fits in relative error on their interval. Their coefficients are rounded to `f32` one
+//! after the other, and their own error is below 0.1 ULP. NaN gives NaN; infinities and zeros keep their sign.
 
 use super::segments::{GELU, GELU_TANH, TANH};
 use super::Vector;
@@ -10,7 +10,7 @@ use super::Vector;
 const LN_2_HIGH: f32 = 0.693_145_75; // 15 bits: its product with any exponent is exact
 const LN_2_LOW: f32 = 1.428_606_8e-6;
 const FRAC_PI_2: [f32; 3] = [1.570_796_4, -4.371_139e-8, -1.715_124_5e-15];
-/// Beyond it the quadrant's number is too large for [`FRAC_PI_2`].
+/// Above it, the number of the quadrant is too large for the precision of [`FRAC_PI_2`].
 const TRIGONOMETRIC_LIMIT: f32 = 20_000.0;
 
 /// `c₀ + c₁·x + c₂·x² + …`
@@ -20,7 +20,7 @@ pub(super) fn polynomial<V: Vector, const N: usize>(x: V, coefficients: [f32; N]
     coefficients[..N - 1].iter().rev().fold(highest, |sum, &c| sum.mul_add(x, V::splat(c)))
 }
 
-/// Added to a small number, it leaves the nearest integer in the low bits.
+/// Adding it to a small number leaves the nearest integer in the low bits.
 const ROUND: f32 = 12_582_912.0; // 1.5 · 2²³
 
 /// `(n, r)` with `x = n·ln 2 + r`, an integer `n` and `|r| ≤ ln 2 / 2`, for `|x| ≤ 150`.
@@ -57,7 +57,8 @@ pub(crate) fn exp<V: Vector>(x: V) -> V {
     p.times_power_of_two(n)
 }
 
-/// `eˣ` for `x ≤ 0`; 0 where that is subnormal, which takes some processors a hundred times as long.
+/// `eˣ` for `x ≤ 0`; 0 if the result is subnormal, because some processors take a hundred times as long for such
+/// numbers.
 #[inline(always)]
 pub(crate) fn exp_of_nonpositive<V: Vector>(x: V) -> V {
     let least = V::splat(-87.336);
@@ -192,7 +193,7 @@ pub(crate) fn softplus<V: Vector>(x: V) -> V {
 /// `x · tanh(softplus(x))`
 #[inline(always)]
 pub(crate) fn mish<V: Vector>(x: V) -> V {
-    // With e = eˣ: tanh(ln(1 + e)) = ((1 + e)² - 1) / ((1 + e)² + 1); it is 1 from x = 20 on.
+    // With e = eˣ: tanh(ln(1 + e)) = ((1 + e)² - 1) / ((1 + e)² + 1). From x = 20 on, it is 1.
     let e = exp(V::splat(20.0).lesser(x));
     let n = e * (e + V::splat(2.0));
     x * (n / (n + V::splat(2.0)))
@@ -217,7 +218,7 @@ pub(crate) fn cos<V: Vector>(x: V) -> V {
     shifted_sin(x, 1.0, f64::cos)
 }
 
-/// `sin(x + quarters·π/2)`, which `exact` gives for the arguments beyond [`TRIGONOMETRIC_LIMIT`].
+/// `sin(x + quarters·π/2)`. `exact` computes it for arguments beyond [`TRIGONOMETRIC_LIMIT`].
 #[inline(always)]
 fn shifted_sin<V: Vector>(x: V, quarters: f32, exact: impl Fn(f64) -> f64) -> V {
     let j = (x * V::splat(std::f32::consts::FRAC_2_PI)).round();

@@ -1,7 +1,7 @@
-//! Vectors of `f32`, the functions on them, and the same functions over slices.
+//! Vectors of `f32`, functions on them, and the same functions on slices.
 //!
-//! The functions ([`math`]) are written once, generic over [`Vector`]; a vector of one lane is plain `f32`. All use only
-//! correctly rounded operations, so every instruction set gives the same bits (NaN payloads aside).
+//! The functions ([`math`]) are written once, generic over [`Vector`]; a vector with one lane is a plain `f32`. They
+//! use only correctly rounded operations, so every instruction set gives the same bits (except for NaN payloads).
 
 pub(crate) mod arc;
 #[cfg(target_arch = "x86_64")]
@@ -30,9 +30,9 @@ pub(crate) use avx512::F32x16;
 
 /// A vector of `f32` in a register.
 ///
-/// Code that is generic over a vector is `#[inline(always)]` down from a function with the vector's
-/// `#[target_feature]`. Such a function runs only for an [`Isa`](crate::isa::Isa) of its level, which proves that the
-/// processor has the features. That is what makes the intrinsics inside the methods safe to execute.
+/// Generic code is `#[inline(always)]`, down from a function with the vector's `#[target_feature]`. Such a function
+/// runs only for an [`Isa`](crate::isa::Isa) of its level, which proves that the processor has the features. The
+/// methods may therefore execute their intrinsics.
 pub(crate) trait Vector:
     Copy
     + std::ops::Add<Output = Self>
@@ -42,35 +42,35 @@ pub(crate) trait Vector:
 {
     /// The number of lanes.
     const LANES: usize;
-    /// One truth value a lane.
+    /// One boolean per lane.
     type Mask: Copy;
 
-    /// `value` in every lane.
+    /// Sets every lane to `value`.
     fn splat(value: f32) -> Self;
 
     /// # Safety
     /// `LANES` elements can be read at `from`.
     unsafe fn load(from: *const f32) -> Self;
 
-    /// Numbers of 16 bits, exactly.
+    /// Loads 16-bit numbers; the conversion is exact.
     ///
     /// # Safety
-    /// `LANES` of them can be read at `from`.
+    /// `LANES` elements can be read at `from`.
     unsafe fn load_f16(from: *const f16) -> Self;
 
-    /// Numbers of 16 bits, exactly.
+    /// Loads 16-bit numbers; the conversion is exact.
     ///
     /// # Safety
-    /// `LANES` of them can be read at `from`.
+    /// `LANES` elements can be read at `from`.
     unsafe fn load_bf16(from: *const bf16) -> Self;
 
-    /// The first `count` elements, 0 in the lanes beyond.
+    /// Loads the first `count` elements; the other lanes are 0.
     ///
     /// # Safety
     /// `count` elements can be read at `from`.
     unsafe fn load_first(from: *const f32, count: usize) -> Self;
 
-    /// The first `count` elements, `beyond` in the lanes after them.
+    /// Loads the first `count` elements; the other lanes are `beyond`.
     ///
     /// # Safety
     /// `count` elements can be read at `from`.
@@ -80,7 +80,7 @@ pub(crate) trait Vector:
     /// `LANES` elements can be written at `to`.
     unsafe fn store(self, to: *mut f32);
 
-    /// Writes the first `count` lanes.
+    /// Stores the first `count` lanes.
     ///
     /// # Safety
     /// `count` elements can be written at `to`.
@@ -98,16 +98,16 @@ pub(crate) trait Vector:
     /// `self` if `self > other`, else `other` (also when either is NaN).
     fn greater(self, other: Self) -> Self;
 
-    /// `limits[0]` or `limits[1]` where it is beyond them; NaN stays NaN.
+    /// Clamps to `limits[0] ..= limits[1]`; NaN stays NaN.
     #[inline(always)]
     fn within(self, limits: [f32; 2]) -> Self {
         Self::splat(limits[1]).lesser(Self::splat(limits[0]).greater(self))
     }
 
-    /// The magnitude.
+    /// The absolute value.
     fn abs(self) -> Self;
 
-    /// The sign inverted.
+    /// Inverts the sign.
     fn neg(self) -> Self;
 
     /// The magnitude of `self` with the sign of `sign`.
@@ -128,17 +128,16 @@ pub(crate) trait Vector:
     /// `self · 2ⁿ` rounded once, for integers `n` in -252 ..= 254.
     fn times_power_of_two(self, n: Self) -> Self;
 
-    /// As [`Vector::times_power_of_two`], for integers `n` in -126 ..= 127.
+    /// Like [`Vector::times_power_of_two`], for integers `n` in -126 ..= 127.
     fn times_normal_power_of_two(self, n: Self) -> Self;
 
     /// `(m, e)` with `self = m · 2ᵉ` and `m` in `[2/3, 4/3)`, for positive normal numbers.
     fn split(self) -> (Self, Self);
 
-    /// The element of `table` that bits 22 to 24 of the lane choose: those of two neighbors in an octave, and of four
-    /// octaves, one after the other.
+    /// Looks up `table` with bits 22 to 24 of each lane: the top bit of the mantissa, and two bits of the exponent.
     fn pick(self, table: &[f32; 8]) -> Self;
 
-    /// `1 / self` of numbers from 1 to 2, correctly rounded; ½ of the last number before 2.
+    /// `1 / self` for numbers from 1 to 2, correctly rounded, except that the last number before 2 gives ½.
     #[inline(always)]
     fn reciprocal_of_mantissa(self) -> Self {
         let is_last = self.equal(Self::splat(2f32.next_down()));
@@ -157,19 +156,19 @@ pub(crate) trait Vector:
     /// Where the lane is NaN.
     fn is_nan(self) -> Self::Mask;
 
-    /// `yes` where the mask is true, else `no`.
+    /// `yes` where the mask is set, else `no`.
     fn select(mask: Self::Mask, yes: Self, no: Self) -> Self;
 
-    /// Whether any lane is true.
+    /// Whether any lane of the mask is set.
     fn any(mask: Self::Mask) -> bool;
 
-    /// The sum of the lanes, joined pairwise.
+    /// The sum of the lanes, added pairwise.
     fn sum(self) -> f32;
 
-    /// The largest lane, where none is NaN.
+    /// The largest lane; no lane may be NaN.
     fn largest(self) -> f32;
 
-    /// `function` of each lane, one after the other.
+    /// Applies `function` to each lane in turn.
     #[inline(always)]
     fn each_lane(self, function: impl Fn(f32) -> f32) -> Self {
         let mut lanes = [0.0; 16];
@@ -182,8 +181,8 @@ pub(crate) trait Vector:
     }
 }
 
-/// Calls `$body` with `$V` standing for the vector type of an instruction set, inside a function that the instruction set's
-/// features are enabled for. `$body` sees the arguments `$name: $type` only.
+/// Evaluates `$body` with `$V` as the vector type of the instruction set, inside a function with the instruction set's
+/// features. `$body` sees only the arguments `$name: $type`.
 macro_rules! dispatch_isa {
     ($isa:expr, ($($name:ident: $type:ty = $value:expr),* $(,)?), $V:ident => $body:expr) => {{
         #[cfg(target_arch = "x86_64")]

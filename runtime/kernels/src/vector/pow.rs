@@ -1,9 +1,9 @@
-//! Powers of one `f32` vector: `xʸ = 2^(y·log₂|x|)`, with the logarithm and its product in pairs of numbers.
+//! Powers of one `f32` vector: `xʸ = 2^(y·log₂|x|)`. The logarithm and the product are pairs of numbers.
 //!
-//! The product is as large as 150 and its absolute error is the result's relative one, so that the logarithm takes
-//! about 40 bits: a pair is an unevaluated sum of two numbers, the low one under a unit in the last place of the high
-//! one (T. J. Dekker, "A floating-point technique for extending the available precision", 1971; the products' low parts
-//! come from the fused multiplication). With `|x| = m · 2ᵉ` and `s = (m - 1) / (m + 1)`, `log₂ m = 2/ln 2 · artanh s`.
+//! The product is up to 150, and its absolute error is the relative error of the result, so the logarithm needs about
+//! 40 bits. A pair is an unevaluated sum of two numbers; the low one is below one unit in the last place of the high
+//! one (T. J. Dekker, "A floating-point technique for extending the available precision", 1971). A fused multiplication
+//! gives the low part of a product. With `|x| = m · 2ᵉ` and `s = (m - 1) / (m + 1)`, `log₂ m = 2/ln 2 · artanh s`.
 
 use super::math::{mantissa, polynomial, EXP_TERMS};
 use super::Vector;
@@ -16,7 +16,7 @@ const LOG_FIRST: [f32; 2] = [2.885_39, 3.851_926e-8];
 /// With [`LOG_TERMS`], `(log₂ m / s - 2 / ln 2) / s²` in `s²`, for `|s| ≤ 1/5`; a minimax fit of 42 bits.
 const LOG_SECOND: [f32; 2] = [0.961_796_7, -6.394_218_5e-9];
 const LOG_TERMS: [f32; 4] = [0.577_077_8, 0.412_222_7, 0.319_381_68, 0.289_888_17];
-/// Two to a power beyond it is 0 or infinite.
+/// Two to the power of a larger number is infinite; of a smaller negative one, 0.
 const EXPONENT_LIMIT: f32 = 160.0;
 
 /// `a · b`
@@ -27,21 +27,21 @@ fn product<V: Vector>(a: Pair<V>, b: Pair<V>) -> Pair<V> {
     (high, a.1.mul_add(b.0, a.0.mul_add(b.1, low)))
 }
 
-/// `a + b`, for `a = 0` or a greater magnitude of `a`.
+/// `a + b`, if `a = 0` or `|a| ≥ |b|`.
 #[inline(always)]
 fn sum<V: Vector>(a: V, b: V) -> Pair<V> {
     let high = a + b;
     (high, (a - high) + b)
 }
 
-/// `c + b`, for a greater magnitude of `c`.
+/// `c + b`, if `|c| ≥ |b|`.
 #[inline(always)]
 fn constant_plus<V: Vector>(c: [f32; 2], b: Pair<V>) -> Pair<V> {
     let (high, low) = sum(V::splat(c[0]), b.0);
     (high, low + (b.1 + V::splat(c[1])))
 }
 
-/// The binary logarithm of a magnitude.
+/// Binary logarithm of `|x|`
 #[inline(always)]
 fn log2<V: Vector>(x: V) -> Pair<V> {
     let (m, e) = mantissa(x);
@@ -62,7 +62,7 @@ fn log2<V: Vector>(x: V) -> Pair<V> {
 #[inline(always)]
 fn exp2<V: Vector>(x: Pair<V>) -> V {
     let high = x.0.within([-EXPONENT_LIMIT, EXPONENT_LIMIT]);
-    let low = x.1.lesser(V::splat(1.0)).greater(V::splat(-1.0)); // anything where the high part was beyond the limit
+    let low = x.1.lesser(V::splat(1.0)).greater(V::splat(-1.0)); // arbitrary if the high part was beyond the limit
     let n = high.round();
     let (r, low) = product(sum(high - n, low), (V::splat(LN_2[0]), V::splat(LN_2[1])));
     let (first, rest) = sum(V::splat(1.0), r);
@@ -70,9 +70,9 @@ fn exp2<V: Vector>(x: Pair<V>) -> V {
     (first + rest).times_power_of_two(n)
 }
 
-/// `x` to the power `y`, within 1 unit in the last place; special cases are those of C's `pow`.
+/// `x` to the power `y`, within 1 unit in the last place, with the special cases of C's `pow`.
 ///
-/// The powers that [`short`] knows are as it computes them.
+/// For the exponents of [`short`], the result equals that of `short`.
 #[inline(always)]
 pub(crate) fn pow<V: Vector>(x: V, y: V) -> V {
     let (magnitude, one) = (x.abs(), V::splat(1.0));
@@ -94,7 +94,7 @@ pub(crate) fn pow<V: Vector>(x: V, y: V) -> V {
     )
 }
 
-/// `power` of the magnitude of `x`, made that of `x`: negative for odd `y`, and NaN where it is no number.
+/// Converts a power of `|x|` to the power of `x`: negative if `x` is negative and `y` odd, NaN if it is undefined.
 #[inline(always)]
 fn signed<V: Vector>(x: V, y: V, power: V) -> V {
     let (half, one) = (y * V::splat(0.5), V::splat(1.0));
@@ -106,10 +106,10 @@ fn signed<V: Vector>(x: V, y: V, power: V) -> V {
     V::select(is_undefined, V::splat(f32::NAN), power)
 }
 
-/// The exponents that [`short`] knows.
+/// The exponents that [`short`] supports.
 const SHORT: [f32; 4] = [2.0, 3.0, 0.5, -1.0];
 
-/// `x` to a power that takes a few instructions; all but the cube are correctly rounded.
+/// `x` to a power that takes a few instructions. All powers but the cube are correctly rounded.
 #[inline(always)]
 pub(crate) fn short<V: Vector>(x: V, y: f32) -> Option<V> {
     match y {
@@ -125,11 +125,11 @@ pub(crate) fn short<V: Vector>(x: V, y: f32) -> Option<V> {
 fn cube<V: Vector>(x: V) -> V {
     let square = x * x;
     let rest = x.mul_add(x, square.neg());
-    // Beyond, where the cube is infinite, the rest's share is so too, and of the other sign.
+    // Above 1e30, the cube may overflow; then `x · rest` is an infinity of the opposite sign.
     V::select(square.less(V::splat(1e30)), x.mul_add(square, x * rest), x * square)
 }
 
-/// The square root, but that of `-0` is `0` and that of `-∞` is `∞`.
+/// The square root, except that it maps `-0` to `0` and `-∞` to `∞`, as `pow` does.
 #[inline(always)]
 fn root<V: Vector>(x: V) -> V {
     let infinity = V::splat(f32::INFINITY);

@@ -1,4 +1,4 @@
-//! The vector of one lane: what every other vector computes in each of its lanes.
+//! The vector with one lane: the reference for the lanes of the other vectors.
 
 use half::{bf16, f16};
 
@@ -15,25 +15,25 @@ impl Vector for f32 {
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> f32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { *from }
     }
 
     #[inline(always)]
     unsafe fn load_f16(from: *const f16) -> f32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { *from }.to_f32()
     }
 
     #[inline(always)]
     unsafe fn load_bf16(from: *const bf16) -> f32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { *from }.to_f32()
     }
 
     #[inline(always)]
     unsafe fn load_first(from: *const f32, count: usize) -> f32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         if count > 0 {
             unsafe { *from }
         } else {
@@ -43,7 +43,7 @@ impl Vector for f32 {
 
     #[inline(always)]
     unsafe fn load_padded(from: *const f32, count: usize, beyond: f32) -> f32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         if count > 0 {
             unsafe { *from }
         } else {
@@ -53,14 +53,14 @@ impl Vector for f32 {
 
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { *to = self }
     }
 
     #[inline(always)]
     unsafe fn store_first(self, to: *mut f32, count: usize) {
         if count > 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { *to = self }
         }
     }
@@ -130,7 +130,7 @@ impl Vector for f32 {
 
     #[inline(always)]
     fn times_power_of_two(self, n: f32) -> f32 {
-        // In two steps: the first is exact, and a denormal result is rounded by the second alone.
+        // In two steps: the first one is exact, and only the second one rounds a subnormal result.
         let n = n as i32;
         let power = |n: i32| f32::from_bits(((n + 127) << 23) as u32);
         self * power(n >> 1) * power(n - (n >> 1))

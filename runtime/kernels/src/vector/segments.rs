@@ -1,22 +1,22 @@
-//! Odd functions that level off, by polynomials of degree 7 on eight segments: the terms are picked lane by lane from
-//! tables that stay in registers.
+//! Odd functions that approach a limit, as polynomials of degree 7 on eight segments. Each lane looks up its
+//! coefficients in tables that stay in registers.
 //!
-//! The segments of |x| begin at 0, 0.25, 0.75, 1.25, 2.25, 3.25, 5.25 and 7.25: |x| + 0.75 cut twice an octave, so that a
-//! segment's number is in its bits.
+//! The segments of |x| start at 0, 0.25, 0.75, 1.25, 2.25, 3.25, 5.25 and 7.25. These are the points where |x| + 0.75
+//! crosses half an octave, so its bits contain the number of the segment.
 
 use super::Vector;
 
-/// A function's polynomials in the distance from the segment's center.
+/// The polynomials of a function, in the distance from the segment's center.
 pub(super) struct Segments {
-    /// From here on the function is what it is here.
+    /// The function is constant from here on.
     top: f32,
     centers: [f32; 8],
-    /// The terms of degree 0, 1, ….
+    /// The coefficients of degree 0, 1, ….
     terms: [[f32; 8]; 8],
 }
 
 impl Segments {
-    /// The function of `x`, with the sign of `x`; NaN gives NaN.
+    /// The function at `x`; NaN gives NaN.
     #[inline(always)]
     pub fn odd<V: Vector>(&self, x: V) -> V {
         let magnitude = V::splat(self.top).lesser(x.abs());
@@ -30,7 +30,7 @@ impl Segments {
     }
 }
 
-/// A table in the order of the bits that [`Vector::pick`] reads: the first segment, around 0.75, has number 5.
+/// A table in the order of the bits that [`Vector::pick`] reads. The first segment, around 0.75, has number 5.
 const fn segments(values: [f32; 8]) -> [f32; 8] {
     let mut table = [0.0; 8];
     let mut i = 0;

@@ -1,4 +1,4 @@
-//! The functions of [`super::math`] over slices.
+//! The functions of [`super::math`] on slices.
 
 use super::{dispatch_isa, math, pow::pow, Vector};
 use crate::isa::Isa;
@@ -12,7 +12,7 @@ pub(crate) unsafe fn map<V: Vector>(len: usize, x: *const f32, out: *mut f32, fu
     let mut i = 0;
     // SAFETY: every access lies below `len`; a block is loaded before it is stored.
     unsafe {
-        // Without optimization every copy of the function's body takes its own part of the stack.
+        // Without optimization, every inlined copy of the function takes its own stack space.
         #[cfg(not(unoptimized))]
         while i + 4 * V::LANES <= len {
             let at = |k: usize| V::load(x.add(i + k * V::LANES));
@@ -30,7 +30,7 @@ pub(crate) unsafe fn map<V: Vector>(len: usize, x: *const f32, out: *mut f32, fu
     }
 }
 
-/// `x[i]` to the power `y[i]`, in place of `x[i]`; special cases are those of C's `pow`.
+/// Sets `x[i]` to `x[i]` to the power `y[i]`, with the special cases of C's `pow`.
 ///
 /// # Panics
 /// The slices differ in length.
@@ -38,7 +38,7 @@ pub fn pow_in_place(isa: Isa, x: &mut [f32], y: &[f32]) {
     assert_eq!(x.len(), y.len());
     dispatch_isa!(isa, (x: &mut [f32] = x, y: &[f32] = y), V => {
         for (x, y) in x.chunks_mut(V::LANES).zip(y.chunks(V::LANES)) {
-            // SAFETY: the chunks are of one length.
+            // SAFETY: the chunks have the same length.
             unsafe {
                 let power = pow(V::load_first(x.as_ptr(), x.len()), V::load_first(y.as_ptr(), x.len()));
                 power.store_first(x.as_mut_ptr(), x.len());
@@ -57,14 +57,14 @@ macro_rules! slices {
             pub fn $name(isa: Isa, x: &[f32], out: &mut [f32]) {
                 assert_eq!(x.len(), out.len());
                 dispatch_isa!(isa, (x: &[f32] = x, out: &mut [f32] = out), V =>
-                    // SAFETY: the slices are of one length.
+                    // SAFETY: the slices have the same length.
                     unsafe { map::<V>(x.len(), x.as_ptr(), out.as_mut_ptr(), |x| math::$name(x)) });
             }
 
             $(#[$doc])*
             pub fn $in_place(isa: Isa, x: &mut [f32]) {
                 dispatch_isa!(isa, (x: &mut [f32] = x), V =>
-                    // SAFETY: read and written are the same elements.
+                    // SAFETY: the function reads and writes the same elements.
                     unsafe { map::<V>(x.len(), x.as_ptr(), x.as_mut_ptr(), |x| math::$name(x)) });
             }
         )*

@@ -5,7 +5,7 @@ type Slices = fn(Isa, &[f32], &mut [f32]);
 type Case = (&'static str, Slices, fn(f64) -> f64, f64);
 type Composite<'a> = (&'static str, Slices, &'a dyn Fn(f64) -> f64);
 
-/// Distance of `got` from `want` rounded to `f32`, in units of the last place.
+/// The distance of `got` from `want` rounded to `f32`, in units in the last place.
 fn ulps(got: f32, want: f64) -> f64 {
     let nearest = want as f32;
     if nearest.is_nan() || nearest.is_infinite() {
@@ -16,7 +16,7 @@ fn ulps(got: f32, want: f64) -> f64 {
     (f64::from(got) - f64::from(nearest)).abs() / unit
 }
 
-/// Every 997th number, of every magnitude and both signs, and the numbers where functions go wrong.
+/// Every 997th number, which covers all magnitudes and both signs, and the numbers that are hard for the functions.
 fn sample() -> Vec<f32> {
     let mut sample: Vec<f32> = (0..=u32::MAX / 997).map(|i| f32::from_bits(i * 997)).collect();
     let edges = [0.0, 1.0, 2.0, 0.625, 0.9375, 3.95, 20_000.0, 87.3, 88.72, 88.73, 103.9, 104.1, f32::MAX];
@@ -39,18 +39,18 @@ fn softplus_f64(x: f64) -> f64 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
 
-/// A function of a vector on slices of one length.
+/// A function of a vector on slices of the same length.
 macro_rules! on_slices {
     ($function:path) => {
         |isa, x, out| {
             dispatch_isa!(isa, (x: &[f32] = x, out: &mut [f32] = out), V =>
-                // SAFETY: the slices are of one length.
+                // SAFETY: the slices have the same length.
                 unsafe { map::<V>(x.len(), x.as_ptr(), out.as_mut_ptr(), |x| $function(x)) })
         }
     };
 }
 
-/// The functions, what they compute and the greatest error in ULP.
+/// The functions, their exact versions and the largest allowed errors in ULP.
 fn table() -> Vec<Case> {
     vec![
         ("exp", exp, f64::exp, 1.0),
@@ -99,7 +99,7 @@ fn instruction_sets_agree_to_the_bit() {
     }
 }
 
-/// Bases and exponents: every pair of special numbers, random ones of any bits, and those whose power is in range.
+/// Bases and exponents: every pair of special numbers, random bit patterns, and pairs whose power is in range.
 fn pairs() -> (Vec<f32>, Vec<f32>) {
     let special = [0.0, 1.0, 2.0, 3.0, 0.5, 2.5, 4.0, 1e-45, 1e-41, 1e-30, 1e30, 6.98e12, 16_777_215.0, 8_388_607.5];
     let special = special.into_iter().chain([f32::MIN_POSITIVE, f32::MAX, f32::INFINITY, f32::NAN]);
@@ -155,7 +155,7 @@ fn reciprocals_of_mantissas_are_correctly_rounded() {
     for isa in Isa::available() {
         let mut out = vec![0.0; x.len()];
         dispatch_isa!(isa, (x: &[f32] = &x, out: &mut [f32] = &mut out), V =>
-            // SAFETY: the slices are of one length.
+            // SAFETY: the slices have the same length.
             unsafe { map::<V>(x.len(), x.as_ptr(), out.as_mut_ptr(), |x| x.reciprocal_of_mantissa()) });
         assert!(out == expected, "{isa:?}");
     }

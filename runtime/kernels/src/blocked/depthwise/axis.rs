@@ -1,4 +1,4 @@
-//! Which taps of a window lie inside the image, along one axis.
+//! The taps of a window that are inside the image, along one axis.
 
 use std::ops::Range;
 
@@ -9,26 +9,26 @@ use crate::scratch::Scratch;
 pub(super) struct Axis {
     pub input: usize,
     pub stride: usize,
-    /// From one tap to the next; 1 where there is one.
+    /// The dilation; 1 if there is only one tap.
     pub dilation: usize,
-    /// Places before the input's first that were added to it.
+    /// The padding added before the input.
     pub added: isize,
-    /// Those of each output.
+    /// The taps of each output that are inside the image.
     pub taps: Scratch<Taps>,
-    /// The outputs whose taps all lie inside.
+    /// The outputs whose taps are all inside the image.
     pub whole: Range<usize>,
 }
 
-/// The taps of an output that lie inside the image.
+/// The taps of an output that are inside the image.
 #[derive(Clone, Copy)]
 pub(super) struct Taps {
     pub first: usize,
     pub count: usize,
-    /// The place that the first of them reads.
+    /// The index that the first of these taps reads.
     pub from: usize,
 }
 
-/// From one tap to the next; 1 where there is one.
+/// The dilation; 1 if there is only one tap.
 pub(super) fn dilation(shape: &Shape, a: usize) -> usize {
     if shape.kernel[a] > 1 {
         shape.dilations[a]
@@ -42,7 +42,7 @@ impl Axis {
         Axis::of(shape, a, shape.input[a], shape.before[a], 0)
     }
 
-    /// The axis of an image that padding was added to: all taps of all outputs lie inside.
+    /// The axis of a padded image: all taps of all outputs are inside.
     pub fn padded(shape: &Shape, a: usize) -> Axis {
         let reach = (shape.kernel[a].max(1) - 1) * shape.dilations[a];
         Axis::of(shape, a, (shape.output[a] - 1) * shape.strides[a] + reach + 1, 0, shape.before[a])

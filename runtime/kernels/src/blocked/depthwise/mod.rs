@@ -1,8 +1,8 @@
-//! Depthwise convolutions over blocks of channels: every channel has a window of its own.
+//! Depthwise convolutions over blocks of channels: every channel has its own window.
 //!
-//! Windows of usual sizes are computed in whole [rows]. Of others, pixels whose window lies inside the image are
-//! computed along rows; those of the left and right edge along columns, where they read the same taps. So no tile asks
-//! where the image ends.
+//! Windows of common sizes run over whole [rows]. For other windows, pixels whose window is inside the image run along
+//! rows, and pixels of the left and right edges along columns, where they read the same taps. No tile needs to check
+//! for the end of the image.
 
 mod axis;
 mod rows;
@@ -21,11 +21,11 @@ use axis::{dilation, Axis};
 use rows::Rows;
 use tile::Tile;
 
-/// Multiplications that are worth a thread of their own.
+/// Multiplications that are worth a thread.
 const TASK: usize = 1 << 17;
-/// Outputs that are finished together, while the first-level cache holds them.
+/// Outputs that the epilogue processes together, while they are in the L1 cache.
 const PART: usize = 1 << 13;
-/// Pixels of an image with its padding that the first-level cache holds.
+/// Pixels of an image with its padding that fit in the L1 cache.
 const MOST: usize = 1 << 9;
 
 /// The windows of all channels, `[C / 16, kh, kw, 16]`.
@@ -43,20 +43,20 @@ impl DepthwiseFilter {
         self.isa
     }
 
-    /// The bytes that the packed weights take.
+    /// The size of the packed weights in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.data[..])
     }
 
-    /// Whether each output is made of one channel, and each channel makes one output.
+    /// Whether a convolution is depthwise, with one output per channel.
     pub fn fits(groups: usize, channels: usize, outputs: usize) -> bool {
         groups == channels && channels == outputs
     }
 
-    /// Packs the weights `w`, of shape `[C, 1, kernel…]`.
+    /// Packs the weights `w` `[C, 1, kernel…]`.
     ///
     /// # Panics
-    /// `w` is not of that shape, or the convolution is not depthwise.
+    /// `w` does not have this shape, or the convolution is not depthwise.
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> DepthwiseFilter {
         let (channels, window) = (shape.channels, shape.kernel[0] * shape.kernel[1]);
         assert!(DepthwiseFilter::fits(shape.groups, channels, shape.outputs), "{shape:?}");
@@ -74,8 +74,8 @@ impl DepthwiseFilter {
     }
 }
 
-/// `out[n, c, y, x] = bias[c] + Σ filter[c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then the epilogue.
-/// `x` is `[N, C / 16, H, W, 16]`, `out` `[N, C / 16, H', W', 16]`.
+/// `out[n, c, y, x] = bias[c] + Σ filter[c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then the
+/// epilogue. `x` is `[N, C / 16, H, W, 16]` and `out` is `[N, C / 16, H', W', 16]`.
 ///
 /// # Panics
 /// The slices or the filter do not fit the shape.
@@ -118,9 +118,9 @@ pub fn depthwise(
 
 /// How a window is computed.
 enum Form {
-    /// A usual one: in whole rows, one at a time or two.
+    /// A window of a common size: by whole rows. The second kernel computes two rows at once.
     Rows(rows::Kernel, Option<rows::Kernel>),
-    /// Any other.
+    /// Any other window.
     Any([Axis; 2]),
 }
 
@@ -139,7 +139,8 @@ impl Form {
     }
 }
 
-/// The axes of the image; of one with its padding, where that is small and many windows would be cut.
+/// Returns the axes of the image. If the padded image is small and many windows cross the border, returns those of the
+/// padded image.
 fn axes(shape: &Shape) -> [Axis; 2] {
     let axes = [0, 1].map(|a| Axis::new(shape, a));
     let whole = axes[0].whole.len() * axes[1].whole.len();
@@ -168,7 +169,7 @@ struct Block<'a> {
 }
 
 impl Depthwise<'_> {
-    /// Some rows of one block.
+    /// Computes some rows of one block.
     fn part(&self, index: usize, rows: Range<usize>, scratch: &mut Scratch<f32>) {
         let size = self.shape.input[0] * self.shape.input[1] * BLOCK;
         let x = &self.x[index * size..][..size];
@@ -178,12 +179,12 @@ impl Depthwise<'_> {
         }
         if let Some(finish) = self.epilogue.finish {
             let (start, row) = (self.offset(index, rows.start, 0), self.shape.output[1] * BLOCK);
-            // SAFETY: these rows are this task's, and written above.
+            // SAFETY: these rows belong to this task and were written above.
             finish(unsafe { std::slice::from_raw_parts_mut(self.out.at(start), rows.len() * row) }, start);
         }
     }
 
-    /// Rows of a usual window.
+    /// Computes rows for a window of a common size.
     fn whole_rows(&self, block: Block, rows: Range<usize>, one: rows::Kernel, two: Option<rows::Kernel>) {
         let channel = block.index % self.shape.channels.div_ceil(BLOCK);
         let [kh, kw] = self.shape.kernel;
@@ -203,14 +204,14 @@ impl Depthwise<'_> {
                 columns: self.shape.output[1],
                 apart: dilation(self.shape, 1),
             };
-            // SAFETY: `depthwise` checked the slices, [`Form::of`] the window; the rows are this task's; the kernel is of the
-            // filter's `isa`, which proves that the processor has its instructions.
+            // SAFETY: `depthwise` checked the slices, and [`Form::of`] the window. The rows belong to this task. The
+            // kernel belongs to the filter's `isa`, which proves that the processor has its instructions.
             unsafe { kernel(&rows) };
             y += count;
         }
     }
 
-    /// Rows of any window.
+    /// Computes rows for any window.
     fn any_rows(&self, axes: &[Axis; 2], block: Block, rows: Range<usize>) {
         let across = &axes[1];
         rows.clone().for_each(|y| self.row(axes, block, y));
@@ -219,7 +220,7 @@ impl Depthwise<'_> {
         }
     }
 
-    /// The image `[H, W, 16]` as the axes have it.
+    /// Returns the image `[H, W, 16]` with the padding that the axes specify.
     fn padded<'a>(&self, [down, across]: &[Axis; 2], x: &'a [f32], scratch: &'a mut Scratch<f32>) -> &'a [f32] {
         let [height, width] = self.shape.input;
         if [down.input, across.input] == [height, width] && [down.added, across.added] == [0, 0] {
@@ -235,27 +236,27 @@ impl Depthwise<'_> {
         scratch
     }
 
-    /// The inner pixels of a row.
+    /// Computes the inner pixels of a row.
     fn row(&self, axes: &[Axis; 2], block: Block, y: usize) {
         let columns = axes[1].whole.clone();
         if columns.is_empty() {
             return;
         }
         let tile = Tile { pixel: axes[1].stride * BLOCK, ..self.tile(axes, block, y, columns.start) };
-        // SAFETY: the taps of the inner columns are inside the image; the filter's `isa` proves that the processor has the
-        // instructions of the tiles.
+        // SAFETY: the taps of the inner columns are inside the image. The filter's `isa` proves that the processor has
+        // the instructions of the tiles.
         unsafe { tile::run(tile::tiles(self.filter.isa), columns.len(), tile) };
     }
 
-    /// One column of outer pixels.
+    /// Computes one column of outer pixels.
     fn column(&self, axes: &[Axis; 2], block: Block, x: usize, rows: Range<usize>) {
         let down = &axes[0];
         let any = tile::tiles(self.filter.isa);
         let run = |y: usize, pixels: usize| {
             let tile = self.tile(axes, block, y, x);
             let (pixel, out_pixel) = (tile.pixel * down.stride, self.shape.output[1] * BLOCK);
-            // SAFETY: the taps are inside the image, for one pixel and for pixels that have all taps of a column; `isa` as in
-            // `row`.
+            // SAFETY: the taps are inside the image, both for one pixel and for pixels that have all taps of a column.
+            // For `isa`, see `row`.
             unsafe { tile::run(any, pixels, Tile { pixel, out_pixel, ..tile }) };
         };
         let whole = rows.start.max(down.whole.start)..rows.end.min(down.whole.end);
@@ -266,13 +267,14 @@ impl Depthwise<'_> {
         run(whole.start, whole.len());
     }
 
-    /// Where an output lies.
+    /// Returns the index of an output.
     fn offset(&self, block: usize, y: usize, x: usize) -> usize {
         let [height, width] = self.shape.output;
         ((block * height + y) * width + x) * BLOCK
     }
 
-    /// The tile whose first pixel is an output, with the taps that lie inside. Its pixels are a row of the input apart.
+    /// Returns the tile whose first pixel is an output, with only the taps inside the image. The pixels are one input
+    /// row apart.
     fn tile(&self, [down, across]: &[Axis; 2], block: Block, y: usize, x: usize) -> Tile {
         let [kh, kw] = self.shape.kernel;
         let (i, j, row) = (down.taps[y], across.taps[x], across.input * BLOCK);

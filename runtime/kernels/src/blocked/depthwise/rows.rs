@@ -1,6 +1,6 @@
-//! Rows of depthwise convolutions: each pixel of the input is read once for all of the outputs of a tile that it is
-//! part of. Tiles at an edge read zeros for what lies outside of the image. Where the window's columns are some pixels
-//! apart, so are the pixels of a tile.
+//! Rows of depthwise convolutions. A tile reads each pixel of the input once for all of its outputs. Tiles at an edge
+//! read zeros outside the image. If the window is dilated along the columns, the pixels of a tile have the same
+//! distance.
 
 use crate::blocked::BLOCK;
 use crate::isa::Isa;
@@ -13,37 +13,37 @@ use crate::vector::Vector;
 pub(super) struct Rows {
     pub x: *const f32,
     pub input: [usize; 2],
-    /// Where the first output's first tap lies.
+    /// The row and column of the first output's first tap.
     pub from: [isize; 2],
-    /// From one row of taps to the next.
+    /// The distance between rows of taps.
     pub dilation: usize,
     /// Rows of taps.
     pub taps: usize,
     /// `[kh, kw, 16]`
     pub w: *const f32,
-    /// One value a lane.
+    /// One value per lane.
     pub bias: *const f32,
-    /// What outputs are no less and no more than.
+    /// The smallest and the largest output.
     pub limits: [f32; 2],
     pub out: *mut f32,
     pub columns: usize,
-    /// From one column of taps to the next; 1 where outputs are not one pixel of the input apart.
+    /// The distance between columns of taps; 1 if the stride is not 1.
     pub apart: usize,
 }
 
-/// Rows in tiles of a fixed number of pixels; the last overlaps the one before.
+/// Computes rows in tiles of a fixed number of pixels. The last tile overlaps the one before.
 ///
 /// # Safety
-/// The image, the weights, the bias and the rows of the output are those that the fields describe, the output is written by
-/// nobody else and has a tile's pixels for each pixel of `apart`, the processor has the instruction set, and the window
-/// is the one that the kernel is for.
+/// The pointers and sizes describe valid memory for the image, the weights, the bias and the output rows. Nothing else
+/// writes the output, which has at least one tile of pixels for each of the `apart` interleaved sets of columns. The
+/// processor has the instruction set, and the window is the one that the kernel is compiled for.
 pub(super) type Kernel = unsafe fn(&Rows);
 
-/// By number of rows less one and number of pixels less one.
+/// Indexed by number of rows - 1, then by number of pixels - 1.
 type Table = [&'static [Kernel]; 2];
 
-/// The kernels for windows of `columns` side by side, `stride` apart. Two rows at a time are for square windows whose rows
-/// lie side by side too, one apart.
+/// Returns the kernels for windows of `columns` adjacent columns with stride `stride`. Kernels for two rows at a time
+/// support square windows with vertical stride 1 and adjacent rows.
 pub(super) fn table(isa: Isa, columns: usize, stride: usize) -> Option<Table> {
     let tables: &[([usize; 2], Table)] = match isa.level() {
         #[cfg(target_arch = "x86_64")]
@@ -55,13 +55,13 @@ pub(super) fn table(isa: Isa, columns: usize, stride: usize) -> Option<Table> {
     tables.iter().find(|(window, _)| *window == [columns, stride]).map(|(_, table)| *table)
 }
 
-/// The kernel whose tiles cover so many columns with the least overlap.
+/// Returns the kernel whose tiles cover `columns` columns with the least overlap.
 pub(super) fn kernel(kernels: &[Kernel], columns: usize) -> Option<Kernel> {
     let tiles = columns.div_ceil(kernels.len().max(1));
     kernels.get(columns.div_ceil(tiles.max(1)).checked_sub(1)?).copied()
 }
 
-/// The largest span of pixels that a tile reads of a row.
+/// The maximum number of pixels that a tile reads in a row.
 const SPAN: usize = 16;
 
 /// See [`Kernel`].
@@ -69,12 +69,12 @@ const SPAN: usize = 16;
 unsafe fn rows<V: Vector, const COLUMNS: usize, const STRIDE: usize, const ROWS: usize, const PIXELS: usize>(t: &Rows) {
     let reach = (((PIXELS - 1) * STRIDE + COLUMNS - 1) * t.apart) as isize;
     for start in 0..t.apart {
-        // The last tile begins with the last column from which a tile fits.
+        // The last tile starts at the last column where a whole tile fits.
         let last = start + ((t.columns - start).div_ceil(t.apart) - PIXELS) * t.apart;
         let mut first = start;
         loop {
             let from = t.from[1] + (first * STRIDE) as isize;
-            // SAFETY: the caller's promise; where the span is inside the row, so is what is read.
+            // SAFETY: guaranteed by the caller. If the span is inside the row, so are all reads.
             unsafe {
                 if from >= 0 && from + reach < t.input[1] as isize {
                     tile::<V, COLUMNS, STRIDE, ROWS, PIXELS, false>(t, first, from);
@@ -90,7 +90,8 @@ unsafe fn rows<V: Vector, const COLUMNS: usize, const STRIDE: usize, const ROWS:
     }
 }
 
-/// The pixels from `first` on, whose first taps are in column `from`, which may be outside where it is an `EDGE`.
+/// Computes the pixels from `first` on. Their first taps are in column `from`, which may be outside the image if `EDGE`
+/// is set.
 #[inline(always)]
 unsafe fn tile<
     V: Vector,
@@ -114,7 +115,8 @@ unsafe fn tile<
                 continue;
             }
             let x = t.x.wrapping_offset((y * width as isize + from) * BLOCK as isize).wrapping_add(lane);
-            // SAFETY: the caller's promise: the row is inside, and so is what is read of it; the weights are `taps` rows.
+            // SAFETY: guaranteed by the caller: the row and the columns read are inside the image, and the weights have
+            // `taps` rows.
             unsafe {
                 let span = span::<V, COLUMNS, STRIDE, PIXELS, EDGE>(x, from, width, t.apart);
                 for (r, sums) in sums.iter_mut().enumerate() {
@@ -125,13 +127,13 @@ unsafe fn tile<
             }
         }
         for (r, sums) in sums.iter().enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { write(t, sums, (r * t.columns + first) * BLOCK + lane, lane) };
         }
     }
 }
 
-/// The pixels that one row of taps reads, each once.
+/// Loads the pixels that one row of taps reads, each once.
 #[inline(always)]
 unsafe fn span<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXELS: usize, const EDGE: bool>(
     x: *const f32,
@@ -143,7 +145,7 @@ unsafe fn span<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXEL
     for (p, pixel) in span.iter_mut().enumerate().take((PIXELS - 1) * STRIDE + COLUMNS) {
         let x = x.wrapping_add(p * apart * BLOCK);
         let is_inside = !EDGE || (0..width as isize).contains(&(from + (p * apart) as isize));
-        // SAFETY: the caller's promise; of a pixel outside, nothing is read.
+        // SAFETY: guaranteed by the caller. Pixels outside the image are not read.
         *pixel = unsafe {
             if EDGE {
                 V::load_first(x, if is_inside { V::LANES } else { 0 })
@@ -155,7 +157,7 @@ unsafe fn span<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXEL
     span
 }
 
-/// Adds one row of taps.
+/// Adds the products of one row of taps.
 #[inline(always)]
 unsafe fn add<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXELS: usize>(
     span: &[V; SPAN],
@@ -163,7 +165,7 @@ unsafe fn add<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXELS
     sums: &mut [V; PIXELS],
 ) {
     for j in 0..COLUMNS {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let weight = unsafe { V::load(w.add(j * BLOCK)) };
         for (p, sum) in sums.iter_mut().enumerate() {
             *sum = span[p * STRIDE + j].mul_add(weight, *sum);
@@ -171,10 +173,10 @@ unsafe fn add<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXELS
     }
 }
 
-/// Writes some pixels of a row.
+/// Stores some pixels of a row.
 #[inline(always)]
 unsafe fn write<V: Vector, const PIXELS: usize>(t: &Rows, sums: &[V; PIXELS], offset: usize, lane: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let bias = V::load(t.bias.add(lane));
         for (p, sum) in sums.iter().enumerate() {
@@ -183,7 +185,7 @@ unsafe fn write<V: Vector, const PIXELS: usize>(t: &Rows, sums: &[V; PIXELS], of
     }
 }
 
-/// A table of [`Kernel`]s by number of pixels, for some columns of taps, a distance of pixels and a number of rows.
+/// A table of [`Kernel`]s by number of pixels, for a number of columns of taps, a stride and a number of rows.
 #[cfg(target_arch = "x86_64")]
 macro_rules! kernels {
     ($function:ident $columns:literal $stride:literal $rows:literal: $($pixels:literal)*) => {
@@ -198,17 +200,17 @@ mod x86 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
     unsafe fn avx512<const COLUMNS: usize, const STRIDE: usize, const ROWS: usize, const PIXELS: usize>(t: &Rows) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { rows::<F32x16, COLUMNS, STRIDE, ROWS, PIXELS>(t) }
     }
 
     #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn avx2<const COLUMNS: usize, const STRIDE: usize, const ROWS: usize, const PIXELS: usize>(t: &Rows) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { rows::<F32x8, COLUMNS, STRIDE, ROWS, PIXELS>(t) }
     }
 
-    /// 32 registers.
+    /// For 32 registers.
     pub(super) const AVX512: &[([usize; 2], Table)] = &[
         ([3, 1], [kernels!(avx512 3 1 1: 1 2 3 4 5 6 7), kernels!(avx512 3 1 2: 1 2 3 4 5 6 7)]),
         ([5, 1], [kernels!(avx512 5 1 1: 1 2 3 4 5 6 7), kernels!(avx512 5 1 2: 1 2 3 4 5 6 7)]),
@@ -217,7 +219,7 @@ mod x86 {
         ([5, 2], [kernels!(avx512 5 2 1: 1 2 3 4 5 6), &[]]),
     ];
 
-    /// 16 registers.
+    /// For 16 registers.
     pub(super) const AVX2: &[([usize; 2], Table)] = &[
         ([3, 1], [kernels!(avx2 3 1 1: 1 2 3 4 5 6), kernels!(avx2 3 1 2: 1 2 3 4)]),
         ([5, 1], [kernels!(avx2 5 1 1: 1 2 3 4 5), &[]]),

@@ -7,32 +7,32 @@ use crate::isa::Level;
 use crate::vector::Vector;
 
 /// The operands: `out[p · out_pixel] = bias + Σᵢ Σⱼ x[p · pixel + i · row + j · column] · w[i · w_row + j · 16]`, where
-/// all are blocks of channels.
+/// each element is a block of channels.
 #[derive(Clone, Copy)]
 pub(super) struct Tile {
     pub x: *const f32,
-    /// From one pixel to the next.
+    /// The stride of pixels.
     pub pixel: usize,
-    /// From one tap to the next.
+    /// The strides of the taps.
     pub row: usize,
     pub column: usize,
     /// Rows and columns of taps.
     pub taps: [usize; 2],
     pub w: *const f32,
     pub w_row: usize,
-    /// One value a lane.
+    /// One value per lane.
     pub bias: *const f32,
     pub out: *mut f32,
     pub out_pixel: usize,
-    /// What outputs are no less and no more than.
+    /// The smallest and the largest output.
     pub limits: [f32; 2],
 }
 
-/// A tile of a fixed number of pixels.
+/// A tile with a fixed number of pixels.
 ///
 /// # Safety
-/// Every address that the formula of [`Tile`] names is inside its allocation, `out` is written by nobody else, the
-/// processor has the instruction set, and the tile has the taps and distances that the kernel is for.
+/// Every address in the formula of [`Tile`] is inside its allocation, nothing else writes `out`, the processor has the
+/// instruction set, and the tile has the taps and strides that the kernel is compiled for.
 type Kernel = unsafe fn(&Tile);
 
 /// A table of [`Kernel`]s by number of pixels.
@@ -42,7 +42,7 @@ macro_rules! kernels {
     };
 }
 
-/// The tiles of one instruction set, by number of pixels less one.
+/// The tiles of one instruction set, indexed by number of pixels - 1.
 pub(super) fn tiles(isa: Isa) -> &'static [Kernel] {
     match isa.level() {
         #[cfg(target_arch = "x86_64")]
@@ -53,7 +53,7 @@ pub(super) fn tiles(isa: Isa) -> &'static [Kernel] {
     }
 }
 
-/// Computes `pixels` pixels as even tiles side by side.
+/// Computes `pixels` pixels as adjacent tiles of similar size.
 ///
 /// # Safety
 /// As for [`Kernel`].
@@ -61,7 +61,7 @@ pub(super) unsafe fn run(kernels: &[Kernel], pixels: usize, tile: Tile) {
     let count = pixels.div_ceil(kernels.len());
     for i in 0..count {
         let (first, end) = (pixels * i / count, pixels * (i + 1) / count);
-        // SAFETY: the tiles lie side by side inside what the caller promised.
+        // SAFETY: the tiles are adjacent and inside the area that the caller guarantees.
         unsafe {
             let (x, out) = (tile.x.add(first * tile.pixel), tile.out.add(first * tile.out_pixel));
             kernels[end - first - 1](&Tile { x, out, ..tile });
@@ -69,10 +69,10 @@ pub(super) unsafe fn run(kernels: &[Kernel], pixels: usize, tile: Tile) {
     }
 }
 
-/// Any taps and distances: every product reads its factor from memory.
+/// Supports any taps and strides: every product reads its factor from memory.
 #[inline(always)]
 unsafe fn any<V: Vector, const PIXELS: usize>(t: &Tile) {
-    // SAFETY: the caller's promise covers every address below.
+    // SAFETY: the caller guarantees every address below.
     unsafe {
         for lane in (0..BLOCK).step_by(V::LANES) {
             let mut sums = [V::splat(0.0); PIXELS];
@@ -93,7 +93,7 @@ unsafe fn any<V: Vector, const PIXELS: usize>(t: &Tile) {
 
 #[inline(always)]
 unsafe fn write<V: Vector, const PIXELS: usize>(t: &Tile, sums: &[V; PIXELS], lane: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let bias = V::load(t.bias.add(lane));
         for (p, sum) in sums.iter().enumerate() {
@@ -103,20 +103,20 @@ unsafe fn write<V: Vector, const PIXELS: usize>(t: &Tile, sums: &[V; PIXELS], la
 }
 
 unsafe fn scalar<const PIXELS: usize>(t: &Tile) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { any::<f32, PIXELS>(t) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
 unsafe fn avx512<const PIXELS: usize>(t: &Tile) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { any::<crate::vector::F32x16, PIXELS>(t) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn avx2<const PIXELS: usize>(t: &Tile) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { any::<crate::vector::F32x8, PIXELS>(t) }
 }

@@ -1,21 +1,21 @@
-//! `F(4, 3)` along one axis: its tiles, and its transformed weights.
+//! `F(4, 3)` along one axis: its tiles and its transformed weights.
 
 use super::products::Products;
 use super::transform::{self, Tile};
 use crate::buffer::with_capacity;
 use crate::conv_shape::Shape;
 
-/// The outputs of a tile, the inputs of a piece of its window, and the taps of that.
+/// The outputs of a tile, the inputs of a piece of its window, and the taps of a piece.
 pub(in crate::blocked) const OUTPUTS: usize = 4;
 pub(in crate::blocked) const INPUTS: usize = 6;
 pub(in crate::blocked) const TAPS: usize = 3;
 
-/// The products for a window of so many taps.
+/// The number of products for a window of `taps` taps.
 pub(in crate::blocked) fn products(taps: usize) -> Products {
     Products { positions: INPUTS, pieces: taps.div_ceil(TAPS) }
 }
 
-/// The transformed weights of windows of `taps`, `[piece][position]` each.
+/// Transforms the weights of windows of `taps` taps, to `[piece][position]` each.
 pub(super) fn weights(taps: usize, w: &[f32]) -> Vec<f32> {
     let rows = transform::weight_rows(Tile::Four);
     let mut out = with_capacity(w.len() / taps * products(taps).count());
@@ -24,13 +24,14 @@ pub(super) fn weights(taps: usize, w: &[f32]) -> Vec<f32> {
     out
 }
 
-/// The axis that a window lies along, if it can be done: the other one is left as it is.
+/// Returns the axis of a window with one row or column, if the form supports it. The other axis has size 1 and no
+/// padding.
 pub(in crate::blocked) fn axis(shape: &Shape) -> Option<usize> {
     let is_plain = |a: usize| shape.kernel[a] == 1 && shape.before[a] == 0 && shape.input[a] == shape.output[a];
     (0..2).find(|&a| shape.kernel[a] >= TAPS && is_plain(1 - a)).filter(|_| shape.strides == [1, 1])
 }
 
-/// The tiles of an image.
+/// The number of tiles per image.
 pub(super) fn tiles(shape: &Shape) -> usize {
     let places = |a: usize| match shape.kernel[a] {
         1 => shape.output[a],

@@ -1,4 +1,4 @@
-//! The forms of Winograd's algorithm: how a convolution is cut into tiles, and its transformed weights.
+//! The forms of Winograd's algorithm: how they divide a convolution into tiles, and how they transform its weights.
 
 mod line;
 mod products;
@@ -10,7 +10,7 @@ pub(super) use line::{axis, products, INPUTS, OUTPUTS, TAPS};
 pub(super) use products::Products;
 pub(super) use transform::{input, output, Tile};
 
-/// How a convolution is tiled.
+/// How a convolution is divided into tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// Squares of outputs.
@@ -20,10 +20,10 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// All.
+    /// All forms.
     pub const ALL: [Form; 3] = [Form::Square(Tile::Two), Form::Square(Tile::Four), Form::Line];
 
-    /// Whether it can do a convolution.
+    /// Whether the form can compute a convolution.
     pub fn fits(self, shape: &Shape) -> bool {
         match self {
             Form::Square(_) => shape.kernel == [3, 3] && shape.strides == [1, 1] && shape.dilations == [1, 1],
@@ -31,7 +31,7 @@ impl Form {
         }
     }
 
-    /// The tiles of an image.
+    /// The number of tiles per image.
     pub fn tiles(self, shape: &Shape) -> usize {
         match self {
             Form::Square(tile) => shape.output.map(|size| size.div_ceil(tile as usize)).iter().product(),
@@ -39,7 +39,7 @@ impl Form {
         }
     }
 
-    /// In words.
+    /// The form's name.
     pub fn name(self) -> &'static str {
         match self {
             Form::Square(tile) => tile.name(),
@@ -47,7 +47,7 @@ impl Form {
         }
     }
 
-    /// The products for a window.
+    /// The number of products for a window.
     pub fn products(self, [height, width]: [usize; 2]) -> Products {
         match self {
             Form::Square(tile) => Products { positions: (tile as usize + 2).pow(2), pieces: 1 },
@@ -55,11 +55,11 @@ impl Form {
         }
     }
 
-    /// Appends one group's weights, `[span of outputs][position][term][outputs of the span]`.
+    /// Appends one group's transformed weights, `[span of outputs][position][term][outputs of the span]`.
     pub fn pack(self, channels: usize, kernel: [usize; 2], spans: &[[usize; 2]], w: &[f32], packed: &mut Vec<f32>) {
         let (products, taps) = (self.products(kernel), kernel[0] * kernel[1]);
         for &[first, end] in spans {
-            // Span by span: the transformed weights of all would take as much memory as the packed ones.
+            // Works span by span: the transformed weights of all spans would take as much memory as the packed ones.
             let [from, to] = [first, end].map(|output| w.len().min(output * channels * taps));
             let transformed = match self {
                 Form::Square(tile) => squares(tile, &w[from..to]),
@@ -70,7 +70,7 @@ impl Form {
     }
 }
 
-/// The transformed weights of windows of 3 × 3.
+/// Transforms the weights of 3 × 3 windows.
 fn squares(tile: Tile, w: &[f32]) -> Vec<f32> {
     let rows = transform::weight_rows(tile);
     let mut out = with_capacity(w.len() / 9 * rows.len().pow(2));

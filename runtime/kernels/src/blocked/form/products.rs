@@ -1,23 +1,23 @@
-//! The products that the forms make of a tile, and the transformed weights in their order.
+//! The products that a form computes per tile, and the order of the transformed weights.
 
 use super::super::BLOCK;
 
-/// The products of one form.
+/// The number of products of a form.
 #[derive(Clone, Copy)]
 pub(in crate::blocked) struct Products {
-    /// Of a tile.
+    /// The positions of a transformed tile.
     pub positions: usize,
-    /// The parts of a window whose products are added up.
+    /// The parts of a window whose products are added.
     pub pieces: usize,
 }
 
 impl Products {
-    /// Those of one output and channel.
+    /// The products per output and channel.
     pub fn count(self) -> usize {
         self.positions * self.pieces
     }
 
-    /// The terms of a sum, as channel and piece, in order: whole blocks of channels first.
+    /// The terms of a sum in order, as channel and piece. Whole blocks of channels come first.
     fn terms(self, channels: usize) -> impl Iterator<Item = (usize, usize)> {
         let whole = channels - channels % BLOCK;
         let of = move |range: std::ops::Range<usize>| {
@@ -26,8 +26,8 @@ impl Products {
         of(0..whole).chain(of(whole..channels))
     }
 
-    /// Appends the weights of a span of outputs, `[position][term][outputs of the span]`, from those of each output and
-    /// channel, `[piece][position]`; outputs beyond the last have zeros.
+    /// Appends the weights of a span of outputs, `[position][term][outputs of the span]`. `transformed` is
+    /// `[output][channel][piece][position]`; outputs beyond the last have zero weights.
     pub fn pack(self, outputs: usize, channels: usize, transformed: &[f32], packed: &mut Vec<f32>) {
         for position in 0..self.positions {
             for (c, piece) in self.terms(channels) {

@@ -1,11 +1,11 @@
-//! The transforms of `F(2, 3)` and `F(4, 3)` along one axis; two axes are one after the other.
+//! The transforms of `F(2, 3)` and `F(4, 3)` along one axis. For two axes, they are applied one after the other.
 //!
-//! A transform of points `p` is a polynomial evaluated at them: of the weights, divided by what the others' distances make;
-//! of the input, multiplied by the factors that vanish at the other points.
+//! The transforms evaluate polynomials at points `p`. That of the weights is divided by the products of differences
+//! between the points; that of the input has the factors that vanish at the other points.
 
 use crate::vector::Vector;
 
-/// The outputs of a tile along one axis, from `M + 2` inputs.
+/// The outputs `M` of a tile along one axis; it has `M + 2` inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::blocked) enum Tile {
     /// `F(2, 3)`: points 0, ±1, ∞.
@@ -14,7 +14,7 @@ pub(in crate::blocked) enum Tile {
     Four = 4,
 }
 
-/// The points of `F(4, 3)` beside 0 and ∞ are `±A` and `±B`, whose product is 1.
+/// The points of `F(4, 3)` besides 0 and ∞ are `±A` and `±B`; their product `A · B` is 1.
 const A: f32 = 2.0 / 3.0;
 const B: f32 = 3.0 / 2.0;
 const A2: f32 = 4.0 / 9.0;
@@ -23,7 +23,7 @@ const A3: f32 = 8.0 / 27.0;
 const B3: f32 = 27.0 / 8.0;
 
 impl Tile {
-    /// In words.
+    /// The form's name.
     pub fn name(self) -> &'static str {
         match self {
             Tile::Two => "Winograd F(2, 3)",
@@ -32,7 +32,7 @@ impl Tile {
     }
 }
 
-/// The transform of weights: a row for each point.
+/// The weight transform: one row per point.
 pub(super) fn weight_rows(tile: Tile) -> Vec<[f64; 3]> {
     match tile {
         Tile::Two => vec![[-1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]],
@@ -48,7 +48,7 @@ pub(super) fn weight_rows(tile: Tile) -> Vec<[f64; 3]> {
     }
 }
 
-/// Appends the `(m + 2)²` transformed weights of a window of 3 × 3.
+/// Appends the `(m + 2)²` transformed weights of a 3 × 3 window.
 pub(super) fn square(rows: &[[f64; 3]], w: &[f32], out: &mut Vec<f32>) {
     for down in rows {
         let columns = [0, 1, 2].map(|j| dot(down, |k| f64::from(w[3 * k + j])));
@@ -66,7 +66,7 @@ fn dot(row: &[f64; 3], at: impl Fn(usize) -> f64) -> f64 {
     (0..3).map(|k| row[k] * at(k)).sum()
 }
 
-/// Of `M + 2` inputs.
+/// Transforms `M + 2` inputs.
 #[inline(always)]
 pub(in crate::blocked) fn input<V: Vector, const M: usize>(d: [V; 6]) -> [V; 6] {
     if M == 2 {
@@ -83,7 +83,7 @@ pub(in crate::blocked) fn input<V: Vector, const M: usize>(d: [V; 6]) -> [V; 6] 
     [zero, one, two, three, four, infinity]
 }
 
-/// The `M` outputs of `M + 2` products.
+/// Transforms `M + 2` products to `M` outputs.
 #[inline(always)]
 pub(in crate::blocked) fn output<V: Vector, const M: usize>(d: [V; 6]) -> [V; 4] {
     let (even, odd) = (d[1] + d[2], d[1] - d[2]);

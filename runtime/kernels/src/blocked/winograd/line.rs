@@ -1,5 +1,5 @@
-//! `F(4, 3)` along one axis, for windows of one row or column: three taps at a time, the products of which are added up
-//! before they are transformed back. Where the taps are some places apart, so are the outputs of a tile.
+//! `F(4, 3)` along one axis, for windows of one row or column. It processes three taps at a time, and adds their
+//! products before the transform back. If the window is dilated, the outputs of a tile have the same distance.
 
 use std::ops::Range;
 
@@ -10,22 +10,24 @@ use super::products::Buffers;
 use crate::threads::Threads;
 use crate::vector::{dispatch_isa, Vector};
 
-/// Lines of places, each with places beside it that have windows of their own: `[outer, length, inner]`.
+/// An image as lines along the axis of the window: `[outer, length, inner]`, where the `inner` positions have separate
+/// windows.
 pub(in crate::blocked) struct Line<'a> {
     convolution: &'a Convolution<'a>,
-    /// Of the input and of the output.
+    /// The length of the input and of the output.
     length: [usize; 2],
     inner: usize,
     before: isize,
     dilation: usize,
     products: Products,
-    /// The groups of a line: tiles that lie between one another, and together cover whole runs of outputs.
+    /// The number of groups per line. A group consists of interleaved tiles, which together cover a contiguous run of
+    /// outputs.
     groups: usize,
 }
 
 impl<'a> Line<'a> {
     /// # Panics
-    /// No [axis] can be done.
+    /// No [axis] is supported.
     pub fn new(convolution: &'a Convolution<'a>) -> Line<'a> {
         let shape = convolution.shape;
         let Some(axis) = axis(shape) else { panic!("{shape:?}") };
@@ -81,7 +83,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Calls `visit` with every tile's number, line, place beside it, and first output in the line.
+    /// Calls `visit` with every tile's number, outer index, inner index, and first output in the line.
     #[inline(always)]
     fn each_tile(&self, groups: Range<usize>, mut visit: impl FnMut(usize, usize, usize, usize)) {
         let (mut tile, mut outer, mut first) = (0, groups.start / self.groups, groups.start % self.groups);
@@ -100,7 +102,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Transforms what a piece of the windows reads of one block of channels, `[H, W, 16]`.
+    /// Transforms the inputs of one piece of the windows, for one block of channels `[H, W, 16]`.
     #[inline(always)]
     fn input<V: Vector>(&self, x: &[f32], groups: Range<usize>, piece: usize, out: &mut [f32], step: usize) {
         let tiles = groups.len() * self.tiles_of_a_group();
@@ -118,7 +120,8 @@ impl<'a> Line<'a> {
                     if all || is_inside(place) {
                         let at = (line + place * self.inner as isize) as usize * BLOCK;
                         debug_assert!(at + BLOCK <= x.len());
-                        // SAFETY: the place is inside the line, and the line inside the image, which `Convolution` checked.
+                        // SAFETY: the position is inside the line, and the line is inside the image, which
+                        // `Convolution` checked.
                         *pixel = unsafe { V::load(x.as_ptr().add(at + lane)) };
                     }
                 }
@@ -130,7 +133,8 @@ impl<'a> Line<'a> {
         });
     }
 
-    /// Transforms the products of one block of outputs, adds the bias, and writes the part of each tile that is inside.
+    /// Transforms the products of one block of outputs, adds the bias, and stores the part of each tile inside the
+    /// output.
     #[inline(always)]
     fn output<V: Vector>(&self, image: usize, block: usize, groups: Range<usize>, products: &[f32], step: usize) {
         let tiles = groups.len() * self.tiles_of_a_group();
@@ -149,7 +153,7 @@ impl<'a> Line<'a> {
                     let place = place + i * self.dilation;
                     if place < self.length[1] {
                         let pixel = (outer * self.length[1] + place) * self.inner + beside;
-                        // SAFETY: the place is inside the line, and this task's.
+                        // SAFETY: the position is inside the line and belongs to this task.
                         unsafe { (bias + *value).within(limits).store(first.add(pixel * BLOCK + lane)) };
                     }
                 }
@@ -157,7 +161,7 @@ impl<'a> Line<'a> {
         });
     }
 
-    /// Finishes the runs of outputs that groups cover of one block.
+    /// Runs the epilogue on the outputs that some groups cover in one block.
     fn finish(&self, image: usize, block: usize, groups: Range<usize>) {
         for outer in groups.start / self.groups..groups.end.div_ceil(self.groups) {
             let end = |group: usize| {

@@ -1,10 +1,10 @@
-//! Convolutions of 3 × 3 with fewer products, after Winograd: `F(m, 3)` makes `m × m` outputs of `(m + 2)²` products,
-//! where the definition takes `9 m²`.
+//! 3 × 3 convolutions with fewer products, by Winograd's algorithm. `F(m, 3)` computes `m × m` outputs from `(m + 2)²`
+//! products, instead of `9 m²`.
 //!
-//! Tiles of the input and the weights are transformed, multiplied position by position (matrix products over the channels),
-//! and the products transformed back.
+//! The algorithm transforms tiles of the input and the weights, multiplies them position by position (matrix products
+//! over the channels), and transforms the products back.
 //!
-//! Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks; for the points, Barabasz et al., Error
+//! Sources: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks; for the points, Barabasz et al., Error
 //! Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks.
 
 mod line;
@@ -22,7 +22,7 @@ use line::Line;
 use patches::Patches;
 use products::Buffers;
 
-/// Does a convolution whose filter was packed for a form.
+/// Computes a convolution whose filter is packed for `form`.
 pub(super) fn run(form: Form, convolution: &Convolution, threads: &Threads) {
     match form {
         Form::Square(tile) => Squares { convolution, tile }.run(threads),
@@ -30,7 +30,7 @@ pub(super) fn run(form: Form, convolution: &Convolution, threads: &Threads) {
     }
 }
 
-/// A convolution in squares of outputs.
+/// A convolution in square tiles of outputs.
 struct Squares<'a> {
     convolution: &'a Convolution<'a>,
     tile: Tile,
@@ -83,7 +83,7 @@ impl Squares<'_> {
         }
     }
 
-    /// Finishes the rows, or parts of rows, that the tiles wrote of one block.
+    /// Runs the epilogue on the rows, or parts of rows, that the tiles wrote in one block.
     fn finish(&self, image: usize, block: usize, tiles: &Range<usize>) {
         let ([height, width], m, columns) = (self.convolution.shape.output, self.tile as usize, self.columns());
         for row in tiles.start / columns..tiles.end.div_ceil(columns) {

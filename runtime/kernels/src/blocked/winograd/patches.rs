@@ -1,4 +1,4 @@
-//! Tiles of the image to transformed input, and products to tiles of the output.
+//! Transforms tiles of the image, and transforms products to tiles of the output.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::super::form::{self, Tile};
 use super::{Squares, BLOCK};
 use crate::vector::Vector;
 
-/// Some tiles of one image, whose transformed values lie `step` apart from position to position.
+/// Some tiles of one image. The stride of their transformed values from position to position is `step`.
 pub(super) struct Patches<'a> {
     pub work: &'a Squares<'a>,
     pub image: usize,
@@ -14,7 +14,7 @@ pub(super) struct Patches<'a> {
     pub step: usize,
 }
 
-/// Pixels of the largest patch of input.
+/// Pixels of the largest input patch.
 const PATCH: usize = 36;
 
 impl Patches<'_> {
@@ -58,7 +58,8 @@ impl Patches<'_> {
         }
     }
 
-    /// Transforms the products of one block of outputs, adds the bias, and writes the part of each tile that is inside.
+    /// Transforms the products of one block of outputs, adds the bias, and stores the part of each tile inside the
+    /// output.
     #[inline(always)]
     pub fn output<V: Vector>(&self, block: usize, products: &[f32]) {
         match self.work.tile {
@@ -79,7 +80,7 @@ impl Patches<'_> {
             let size = [(height - y).min(M), (width - x).min(M)];
             let out = convolution.at(self.image, block, y * width + x);
             for lane in (0..BLOCK).step_by(V::LANES) {
-                // SAFETY: asserted above; the tile's outputs are inside the output and this task's.
+                // SAFETY: asserted above. The tile's pixels are inside the output and belong to this task.
                 unsafe {
                     let bias = bias.map_or(V::splat(0.0), |bias| V::load(bias.as_ptr().add(lane)));
                     let from = products.as_ptr().add(i * BLOCK + lane);
@@ -90,7 +91,7 @@ impl Patches<'_> {
     }
 }
 
-/// Copies the patch whose corner is `corner`, with zeros for what lies outside of the image.
+/// Copies the patch at `corner`, with zeros outside the image.
 fn copy_patch(x: &[f32], [height, width]: [isize; 2], corner: [isize; 2], size: usize, out: &mut [f32]) {
     for (i, out) in out[..size * size * BLOCK].chunks_exact_mut(BLOCK).enumerate() {
         let [y, x_] = [corner[0] + (i / size) as isize, corner[1] + (i % size) as isize];
@@ -102,14 +103,14 @@ fn copy_patch(x: &[f32], [height, width]: [isize; 2], corner: [isize; 2], size: 
 }
 
 /// # Safety
-/// A patch of `(M + 2)²` pixels, rows `row` apart, can be read, and its positions, `step` apart, written.
+/// A patch of `(M + 2)²` pixels with row stride `row` can be read, and its positions with stride `step` can be written.
 #[inline(always)]
 unsafe fn input_patch<V: Vector, const M: usize>(x: *const f32, row: usize, out: *mut f32, step: usize) {
     let mut columns = [[V::splat(0.0); 6]; 6];
     for (j, column) in columns.iter_mut().enumerate().take(M + 2) {
         let mut pixels = [V::splat(0.0); 6];
         for (i, pixel) in pixels.iter_mut().enumerate().take(M + 2) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             *pixel = unsafe { V::load(x.add(i * row + j * BLOCK)) };
         }
         *column = form::input::<V, M>(pixels);
@@ -117,14 +118,14 @@ unsafe fn input_patch<V: Vector, const M: usize>(x: *const f32, row: usize, out:
     for i in 0..M + 2 {
         let line = form::input::<V, M>(row_of(&columns, i));
         for (j, value) in line.iter().enumerate().take(M + 2) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { value.store(out.add((i * (M + 2) + j) * step)) };
         }
     }
 }
 
 /// # Safety
-/// `(M + 2)²` positions, `step` apart, can be read, and `size` pixels, rows `row` apart, written.
+/// `(M + 2)²` positions with stride `step` can be read, and `size` pixels with row stride `row` can be written.
 #[inline(always)]
 unsafe fn output_patch<V: Vector, const M: usize>(
     products: *const f32,
@@ -139,7 +140,7 @@ unsafe fn output_patch<V: Vector, const M: usize>(
     for (j, column) in columns.iter_mut().enumerate().take(M + 2) {
         let mut values = [V::splat(0.0); 6];
         for (i, value) in values.iter_mut().enumerate().take(M + 2) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             *value = unsafe { V::load(products.add((i * (M + 2) + j) * step)) };
         }
         *column = form::output::<V, M>(values);
@@ -148,14 +149,14 @@ unsafe fn output_patch<V: Vector, const M: usize>(
         let line = form::output::<V, M>(row_of(&columns, i));
         for (j, value) in line.iter().enumerate().take(M) {
             if j < width {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { (bias + *value).within(limits).store(out.add(i * row + j * BLOCK)) };
             }
         }
     }
 }
 
-/// Row `i` of columns, by elements: in a loop that the compiler unrolls, all of it stays in registers.
+/// Returns row `i` of columns. The elements are listed so that all of them stay in registers in an unrolled loop.
 #[inline(always)]
 fn row_of<V: Vector, const R: usize>(columns: &[[V; R]; 6], i: usize) -> [V; 6] {
     let [a, b, c, d, e, f] = columns;

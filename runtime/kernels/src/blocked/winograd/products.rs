@@ -1,4 +1,4 @@
-//! What all forms share: products of transformed weights with transformed tiles, position by position.
+//! The products of transformed weights and transformed tiles, position by position, which all forms share.
 
 use super::super::conv::Convolution;
 use super::super::form::Products;
@@ -6,13 +6,13 @@ use super::super::tile::{Tile, Tiles};
 use super::super::{Epilogue, BLOCK};
 use crate::scratch::Scratch;
 
-/// Bytes of transformed input that stay in the second-level cache, beside weights that do and beside weights that do not.
+/// Bytes of transformed input that fit in the L2 cache, with weights that fit there too and with weights that do not.
 const BESIDE_FEW_WEIGHTS: usize = 128 << 10;
 const BESIDE_MANY_WEIGHTS: usize = 1 << 20;
-/// Bytes of weights that stay in the second-level cache.
+/// Bytes of weights that fit in the L2 cache.
 const FEW_WEIGHTS: usize = 768 << 10;
 
-/// Some tiles of one image.
+/// The buffers for some tiles of one image.
 #[derive(Default)]
 pub(super) struct Buffers {
     /// `[position][piece][C / 16][tile][16]`
@@ -22,9 +22,9 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Makes room for some tiles; gives the distance of their positions in the input.
+    /// Allocates the buffers for some tiles. Returns the stride of positions in the input.
     pub fn grow(&mut self, products: Products, channels: usize, tiles: usize) -> usize {
-        // A line of the cache between positions, which would otherwise fall onto one another in it.
+        // An additional cache line between positions, which would otherwise map to the same cache sets.
         let step = (products.pieces * channels.div_ceil(BLOCK) * tiles + 1) * BLOCK;
         self.input.alloc_uninit(products.positions * step);
         self.products.alloc_uninit(products.positions * (2 * tiles + 1) * BLOCK);
@@ -33,7 +33,7 @@ impl Buffers {
 }
 
 impl Products {
-    /// As many of an image's tiles as the cache holds, a multiple of what the widest register tile takes.
+    /// Returns the number of an image's tiles that fit in the cache, as a multiple of the widest register tile.
     pub fn tiles_of_a_part(self, convolution: &Convolution, tiles: usize, parts: usize) -> usize {
         let filter = convolution.filter;
         let depth = self.positions * self.pieces * filter.channels * size_of::<f32>();
@@ -47,8 +47,8 @@ impl Products {
         }
     }
 
-    /// The products of `count` tiles of one span at every position, the distance of which it gives; `step` is that of the
-    /// input.
+    /// Computes the products of `count` tiles of one span at every position, where `step` is the input's stride of
+    /// positions. Returns the stride of positions in the products.
     pub(super) fn multiply(
         self,
         convolution: &Convolution,
@@ -81,8 +81,8 @@ impl Products {
                 out_row: 0,
                 limits: Epilogue::NO_LIMITS,
             };
-            // SAFETY: the scratch buffers and the weights hold every position's blocks of `count` tiles; the filter's `isa`
-            // proves that the processor has the instructions of the tiles.
+            // SAFETY: the scratch buffers and the weights hold every position's blocks of `count` tiles. The filter's
+            // `isa` proves that the processor has the instructions of the tiles.
             unsafe { Tiles::of(filter.isa).run(1, count, outputs, tile) };
         }
         out_step

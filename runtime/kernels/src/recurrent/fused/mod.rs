@@ -1,8 +1,9 @@
-//! Layers with the usual functions, sigmoid and tanh: weights are read from front to back, a block of units at a time, and
-//! the gates of a unit are finished while their sums are in registers.
+//! Layers with the standard activation functions, sigmoid and tanh. The weights are read from front to back, one block
+//! of units at a time. A unit's activations are applied while its sums are in registers.
 //!
-//! The operations and their order are those of the general steps, so that both give the same bits: a product is a sum of
-//! sums over [`PIECE`] terms, added to the bias one after the other, and the state's product is added to the input's.
+//! The operations and their order are those of the general steps, so both give the same bits. A product is a sum of
+//! partial sums over [`PIECE`] terms, which are added to the bias one after the other. The state's product is added to
+//! the input's.
 
 mod cells;
 mod sums;
@@ -16,9 +17,9 @@ use crate::isa::Isa;
 use crate::threads::Threads;
 use crate::vector::{dispatch_isa, Vector};
 use cells::{Finish, Gru, Lstm, Units};
-use sums::Take;
+use sums::Sink;
 
-/// The weights of a layer. A block is a vector of units, the last one filled up with zeros.
+/// The packed weights of a layer. A block is one vector of units; the last one is padded with zeros.
 pub struct Fused {
     isa: Isa,
     gates: usize,
@@ -31,27 +32,27 @@ pub struct Fused {
     state: Lines,
     /// `[blocks][gates][lanes]`
     bias: Lines,
-    /// `[hidden]`: what is added to the product of GRU's gate h.
+    /// `[hidden]`: the bias of the state's product in GRU's gate h.
     reset_bias: Vec<f32>,
 }
 
-/// One step of every sequence of a batch.
+/// The operands of one step of every sequence of a batch.
 pub struct Turn<'a, R> {
-    /// What the inputs give to the gates: rows as the layer gave them.
+    /// The input's contribution to the gates: rows from [`Fused::project`].
     pub gates: &'a [R],
-    /// The row of each sequence; `None` where it has ended.
+    /// The row of each sequence; `None` if the sequence has ended.
     pub rows: &'a [Option<usize>],
     /// `[batch, hidden]`: the states before the step.
     pub h: &'a [R],
-    /// `[batch, hidden]`: the states after it.
+    /// `[batch, hidden]`: the states after the step.
     pub next: &'a mut [R],
-    /// `[batch, hidden]`: LSTM's cells.
+    /// `[batch, hidden]`: LSTM's cell states.
     pub c: &'a mut [R],
-    /// Whether the weights are read from the back: those that were read last are still near.
+    /// Whether the weights are read backwards, because the ones read last are still in the cache.
     pub backwards: bool,
 }
 
-/// Multiplications that are worth several threads.
+/// Multiplications that are worth another thread.
 const SPLIT: usize = 1 << 18;
 
 impl Fused {
@@ -74,7 +75,7 @@ impl Fused {
         Fused { isa, gates, inputs, hidden, lanes, input, state, bias, reset_bias: reset_bias.to_vec() }
     }
 
-    /// The bytes that the packed weights take.
+    /// The size of the packed weights in bytes.
     pub(super) fn bytes(&self) -> usize {
         let lines = [&self.input, &self.state, &self.bias].map(|lines| size_of_val(&lines[..]));
         lines.iter().sum::<usize>() + size_of_val(&self.reset_bias[..])
@@ -84,12 +85,12 @@ impl Fused {
         self.hidden.div_ceil(self.lanes)
     }
 
-    /// The elements of the gates of a step, `[blocks][gates][lanes]`.
+    /// The elements of a step's gates, `[blocks][gates][lanes]`.
     pub(super) fn row(&self) -> usize {
         self.blocks() * self.gates * self.lanes
     }
 
-    /// The gates of steps with the inputs `x`, `[steps, inputs]`.
+    /// Computes the gates of steps with the inputs `x` `[steps, inputs]`.
     ///
     /// # Panics
     /// The lengths do not fit.
@@ -104,7 +105,7 @@ impl Fused {
             let (blocks, rows) = (part(blocks, i % parts[0], parts[0]), part(rows, i / parts[0], parts[1]));
             dispatch_isa!(self.isa, (this: &Fused = self, x: &[f32] = x, gates: Shared = gates, blocks: [usize; 2] = blocks,
                 rows: [usize; 2] = rows), V => {
-                // SAFETY: the assertion above; each part has rows of blocks of its own.
+                // SAFETY: asserted above; the parts are disjoint rows of blocks.
                 unsafe {
                     match this.gates {
                         4 => this.project_blocks::<V, 4>(x, gates, blocks, rows),
@@ -115,10 +116,10 @@ impl Fused {
         });
     }
 
-    /// The gates of `blocks[0] .. blocks[1]` in rows `rows[0] .. rows[1]`.
+    /// Computes the gates of blocks `blocks[0] .. blocks[1]` in rows `rows[0] .. rows[1]`.
     ///
     /// # Safety
-    /// They exist, and are no other task's.
+    /// The blocks and rows exist, and no other task writes them.
     #[inline(always)]
     unsafe fn project_blocks<V: Vector, const G: usize>(
         &self,
@@ -131,7 +132,7 @@ impl Fused {
             let first = block * G * V::LANES;
             let weights = self.input.as_ptr().wrapping_add(first * self.inputs);
             let to = Gates { gates: gates.at(first), row: self.row() };
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let bias = std::array::from_fn(|g| V::load(self.bias.as_ptr().add(first + g * V::LANES)));
                 sums::of_rows::<V, G>(bias, weights, (x.as_ptr(), self.inputs), rows, &to);
@@ -139,7 +140,7 @@ impl Fused {
         }
     }
 
-    /// Takes a step.
+    /// Runs a step.
     ///
     /// # Panics
     /// The lengths do not fit.
@@ -161,24 +162,24 @@ impl Fused {
     }
 }
 
-/// A block of the gates of all rows, which are `row` apart; they can be written.
+/// A block of the gates of all rows. The row stride is `row`, and the gates can be written.
 struct Gates {
     gates: *mut f32,
     row: usize,
 }
 
-impl<V: Vector, const G: usize> Take<V, G> for Gates {
+impl<V: Vector, const G: usize> Sink<V, G> for Gates {
     #[inline(always)]
-    unsafe fn take(&self, row: usize, sums: [V; G]) {
+    unsafe fn accept(&self, row: usize, sums: [V; G]) {
         let to = self.gates.wrapping_add(row * self.row);
         for (g, sum) in sums.into_iter().enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { sum.store(to.wrapping_add(g * V::LANES)) };
         }
     }
 }
 
-/// A [`Turn`] whose lengths have been found to fit.
+/// A [`Turn`] with checked lengths.
 struct Step<'a> {
     fused: &'a Fused,
     gates: &'a [f32],
@@ -189,9 +190,10 @@ struct Step<'a> {
     backwards: bool,
 }
 
-/// The methods are unsafe for one reason: the units they finish exist.
+/// The methods are unsafe because they require that their units exist.
 impl Step<'_> {
-    /// All blocks of all sequences, those of one sequence in pairs unless its state is of pairs of pieces.
+    /// Computes all blocks of all sequences. With one sequence, blocks are computed in pairs, unless its state is a
+    /// whole number of pairs of pieces.
     #[inline(always)]
     unsafe fn all_blocks<V: Vector, F: Finish<G>, const G: usize>(&self) {
         let blocks = self.fused.blocks();
@@ -211,7 +213,7 @@ impl Step<'_> {
         }
     }
 
-    /// A block of the only sequence.
+    /// Computes a block for a single sequence.
     #[inline(always)]
     unsafe fn single<V: Vector, F: Finish<G>, const G: usize>(&self, block: usize) {
         let zero = [V::splat(0.0); G];
@@ -222,7 +224,7 @@ impl Step<'_> {
         }
     }
 
-    /// Two blocks of the only sequence.
+    /// Computes two blocks for a single sequence.
     #[inline(always)]
     unsafe fn pair<V: Vector, F: Finish<G>, const G: usize>(&self, block: usize) {
         let weights = [block, block + 1].map(|block| self.weights(block));
@@ -235,7 +237,7 @@ impl Step<'_> {
         }
     }
 
-    /// A block of all sequences.
+    /// Computes a block for all sequences.
     #[inline(always)]
     unsafe fn block<V: Vector, F: Finish<G>, const G: usize>(&self, block: usize) {
         let (h, zero) = ((self.h.as_ptr(), self.fused.hidden), [V::splat(0.0); G]);
@@ -244,19 +246,19 @@ impl Step<'_> {
         unsafe { sums::of_rows(zero, self.weights(block), h, [0, self.rows.len()], &to) }
     }
 
-    /// The weights of a block.
+    /// Returns the weights of a block.
     fn weights(&self, block: usize) -> *const f32 {
         let Fused { gates, hidden, lanes, state, .. } = self.fused;
         state.as_ptr().wrapping_add(block * hidden * gates * lanes)
     }
 
-    /// Finishes the units of a block of one sequence; where it has ended, its state stays as it is.
+    /// Applies the cell to the units of a block of one sequence. A sequence that has ended keeps its state.
     #[inline(always)]
     unsafe fn finish<V: Vector, F: Finish<G>, const G: usize>(&self, products: [V; G], block: usize, sequence: usize) {
         let (hidden, unit) = (self.fused.hidden, block * V::LANES);
         let (state, count) = (sequence * hidden + unit, (hidden - unit).min(V::LANES));
         let (h, next) = (self.h[state..].as_ptr(), self.next.wrapping_add(state));
-        // SAFETY: as for this function; rows of gates are of whole blocks.
+        // SAFETY: as for this function; rows of gates consist of whole blocks.
         unsafe {
             let Some(row) = self.rows[sequence] else { return V::load_first(h, count).store_first(next, count) };
             let gates = self.gates.as_ptr().add(row * self.fused.row() + unit * G);
@@ -267,17 +269,17 @@ impl Step<'_> {
     }
 }
 
-/// A block of a step, whose rows are sequences.
+/// A block of a step; its rows are sequences.
 struct Block<'a, F> {
     step: &'a Step<'a>,
     block: usize,
     cell: PhantomData<F>,
 }
 
-impl<V: Vector, F: Finish<G>, const G: usize> Take<V, G> for Block<'_, F> {
+impl<V: Vector, F: Finish<G>, const G: usize> Sink<V, G> for Block<'_, F> {
     #[inline(always)]
-    unsafe fn take(&self, row: usize, sums: [V; G]) {
-        // SAFETY: the caller's promise.
+    unsafe fn accept(&self, row: usize, sums: [V; G]) {
+        // SAFETY: guaranteed by the caller.
         unsafe { self.step.finish::<V, F, G>(sums, self.block, row) }
     }
 }

@@ -1,16 +1,16 @@
-//! Products of rows with a block of weights, `[length][gates][lanes]`: a vector of sums a gate.
+//! Products of rows with a block of weights, `[length][gates][lanes]`: one vector of sums per gate.
 //!
-//! A multiplication takes as long as eight of them take to begin: about so many sums are under way, of two blocks, two
-//! pieces of one, or several rows.
+//! The latency of a multiplication is eight times its throughput. The functions therefore compute about eight
+//! independent sums at a time: of two blocks, of two pieces of one block, or of several rows.
 
 use crate::gemm::tile::PIECE;
 use crate::prefetch::prefetch;
 use crate::vector::Vector;
 
-/// Elements from the weights that are read to those that are fetched: of one row, a product waits for nothing else.
+/// The prefetch distance of the weights in elements; the product of a single row waits for nothing else.
 const AHEAD: usize = 1 << 10;
 
-/// What `start` and the products of `N` blocks with one row of `length` elements make.
+/// Returns `start` plus the products of `N` blocks with one row of `length` elements.
 ///
 /// # Safety
 /// The weights and the row can be read.
@@ -24,42 +24,43 @@ pub(super) unsafe fn of_blocks<V: Vector, const G: usize, const N: usize>(
     let mut all = start;
     for k in (0..length).step_by(PIECE) {
         let weights = weights.map(|weights| weights.wrapping_add(k * G * V::LANES));
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let pieces = unsafe { chains([x.wrapping_add(k); N], weights, PIECE.min(length - k)) };
         all.iter_mut().zip(pieces).for_each(|(sums, piece)| add(sums, piece));
     }
     all
 }
 
-/// Where the sums of rows go. A trait, as a closure is not always inlined into the instruction set of its caller.
-pub(super) trait Take<V, const G: usize> {
+/// Receives the sums of rows. A trait, because a closure is not always inlined into a caller with the instruction set's
+/// features.
+pub(super) trait Sink<V, const G: usize> {
     /// # Safety
-    /// As the implementation says.
-    unsafe fn take(&self, row: usize, sums: [V; G]);
+    /// See the implementation.
+    unsafe fn accept(&self, row: usize, sums: [V; G]);
 }
 
-/// Gives `to` what `start` and the products of a block with each of `rows` rows make, `length` elements each from `x` on.
-/// Several rows share a weight when it is loaded.
+/// Passes `start` plus the products of a block with each of `rows` rows to `to`. Each row has `length` elements,
+/// starting at `x`. Several rows share each load of a weight.
 ///
 /// # Safety
-/// The weights and the rows can be read, and `to` takes every row.
+/// The weights and the rows can be read, and `to` accepts every row.
 #[inline(always)]
 pub(super) unsafe fn of_rows<V: Vector, const G: usize>(
     start: [V; G],
     weights: *const f32,
     (x, length): (*const f32, usize),
     [mut row, end]: [usize; 2],
-    to: &impl Take<V, G>,
+    to: &impl Sink<V, G>,
 ) {
     while row < end {
         let x = x.wrapping_add(row * length);
         macro_rules! together {
             ($M:literal) => {{
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     let all = together::<V, G, $M>(start, weights, x, length);
                     for (m, sums) in all.into_iter().enumerate() {
-                        to.take(row + m, sums);
+                        to.accept(row + m, sums);
                     }
                 }
                 $M
@@ -67,8 +68,8 @@ pub(super) unsafe fn of_rows<V: Vector, const G: usize>(
         }
         row += match end - row {
             1 => {
-                // SAFETY: the caller's promise.
-                unsafe { to.take(row, alone(start, weights, x, length)) };
+                // SAFETY: guaranteed by the caller.
+                unsafe { to.accept(row, alone(start, weights, x, length)) };
                 1
             }
             3 | 5 if V::LANES == 16 => together!(3),
@@ -79,7 +80,7 @@ pub(super) unsafe fn of_rows<V: Vector, const G: usize>(
     }
 }
 
-/// What `start` and the products of a block with one row make, two pieces at a time.
+/// Returns `start` plus the products of a block with one row, two pieces at a time.
 ///
 /// # Safety
 /// The weights and the row can be read.
@@ -94,16 +95,16 @@ pub(super) unsafe fn alone<V: Vector, const G: usize>(
     let pairs = length - length % (2 * PIECE);
     for k in (0..pairs).step_by(2 * PIECE) {
         let (rows, weights) = ([k, k + PIECE].map(|k| x.wrapping_add(k)), [k, k + PIECE].map(from));
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let pieces = unsafe { chains::<V, G, 2>(rows, weights, PIECE) };
         pieces.into_iter().for_each(|piece| add(&mut sums, piece));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let [sums] = unsafe { of_blocks([sums], [from(pairs)], x.wrapping_add(pairs), length - pairs) };
     sums
 }
 
-/// The sums of `M` rows that follow one another.
+/// Returns the sums of `M` consecutive rows.
 #[inline(always)]
 unsafe fn together<V: Vector, const G: usize, const M: usize>(
     start: [V; G],
@@ -116,7 +117,7 @@ unsafe fn together<V: Vector, const G: usize, const M: usize>(
         let mut pieces = [[V::splat(0.0); G]; M];
         for k in first..length.min(first + PIECE) {
             let weights = weights.wrapping_add(k * G * V::LANES);
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let weights: [V; G] = std::array::from_fn(|g| V::load(weights.wrapping_add(g * V::LANES)));
                 for (m, sums) in pieces.iter_mut().enumerate() {
@@ -130,7 +131,7 @@ unsafe fn together<V: Vector, const G: usize, const M: usize>(
     all
 }
 
-/// `N` chains of sums over `length` elements, each from its own elements and weights on.
+/// Returns `N` independent sums over `length` elements, each with its own elements and weights.
 #[inline(always)]
 unsafe fn chains<V: Vector, const G: usize, const N: usize>(
     x: [*const f32; N],
@@ -141,7 +142,7 @@ unsafe fn chains<V: Vector, const G: usize, const N: usize>(
     for k in 0..length {
         for (n, sums) in chains.iter_mut().enumerate() {
             let weights = weights[n].wrapping_add(k * G * V::LANES);
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let x = V::splat(*x[n].wrapping_add(k));
                 for (g, sum) in sums.iter_mut().enumerate() {
