@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 use candle_plan_kernels::strided::View;
 
-use super::launch::{alloc_uninit, count, joined_in_words, launch, width, word, Params};
+use super::launch::{alloc_uninit, count, elements_per_word, launch, width, word, Params};
 use super::shapes::{step, Dims, Strides, MAX_RANK};
 use crate::bail;
 use crate::error::Result;
@@ -150,7 +150,7 @@ impl Moves {
             .flat_map(|axis| [axis.from, axis.to])
             .map(|stride| (stride.unsigned_abs() * self.width) as u64);
         let begins: Vec<u64> = spans.chain([self.x, self.y]).collect();
-        let joined = joined_in_words(self.width, *size, &begins);
+        let joined = elements_per_word(self.width, *size, &begins);
         for axis in outer {
             axis.from /= joined as isize;
             axis.to /= joined as isize;

@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Fault, Gpu, Grid, Symbol};
 use candle_plan_kernels::strided::View;
 
-use super::launch::{alloc_uninit, count, joined_in_words, launch, width, word, Params};
+use super::launch::{alloc_uninit, count, elements_per_word, launch, width, word, Params};
 use super::shapes::{of_view, Dims, Strides};
 use super::OnGpu;
 use crate::axes;
@@ -137,7 +137,7 @@ impl OnGpu for Gather {
         let (before, after) = (&x.dims()[..axis], &x.dims()[axis + 1..]);
         let y = alloc_uninit(gpu, &[before, indices.dims(), after].concat(), x.dtype())?;
         let (width, run): (_, usize) = (x.dtype().storage_dtype()?.size_in_bytes(), after.iter().product());
-        let joined = joined_in_words(width, run, &[x.address()?, y.address()?]);
+        let joined = elements_per_word(width, run, &[x.address()?, y.address()?]);
         let params = RowsParams {
             x: x.address()?,
             y: y.address()?,
@@ -205,7 +205,7 @@ impl OnGpu for GatherNd {
         let parts = vector_parts(x.dims(), indices.dims(), self.batch_dims)?;
         let y = alloc_uninit(gpu, &[parts.outer, parts.rest].concat(), x.dtype())?;
         let (width, run) = (x.dtype().storage_dtype()?.size_in_bytes(), parts.rest.iter().product());
-        let joined = joined_in_words(width, run, &[x.address()?, y.address()?]);
+        let joined = elements_per_word(width, run, &[x.address()?, y.address()?]);
         let params = SlicesParams {
             x: x.address()?,
             y: y.address()?,

@@ -6,7 +6,7 @@ use candle_plan_device::{Gpu, Grid, Symbol};
 use candle_plan_kernels::strided::View;
 
 use super::copy::copied;
-use super::launch::{alloc_uninit, count, joined_in_words, kind, launch, word, Params};
+use super::launch::{alloc_uninit, count, elements_per_word, kind, launch, word, Params};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -116,7 +116,7 @@ impl Keys {
         let width = y.dtype().storage_dtype()?.size_in_bytes();
         let (joined, symbol, operation) = match reduction {
             Combination::None => {
-                let joined = joined_in_words(width, run, &[updates.address()?, y.address()?]);
+                let joined = elements_per_word(width, run, &[updates.address()?, y.address()?]);
                 launch(gpu, kernel("scatter_winners", ""), Grid::over(self.updates), &self.params()?)?;
                 (joined, kernel("scatter_write", word(width * joined)), 0)
             }

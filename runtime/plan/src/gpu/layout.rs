@@ -6,7 +6,7 @@ use candle_plan_kernels::strided::View;
 
 use super::copy::copied;
 use super::gather::Indices;
-use super::launch::{alloc_uninit, count, joined_in_words, launch, word, Params};
+use super::launch::{alloc_uninit, count, elements_per_word, launch, word, Params};
 use super::OnGpu;
 use crate::error::Result;
 use crate::gpu::{gpu_kernel, takes_indices};
@@ -86,7 +86,7 @@ impl OnGpu for ReverseSequence {
         let [outer, inner] = self.axes(x.dims(), lengths.len())?;
         let y = alloc_uninit(gpu, x.dims(), x.dtype())?;
         let (width, run): (_, usize) = (x.dtype().storage_dtype()?.size_in_bytes(), x.dims()[2..].iter().product());
-        let joined = joined_in_words(width, run, &[x.address()?, y.address()?]);
+        let joined = elements_per_word(width, run, &[x.address()?, y.address()?]);
         let params = ReverseParams {
             x: x.address()?,
             y: y.address()?,

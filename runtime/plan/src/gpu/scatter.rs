@@ -5,7 +5,7 @@ use candle_plan_device::{Fault, Gpu, Grid};
 
 use super::gather::{element_steps, Indices, Vectors};
 use super::keys::{kernel, target, Keys, KeysParams};
-use super::launch::{count, joined_in_words, launch, word, Params};
+use super::launch::{count, elements_per_word, launch, word, Params};
 use super::shapes::{Dims, Strides};
 use super::OnGpu;
 use crate::bail;
@@ -160,7 +160,7 @@ impl OnGpu for TensorScatter {
         let y = target(gpu, call)?;
         let updates = call.tensor(1)?;
         let width = y.dtype().storage_dtype()?.size_in_bytes();
-        let joined = joined_in_words(width, run, &[updates.address()?, y.address()?]);
+        let joined = elements_per_word(width, run, &[updates.address()?, y.address()?]);
         let params = CacheParams {
             y: y.address()?,
             updates: updates.address()?,
