@@ -27,7 +27,7 @@ impl Packs for Conv {
 
     fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
         let Some(w) = constants.tensor(1).filter(|w| w.dtype() != DType::Float64) else { return Ok(None) };
-        let shape = self.usual_shape(constants.types.first().copied().flatten(), w.dims())?;
+        let shape = self.typical_shape(constants.types.first().copied().flatten(), w.dims())?;
         let pack = if constants.memory == Memory::Low { Weights::direct } else { Weights::new };
         Ok(Some(pack(Isa::get(), &shape, &read_single(w)?)))
     }
@@ -65,7 +65,7 @@ impl Packs for Conv {
 impl Conv {
     /// Returns the sizes of a convolution for an input type. For unknown sizes, it assumes typical ones from the middle
     /// of a network, at least as large as the window.
-    pub(super) fn usual_shape(&self, x: Option<&Type>, w: &[usize]) -> Result<Shape> {
+    pub(super) fn typical_shape(&self, x: Option<&Type>, w: &[usize]) -> Result<Shape> {
         let known = |axis: usize| x.and_then(|x| x.tensor().ok()?.size(axis));
         let extent = |axis: usize| {
             let dilation = self.dilations.get(axis).copied().unwrap_or(1);

@@ -22,7 +22,7 @@ use crate::value::{alloc_uninit, Array, Value};
 pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) -> Option<(ConvBlocks, Blocked)> {
     let x = operands.types.first().copied().flatten()?;
     let (image, result) = (Image::of(x)?, Image::of(output?)?);
-    let shape = conv.usual_shape(Some(x), operands.tensor(1)?.dims()).ok()?;
+    let shape = conv.typical_shape(Some(x), operands.tensor(1)?.dims()).ok()?;
     if !Weights::fits(&shape) || shape.channels != image.channels {
         return None;
     }
@@ -45,7 +45,7 @@ pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) 
 /// Returns every form of a convolution for these input and weight types, with its cost. There are none if the sizes of
 /// the weights are unknown.
 pub(crate) fn alternatives(conv: &Conv, x: Option<&Type>, w: Option<&Type>, memory: Memory) -> Vec<Alternative> {
-    let shape = || conv.usual_shape(x, &w?.tensor().ok()?.sizes()?).ok();
+    let shape = || conv.typical_shape(x, &w?.tensor().ok()?.sizes()?).ok();
     shape().map_or_else(Vec::new, |shape| blocked::alternatives(Isa::get(), &shape, memory == Memory::Full))
 }
 
@@ -66,7 +66,7 @@ impl ConvBlocks {
     pub fn pack(self, operands: &Constants) -> Result<Box<dyn Kernel>> {
         let w = operands.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;
         let pack = if operands.memory == Memory::Low { Weights::direct } else { Weights::new };
-        let weights = pack(Isa::get(), &self.usual_shape(operands)?, w.read::<f32>()?);
+        let weights = pack(Isa::get(), &self.typical_shape(operands)?, w.read::<f32>()?);
         Ok(Box::new(PackedConvBlocks { op: self, weights }))
     }
 }
@@ -109,9 +109,9 @@ impl Kernel for PackedConvBlocks {
 
 impl ConvBlocks {
     /// Returns the sizes for which the weights are packed.
-    pub fn usual_shape(&self, operands: &Constants) -> Result<Shape> {
+    pub fn typical_shape(&self, operands: &Constants) -> Result<Shape> {
         let w = operands.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;
-        self.conv.usual_shape(operands.types.first().copied().flatten(), w.dims())
+        self.conv.typical_shape(operands.types.first().copied().flatten(), w.dims())
     }
 
     /// Returns the dimensions of the input in rows. The input may be in rows or in blocks.

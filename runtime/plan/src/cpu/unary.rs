@@ -18,7 +18,7 @@ use crate::ops::unary::Unary;
 use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};
 
-/// The elements that are worth a task of their own.
+/// Elements per task.
 const TASK: usize = 16 * 1024;
 
 impl Kernel for Unary {
@@ -107,11 +107,11 @@ impl Unary {
     }
 }
 
-/// A 16-bit floating-point type, which is computed with as `f32`.
+/// A 16-bit floating-point type, which is computed as `f32`.
 pub(crate) trait Half: Element {
-    /// The same numbers.
+    /// Converts to `f32`, exactly.
     fn widen(x: &[Self]) -> Vec<f32>;
-    /// The nearest numbers of this type.
+    /// Rounds to the nearest numbers of this type.
     fn round(x: &[f32]) -> Vec<Self>;
 }
 
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn every_dtype_that_a_function_is_defined_for() {
+    fn functions_run_in_every_defined_dtype() {
         let expect = |function, x: Value, y: Value| {
             let found = apply(function, x).expect("is defined");
             assert_eq!(
