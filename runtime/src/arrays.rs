@@ -1,7 +1,7 @@
-//! NumPy arrays ↔ values. An input is copied once; an output that owns its storage is handed over without a copy.
+//! Converts between NumPy arrays and values. An input is copied once; an output that owns its storage is not copied.
 //!
-//! A tensor is an array of its logical dtype (those that NumPy lacks are `ml_dtypes`'), strings are an object array,
-//! sequences lists, an empty optional `None`.
+//! A tensor is an array of its logical dtype (`ml_dtypes` provides the dtypes that NumPy lacks). Strings are an object
+//! array, sequences are lists, and an empty optional is `None`.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::errors::to_python;
 
-/// The most dimensions that the library of arrays takes: NumPy itself has more.
-const MOST_DIMENSIONS: usize = 32;
+/// The largest rank that the crate `numpy` accepts. NumPy itself accepts more.
+const MAX_RANK: usize = 32;
 
-/// A Python value as a value: an array, a list, `None`, or what NumPy makes an array of.
+/// Converts a Python object to a value: an array, a list, `None`, or anything that NumPy converts to an array.
 ///
 /// # Errors
-/// `TypeError`: an array of what no plan has.
+/// `TypeError`: the array's element type is unsupported.
 pub fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Ok(array) = object.cast::<PyUntypedArray>() {
         return from_array(array);
@@ -60,7 +60,7 @@ fn from_array(array: &Bound<'_, PyUntypedArray>) -> PyResult<Value> {
     tensor_from(array.call_method1("astype", (native,))?.cast()?, dtype)
 }
 
-/// The logical type of an array's elements.
+/// Returns the logical type of an array's elements.
 fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> PyResult<DType> {
     let number = array.dtype();
     let is_numpy = number.num() < NPY_TYPES::NPY_USERDEF as i32;
@@ -126,7 +126,7 @@ fn tensor_from(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> PyResult<Valu
     }
 }
 
-/// A copy of an array whose elements have the bits of `N` and, in a tensor, are carried as `T`s are.
+/// Copies an array whose elements have the bits of `N` into a tensor with the storage dtype of `T`.
 fn copy<N, T>(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> PyResult<Value>
 where
     N: numpy::Element + bytemuck::Pod,
@@ -146,7 +146,7 @@ where
     carried.map(Value::Tensor).map_err(to_python)
 }
 
-/// Strings as an object array.
+/// Converts strings to an object array.
 pub fn strings_to_python<'py>(py: Python<'py>, strings: &Strings) -> PyResult<Bound<'py, PyAny>> {
     let numpy = py.import("numpy")?;
     let array = numpy.call_method1("empty", (strings.data.len(), "object"))?;
@@ -156,54 +156,56 @@ pub fn strings_to_python<'py>(py: Python<'py>, strings: &Strings) -> PyResult<Bo
     array.call_method1("reshape", (PyTuple::new(py, &strings.dims)?,))
 }
 
-/// A tensor on the host as an array.
+/// Converts a tensor on the host to an array.
 ///
 /// # Errors
-/// The module of the elements' type is missing.
+/// The module of the element type cannot be imported.
 pub fn tensor_to_python<'py>(py: Python<'py>, array: Array) -> PyResult<Bound<'py, PyAny>> {
     let dtype = array.dtype();
     match dtype {
-        DType::Float32 => give::<f32, f32>(py, array),
-        DType::Float64 => give::<f64, f64>(py, array),
-        DType::Int64 => give::<i64, i64>(py, array),
-        DType::Int32 => give::<i32, i32>(py, array),
-        DType::Int16 => give::<i16, i16>(py, array),
-        DType::Int8 => give::<i8, i8>(py, array),
-        DType::Uint64 => give::<u64, u64>(py, array),
-        DType::Uint32 => give::<u32, u32>(py, array),
-        DType::Uint16 => give::<u16, u16>(py, array),
-        DType::Uint8 => give::<u8, u8>(py, array),
-        DType::Bool => give::<u8, u8>(py, array)?.call_method1("view", (numpy::dtype::<bool>(py),)),
-        DType::Float16 => give::<f16, u16>(py, array)?.call_method1("view", (py.import("numpy")?.getattr("float16")?,)),
-        DType::Bfloat16 => give::<bf16, u16>(py, array)?.call_method1("view", (small(py, dtype)?,)),
-        DType::Int4 | DType::Int2 => give::<i8, i8>(py, array)?.call_method1("astype", (small(py, dtype)?,)),
-        _ => give::<u8, u8>(py, array)?.call_method1("view", (small(py, dtype)?,)),
+        DType::Float32 => array_of::<f32, f32>(py, array),
+        DType::Float64 => array_of::<f64, f64>(py, array),
+        DType::Int64 => array_of::<i64, i64>(py, array),
+        DType::Int32 => array_of::<i32, i32>(py, array),
+        DType::Int16 => array_of::<i16, i16>(py, array),
+        DType::Int8 => array_of::<i8, i8>(py, array),
+        DType::Uint64 => array_of::<u64, u64>(py, array),
+        DType::Uint32 => array_of::<u32, u32>(py, array),
+        DType::Uint16 => array_of::<u16, u16>(py, array),
+        DType::Uint8 => array_of::<u8, u8>(py, array),
+        DType::Bool => array_of::<u8, u8>(py, array)?.call_method1("view", (numpy::dtype::<bool>(py),)),
+        DType::Float16 => {
+            array_of::<f16, u16>(py, array)?.call_method1("view", (py.import("numpy")?.getattr("float16")?,))
+        }
+        DType::Bfloat16 => array_of::<bf16, u16>(py, array)?.call_method1("view", (ml_dtype(py, dtype)?,)),
+        DType::Int4 | DType::Int2 => array_of::<i8, i8>(py, array)?.call_method1("astype", (ml_dtype(py, dtype)?,)),
+        _ => array_of::<u8, u8>(py, array)?.call_method1("view", (ml_dtype(py, dtype)?,)),
     }
 }
 
-/// The type of a tensor's elements, as NumPy has it, or `ml_dtypes`.
+/// Returns the dtype of a tensor's elements, from NumPy or `ml_dtypes`.
 pub fn dtype_name<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
     let numpy = py.import("numpy")?;
     match numpy.call_method1("dtype", (dtype.to_string(),)) {
         Ok(found) => Ok(found),
-        Err(_) => numpy.call_method1("dtype", (small(py, dtype)?,)),
+        Err(_) => numpy.call_method1("dtype", (ml_dtype(py, dtype)?,)),
     }
 }
 
-/// The type of elements that NumPy lacks.
-fn small<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
+/// Returns a dtype that NumPy lacks, from `ml_dtypes`.
+fn ml_dtype<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
     py.import("ml_dtypes")?.getattr(dtype.to_string())
 }
 
-/// An array of `N`s with the bits of a tensor that is carried as `T`s are.
-fn give<'py, T, N>(py: Python<'py>, array: Array) -> PyResult<Bound<'py, PyAny>>
+/// Converts a tensor with the storage dtype of `T` to an array of `N` with the same bits.
+fn array_of<'py, T, N>(py: Python<'py>, array: Array) -> PyResult<Bound<'py, PyAny>>
 where
     T: Element,
     N: numpy::Element + bytemuck::Pod,
 {
     let dims = array.dims().to_vec();
     let data = cast_vec::<T, N>(array.into_elements().map_err(to_python)?);
-    if dims.len() > MOST_DIMENSIONS {
+    if dims.len() > MAX_RANK {
         return PyArray1::from_vec(py, data).call_method1("reshape", (PyTuple::new(py, &dims)?,));
     }
     let array = ArrayD::from_shape_vec(IxDyn(&dims), data);

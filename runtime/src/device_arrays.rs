@@ -1,4 +1,5 @@
-//! Tensors on the device of a session ↔ objects of Python, without a copy: by `__cuda_array_interface__` and DLPack.
+//! Exchanges tensors on a session's device with Python objects, without a copy, by `__cuda_array_interface__` and
+//! DLPack.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,31 +22,31 @@ const PER_THREAD: u64 = 2;
 /// The version of `__cuda_array_interface__` that added streams.
 const FIRST_WITH_STREAMS: u32 = 3;
 
-/// A tensor in the memory of a session's device: an output of `Session.run(…, device_outputs=True)`. It is an input of
-/// other runs on that device, and with CUDA one of every library that takes `__cuda_array_interface__` or DLPack.
+/// A tensor in the memory of a session's device: an output of `Session.run(…, device_outputs=True)`. It can be an input
+/// of other runs on that device, and with CUDA, of any library that supports `__cuda_array_interface__` or DLPack.
 #[pyclass(frozen, module = "compiler._runtime")]
 pub struct DeviceArray {
     array: Array,
-    /// Whether others know the address, so that their work may be pending when the tensor is freed.
+    /// Whether another library knows the address. Its work may then be pending when the tensor is freed.
     is_shared: AtomicBool,
 }
 
 impl Drop for DeviceArray {
     fn drop(&mut self) {
         if *self.is_shared.get_mut() {
-            // SAFETY: there is no stream. Where the GPU is lost, nothing is pending.
+            // SAFETY: no stream is passed. If the GPU is lost, no work is pending.
             let _ = unsafe { self.array.free_after(None) };
         }
     }
 }
 
 impl DeviceArray {
-    /// A tensor that lies on a device, all of whose elements are computed.
+    /// Wraps a tensor on a device whose elements are already computed.
     pub fn new(array: Array) -> DeviceArray {
         DeviceArray { array, is_shared: AtomicBool::new(false) }
     }
 
-    /// The number of CUDA's GPU; `None` on another device.
+    /// Returns the number of CUDA's GPU, or `None` on another device.
     fn ordinal(&self) -> Option<i32> {
         match self.array.device() {
             "cuda" => Some(0),
@@ -56,7 +57,7 @@ impl DeviceArray {
 
 #[pymethods]
 impl DeviceArray {
-    /// The device, by its name.
+    /// The name of the device.
     #[getter]
     fn device(&self) -> &str {
         self.array.device()
@@ -68,19 +69,19 @@ impl DeviceArray {
         PyTuple::new(py, self.array.dims())
     }
 
-    /// The type of the elements, as NumPy has it (or `ml_dtypes`).
+    /// The dtype of the elements, from NumPy or `ml_dtypes`.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dtype_name(py, self.array.dtype())
     }
 
-    /// A NumPy array of the elements, which are copied to the host.
+    /// Copies the elements to a NumPy array on the host.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let home = py.detach(|| self.array.to_host()).map_err(|error| failed(py, &self.array, &error))?;
-        tensor_to_python(py, home)
+        let on_host = py.detach(|| self.array.to_host()).map_err(|error| failed(py, &self.array, &error))?;
+        tensor_to_python(py, on_host)
     }
 
-    /// What `numpy.asarray` takes.
+    /// Supports `numpy.asarray`.
     #[pyo3(signature = (dtype = None, copy = None))]
     fn __array__<'py>(
         &self,
@@ -100,7 +101,7 @@ impl DeviceArray {
         }
     }
 
-    /// The interface of this name, version 3. The elements are there: no stream has to be waited for.
+    /// The CUDA array interface, version 3. The elements are computed, so there is no stream to wait for.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let kind = type_string(self.array.dtype()).filter(|_| self.ordinal().is_some());
@@ -119,14 +120,14 @@ impl DeviceArray {
         Ok(interface)
     }
 
-    /// The device as DLPack counts.
+    /// The device in DLPack's numbering.
     fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
         let ordinal = self.ordinal();
         let other = || PyBufferError::new_err(format!("DLPack has no device {}", self.array.device()));
         ordinal.map(|ordinal| (dlpack::CUDA, ordinal)).ok_or_else(other)
     }
 
-    /// A DLPack capsule. The elements are there: the consumer's stream has nothing to wait for.
+    /// Makes a DLPack capsule. The elements are computed, so the consumer's stream need not wait.
     #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
     fn __dlpack__<'py>(
         &self,
@@ -136,7 +137,7 @@ impl DeviceArray {
         dl_device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let _ = max_version; // a capsule without a version is read by all
+        let _ = max_version; // every consumer reads a capsule without a version
         let device = self.__dlpack_device__()?;
         if dl_device.is_some_and(|wanted| wanted != device) || copy == Some(true) {
             return Err(PyBufferError::new_err("the tensor is not copied: call numpy() for a copy on the host"));
@@ -149,24 +150,25 @@ impl DeviceArray {
     }
 }
 
-/// The stream that a consumer names: by default the legacy one. `None` where it names none that lasts: −1 is no stream, and 2
-/// another one in each thread.
+/// Returns the stream that a consumer passed, by default the legacy stream. Returns `None` if the number does not
+/// identify a stream: −1 means no stream, and 2 a different one in each thread.
 fn consumer(stream: Option<Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
     let named = stream.map_or(Ok(LEGACY), |stream| stream.extract::<i64>())?;
     Ok(u64::try_from(named).ok().filter(|&stream| stream != 0 && stream != PER_THREAD))
 }
 
-/// The error of a device, as `compiler` has it.
+/// Makes the `DeviceError` of `compiler` for an error of a device.
 fn failed(py: Python<'_>, array: &Array, error: &Error) -> PyErr {
     let class = py.import("compiler.errors").and_then(|errors| errors.getattr("DeviceError"));
     let made = class.and_then(|class| class.call1((format!("device {:?}: {error}", array.device()),)));
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// An input as a value: what lies on the session's device stays there, all else goes the way of the host's arrays.
+/// Converts an input to a value. A tensor on the session's device stays there; anything else is converted like a host
+/// array.
 ///
 /// # Errors
-/// `TypeError`: an array of what no plan has, or of another device. `DeviceError`: what the device says.
+/// `TypeError`: the element type is unsupported, or the array is on another device. `DeviceError`: the device fails.
 pub fn given_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Ok(array) = object.cast::<DeviceArray>() {
         return Ok(Value::Tensor(array.get().array.clone()));
@@ -176,7 +178,7 @@ pub fn given_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Val
         _ => None,
     };
     let Some(lent) = lent else { return host_value(session, object) };
-    // SAFETY: the object's word: who offers the interface has the elements there as long as it lives.
+    // SAFETY: an object that offers the interface keeps the elements valid as long as it lives.
     let value = object.py().detach(|| unsafe { session.lend(lent) });
     value.map_err(|error| match error {
         Error::Op(reason) => PyTypeError::new_err(reason),
@@ -184,10 +186,10 @@ pub fn given_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Val
     })
 }
 
-/// An input that lies on the host.
+/// Converts an input on the host to a value.
 ///
 /// # Errors
-/// `TypeError`: it lies on a GPU, or is an array of what no plan has.
+/// `TypeError`: the input is on a GPU, or its element type is unsupported.
 fn host_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Value> {
     if object.cast::<numpy::PyUntypedArray>().is_ok() || object.hasattr("__array__")? {
         return from_python(object);
@@ -208,7 +210,7 @@ fn host_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
 }
 
-/// The tensor on a GPU that an object offers; `None` where it offers none.
+/// Returns the tensor on a GPU that an object offers, or `None` if it offers none.
 fn lent(session: &Session, stream: u64, object: &Bound<'_, PyAny>) -> PyResult<Option<Lent>> {
     let py = object.py();
     if let Some(device) = object.getattr_opt("__dlpack_device__")? {
@@ -228,7 +230,7 @@ fn lent(session: &Session, stream: u64, object: &Bound<'_, PyAny>) -> PyResult<O
         arguments.set_item("max_version", (1, 0))?;
         let capsule = match object.call_method("__dlpack__", (), Some(&arguments)) {
             Err(error) if error.is_instance_of::<PyTypeError>(py) => {
-                arguments.del_item("max_version")?; // of an older version of DLPack
+                arguments.del_item("max_version")?; // an older version of DLPack
                 object.call_method("__dlpack__", (), Some(&arguments))?
             }
             capsule => capsule?,
@@ -244,7 +246,7 @@ fn lent(session: &Session, stream: u64, object: &Bound<'_, PyAny>) -> PyResult<O
     }
 }
 
-/// The tensor that a `__cuda_array_interface__` describes.
+/// Returns the tensor that a `__cuda_array_interface__` describes.
 fn by_interface(object: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> PyResult<Lent> {
     if item::<Bound<'_, PyAny>>(interface, "mask")?.is_some() {
         return Err(PyTypeError::new_err("its __cuda_array_interface__ has a mask"));
@@ -262,7 +264,7 @@ fn by_interface(object: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> PyR
         Some(0) => {
             return Err(PyTypeError::new_err("its __cuda_array_interface__ has the stream 0, which is ambiguous"))
         }
-        // Before version 3, the interface has no stream: what computes the tensor may be in the legacy one.
+        // Before version 3, the interface has no stream. The legacy stream may still be computing the tensor.
         None if version < FIRST_WITH_STREAMS => Some(LEGACY as u64),
         stream => stream,
     };
@@ -270,7 +272,7 @@ fn by_interface(object: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> PyR
     Ok(Lent { address, dims, strides, dtype, stream, owner })
 }
 
-/// What an interface has under a name; `None` where that is nothing.
+/// Returns an entry of the interface, or `None` if it is missing or `None`.
 fn item<'py, T: FromPyObjectOwned<'py>>(interface: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
     let Some(found) = interface.get_item(name)?.filter(|found| !found.is_none()) else { return Ok(None) };
     found.extract().map(Some).map_err(|_| {
@@ -279,7 +281,7 @@ fn item<'py, T: FromPyObjectOwned<'py>>(interface: &Bound<'py, PyDict>, name: &s
     })
 }
 
-/// Strides of bytes, as strides of elements.
+/// Converts strides in bytes to strides in elements.
 fn in_elements(strides: &[isize], kind: &str) -> PyResult<Vec<isize>> {
     let bytes: isize = kind[2..].parse().map_err(|_| PyTypeError::new_err(format!("{kind} is not a type")))?;
     match strides.iter().all(|stride| stride % bytes == 0) {
@@ -288,7 +290,7 @@ fn in_elements(strides: &[isize], kind: &str) -> PyResult<Vec<isize>> {
     }
 }
 
-/// The types that `__cuda_array_interface__` has.
+/// The dtypes that `__cuda_array_interface__` supports.
 const TYPES: [(DType, &str); 12] = [
     (DType::Bool, "|b1"),
     (DType::Int8, "|i1"),

@@ -1,4 +1,4 @@
-//! DLPack capsules: tensors of other libraries on a device, and tensors for them. The structures are those of `dlpack.h`.
+//! DLPack capsules, which exchange tensors on a device with other libraries. The structures are those of `dlpack.h`.
 
 use std::ffi::{c_void, CStr};
 
@@ -13,14 +13,14 @@ const NAME: &CStr = c"dltensor";
 const USED: &CStr = c"used_dltensor";
 const NAME_VERSIONED: &CStr = c"dltensor_versioned";
 const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
-/// The newest major version whose capsules are read here.
+/// The only major version of versioned capsules that is read.
 const MAJOR: u32 = 1;
 
 /// `kDLCUDA`.
 pub const CUDA: i32 = 2;
-/// `kDLCPU`: memory of the host.
+/// `kDLCPU`: host memory.
 pub const CPU: i32 = 1;
-/// `kDLCUDAHost`: pinned memory of the host.
+/// `kDLCUDAHost`: pinned host memory.
 pub const CUDA_HOST: i32 = 3;
 
 #[repr(C)]
@@ -52,7 +52,7 @@ struct Versioned {
     tensor: Tensor,
 }
 
-/// Calls the deleter of a tensor that was taken out of its capsule.
+/// Owns a tensor taken out of its capsule, and calls its deleter on drop.
 enum Owner {
     Managed(*mut Managed),
     Versioned(*mut Versioned),
@@ -60,29 +60,29 @@ enum Owner {
 
 // SAFETY: the deleter may be called in any thread that holds the interpreter's lock.
 unsafe impl Send for Owner {}
-// SAFETY: nothing can be done with a shared owner.
+// SAFETY: a shared owner has no methods.
 unsafe impl Sync for Owner {}
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // After the end of the interpreter, the memory goes with the process.
+        // After the interpreter has ended, the process frees the memory.
         Python::try_attach(|_| match *self {
             // SAFETY: the capsule was taken, so the deleter is called here and nowhere else.
             Owner::Managed(managed) => unsafe { (*managed).delete.map_or((), |delete| delete(managed)) },
-            // SAFETY: as above.
+            // SAFETY: see above.
             Owner::Versioned(managed) => unsafe { (*managed).delete.map_or((), |delete| delete(managed)) },
         });
     }
 }
 
-/// The tensor of a capsule, which is used up. Its elements are there for the stream that the capsule was made for.
+/// Takes the tensor out of a capsule. Its elements are valid in the stream for which the capsule was made.
 ///
 /// # Errors
-/// `TypeError`: it is no such capsule, or a tensor of what no plan has.
+/// `TypeError`: the object is not an unused DLPack capsule, or the element type is unsupported.
 pub fn taken(capsule: &Bound<'_, PyAny>) -> PyResult<Lent> {
     let (pointer, name) = (capsule.as_ptr(), [NAME_VERSIONED, NAME].into_iter().find(|name| is_valid(capsule, name)));
     let Some(name) = name else { return Err(PyTypeError::new_err("it gives no DLPack capsule that was not used")) };
-    // SAFETY: the capsule has the name, so it holds the structure of that name.
+    // SAFETY: a valid capsule of this name contains the structure of that name.
     let (tensor, owner) = unsafe {
         let content = ffi::PyCapsule_GetPointer(pointer, name.as_ptr());
         if name == NAME_VERSIONED {
@@ -98,12 +98,12 @@ pub fn taken(capsule: &Bound<'_, PyAny>) -> PyResult<Lent> {
             (&raw const (*managed).tensor, Owner::Managed(managed))
         }
     };
-    // SAFETY: the owner keeps the tensor.
+    // SAFETY: the owner keeps the tensor alive.
     described(unsafe { &*tensor }, owner)
 }
 
 fn is_valid(capsule: &Bound<'_, PyAny>, name: &CStr) -> bool {
-    // SAFETY: any object may be asked.
+    // SAFETY: `PyCapsule_IsValid` accepts any object.
     unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) == 1 }
 }
 
@@ -111,7 +111,7 @@ fn described(tensor: &Tensor, owner: Owner) -> PyResult<Lent> {
     let rank = usize::try_from(tensor.rank).unwrap_or(0);
     let list = |start: *mut i64| match start.is_null() || rank == 0 {
         true => None,
-        // SAFETY: there is a number for each dimension.
+        // SAFETY: the list has one number per dimension.
         false => Some(unsafe { std::slice::from_raw_parts(start, rank) }),
     };
     let dtype = match (tensor.code, tensor.bits, tensor.lanes) {
@@ -140,19 +140,19 @@ fn described(tensor: &Tensor, owner: Owner) -> PyResult<Lent> {
     Ok(Lent { address, dims, strides, dtype, stream: None, owner: Box::new(owner) })
 }
 
-/// What a capsule points to that this crate made.
-struct Given {
+/// The content of a capsule made here.
+struct Exported {
     managed: Managed,
     shape: Vec<i64>,
     array: Array,
-    /// The stream of the consumer, whose work may be pending when it frees the tensor; `None` where it is not known.
+    /// The consumer's stream, whose work may be pending when it frees the tensor; `None` if unknown.
     stream: Option<u64>,
 }
 
-/// A capsule of a tensor that lies on CUDA's GPU number `ordinal`, for a consumer that works in `stream`.
+/// Makes a capsule of a tensor on CUDA's GPU number `ordinal`, for a consumer that works in `stream`.
 ///
 /// # Errors
-/// `BufferError`: DLPack has no such elements.
+/// `BufferError`: DLPack does not support the element type.
 pub fn capsule<'py>(py: Python<'py>, array: &Array, ordinal: i32, stream: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
     let (code, bits) = match array.dtype() {
         DType::Int8 => (0, 8),
@@ -176,28 +176,28 @@ pub fn capsule<'py>(py: Python<'py>, array: &Array, ordinal: i32, stream: Option
     let (shape_start, strides) = (std::ptr::null_mut(), std::ptr::null_mut());
     let tensor = Tensor { data, device, rank, code, bits, lanes: 1, shape: shape_start, strides, offset: 0 };
     let managed = Managed { tensor, context: std::ptr::null_mut(), delete: Some(delete) };
-    let given = Box::into_raw(Box::new(Given { managed, shape, array: array.clone(), stream }));
-    // SAFETY: the box is whole, and `delete` alone frees it; `Managed` is its first part that others see.
+    let exported = Box::into_raw(Box::new(Exported { managed, shape, array: array.clone(), stream }));
+    // SAFETY: the box is fully initialized, and only `delete` frees it. Consumers see its first field, `Managed`.
     unsafe {
-        (*given).managed.tensor.shape = (*given).shape.as_mut_ptr();
-        (*given).managed.context = given.cast();
-        let managed = &raw mut (*given).managed;
+        (*exported).managed.tensor.shape = (*exported).shape.as_mut_ptr();
+        (*exported).managed.context = exported.cast();
+        let managed = &raw mut (*exported).managed;
         let capsule = ffi::PyCapsule_New(managed.cast(), NAME.as_ptr(), Some(drop_capsule));
         Bound::from_owned_ptr_or_err(py, capsule).inspect_err(|_| delete(managed))
     }
 }
 
-/// Frees a tensor that this crate gave.
+/// Frees a tensor whose capsule was made here.
 unsafe extern "C" fn delete(managed: *mut Managed) {
-    // SAFETY: the context is the box that `capsule` made, and this is called once.
-    let given = unsafe { Box::from_raw((*managed).context.cast::<Given>()) };
-    // SAFETY: the stream is the consumer's, which gave it for this device. Where the GPU is lost, nothing is pending.
-    let _ = unsafe { given.array.free_after(given.stream) };
+    // SAFETY: the context is the box that `capsule` made, and the consumer calls this once.
+    let exported = unsafe { Box::from_raw((*managed).context.cast::<Exported>()) };
+    // SAFETY: the consumer passed its stream for this device. If the GPU is lost, no work is pending.
+    let _ = unsafe { exported.array.free_after(exported.stream) };
 }
 
-/// Frees a tensor that nobody took.
+/// Frees a tensor that no consumer took.
 unsafe extern "C" fn drop_capsule(capsule: *mut ffi::PyObject) {
-    // SAFETY: the capsule is the one that `capsule` made; one that was taken has another name.
+    // SAFETY: `capsule` made this capsule. A taken capsule has another name.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 1 {
             delete(ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast());

@@ -1,4 +1,5 @@
-//! Errors → Python exceptions. Their `args` are the error's fields; `compiler` turns them into its own classes.
+//! Converts errors to Python exceptions. Their `args` are the error's fields; `compiler` converts them to its own
+//! classes.
 
 use candle_plan::error::Error;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyValueError};
@@ -10,7 +11,7 @@ create_exception!(_runtime, RunError, PyException, "A step that failed: step, op
 create_exception!(_runtime, DeviceError, PyException, "A device that cannot be used: message.");
 create_exception!(_runtime, OpError, PyException, "What an op says of its inputs or attributes: message.");
 
-/// The exception for an error.
+/// Returns the exception for an error.
 pub fn to_python(error: Error) -> PyErr {
     match error {
         Error::Read(_) => PlanError::new_err((vec![error.to_string()],)),

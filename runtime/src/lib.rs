@@ -1,11 +1,11 @@
-//! The Python extension `compiler._runtime`: converts arrays and errors, and does nothing else.
+//! The Python extension `compiler._runtime`, which only converts arrays and errors.
 
 #![deny(unsafe_code)]
 
 mod arrays;
-#[allow(unsafe_code)] // Lends tensors of other Python libraries: their memory is theirs.
+#[allow(unsafe_code)] // Borrows tensors of other Python libraries, which own the memory.
 mod device_arrays;
-#[allow(unsafe_code)] // Reads and writes DLPack's structures, and calls the functions that they name.
+#[allow(unsafe_code)] // Reads and writes DLPack's structures, and calls their function pointers.
 mod dlpack;
 mod errors;
 mod outputs;
@@ -36,13 +36,13 @@ mod _runtime {
     use super::{infer, levels, ops, placed_steps, plan_json, schema, verify};
 }
 
-/// The outputs' types, as JSON, of an op (JSON) on inputs of the given types (a JSON list of types and nulls).
+/// Returns the output types of an op (as JSON) for inputs of the given types (a JSON list of types and nulls), as JSON.
 #[pyfunction]
 fn infer(op: &str, inputs: &str, outputs: usize) -> PyResult<String> {
     candle_plan::infer::infer(op, inputs, outputs).map_err(errors::to_python)
 }
 
-/// Every rule of the format that a plan file breaks; empty when it is sound.
+/// Returns every rule of the plan format that a plan file violates; empty if there is none.
 #[pyfunction]
 fn verify(plan: &[u8]) -> Vec<String> {
     match candle_plan::read::read(plan) {
@@ -52,32 +52,32 @@ fn verify(plan: &[u8]) -> Vec<String> {
     }
 }
 
-/// The plan of a plan file, as JSON.
+/// Returns the plan of a plan file, as JSON.
 #[pyfunction]
 fn plan_json(plan: &[u8]) -> PyResult<String> {
     candle_plan::read::describe(plan).map_err(errors::to_python)
 }
 
-/// Where every step of a plan file would run on a GPU, which need not be there, as a JSON list.
+/// Returns where every step of a plan file would run on a GPU, as a JSON list. No GPU is needed.
 #[pyfunction]
 fn placed_steps(plan: &[u8]) -> PyResult<String> {
     let steps = candle_plan::session::placed_steps(plan).map_err(errors::to_python)?;
     Ok(serde_json::json!(steps).to_string())
 }
 
-/// The JSON schema of a plan.
+/// Returns the JSON schema of a plan.
 #[pyfunction]
 fn schema() -> String {
     candle_plan::plan::schema()
 }
 
-/// The instruction-set levels of this processor, by the names that `CANDLE_PLAN_ISA` takes, the plainest first.
+/// Returns the instruction sets of this CPU as `CANDLE_PLAN_ISA` names them, the most basic first.
 #[pyfunction]
 fn levels() -> Vec<&'static str> {
     Isa::available().map(|isa| isa.level().name()).collect()
 }
 
-/// Every op as a JSON list of family, name and placement on a GPU.
+/// Returns every op as a JSON list of family, name and placement on a GPU.
 #[pyfunction]
 fn ops() -> String {
     serde_json::json!(candle_plan::gpu::placements()).to_string()

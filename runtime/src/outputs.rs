@@ -1,4 +1,4 @@
-//! Values → objects of Python: arrays of NumPy, and tensors that stay on the device.
+//! Converts values to Python objects: NumPy arrays, or tensors that stay on the device.
 
 use candle_plan::value::Value;
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use pyo3::types::PyList;
 use crate::arrays::{strings_to_python, tensor_to_python};
 use crate::device_arrays::DeviceArray;
 
-/// A value as a Python value.
+/// Converts a value to a Python object.
 pub fn to_python_value<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Value::None => Ok(py.None().into_bound(py)),

@@ -20,7 +20,7 @@ use crate::device_arrays::given_value;
 use crate::errors::to_python;
 use crate::outputs::to_python_value;
 
-/// A plan prepared for one device and a number of threads. May be run from many threads at once.
+/// A plan prepared for one device and a number of threads. Several threads may run it at once.
 #[pyclass(frozen)]
 pub struct Session {
     inner: Inner,
@@ -39,9 +39,9 @@ enum Source {
 
 #[pymethods]
 impl Session {
-    /// `plan` is the bytes of a plan file, or its path; `device` is "cpu" or "cuda"; `threads` is the number of threads
-    /// a run uses, one for each processor by default; `max_memory` is the most bytes that the values of a run may hold;
-    /// `low_memory`: whether to pack no transformed copies of constants.
+    /// `plan` is the bytes of a plan file, or its path. `device` is "cpu" or "cuda". `threads` is the number of threads
+    /// of a run; the default is one per CPU. `max_memory` limits the bytes that the values of a run may hold. With
+    /// `low_memory`, constants are not packed into larger, transformed copies.
     #[new]
     #[pyo3(signature = (plan, device = "cpu", threads = None, max_memory = None, low_memory = false))]
     fn new(
@@ -60,13 +60,13 @@ impl Session {
         Ok(Session::of(py, py.detach(load).map_err(to_python)?))
     }
 
-    /// A session of a plan file's bytes for a GPU that is not there: `commands` tells what a run gives it to do.
+    /// Makes a session without a GPU for a plan file's bytes. `commands` lists what a run would do on a GPU.
     #[staticmethod]
     fn dry_run(py: Python<'_>, plan: &[u8]) -> PyResult<Session> {
         Ok(Session::of(py, py.detach(|| Inner::dry_run(plan)).map_err(to_python)?))
     }
 
-    /// What one run on these inputs gives a GPU to do, as a JSON list of steps; of a dry run.
+    /// Lists the GPU commands of one run on these inputs, as a JSON list of steps. Only for a dry run.
     fn commands(&self, py: Python<'_>, inputs: &Bound<'_, PyDict>) -> PyResult<String> {
         let inputs = self.values(inputs)?;
         let steps = py.detach(|| self.inner.commands(inputs)).map_err(to_python)?;
@@ -85,7 +85,7 @@ impl Session {
         describe(self.inner.outputs())
     }
 
-    /// The device that was taken.
+    /// The device of the session.
     #[getter]
     fn device(&self) -> &str {
         self.inner.device()
@@ -103,8 +103,8 @@ impl Session {
         self.inner.threads()
     }
 
-    /// The outputs by name, in the plan's order, for the inputs by name (see `arrays` for their form). An input that is
-    /// not there is an empty optional. With `device_outputs`, tensors stay on the session's device.
+    /// Runs the plan. Inputs and outputs are dicts by name, outputs in the plan's order (see `arrays` for the values).
+    /// A missing input is an empty optional. With `device_outputs`, tensors stay on the session's device.
     #[pyo3(signature = (inputs, device_outputs = false))]
     fn run<'py>(
         &self,
@@ -122,18 +122,18 @@ impl Session {
         Ok(named)
     }
 
-    /// What was decided before a run, as JSON.
+    /// The choices made before a run, as JSON.
     fn prepared(&self) -> String {
         json!(self.inner.prepared()).to_string()
     }
 
-    /// The most operations, and bytes of memory, a second, with as many threads as a run uses. Each call measures them.
+    /// Measures the peak operations per second and bytes per second with the session's threads, at each call.
     fn peaks(&self, py: Python<'_>) -> (f64, f64) {
         let peaks = py.detach(|| self.inner.peaks());
         (peaks.operations, peaks.bytes)
     }
 
-    /// What every step takes over `runs` runs, as a JSON list.
+    /// Measures the time of every step over `runs` runs, as a JSON list.
     fn profile(&self, py: Python<'_>, inputs: &Bound<'_, PyDict>, runs: usize) -> PyResult<String> {
         let inputs = self.values(inputs)?;
         let steps = interruptible(py, |stop| self.inner.profile(&inputs, runs, stop))?;
@@ -148,29 +148,32 @@ impl Session {
         Session { inner, given, results }
     }
 
-    /// The inputs in the plan's order.
+    /// Returns the inputs in the plan's order.
     fn values(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Vec<Value>> {
         let value = |(key, (name, kind)): (&Py<PyString>, (&str, &Type))| match inputs.get_item(key)? {
-            Some(given) => given_value(&self.inner, &given).map_err(|error| unfit(inputs.py(), name, kind, error)),
+            Some(given) => {
+                given_value(&self.inner, &given).map_err(|error| conversion_error(inputs.py(), name, kind, error))
+            }
             None => Ok(Value::None),
         };
         self.given.iter().zip(self.inner.inputs()).map(value).collect()
     }
 }
 
-/// The error for an input of which no value can be made.
-fn unfit(py: Python<'_>, name: &str, kind: &Type, error: PyErr) -> PyErr {
-    let is_unfit = error.is_instance_of::<PyTypeError>(py)
+/// Returns the error for an input that cannot be converted to a value.
+fn conversion_error(py: Python<'_>, name: &str, kind: &Type, error: PyErr) -> PyErr {
+    let is_conversion_error = error.is_instance_of::<PyTypeError>(py)
         || error.is_instance_of::<PyBufferError>(py)
         || error.is_instance_of::<PyOverflowError>(py);
-    if !is_unfit {
+    if !is_conversion_error {
         return error;
     }
     let found = format!("what a plan does not have: {}", error.value(py));
     to_python(Error::Input { name: name.to_string(), expected: kind.to_string(), found })
 }
 
-/// Does `work` without the interpreter's lock. Ctrl-C in the main thread ends it: what Python's handler raises is raised.
+/// Runs `work` without the interpreter's lock. Ctrl-C in the main thread ends it, and raises what Python's handler
+/// raises.
 fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(Stop) -> Result<T> + Send) -> PyResult<T> {
     py.detach(|| {
         let raised = RefCell::new(None);

@@ -1,13 +1,13 @@
-//! The Python extension `compiler._runtime_emulator`: plans on a GPU that the processor stands in for, for tests.
+//! The Python extension `compiler._runtime_emulator`, which runs plans on a GPU that the CPU emulates, for tests.
 
 #![deny(unsafe_code)]
 
 #[path = "../../src/arrays.rs"]
 mod arrays;
-#[allow(unsafe_code)] // Lends tensors of other Python libraries: their memory is theirs.
+#[allow(unsafe_code)] // Borrows tensors of other Python libraries, which own the memory.
 #[path = "../../src/device_arrays.rs"]
 mod device_arrays;
-#[allow(unsafe_code)] // Reads and writes DLPack's structures, and calls the functions that they name.
+#[allow(unsafe_code)] // Reads and writes DLPack's structures, and calls their function pointers.
 #[path = "../../src/dlpack.rs"]
 mod dlpack;
 #[path = "../../src/errors.rs"]

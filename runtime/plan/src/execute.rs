@@ -1,4 +1,4 @@
-//! Runs an executable. Everything was decided by [prepare](crate::prepare): this page only moves values.
+//! Runs an executable. [Prepare](crate::prepare) has made every decision; this file only moves values.
 
 use candle_plan_kernels::broadcast::Dims;
 use candle_plan_kernels::buffer;
@@ -18,32 +18,32 @@ use crate::size::beyond;
 use crate::value::Value;
 
 impl Executable {
-    /// The outputs for the inputs, both in the plan's order.
+    /// Runs the plan. Inputs and outputs are in the plan's order.
     ///
     /// # Errors
-    /// [`Error::Input`] when an input does not fit its declaration, [`Error::Run`] with its place when a step fails.
+    /// [`Error::Input`] if an input does not fit its declaration; [`Error::Run`], with its place, if a step fails.
     pub fn run(&self, inputs: Vec<Value>, threads: &Threads) -> Result<Vec<Value>> {
         self.run_until(inputs, threads, &|| false)
     }
 
-    /// [`Executable::run`], which ends before its time when `stop` says so.
+    /// Like [`Executable::run`], but ends early if `stop` returns true.
     ///
     /// # Errors
-    /// As [`Executable::run`], and [`Error::Interrupted`].
+    /// See [`Executable::run`]; also [`Error::Interrupted`].
     pub fn run_until(&self, inputs: Vec<Value>, threads: &Threads, stop: Stop) -> Result<Vec<Value>> {
         self.run_for(inputs, Outputs::Host, threads, stop)
     }
 
-    /// [`Executable::run_until`], with outputs on the host or the device.
+    /// Like [`Executable::run_until`], with outputs on the host or the device.
     ///
     /// # Errors
-    /// As [`Executable::run_until`].
+    /// See [`Executable::run_until`].
     pub fn run_for(&self, inputs: Vec<Value>, outputs: Outputs, threads: &Threads, stop: Stop) -> Result<Vec<Value>> {
         let run = Run { executable: self, threads, watch: Watch::new(stop), observer: None, outputs };
         run.on_device(inputs)
     }
 
-    /// [`Executable::run_until`], with an observer around every step.
+    /// Like [`Executable::run_until`], with an observer around every step.
     pub(crate) fn run_observed(
         &self,
         inputs: Vec<Value>,
@@ -55,7 +55,7 @@ impl Executable {
         Run { executable: self, threads, watch, observer, outputs: Outputs::Host }.on_device(inputs)
     }
 
-    /// The error of the step with this number, a kernel of which found a value that it cannot take.
+    /// Returns the error of the step with this number, whose kernel found an invalid value.
     pub(crate) fn fault(&self, mark: Mark) -> Error {
         let Some((step, within)) = self.main.marked(mark) else {
             return Error::op(format!("a kernel found a fault, of no step: {}", mark.0));
@@ -66,30 +66,30 @@ impl Executable {
     }
 }
 
-/// Is told of every step.
+/// Observes every step of a run.
 pub(crate) trait Observer: Sync {
-    /// Whether each output of a GPU comes to the host in a step of its own, as the observer is told of steps, and not with
-    /// all others at the end of the run.
+    /// Whether each output is copied from the GPU to the host in its own step, which the observer sees. Otherwise all
+    /// outputs are copied together at the end of the run.
     fn sees_deliveries(&self) -> bool {
         true
     }
 
-    /// Calls `run`, which runs the step, once.
+    /// Called around a step. Calls `run`, which runs the step, once.
     fn step(&self, _step: &PreparedStep, run: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         run()
     }
 
-    /// Calls `run`, which runs the step's kernel, once: inside [`Observer::step`], where the values can be seen, and those
-    /// that its block holds beside the inputs that the step may have.
+    /// Called inside [`Observer::step`]. Calls `run`, which runs the step's kernel, once. `_seen` has the values of the
+    /// block, except the inputs that the step may take over.
     fn kernel(&self, _seen: Seen, call: &mut Call, run: &mut KernelRun) -> Result<Vec<Value>> {
         run(call)
     }
 }
 
-/// What an observer sees of a step beside its inputs.
+/// The data about a step that an observer sees in addition to the inputs.
 pub(crate) struct Seen<'a> {
     pub step: &'a PreparedStep,
-    /// The values of the step's block; those that the step takes over are gone.
+    /// The values of the step's block, without those that the step takes over.
     pub slots: &'a [Option<Value>],
 }
 
@@ -104,7 +104,7 @@ struct Run<'a> {
     outputs: Outputs,
 }
 
-/// The blocks of a step.
+/// The nested blocks of a step.
 struct Nested<'a> {
     run: &'a Run<'a>,
     step: &'a PreparedStep,
@@ -120,7 +120,7 @@ impl Blocks for Nested<'_> {
 }
 
 impl PreparedBlock {
-    /// What only a run shows: whether block `index` is given values of the types that its steps were checked with.
+    /// Checks that the inputs of block `index` have the types with which its steps were checked.
     fn check(&self, index: usize, inputs: &[Value]) -> Result<()> {
         match self.takes.iter().zip(inputs).enumerate().find(|(_, (taken, value))| !taken.admits(value)) {
             None => Ok(()),
@@ -132,7 +132,7 @@ impl PreparedBlock {
 }
 
 impl Nested<'_> {
-    /// A nested step's error with the block that the step is in.
+    /// Adds the block to the place of a nested step's error.
     fn place(&self, mut error: Error, index: usize) -> Error {
         if let Error::Run { place, .. } = &mut error {
             place.within.insert(0, self.step.block_name(index));
@@ -148,14 +148,14 @@ impl Run<'_> {
         let Device::Gpu(gpu) = &executable.device else { return self.plan(inputs) };
         let turn = gpu.turn().map_err(|error| executable.device.refused(error.to_string()))?;
         let inputs = executable.enter(gpu, inputs)?;
-        // What lies on the device may belong to somebody else: it lives until all work is done.
+        // An input on the device may belong to another library, so it must live until all work is done.
         let held: Vec<Value> = inputs.iter().filter(|value| is_on_device(value)).cloned().collect();
         let outputs = executable.leave(gpu, &turn, self.plan(inputs), self.outputs);
         drop(held);
         outputs
     }
 
-    /// Whether a step's result is brought to the host with all others at the end of the run, or not at all.
+    /// Whether a step's result is copied to the host with all others at the end of the run, or not at all.
     fn is_delivered_later(&self, step: &PreparedStep) -> bool {
         step.delivers
             && (self.outputs == Outputs::Device
@@ -171,7 +171,8 @@ impl Run<'_> {
         }
     }
 
-    /// The [budget](buffer::budget) as the bound of a block, to which values that are `lent` and constants do not count.
+    /// Returns the [budget](buffer::budget) as the memory limit of a block. Values in `lent` and constants do not
+    /// count.
     fn bound(&self, lent: &[Value]) -> Bound {
         Bound::new(self.executable.constants.iter().chain(lent))
     }
@@ -185,7 +186,7 @@ impl Run<'_> {
             slots[slot.at()] = Some(value);
         }
         let mut begun = Begun::default();
-        match buffer::caught(|| self.each_step(block, &mut slots, bound, &mut begun)) {
+        match buffer::caught(|| self.run_steps(block, &mut slots, bound, &mut begun)) {
             Ok(ended) => ended?,
             Err(out_of_memory) => {
                 return Err(self.place_begun(beyond(out_of_memory), &block.steps[begun.at], &slots, &begun))
@@ -203,14 +204,14 @@ impl Run<'_> {
             .collect()
     }
 
-    fn each_step(
+    fn run_steps(
         &self,
         block: &PreparedBlock,
         slots: &mut [Option<Value>],
         bound: Option<&Bound>,
         begun: &mut Begun,
     ) -> Result<()> {
-        self.watch.check()?; // a body without a step may be repeated for ever too
+        self.watch.check()?; // also checked here, because a loop may repeat a body without steps forever
         for (at, step) in block.steps.iter().enumerate() {
             self.watch.check()?;
             begun.at = at;
@@ -271,14 +272,14 @@ impl Run<'_> {
         }
     }
 
-    /// The error of a kernel that [ended](buffer::OutOfMemory::end) before its time, with its step's place.
+    /// Returns the error of a kernel that [ended](buffer::OutOfMemory::end) early, with its step's place.
     fn place_begun(&self, error: Error, step: &PreparedStep, slots: &[Option<Value>], begun: &Begun) -> Error {
         let mut inputs: SmallVec<[Input; 4]> = step.inputs.iter().map(|_| Input::Absent).collect();
         self.share(step, slots, &mut inputs);
         self.place(error, step, &inputs, &begun.taken)
     }
 
-    /// An op's complaint with the step's place; an error that has a place already (of a nested step) keeps it.
+    /// Adds the step's place to an op's error. An error that already has a place (from a nested step) keeps it.
     fn place(&self, error: Error, step: &PreparedStep, inputs: &[Input], outlines: &[Outline]) -> Error {
         let Error::Op(mut message) = error else { return error };
         let describe = |(i, input): (usize, &Input)| match input {
@@ -305,7 +306,7 @@ impl Run<'_> {
 }
 
 impl PreparedStep {
-    /// Input `i` as the plan knows it.
+    /// Describes input `i` with its dimensions in the plan.
     fn describe(&self, i: usize, value: &Value) -> String {
         match value {
             Value::Tensor(array) => self.describe_tensor(i, array.dtype(), array.dims()),
@@ -322,7 +323,7 @@ impl PreparedStep {
     }
 }
 
-/// Gives a step's input as its output.
+/// Passes a step's input on as its output.
 fn pass(step: &PreparedStep, slots: &mut [Option<Value>]) {
     if let (Some(Some(from)), Some(Some(to))) = (step.reads.first(), step.outputs.first()) {
         slots[to.at()] = slots[from.at()].clone();
@@ -348,7 +349,7 @@ fn run_kernel(
     }
 }
 
-/// Takes over the inputs that die with the step, and outlines them; the others are yet to come.
+/// Takes over the inputs that die with the step, and records their outlines. The other inputs are still absent.
 fn take<'a>(
     step: &PreparedStep,
     slots: &mut [Option<Value>],
@@ -373,20 +374,20 @@ fn take<'a>(
     }
 }
 
-/// The step of a block that runs now.
+/// The current step of a block.
 #[derive(Default)]
 struct Begun {
-    /// Its place in the block.
+    /// The index of the step in the block.
     at: usize,
-    /// The inputs that it took over.
+    /// The inputs that the step took over.
     taken: SmallVec<[Outline; 2]>,
 }
 
-/// What an error says of a tensor or a sequence that its step has taken over: the value itself is gone.
+/// The description of an input that the step has taken over, for error messages.
 struct Outline {
     input: usize,
-    /// None for a sequence.
+    /// `None` for a sequence.
     dtype: Option<DType>,
-    /// A sequence's is the number of its items.
+    /// For a sequence, the number of its items.
     dims: Dims,
 }

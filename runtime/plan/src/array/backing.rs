@@ -1,4 +1,4 @@
-//! Where the elements of arrays lie.
+//! The storages of arrays.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use candle_core::{CpuStorage, Storage};
 use candle_plan_device::Buffer;
 use candle_plan_kernels::mapping::Mapping;
 
-/// What the elements of one or several arrays lie in.
+/// A storage, which one or several arrays use.
 #[derive(Debug)]
 pub(crate) enum Backing {
-    /// A storage of candle's, on the host.
+    /// A Candle storage on the host.
     Candle(Storage),
-    /// A part of a plan's file, which nobody writes to.
+    /// A read-only part of a plan's file.
     File(Part),
-    /// Memory of a device.
+    /// Memory on a device.
     Device(Buffer),
 }
 
@@ -25,7 +25,7 @@ impl Backing {
         Backing::Candle(Storage::Cpu(storage))
     }
 
-    /// The bytes of all elements; `None` where they are not on the host.
+    /// Returns the bytes of all elements, or `None` if they are not on the host.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             Backing::Candle(Storage::Cpu(storage)) => Some(bytes_of(storage)),
@@ -35,7 +35,7 @@ impl Backing {
     }
 }
 
-/// Some bytes of a file; their memory is given back when nobody reads them any more.
+/// A range of bytes of a mapped file. Dropping it returns the memory to the operating system.
 #[derive(Debug)]
 pub(crate) struct Part {
     file: Arc<Mapping>,
@@ -43,7 +43,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// The bytes of a range, if the file has them.
+    /// Returns the bytes in `range`, or `None` if the file is too short.
     pub fn new(file: &Arc<Mapping>, range: Range<usize>) -> Option<Part> {
         file.bytes().get(range.clone())?;
         Some(Part { file: Arc::clone(file), range })
@@ -60,7 +60,7 @@ impl Drop for Part {
     }
 }
 
-/// The bytes of a storage dtype's elements; none of a storage dtype that no type has.
+/// Returns the bytes of a Candle storage, or none for a storage dtype that no plan uses.
 fn bytes_of(storage: &CpuStorage) -> &[u8] {
     match storage {
         CpuStorage::U8(data) => data,

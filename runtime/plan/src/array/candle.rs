@@ -1,4 +1,4 @@
-//! Arrays from Candle's tensors, and as such.
+//! Conversion between arrays and Candle tensors.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 
 impl Array {
-    /// A copy of a candle tensor.
+    /// Copies a Candle tensor.
     ///
     /// # Errors
-    /// The tensor's type is not `dtype`'s storage dtype, or what candle says.
+    /// The tensor's type is not `dtype`'s storage dtype, or Candle fails.
     pub fn from_candle(tensor: &Tensor, dtype: DType) -> Result<Array> {
         if tensor.dtype() != dtype.storage_dtype()? {
             return Err(Error::op(format!("a {:?} tensor does not carry {dtype}", tensor.dtype())));
@@ -26,10 +26,10 @@ impl Array {
         Ok(Array { storage, start: layout.start_offset(), dims: Dims::from_slice(tensor.dims()), dtype })
     }
 
-    /// A candle tensor of the elements, which are copied where another array shares their storage.
+    /// Converts this tensor to a Candle tensor. Copies the elements if the storage is shared or larger than the tensor.
     ///
     /// # Errors
-    /// There is no memory for the copy.
+    /// The allocation of the copy fails.
     pub fn into_candle(mut self) -> Result<Tensor> {
         if !self.is_alone() || self.bytes().map(<[u8]>::len) != self.storage.bytes().map(<[u8]>::len) {
             self = words::copy(&self)?;
@@ -51,9 +51,9 @@ mod tests {
         let x = Array::new(vec![1f32, 2.0, 3.0, 4.0], &[2, 2]).expect("four elements");
         let tensor = x.narrow_outer(0, 1, 1).and_then(Array::into_candle).expect("a copy");
         assert_eq!(tensor.to_vec2::<f32>().expect("a row"), [[3.0, 4.0]]);
-        let turned = x.into_candle().and_then(|x| Ok(x.t()?)).expect("a view");
-        let back = Array::from_candle(&turned, DType::Float32).expect("float32");
+        let transposed = x.into_candle().and_then(|x| Ok(x.t()?)).expect("a view");
+        let back = Array::from_candle(&transposed, DType::Float32).expect("float32");
         assert_eq!((back.dims(), back.read::<f32>().unwrap()), (&[2, 2][..], &[1f32, 3.0, 2.0, 4.0][..]));
-        assert!(Array::from_candle(&turned, DType::Int32).is_err());
+        assert!(Array::from_candle(&transposed, DType::Int32).is_err());
     }
 }

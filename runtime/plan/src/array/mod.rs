@@ -2,7 +2,7 @@
 
 pub(crate) mod backing;
 mod candle;
-#[allow(unsafe_code)] // Leaves memory to a stream that the caller names.
+#[allow(unsafe_code)] // Frees memory in the order of a stream that the caller names.
 mod on_device;
 #[cfg(test)]
 mod tests;
@@ -25,22 +25,21 @@ use crate::size::{element_count, list};
 use backing::Backing;
 use words::Word;
 
-/// Elements in row-major order, of a logical type, in a storage that views share: one of candle's, or a part of a
-/// plan's file.
+/// A tensor: elements of a logical type, in row-major order.
 ///
-/// It may begin inside that storage (a view of outer rows). A storage that several arrays lie in is never rewritten, nor is
-/// a file.
+/// Views share a storage, which is either one of Candle's, device memory, or a part of a plan's file. An array may
+/// begin inside its storage (a view of outer rows). The runtime never overwrites a shared storage or a file.
 #[derive(Debug)]
 pub struct Array {
     storage: Arc<Backing>,
-    /// Elements of the storage before the first.
+    /// The offset of the first element in the storage, in elements.
     start: usize,
     dims: Dims,
     dtype: DType,
 }
 
 impl Array {
-    /// A tensor of shape `dims` that takes `data` over without a copy.
+    /// Makes a tensor of shape `dims` from `data`, without a copy.
     ///
     /// # Errors
     /// The number of elements is not the product of the dimensions.
@@ -48,13 +47,13 @@ impl Array {
         Array::lying_in(Backing::host(stored(data)), dims, T::DTYPE)
     }
 
-    /// A tensor of one element and no dimensions.
+    /// Makes a tensor with one element and no dimensions.
     pub fn scalar<T: Element>(value: T) -> Array {
         let storage = Arc::new(Backing::host(stored(vec![value])));
         Array { storage, start: 0, dims: Dims::new(), dtype: T::DTYPE }
     }
 
-    /// A tensor whose storage dtype is given.
+    /// Makes a tensor of the logical type `dtype` from a storage of Candle, without a copy.
     ///
     /// # Errors
     /// The number of elements is not the product of the dimensions, or the storage is not `dtype`'s storage dtype.
@@ -65,10 +64,11 @@ impl Array {
         Array::lying_in(Backing::host(storage), dims, dtype)
     }
 
-    /// A tensor whose storage dtype's elements are those that the storage holds.
+    /// Makes a tensor from all elements of a storage, which have `dtype`'s storage dtype.
     ///
     /// # Errors
-    /// The number of elements is not the product of the dimensions, or they are not aligned as the storage dtype's are.
+    /// The number of elements is not the product of the dimensions, or the storage is not aligned for the storage
+    /// dtype.
     pub(crate) fn lying_in(storage: Backing, dims: &[usize], dtype: DType) -> Result<Array> {
         let (count, width) = (element_count(dims)?, dtype.storage_dtype()?.size_in_bytes());
         let bytes = storage.bytes().unwrap_or_default();
@@ -107,7 +107,7 @@ impl Array {
         self.dims.contains(&0)
     }
 
-    /// The elements in row-major order, without a copy.
+    /// Returns the elements in row-major order, without a copy.
     ///
     /// # Errors
     /// `T` is not the logical type, or the tensor is not on the CPU.
@@ -116,7 +116,8 @@ impl Array {
         self.bits()
     }
 
-    /// The elements of the storage dtype, for types without a Rust type of their own (`U: Element` names the storage dtype: `u8`).
+    /// Returns the elements as the storage dtype, for types that have no Rust type (`U: Element` names the storage
+    /// dtype: `u8`).
     ///
     /// # Errors
     /// `U`'s storage dtype is not this tensor's storage dtype, or the tensor is not on the CPU.
@@ -126,27 +127,29 @@ impl Array {
         elements.ok_or_else(|| Error::op(format!("the tensor's storage does not hold {}", U::DTYPE)))
     }
 
-    /// The elements as numbers of another type; `None` where that is not as wide, or they are not on the CPU.
+    /// Returns the elements as numbers of type `P`, or `None` if `P` has another width or the elements are not on the
+    /// CPU.
     pub(crate) fn elements<P: Pod>(&self) -> Option<&[P]> {
         let is_as_wide = self.dtype.storage_dtype().is_ok_and(|stored| stored.size_in_bytes() == size_of::<P>());
         self.bytes().filter(|_| is_as_wide).and_then(|bytes| try_cast_slice(bytes).ok())
     }
 
-    /// The elements' bytes.
+    /// Returns the bytes of the elements.
     ///
     /// # Errors
-    /// They are not on the host.
+    /// The elements are not on the host.
     pub(crate) fn bytes_on_host(&self) -> Result<&[u8]> {
         self.bytes().ok_or_else(|| Error::op("the tensor is on a device"))
     }
 
-    /// The elements' bytes; `None` where they are not on the CPU.
+    /// Returns the bytes of the elements, or `None` if they are not on the CPU.
     fn bytes(&self) -> Option<&[u8]> {
         let width = self.dtype.storage_dtype().ok()?.size_in_bytes();
         self.storage.bytes()?.get(self.start * width..)?.get(..self.len() * width)
     }
 
-    /// The elements' bytes, to write, where this array [alone](Array::is_alone) lies in its storage.
+    /// Returns the bytes of the elements for writing. Copies them first unless the storage [is
+    /// unshared](Array::is_alone).
     ///
     /// # Errors
     /// The tensor is not on the CPU.
@@ -159,7 +162,7 @@ impl Array {
         })
     }
 
-    /// The elements as 64-bit integers, from any integer or boolean type: how ops read shapes, axes and indices.
+    /// Converts the elements of an integer or boolean tensor to `i64`. Operators read shapes, axes and indices with it.
     ///
     /// # Errors
     /// The type is not an integer, or a value does not fit.
@@ -175,7 +178,7 @@ impl Array {
         }
     }
 
-    /// The type alone, of a tensor of more than one element: elements cannot be read.
+    /// Returns a tensor of the same type without its elements, unless it has at most one element.
     pub(crate) fn outline(&self) -> Array {
         match self.len() {
             0 | 1 => self.clone(),
@@ -183,10 +186,10 @@ impl Array {
         }
     }
 
-    /// The same elements under other dimensions, sharing storage.
+    /// Returns a view with other dimensions.
     ///
     /// # Errors
-    /// The dimensions hold another number of elements.
+    /// The new dimensions hold another number of elements.
     pub fn reshape(&self, dims: &[usize]) -> Result<Array> {
         if element_count(dims)? != self.len() {
             return Err(Error::op(format!("cannot view {:?} as {dims:?}", self.dims())));
@@ -195,10 +198,10 @@ impl Array {
         Ok(Array { storage: Arc::clone(&self.storage), start: self.start, dims, dtype: self.dtype })
     }
 
-    /// Rows `start .. start + length` of the outermost dimension that is not 1, sharing storage.
+    /// Returns a view of the rows `start .. start + length` of axis `axis`; every axis before it has size 1.
     ///
     /// # Errors
-    /// The range is not inside dimension `axis`, or an axis before it is not 1.
+    /// The range is not inside axis `axis`, or an axis before it is not 1.
     pub fn narrow_outer(&self, axis: usize, start: usize, length: usize) -> Result<Array> {
         if self.dims().iter().take(axis).any(|&d| d != 1) {
             return Err(Error::op(format!("axis {axis} of {:?} is not the outermost", self.dims())));
@@ -213,10 +216,10 @@ impl Array {
         Ok(rows)
     }
 
-    /// The same bits as another logical type with the same storage dtype (`bool` read as `uint8`, say), sharing storage.
+    /// Returns a view of the same bits as another logical type with the same storage dtype, such as `bool` as `uint8`.
     ///
     /// # Errors
-    /// The carriers differ.
+    /// The storage dtypes differ.
     pub fn reinterpret(&self, dtype: DType) -> Result<Array> {
         if self.dtype.storage_dtype()? != dtype.storage_dtype()? {
             return Err(Error::op(format!("{} elements are not bits of {dtype}", self.dtype)));
@@ -224,10 +227,11 @@ impl Array {
         Ok(Array { dtype, ..self.clone() })
     }
 
-    /// Rewrites the elements: where they stand, unless another array lies in the same storage, or that is a file.
+    /// Changes the elements with `rewrite`, in place if the storage [is unshared](Array::is_alone), otherwise in a
+    /// copy.
     ///
     /// # Errors
-    /// `T` is not the logical type, the tensor is not on the CPU, or what `rewrite` returned.
+    /// `T` is not the logical type, the tensor is not on the CPU, or `rewrite` fails.
     pub fn update<T: Element>(&mut self, rewrite: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
         self.expect::<T>()?;
         let (storage, range) = self.alone()?;
@@ -236,11 +240,11 @@ impl Array {
         rewrite(cast_slice_mut(elements))
     }
 
-    /// The storage, where this array [alone](Array::is_alone) lies in it, and where the elements lie: they are copied
-    /// if need be.
+    /// Returns the storage for writing, and the range of the elements in it. Copies the elements first unless the
+    /// storage [is unshared](Array::is_alone).
     ///
     /// # Errors
-    /// There is no memory for the copy, or the tensor is not on the CPU.
+    /// The allocation fails, or the tensor is not on the CPU.
     pub(crate) fn alone(&mut self) -> Result<(&mut CpuStorage, Range<usize>)> {
         if !self.is_alone() {
             *self = words::copy(self)?;
@@ -252,17 +256,18 @@ impl Array {
         }
     }
 
-    /// Whether no other array lies in the storage, and that may be rewritten: it is no file, nor memory of somebody else.
+    /// Whether the storage may be overwritten: no other array shares it, it is not a file, and its memory is not
+    /// borrowed.
     pub fn is_alone(&self) -> bool {
         Arc::strong_count(&self.storage) == 1 && !self.is_in_file() && !self.is_lent()
     }
 
-    /// Whether the elements lie in a plan's file.
+    /// Whether the elements are in a plan's file.
     pub(crate) fn is_in_file(&self) -> bool {
         matches!(*self.storage, Backing::File(_))
     }
 
-    /// The elements, without a copy where this array alone lies in their storage, all of it.
+    /// Returns the elements, without a copy if this array alone owns the storage and covers all of it.
     ///
     /// # Errors
     /// `T`'s storage dtype is not this tensor's storage dtype, or the tensor is not on the CPU.
@@ -277,7 +282,8 @@ impl Array {
         }
     }
 
-    /// Where the storage is that the elements lie in, and how many bytes it has: it stays there where a step takes it over.
+    /// Returns the address of the storage and its size in bytes. The address does not change when a step takes over the
+    /// storage.
     pub(crate) fn storage(&self) -> (usize, usize) {
         match (&*self.storage, self.storage.bytes()) {
             (Backing::Device(buffer), _) if !buffer.is_empty() => (buffer.address() as usize, buffer.len()),
@@ -286,7 +292,7 @@ impl Array {
         }
     }
 
-    /// Whether both lie in one storage.
+    /// Whether both arrays share one storage.
     pub fn shares_storage_with(&self, other: &Array) -> bool {
         Arc::ptr_eq(&self.storage, &other.storage)
     }
@@ -300,9 +306,9 @@ impl Array {
 }
 
 impl Clone for Array {
-    /// Another view of the same storage.
+    /// Returns another view of the same storage.
     fn clone(&self) -> Array {
-        // Of its dimensions, all at once: a small vector clones what it holds one by one.
+        // `SmallVec::clone` clones one dimension at a time; this copies them all at once.
         let dims = Dims::from_slice(&self.dims);
         Array { storage: Arc::clone(&self.storage), start: self.start, dims, dtype: self.dtype }
     }

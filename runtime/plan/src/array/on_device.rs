@@ -1,4 +1,4 @@
-//! Arrays whose elements lie in the memory of a device.
+//! Arrays in device memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::size::element_count;
 
 impl Array {
-    /// A tensor whose storage dtype's elements fill the memory of a device.
+    /// Makes a tensor from all the bytes of a device buffer.
     ///
     /// # Errors
     /// The number of elements is not the product of the dimensions.
@@ -24,21 +24,21 @@ impl Array {
         Ok(Array { storage: Arc::new(Backing::Device(buffer)), start: 0, dims: Dims::from_slice(dims), dtype })
     }
 
-    /// Where the elements begin in the memory of a device.
+    /// Returns the device address of the first element.
     ///
     /// # Errors
-    /// They are on the host.
+    /// The tensor is on the host.
     pub fn address(&self) -> Result<u64> {
         let (buffer, range) = self.in_buffer()?;
         Ok(buffer.address() + range.start as u64)
     }
 
-    /// Whether the elements lie in the memory of a device.
+    /// Whether the elements are in device memory.
     pub fn is_on_device(&self) -> bool {
         matches!(*self.storage, Backing::Device(_))
     }
 
-    /// The device that the elements lie on, by its name.
+    /// Returns the name of the device that holds the elements.
     pub fn device(&self) -> &str {
         match &*self.storage {
             Backing::Device(buffer) => buffer.gpu().name(),
@@ -46,25 +46,26 @@ impl Array {
         }
     }
 
-    /// A copy on the host of a tensor that lies on a device.
+    /// Copies a tensor from its device to the host.
     ///
     /// # Errors
-    /// It lies on the host, there is no memory for it, or what the device says.
+    /// The tensor is on the host, the allocation fails, or the device fails.
     pub fn to_host(&self) -> Result<Array> {
         super::transfer::download(self)
     }
 
-    /// Keeps the memory, when it is freed later, until the work is done that another library has given to `stream` by now;
-    /// without a stream, it waits for all work of the GPU.
+    /// Delays the later free of the memory until the work that `stream` has now is done. Another library gave `stream`
+    /// that work. Without a stream, waits for all work of the GPU.
     ///
     /// # Errors
-    /// The tensor lies on the host, or what the device says.
+    /// The tensor is on the host, or the device fails.
     ///
     /// # Safety
-    /// It is a stream of the device.
+    /// `stream` is a stream of the device.
     pub unsafe fn free_after(&self, stream: Option<u64>) -> Result<()> {
         let gpu = self.in_buffer()?.0.gpu();
-        // SAFETY: the caller's promise. Memory is freed in the order of the stream that waits here.
+        // SAFETY: the caller guarantees that it is a stream of the device. Memory is freed in the order of the waiting
+        // stream.
         let waits = stream.map(|stream| unsafe { gpu.wait_for(stream) });
         match waits {
             Some(Ok(())) => Ok(()),
@@ -72,19 +73,19 @@ impl Array {
         }
     }
 
-    /// A copy on the same device, which shares no memory, made in the order of the work of `gpu`.
+    /// Copies the tensor to memory of its own on the same device, in the order of the work of `gpu`.
     ///
     /// # Errors
-    /// The tensor lies on the host, or the device has no room.
+    /// The tensor is on the host, or the device is out of memory.
     pub(crate) fn copy_on_device(&self, gpu: &Gpu) -> Result<Array> {
         let (buffer, range) = self.in_buffer()?;
         Array::on_device(buffer.copied(gpu, range.start, range.len())?, self.dims(), self.dtype)
     }
 
-    /// The memory of a device that the elements lie in, and which of its bytes they are.
+    /// Returns the device buffer of the tensor and the range of its bytes in the buffer.
     ///
     /// # Errors
-    /// They are on the host.
+    /// The tensor is on the host.
     pub(crate) fn in_buffer(&self) -> Result<(&Buffer, Range<usize>)> {
         let width = self.dtype.storage_dtype()?.size_in_bytes();
         match &*self.storage {
@@ -93,7 +94,7 @@ impl Array {
         }
     }
 
-    /// Whether the elements lie in memory of a device that belongs to somebody else.
+    /// Whether the elements are in device memory that another library owns.
     pub(super) fn is_lent(&self) -> bool {
         matches!(&*self.storage, Backing::Device(buffer) if buffer.is_lent())
     }

@@ -5,7 +5,7 @@ use super::*;
 use crate::array::backing::Part;
 
 #[test]
-fn what_others_read_is_not_rewritten() {
+fn a_shared_storage_is_not_overwritten() {
     let mut x = Array::new(vec![1f32, 2.0, 3.0, 4.0], &[2, 2]).expect("four elements");
     let mut row = x.narrow_outer(0, 1, 1).expect("a row");
     assert!(row.shares_storage_with(&x));
@@ -22,7 +22,7 @@ fn what_others_read_is_not_rewritten() {
     assert!(x.update::<i32>(|_| Ok(())).is_err());
 }
 
-/// Four floats from byte `start` of a file that has no name any more.
+/// Four floats from byte `start` of a deleted file.
 fn in_file(start: usize) -> Result<Array> {
     let path = std::env::temp_dir().join(format!("candle-plan-array-{}-{start}", std::process::id()));
     std::fs::write(&path, cast_slice::<f32, u8>(&[0.0, 1.0, 2.0, 3.0, 4.0])).expect("it is written");
@@ -33,7 +33,7 @@ fn in_file(start: usize) -> Result<Array> {
 }
 
 #[test]
-fn a_file_is_not_rewritten() {
+fn a_file_is_not_overwritten() {
     let x = in_file(4).expect("four elements");
     assert!(x.is_in_file() && !x.is_alone() && x.storage().1 == 16);
     let mut rows = x.narrow_outer(0, 1, 2).expect("two rows");
@@ -51,7 +51,7 @@ fn a_file_is_not_rewritten() {
 }
 
 #[test]
-fn views_are_of_rows_inside() {
+fn views_stay_inside_the_array() {
     let x = Array::new((0..12i64).collect(), &[1, 4, 3]).expect("twelve elements");
     let rows = x.narrow_outer(1, 2, 2).and_then(|rows| rows.reshape(&[6])).expect("rows");
     assert_eq!(rows.read::<i64>().unwrap(), [6, 7, 8, 9, 10, 11]);

@@ -1,4 +1,4 @@
-//! Arrays go to a device and come back.
+//! Copies of arrays to and from a device.
 
 use candle_plan_device::Gpu;
 
@@ -7,27 +7,27 @@ use super::Array;
 use crate::by_width;
 use crate::error::Result;
 
-/// A tensor of the host, on a GPU.
+/// Copies a tensor from the host to a GPU.
 ///
 /// # Errors
-/// The GPU has no room for it.
+/// The GPU is out of memory.
 pub(crate) fn upload(gpu: &Gpu, array: &Array) -> Result<Array> {
     let bytes = array.bytes_on_host()?;
     Array::on_device(gpu.uploaded(bytes)?, array.dims(), array.dtype())
 }
 
-/// A tensor of a GPU, on the host.
+/// Copies a tensor from a GPU to the host.
 ///
 /// # Errors
-/// There is no memory for it, or what the GPU says, also of steps before, which it may still have been computing.
+/// The allocation fails, or the GPU fails, perhaps in an earlier step that was still running.
 pub(crate) fn download(array: &Array) -> Result<Array> {
-    let mut here = alloc_on_host(array)?;
+    let mut copy = alloc_on_host(array)?;
     let (buffer, range) = array.in_buffer()?;
-    buffer.download(range.start, here.bytes_mut()?)?;
-    Ok(here)
+    buffer.download(range.start, copy.bytes_mut()?)?;
+    Ok(copy)
 }
 
-/// Room on the host for the elements of a tensor.
+/// Allocates a tensor on the host with the shape and dtype of `array`; the caller must write its elements.
 pub(crate) fn alloc_on_host(array: &Array) -> Result<Array> {
     fn alloc<W: Word>(array: &Array) -> Result<Array> {
         words::array(words::alloc_uninit::<W>(array.dims())?, array.dims(), array.dtype())

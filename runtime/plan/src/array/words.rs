@@ -1,4 +1,4 @@
-//! Elements as plain words of their width: what ops that move data and never compute work on.
+//! Elements as unsigned words of the same width, for operators that move data without computing on it.
 
 use bytemuck::cast_slice_mut;
 use candle_core::{CpuStorage, DType as StorageDType};
@@ -10,12 +10,12 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::size::{element_count, out_of_memory};
 
-/// An unsigned integer as wide as the elements that it stands for.
+/// An unsigned integer of the same width as the elements it represents.
 pub trait Word: word::Word {
-    /// The storage dtype's elements, to write; `None` when they have another width.
+    /// Returns the elements of a storage for writing, or `None` if they have another width.
     fn of_mut(storage: &mut CpuStorage) -> Option<&mut [Self]>;
 
-    /// A storage dtype's storage made of words, without a copy.
+    /// Makes a storage of type `stored` from words, without a copy, or returns `None` if it has another width.
     fn into_storage(words: Vec<Self>, stored: StorageDType) -> Option<CpuStorage>;
 }
 
@@ -46,7 +46,7 @@ words! {
     u64: I64 F64;
 }
 
-/// Runs `$body` with the type name `$W` standing for the word of a dtype's width.
+/// Runs `$body` with `$W` as the word type of a dtype's width.
 #[macro_export]
 macro_rules! by_width {
     ($dtype:expr, $W:ident => $body:expr) => {{
@@ -73,35 +73,35 @@ macro_rules! by_width {
     }};
 }
 
-/// The elements as words, without a copy.
+/// Returns the elements as words, without a copy.
 ///
 /// # Errors
 /// The elements have another width, or are not on the CPU.
 pub fn read<W: Word>(array: &Array) -> Result<&[W]> {
-    array.elements().ok_or_else(|| unfit::<W>(array.dtype()))
+    array.elements().ok_or_else(|| wrong_width::<W>(array.dtype()))
 }
 
-/// Room for the words of a tensor of shape `dims`, all of which the caller writes.
+/// Allocates the words of a tensor of shape `dims`; the caller must write all of them.
 ///
 /// # Errors
-/// There is not so much memory.
+/// The allocation fails.
 pub fn alloc_uninit<W: Word>(dims: &[usize]) -> Result<Vec<W>> {
     try_for_result(element_count(dims)?).ok_or_else(|| out_of_memory(dims))
 }
 
-/// A tensor made of words, without a copy.
+/// Makes a tensor from words, without a copy.
 ///
 /// # Errors
-/// The elements have another width, or are not as many as the dimensions say.
+/// The width of the words differs from `dtype`, or their number is not the product of the dimensions.
 pub fn array<W: Word>(words: Vec<W>, dims: &[usize], dtype: DType) -> Result<Array> {
-    let storage = W::into_storage(words, dtype.storage_dtype()?).ok_or_else(|| unfit::<W>(dtype))?;
+    let storage = W::into_storage(words, dtype.storage_dtype()?).ok_or_else(|| wrong_width::<W>(dtype))?;
     Array::from_storage(storage, dims, dtype)
 }
 
-/// A tensor of the same elements that shares no storage.
+/// Copies a tensor into a storage of its own.
 ///
 /// # Errors
-/// There is no memory for it.
+/// The allocation fails.
 pub fn copy(array: &Array) -> Result<Array> {
     fn copied<W: Word>(array: &Array) -> Result<Array> {
         let mut words = alloc_uninit::<W>(array.dims())?;
@@ -111,19 +111,20 @@ pub fn copy(array: &Array) -> Result<Array> {
     by_width!(array.dtype(), W => copied::<W>(array))
 }
 
-/// Rewrites the words of a tensor: where they stand, unless another lies in the same storage.
+/// Changes the words of a tensor with `rewrite`, in place if the storage [is unshared](Array::is_alone), otherwise in a
+/// copy.
 ///
 /// # Errors
 /// The elements have another width, or are not on the CPU.
 pub fn update<W: Word>(array: &mut Array, rewrite: impl FnOnce(&mut [W])) -> Result<()> {
     let dtype = array.dtype();
     let (storage, range) = array.alone()?;
-    let words = W::of_mut(storage).and_then(|all| all.get_mut(range)).ok_or_else(|| unfit::<W>(dtype))?;
+    let words = W::of_mut(storage).and_then(|all| all.get_mut(range)).ok_or_else(|| wrong_width::<W>(dtype))?;
     rewrite(words);
     Ok(())
 }
 
-fn unfit<W>(dtype: DType) -> Error {
+fn wrong_width<W>(dtype: DType) -> Error {
     Error::op(format!("{dtype} elements on this device are not words of {} bytes", size_of::<W>()))
 }
 
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn words_go_through_every_storage_dtype() {
+    fn words_convert_to_every_storage_dtype() {
         use DType::*;
         for dtype in
             [Bool, Int4, Float8E5M2, Int16, Uint16, Float16, Bfloat16, Int32, Uint32, Float32, Int64, Uint64, Float64]

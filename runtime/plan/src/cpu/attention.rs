@@ -70,7 +70,7 @@ impl Attention {
         Ok(outputs)
     }
 
-    /// Y `[N, heads, L, D]`, and the scores where they are wanted.
+    /// Computes Y `[N, heads, L, D]`, and the scores if the step outputs them.
     fn compute<R: Attends + Element>(&self, call: &Call, problem: &Problem<R>) -> Result<(Vec<R>, Option<Vec<R>>)> {
         let Dims { batch, heads, queries, keys, width, .. } = problem.dims;
         let mut y = alloc_uninit(&[batch, heads, queries, width])?;
@@ -97,7 +97,7 @@ impl Attention {
         }
     }
 
-    /// The keys that a query sees, but for the mask.
+    /// Returns the range of keys that a query sees; the mask may hide some of them.
     fn visible(&self, layout: &Layout, nonpad: Option<i64>, query: usize) -> Range<usize> {
         let Dims { queries, keys, .. } = layout.dims;
         let offset = nonpad.map_or(layout.past as i128, |nonpad| i128::from(nonpad) - queries as i128);
@@ -110,7 +110,7 @@ impl Attention {
         inside(start)..inside(end)
     }
 
-    /// Y from `[N, heads, L, D]`: as it is, or as `[N, L, heads · D]`.
+    /// Makes Y from `[N, heads, L, D]`: unchanged, or as `[N, L, heads · D]`.
     fn fold_heads<T: Element>(&self, y: Vec<T>, dims: Dims) -> Result<Array> {
         let Dims { batch, heads, queries, width, .. } = dims;
         if self.heads.is_none() {
@@ -126,7 +126,7 @@ impl Attention {
     }
 }
 
-/// The tensor in the type to compute in: itself, if it is of that type.
+/// Converts the tensor to the type of the computation, unless it has that type.
 fn wide<R: Real + Element>(array: &Array) -> Result<Array> {
     if array.dtype() == R::DTYPE {
         return Ok(array.clone());
@@ -134,7 +134,7 @@ fn wide<R: Real + Element>(array: &Array) -> Result<Array> {
     Array::new(read_number::<R>(array)?, array.dims())
 }
 
-/// The mask in the type to compute in; one of booleans as it is.
+/// Converts the mask to the type of the computation. A boolean mask stays boolean.
 fn mask_elements<R: Real + Element>(mask: &Array) -> Result<Array> {
     if mask.dtype() == DType::Bool {
         return Ok(mask.clone());
@@ -142,12 +142,12 @@ fn mask_elements<R: Real + Element>(mask: &Array) -> Result<Array> {
     wide::<R>(mask)
 }
 
-/// The number of keys that each batch sees.
+/// Returns the number of keys that are not padding, for each batch.
 fn nonpad(call: &Call) -> Result<Option<Vec<i64>>> {
     call.optional_tensor(6)?.map(Array::to_i64).transpose()
 }
 
-/// All keys and all values, `[N, kv_heads, S, D]`, where there is a past, or where they are an output.
+/// Returns all keys and values, `[N, kv_heads, S, D]`, if there is a past or they are outputs.
 fn joined(call: &Call, layout: &Layout) -> Result<Option<[Array; 2]>> {
     if call.optional(4).is_none() && call.outputs < 2 {
         return Ok(None);
@@ -162,7 +162,7 @@ fn joined(call: &Call, layout: &Layout) -> Result<Option<[Array; 2]>> {
     Ok(Some([join(4, 1, layout.k, depth)?, join(5, 2, layout.v, width)?]))
 }
 
-/// `old` vectors of the past of each head, then the new ones.
+/// Concatenates the `old` past vectors of each head with the new ones.
 fn join<T: Element>(
     past: Option<&Array>,
     old: usize,
@@ -187,7 +187,7 @@ fn join<T: Element>(
 
 #[cfg(test)]
 impl Attention {
-    /// Every key seen by every query, scaled by 1/√(head size).
+    /// Attention in which every query sees every key, scaled by 1/√(head size).
     pub(crate) const PLAIN: Attention = Attention {
         heads: None,
         kv_heads: None,
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_past_is_the_beginning_of_the_keys() {
+    fn past_keys_precede_new_keys() {
         let op = Attention { is_causal: true, ..Attention::PLAIN };
         let all = values(2 * 5 * 4);
         let part = |from: usize, to: usize| -> Vec<f32> {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_seen_does_not_count() {
+    fn hidden_keys_do_not_count() {
         let inf = f32::NEG_INFINITY;
         let (t, f) = (Bool::from(true), Bool::from(false));
         let added = Some(tensor(&[0.0, inf, 0.0, inf, inf, inf], &[2, 3]));
@@ -286,7 +286,7 @@ mod tests {
         ] {
             let value = |key: usize| [1.0, 10.0, 100.0][key];
             let v = Some(tensor(&[1.0f32, 10.0, 100.0], &[1, 1, 3, 1]));
-            // Equal keys: every key that is seen has the same weight.
+            // With equal keys, every visible key has the same weight.
             let k = Some(tensor(&[1.0f32; 6], &[1, 1, 3, 2]));
             let y = run(op, &[floats(&[1, 1, 2, 2]), k, v, mask, None, None, nonpad]).expect("runs");
             let mean = |keys: &[usize]| keys.iter().map(|&k| value(k)).sum::<f32>() / keys.len().max(1) as f32;
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn mismatched_inputs_are_refused() {
         let q = || floats(&[1, 2, 3, 4]);
         let cases: [(&[usize], &[usize], Option<Value>); 5] = [
             (&[1, 2, 5, 3], &[1, 2, 5, 4], None),
@@ -313,8 +313,8 @@ mod tests {
     }
 
     #[test]
-    fn what_no_memory_is_left_for_is_refused() {
-        // Few long vectors, so that the work is small: Y needs 1.1 MB, joined keys and values 2.2 MB each.
+    fn outputs_beyond_the_memory_limit_are_refused() {
+        // Few long vectors keep the work small. Y needs 1.1 MB; joined keys and values need 2.2 MB each.
         let half = || floats(&[1, 1, 2, 140_000]);
         for (mib, outputs, is_refused) in [(1, 1, true), (64, 1, false), (3, 3, true), (128, 3, false), (128, 4, false)]
         {

@@ -1,4 +1,4 @@
-//! CPU kernels: other element types: converted, or the same bits.
+//! CPU kernels: casts and bit casts.
 
 use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::cast::{Source, Target};
@@ -71,7 +71,7 @@ impl Cast {
     }
 }
 
-/// A tensor of the same numbers in a type that has arithmetic: small floats as `float32`, small integers as bytes.
+/// Converts a tensor to a type with arithmetic: small floats to `float32`, integers of less than 8 bits to bytes.
 pub fn widened(x: &Array) -> Result<Array> {
     let decode = |number: &dyn Fn(u8) -> f32| {
         let table: Vec<f32> = (0..=255).map(number).collect();
@@ -124,14 +124,15 @@ impl Target for Bool {
 impl Kernel for BitCast {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
-        let bits = by_width!(x.dtype(), W => words::array(self.code(x.dtype(), words::read::<W>(x)?.to_vec()), x.dims(), self.to))?;
+        let bits = by_width!(x.dtype(), W => words::array(self.stored_bits(x.dtype(), words::read::<W>(x)?.to_vec()), x.dims(), self.to))?;
         Ok(vec![bits.into()])
     }
 }
 
 impl BitCast {
-    /// Sub-byte elements are stored one to a byte, signed ones with their sign: the stored byte may change.
-    fn code<W: words::Word>(&self, from: DType, mut stored: Vec<W>) -> Vec<W> {
+    /// Fixes the bytes of sub-byte elements for the new type: each is stored in one byte, and signed ones are
+    /// sign-extended.
+    fn stored_bits<W: words::Word>(&self, from: DType, mut stored: Vec<W>) -> Vec<W> {
         if let Ok(bytes) = bytemuck::try_cast_slice_mut::<W, u8>(&mut stored) {
             let (low, sign) = match (from, self.to) {
                 (DType::Int4 | DType::Uint4 | DType::Float4E2M1Fn, DType::Int4) => (15, 8),
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn through_small_types_and_back() {
+    fn small_types_round_trip() {
         let x = tensor(&[-9f32, -1.0, 0.4, 7.0, 100.0], &[5]);
         let back = |to| read::<f32>(&cast_to(DType::Float32, cast_to(to, x.clone())));
         assert_eq!(back(DType::Int4), [7.0, -1.0, 0.0, 7.0, 4.0]);
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_numbers() {
+    fn numbers_convert_to_strings_and_back() {
         let text = cast_to(DType::String, tensor(&[1.5f32, f32::INFINITY, 1e-7], &[3]));
         let Value::Strings(strings) = &text else { panic!("not strings") };
         assert_eq!(*strings.data, ["1.5", "INF", "1e-07"]);
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_stay() {
+    fn bit_casts_keep_the_bits() {
         let bits = run(&BitCast { to: DType::Int32 }, &[Some(tensor(&[1f32], &[1]))]).expect("as wide");
         assert_eq!(read::<i32>(&bits), [0x3f80_0000]);
         assert!(run(&BitCast { to: DType::Int16 }, &[Some(tensor(&[1f32], &[1]))]).is_err());

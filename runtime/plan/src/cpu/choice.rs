@@ -1,4 +1,4 @@
-//! The kernel that a step is to have, before its constants are packed.
+//! The kernel chosen for a step, before its constants are packed.
 
 use super::blocks::{elementwise, Blocked};
 use super::conv_blocks::{self, ConvBlocks};
@@ -8,21 +8,21 @@ use crate::kernel::{Constants, Kernel};
 use crate::ops::Op;
 use crate::types::Type;
 
-/// The kernel that a step is to have.
+/// The kernel chosen for a step.
 #[derive(Debug)]
 pub(crate) enum Choice {
-    /// The operator's own.
+    /// The operator's own kernel.
     Own,
     /// A convolution of images in blocks.
     Conv(ConvBlocks),
-    /// A depthwise convolution and the 1 × 1 convolution after it, of images in blocks.
+    /// A depthwise convolution and the following 1 × 1 convolution, of images in blocks.
     Separable(Box<Separable>),
-    /// This one, which packs nothing.
+    /// A ready kernel that packs nothing.
     Ready(Box<dyn Kernel>),
 }
 
 impl Choice {
-    /// The kernel of an operator (`None` for a step without one), with packed constants.
+    /// Packs the constants into the kernel of an operator (`None` for a step without one).
     ///
     /// # Errors
     /// The constants do not fit the operator.
@@ -37,7 +37,8 @@ impl Choice {
     }
 }
 
-/// How an operator runs in blocks, if it can: the kernel, and its layouts. `outputs` are the types that it gives.
+/// Returns how an operator runs on blocks, if it can: the kernel and its layouts. `outputs` are the types of its
+/// outputs.
 pub(crate) fn blocked(op: &Op, operands: &Constants, outputs: &[Option<&Type>]) -> Option<(Choice, Blocked)> {
     let own = |blocked| (Choice::Own, blocked);
     match op {
@@ -59,12 +60,13 @@ fn ready<K: Kernel + 'static>((kernel, blocked): (K, Blocked)) -> (Choice, Block
     (Choice::Ready(Box::new(kernel)), blocked)
 }
 
-/// The kernel of two steps, the second of which alone reads the one output of the first, as its input 0: where it takes less
-/// time than the two. It takes the inputs of the first step, then those of the second but input 0.
-pub(crate) fn joined(first: (&Choice, &Constants), next: (&Choice, &Constants)) -> Option<Choice> {
+/// Returns a fused kernel for two steps, if it is faster than the two. The second step is the only consumer of the
+/// first step's output, which it reads as input 0. The fused kernel takes the inputs of the first step, then those of
+/// the second without input 0.
+pub(crate) fn fused(first: (&Choice, &Constants), next: (&Choice, &Constants)) -> Option<Choice> {
     match (first, next) {
-        ((Choice::Conv(first), operands), (Choice::Conv(next), of_next)) => {
-            Separable::of(first, operands, next, of_next).map(|pair| Choice::Separable(Box::new(pair)))
+        ((Choice::Conv(first), operands), (Choice::Conv(next), next_operands)) => {
+            Separable::of(first, operands, next, next_operands).map(|pair| Choice::Separable(Box::new(pair)))
         }
         _ => None,
     }

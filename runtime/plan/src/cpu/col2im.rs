@@ -1,4 +1,4 @@
-//! CPU kernels: sliding blocks added up to an image.
+//! CPU kernels: sums sliding windows into an image.
 
 use candle_plan_kernels::gemm::Term;
 
@@ -49,7 +49,7 @@ impl Col2Im {
         Array::new(out, &dims)
     }
 
-    /// Where a tap of a window lies in the image; `None` in the padding.
+    /// Returns the position of a window's tap in the image, or `None` if it is in the padding.
     fn place(&self, image: &[usize], tap: &[usize], window: &[usize]) -> Option<usize> {
         let mut place = 0;
         for a in 0..image.len() {
@@ -60,7 +60,7 @@ impl Col2Im {
     }
 }
 
-/// The indices of element `index` of a row-major tensor.
+/// Returns the coordinates of element `index` of a row-major tensor.
 fn unravel(mut index: usize, dims: &[usize]) -> Vec<usize> {
     let mut indices = vec![0; dims.len()];
     for (place, &size) in indices.iter_mut().zip(dims).rev() {

@@ -1,4 +1,4 @@
-//! CPU kernels: choices between elements.
+//! CPU kernels: selection and clipping.
 
 use candle_plan_kernels::elementwise::{map, select};
 use candle_plan_kernels::isa::Isa;
@@ -89,7 +89,7 @@ mod tests {
     use crate::testing::{run, tensor};
 
     #[test]
-    fn choices_broadcast_and_may_be_of_any_type() {
+    fn choices_broadcast_in_any_type() {
         let condition = tensor(&[Bool(1), Bool(0)], &[2, 1]);
         let inputs = [condition.clone(), tensor(&[1u16, 2, 3], &[3]), tensor(&[9u16], &[])];
         let output = run(&Where {}, &inputs.map(Some)).expect("it fits");

@@ -1,4 +1,4 @@
-//! CPU kernels: nested graphs: branches and loops.
+//! CPU kernels: control flow with nested graphs.
 
 use candle_plan_kernels::buffer::within;
 
@@ -95,7 +95,7 @@ impl Kernel for Scan {
 }
 
 impl Scan {
-    /// The number of slices, which all scanned inputs share.
+    /// Returns the number of slices, which is equal for all scanned inputs.
     fn length(&self, scanned: &[Value], axes: &[usize]) -> Result<usize> {
         let lengths = scanned.iter().zip(axes).map(|(value, &axis)| Ok(dims(value)?[axis]));
         let lengths: Vec<usize> = lengths.collect::<Result<_>>()?;

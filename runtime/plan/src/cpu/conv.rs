@@ -1,4 +1,4 @@
-//! CPU kernels: convolutions over one and two spatial axes.
+//! CPU kernels: convolutions over one or two spatial axes.
 
 use candle_plan_kernels::conv::{self, Shape, Weights};
 use candle_plan_kernels::isa::Isa;
@@ -15,15 +15,15 @@ use crate::ops::window::out_dims;
 use crate::types::{Type, Types};
 use crate::value::{alloc_uninit, Array, Value};
 
-/// The size of an axis of an image that is not known.
-const USUAL: usize = 32;
+/// The assumed size of an image axis whose size is unknown.
+const TYPICAL: usize = 32;
 
 impl Packs for Conv {
     type Packed = Weights;
 
     fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
         let Some(w) = constants.tensor(1).filter(|w| w.dtype() != DType::Float64) else { return Ok(None) };
-        let shape = self.usual_shape(constants.types.first().copied().flatten(), w.dims())?;
+        let shape = self.typical_shape(constants.types.first().copied().flatten(), w.dims())?;
         let pack = if constants.memory == Memory::Low { Weights::direct } else { Weights::new };
         Ok(Some(pack(Isa::get(), &shape, &read_f32(w)?)))
     }
@@ -59,21 +59,21 @@ impl Packs for Conv {
 }
 
 impl Conv {
-    /// The sizes of a convolution of an input of a type; those that are not known are as in the middle of a network,
-    /// and wide enough.
-    pub(super) fn usual_shape(&self, x: Option<&Type>, w: &[usize]) -> Result<Shape> {
+    /// Returns the sizes of a convolution for an input type. For unknown sizes, it assumes typical ones from the middle
+    /// of a network, at least as large as the window.
+    pub(super) fn typical_shape(&self, x: Option<&Type>, w: &[usize]) -> Result<Shape> {
         let known = |axis: usize| x.and_then(|x| x.tensor().ok()?.size(axis));
-        let reach = |axis: usize| {
+        let extent = |axis: usize| {
             let dilation = self.dilations.get(axis).copied().unwrap_or(1);
             w[axis + 2].saturating_sub(1).saturating_mul(dilation).saturating_add(1)
         };
         let channels = w.get(1).map_or(0, |channels| channels.saturating_mul(self.groups));
-        let axes = (0..w.len().saturating_sub(2)).map(|axis| known(axis + 2).unwrap_or(reach(axis).max(USUAL)));
+        let axes = (0..w.len().saturating_sub(2)).map(|axis| known(axis + 2).unwrap_or(extent(axis).max(TYPICAL)));
         let dims: Vec<usize> = [known(0).unwrap_or(1), known(1).unwrap_or(channels)].into_iter().chain(axes).collect();
         self.window().shape(&dims, w)
     }
 
-    /// Of `float32`, but weights that were not packed, which are of any width up to it.
+    /// Convolves `float32` images. Weights that are not packed may also be 16-bit floats.
     fn run_f32(
         &self,
         packed: Option<&Weights>,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn mismatched_inputs_are_refused() {
         let f = |dims: &[usize]| Some(tensor(&vec![1f32; dims.iter().product()], dims));
         let one = conv(&[1, 1], none(2), 1);
         for (conv, inputs, expected) in [

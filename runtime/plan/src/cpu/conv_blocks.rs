@@ -18,11 +18,11 @@ use crate::ops::window::{check_bias, out_dims};
 use crate::types::Type;
 use crate::value::{alloc_uninit, Array, Value};
 
-/// How a convolution runs in blocks: of `float32` images, with constant weights.
+/// Returns how a convolution of `float32` images with constant weights runs on blocks.
 pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) -> Option<(ConvBlocks, Blocked)> {
     let x = operands.types.first().copied().flatten()?;
     let (image, result) = (Image::of(x)?, Image::of(output?)?);
-    let shape = conv.usual_shape(Some(x), operands.tensor(1)?.dims()).ok()?;
+    let shape = conv.typical_shape(Some(x), operands.tensor(1)?.dims()).ok()?;
     if !Weights::fits(&shape) || shape.channels != image.channels {
         return None;
     }
@@ -42,36 +42,36 @@ pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) 
     Some((kernel, blocked))
 }
 
-/// Every form of a convolution of images of a type with weights of a type, and what it takes; none where the sizes of the
-/// weights are not known.
+/// Returns every form of a convolution for these input and weight types, with its cost. There are none if the sizes of
+/// the weights are unknown.
 pub(crate) fn alternatives(conv: &Conv, x: Option<&Type>, w: Option<&Type>, memory: Memory) -> Vec<Alternative> {
-    let shape = || conv.usual_shape(x, &w?.tensor().ok()?.sizes()?).ok();
+    let shape = || conv.typical_shape(x, &w?.tensor().ok()?.sizes()?).ok();
     shape().map_or_else(Vec::new, |shape| blocked::alternatives(Isa::get(), &shape, memory == Memory::Full))
 }
 
-/// [`Conv`] of images in blocks.
+/// A [`Conv`] of images in blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct ConvBlocks {
     pub conv: Conv,
     channels: usize,
-    /// The number of dimensions in rows.
+    /// The rank of the images in rows.
     pub rank: usize,
 }
 
 impl ConvBlocks {
-    /// The kernel with packed weights.
+    /// Packs the weights into a kernel.
     ///
     /// # Errors
     /// The weights are not constant, or do not fit.
     pub fn pack(self, operands: &Constants) -> Result<Box<dyn Kernel>> {
         let w = operands.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;
         let pack = if operands.memory == Memory::Low { Weights::direct } else { Weights::new };
-        let weights = pack(Isa::get(), &self.usual_shape(operands)?, w.read::<f32>()?);
+        let weights = pack(Isa::get(), &self.typical_shape(operands)?, w.read::<f32>()?);
         Ok(Box::new(PackedConvBlocks { op: self, weights }))
     }
 }
 
-/// [`ConvBlocks`] with its weights.
+/// [`ConvBlocks`] with packed weights.
 struct PackedConvBlocks {
     op: ConvBlocks,
     weights: Weights,
@@ -108,13 +108,13 @@ impl Kernel for PackedConvBlocks {
 }
 
 impl ConvBlocks {
-    /// The sizes that the weights are packed for.
-    pub fn usual_shape(&self, operands: &Constants) -> Result<Shape> {
+    /// Returns the sizes for which the weights are packed.
+    pub fn typical_shape(&self, operands: &Constants) -> Result<Shape> {
         let w = operands.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;
-        self.conv.usual_shape(operands.types.first().copied().flatten(), w.dims())
+        self.conv.typical_shape(operands.types.first().copied().flatten(), w.dims())
     }
 
-    /// The dimensions of the input in rows, which it may be in.
+    /// Returns the dimensions of the input in rows. The input may be in rows or in blocks.
     pub fn input(&self, dims: &[usize]) -> Result<Vec<usize>> {
         if dims.len() == self.rank {
             Ok(dims.to_vec())
@@ -124,10 +124,10 @@ impl ConvBlocks {
     }
 }
 
-/// Calls `compute` with what becomes of a result of shape `result` by a program.
+/// Calls `compute` with the epilogue of a result of shape `result`: limits if the program only clips, else the program.
 ///
 /// # Errors
-/// As [`epilogue::with`].
+/// See [`epilogue::with`].
 pub(super) fn with_epilogue<R>(
     program: Option<&Program>,
     call: &Call,

@@ -1,4 +1,4 @@
-//! CPU kernels: transposed convolutions over one and two spatial axes.
+//! CPU kernels: transposed convolutions over one or two spatial axes.
 
 use candle_plan_kernels::conv::{self, Shape, TransposedWeights};
 use candle_plan_kernels::isa::Isa;
@@ -62,7 +62,7 @@ impl Packs for ConvTranspose {
 }
 
 impl ConvTranspose {
-    /// Of `float32`, but weights that were not packed, which are of any width up to it.
+    /// Convolves `float32` images. Weights that are not packed may also be 16-bit floats.
     fn run_f32(
         &self,
         packed: Option<&TransposedWeights>,
@@ -90,16 +90,16 @@ impl ConvTranspose {
         Array::new(out, &dims)
     }
 
-    /// Weights do not depend on the image nor on what is cut off the output: one element, uncut, stands for all.
+    /// Packs the weights for an image of one element and an uncropped output. Packed weights do not depend on either.
     fn pack_weights(&self, w: &Array) -> Result<TransposedWeights> {
         let mut x = w.dims().to_vec();
         check_ranks(x.len(), x.len())?;
         self.check_lists(x.len() - 2)?;
         (x[1], x[0]) = (x[0], 1);
         x[2..].fill(1);
-        let uncut = Padding::Explicit(vec![[0, 0]; x.len() - 2]);
-        let uncut = ConvTranspose { pads: uncut, output_shape: None, epilogue: None, ..self.clone() };
-        let shape = uncut.shape(&x, w.dims(), None)?;
+        let uncropped = Padding::Explicit(vec![[0, 0]; x.len() - 2]);
+        let uncropped = ConvTranspose { pads: uncropped, output_shape: None, epilogue: None, ..self.clone() };
+        let shape = uncropped.shape(&x, w.dims(), None)?;
         Ok(TransposedWeights::new(Isa::get(), &shape, &read_f32(w)?))
     }
 }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_of_the_output_in_every_form() {
+    fn output_sizes_follow_every_attribute() {
         let w = [1f32, 2., 3.];
         for (op, expected) in [
             (plain(1), vec![1., 2., 5., 4., 6.]),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn mismatched_inputs_are_refused() {
         let f = |dims: &[usize]| Some(tensor(&vec![1f32; dims.iter().product()], dims));
         for (op, inputs, expected) in [
             (plain(2), vec![f(&[1, 2, 1]), f(&[2, 1, 1])], "spatial axes"),

@@ -15,7 +15,7 @@ use crate::ops::cumulative::{Accumulation, Cumulative};
 use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};
 
-/// Elements that are worth a task of their own: about 20 µs.
+/// Elements per task, about 20 µs of work.
 const TASK: usize = 1 << 14;
 
 impl Kernel for Cumulative {
@@ -56,10 +56,10 @@ impl Cumulative {
     ) -> Result<Vec<T>> {
         let mut y = alloc_uninit(&[outer, n, inner])?;
         let block = (n * inner).max(1);
-        let together = (TASK / block).max(1) * block;
-        threads.for_each_chunk(&mut y, together, |task, y| {
+        let per_task = (TASK / block).max(1) * block;
+        threads.for_each_chunk(&mut y, per_task, |task, y| {
             let mut totals = Scratch::filled(start, inner);
-            for (x, y) in x[task * together..].chunks_exact(block).zip(y.chunks_exact_mut(block)) {
+            for (x, y) in x[task * per_task..].chunks_exact(block).zip(y.chunks_exact_mut(block)) {
                 totals.fill(start);
                 self.accumulate_block(x, y, &mut totals, &combine);
             }
@@ -67,9 +67,9 @@ impl Cumulative {
         Ok(y)
     }
 
-    /// Along the rows of one block, from the totals on, which are scratch.
+    /// Accumulates the rows of one block, starting from `totals`, which serve as scratch.
     fn accumulate_block<T: Scan>(&self, x: &[T], y: &mut [T], totals: &mut [T], combine: impl Fn(T, T) -> T) {
-        // In memory, each total would wait for the one before to be stored.
+        // A total in memory would make each addition wait for the store of the previous one.
         if let [total] = totals {
             let mut sum = *total;
             let pass = |(&x, y): (&T, &mut T)| {
@@ -94,7 +94,7 @@ impl Cumulative {
     }
 }
 
-/// What [`Number`] lacks for running totals.
+/// The operations that [`Number`] lacks for running totals.
 trait Scan: Number + Element {
     fn plus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
@@ -128,7 +128,7 @@ mod tests {
     use crate::testing::{run, tensor};
 
     #[test]
-    fn totals_run_either_way() {
+    fn totals_run_forward_and_in_reverse() {
         let x = [1, 2, 3, 4, 5, 6];
         for (function, exclusive, reverse, axis, expected) in [
             (Accumulation::Sum, false, false, 0, [1, 2, 3, 5, 7, 9]),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_change_nothing() {
+    fn threads_do_not_change_the_result() {
         let x: Vec<f32> = (0..3 * 7001 * 3).map(|i| (i * 7919 % 101) as f32 / 7.0).collect();
         let two = Threads::new(2).expect("a pool of two threads");
         for (split, reverse) in
@@ -158,14 +158,14 @@ mod tests {
         {
             let op = Cumulative { function: Accumulation::Sum, exclusive: false, reverse };
             let x = &x[..split.iter().product()];
-            let [alone, shared] =
+            let [serial, threaded] =
                 [&Threads::serial(), &two].map(|threads| op.scan(threads, x, split).expect("enough memory"));
-            assert_eq!(alone, shared, "{split:?}");
+            assert_eq!(serial, threaded, "{split:?}");
             let [_, n, inner] = split;
             let last = |c: usize| (0..n).map(|i| f64::from(x[i * inner + c])).sum::<f64>();
             let end = if reverse { 0 } else { (n - 1) * inner };
             for c in 0..inner {
-                assert!((f64::from(alone[end + c]) - last(c)).abs() <= 1e-4 * last(c), "{split:?}");
+                assert!((f64::from(serial[end + c]) - last(c)).abs() <= 1e-4 * last(c), "{split:?}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! CPU kernels: convolutions whose window is bent by an input.
+//! CPU kernels: deformable convolutions, whose window positions are shifted by an input.
 
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::sample::{sample, Taps};
@@ -27,8 +27,9 @@ impl Kernel for DeformConv {
         let input = |i: usize| -> Result<Option<Array>> {
             call.optional_tensor(i)?.map(|input| converted(input, wide, call.threads)).transpose()
         };
-        let given = |i: usize| input(i)?.ok_or_else(|| Error::op(format!("input {i} is missing")));
-        let inputs = Inputs { x: given(0)?, w: given(1)?, offset: given(2)?, bias: input(3)?, mask: input(4)? };
+        let required = |i: usize| input(i)?.ok_or_else(|| Error::op(format!("input {i} is missing")));
+        let inputs =
+            Inputs { x: required(0)?, w: required(1)?, offset: required(2)?, bias: input(3)?, mask: input(4)? };
         let dims = [&inputs.x, &inputs.w, &inputs.offset].map(Array::dims);
         let sizes = self.sizes(dims, inputs.bias.as_ref().map(Array::dims), inputs.mask.as_ref().map(Array::dims))?;
         let y = dispatch!("DeformConv", wide, [f32, f64], T => self.convolved::<T>(&inputs, &sizes, call.threads))?;
@@ -66,7 +67,7 @@ impl DeformConv {
         Array::new(y, &dims)
     }
 
-    /// What the window sees of one image: a row for each channel and place in the window, a column for each position.
+    /// Samples one image into a matrix with a row per channel and tap, and a column per output position.
     fn columns<R: Real + Element>(
         &self,
         inputs: &Inputs,
@@ -88,7 +89,7 @@ impl DeformConv {
         Array::new(columns, &dims)
     }
 
-    /// The pixels around each point of one image that the window sees, weighted by the mask:
+    /// Returns the pixels around each sampled point of one image, weighted by the mask:
     /// `[offset groups, taps, positions]`.
     fn points<R: Real + Element>(
         &self,
@@ -118,7 +119,7 @@ impl DeformConv {
         Ok(points)
     }
 
-    /// Where a place in the window lies without an offset.
+    /// Returns the coordinate of a tap along one axis, without its offset.
     fn place(&self, axis: usize, position: usize, tap: usize) -> f64 {
         (position * self.strides[axis] + tap * self.dilations[axis]) as f64 - self.pads[axis][0] as f64
     }

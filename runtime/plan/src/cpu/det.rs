@@ -31,7 +31,7 @@ impl Kernel for Det {
     }
 }
 
-/// The determinant of `a [n, n]`, which is overwritten.
+/// Computes the determinant of `a [n, n]`, which it overwrites.
 fn determinant(a: &mut [f64], n: usize) -> f64 {
     let mut product = 1.0;
     for k in 0..n {

@@ -1,4 +1,4 @@
-//! CPU kernels: boxes: those that stand for objects, and what lies inside them.
+//! CPU kernels: non-maximum suppression, and pooling of regions.
 
 use std::ops::Range;
 
@@ -21,11 +21,11 @@ impl Kernel for NonMaxSuppression {
         let &[batches, classes, count] = scores.dims() else { bail!("scores have three dimensions") };
         let most = call.optional_tensor(2)?.map(|most| most.to_i64()).transpose()?;
         let most = most.and_then(|most| most.first().copied()).unwrap_or(0).max(0) as usize;
-        let overlap = one(call, 3)?.unwrap_or(0.0);
+        let overlap = first(call, 3)?.unwrap_or(0.0);
         if !(0.0..=1.0).contains(&overlap) {
             bail!("the overlap {overlap} is not between 0 and 1");
         }
-        let least = one(call, 4)?;
+        let least = first(call, 4)?;
         let corners = self.corners(boxes.read::<f32>()?);
         let scores = scores.read::<f32>()?;
         let mut selected = Vec::new();
@@ -42,7 +42,7 @@ impl Kernel for NonMaxSuppression {
 }
 
 impl NonMaxSuppression {
-    /// The boxes as `[low y, low x, high y, high x]`.
+    /// Returns the boxes as `[low y, low x, high y, high x]`.
     fn corners(&self, boxes: &[f32]) -> Scratch<[f32; 4]> {
         let corner = |b: &[f32]| match self.centered {
             true => [b[1] - b[3] / 2.0, b[0] - b[2] / 2.0, b[1] + b[3] / 2.0, b[0] + b[2] / 2.0],
@@ -52,12 +52,12 @@ impl NonMaxSuppression {
     }
 }
 
-fn one(call: &Call, index: usize) -> Result<Option<f32>> {
+fn first(call: &Call, index: usize) -> Result<Option<f32>> {
     let Some(input) = call.optional_tensor(index)? else { return Ok(None) };
     Ok(input.read::<f32>()?.first().copied())
 }
 
-/// The indices of the boxes that are kept, best first.
+/// Returns the indices of the selected boxes, best first.
 fn suppress(boxes: &[[f32; 4]], scores: &[f32], most: usize, overlap: f32, least: Option<f32>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..boxes.len()).filter(|&i| least.is_none_or(|least| scores[i] > least)).collect();
     order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]).then(a.cmp(&b)));
@@ -83,7 +83,7 @@ fn intersection_over_union(a: &[f32; 4], b: &[f32; 4]) -> f32 {
     intersection / (area(a) + area(b) - intersection)
 }
 
-/// More samples a bin than any sensible region has.
+/// The largest number of samples of a region, far more than a sensible region has.
 const MAX_SAMPLES: f64 = 1e7;
 
 impl Kernel for RoiAlign {
@@ -98,8 +98,8 @@ impl Kernel for RoiAlign {
         if images.iter().any(|&image| image < 0 || image >= batch as i64) {
             bail!("{images:?} are not the images of {count} regions among {batch}");
         }
-        let wider = |input: &Array| converted(input, DType::Float64, call.threads);
-        let (data, boxes) = (wider(x)?, wider(rois)?);
+        let widen = |input: &Array| converted(input, DType::Float64, call.threads);
+        let (data, boxes) = (widen(x)?, widen(rois)?);
         let (data, boxes) = (data.read::<f64>()?, boxes.read::<f64>()?);
         let dims = [count, channels, self.height, self.width];
         let mut out = with_capacity(element_count(&dims)?)?;
@@ -115,7 +115,7 @@ impl Kernel for RoiAlign {
 }
 
 impl RoiAlign {
-    /// The samples of each bin of a region, row by row.
+    /// Returns the samples of each bin of a region, row by row.
     fn bins(&self, region: &[f64], high: usize, wide: usize) -> Result<Vec<Vec<Sample>>> {
         let shift = if self.half_pixel { 0.5 } else { 0.0 };
         let start = |i: usize| region[i] * f64::from(self.scale) - shift;
@@ -149,7 +149,7 @@ impl RoiAlign {
     }
 }
 
-/// The pixels around a point, with bilinear weights; weights of 0 for a point more than a pixel outside.
+/// Returns the pixels around a point with bilinear weights. The weights are 0 for a point more than a pixel outside.
 fn corners(y: f64, x: f64, high: usize, wide: usize) -> Sample {
     if !(-1.0..=high as f64).contains(&y) || !(-1.0..=wide as f64).contains(&x) {
         return [(0, 0.0); 4];
@@ -175,15 +175,15 @@ impl Kernel for MaxRoiPool {
         let (&[batch, channels, high, wide], &[count, _]) = (x.dims(), rois.dims()) else {
             bail!("images have four dimensions, and regions two");
         };
-        let wider = |input: &Array| converted(input, DType::Float64, call.threads);
-        let (data, boxes) = (wider(x)?, wider(rois)?);
+        let widen = |input: &Array| converted(input, DType::Float64, call.threads);
+        let (data, boxes) = (widen(x)?, widen(rois)?);
         let (data, boxes) = (data.read::<f64>()?, boxes.read::<f64>()?);
         let dims = [count, channels, self.height, self.width];
         let mut out = alloc_uninit::<f64>(&dims)?;
         let (planes, bins) = (element_count(&[high, wide])?, element_count(&[self.height, self.width])?);
         let values = element_count(&[channels, bins])?;
-        let lies_outside = |r: &&[f64]| !(0.0..batch as f64).contains(&r[0]) || r[0].fract() != 0.0;
-        if let Some(region) = boxes.chunks_exact(5).find(lies_outside) {
+        let is_invalid = |r: &&[f64]| !(0.0..batch as f64).contains(&r[0]) || r[0].fract() != 0.0;
+        if let Some(region) = boxes.chunks_exact(5).find(is_invalid) {
             bail!("{region:?} is not a region of one of {batch} images");
         }
         call.threads.for_each_chunk(&mut out, values, |i, out| {
@@ -199,7 +199,8 @@ impl Kernel for MaxRoiPool {
 }
 
 impl MaxRoiPool {
-    /// The pixels of each bin along one axis: `region[from]` and `region[from + 2]` are the first and the last one's place.
+    /// Returns the pixels of each bin along one axis. `region[from]` is the first pixel and `region[from + 2]` the last
+    /// one.
     fn bins(&self, region: &[f64], from: usize, count: usize, size: usize) -> Vec<Range<usize>> {
         let corner = |i: usize| (region[i] as f32 * self.scale).round();
         let start = corner(from);
@@ -219,7 +220,7 @@ mod tests {
     use crate::testing::{run, tensor};
 
     #[test]
-    fn worse_overlapping_boxes_go() {
+    fn worse_overlapping_boxes_are_dropped() {
         let boxes = tensor(&[0f32, 0., 1., 1., 0., 0.1, 1., 1.1, 0., 10., 1., 11.], &[1, 3, 4]);
         let scores = tensor(&[0.9f32, 0.75, 0.6], &[1, 1, 3]);
         let inputs = [Some(boxes), Some(scores), Some(tensor(&[3i64], &[1])), Some(tensor(&[0.5f32], &[1]))];
@@ -237,7 +238,7 @@ mod tests {
         assert!(run(&op, &[Some(x), Some(roi), Some(tensor(&[1i64], &[1]))]).is_err());
     }
     #[test]
-    fn regions_lie_in_an_image() {
+    fn regions_belong_to_an_image() {
         let x = tensor(&[1f32, 2., 3., 4.], &[1, 1, 2, 2]);
         let op = MaxRoiPool { height: 1, width: 2, scale: 1.0 };
         let pooled = |region: [f32; 5]| run(&op, &[Some(x.clone()), Some(tensor(&region, &[1, 5]))]);

@@ -33,7 +33,7 @@ impl Kernel for Einsum {
     }
 }
 
-/// A tensor whose axes are named, each once.
+/// A tensor with named, distinct axes.
 struct Named {
     axes: Vec<Axis>,
     array: Array,
@@ -63,7 +63,7 @@ impl Einsum {
         }
         let kept = |axis: &Axis| output.contains(axis);
         let product = product.sum_out(kept, threads)?;
-        // An axis that only had one element everywhere it was named.
+        // An axis is absent if its size is 1 in every input.
         let dims: Vec<usize> =
             output.iter().map(|axis| sizes.iter().find(|(a, _)| a == axis).map_or(1, |(_, size)| *size)).collect();
         let present: Vec<Axis> = output.into_iter().filter(|axis| product.axes.contains(axis)).collect();
@@ -72,7 +72,7 @@ impl Einsum {
 }
 
 impl Named {
-    /// The diagonal where a name repeats, without the axes of one element.
+    /// Takes the diagonal where a name repeats, and drops the axes of size 1.
     fn new(axes: &[Axis], array: &Array, threads: &Threads) -> Result<Named> {
         let view = View::contiguous(array.dims());
         let mut diagonal = View { offset: 0, dims: Vec::new(), strides: Vec::new() };
@@ -91,7 +91,7 @@ impl Named {
         Ok(Named { axes: names, array })
     }
 
-    /// The sum over the axes that are not kept.
+    /// Sums over the axes that are not kept.
     fn sum_out(self, kept: impl Fn(&Axis) -> bool, threads: &Threads) -> Result<Named> {
         let (axes, summed): (Vec<Axis>, Vec<Axis>) = self.axes.iter().partition(|axis| kept(axis));
         if summed.is_empty() {
@@ -103,7 +103,7 @@ impl Named {
         Ok(Named { array: array.reshape(&self.dims(&axes))?, axes })
     }
 
-    /// The product with another, summed over the axes that nobody needs any more.
+    /// Multiplies by another tensor, and sums over the axes that are not needed afterwards.
     fn times(self, other: Named, needed: impl Fn(&Axis) -> bool, threads: &Threads) -> Result<Named> {
         let left = self.sum_out(|axis| needed(axis) || other.axes.contains(axis), threads)?;
         let right = other.sum_out(|axis| needed(axis) || left.axes.contains(axis), threads)?;
@@ -127,7 +127,7 @@ impl Named {
         self.dims(axes).iter().product()
     }
 
-    /// The elements with the axes in this order.
+    /// Returns the elements with the axes in this order.
     fn arrange(&self, axes: &[Axis], threads: &Threads) -> Result<Array> {
         if axes == self.axes {
             return Ok(self.array.clone());
@@ -139,7 +139,7 @@ impl Named {
     }
 }
 
-/// The matrix product, of float32, float64 or integers; the dimensions before the last two broadcast.
+/// Computes the matrix product of float32, float64 or integers. The dimensions before the last two broadcast.
 pub(super) fn multiply(a: &Array, b: &Array, threads: &Threads) -> Result<Array> {
     let product = Product::new(a.dims(), b.dims())?;
     match a.dtype() {
@@ -150,7 +150,7 @@ pub(super) fn multiply(a: &Array, b: &Array, threads: &Threads) -> Result<Array>
     }
 }
 
-/// A vector of ones: what a sum is a product with.
+/// Returns a vector of ones: the product with it is a sum.
 fn ones(dtype: DType, count: usize) -> Result<Array> {
     fn of<T: Element>(one: T, count: usize) -> Result<Array> {
         Array::new(list(std::iter::repeat_n(one, count))?, &[count])

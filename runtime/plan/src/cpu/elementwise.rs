@@ -26,11 +26,11 @@ impl Kernel for Elementwise {
     }
 }
 
-/// Runs a program that begins with `Load` on all inputs of a step, in the storage of one that dies where there is one
-/// of the result's shape.
+/// Runs a program that begins with `Load` on all inputs of a step. It writes to the storage of a dying input of the
+/// result's shape, if there is one.
 ///
 /// # Errors
-/// An input is not a `float32` tensor, or they do not broadcast.
+/// An input is not a `float32` tensor, or the inputs do not broadcast.
 pub(crate) fn run_program(program: &Program, call: &mut Call) -> Result<Array> {
     let dims = result_dims(call)?;
     element_count(&dims)?;
@@ -66,7 +66,7 @@ pub(crate) fn run_program(program: &Program, call: &mut Call) -> Result<Array> {
     }
 }
 
-/// The dimensions that the inputs, all of them tensors, broadcast to.
+/// Returns the dimensions to which the inputs broadcast; all are tensors.
 fn result_dims(call: &Call) -> Result<Dims> {
     let mut shapes = SmallVec::<[&[usize]; 4]>::new();
     for i in 0..call.len() {

@@ -1,11 +1,11 @@
-//! CPU kernels: integers as numbers of `float32`, in which their products are exact, and back.
+//! CPU kernels: conversion of whole `float32` numbers, whose products are exact, to integers.
 
 use candle_plan_kernels::buffer::collected;
 
 use crate::error::Result;
 use crate::value::Array;
 
-/// The largest magnitude.
+/// Returns the largest magnitude.
 pub(super) fn largest(x: &Array) -> Result<f64> {
     Ok(f64::from(x.read::<f32>()?.iter().fold(0f32, |largest, x| largest.max(x.abs()))))
 }

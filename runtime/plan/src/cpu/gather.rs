@@ -1,4 +1,4 @@
-//! CPU kernels: elements and rows picked by index.
+//! CPU kernels: gathers elements and rows by index.
 
 use candle_plan_kernels::indexed::gather_runs;
 
@@ -41,7 +41,7 @@ impl Packs for Gather {
     }
 }
 
-/// The rows that one run holds, without a copy where they stand together.
+/// Returns a view of the rows if they are contiguous.
 fn view(x: &Array, axis: usize, rows: &Places) -> Result<Option<Array>> {
     let (outer, inner) = x.dims().split_at(axis);
     let row: usize = inner[1..].iter().product();
@@ -96,7 +96,7 @@ impl Packs for GatherNd {
     }
 }
 
-/// The elements at the places in each block of `block` elements, as a tensor of shape `dims`.
+/// Gathers the elements at `places` in each block of `block` elements into a tensor of shape `dims`.
 pub(super) fn runs(x: &Array, block: usize, places: &Places, dims: &[usize], call: &Call) -> Result<Array> {
     by_width!(x.dtype(), W => {
         let mut out = words::alloc_uninit::<W>(dims)?;

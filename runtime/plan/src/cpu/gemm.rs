@@ -1,4 +1,4 @@
-//! CPU kernels: products of two matrices, scaled and added to a third.
+//! CPU kernels: general matrix products, `α·A·B + β·C`.
 
 use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
 use candle_plan_kernels::isa::Isa;
@@ -57,7 +57,7 @@ impl Packs for Gemm {
     }
 }
 
-/// A number that a small whole or any real factor multiplies.
+/// A number type for the factors α and β: whole numbers for integers, any number for floats.
 trait Scale: Term + Element {
     fn factor(value: f32) -> Self;
 }
@@ -133,8 +133,8 @@ impl Gemm {
     }
 }
 
-/// Combines elements from `offset` on of an `[m, n]` result with those of an addend (zero where there is none) of these
-/// steps.
+/// Combines the elements of an `[m, n]` result from `offset` on with those of an addend. `steps` are the addend's
+/// strides; without an addend, it is zero.
 fn add_scaled<T: Term>(
     run: &mut [T],
     offset: usize,
@@ -160,7 +160,7 @@ mod tests {
         Gemm { alpha, beta, trans_a, trans_b, epilogue: None }
     }
 
-    /// `[[1, 2, 3], [4, 5, 6]]` times `[[1, 0], [0, 1], [1, 1]]` is `[[4, 5], [10, 11]]`.
+    /// Tests with `[[1, 2, 3], [4, 5, 6]] · [[1, 0], [0, 1], [1, 1]] = [[4, 5], [10, 11]]`.
     #[test]
     fn transposes_factors_and_addends_in_every_type() {
         macro_rules! check {

@@ -1,4 +1,4 @@
-//! CPU kernels: tensors made from a few numbers.
+//! CPU kernels: tensors generated from a few numbers.
 
 use half::{bf16, f16};
 

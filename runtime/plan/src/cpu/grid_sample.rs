@@ -1,4 +1,4 @@
-//! CPU kernels: images read at the points of a grid.
+//! CPU kernels: samples images at the points of a grid.
 
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::sample::{sample, Taps, NOWHERE};
@@ -49,14 +49,14 @@ impl Kernel for GridSample {
     }
 }
 
-/// The result's dimensions, and the height and width of an image.
+/// The dimensions of the result, and the height and width of an image.
 struct Size {
     dims: [usize; 4],
     image: [usize; 2],
 }
 
 impl GridSample {
-    /// The place of a pixel on an axis of `size` pixels; none where it is zero.
+    /// Returns the index of a pixel on an axis of `size` pixels, or `None` if the pixel is zero.
     fn place(&self, at: f64, size: usize) -> Option<usize> {
         let last = size as f64 - 1.0;
         match self.outside {
@@ -66,23 +66,23 @@ impl GridSample {
         }
     }
 
-    /// A whole coordinate, mirrored until it lies on the axis.
+    /// Mirrors a whole coordinate until it is on the axis.
     fn reflected(&self, at: f64, last: f64) -> f64 {
         let (low, high) = if self.align_corners { (0.0, last) } else { (-0.5, last + 0.5) };
-        let (beyond, range) = ((low - at).max(at - high), high - low);
-        if beyond <= 0.0 || range <= 0.0 {
+        let (overshoot, range) = ((low - at).max(at - high), high - low);
+        if overshoot <= 0.0 || range <= 0.0 {
             return at;
         }
-        let rest = beyond % range;
-        let turns_back = (beyond / range).floor() % 2.0 == 0.0;
-        if (at < low) == turns_back {
+        let rest = overshoot % range;
+        let is_even = (overshoot / range).floor() % 2.0 == 0.0;
+        if (at < low) == is_even {
             low + rest
         } else {
             high - rest
         }
     }
 
-    /// The `K · K = N` pixels around a point and their weights.
+    /// Returns the `K · K = N` pixels around a point and their weights.
     pub(super) fn taps<R: Real, const K: usize, const N: usize>(
         &self,
         [y, x]: [f64; 2],
@@ -96,7 +96,7 @@ impl GridSample {
         }
     }
 
-    /// The places of the `K` pixels around a point on an axis, and their weights.
+    /// Returns the indices of the `K` pixels around a point along an axis, and their weights.
     fn line<const K: usize>(&self, at: f64, size: usize) -> ([Option<usize>; K], [f64; K]) {
         let low = at.floor();
         let part = at - low;
@@ -143,7 +143,8 @@ impl GridSample {
     }
 }
 
-/// Calls `read(plane, places, out)` for every plane of `x`, with `place(point)` (at first `nothing`) for every point.
+/// Calls `read(plane, places, out)` for each plane of `x`, with one `place(point)` per point. `nothing` initializes the
+/// places.
 fn planes<T: Send + Sync, P: Copy + Send + Sync>(
     x: &[T],
     y: &mut [T],
@@ -169,7 +170,7 @@ fn planes<T: Send + Sync, P: Copy + Send + Sync>(
     }
 }
 
-/// The cubic convolution at a distance of `d` pixels.
+/// The weight of cubic convolution at a distance of `d` pixels.
 fn cubic(d: f64) -> f64 {
     const A: f64 = -0.75;
     match d {

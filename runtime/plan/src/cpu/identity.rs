@@ -1,4 +1,4 @@
-//! CPU kernels: values passed on unchanged.
+//! CPU kernels: the identity.
 
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};

@@ -1,4 +1,4 @@
-//! CPU kernels: products and convolutions of 8-bit integers, summed in `int32`, and the way back to 8 bits.
+//! CPU kernels: products and convolutions of 8-bit integers with `int32` sums, and requantization to 8 bits.
 
 use candle_plan_kernels::conv::{self, Rows, Shape, Weights};
 use candle_plan_kernels::int8;
@@ -21,7 +21,7 @@ use crate::ops::qlinear::{is_signed, single};
 use crate::ops::window::{check_bias, out_dims};
 use crate::value::{alloc_uninit, with_capacity, Array, Value};
 
-/// Whole numbers up to here are exact in `f32`.
+/// Whole numbers up to this magnitude are exact in `f32`.
 const EXACT: f64 = (1 << 24) as f64;
 
 impl Packs for MatMulInteger {
@@ -59,7 +59,7 @@ impl Packs for MatMulInteger {
     }
 }
 
-/// The product of rows of `a` with a matrix.
+/// Multiplies rows of `a` by a matrix.
 fn by_matrix(
     packed: Option<&int8::Weights>,
     call: &Call,
@@ -87,7 +87,7 @@ fn by_matrix(
     Array::new(sums, &dims)
 }
 
-/// Packed weights, and the largest sum of an output's magnitudes.
+/// Packed weights, and the largest sum of the magnitudes of one output's weights.
 pub(super) struct PackedBytes {
     weights: Weights,
     largest_sum: f64,
@@ -194,7 +194,7 @@ impl Kernel for Requantize {
     }
 }
 
-/// Runs of sums that share a scale, scaled and rounded.
+/// Scales and rounds runs of sums; each run has one scale.
 fn requantized<'a, T>(
     runs: impl Iterator<Item = (&'a [i32], f32)>,
     len: usize,
@@ -207,7 +207,7 @@ fn requantized<'a, T>(
     Ok(out)
 }
 
-/// How many of the last axes of `dims` share each of the scales.
+/// Returns how many of the last axes of `dims` share one scale.
 fn shared(dims: &[usize], scale: &[usize]) -> usize {
     let ones = scale.iter().rev().take_while(|&&size| size == 1).count();
     if ones == scale.len() {
@@ -217,7 +217,7 @@ fn shared(dims: &[usize], scale: &[usize]) -> usize {
     }
 }
 
-/// The scale of each run: broadcast to `outer`, its last `inner` axes being of one element.
+/// Returns the scale of each run: broadcasts the scales to `outer`. Their last `inner` axes have size 1.
 fn factors(scale: &Array, outer: &[usize], inner: usize, threads: &Threads) -> Result<Vec<f32>> {
     let rank = scale.rank().saturating_sub(inner);
     let scale = scale.reshape(&scale.dims()[..rank])?;

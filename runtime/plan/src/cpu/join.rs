@@ -1,4 +1,4 @@
-//! CPU kernels: tensors joined along an axis, and taken apart.
+//! CPU kernels: concatenation and split.
 
 use candle_plan_kernels::blocked::BLOCK;
 use candle_plan_kernels::concat::{concat, Part};
@@ -28,7 +28,7 @@ impl Kernel for Concat {
 }
 
 impl Concat {
-    /// How it runs in blocks of channels, if it can.
+    /// Returns how the operator runs on blocks of channels, if it can.
     pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
         let image = Image::of(outputs.first().copied().flatten()?)?;
         let parts = operands.types.iter().map(|kind| Image::of(kind.as_ref()?)).collect::<Option<Vec<_>>>()?;
@@ -65,10 +65,10 @@ impl Packs for Split {
     }
 }
 
-/// Tensors of one dtype joined along an axis.
+/// Concatenates tensors of one dtype along an axis.
 ///
 /// # Errors
-/// Their dimensions differ beside `axis`.
+/// Their dimensions differ on another axis than `axis`.
 pub(super) fn joined(arrays: &[&Array], axis: i64, call: &Call) -> Result<Array> {
     let Some(first) = arrays.first() else { bail!("nothing to join") };
     let (axis, dims) = joined_dims(arrays, axis)?;
@@ -82,7 +82,7 @@ pub(super) fn joined(arrays: &[&Array], axis: i64, call: &Call) -> Result<Array>
     })
 }
 
-/// `size` rows of an axis; a view where they stand together.
+/// Returns `size` rows of an axis; a view if they are contiguous.
 pub(super) fn part_of(x: &Array, axis: usize, start: usize, size: usize, call: &Call) -> Result<Array> {
     match place_of(x.dims(), axis, start, size) {
         None => x.narrow_outer(axis, start, size),

@@ -1,4 +1,4 @@
-//! CPU kernels: normalization over the last axes: layer normalization and RMS normalization.
+//! CPU kernels: layer normalization and RMS normalization over the last axes.
 
 use candle_plan_kernels::buffer::{collected, filled, with_capacity, CACHED};
 use candle_plan_kernels::isa::Isa;
@@ -26,7 +26,7 @@ impl Kernel for LayerNorm {
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        spreads_little(inputs, self.axis).then(|| widened_bytes(self, inputs, |_| false))?
+        fits_in_cache(inputs, self.axis).then(|| widened_bytes(self, inputs, |_| false))?
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -37,9 +37,9 @@ impl Kernel for LayerNorm {
             let mut outputs = if wants_statistics { self.statistics::<T>(call, &dims, axis)? } else { Vec::new() };
             let y = rewrite::<T>(call, 0, |call, x| {
                 let scale = call.read::<T>(1)?;
-                let scale = spread(&T::widen(scale), call.tensor(1)?.dims(), &dims, axis)?;
+                let scale = broadcast(&T::widen(scale), call.tensor(1)?.dims(), &dims, axis)?;
                 let bias = match call.optional_tensor(2)? {
-                    Some(bias) => spread(&T::widen(bias.read::<T>()?), bias.dims(), &dims, axis)?,
+                    Some(bias) => broadcast(&T::widen(bias.read::<T>()?), bias.dims(), &dims, axis)?,
                     None => filled(Number::from_f64(0.0), scale.len()),
                 };
                 let n = dims[axis..].iter().product();
@@ -73,7 +73,7 @@ impl Kernel for RmsNorm {
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        spreads_little(inputs, self.axis).then(|| widened_bytes(self, inputs, |_| false))?
+        fits_in_cache(inputs, self.axis).then(|| widened_bytes(self, inputs, |_| false))?
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -109,7 +109,7 @@ impl RmsNorm {
         dims: &[usize],
         axis: usize,
     ) -> Result<()> {
-        let scale = spread(scale, scale_dims, dims, axis)?;
+        let scale = broadcast(scale, scale_dims, dims, axis)?;
         let bias = Scratch::filled(R::ZERO, scale.len());
         let n = dims[axis..].iter().product();
         let affine = Affine::Elements { scale: &scale, bias: &bias };
@@ -118,8 +118,8 @@ impl RmsNorm {
     }
 }
 
-/// Whether the parameters, broadcast to the dimensions from `axis` on, are small enough not to count.
-fn spreads_little(inputs: &Types, axis: i64) -> bool {
+/// Whether the parameters, broadcast to the dimensions from `axis` on, are too small to count as scratch memory.
+fn fits_in_cache(inputs: &Types, axis: i64) -> bool {
     let fits = || {
         let dims = inputs.tensor(0).ok()?.sizes()?;
         let row = work::product(&dims[axes::resolve(axis, dims.len()).ok()?..]);
@@ -130,30 +130,30 @@ fn spreads_little(inputs: &Types, axis: i64) -> bool {
     fits().unwrap_or(false)
 }
 
-/// Values broadcast to the dimensions from `axis` on where they fit there, else to all of them.
-fn spread<R: Real>(values: &[R], from: &[usize], dims: &[usize], axis: usize) -> Result<Vec<R>> {
+/// Broadcasts values to the dimensions from `axis` on if they fit there, otherwise to all dimensions.
+fn broadcast<R: Real>(values: &[R], from: &[usize], dims: &[usize], axis: usize) -> Result<Vec<R>> {
     let from = fitted(from, dims, axis)?;
     let to = target(from, dims, axis);
     if from == to {
         return Ok(collected(values.iter().copied()));
     }
-    let mut spread = collected(values.iter().copied());
+    let mut broadcast = collected(values.iter().copied());
     let mut length = 1;
     for (i, &size) in to.iter().enumerate().rev() {
-        // Innermost first: `spread` holds blocks of `length` elements that are complete from dimension i + 1 on.
+        // Innermost first: `broadcast` consists of blocks of `length` elements, complete from dimension i + 1 on.
         let own = (i + from.len()).checked_sub(to.len()).map_or(1, |i| from[i]);
         if own == 1 && size != 1 {
-            let blocks = spread.chunks(length.max(1));
-            let mut longer = with_capacity(spread.len().saturating_mul(size));
+            let blocks = broadcast.chunks(length.max(1));
+            let mut longer = with_capacity(broadcast.len().saturating_mul(size));
             blocks.for_each(|block| (0..size).for_each(|_| longer.extend_from_slice(block)));
-            spread = longer;
+            broadcast = longer;
         }
         length *= size;
     }
-    Ok(spread)
+    Ok(broadcast)
 }
 
-/// Repeats the shorter of the two, which is one row of `n`, to the length of the other.
+/// Repeats the shorter of the two, one row of `n` elements, to the length of the other.
 fn of_one_length<R: Real>(scale: Vec<R>, bias: Vec<R>, n: usize) -> (Vec<R>, Vec<R>) {
     let rows = scale.len().max(bias.len()) / n.max(1);
     let repeat = |v: Vec<R>| {
@@ -177,7 +177,7 @@ mod tests {
         (0..len).map(|i| (i * 7919 % 101) as f32 / 16.0 - 3.0).collect()
     }
 
-    /// Mean and `1 / √(variance + ε)` of each row.
+    /// Returns the mean and `1 / √(variance + ε)` of each row.
     fn statistics(x: &[f32], n: usize, center: bool) -> Vec<(f64, f64)> {
         let of = |row: &[f32]| {
             let mean = if center { row.iter().map(|&v| f64::from(v)).sum::<f64>() / n as f64 } else { 0.0 };
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn scales_broadcast_to_the_input() {
         let (dims, x) = ([2, 3, 4], values(24));
-        // The scale's dimensions, and the place in it of element i of X.
+        // The scale's dimensions, and the index in the scale for element i of X.
         type Case = (i64, usize, &'static [usize], fn(usize) -> usize);
         let cases: [Case; 7] = [
             (-1, 4, &[4], |i| i % 4),

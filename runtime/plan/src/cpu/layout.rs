@@ -1,4 +1,4 @@
-//! CPU kernels: the same elements in another order of axes.
+//! CPU kernels: operators that reorder elements.
 
 use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
@@ -60,7 +60,7 @@ impl Kernel for ReverseSequence {
     }
 }
 
-/// The axes of `x` in another order; a view where no element moves.
+/// Permutes the axes of `x`; returns a view if no element moves.
 fn transposed(x: &Array, order: &[usize], threads: &Threads) -> Result<Array> {
     let view = View::contiguous(x.dims()).permute(order);
     if stays(x.dims(), order) {
@@ -96,9 +96,9 @@ mod tests {
         assert!(run(&SpaceToDepth { block_size: 0, channels_first: false }, &[Some(x)]).is_err());
     }
 
-    /// What is shared without being declared so, `run` finds.
+    /// `run` detects storage that an op shares without declaring it.
     #[test]
-    fn blocks_that_move_no_element_share_it() {
+    fn views_are_declared_when_no_element_moves() {
         let x = |dims: &[usize]| tensor(&[1f32, 2., 3., 4.], dims);
         for (block_size, deep, wide) in [(1, [1, 2, 2, 1], [1, 2, 2, 1]), (2, [1, 4, 1, 1], [1, 1, 2, 2])] {
             for channels_first in [false, true] {

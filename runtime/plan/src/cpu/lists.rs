@@ -1,4 +1,4 @@
-//! Lists of axes and sizes among a step's inputs: read once where they are constant.
+//! Lists of axes and sizes among a step's inputs. Constant lists are read once.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use crate::axes::{self, numbers};
 use crate::error::Result;
 use crate::kernel::{Call, Constants};
 
-/// The inputs of a step that are constant lists.
+/// The constant lists among a step's inputs.
 pub(super) struct Lists(SmallVec<[Option<Vec<i64>>; 5]>);
 
 impl Lists {
-    /// Reads them.
+    /// Reads the constant lists of integers.
     pub fn of(operands: &Constants) -> Lists {
         let read =
             |i: usize| operands.tensor(i).filter(|list| list.dtype().is_int()).and_then(|list| numbers(list).ok());
@@ -20,10 +20,10 @@ impl Lists {
     }
 }
 
-/// The numbers of input `i`: those that were read before, or those of this call.
+/// Returns the numbers of input `i`: the constants read in advance, otherwise those of this call.
 ///
 /// # Errors
-/// The input is missing, no list, or none of integers.
+/// The input is missing, or it is not a list of integers.
 pub(super) fn list<'a>(lists: Option<&'a Lists>, call: &Call, i: usize) -> Result<Cow<'a, [i64]>> {
     match lists.and_then(|lists| lists.0.get(i)?.as_deref()) {
         Some(numbers) => Ok(Cow::Borrowed(numbers)),
@@ -31,10 +31,10 @@ pub(super) fn list<'a>(lists: Option<&'a Lists>, call: &Call, i: usize) -> Resul
     }
 }
 
-/// [`list`] of an input that may be absent.
+/// Like [`list`], for an optional input.
 ///
 /// # Errors
-/// As [`list`].
+/// See [`list`].
 pub(super) fn optional_list<'a>(lists: Option<&'a Lists>, call: &Call, i: usize) -> Result<Option<Cow<'a, [i64]>>> {
     call.optional_tensor(i)?.map(|_| list(lists, call, i)).transpose()
 }

@@ -1,4 +1,4 @@
-//! The mask of attention: which keys a query sees, or what is added to their scores.
+//! The mask of attention: the keys that a query sees, or numbers added to the scores.
 
 use candle_plan_kernels::attention::{Attends, Dims, Mask, Vectors};
 
@@ -7,11 +7,11 @@ use crate::error::Result;
 use crate::ops::attention::{mask_strides, Strides};
 use crate::value::Array;
 
-/// The mask, read.
+/// The elements and strides of a mask.
 pub(super) struct MaskInput<'a, R> {
     elements: MaskElements<'a, R>,
     strides: Strides,
-    /// The keys that the mask has an element for.
+    /// The number of keys that the mask covers.
     pub keys: usize,
 }
 
@@ -22,7 +22,7 @@ enum MaskElements<'a, R> {
 }
 
 impl<'a, R: Attends + Element> MaskInput<'a, R> {
-    /// A mask of booleans, or in the type to compute in.
+    /// Reads a mask of booleans, or of the type of the computation.
     pub fn new(mask: Option<&'a Array>, dims: Dims) -> Result<MaskInput<'a, R>> {
         let Some(mask) = mask else {
             return Ok(MaskInput { elements: MaskElements::None, strides: [0; 3], keys: dims.keys });

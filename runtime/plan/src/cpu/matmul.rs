@@ -61,16 +61,16 @@ impl Packs for MatMul {
     }
 }
 
-/// Multiplications of one pair from which on its product is split among threads, rather than the pairs.
+/// From this number of multiplications per pair, each product is split among the threads. Below, the pairs are.
 const LARGE: usize = 1 << 24;
 
 impl Product {
-    /// The number of terms in a sum.
+    /// Returns the number of terms in a sum.
     pub fn depth(&self) -> usize {
         self.sizes.k
     }
 
-    /// The product in `f32`; `packed` holds the right matrices, if they were packed before.
+    /// Computes the product in `f32`. `packed` holds the right-hand matrices, if they are packed.
     pub fn run_f32(
         &self,
         threads: &Threads,
@@ -98,7 +98,7 @@ impl Product {
         })
     }
 
-    /// The product in the operands' own type.
+    /// Computes the product in the type of the operands.
     pub fn run_plain<T: Term + Element>(&self, threads: &Threads, a: &Array, b: &Array) -> Result<Array> {
         let Sizes { m, n, k } = self.sizes;
         let (a, b) = (a.read::<T>()?, b.read::<T>()?);
@@ -130,7 +130,7 @@ impl Product {
     }
 }
 
-/// Multiplications that are worth several threads.
+/// The fewest multiplications for which several threads pay off.
 const WORTH_SPLITTING: usize = 1 << 20;
 
 #[cfg(test)]
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::testing::{run, tensor};
 
-    /// Small whole numbers: every type computes with them exactly.
+    /// Small whole numbers, which every type represents exactly.
     fn numbers(dims: &[usize]) -> Vec<u8> {
         (0..dims.iter().product::<usize>()).map(|i| (i * 7 % 5) as u8).collect()
     }
@@ -149,7 +149,7 @@ mod tests {
         MatMul { trans_a, trans_b, epilogue: None }
     }
 
-    /// [`numbers`] with the last two dimensions swapped, and the dimensions.
+    /// Returns [`numbers`] with the last two dimensions swapped, and the new dimensions.
     fn swapped(dims: &[usize]) -> (Vec<u8>, Vec<usize>) {
         let (rows, columns) = (dims[dims.len() - 2], dims[dims.len() - 1]);
         let x = numbers(dims);
@@ -158,7 +158,7 @@ mod tests {
         (swapped, [&dims[..dims.len() - 2], &[columns, rows]].concat())
     }
 
-    /// By the definition, one element at a time.
+    /// Computes the product by its definition, one element at a time.
     fn expected(a: &[usize], b: &[usize]) -> (Vec<usize>, Vec<u8>) {
         let pad = |dims: &[usize], rank: usize| [vec![1; rank - dims.len()], dims.to_vec()].concat();
         let left = if a.len() == 1 { vec![1, a[0]] } else { a.to_vec() };

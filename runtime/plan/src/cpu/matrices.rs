@@ -1,4 +1,4 @@
-//! CPU kernels: matrices as the kernels read them, and packed.
+//! CPU kernels: matrices in the formats that the kernels read, and packed ones.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use crate::ops::matrices::ordered;
 use crate::value::Array;
 use crate::work;
 
-/// A matrix of `[rows, columns]`, stored as they are or transposed.
+/// Describes a matrix `[rows, columns]` whose data is stored in this order or transposed.
 pub(super) fn matrix(data: &[f32], [rows, columns]: [usize; 2], transposed: bool) -> Matrix<'_> {
     match transposed {
         true => Matrix { data, row: 1, column: rows },
@@ -26,7 +26,7 @@ pub(super) fn matrix(data: &[f32], [rows, columns]: [usize; 2], transposed: bool
     }
 }
 
-/// [`matrix`] of any type.
+/// Like [`matrix`], for any element type.
 pub(super) fn plain<T>(data: &[T], [rows, columns]: [usize; 2], transposed: bool) -> Plain<'_, T> {
     match transposed {
         true => Plain { data, row: 1, column: rows },
@@ -34,7 +34,7 @@ pub(super) fn plain<T>(data: &[T], [rows, columns]: [usize; 2], transposed: bool
     }
 }
 
-/// The matrices of a stack, each [packed](pack).
+/// [Packs](pack) each matrix of a stack.
 pub(super) fn pack_all(b: &Array, transposed: bool, narrow: bool) -> Result<Vec<PackedB>> {
     let (k, n) = match *ordered(b.dims(), transposed)? {
         [k] => (k, 1),
@@ -48,35 +48,35 @@ pub(super) fn pack_all(b: &Array, transposed: bool, narrow: bool) -> Result<Vec<
     Ok(data.chunks_exact(k * n).map(|data| pack(data, [k, n], transposed, narrow)).collect())
 }
 
-/// A constant right side of `[k, n]`, packed; `narrow`: of as few bits as hold its numbers.
+/// Packs a constant B `[k, n]`. With `narrow`, it uses the narrowest type that holds the numbers exactly.
 pub(super) fn pack(data: &[f32], [k, n]: [usize; 2], transposed: bool, narrow: bool) -> PackedB {
     let pack = if narrow { PackedB::narrowest } else { PackedB::new };
     pack(Isa::get(), &Threads::serial(), k, n, &matrix(data, [k, n], transposed))
 }
 
-/// Rows whose product waits for memory more than it computes.
+/// The largest number of rows for which a product is limited by memory bandwidth.
 const FEW: u64 = 8;
 
-/// Whether a right side should be of as few bits as hold its numbers: where the rows of `A` are few, or it is not known how
-/// many, and where memory is to be saved. Half the bytes take little more than half the time for one row, and as long for
-/// eight; more rows wait for the panels to be widened, 16 of them for a sixth of the time, 128 for a thirtieth.
+/// Whether to pack B in the narrowest type that holds its numbers exactly: if `A` has few rows or an unknown number, or
+/// if memory is low. Half the bytes take little more than half the time for one row, and the same time for eight. With
+/// more rows, widening the panels costs time: a sixth of the total for 16 rows, a thirtieth for 128.
 pub(super) fn is_narrow(constants: &Constants, trans_a: bool) -> bool {
     let a = constants.types.first().copied().flatten().and_then(|a| a.tensor().ok());
     let rows = a.and_then(|a| work::count(a)?.checked_div(work::size_from_end(a, usize::from(trans_a))?));
     constants.memory == Memory::Low || rows.is_none_or(|rows| rows <= FEW)
 }
 
-/// Whether the products of a type are computed in `f32`.
+/// Whether products of this type are computed in `f32`.
 pub(super) fn is_single(dtype: DType) -> bool {
     matches!(dtype, DType::Float32 | DType::Float16 | DType::Bfloat16)
 }
 
-/// The elements of a type that [is computed in `f32`](is_single).
+/// Returns the elements of a type whose products [are computed in `f32`](is_single).
 pub(super) fn singles(array: &Array) -> Result<Cow<'_, [f32]>> {
     dispatch!("a matrix", array.dtype(), [f32, f16, bf16], T => Ok(T::widen(array.read::<T>()?)))
 }
 
-/// How right sides were packed.
+/// Describes how the right-hand sides are packed.
 pub(super) fn form(packed: &[PackedB]) -> Form {
     let mut formats: Vec<Format> = packed.iter().map(PackedB::format).collect();
     formats.dedup();

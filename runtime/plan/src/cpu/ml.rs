@@ -40,7 +40,7 @@ impl Kernel for LabelEncoder {
     }
 }
 
-/// For each element of `x`, the place of the last key that it equals.
+/// Returns, for each element of `x`, the index of the last key that equals it.
 fn places<K: Eq + Hash>(
     keys: impl ExactSizeIterator<Item = K>,
     x: impl ExactSizeIterator<Item = K>,
@@ -51,7 +51,7 @@ fn places<K: Eq + Hash>(
     list(x.map(|element| table.get(&element).copied()))
 }
 
-/// A number for each element: the same where the elements are equal, and where both are not a number.
+/// Maps each element to an integer so that equal elements, including two NaNs, have equal integers.
 fn identities(array: &Array, threads: &Threads) -> Result<Vec<i64>> {
     if !array.dtype().is_float() {
         return array.to_i64();
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn words_become_numbers_and_numbers_words() {
+    fn labels_map_words_to_numbers_and_back() {
         let [keys, values] = [text(&["a", "b", "a"]), Some(tensor(&[1i64, 2, 3], &[3]))];
         let default = Some(tensor(&[-1i64], &[1]));
         let y = run(&LabelEncoder {}, &[text(&["b", "c", "a"]), keys.clone(), values.clone(), default.clone()]);

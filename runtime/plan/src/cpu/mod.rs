@@ -1,4 +1,4 @@
-//! How operators run on the CPU: a file a family, the namesakes of [`ops`](crate::ops).
+//! How operators run on the CPU: one file per family, with the same names as in [`ops`](crate::ops).
 
 use crate::error::Result;
 use crate::kernel::{Constants, Kernel};
@@ -24,10 +24,10 @@ family_modules!();
 use packed::Packed;
 
 pub(crate) use blocks::Blocked;
-pub(crate) use choice::{blocked, joined, Choice};
+pub(crate) use choice::{blocked, fused, Choice};
 pub(crate) use conv_blocks::alternatives;
 
-/// The kernel of an operator for values in the layout of the plan.
+/// Returns the kernel of an operator for values in the layout of the plan.
 ///
 /// # Errors
 /// The constants do not fit the operator.

@@ -1,4 +1,4 @@
-//! CPU kernels: what steps that run blocks do with what goes into them and comes out.
+//! CPU kernels: inputs and outputs of nested graphs.
 
 use crate::bail;
 use crate::dtype::Bool;
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::memory::Kept;
 use crate::value::{Array, Value};
 
-/// Adds what an iteration gives to what those before it gave.
+/// Appends the outputs of an iteration to those of the iterations before it.
 pub(super) fn push(collected: &mut [Vec<Value>], outputs: impl Iterator<Item = Value>, kept: &mut Kept) {
     for (items, item) in collected.iter_mut().zip(outputs) {
         kept.collect(&item);

@@ -1,4 +1,4 @@
-//! CPU kernels: normalization by means and variances: of batches, instances and groups; and by neighboring channels.
+//! CPU kernels: batch, instance, group and local response normalization.
 
 use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::isa::Isa;
@@ -73,7 +73,7 @@ impl Kernel for GroupNorm {
     }
 }
 
-/// Normalizes X, input 0, in groups of channels, with the scale and bias of inputs 1 and 2.
+/// Normalizes X (input 0) in groups of channels, with the scale and bias of inputs 1 and 2.
 fn normalize_groups(call: &mut Call, groups: usize, epsilon: f64) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let (channels, spatial) = group_dims(x.dims(), groups)?;
@@ -91,7 +91,7 @@ fn normalize_groups(call: &mut Call, groups: usize, epsilon: f64) -> Result<Vec<
     Ok(vec![y.into()])
 }
 
-/// One value a channel, from one a channel or one a group.
+/// Returns one value per channel, from one per channel or one per group.
 fn by_channel<R: Real>(values: &[R], channels: usize, groups: usize) -> Result<Vec<R>> {
     if is_by_channel(values.len(), channels, groups)? {
         Ok(values.to_vec())
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn batches_are_normalized_by_given_statistics() {
         let op = BatchNorm { epsilon: 1e-3 };
-        // X, the dimensions of its channels, and the elements of a channel.
+        // The dimensions of X, the dimensions of its channels, and the number of elements per channel.
         let cases: [(&[usize], &[usize], usize); 5] = [
             (&[2, 3, 2, 2], &[3], 4),
             (&[4, 3], &[3], 1),
@@ -174,16 +174,16 @@ mod tests {
         for (dims, channels, spatial) in cases {
             let (len, count) = (dims.iter().product::<usize>(), channels.iter().product::<usize>());
             let x = values(len, -1.0);
-            let given = [0.5, -0.25, 1.0, 2.0].map(|offset| values(count, offset));
+            let parameters = [0.5, -0.25, 1.0, 2.0].map(|offset| values(count, offset));
             let expected: Vec<f64> = (0..len)
                 .map(|i| {
                     let [scale, bias, mean, var] =
-                        [0, 1, 2, 3].map(|k: usize| f64::from(given[k][i / spatial % count]));
+                        [0, 1, 2, 3].map(|k: usize| f64::from(parameters[k][i / spatial % count]));
                     (f64::from(x[i]) - mean) / (var + 1e-3).sqrt() * scale + bias
                 })
                 .collect();
             let mut inputs = vec![f32_of(&x, dims)];
-            inputs.extend(given.iter().map(|values| f32_of(values, channels)));
+            inputs.extend(parameters.iter().map(|values| f32_of(values, channels)));
             close(&run(&op, &inputs).expect("runs"), &expected, 1e-5, &format!("{dims:?} {channels:?}"));
         }
         let one = || f32_of(&[1.0], &[1]);
@@ -195,8 +195,9 @@ mod tests {
     #[test]
     fn mixed_precisions_are_computed_in_f32() {
         let x = Some(tensor(&[f16::from_f32(3.0), f16::from_f32(-1.0)], &[1, 2]));
-        let given = |values: [f32; 2]| f32_of(&values, &[2]);
-        let inputs = [x, given([2.0, 1.0]), given([1.0, 0.0]), given([1.0, 0.0]), given([4.0, 1.0])];
+        let parameters = |values: [f32; 2]| f32_of(&values, &[2]);
+        let inputs =
+            [x, parameters([2.0, 1.0]), parameters([1.0, 0.0]), parameters([1.0, 0.0]), parameters([4.0, 1.0])];
         let y = run(&BatchNorm { epsilon: 0.0 }, &inputs).expect("runs");
         assert_eq!(*y.tensor().unwrap().read::<f16>().unwrap(), [3.0, -1.0].map(f16::from_f32));
     }

@@ -1,4 +1,4 @@
-//! CPU kernels: values that may be there or not.
+//! CPU kernels: optional values.
 
 use crate::bail;
 use crate::dtype::Bool;

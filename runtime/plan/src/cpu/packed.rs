@@ -1,4 +1,4 @@
-//! The kernels of operators, most of which pack constants once.
+//! Kernels of operators, with their packed constants.
 
 use std::fmt::{self, Debug, Formatter};
 
@@ -8,44 +8,44 @@ use crate::kernel::{Call, Constants, Kernel};
 use crate::types::Types;
 use crate::value::Value;
 
-/// An operator whose kernel packs constants before a run. The methods are those of [`Kernel`], with the packed constants;
-/// these are `None` where the operands are no constants.
+/// An operator whose kernel packs constants before a run. Its methods are those of [`Kernel`] with the packed constants
+/// added; these are `None` if the operands are not constant.
 pub(super) trait Packs: Debug + Clone + Send + Sync + 'static {
     /// The packed constants.
     type Packed: Send + Sync + 'static;
 
-    /// Packs the constants among the operands, if it can.
+    /// Packs the constants among the operands, if possible.
     ///
     /// # Errors
     /// The constants do not fit the operator.
     fn pack(&self, operands: &Constants) -> Result<Option<Self::Packed>>;
 
-    /// As [`Kernel::in_place`].
+    /// See [`Kernel::in_place`].
     fn in_place(&self) -> &'static [usize] {
         &[]
     }
 
-    /// As [`Kernel::takes_sequence`].
+    /// See [`Kernel::takes_sequence`].
     fn takes_sequence(&self, _input: usize) -> bool {
         false
     }
 
-    /// As [`Kernel::is_replaced`], where the operands were packed.
+    /// See [`Kernel::is_replaced`]. Only called if the operands were packed.
     fn is_replaced(&self, _input: usize) -> bool {
         false
     }
 
-    /// As [`Kernel::form`].
+    /// See [`Kernel::form`].
     fn form(&self, _packed: Option<&Self::Packed>) -> Form {
         Form::default()
     }
 
-    /// As [`Kernel::scratch`].
+    /// See [`Kernel::scratch`].
     fn scratch(&self, _packed: Option<&Self::Packed>, _inputs: &Types) -> Option<usize> {
         Some(0)
     }
 
-    /// As [`Kernel::run`].
+    /// See [`Kernel::run`].
     ///
     /// # Errors
     /// The inputs do not fit the operator.
@@ -81,17 +81,17 @@ impl<K: Kernel + Clone + 'static> Packs for K {
     }
 }
 
-/// The kernel of an operator, with its packed constants.
+/// An operator's kernel with its packed constants.
 pub(super) struct Packed<O: Packs> {
     op: O,
     packed: Option<O::Packed>,
 }
 
 impl<O: Packs> Packed<O> {
-    /// The kernel for these operands.
+    /// Makes the kernel for these operands.
     ///
     /// # Errors
-    /// As [`Packs::pack`].
+    /// See [`Packs::pack`].
     pub fn boxed(op: &O, operands: &Constants) -> Result<Box<dyn Kernel>> {
         Ok(Box::new(Packed { op: op.clone(), packed: op.pack(operands)? }))
     }

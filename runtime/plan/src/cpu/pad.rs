@@ -1,4 +1,4 @@
-//! CPU kernels: tensors with something put around them, or cut off.
+//! CPU kernels: padding and cropping.
 
 use candle_plan_kernels::pad::{pad, Places};
 use candle_plan_kernels::threads::Threads;
@@ -31,7 +31,7 @@ impl Kernel for Pad {
 impl Window {
     fn places(self, mode: PadMode) -> Result<Places> {
         let Window { count, before, first, kept } = self;
-        let shown = |i: i64| match mode {
+        let source = |i: i64| match mode {
             PadMode::Constant | PadMode::Edge => i.clamp(0, kept as i64 - 1),
             PadMode::Reflect => mirrored(i, kept as i64),
             PadMode::Wrap => i.rem_euclid(kept as i64),
@@ -42,7 +42,7 @@ impl Window {
         let mut places = Places::default();
         let border = |places: &mut Places, from: usize, to: usize| match mode {
             PadMode::Constant => places.fill(to - from),
-            _ => places.extend((from..to).map(|i| Some(first + shown(i as i64 - before as i64) as usize))),
+            _ => places.extend((from..to).map(|i| Some(first + source(i as i64 - before as i64) as usize))),
         };
         border(&mut places, 0, before);
         places.forward(first, kept);
@@ -51,11 +51,11 @@ impl Window {
     }
 }
 
-/// Place `i` of an axis of `size` elements that goes back and forth for ever.
+/// Returns the index at position `i` of an axis of `size` elements that is mirrored without end.
 fn mirrored(i: i64, size: i64) -> i64 {
     let period = (2 * (size - 1)).max(1);
-    let forth = i.rem_euclid(period);
-    forth.min(period - forth).min(size - 1)
+    let position = i.rem_euclid(period);
+    position.min(period - position).min(size - 1)
 }
 
 impl Kernel for CenterCropPad {
@@ -67,7 +67,7 @@ impl Kernel for CenterCropPad {
     }
 }
 
-/// The elements of `x` at the places of each axis; elsewhere the one element of `value`, or zero.
+/// Copies the elements of `x` at the places of each axis; padding gets the only element of `value`, or zero.
 fn padded(x: &Array, places: &[Places], value: Option<&Array>, threads: &Threads) -> Result<Array> {
     let dims: Vec<usize> = places.iter().map(Places::len).collect();
     by_width!(x.dtype(), W => {

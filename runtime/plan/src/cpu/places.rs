@@ -1,4 +1,4 @@
-//! CPU kernels: where the elements stand that indices lead to.
+//! CPU kernels: the positions of the elements that indices select.
 
 use std::borrow::Cow;
 
@@ -13,16 +13,16 @@ use crate::types::TensorType;
 use crate::value::{list, with_capacity, Array};
 use crate::work;
 
-/// Places in a tensor of the shape that its type says.
+/// Positions in a tensor of a known shape, found in advance.
 pub(super) struct Found {
     dims: Vec<usize>,
     places: Places,
 }
 
-/// The places in input 0 that `find` gives for its shape and the indices, input 1, where both are known.
+/// Finds the positions in input 0 with `find`, if its shape and the indices (input 1) are known in advance.
 ///
 /// # Errors
-/// What `find` returned.
+/// `find` fails.
 pub(super) fn pack(
     constants: &Constants,
     find: impl FnOnce(&[usize], &Array) -> Result<Places>,
@@ -35,10 +35,11 @@ pub(super) fn pack(
     Ok(Some(Found { dims, places }))
 }
 
-/// The places in a tensor of shape `dims`: those found before, or those that `find` gives now for the indices, input 1.
+/// Returns the positions in a tensor of shape `dims`: those found in advance, or those that `find` returns for the
+/// indices (input 1).
 ///
 /// # Errors
-/// What `find` returned, or there are no indices.
+/// `find` fails, or the indices are missing.
 pub(super) fn places<'a>(
     found: Option<&'a Found>,
     call: &Call,
@@ -52,30 +53,28 @@ pub(super) fn places<'a>(
 }
 
 impl Places {
-    /// The same elements in the same order, in as few runs of one length as there can be.
+    /// Merges runs that follow each other, so that there are as few runs of one length as possible.
     fn merged(self) -> Places {
         let follows = |pair: &[usize]| pair[1] == pair[0] + self.run;
-        let (mut together, mut stretch) = (0, 1);
+        let (mut factor, mut length) = (0, 1);
         for pair in self.starts.windows(2) {
             if follows(pair) {
-                stretch += 1;
+                length += 1;
             } else {
-                together = gcd(together, stretch);
-                stretch = 1;
+                factor = gcd(factor, length);
+                length = 1;
             }
         }
-        match gcd(together, stretch) {
+        match gcd(factor, length) {
             1 => self,
             _ if self.starts.is_empty() || self.run == 0 => self,
-            together => {
-                Places { starts: self.starts.iter().step_by(together).copied().collect(), run: self.run * together }
-            }
+            factor => Places { starts: self.starts.iter().step_by(factor).copied().collect(), run: self.run * factor },
         }
     }
 }
 
-/// The most bytes that a step takes for places that were not [packed](prepack), and for their indices in 64 bits. `None`
-/// where the number of indices is not known.
+/// Returns the largest number of bytes that a step needs for positions that are not [packed](pack), and for their
+/// indices in 64 bits; `None` if the number of indices is unknown.
 pub(super) fn starts_bytes(packed: Option<&Found>, indices: &TensorType) -> Option<usize> {
     let lists = if indices.dtype == DType::Int64 { 1 } else { 2 };
     match packed {
@@ -84,7 +83,7 @@ pub(super) fn starts_bytes(packed: Option<&Found>, indices: &TensorType) -> Opti
     }
 }
 
-/// Where the rows of an axis that `indices` pick begin in a block `[size of the axis, …]`.
+/// Returns the starts of the rows that `indices` select along an axis, in a block `[size of the axis, …]`.
 pub(super) fn row_places(dims: &[usize], indices: &Array, axis: i64) -> Result<Places> {
     let axis = axes::resolve(axis, dims.len())?;
     let (size, run) = (dims[axis], dims[axis + 1..].iter().product());
@@ -92,7 +91,7 @@ pub(super) fn row_places(dims: &[usize], indices: &Array, axis: i64) -> Result<P
     Ok(Places { starts: list(numbers.iter().map(|&number| from_start(number, size) * run))?, run })
 }
 
-/// Where the elements stand in a tensor of shape `dims` that `indices` pick along an axis.
+/// Returns the positions of the elements that `indices` select along an axis, in a tensor of shape `dims`.
 pub(super) fn element_places(dims: &[usize], indices: &Array, axis: i64) -> Result<Places> {
     let axis = element_axis(dims, indices.dims(), axis)?;
     let (size, inner) = (dims[axis], dims[axis + 1..].iter().product::<usize>());
@@ -109,19 +108,20 @@ pub(super) fn element_places(dims: &[usize], indices: &Array, axis: i64) -> Resu
     Ok(Places { starts, run: 1 })
 }
 
-/// The indices, all of which are inside an axis of size `size`.
+/// Returns the indices, or an error if one is outside an axis of size `size`.
 fn in_range(indices: &Array, size: usize, axis: usize) -> Result<Vec<i64>> {
     let numbers = indices.to_i64()?;
-    let is_wrong = |number: i64| from_start(number, size) >= size;
-    if numbers.iter().fold(false, |wrong, &number| wrong | is_wrong(number)) {
-        if let Some(&number) = numbers.iter().find(|&&number| is_wrong(number)) {
+    let is_invalid = |number: i64| from_start(number, size) >= size;
+    if numbers.iter().fold(false, |wrong, &number| wrong | is_invalid(number)) {
+        if let Some(&number) = numbers.iter().find(|&&number| is_invalid(number)) {
             return Err(out_of_range(number, axis, size));
         }
     }
     Ok(numbers)
 }
 
-/// An index into an axis of size `size`, counted from the start; too large when there is no such place.
+/// Converts an index into an axis of size `size` to one from the start. The result is too large if the index is
+/// invalid.
 fn from_start(index: i64, size: usize) -> usize {
     (if index < 0 { index.wrapping_add(size as i64) } else { index }) as usize
 }
@@ -130,8 +130,8 @@ fn out_of_range(index: i64, axis: usize, size: usize) -> Error {
     Error::op(format!("index {index} is out of range for axis {axis} of size {size}"))
 }
 
-/// Walks through all places of the dimensions `dims` in order, and says where each stands in a tensor of shape `within`,
-/// which may have more dimensions, with index 0 on those and on `axis`.
+/// Walks through all coordinates of the dimensions `dims` in order, and returns the position of each in a tensor of
+/// shape `within`. That tensor may have more dimensions; the index on these and on `axis` is 0.
 struct Counter<'a> {
     dims: &'a [usize],
     strides: Vec<usize>,
@@ -145,7 +145,7 @@ impl<'a> Counter<'a> {
         Counter { dims, strides: (0..dims.len()).map(stride).collect(), at: vec![0; dims.len()], place: 0 }
     }
 
-    /// Where the current place stands; moves on to the next.
+    /// Returns the position of the current coordinates, and moves on to the next ones.
     fn next(&mut self) -> usize {
         let place = self.place;
         for axis in (0..self.dims.len()).rev() {
@@ -161,7 +161,7 @@ impl<'a> Counter<'a> {
     }
 }
 
-/// Where the parts begin in a tensor of shape `dims` that the vectors of `indices`, `[.., k]`, lead to.
+/// Returns the starts of the parts that the vectors of `indices`, `[.., k]`, select in a tensor of shape `dims`.
 pub(super) fn vector_places(dims: &[usize], indices: &Array, batch_dims: usize) -> Result<Places> {
     let VectorParts { outer, per_batch, picked, rest } = vector_parts(dims, indices.dims(), batch_dims)?;
     let vectors: usize = per_batch.iter().product();
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_that_follow_each_other_are_merged() {
+    fn consecutive_runs_are_merged() {
         let cases: [(&[usize], usize, &[usize], usize); 7] = [
             (&[0, 1, 2, 3], 1, &[0], 4),
             (&[4, 5, 0, 1, 2, 3], 1, &[4, 0, 2], 2),

@@ -42,18 +42,18 @@ impl Kernel for MaxPool {
 }
 
 impl MaxPool {
-    /// How it runs in blocks of channels, if it can.
+    /// Returns how the operator runs on blocks of channels, if it can.
     pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<(PoolBlocks, Blocked)> {
         pool_blocks::blocked(&self.window, Pool::Max, operands, outputs)
     }
 }
 
-/// How [`MaxPool`] fills its outputs.
+/// Computes the outputs of [`MaxPool`].
 struct Max<'a> {
     threads: &'a Threads,
     windows: [Window; 2],
     column_major: bool,
-    /// The second output, where it is asked for.
+    /// The second output, if the step has it.
     indices: Option<&'a mut [i64]>,
 }
 
@@ -87,7 +87,7 @@ impl Kernel for AveragePool {
 }
 
 impl AveragePool {
-    /// How it runs in blocks of channels, if it can.
+    /// Returns how the operator runs on blocks of channels, if it can.
     pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<(PoolBlocks, Blocked)> {
         pool_blocks::blocked(&self.window, Pool::Average(self.divisor()), operands, outputs)
     }
@@ -154,11 +154,11 @@ mod tests {
             (window(&[2, 2], &[2, 1], &[[0, 0]; 2], false), &[1, 1, 2, 3], &[1, 1, 1, 2], &[5.0, 6.0], &[3.0, 4.0]),
             (window(&[2, 1], &[2, 1], &[[0, 0]; 2], false), &[1, 2, 2, 1], &[1, 2, 1, 1], &[2.0, 4.0], &[1.5, 3.5]),
         ];
-        for (window, input, output, most, mean) in cases {
+        for (window, input, output, maximum, mean) in cases {
             let max = MaxPool { window: window.clone(), column_major: false };
             let average = AveragePool { window, count_padding: true };
             let x = numbers(input);
-            assert_eq!(floats(&run(&max, &[Some(x.clone())]).unwrap()), (output.to_vec(), most.to_vec()), "{max:?}");
+            assert_eq!(floats(&run(&max, &[Some(x.clone())]).unwrap()), (output.to_vec(), maximum.to_vec()), "{max:?}");
             assert_eq!(floats(&run(&average, &[Some(x)]).unwrap()), (output.to_vec(), mean.to_vec()), "{average:?}");
         }
     }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_norm_is_of_the_exponent() {
+    fn a_norm_has_its_exponent() {
         for (p, expected) in [(1, 7.0), (2, 5.0), (3, 91f32.cbrt())] {
             let op = LpPool { window: window(&[2], &[1], &[[0, 0]], false), p };
             let (_, y) = floats(&run(&op, &[Some(tensor(&[3f32, -4.0], &[1, 1, 2]))]).unwrap());
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn mismatched_inputs_are_refused() {
         let op = |kernel: &[usize]| MaxPool {
             window: window(kernel, kernel, &vec![[0, 0]; kernel.len()], false),
             column_major: false,

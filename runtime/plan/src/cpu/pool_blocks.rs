@@ -11,10 +11,11 @@ use crate::ops::pool::PoolWindow;
 use crate::types::Type;
 use crate::value::{alloc_uninit, Array, Value};
 
-/// What a pixel of a window saves, in multiply-adds of a vector: in rows, a row's pixels are shuffled.
+/// The saving per pixel of a window, in multiply-adds of a vector. In rows, the kernel has to shuffle the pixels of a
+/// row.
 const PIXEL: usize = 2;
 
-/// How a pooling that gives no indices runs in blocks.
+/// Returns how pooling without indices runs on blocks.
 pub(super) fn blocked(
     window: &PoolWindow,
     pool: Pool,
@@ -34,7 +35,7 @@ pub(super) fn blocked(
     Some((PoolBlocks { window: window.clone(), pool, channels: x.channels }, blocked))
 }
 
-/// A pooling of images in blocks.
+/// Pooling of images in blocks.
 #[derive(Debug, Clone)]
 pub(super) struct PoolBlocks {
     window: PoolWindow,

@@ -1,4 +1,4 @@
-//! `Pow` of any two types: the result has the type of the base.
+//! `Pow` for any two types. The result has the type of the base.
 
 use candle_plan_kernels::elementwise::integer::Integer;
 use candle_plan_kernels::elementwise::zip;
@@ -12,7 +12,7 @@ use crate::kernel::Call;
 use crate::ops::cast::converted;
 use crate::value::{alloc_uninit, Array};
 
-/// `X` to the power `Y`: integers to integers exactly and wrapping, everything else in double precision, rounded once.
+/// Computes `X ** Y`. Integers are exact and wrap; everything else is computed in double precision and rounded once.
 pub(crate) fn power(call: &Call) -> Result<Array> {
     let (x, y) = (call.tensor(0)?, call.tensor(1)?);
     if x.dtype().is_int() && y.dtype().is_int() && y.dtype() != DType::Uint64 {

@@ -1,4 +1,4 @@
-//! CPU kernels: convolutions and products of 8-bit codes that give codes again, each a step of its own.
+//! CPU kernels: convolutions and matrix products from 8-bit codes to 8-bit codes, as single steps.
 
 use candle_plan_kernels::int8::{self, Codes, Filter, Matrix, Out, Requantize, Taps, Weights};
 use candle_plan_kernels::isa::Isa;
@@ -95,7 +95,7 @@ impl Packs for QLinearMatMul {
 }
 
 impl<'a> End<'a> {
-    /// The result, written by `run`.
+    /// Returns the result that `run` writes.
     fn write(&self, dims: &[usize], run: impl FnOnce(Out)) -> Result<Value> {
         let [low, high] = self.limits;
         let Some((zero, dtype)) = self.to else {
@@ -127,7 +127,7 @@ impl QLinearConv {
     }
 }
 
-/// A matrix of codes, packed; without a zero point, that is 0.
+/// Packs a matrix of codes. Without a zero point, it is 0.
 pub(super) fn pack(b: &Array, zero: Option<&Array>) -> Result<Weights> {
     let &[k, n] = b.dims() else { bail!("B has shape {:?}; it must be a matrix", b.dims()) };
     let zeros = zero.map_or(Ok(vec![0]), numbers)?;
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn convolutions_have_their_channels_last_and_pad_with_the_zero_point() {
-        // [N, W, C] = [1, 3, 2]; less the zero point: (1, 2), (3, 4), (5, 6)
+        // [N, W, C] = [1, 3, 2]; minus the zero point: (1, 2), (3, 4), (5, 6)
         let x = Some(tensor(&[11u8, 12, 13, 14, 15, 16], &[1, 3, 2]));
         let w = Some(tensor(&[1i8, 2, 3, 4, -1, 0, 0, 1], &[2, 2, 2]));
         let one = |x: f32| Some(tensor(&[x], &[]));

@@ -1,4 +1,4 @@
-//! CPU kernels: functions of 8-bit codes, element by element, and their means over images.
+//! CPU kernels: elementwise functions of 8-bit codes, and their means over images.
 
 use candle_plan_kernels::int8::{binary, look_up, mean, Codes, Function, Quantize};
 use candle_plan_kernels::isa::Isa;
@@ -18,7 +18,7 @@ impl Kernel for QLinearBinary {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b, y_zero) = (call.tensor(0)?, call.tensor(1)?, call.tensor(7)?);
         let (dims, _) = join(&[a.dims(), b.dims()])?;
-        let [a, b] = [whole(a, &dims, call.threads)?, whole(b, &dims, call.threads)?];
+        let [a, b] = [expanded(a, &dims, call.threads)?, expanded(b, &dims, call.threads)?];
         let (a_bits, b_bits) = (a.bits::<u8>()?, b.bits::<u8>()?);
         let a = Codes { bits: a_bits, signed: is_signed(&a), zero: single(call.tensor(3)?)? };
         let b = Codes { bits: b_bits, signed: is_signed(&b), zero: single(call.tensor(5)?)? };
@@ -29,18 +29,18 @@ impl Kernel for QLinearBinary {
             QLinearFunction::Mul => Function::Mul,
         };
         let mut out = alloc_uninit::<u8>(&dims)?;
-        let pieces = |i: usize, out: &mut [u8]| {
-            let at = i * PIECE..i * PIECE + out.len();
+        let chunk = |i: usize, out: &mut [u8]| {
+            let at = i * CHUNK..i * CHUNK + out.len();
             let (a, b) = (Codes { bits: &a.bits[at.clone()], ..a }, Codes { bits: &b.bits[at], ..b });
             binary(Isa::get(), function, a, b, scales, by, out);
         };
-        call.threads.for_each_chunk(&mut out, PIECE, pieces);
+        call.threads.for_each_chunk(&mut out, CHUNK, chunk);
         Ok(vec![Array::new(out, &dims)?.reinterpret(y_zero.dtype())?.into()])
     }
 }
 
-/// Codes that are worth a task.
-const PIECE: usize = 1 << 16;
+/// Codes per task.
+const CHUNK: usize = 1 << 16;
 
 impl Kernel for LookUp {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -49,8 +49,8 @@ impl Kernel for LookUp {
         let table_bits: &[u8; 256] = table.bits::<u8>()?.try_into().map_err(|_| Error::op("the table is too short"))?;
         let x_bits = x.bits::<u8>()?;
         let mut out = alloc_uninit::<u8>(x.dims())?;
-        call.threads.for_each_chunk(&mut out, PIECE, |i, out| {
-            look_up(table_bits, &x_bits[i * PIECE..i * PIECE + out.len()], out);
+        call.threads.for_each_chunk(&mut out, CHUNK, |i, out| {
+            look_up(table_bits, &x_bits[i * CHUNK..i * CHUNK + out.len()], out);
         });
         Ok(vec![Array::new(out, x.dims())?.reinterpret(table.dtype())?.into()])
     }
@@ -75,14 +75,14 @@ impl Kernel for QLinearGlobalAveragePool {
     }
 }
 
-/// The one element of `float32` input `i`.
+/// Returns the only element of `float32` input `i`.
 fn number(call: &Call, i: usize) -> Result<f32> {
     one_element(&scale_name(i), call.tensor(i)?.dims())?;
     Ok(call.read::<f32>(i)?[0])
 }
 
-/// The codes repeated to fill a shape.
-fn whole(x: &Array, dims: &[usize], threads: &Threads) -> Result<Array> {
+/// Broadcasts the codes to a shape.
+fn expanded(x: &Array, dims: &[usize], threads: &Threads) -> Result<Array> {
     if x.dims() == dims {
         return Ok(x.clone());
     }

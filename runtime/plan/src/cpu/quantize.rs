@@ -46,7 +46,7 @@ impl Kernel for QuantizeLinear {
 }
 
 impl QuantizeLinear {
-    /// The quotient in the precision that was asked for.
+    /// Rounds the quotient to the requested precision.
     fn rounded(&self, x: f32) -> f32 {
         match self.precision {
             DType::Float16 => f16::from_f32(x).to_f32(),
@@ -99,8 +99,8 @@ impl Kernel for DynamicQuantizeLinear {
     }
 }
 
-/// Elements that are worth a task.
-const PIECE: usize = 1 << 15;
+/// Elements per task.
+const CHUNK: usize = 1 << 15;
 
 impl Scales {
     fn new(dims: &[usize], scale: &Array, zero: Option<&Array>, axis: i64, block: usize) -> Result<Scales> {
@@ -125,7 +125,7 @@ impl Scales {
         }))
     }
 
-    /// What `convert(elements, index of their scale, results)` writes for all elements.
+    /// Returns the results of `convert(elements, index of their scale, results)` for all elements.
     fn in_runs<A: Sync, B: Element>(
         &self,
         x: &[A],
@@ -134,7 +134,7 @@ impl Scales {
     ) -> Vec<B> {
         let mut out = for_overwrite::<B>(x.len());
         if self.spread.kind == Kind::One {
-            threads.for_each_chunk(&mut out, PIECE, |i, out| convert(&x[i * PIECE..][..out.len()], 0, out));
+            threads.for_each_chunk(&mut out, CHUNK, |i, out| convert(&x[i * CHUNK..][..out.len()], 0, out));
             return out;
         }
         self.spread.for_each_run(|start, end, first, own| {
@@ -147,7 +147,7 @@ impl Scales {
     }
 }
 
-/// A tensor's numbers as `float32`.
+/// Returns the numbers of a tensor as `float32`.
 fn numbers(x: &Array) -> Result<Vec<f32>> {
     let numbers = converted(&widened(x)?, DType::Float32, &Threads::serial())?;
     Ok(numbers.read::<f32>()?.to_vec())
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn scales_are_one_an_axis_or_a_block() {
+    fn scales_are_per_tensor_axis_or_block() {
         let x = tensor(&[1f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]);
         let cases = [
             (linear(DType::Int8, 0, 0), tensor(&[2f32], &[]), vec![0i8, 1, 2, 2, 2, 3]),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_come_back() {
+    fn blocks_are_dequantized() {
         let codes = tensor(&[1i8, 2, 3, -4], &[1, 4]);
         let op = DequantizeLinear { to: DType::Float32, axis: 1, block: 3 };
         let y = run(&op, &[Some(codes), Some(tensor(&[0.5f32, 10.0], &[1, 2])), Some(tensor(&[1i8, 0], &[1, 2]))]);

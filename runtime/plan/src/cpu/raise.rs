@@ -1,4 +1,4 @@
-//! CPU kernels: a place that no run may come to.
+//! CPU kernels: an error that a run raises when it reaches the step.
 
 use crate::bail;
 use crate::error::Result;

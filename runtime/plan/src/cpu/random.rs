@@ -1,5 +1,7 @@
-//! CPU kernels: random numbers, the same on every machine: each step has its own seed of a ChaCha8 generator, whose streams it takes in
-//! turn. The first run of every session draws the same numbers, later runs and turns of a loop others.
+//! CPU kernels: random numbers, equal on every machine.
+//!
+//! Each step has a ChaCha8 generator with its own seed. Each execution of the step uses the next stream of the
+//! generator. The first run of every session draws the same numbers; later runs and loop iterations draw others.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -63,19 +65,19 @@ impl Packs for Multinomial {
         let mut drawn = value::alloc_uninit::<i64>(&dims)?;
         let mut generator = generator(self.seed, packed);
         for (row, drawn) in drawn.chunks_exact_mut(self.samples.max(1)).enumerate() {
-            let cumulated = cumulated(&logits[row * classes..][..classes])?;
-            let total = cumulated[classes - 1];
+            let cumulative = cumulative(&logits[row * classes..][..classes])?;
+            let total = cumulative[classes - 1];
             for class in drawn {
                 let at = total * generator.random::<f64>();
-                *class = cumulated.partition_point(|&sum| sum <= at).min(classes - 1) as i64;
+                *class = cumulative.partition_point(|&sum| sum <= at).min(classes - 1) as i64;
             }
         }
         Ok(vec![converted(&Array::new(drawn, &dims)?, self.dtype, call.threads)?.into()])
     }
 }
 
-/// The sums of the probabilities of the first classes, up to a factor.
-fn cumulated(logits: &[f64]) -> Result<Vec<f64>> {
+/// Returns the cumulative sums of the class probabilities, up to a constant factor.
+fn cumulative(logits: &[f64]) -> Result<Vec<f64>> {
     let most = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut sum = 0.0;
     let sums: Vec<f64> = logits
@@ -91,18 +93,18 @@ fn cumulated(logits: &[f64]) -> Result<Vec<f64>> {
     }
 }
 
-/// How many streams of its generator a step has used.
+/// The number of streams of its generator that a step has used.
 #[derive(Default)]
 pub(super) struct Streams(AtomicU64);
 
-/// The generator of one execution of a step.
+/// Returns the generator of one execution of a step.
 fn generator(seed: u64, streams: Option<&Streams>) -> ChaCha8Rng {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     generator.set_stream(streams.map_or(0, |Streams(used)| used.fetch_add(1, Ordering::Relaxed)));
     generator
 }
 
-/// A tensor whose shape is input 0, element by element from a generator.
+/// Draws a tensor, whose shape is input 0, element by element.
 fn drawn(
     dtype: DType,
     mut generator: ChaCha8Rng,
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_tell_numbers_apart() {
+    fn seeds_determine_the_numbers() {
         let draw = |seed| floats(&RandomUniform { dtype: DType::Float64, low: 0.0, high: 1.0, seed }, &[3]);
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_come_as_often_as_they_are_probable() {
+    fn classes_are_drawn_with_their_probabilities() {
         let logits = [0.2f32.ln(), 0.5f32.ln(), f32::NEG_INFINITY, 0.3f32.ln()];
         let kernel = Multinomial { dtype: DType::Int32, samples: 20_000, seed: 3 };
         let y = run(&kernel, &[Some(tensor(&logits, &[1, 4]))]).expect("one row");
@@ -165,8 +167,8 @@ mod tests {
             let share = drawn.iter().filter(|&&drawn| drawn == class as i64).count() as f64 / drawn.len() as f64;
             assert!((share - probability).abs() < 0.02, "{class}: {share}");
         }
-        for hopeless in [[f32::NEG_INFINITY; 2], [f32::NAN; 2]] {
-            assert!(run(&kernel, &[Some(tensor(&hopeless, &[1, 2]))]).is_err());
+        for invalid in [[f32::NEG_INFINITY; 2], [f32::NAN; 2]] {
+            assert!(run(&kernel, &[Some(tensor(&invalid, &[1, 2]))]).is_err());
         }
         assert!(run(&kernel, &[Some(tensor::<f32>(&[], &[1, 0]))]).is_err());
     }

@@ -1,4 +1,4 @@
-//! CPU kernels: recurrent layers: LSTM, GRU and the simple one.
+//! CPU kernels: the recurrent layers LSTM, GRU and simple RNN.
 
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::real::Real;
@@ -16,13 +16,13 @@ use crate::ops::recurrent::{Direction, Gru, Lstm, Recurrence, Rnn, BIAS, C, H, L
 use crate::types::{TensorType, Types};
 use crate::value::{alloc_uninit, Array, Value};
 
-/// The packed weights of a layer, one entry a direction, in the type that it computes in.
+/// The packed weights of a layer, one entry per direction, in the type of the computation.
 pub(super) enum Layers {
     Single(Vec<Layer<f32>>),
     Double(Vec<Layer<f64>>),
 }
 
-/// A type that a layer computes in.
+/// A type in which a layer can be computed.
 trait Packable: Scalar {
     fn packed(layers: Vec<Layer<Self>>) -> Layers;
     fn layers(packed: &Layers) -> Option<&Vec<Layer<Self>>>;
@@ -117,7 +117,7 @@ impl Recurrence<'_> {
         })
     }
 
-    /// The weights of each direction, ready. The shapes have been checked.
+    /// Packs the weights of each direction, whose shapes are already checked.
     fn layers<T: Float<Wide: Scalar>>(
         &self,
         w: &Array,
@@ -143,8 +143,8 @@ impl Recurrence<'_> {
 
     fn cell_of<V: Number>(&self, direction: &Direction) -> recurrent::Form<V> {
         let clip = self.clip.map(|limit| V::from_f64(f64::from(limit)));
-        let given = &direction.activations;
-        let activations = std::array::from_fn(|i| given.get(i).copied().unwrap_or(Activation::Tanh));
+        let activations = &direction.activations;
+        let activations = std::array::from_fn(|i| activations.get(i).copied().unwrap_or(Activation::Tanh));
         recurrent::Form { cell: self.cell, hidden: self.hidden, activations, clip, reversed: direction.reversed }
     }
 
@@ -175,7 +175,7 @@ impl Recurrence<'_> {
         Ok(outputs)
     }
 
-    /// Runs every direction: updates the states `[D, B, H]` and gives `Y`.
+    /// Runs every direction: updates the states `[D, B, H]` and returns `Y`.
     fn pass<T: Float<Wide: Scalar>>(
         &self,
         call: &Call,
@@ -211,7 +211,7 @@ impl Recurrence<'_> {
         lengths.read::<i32>()?.iter().map(fits).collect::<Result<_>>().map(Some)
     }
 
-    /// A state `[D, B, H]`: input `i`, or zeros.
+    /// Returns a state `[D, B, H]`: input `i`, or zeros.
     fn state<T: Float>(&self, call: &Call, i: usize, batch: usize) -> Result<Vec<T::Wide>> {
         if let Some(state) = call.optional_tensor(i)? {
             let state = T::widen(state.read::<T>()?).into_owned();
@@ -222,7 +222,7 @@ impl Recurrence<'_> {
         Ok(zeros)
     }
 
-    /// With the batch first: a state `[outer, inner, H]` as `[inner, outer, H]`.
+    /// If the batch comes first, transposes a state `[outer, inner, H]` to `[inner, outer, H]`.
     fn swapped<V: Copy>(&self, state: Vec<V>, outer: usize, inner: usize) -> Vec<V> {
         if !self.batch_first || outer == 1 || inner == 1 {
             return state;
@@ -262,7 +262,7 @@ mod tests {
         ]
     }
 
-    /// All outputs of op `op` for four steps of three sequences, of lengths 4, 0 and 2.
+    /// Returns all outputs of op `op` for four steps of three sequences with lengths 4, 0 and 2.
     fn outputs<T: Float>(op: usize, batch_first: bool) -> Result<Vec<Value>> {
         let rows = [20, 15, 5][op];
         let (x, state) = if batch_first { ([3, 4, 6], [3, 2, 5]) } else { ([4, 3, 6], [2, 3, 5]) };
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_an_empty_sequence() -> Result<()> {
+    fn an_empty_sequence_has_zero_states() -> Result<()> {
         for op in 0..3 {
             let outputs = outputs::<f32>(op, false)?;
             for state in &outputs[1..] {
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn mismatched_inputs_are_refused() {
         let run = |op: &Op, rows: usize, inputs: usize| {
             let shapes: [&[usize]; 3] = [&[4, 3, 6], &[2, rows, inputs], &[2, rows, 5]];
             let inputs: Vec<_> = shapes.iter().map(|dims| floats::<f32>(dims, 0)).collect();

@@ -1,4 +1,4 @@
-//! CPU kernels: reductions: sums, means, extrema and norms over axes, and the places of extrema.
+//! CPU kernels: reductions: sums, means, extrema and norms over axes.
 
 use bytemuck::cast_slice;
 use candle_plan_kernels::isa::Isa;
@@ -46,7 +46,7 @@ impl Kernel for Reduce {
 }
 
 impl Reduce {
-    /// How it runs in blocks of channels, if it can.
+    /// Returns how the operator runs on blocks of channels, if it can.
     pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
         let x = Image::of(operands.types.first().copied().flatten()?)?;
         Image::of(outputs.first().copied().flatten()?)?;
@@ -61,7 +61,7 @@ impl Reduce {
         })
     }
 
-    /// Of elements that have an order, but no sums.
+    /// Computes an extremum of a type without sums.
     fn extremum<T: Ordered>(&self, threads: &Threads, x: &[T], groups: &Groups) -> Result<Vec<T>> {
         match self.function.extremum() {
             Some(which) => Ok(groups.extremum(which, threads, x)),
@@ -104,7 +104,7 @@ impl Reduce {
     }
 }
 
-/// What [`Number`] lacks for [`Reduce`].
+/// The reduction that [`Number`] lacks.
 trait Reducible: Number {
     fn log_sum_exp(threads: &Threads, x: &[Self], groups: &Groups) -> Vec<Self>;
 }
@@ -128,12 +128,12 @@ macro_rules! reducible {
 reducible! { real: f32 f64; integer: i32 i64 u32 u64 }
 
 impl Groups {
-    /// The number of elements that make one result.
+    /// Returns the number of elements per result.
     pub(crate) fn reduced(&self) -> usize {
         self.0.iter().filter(|(_, reduced)| *reduced).map(|(size, _)| size).product()
     }
 
-    /// `[outer, n, inner]` of each pass; at least one pass, over one element when nothing is reduced.
+    /// Returns `[outer, n, inner]` of each pass. Without reduced axes, there is one pass over one element.
     fn passes(&self) -> Vec<[usize; 3]> {
         let size = |groups: &[(usize, bool)], all: bool| -> usize {
             groups.iter().filter(|(_, reduced)| all || !reduced).map(|(size, _)| size).product()
@@ -151,23 +151,23 @@ impl Groups {
     fn fold<T: Number>(&self, fold: Fold, threads: &Threads, x: &[T]) -> Vec<T::Total> {
         let then = if fold == Fold::Product { Fold::Product } else { Fold::Sum };
         let passes = self.passes();
-        let mut totals = made(passes[0], |out| T::fold(fold, Isa::get(), threads, x, passes[0], out));
+        let mut totals = allocated(passes[0], |out| T::fold(fold, Isa::get(), threads, x, passes[0], out));
         for &dims in &passes[1..] {
-            totals = made(dims, |out| <T::Total as Number>::fold(then, Isa::get(), threads, &totals, dims, out));
+            totals = allocated(dims, |out| <T::Total as Number>::fold(then, Isa::get(), threads, &totals, dims, out));
         }
         totals
     }
 
-    /// The logarithm of a sum of sums is that of the sums' logarithms.
+    /// Passes can follow each other: the logarithm of a sum of sums is the log-sum-exp of the sums' logarithms.
     fn log_sum_exp<R: Real>(&self, threads: &Threads, x: &[R]) -> Vec<R> {
         self.each_pass(x, |x, dims, out| log_sum_exp(Isa::get(), threads, x, dims, out))
     }
 
     fn each_pass<T: bytemuck::Pod>(&self, x: &[T], pass: impl Fn(&[T], [usize; 3], &mut [T])) -> Vec<T> {
         let passes = self.passes();
-        let mut y = made(passes[0], |out| pass(x, passes[0], out));
+        let mut y = allocated(passes[0], |out| pass(x, passes[0], out));
         for &dims in &passes[1..] {
-            y = made(dims, |out| pass(&y, dims, out));
+            y = allocated(dims, |out| pass(&y, dims, out));
         }
         y
     }
@@ -177,7 +177,7 @@ impl Groups {
     }
 }
 
-fn made<T: bytemuck::Pod>([outer, _, inner]: [usize; 3], fill: impl FnOnce(&mut [T])) -> Vec<T> {
+fn allocated<T: bytemuck::Pod>([outer, _, inner]: [usize; 3], fill: impl FnOnce(&mut [T])) -> Vec<T> {
     let mut out = candle_plan_kernels::buffer::for_overwrite(outer * inner);
     fill(&mut out);
     out
@@ -208,7 +208,7 @@ mod tests {
         Reduce { function, axes, keepdims, noop_with_empty_axes: false }
     }
 
-    /// The result in `f64`, element by element.
+    /// Computes the result for one group, in `f64`.
     fn plain(function: Reduction, x: &[f64]) -> f64 {
         let sum = |f: fn(f64) -> f64| x.iter().map(|&v| f(v)).sum::<f64>();
         match function {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_gives_the_identity() {
+    fn empty_inputs_give_the_identity() {
         let inf = f32::INFINITY;
         for (function, float, integer) in [
             (Reduction::Sum, 0.0, 0),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_real_of_integers_is_truncated() {
+    fn real_results_of_integers_are_truncated() {
         for (function, expected) in [(Reduction::L2, 7), (Reduction::LogSumExp, 5), (Reduction::Mean, 4)] {
             let y = run(&reduce(function, None, false), &[Some(tensor(&[3i32, 4, 5], &[3]))]).expect("runs");
             assert_eq!(*y.tensor().unwrap().read::<i32>().unwrap(), [expected], "{function:?}");

@@ -1,4 +1,4 @@
-//! The step that moves an image from one layout to the other.
+//! The step that converts an image to another layout.
 
 use candle_plan_kernels::blocked;
 use candle_plan_kernels::isa::Isa;
@@ -10,12 +10,12 @@ use crate::kernel::{Call, Kernel};
 use crate::layout::{in_blocks, in_rows, Layout};
 use crate::value::{alloc_uninit, element_count, Array, Value};
 
-/// Moves an image to the other layout; one of which the first dimension is missing counts as one of a batch of one.
+/// Converts an image to the other layout. An image without a batch axis counts as a batch of one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reorder {
     pub to: Layout,
     pub channels: usize,
-    /// The number of dimensions in rows.
+    /// The rank of the image in rows.
     pub rank: usize,
 }
 
@@ -26,10 +26,10 @@ impl Kernel for Reorder {
 }
 
 impl Reorder {
-    /// The image in the other layout.
+    /// Converts an image to the other layout.
     ///
     /// # Errors
-    /// It is no image of so many channels.
+    /// The tensor is not an image with this number of channels.
     pub fn apply(&self, x: &Array, threads: &Threads) -> Result<Array> {
         let dims = self.dims(x.dims())?;
         let plane = element_count(&dims[2..self.rank])?;
@@ -42,7 +42,7 @@ impl Reorder {
         Array::new(out, &dims)
     }
 
-    /// The dimensions of the result.
+    /// Returns the dimensions of the result.
     fn dims(&self, x: &[usize]) -> Result<Vec<usize>> {
         match self.to {
             Layout::Rows => in_rows(x, self.channels),

@@ -1,4 +1,4 @@
-//! CPU kernels: elements repeated along axes.
+//! CPU kernels: repetition of elements along axes.
 
 use candle_plan_kernels::threads::Threads;
 
@@ -16,7 +16,7 @@ impl Kernel for Expand {
     }
 }
 
-/// A tensor broadcast with one of shape `shape`.
+/// Broadcasts a tensor together with the shape `shape`.
 pub(super) fn expanded(value: &Value, shape: &[usize], threads: &Threads) -> Result<Value> {
     let view = broadcast(value.dims()?, shape)?;
     if view.dims == value.dims()? {

@@ -1,4 +1,4 @@
-//! CPU kernels: tensors made larger or smaller along one or two axes.
+//! CPU kernels: resizes tensors along one or two axes.
 
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::pad::{pad, Places};
@@ -46,7 +46,7 @@ impl Kernel for Interpolate {
 }
 
 impl Interpolate {
-    /// How it runs in blocks of channels, if it can.
+    /// Returns how the operator runs on blocks of channels, if it can.
     pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
         let (x, y) =
             (Image::of(operands.types.first().copied().flatten()?)?, Image::of(outputs.first().copied().flatten()?)?);
@@ -70,12 +70,12 @@ impl Interpolate {
         let taken = by_width!(x.dtype(), W => {
             let source = words::read::<W>(x)?;
             let mut y = words::alloc_uninit::<W>(&dims)?;
-            let whole: Option<Vec<Vec<u32>>> =
+            let indices: Option<Vec<Vec<u32>>> =
                 places.iter().map(|axis| axis.iter().map(|&place| u32::try_from(place?).ok()).collect()).collect();
             let last = maps.iter().rposition(|map| !self.keeps(map)).unwrap_or(0);
-            let before_unchanged = last < 2 || maps[..last - 1].iter().all(|map| self.keeps(map));
-            match whole {
-                Some(places) if last > 0 && before_unchanged => {
+            let outer_unchanged = last < 2 || maps[..last - 1].iter().all(|map| self.keeps(map));
+            match indices {
+                Some(places) if last > 0 && outer_unchanged => {
                     let unit = dims[last + 1..].iter().product();
                     let planes = [x.dims()[last - 1], x.dims()[last]];
                     take(Isa::get(), threads, source, planes, unit, [&places[last - 1], &places[last]], &mut y);
@@ -113,7 +113,7 @@ impl Interpolate {
         Array::new(T::narrow(y, self.antialias), &dims)
     }
 
-    /// Sets what lies outside the input on any axis.
+    /// Sets the elements whose coordinate is outside the input on any axis.
     fn extrapolate<R: Real>(&self, maps: &[AxisMap], y: &mut [R]) {
         let mut inner = 1;
         for map in maps.iter().rev() {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn coordinates_say_where_a_place_lies() {
+    fn coordinates_follow_their_formulas() {
         use Coordinates::*;
         let x = || tensor(&[0f32, 10.0, 20.0, 30.0], &[1, 4]);
         let cases: [(Coordinates, &[f32]); 5] = [
@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_is_used_itself() {
+    fn a_given_scale_is_used_in_the_formula() {
         let x = tensor(&(0..10).map(|i| i as f32).collect::<Vec<_>>(), &[10]);
         let floor = op(Interpolation::Nearest(Rounding::Floor), Coordinates::Asymmetric);
         let (dims, y) = resized(&floor, x.clone(), Some(&[1.55]), None).unwrap();
         assert_eq!((dims[0], y[14]), (15, 9.0));
         let (dims, y) = resized(&floor, x, None, Some(&[15])).unwrap();
         assert_eq!((dims[0], y[14]), (15, 9.0));
-        // Given both, the size is the size and the scale is in the formula.
+        // With both size and scale, the size sets the result's size, and the scale is part of the formula.
         let both = resized(&floor, tensor(&[0f32, 1.0, 2.0], &[3]), Some(&[2.0]), Some(&[4])).unwrap();
         assert_eq!(both, (vec![4], vec![0.0, 0.0, 1.0, 1.0]));
     }
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_the_region_is_extrapolated() {
+    fn elements_outside_the_region_are_extrapolated() {
         for mode in [Interpolation::Linear, Interpolation::Nearest(Rounding::Floor)] {
             let crop = Interpolate { extrapolation: 9.5, ..op(mode, Coordinates::TfCropAndResize) };
             let x = tensor(&[0f32, 1.0, 2.0], &[3]);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn mismatched_inputs_are_refused() {
         let all = Interpolate { axes: None, ..op(Interpolation::Linear, Coordinates::HalfPixel) };
         let cube = || tensor(&[0f32; 8], &[2, 2, 2]);
         assert!(resized(&all, cube(), Some(&[2.0; 3]), None).is_err_and(|e| e.to_string().contains("3 axes")));

@@ -19,19 +19,19 @@ impl Kernel for RotaryEmbedding {
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
-        let turn = self.turn(call)?;
+        let rotation = self.rotation(call)?;
         let y = dispatch!("RotaryEmbedding", x.dtype(), [f32, f64, f16, bf16], T => {
             let (x, cos, sin) = (call.read::<T>(0)?, call.read::<T>(1)?, call.read::<T>(2)?);
             let mut y = T::widen(x).into_owned();
-            turn.run(&mut y, &T::widen(cos), &T::widen(sin));
+            rotation.run(&mut y, &T::widen(cos), &T::widen(sin));
             Array::new(T::narrow(y), call.tensor(0)?.dims())
         })?;
         Ok(vec![y.into()])
     }
 }
 
-/// One run: which row of the caches turns which vector.
-struct Turn {
+/// The parameters of one run: the row of the caches that rotates each vector, and the sizes.
+struct Rotation {
     /// The row of the caches for each batch and position.
     rows: Vec<usize>,
     positions: usize,
@@ -44,7 +44,7 @@ struct Turn {
 }
 
 impl RotaryEmbedding {
-    fn turn(&self, call: &Call) -> Result<Turn> {
+    fn rotation(&self, call: &Call) -> Result<Rotation> {
         let Sizes { batch, positions, heads, size, rotary, rows: count } = self.sizes(call)?;
         let rows = match call.optional_tensor(3)? {
             Some(ids) => {
@@ -58,11 +58,11 @@ impl RotaryEmbedding {
             None => (0..batch.saturating_mul(positions)).map(|i| i % count).collect(),
         };
         let heads_first = self.heads.is_none();
-        Ok(Turn { rows, positions, heads, heads_first, size, rotary, interleaved: self.interleaved })
+        Ok(Rotation { rows, positions, heads, heads_first, size, rotary, interleaved: self.interleaved })
     }
 }
 
-impl Turn {
+impl Rotation {
     fn run<R: Real>(&self, x: &mut [R], cos: &[R], sin: &[R]) {
         let half = self.rotary / 2;
         for (i, vector) in x.chunks_exact_mut(self.size.max(1)).enumerate() {
@@ -90,11 +90,11 @@ mod tests {
     use crate::testing::{run, tensor};
 
     #[test]
-    fn pairs_turn_by_the_angle_of_their_position() {
+    fn pairs_rotate_by_the_angle_of_their_position() {
         let angles = [0.0f32, 0.5, 1.0, 1.5, 2.0, 2.5];
         let (cos, sin) = (angles.map(f32::cos), angles.map(f32::sin));
         let x: Vec<f32> = (0..20).map(|i| i as f32 / 4.0).collect();
-        // One batch, two positions, two heads of five elements, of which the first four turn.
+        // One batch, two positions, and two heads of five elements; the first four elements rotate.
         for (interleaved, with_ids) in [(false, false), (true, false), (false, true), (true, true)] {
             let rows = if with_ids { [2, 0] } else { [0, 1] };
             let mut expected = x.clone();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn one_cache_turns_every_batch() {
+    fn one_cache_rotates_every_batch() {
         let op = RotaryEmbedding { heads: None, interleaved: false, rotary_dim: None };
         let x = tensor(&[1f32, 2.0, 3.0, 4.0], &[2, 1, 1, 2]);
         let cache = |number: f32, batch: usize| Some(tensor(&vec![number; batch], &[batch, 1, 1]));

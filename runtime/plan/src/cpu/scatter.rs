@@ -1,4 +1,4 @@
-//! CPU kernels: elements and rows written by index.
+//! CPU kernels: scatters elements and rows by index.
 
 use candle_plan_kernels::indexed::{combine_runs, scatter_runs};
 use half::{bf16, f16};
@@ -87,11 +87,11 @@ impl Kernel for TensorScatter {
     }
 }
 
-/// A tensor to write into, and what is written.
+/// A tensor to write into, and the updates.
 struct Target(Movable);
 
 impl Target {
-    /// Input 0, taken where it dies here, and input `updates`.
+    /// Returns input 0, taken over if it dies here, and input `updates`.
     fn new(call: &mut Call, updates: usize) -> Result<Target> {
         let taken = call.take(0).map(Value::from);
         let target = match &taken {
@@ -109,7 +109,7 @@ impl Target {
         &self.0.arrays[1]
     }
 
-    /// Writes a run of updates at each place, all of which lie inside the tensor.
+    /// Writes a run of updates at each place. All places are inside the tensor.
     fn write(mut self, places: &Places, reduction: Combination) -> Result<Vec<Value>> {
         let (mut result, starts, run) = (self.0.arrays.remove(0), &places.starts, places.run);
         let (dtype, updates) = (result.dtype(), &self.0.arrays[0]);

@@ -1,4 +1,4 @@
-//! CPU kernels: elements kept, dropped and found by a condition or by their value.
+//! CPU kernels: selects elements by a condition or by their value.
 
 use std::cmp::Ordering;
 
@@ -32,7 +32,7 @@ impl Kernel for Trilu {
         let &[.., rows, columns] = x.dims() else { bail!("expected matrices, found {:?}", x.dims()) };
         by_width!(x.dtype(), W => words::update::<W>(&mut x, |data| {
             for (i, row) in data.chunks_exact_mut(columns.max(1)).enumerate() {
-                // The first column that is not below the diagonal, or above it.
+                // The first column on or above the diagonal; for the lower triangle, the first column above it.
                 let diagonal = k.saturating_add((i % rows) as i64).saturating_add(i64::from(!self.upper));
                 let (lower, upper) = row.split_at_mut(diagonal.clamp(0, columns as i64) as usize);
                 if self.upper { lower.fill(0) } else { upper.fill(0) }
@@ -45,7 +45,7 @@ impl Kernel for Trilu {
 impl Kernel for Compress {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
-        let (x, axis) = flat_or(&data.arrays[0], self.axis)?;
+        let (x, axis) = flattened_or(&data.arrays[0], self.axis)?;
         let condition = call.read::<Bool>(1)?;
         let rows: Vec<usize> = (0..condition.len()).filter(|&i| condition[i].is_true()).collect();
         if rows.last().is_some_and(|&last| last >= x.dims()[axis]) {
@@ -80,7 +80,7 @@ impl Kernel for Unique {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let value = call.value(0)?;
         let data = Movable::new(&[value])?;
-        let (x, axis) = flat_or(&data.arrays[0], self.axis)?;
+        let (x, axis) = flattened_or(&data.arrays[0], self.axis)?;
         let groups = Groups::of(&order_keys(value)?, x.dims(), axis, self.sorted)?;
         let numbers =
             |rows: &[usize]| Array::new(list(rows.iter().map(|&i| i as i64))?, &[rows.len()]).map(Value::from);
@@ -89,7 +89,7 @@ impl Kernel for Unique {
     }
 }
 
-/// Equal rows of a tensor, by group.
+/// Groups of equal rows of a tensor.
 struct Groups {
     /// The first row of each group.
     first: Vec<usize>,
@@ -108,7 +108,7 @@ impl Groups {
             (0..outer).map(|o| part(a, o).cmp(part(b, o))).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
         };
         let mut order = list(0..rows)?;
-        // The first of equal rows stays the first. A stable sort would allocate.
+        // The comparison of indices keeps equal rows in order. A stable sort would allocate.
         order.sort_unstable_by(|a, b| compare(a, b).then(a.cmp(b)));
         let mut runs: Vec<&[usize]> = with_capacity(rows)?;
         runs.extend(order.chunk_by(|a, b| compare(a, b).is_eq()));
@@ -124,7 +124,7 @@ impl Groups {
     }
 }
 
-/// Numbers that order as the elements do.
+/// Maps the elements to integers of the same order.
 fn order_keys(value: &Value) -> Result<Vec<u64>> {
     let Value::Strings(strings) = value else { return number_keys(value.tensor()?) };
     let mut order = list(0..strings.data.len())?;
@@ -154,15 +154,15 @@ fn number_keys(x: &Array) -> Result<Vec<u64>> {
     }
 }
 
-/// The tensor and the axis to work on: without an axis, all elements in a row.
-fn flat_or(x: &Array, axis: Option<i64>) -> Result<(Array, usize)> {
+/// Returns the tensor and the axis to work on. Without an axis, the tensor is flattened.
+fn flattened_or(x: &Array, axis: Option<i64>) -> Result<(Array, usize)> {
     match axis {
         Some(axis) => Ok((x.clone(), axes::resolve(axis, x.rank())?)),
         None => Ok((x.reshape(&[x.len()])?, 0)),
     }
 }
 
-/// Rows of an axis, which there are.
+/// Gathers rows of an axis; all are inside it.
 fn rows_of(x: &Array, axis: usize, rows: &[usize], call: &Call) -> Result<Array> {
     let mut dims = x.dims().to_vec();
     dims[axis] = rows.len();

@@ -1,4 +1,4 @@
-//! A depthwise convolution with the 1 × 1 convolution after it, on images in blocks of channels.
+//! A fused kernel for a depthwise convolution and the following 1 × 1 convolution, on images in blocks of channels.
 
 use std::fmt::{self, Debug, Formatter};
 
@@ -14,45 +14,45 @@ use crate::layout::in_blocks;
 use crate::ops::window::{check_bias, out_dims};
 use crate::value::{alloc_uninit, Array, Value};
 
-/// The inputs of the first convolution, then those of the second without its image.
+/// The two convolutions. The inputs are those of the first, then those of the second without its image.
 #[derive(Debug, Clone)]
 pub(crate) struct Separable {
     first: ConvBlocks,
-    /// Its epilogue names this op's inputs.
+    /// The second convolution. Its epilogue refers to the inputs of the fused step.
     second: ConvBlocks,
-    /// Those of the first.
+    /// The number of inputs of the first convolution.
     inputs: usize,
-    /// The sizes that the weights are packed for.
-    usual: [Shape; 2],
+    /// The sizes for which the weights are packed.
+    typical: [Shape; 2],
 }
 
 impl Separable {
-    /// The two, if that takes less time than one after the other.
+    /// Returns the fused convolutions, if they are faster than two steps.
     pub fn of(first: &ConvBlocks, operands: &Constants, second: &ConvBlocks, next: &Constants) -> Option<Separable> {
-        let usual = [first.usual_shape(operands).ok()?, second.usual_shape(next).ok()?];
-        if !blocked::is_separable(&usual[0], &usual[1]) {
+        let typical = [first.typical_shape(operands).ok()?, second.typical_shape(next).ok()?];
+        if !blocked::is_separable(&typical[0], &typical[1]) {
             return None;
         }
         let (inputs, mut second) = (operands.types.len(), second.clone());
         second.conv.epilogue = second.conv.epilogue.map(|program| program.with_inputs(|i| i + inputs - 1));
-        Some(Separable { first: first.clone(), second, inputs, usual })
+        Some(Separable { first: first.clone(), second, inputs, typical })
     }
 
-    /// The kernel with packed weights.
+    /// Packs the weights into a kernel.
     ///
     /// # Errors
     /// The weights are not constant.
     pub fn pack(self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        let weights = |i: usize, usual: &Shape| match operands.tensor(i) {
-            Some(w) => Ok(Weights::new(Isa::get(), usual, w.read::<f32>()?)),
+        let weights = |i: usize, typical: &Shape| match operands.tensor(i) {
+            Some(w) => Ok(Weights::new(Isa::get(), typical, w.read::<f32>()?)),
             None => Err(Error::op("the weights are not constant")),
         };
-        let weights = [weights(1, &self.usual[0])?, weights(self.inputs, &self.usual[1])?];
+        let weights = [weights(1, &self.typical[0])?, weights(self.inputs, &self.typical[1])?];
         Ok(Box::new(PackedSeparable { op: self, weights }))
     }
 }
 
-/// [`Separable`] with its weights.
+/// [`Separable`] with packed weights.
 struct PackedSeparable {
     op: Separable,
     weights: [Weights; 2],

@@ -1,4 +1,4 @@
-//! CPU kernels: sequences: lists of tensors of one type.
+//! CPU kernels: sequences.
 
 use super::join::{joined, part_of};
 use crate::axes;
@@ -108,7 +108,7 @@ impl Kernel for ConcatFromSequence {
     }
 }
 
-/// The items of input `i`.
+/// Returns the items of input `i`.
 fn items<'a>(call: &'a Call, i: usize) -> Result<&'a [Value]> {
     match call.value(i)? {
         Value::Sequence(items) => Ok(items),
@@ -116,8 +116,8 @@ fn items<'a>(call: &'a Call, i: usize) -> Result<&'a [Value]> {
     }
 }
 
-/// The place that input `i` names among `count`, or `default` where it is absent; `count` is the items, or one more.
-/// Negative places count from the end of the items.
+/// Returns the position in input `i`, which must be below `count`, or `default` if the input is absent. `count` is the
+/// number of items, or one more. Negative positions count from the end of the items.
 fn place(call: &Call, i: usize, default: usize, count: usize) -> Result<usize> {
     let items = items(call, 0)?.len();
     let place = match call.optional_tensor(i)?.map(|at| axes::number("the position", at)).transpose()? {
@@ -131,7 +131,7 @@ fn place(call: &Call, i: usize, default: usize, count: usize) -> Result<usize> {
     Ok(place)
 }
 
-/// The sizes of the parts of an axis of size `size`.
+/// Returns the sizes of the parts into which an axis of size `size` is split.
 fn part_sizes(split: Option<&Array>, size: usize) -> Result<Vec<usize>> {
     let Some(split) = split else { return list(std::iter::repeat_n(1, size)) };
     let sizes = axes::dims(&split.to_i64()?)?;
@@ -162,14 +162,14 @@ mod tests {
         }
     }
 
-    fn at(kernel: &dyn Tested, given: &[Value], position: Option<i64>) -> Option<Vec<Vec<i64>>> {
-        let mut inputs: Vec<Option<Value>> = given.iter().cloned().map(Some).collect();
+    fn at(kernel: &dyn Tested, inputs: &[Value], position: Option<i64>) -> Option<Vec<Vec<i64>>> {
+        let mut inputs: Vec<Option<Value>> = inputs.iter().cloned().map(Some).collect();
         inputs.extend(position.map(|position| Some(tensor(&[position], &[]))));
         run(kernel, &inputs).ok().map(|value| ints(&value))
     }
 
     #[test]
-    fn items_come_and_go() {
+    fn items_are_inserted_and_removed() {
         let two = sequence(&[&[1, 2], &[3]]);
         for (position, expected) in
             [(0, Some(vec![1, 2])), (-1, Some(vec![3])), (2, None), (-3, None), (i64::MIN, None)]

@@ -1,4 +1,4 @@
-//! CPU kernels: dimensions as values.
+//! CPU kernels: dimensions as tensors.
 
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
@@ -32,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_cut() {
+    fn ranges_are_clamped() {
         let cases: [(i64, Option<i64>, &[i64]); 7] = [
             (0, None, &[2, 3, 4]),
             (-1, None, &[4]),

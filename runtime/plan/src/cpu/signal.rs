@@ -1,4 +1,4 @@
-//! CPU kernels: spectra of signals.
+//! CPU kernels: Fourier transforms and mel spectra.
 
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
@@ -61,19 +61,19 @@ impl Dft {
 
         let fft = planned(length, self.inverse)?;
         let scale = if self.inverse { 1.0 / length as f64 } else { 1.0 };
-        let given = size.min(if is_real { length / 2 + 1 } else { length });
+        let available = size.min(if is_real { length / 2 + 1 } else { length });
         let mut line = with_capacity::<Complex<f64>>(length)?;
-        let mut between = Scratch::filled(Complex::default(), fft.get_inplace_scratch_len());
+        let mut workspace = Scratch::filled(Complex::default(), fft.get_inplace_scratch_len());
         for i in 0..dims[..axis].iter().product::<usize>() * inner {
             let (outer, column) = (i / inner, i % inner);
             let at = |n: usize| complex(&data[((outer * size + n) * inner + column) * parts..][..parts]);
             line.clear();
-            line.extend((0..given).map(at));
+            line.extend((0..available).map(at));
             line.resize(length, Complex::default());
             if is_real {
                 mirror(&mut line);
             }
-            fft.process_with_scratch(&mut line, &mut between);
+            fft.process_with_scratch(&mut line, &mut workspace);
             for (k, value) in line[..kept].iter().enumerate() {
                 let place = (outer * kept + k) * inner + column;
                 match is_real {
@@ -153,7 +153,7 @@ impl Kernel for MelWeightMatrix {
         let (bins, length, rate, lower, upper) = (bins?, length?, rate?, lower?, upper?);
         let dims = [length / 2 + 1, bins];
         element_count(&[length.saturating_mul(2), bins.saturating_add(2)])?;
-        let mut out = alloc_uninit::<f64>(&dims)?; // before the corners, of which there are as many as bins
+        let mut out = alloc_uninit::<f64>(&dims)?; // before the corners, of which there are about as many as bins
         let corners = mel_corners(bins, length, rate, lower, upper);
         if rate == 0 || corners.iter().any(|&corner| corner >= dims[0]) {
             bail!("frequencies from {lower} to {upper} Hz are not all below half the sample rate {rate}");
@@ -166,8 +166,8 @@ impl Kernel for MelWeightMatrix {
     }
 }
 
-/// The places in the spectrum of the triangles' corners. Computed in float32, as onnxruntime does: a corner may stand on a
-/// border.
+/// Returns the bins of the spectrum at the corners of the triangles. Computed in float32, like onnxruntime, because a
+/// corner may fall on the border between two bins.
 fn mel_corners(bins: usize, length: usize, rate: usize, lower: f32, upper: f32) -> Vec<usize> {
     let mel = |hertz: f32| 2595.0 * (1.0 + hertz / 700.0).log10();
     let hertz = |mel: f32| 700.0 * (10f32.powf(mel / 2595.0) - 1.0);
@@ -176,7 +176,7 @@ fn mel_corners(bins: usize, length: usize, rate: usize, lower: f32, upper: f32) 
     (0..bins + 2).map(place).collect()
 }
 
-/// A triangle of height 1 over the places of its corners.
+/// Sets a triangle of height 1 with these corners.
 fn triangle([left, top, right]: [usize; 3], mut set: impl FnMut(usize, f64)) {
     let rise = top.saturating_sub(left);
     match rise {
@@ -187,8 +187,9 @@ fn triangle([left, top, right]: [usize; 3], mut set: impl FnMut(usize, f64)) {
     (top..right).for_each(|place| set(place, (right - place) as f64 / fall as f64));
 }
 
-/// The most factors that the planner keeps for a place of a transform: it pads a length with a large prime factor to more
-/// than twice as many places, and allocates without a way to refuse.
+/// An upper bound for the complex numbers that the planner allocates per element of a transform. For a length with a
+/// large prime factor, it pads to more than twice the length. Its allocations cannot fail gracefully, so they are
+/// checked first.
 const FACTORS: usize = 8;
 
 fn planned(length: usize, inverse: bool) -> Result<std::sync::Arc<dyn Fft<f64>>> {
@@ -197,7 +198,7 @@ fn planned(length: usize, inverse: bool) -> Result<std::sync::Arc<dyn Fft<f64>>>
     Ok(if inverse { planner.plan_fft_inverse(length) } else { planner.plan_fft_forward(length) })
 }
 
-/// A number given by its real part, or by both parts.
+/// Makes a complex number from its real part, or from both parts.
 fn complex(parts: &[f64]) -> Complex<f64> {
     let part = |i: usize| parts.get(i).copied().unwrap_or(0.0);
     Complex::new(part(0), part(1))
@@ -210,13 +211,13 @@ fn mirror(line: &mut [Complex<f64>]) {
     }
 }
 
-/// The one size that the input holds that errors call `name`.
+/// Returns the only element of an input as a size. Errors call the input `name`.
 fn size_of_one(name: &str, array: &Array) -> Result<usize> {
     let size = axes::number(name, array)?;
     usize::try_from(size).map_err(|_| Error::op(format!("{name} is {size}, which is no size")))
 }
 
-/// The one frequency that the input holds that errors call `name`.
+/// Returns the only element of an input as a frequency. Errors call the input `name`.
 fn frequency(name: &str, array: &Array) -> Result<f32> {
     one_element(name, array.dims())?;
     let values = converted(array, DType::Float32, &Threads::serial())?;
@@ -236,8 +237,8 @@ mod tests {
         y.and_then(|y| Ok(y.tensor()?.read::<f64>()?.to_vec())).expect("a spectrum of float64")
     }
 
-    /// `Y[k] = Σ X[n]·exp(-2πi·kn/N)`, as the formula says.
-    fn slow(x: &[f64], length: usize) -> Vec<f64> {
+    /// Computes `Y[k] = Σ X[n]·exp(-2πi·kn/N)` directly.
+    fn direct(x: &[f64], length: usize) -> Vec<f64> {
         let part = |k: usize, wave: fn(f64) -> f64| -> f64 {
             let angle = |n: usize| -2.0 * std::f64::consts::PI * (k * n % length) as f64 / length as f64;
             x.iter().take(length).enumerate().map(|(n, x)| x * wave(angle(n))).sum()
@@ -246,16 +247,16 @@ mod tests {
     }
 
     #[test]
-    fn transforms_follow_the_formula_and_go_back() {
+    fn transforms_follow_the_formula_and_their_inverse() {
         let signal = [0.5, -1.0, 2.0, 3.5, 0.25, -0.75, 1.0];
         for length in [1, 4, 7, 8, 11] {
-            let given = |axis| [Some(tensor(&signal, &[7, 1])), Some(tensor(&[length as i64], &[])), axis];
+            let inputs = |axis| [Some(tensor(&signal, &[7, 1])), Some(tensor(&[length as i64], &[])), axis];
             let forward = Dft { axis: Some(0), inverse: false, one_sided: false };
-            let y = values(run(&forward, &given(None)));
-            let expected = slow(&signal, length);
+            let y = values(run(&forward, &inputs(None)));
+            let expected = direct(&signal, length);
             assert!(y.iter().zip(&expected).all(|(y, e)| (y - e).abs() < 1e-12), "{length}: {y:?}, not {expected:?}");
             let half =
-                values(run(&Dft { axis: None, one_sided: true, ..forward }, &given(Some(tensor(&[-2i64], &[1])))));
+                values(run(&Dft { axis: None, one_sided: true, ..forward }, &inputs(Some(tensor(&[-2i64], &[1])))));
             assert_eq!(half, y[..2 * (length / 2 + 1)]);
             let back = Dft { axis: Some(0), inverse: true, one_sided: true };
             let spectrum = [Some(tensor(&half, &[half.len() / 2, 2])), Some(tensor(&[length as i64], &[]))];

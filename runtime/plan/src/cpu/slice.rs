@@ -1,4 +1,4 @@
-//! CPU kernels: parts of a tensor.
+//! CPU kernels: slices of a tensor.
 
 use candle_plan_kernels::strided::View;
 

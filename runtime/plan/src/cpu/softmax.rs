@@ -1,4 +1,4 @@
-//! CPU kernels: softmax and its relatives.
+//! CPU kernels: softmax, log-softmax and hardmax.
 
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::real::Real;
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn mismatched_inputs_are_refused() {
         for (axis, coerce_2d, input) in [
             (2, false, tensor(&[1f32], &[1, 1])),
             (3, true, tensor(&[1f32], &[1, 1])),

@@ -1,4 +1,4 @@
-//! CPU kernels: order along an axis: the places of extrema, and the k greatest or smallest elements.
+//! CPU kernels: indices of extrema along an axis, and the k largest or smallest elements.
 
 use candle_plan_kernels::buffer::filled;
 use candle_plan_kernels::isa::Isa;
@@ -14,7 +14,7 @@ use crate::kernel::{Call, Kernel};
 use crate::ops::sort::{ArgReduce, ArgReduction, TopK, Wanted};
 use crate::value::{alloc_uninit, Array, Value};
 
-/// Elements that make a task of their own.
+/// Elements per task.
 const TASK: usize = 1 << 14;
 
 impl Kernel for ArgReduce {
@@ -34,7 +34,7 @@ impl Kernel for ArgReduce {
     }
 }
 
-/// The place of the element of each column that beats all before it.
+/// Returns, for each column, the index of its last element that beats all elements before it.
 fn places<T: Element>(
     threads: &Threads,
     x: &[T],
@@ -43,9 +43,9 @@ fn places<T: Element>(
 ) -> Vec<i64> {
     let mut out = filled(0i64, outer * inner);
     let block = n * inner;
-    let together = (TASK / block.max(1)).max(1);
-    threads.for_each_chunk(&mut out, together * inner, |task, out| {
-        let blocks = x[task * together * block..].chunks_exact(block.max(1));
+    let blocks_per_task = (TASK / block.max(1)).max(1);
+    threads.for_each_chunk(&mut out, blocks_per_task * inner, |task, out| {
+        let blocks = x[task * blocks_per_task * block..].chunks_exact(block.max(1));
         for (x, out) in blocks.zip(out.chunks_exact_mut(inner.max(1))) {
             let (first, rest) = x.split_at(inner);
             let mut best = Scratch::of(first.iter().copied());
@@ -80,7 +80,7 @@ mod tests {
     use crate::testing::{run, run_outputs, tensor};
 
     #[test]
-    fn the_first_or_the_last_extremum_counts() {
+    fn the_first_or_last_extremum_is_selected() {
         let nan = f32::NAN;
         let rows = [[1.0, 3.0, 3.0], [nan, 1.0, 2.0], [1.0, nan, 2.0], [2.0, 2.0, 2.0]];
         for (function, select_last_index, expected) in [
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_extremum() {
+    fn empty_axes_have_no_extremum() {
         let op = ArgReduce { function: ArgReduction::ArgMax, axis: 1, keepdims: true, select_last_index: false };
         assert!(run(&op, &[Some(tensor::<i8>(&[], &[2, 0]))]).is_err());
         assert!(run(&op, &[Some(tensor::<i8>(&[], &[0, 0]))]).is_ok());

@@ -1,4 +1,4 @@
-//! CPU kernels: tensors of text.
+//! CPU kernels: tensors of strings.
 
 use regex::Regex;
 

@@ -1,4 +1,4 @@
-//! CPU kernels: counts of runs of words.
+//! CPU kernels: counts of n-grams.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::kernel::{Call, Constants};
 use crate::ops::tf_idf::TfIdfVectorizer;
 use crate::value::{alloc_uninit, list, out_of_memory, Array, Value};
 
-/// Every word of the pool has a number; an n-gram is the numbers of its words.
+/// The vocabulary of a pool. Each word has a number, and an n-gram is the sequence of its words' numbers.
 pub(super) struct Vocabulary {
     words: HashMap<Word, u32>,
     columns: HashMap<Vec<u32>, usize>,
@@ -34,12 +34,12 @@ impl Packs for TfIdfVectorizer {
     }
 
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
-        let made;
+        let vocabulary_here;
         let vocabulary = match packed {
             Some(vocabulary) => vocabulary,
             None => {
-                made = self.vocabulary(call.value(1)?, call.tensor(2)?, call.tensor(3)?)?;
-                &made
+                vocabulary_here = self.vocabulary(call.value(1)?, call.tensor(2)?, call.tensor(3)?)?;
+                &vocabulary_here
             }
         };
         let x = call.value(0)?;
@@ -94,11 +94,11 @@ impl TfIdfVectorizer {
     fn count(&self, vocabulary: &Vocabulary, row: &[Option<u32>], counts: &mut [f32]) {
         for length in self.shortest.max(1)..=self.longest.min(row.len()) {
             let skips = if length == 1 { 0 } else { self.max_skips };
-            // A greater distance leaves no room for two elements.
+            // With a greater distance, an n-gram of two or more words does not fit in the row.
             for distance in 1..=skips.min(row.len()) + 1 {
-                let reach = (length - 1) * distance;
-                for start in 0..row.len().saturating_sub(reach) {
-                    let gram: Option<Vec<u32>> = row[start..=start + reach].iter().step_by(distance).copied().collect();
+                let span = (length - 1) * distance;
+                for start in 0..row.len().saturating_sub(span) {
+                    let gram: Option<Vec<u32>> = row[start..=start + span].iter().step_by(distance).copied().collect();
                     if let Some(&column) = gram.and_then(|gram| vocabulary.columns.get(&gram)) {
                         counts[column] += 1.0;
                     }

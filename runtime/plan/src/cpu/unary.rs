@@ -16,7 +16,7 @@ use crate::ops::unary::Unary;
 use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};
 
-/// The elements that are worth a task of their own.
+/// Elements per task.
 const TASK: usize = 16 * 1024;
 
 impl Kernel for Unary {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn every_dtype_that_a_function_is_defined_for() {
+    fn functions_run_in_every_defined_dtype() {
         let expect = |function, x: Value, y: Value| {
             let found = apply(function, x).expect("is defined");
             assert_eq!(

@@ -1,4 +1,4 @@
-//! CPU kernels: pooled elements, put back where they were.
+//! CPU kernels: max unpooling, which writes pooled elements back to their positions.
 
 use half::{bf16, f16};
 
@@ -25,7 +25,7 @@ impl MaxUnpool {
     }
 }
 
-/// Where in a tensor of shape `dims` the element stands that is element `index` of one of shape `counted`.
+/// Converts the index of an element in a tensor of shape `counted` to its index in a tensor of shape `dims`.
 fn place(index: usize, counted: &[usize], dims: &[usize]) -> usize {
     let (mut rest, mut stride, mut place) = (index, 1, 0);
     for (&counted, &dim) in counted.iter().zip(dims).rev() {
@@ -55,7 +55,7 @@ mod tests {
     use crate::testing::{run, run_outputs, tensor};
 
     #[test]
-    fn what_was_pooled_is_put_back() {
+    fn pooled_elements_return_to_their_positions() {
         let x: Vec<f32> = (1..=32).map(|i| i as f32).collect();
         let (kernel, strides, pads) = (vec![2, 2], vec![2, 2], vec![[0, 0]; 2]);
         let padding = Padding::Explicit(pads.clone());

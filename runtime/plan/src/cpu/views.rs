@@ -1,4 +1,4 @@
-//! CPU kernels: other dimensions for the same elements: no element moves.
+//! CPU kernels: views of the same elements with other dimensions.
 
 use candle_plan_kernels::broadcast::Dims;
 

@@ -1,4 +1,4 @@
-//! Attention: a product, a kernel that makes weights of scores, a product.
+//! GPU kernels: attention: a product, a kernel that turns scores into weights, and a product.
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ use crate::kernel::{Call, Constants};
 use crate::ops::attention::{mask_strides, Attention, AttentionGuard, AttentionScores, Layout, Strides};
 use crate::value::{Array, Value};
 
-/// The twin of `AttentionRows`.
+/// Mirrors the kernel's struct `AttentionRows`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct RowsParams {
@@ -46,7 +46,7 @@ struct RowsParams {
     is_capped: u32,
 }
 
-/// The twin of `JoinedKeys`.
+/// Mirrors the kernel's struct `JoinedKeys`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct JoinParams {
@@ -61,17 +61,17 @@ struct JoinParams {
     step: [u32; 3],
 }
 
-// SAFETY: as `attention.cu` has them; `Attention::layout` and `mask_strides` have found that the inputs have the elements that
-// these sizes and strides say, and the rest is made of these sizes.
+// SAFETY: the fields match `attention.cu`. `Attention::layout` and `mask_strides` checked that the inputs have the
+// elements that these sizes and strides require. The other tensors are allocated with these sizes.
 unsafe impl Params for RowsParams {}
 
-// SAFETY: as above.
+// SAFETY: see above.
 unsafe impl Params for JoinParams {}
 
-/// The scores that are in memory at a time, if those of one query are not more; few in tests, which so take them in parts.
+/// The largest number of scores in memory at a time, unless one query has more. Small in tests, so that they use parts.
 const SCORES: usize = if cfg!(test) { 2900 } else { 1 << 26 };
 
-/// As far as a window of keys reaches; positions are nearer.
+/// The largest window of keys; positions are smaller.
 const FAR: usize = 1 << 60;
 
 gpu_kernel!(Attention: "attention" if |self, operands| has_kernel(operands));
@@ -109,7 +109,7 @@ impl OnGpu for Attention {
 }
 
 impl Attention {
-    /// What all rows of scores have in common.
+    /// Fills the parameters that all rows of scores share.
     fn params(&self, call: &Call, layout: &Layout, kept: Option<&Array>) -> Result<RowsParams> {
         let dims = layout.dims;
         let window = |keys: Option<usize>| keys.map_or(-1, |keys| keys.min(FAR) as i64);
@@ -144,7 +144,7 @@ impl Attention {
     }
 }
 
-/// Adds what says which keys a query sees.
+/// Adds the parameters that determine which keys a query sees.
 fn masked(call: &Call, dims: Dims, params: &mut RowsParams) -> Result<()> {
     if let Some(mask) = call.optional_tensor(3)? {
         let (steps, keys) = mask_strides(mask.dims(), dims)?;
@@ -164,7 +164,7 @@ fn unsigned([a, b, c]: Strides) -> Result<[u32; 3]> {
     Ok([count(a)?, count(b)?, count(c)?])
 }
 
-/// All keys and all values, `[N, kv_heads, S, D]`, where there is a past, or where they are an output.
+/// Returns all keys and values, `[N, kv_heads, S, D]`, if there is a past or they are outputs.
 fn joined(gpu: &Gpu, call: &Call, layout: &Layout) -> Result<Option<[Array; 2]>> {
     if call.optional(4).is_none() && call.outputs < 2 {
         return Ok(None);
@@ -191,27 +191,26 @@ fn joined(gpu: &Gpu, call: &Call, layout: &Layout) -> Result<Option<[Array; 2]>>
     Ok(Some([join(4, 1, layout.k, dims.depth)?, join(5, 2, layout.v, dims.width)?]))
 }
 
-/// Heads of keys and values, each with the heads of queries that share it.
+/// The heads of keys and values, with the heads of queries that share each of them.
 struct Heads<'a> {
     gpu: &'a Gpu,
     layout: &'a Layout,
-    /// Q, K, V and Y, and where their vectors stand.
+    /// Q, K, V and Y, with the strides of their vectors.
     vectors: [(&'a Array, Strides); 4],
     params: RowsParams,
 }
 
-/// Some rows of scores that follow one another: those of all queries for some heads of keys, or of some queries for one head
-/// of queries.
+/// Consecutive rows of scores: those of all queries for some heads of keys, or of some queries for one head of queries.
 struct Part {
     batch: usize,
-    /// The heads of keys, counted from a batch's first.
+    /// The heads of keys, counted from the first of the batch.
     heads: Range<usize>,
-    /// Which of the heads of queries that share one of keys.
+    /// The heads of queries among those that share a head of keys.
     members: Range<usize>,
     queries: Range<usize>,
 }
 
-/// Queries of each head of keys: `times` products of `m` rows, which stand at these distances in Q and Y.
+/// The queries of each head of keys: `times` products of `m` rows, with these strides between products in Q and Y.
 struct Rows {
     times: usize,
     m: usize,
@@ -228,7 +227,7 @@ impl Heads<'_> {
         }
         let group = self.group();
         let spans = if self.is_even() { [1, dims.batch * dims.kv_heads] } else { [dims.batch, dims.kv_heads] };
-        // As many heads of keys at a time as there is room for, or as many queries of one head.
+        // As many heads of keys as fit at a time, or as many queries of one head.
         let fitting = SCORES / dims.keys.max(1);
         let heads = (fitting / (group * dims.queries)).clamp(1, spans[1]);
         let (members, queries) = match group * dims.queries <= fitting {
@@ -248,19 +247,19 @@ impl Heads<'_> {
         Ok(())
     }
 
-    /// How many heads of queries share one of keys.
+    /// Returns how many heads of queries share one head of keys.
     fn group(&self) -> usize {
         self.layout.dims.heads / self.layout.dims.kv_heads
     }
 
-    /// Whether heads stand at equal distances through all batches.
+    /// Whether consecutive heads have equal strides across all batches.
     fn is_even(&self) -> bool {
         let Dims { batch, heads, kv_heads, .. } = self.layout.dims;
         let heads = [heads, kv_heads, kv_heads, heads];
         batch == 1 || self.vectors.iter().zip(heads).all(|((_, [batch, head, _]), heads)| *batch == head * heads)
     }
 
-    /// Room for scores and for weights, which may be the same.
+    /// Allocates the scores and the weights, which may be the same tensor.
     fn scratch(&self, dims: &[usize]) -> Result<[Array; 2]> {
         let dtype = self.vectors[0].0.dtype();
         let wide = if dtype == DType::Float64 { DType::Float64 } else { DType::Float32 };
@@ -269,7 +268,7 @@ impl Heads<'_> {
         Ok([scores, weights])
     }
 
-    /// The outputs of a part.
+    /// Computes the outputs of a part.
     fn part(&self, part: &Part, [scores, weights]: [&Array; 2]) -> Result<()> {
         let (dims, group, rows) = (self.layout.dims, self.group(), self.rows(part));
         let of_queries = |i: usize, time: usize| {
@@ -300,15 +299,15 @@ impl Heads<'_> {
                 square(scores, time),
             )?;
         }
-        self.weigh(part, [scores, weights])?;
+        self.compute_weights(part, [scores, weights])?;
         for time in 0..rows.times {
             product(dims.width, dims.keys).run(self.gpu, square(weights, time), of_keys(2), of_queries(3, time))?;
         }
         Ok(())
     }
 
-    /// Makes weights of the scores of a part.
-    fn weigh(&self, part: &Part, [scores, weights]: [&Array; 2]) -> Result<()> {
+    /// Turns the scores of a part into weights.
+    fn compute_weights(&self, part: &Part, [scores, weights]: [&Array; 2]) -> Result<()> {
         if scores.is_empty() {
             return Ok(());
         }
@@ -325,7 +324,7 @@ impl Heads<'_> {
         launch(self.gpu, symbol, Grid::blocks(params.rows), &params)
     }
 
-    /// The rows of queries that share a head of keys: in one product where they stand at equal distances.
+    /// Returns the rows of queries that share a head of keys, as one product if their strides are equal.
     fn rows(&self, part: &Part) -> Rows {
         let (members, queries) = (part.members.len(), part.queries.len());
         let [[_, q_head, q_row], [_, y_head, y_row]] = [self.vectors[0].1, self.vectors[3].1];
@@ -338,7 +337,7 @@ impl Heads<'_> {
     }
 }
 
-/// Whether there is a kernel on a device: V, and a mask of numbers, are of Q's type.
+/// Whether the device has a kernel: V, and a numeric mask, must have Q's type.
 fn has_kernel(operands: &Constants) -> bool {
     let [q, v, mask] = [0, 2, 3].map(|i| operands.dtype(i));
     let has_mask = operands.types.get(3).copied().flatten().is_some();

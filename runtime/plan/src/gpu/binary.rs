@@ -1,4 +1,4 @@
-//! Functions of two elements.
+//! GPU kernels: functions of two elements.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Fault, Gpu, Grid, Symbol};
@@ -19,7 +19,7 @@ use crate::kernel::Call;
 use crate::ops::binary::Binary;
 use crate::value::Value;
 
-/// The twin of `BinaryOf`.
+/// Mirrors the kernel's struct `BinaryOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct BinaryParams {
@@ -35,7 +35,7 @@ struct BinaryParams {
     exponent: u32,
 }
 
-// SAFETY: as `broadcast.cuh` has it; X and Y broadcast to Z, which has `count` elements.
+// SAFETY: the fields match `broadcast.cuh`; X and Y broadcast to Z, which has `count` elements.
 unsafe impl Params for BinaryParams {}
 
 gpu_kernel!(Binary: "binary" if |self, operands| {
@@ -44,7 +44,7 @@ gpu_kernel!(Binary: "binary" if |self, operands| {
 });
 
 impl Binary {
-    /// The kernel for operands of two types.
+    /// Returns the kernel for operands of two types.
     fn symbol(&self, x: DType, y: DType) -> Result<Symbol> {
         let is_power = self.function == Function::Pow;
         if x != y && !is_power {
@@ -109,7 +109,7 @@ mod tests {
     const BITS: [Function; 5] = [BitwiseAnd, BitwiseOr, BitwiseXor, ShiftLeft, ShiftRight];
     const COMPARISONS: [Function; 5] = [Equal, Less, LessOrEqual, Greater, GreaterOrEqual];
     const LOGIC: [Function; 4] = [And, Or, Xor, Equal];
-    /// Two operands: alike, one of one element, repeated along inner, outer and all kinds of axes, empty.
+    /// Pairs of shapes: equal, single elements, broadcasts along inner, outer and mixed axes, and empty.
     const SHAPES: [[&[usize]; 2]; 8] = [
         [&[3, 101], &[3, 101]],
         [&[303], &[]],
@@ -121,7 +121,7 @@ mod tests {
         [&[], &[]],
     ];
 
-    /// `run` compares with the processor; `of` makes element `i` of operand 0 or 1.
+    /// `run` compares with the CPU. `of` returns element `i` of operand 0 or 1.
     fn check<T: Element>(functions: &[Function], of: impl Fn(usize, usize) -> T) {
         for (&function, shapes) in functions.iter().flat_map(|function| SHAPES.map(|shapes| (function, shapes))) {
             for [x, y] in [shapes, [shapes[1], shapes[0]]] {
@@ -158,7 +158,7 @@ mod tests {
         macro_rules! check_integers {
             ($($type:ty)*) => {
                 $(for functions in [&ARITHMETIC[..], &BITS, &COMPARISONS] {
-                    // Odd in operand 1, which divides.
+                    // Odd numbers in operand 1, the divisor.
                     check::<$type>(functions, |i, k| {
                         let number = (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
                         let value = match i % (4 + k) {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_every_two_types() {
+    fn powers_of_every_pair_of_types() {
         let [x, y] = [[-3.0, -1.0, 0.0, 1.0, 2.0, 5.0, 120.0], [-2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 2.5]]
             .map(|list| Array::new(list.to_vec(), &[7]).expect("seven"));
         let of = |list: &Array, dtype| converted(list, dtype, &Threads::serial()).expect("converts");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn division_by_zero_is_told() {
+    fn division_by_zero_is_a_fault() {
         let told = |function, divisor: i16| {
             fault(&Binary { function }, &[tensor(&[1i16, i16::MIN, 3], &[3]), tensor(&[divisor], &[])])
         };

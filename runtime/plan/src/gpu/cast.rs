@@ -1,4 +1,4 @@
-//! Other element types.
+//! GPU kernels: casts and bit casts.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
@@ -15,7 +15,7 @@ use crate::kernel::Call;
 use crate::ops::cast::{bits, format_of, BitCast, Cast, Round};
 use crate::value::{Array, Value};
 
-/// The twin of `MiniFormat`.
+/// Mirrors the kernel's struct `MiniFormat`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Format {
@@ -25,7 +25,7 @@ struct Format {
     special: u32,
 }
 
-/// The twin of `CastOf`.
+/// Mirrors the kernel's struct `CastOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct CastParams {
@@ -41,11 +41,11 @@ struct CastParams {
     round: u32,
 }
 
-// SAFETY: as `cast.cu` has it; X and Y have `count` elements.
+// SAFETY: the fields match `cast.cu`; X and Y have `count` elements.
 unsafe impl Params for CastParams {}
 
 impl Format {
-    /// The format of a small float.
+    /// Returns the format of a small float.
     fn of(dtype: DType) -> Option<Format> {
         let of = |format: minifloat::Format| Format {
             exponent: format.exponent,
@@ -63,7 +63,7 @@ impl Format {
     }
 }
 
-/// The high bits that a small integer lacks of the byte that it lies in.
+/// Returns the number of high bits that a small integer does not use in its byte.
 fn missing_bits(dtype: DType) -> u32 {
     match dtype {
         DType::Int4 | DType::Uint4 => 4,
@@ -72,7 +72,7 @@ fn missing_bits(dtype: DType) -> u32 {
     }
 }
 
-/// Runs `cast_<kind>` on all elements, with the rest of its parameters as given.
+/// Runs `cast_<kind>` on all elements, with the other parameters in `rest`.
 fn run_cast(gpu: &Gpu, x: &Array, to: DType, kind: &'static str, rest: CastParams) -> Result<Vec<Value>> {
     let y = alloc_uninit(gpu, x.dims(), to)?;
     let params = CastParams { x: x.address()?, y: y.address()?, count: count(x.len())?, ..rest };
@@ -161,7 +161,7 @@ mod tests {
         NUMBERS.into_iter().chain(REST)
     }
 
-    /// Lists of numbers of similar size, as results are compared by the largest.
+    /// Lists of numbers of similar magnitude, because the tolerance depends on the largest result.
     fn lists() -> [Vec<f64>; 6] {
         let step = |exponent: i32| 2f64.powi(exponent);
         [
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn from_every_type_to_every_type() {
+    fn every_type_casts_to_every_type() {
         for list in lists() {
             let cast = |to, saturate, round, x: &Value| run(&Cast { to, saturate, round }, &[Some(x.clone())]);
             let wide = tensor(&list, &[list.len()]);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_of_every_two_types() {
+    fn bit_casts_between_every_pair_of_types() {
         let bytes: Vec<u64> = (0..333).map(|i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
         let wide = tensor(&bytes, &[9, 37]);
         for from in all() {

@@ -1,4 +1,4 @@
-//! Sliding blocks added up to an image.
+//! GPU kernels: sums sliding windows into an image.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
@@ -13,7 +13,7 @@ use crate::kernel::Call;
 use crate::ops::col2im::Col2Im;
 use crate::value::Value;
 
-/// The twin of `Columns`.
+/// Mirrors the kernel's struct `Columns`.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct ColumnsParams {
@@ -30,7 +30,7 @@ struct ColumnsParams {
     before: [u32; MAX_RANK],
 }
 
-// SAFETY: as `col2im.cu` has it; `Col2Im::windows` checks that X holds the windows.
+// SAFETY: the fields match `col2im.cu`; `Col2Im::windows` checks that X has all windows.
 unsafe impl Params for ColumnsParams {}
 
 gpu_kernel!(Col2Im: "col2im" if |self, _operands| self.strides.len() <= MAX_RANK);
@@ -46,8 +46,8 @@ impl OnGpu for Col2Im {
             return Ok(vec![y.into()]);
         }
         count(x.len())?;
-        // With one window, there is no step between windows; with one tap, none between taps.
-        let alone = |sizes: &[usize], steps: &[usize]| -> Vec<usize> {
+        // The step between windows is unused with one window, and the step between taps with one tap.
+        let used_steps = |sizes: &[usize], steps: &[usize]| -> Vec<usize> {
             sizes.iter().zip(steps).map(|(&size, &step)| if size < 2 { 1 } else { step }).collect()
         };
         for (&size, &step) in kernel.iter().zip(&self.dilations) {
@@ -63,8 +63,8 @@ impl OnGpu for Col2Im {
             image: Dims::new(&image)?,
             kernel: by_axis(&kernel)?,
             places: by_axis(&windows)?,
-            stride: by_axis(&alone(&windows, &self.strides))?,
-            dilation: by_axis(&alone(&kernel, &self.dilations))?,
+            stride: by_axis(&used_steps(&windows, &self.strides))?,
+            dilation: by_axis(&used_steps(&kernel, &self.dilations))?,
             before: by_axis(&before)?,
         };
         launch(
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use crate::testing::{run, tensor};
 
-    /// Numbers below `limit`, from a seed.
+    /// Returns a pseudorandom number below `limit`.
     fn draw(seed: &mut u64, limit: usize) -> usize {
         *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((*seed >> 33) as usize) % limit

@@ -1,4 +1,4 @@
-//! Choices between elements.
+//! GPU kernels: selection and clipping.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
@@ -15,7 +15,7 @@ use crate::kernel::Call;
 use crate::ops::conditional::{Clip, Where};
 use crate::value::Value;
 
-/// The twin of `WhereOf`.
+/// Mirrors the kernel's struct `WhereOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct WhereParams {
@@ -30,10 +30,10 @@ struct WhereParams {
     of_y: Strides,
 }
 
-// SAFETY: as `conditional.cu` has it; all broadcast to Z, which has `count` elements.
+// SAFETY: the fields match `conditional.cu`; all broadcast to Z, which has `count` elements.
 unsafe impl Params for WhereParams {}
 
-/// The twin of `ClipOf`.
+/// Mirrors the kernel's struct `ClipOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct ClipParams {
@@ -45,7 +45,7 @@ struct ClipParams {
     padding: u32,
 }
 
-// SAFETY: as `conditional.cu` has it; X and Y have `count` elements, a bound one.
+// SAFETY: the fields match `conditional.cu`; X and Y have `count` elements, and a bound has one.
 unsafe impl Params for ClipParams {}
 
 gpu_kernel!(Where: "conditional" if |self, operands| {
@@ -120,7 +120,7 @@ mod tests {
     use crate::testing::{run, tensor};
     use crate::value::Array;
 
-    /// Numbers from -20 on, and with them what is not finite.
+    /// Numbers from -20 on, together with infinities and NaN.
     fn numbers(dtype: DType, dims: &[usize]) -> Array {
         let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0];
         let number = |i: usize| if i % 11 == 5 { odd[i / 11 % 4] } else { (i * 7 % 41) as f64 - 20.0 };

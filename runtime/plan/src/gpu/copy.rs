@@ -1,22 +1,22 @@
-//! Elements that go from places of one tensor of a GPU to places of another.
+//! GPU kernels: copies elements between views of tensors.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 use candle_plan_kernels::strided::View;
 
-use super::launch::{alloc_uninit, count, joined_in_words, launch, width, word, Params};
+use super::launch::{alloc_uninit, count, elements_per_word, launch, width, word, Params};
 use super::shapes::{step, Dims, Strides, MAX_RANK};
 use crate::bail;
 use crate::error::Result;
 use crate::value::Array;
 
-/// A side of the square that a block transposes, as `SQUARE` in `copy.cu`.
+/// The side of the square that a block transposes, as `SQUARE` in `copy.cu`.
 const SQUARE: usize = 32;
 
-/// The sides of a plane that is worth squares.
+/// The smallest sides of a plane for which squares pay off.
 const WORTH_SQUARES: usize = SQUARE / 2;
 
-/// The twin of `CopyOf`.
+/// Mirrors the kernel's struct `CopyOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct CopyParams {
@@ -28,10 +28,10 @@ struct CopyParams {
     to: Strides,
 }
 
-// SAFETY: as `copy.cu` has it; `copy` checks that every place lies inside its tensor.
+// SAFETY: the fields match `copy.cu`; `copy` checks that every place is inside its tensor.
 unsafe impl Params for CopyParams {}
 
-/// The twin of `TransposeOf`.
+/// Mirrors the kernel's struct `TransposeOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct TransposeParams {
@@ -47,10 +47,10 @@ struct TransposeParams {
     ends: Strides,
 }
 
-// SAFETY: as of `CopyParams`.
+// SAFETY: see `CopyParams`.
 unsafe impl Params for TransposeParams {}
 
-/// The twin of `FillOf`.
+/// Mirrors the kernel's struct `FillOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct FillParams {
@@ -60,23 +60,23 @@ struct FillParams {
     padding: u32,
 }
 
-// SAFETY: as `copy.cu` has it; Y has `count` elements.
+// SAFETY: the fields match `copy.cu`; Y has `count` elements.
 unsafe impl Params for FillParams {}
 
-/// A tensor of the elements of a view, which lie inside `x`.
+/// Copies the elements of a view, which are inside `x`, to a new tensor.
 ///
 /// # Errors
-/// There is no room for it, or what the device says.
+/// The GPU has no room for the tensor, or the device fails.
 pub(crate) fn copied(gpu: &Gpu, x: &Array, view: &View) -> Result<Array> {
     let y = alloc_uninit(gpu, &view.dims, x.dtype())?;
     copy(gpu, (x, view), (&y, &View::contiguous(&view.dims)))?;
     Ok(y)
 }
 
-/// Writes the elements of `x` at the places of a view to those of another one of `y`, which are all different.
+/// Copies the elements of a view of `x` to the places of a view of `y`, which must be distinct.
 ///
 /// # Errors
-/// The views do not fit each other or their tensors, or what the device says.
+/// The views do not fit each other or their tensors, or the device fails.
 pub(super) fn copy(gpu: &Gpu, (x, from): (&Array, &View), (y, to): (&Array, &View)) -> Result<()> {
     if from.dims != to.dims || x.dtype() != y.dtype() || !from.fits(x.len()) || !to.fits(y.len()) {
         bail!("{from:?} of {:?} cannot be copied to {to:?} of {:?}", x.dims(), y.dims());
@@ -92,10 +92,10 @@ pub(super) fn copy(gpu: &Gpu, (x, from): (&Array, &View), (y, to): (&Array, &Vie
     moves.merged().widened().run(gpu)
 }
 
-/// Makes every element the one whose bits are the lowest of `value`.
+/// Sets every element to the low bits of `value`.
 ///
 /// # Errors
-/// What the device says.
+/// The device fails.
 pub(super) fn fill(gpu: &Gpu, y: &Array, value: u64) -> Result<()> {
     let params = FillParams { y: y.address()?, value, count: count(y.len())?, padding: 0 };
     launch(gpu, kernel("fill", width(y.dtype())?), Grid::over(params.count), &params)
@@ -105,7 +105,7 @@ fn kernel(name: &'static str, kind: &'static str) -> Symbol {
     Symbol { module: "copy", name, kind }
 }
 
-/// A dimension of a copy, and how far apart its places stand in the source and in the result.
+/// A dimension of a copy, with its strides in the source and in the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Axis {
     size: usize,
@@ -113,7 +113,7 @@ struct Axis {
     to: isize,
 }
 
-/// A copy of words of `width` bytes from address `x` to address `y`; none of its dimensions is 0.
+/// A copy of words of `width` bytes from address `x` to address `y`. No dimension is 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Moves {
     x: u64,
@@ -123,7 +123,7 @@ struct Moves {
 }
 
 impl Moves {
-    /// With as few dimensions as possible, at least one.
+    /// Merges dimensions, so that there are as few as possible, but at least one.
     fn merged(mut self) -> Moves {
         let mut axes: Vec<Axis> = Vec::with_capacity(self.axes.len());
         for axis in self.axes.into_iter().filter(|axis| axis.size != 1) {
@@ -142,7 +142,7 @@ impl Moves {
         self
     }
 
-    /// In words as wide as the runs that stand together allow.
+    /// Widens the words as far as the contiguous runs allow.
     fn widened(mut self) -> Moves {
         let Some((Axis { size, from: 1, to: 1 }, outer)) = self.axes.split_last_mut() else { return self };
         let spans = outer
@@ -150,7 +150,7 @@ impl Moves {
             .flat_map(|axis| [axis.from, axis.to])
             .map(|stride| (stride.unsigned_abs() * self.width) as u64);
         let begins: Vec<u64> = spans.chain([self.x, self.y]).collect();
-        let joined = joined_in_words(self.width, *size, &begins);
+        let joined = elements_per_word(self.width, *size, &begins);
         for axis in outer {
             axis.from /= joined as isize;
             axis.to /= joined as isize;
@@ -172,11 +172,12 @@ impl Moves {
                 Ok(())
             }
             (_, Some(axis)) => self.transpose(axis, gpu),
-            _ => self.go_over(gpu),
+            _ => self.copy_elements(gpu),
         }
     }
 
-    /// The dimension that stands together in the source, where the last one does in the result and both are long.
+    /// Returns the dimension that is contiguous in the source, if the last one is contiguous in the result and both are
+    /// long.
     fn crossed_axis(&self) -> Option<usize> {
         let (last, outer) = self.axes.split_last()?;
         let is_long = |axis: &Axis| axis.size >= WORTH_SQUARES;
@@ -204,7 +205,7 @@ impl Moves {
         launch(gpu, kernel("transpose", word(self.width)), Grid::blocks(count(squares)?), &params)
     }
 
-    fn go_over(&self, gpu: &Gpu) -> Result<()> {
+    fn copy_elements(&self, gpu: &Gpu) -> Result<()> {
         let sizes = sizes(&self.axes);
         let params = CopyParams {
             x: self.x,
@@ -222,10 +223,10 @@ fn sizes(axes: &[Axis]) -> Vec<usize> {
     axes.iter().map(|axis| axis.size).collect()
 }
 
-/// The bits of the one element of a tensor of the host.
+/// Returns the bits of the only element of a tensor on the host.
 ///
 /// # Errors
-/// It has another number of elements, or lies elsewhere.
+/// The tensor has another number of elements, or is on a device.
 pub(super) fn bits(value: &Array) -> Result<u64> {
     let mut bits = [0; size_of::<u64>()];
     let bytes = value.bytes_on_host()?;
@@ -245,7 +246,7 @@ mod tests {
     use crate::gpu::{download, upload};
     use crate::movable::copy_view;
 
-    /// Asserts that the copy of a view of 0, 1, … is what it is on the host.
+    /// Asserts that a view of 0, 1, … is copied as on the host.
     fn check<T: Element>(gpu: &Gpu, numbers: Vec<T>, view: &View) {
         let x = Array::new(numbers, &[LENGTH]).expect("as many");
         let expected = copy_view(&x, view, &Threads::serial()).expect("inside");
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_its_tensor_is_refused() {
+    fn views_outside_their_tensor_are_refused() {
         let gpu = Gpu::emulator().expect("enough memory");
         let x = alloc_uninit(&gpu, &[10], crate::dtype::DType::Float32).expect("enough memory");
         let view = |offset, dims: &[usize]| View { offset, ..View::contiguous(dims) };

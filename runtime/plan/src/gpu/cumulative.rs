@@ -1,4 +1,4 @@
-//! Running sums and products along an axis.
+//! GPU kernels: running sums and products along an axis.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
@@ -12,7 +12,7 @@ use crate::kernel::Call;
 use crate::ops::cumulative::{Accumulation, Cumulative};
 use crate::value::Value;
 
-/// The twin of `CumulativeOf`.
+/// Mirrors the kernel's struct `CumulativeOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct CumulativeParams {
@@ -26,12 +26,12 @@ struct CumulativeParams {
     is_reverse: u32,
 }
 
-// SAFETY: as `cumulative.cu` has it; X and Y have `lines` · `n` elements.
+// SAFETY: the fields match `cumulative.cu`; X and Y have `lines` · `n` elements.
 unsafe impl Params for CumulativeParams {}
 
 impl CumulativeParams {
-    /// The kernel, and as many threads as are worth it: a block for each line where it is long, and where lines are few or
-    /// threads beside each other would read what lies far apart anyway.
+    /// Returns the kernel and its grid. A block computes each line if the lines are long, and either there are few
+    /// lines or neighboring threads would read distant elements anyway.
     fn kernel(&self) -> (&'static str, Grid) {
         if self.n > 64 && (self.inner < 32 || self.lines < 2048) {
             ("cumulative_blocks", Grid::blocks(self.lines))
@@ -80,7 +80,7 @@ mod tests {
     use crate::testing::{run, tensor};
     use crate::value::Array;
 
-    /// Compares with the processor, of numbers that are small enough for 16-bit floating point.
+    /// Compares with the CPU, on numbers that are small enough for 16-bit floats.
     fn check(dims: &[usize], axis: i64, dtype: DType) {
         let sizes = [0.5, 1.0, 2.0, -1.0, 0.25, 3.0, 0.125];
         let numbers = (0..dims.iter().product()).map(|i: usize| sizes[(i * i + i / 7) % 7]).collect();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn along_every_axis() {
+    fn totals_along_every_axis() {
         let short: [(&[usize], i64); 5] =
             [(&[5, 3, 2, 2, 2, 2, 2, 2, 2], -9), (&[9, 64, 33], 1), (&[700, 2], 1), (&[2, 0, 3], 0), (&[1], 0)];
         for dtype in SUMMED {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_spreads() {
+    fn infinities_and_nan_propagate() {
         for at in [3, 256] {
             let mut x = vec![1f32; 600];
             (x[at], x[at + 280]) = (f32::INFINITY, f32::NEG_INFINITY);

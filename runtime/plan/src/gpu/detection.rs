@@ -1,4 +1,4 @@
-//! What lies inside boxes of images.
+//! GPU kernels: pooling of regions.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Fault, Gpu, Grid, Symbol};
@@ -12,7 +12,7 @@ use crate::kernel::Call;
 use crate::ops::detection::{check_images, check_regions, MaxRoiPool, RoiAlign};
 use crate::value::{Array, Value};
 
-/// The twin of `RoiAlign`.
+/// Mirrors the kernel's struct `RoiAlign`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct RoiAlignParams {
@@ -29,7 +29,7 @@ struct RoiAlignParams {
     padding: u32,
 }
 
-/// The twin of `MaxRoiPool`.
+/// Mirrors the kernel's struct `MaxRoiPool`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct MaxRoiPoolParams {
@@ -41,7 +41,8 @@ struct MaxRoiPoolParams {
     scale: f32,
 }
 
-/// What both begin with after the addresses: `X [batch, channels, high, wide]`, and `count` regions of `rows × columns` bins.
+/// The common fields after the addresses: `X [batch, channels, high, wide]`, and `count` regions of `rows × columns`
+/// bins.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Sizes {
@@ -54,18 +55,18 @@ struct Sizes {
     columns: u32,
 }
 
-// SAFETY: as `detection.cu` has it; X, the regions and Y fill the shapes that it says, and the kernel looks whether the number
-// of an image is one.
+// SAFETY: the fields match `detection.cu`; X, the regions and Y have the shapes that it states, and the kernel checks
+// the image numbers.
 unsafe impl Params for RoiAlignParams {}
 
-// SAFETY: as above.
+// SAFETY: see above.
 unsafe impl Params for MaxRoiPoolParams {}
 
 /// The channels that a thread reads for a bin, as `CHANNELS` in `detection.cu`.
 const CHANNELS: usize = 8;
 
 impl Sizes {
-    /// Of `X` and regions of `width` numbers each.
+    /// Reads the sizes of `X` and of regions of `width` numbers each.
     fn new(x: &Array, regions: &Array, width: usize, [rows, columns]: [usize; 2]) -> Result<Sizes> {
         check_regions(x.dims(), regions.dims(), width)?;
         let (&[batch, channels, high, wide], &[regions_count, _]) = (x.dims(), regions.dims()) else {
@@ -119,7 +120,7 @@ impl OnGpu for RoiAlign {
             padding: 0,
         };
         let [regions, channels, rows, columns] = sizes.dims();
-        // No more than the elements of Y.
+        // The product cannot exceed the number of elements of Y.
         let pieces = if y.is_empty() { 0 } else { regions * channels.div_ceil(CHANNELS) * rows * columns };
         let symbol = Symbol { module: "detection", name: "roi_align", kind: kind(x.dtype())? };
         launch(gpu, symbol, Grid::over(count(pieces)?), &params)?;
@@ -165,7 +166,7 @@ mod tests {
         (0..DIMS.iter().product()).map(|i| ((i * 37) % 101) as f32 - 50.0).collect()
     }
 
-    /// Regions inside, across borders, outside, turned around, and empty.
+    /// Regions inside the image, across its borders, outside, reversed, and empty.
     const REGIONS: [[f32; 4]; 7] = [
         [0.0, 0.0, 6.0, 8.0],
         [1.3, 2.7, 5.1, 7.9],
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn images_that_are_not_there_are_faults() {
+    fn missing_images_are_faults() {
         let x = tensor(&pixels(), &DIMS);
         let align = RoiAlign { height: 2, width: 2, scale: 1.0, samples: 0, half_pixel: true, greatest: false };
         let region = |far: f32| tensor(&[0.0, 0.0, far, far], &[1, 4]);

@@ -1,10 +1,10 @@
-//! Elements and rows picked by index. An index beyond its axis is a fault, found when the kernel runs.
+//! GPU kernels: gathers elements and rows by index. The kernel reports an index outside its axis as a fault.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Fault, Gpu, Grid, Symbol};
 use candle_plan_kernels::strided::View;
 
-use super::launch::{alloc_uninit, count, joined_in_words, launch, width, word, Params};
+use super::launch::{alloc_uninit, count, elements_per_word, launch, width, word, Params};
 use super::shapes::{of_view, Dims, Strides};
 use super::OnGpu;
 use crate::axes;
@@ -17,12 +17,12 @@ use crate::ops::gather::{Gather, GatherElements, GatherNd};
 use crate::ops::places::{element_axis, vector_parts, VectorParts};
 use crate::value::{Array, Value};
 
-/// Whether kernels read input `i` as indices.
+/// Whether kernels can read input `i` as indices.
 pub(crate) fn takes_indices(operands: &Constants, i: usize) -> bool {
     operands.dtype(i).is_some_and(|dtype| matches!(dtype, DType::Int32 | DType::Int64))
 }
 
-/// The twin of `Indices`.
+/// Mirrors the kernel's struct `Indices`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Indices {
@@ -32,10 +32,10 @@ pub(super) struct Indices {
 }
 
 impl Indices {
-    /// The elements of a tensor.
+    /// Describes the elements of a tensor as indices.
     ///
     /// # Errors
-    /// Kernels do not read such indices, or they are on the host.
+    /// Kernels do not read indices of this type, or the tensor is on the host.
     pub fn of(array: &Array) -> Result<Indices> {
         let are_wide = match array.dtype() {
             DType::Int32 => 0,
@@ -46,7 +46,7 @@ impl Indices {
     }
 }
 
-/// The twin of `Vectors`.
+/// Mirrors the kernel's struct `Vectors`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Vectors {
@@ -57,10 +57,10 @@ pub(super) struct Vectors {
 }
 
 impl Vectors {
-    /// The vectors of `indices`, that lead to parts of a tensor.
+    /// Describes the vectors of `indices`, which select parts of a tensor.
     ///
     /// # Errors
-    /// Kernels do not take so many or such.
+    /// Kernels do not support their number or type.
     pub fn new(gpu: &Gpu, indices: &Array, parts: &VectorParts) -> Result<Vectors> {
         Ok(Vectors {
             indices: Indices::of(indices)?,
@@ -71,7 +71,7 @@ impl Vectors {
     }
 }
 
-/// The twin of `GatherRows`.
+/// Mirrors the kernel's struct `GatherRows`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct RowsParams {
@@ -85,10 +85,11 @@ struct RowsParams {
     run: u32,
 }
 
-// SAFETY: as `gather.cu` has it; X is `[outer, size, run]`, there are `picked` indices, and Y is `[outer, picked, run]`.
+// SAFETY: the fields match `gather.cu`. X is `[outer, size, run]`, there are `picked` indices, and Y is
+// `[outer, picked, run]`.
 unsafe impl Params for RowsParams {}
 
-/// The twin of `GatherElements`.
+/// Mirrors the kernel's struct `GatherElements`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct ElementsParams {
@@ -103,10 +104,10 @@ struct ElementsParams {
     strides: Strides,
 }
 
-// SAFETY: as `gather.cu` has it; `element_axis` checks that the places of the indices are places of X beside the axis.
+// SAFETY: the fields match `gather.cu`. `element_axis` checks that the indices fit X on the other axes.
 unsafe impl Params for ElementsParams {}
 
-/// The twin of `GatherSlices`.
+/// Mirrors the kernel's struct `GatherSlices`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct SlicesParams {
@@ -117,7 +118,7 @@ struct SlicesParams {
     run: u32,
 }
 
-// SAFETY: as `gather.cu` has it; X has `run` elements for each place of the picked axes of each batch, Y for each vector.
+// SAFETY: the fields match `gather.cu`. X has `run` elements per place of the picked axes of a batch, and Y per vector.
 unsafe impl Params for SlicesParams {}
 
 fn kernel(name: &'static str, kind: &'static str) -> Symbol {
@@ -137,7 +138,7 @@ impl OnGpu for Gather {
         let (before, after) = (&x.dims()[..axis], &x.dims()[axis + 1..]);
         let y = alloc_uninit(gpu, &[before, indices.dims(), after].concat(), x.dtype())?;
         let (width, run): (_, usize) = (x.dtype().storage_dtype()?.size_in_bytes(), after.iter().product());
-        let joined = joined_in_words(width, run, &[x.address()?, y.address()?]);
+        let joined = elements_per_word(width, run, &[x.address()?, y.address()?]);
         let params = RowsParams {
             x: x.address()?,
             y: y.address()?,
@@ -153,10 +154,11 @@ impl OnGpu for Gather {
     }
 }
 
-/// The steps by which the elements of indices of shape `indices` go through a tensor of shape `dims`: on the axis none, but
-/// as far as the number returned for each that an index counts.
+/// Returns the dimensions and strides that map indices of shape `indices` to a tensor of shape `dims`. The stride along
+/// `axis` is 0; the returned number is the factor of the index itself.
 ///
 /// # Errors
+/// The rank is too large for kernels.
 /// Kernels do not take so many dimensions.
 pub(super) fn element_steps(dims: &[usize], indices: &[usize], axis: usize) -> Result<(Dims, Strides, u32)> {
     let mut strides = View::contiguous(dims).strides;
@@ -205,7 +207,7 @@ impl OnGpu for GatherNd {
         let parts = vector_parts(x.dims(), indices.dims(), self.batch_dims)?;
         let y = alloc_uninit(gpu, &[parts.outer, parts.rest].concat(), x.dtype())?;
         let (width, run) = (x.dtype().storage_dtype()?.size_in_bytes(), parts.rest.iter().product());
-        let joined = joined_in_words(width, run, &[x.address()?, y.address()?]);
+        let joined = elements_per_word(width, run, &[x.address()?, y.address()?]);
         let params = SlicesParams {
             x: x.address()?,
             y: y.address()?,
@@ -224,14 +226,14 @@ mod tests {
     use crate::dtype::Element;
     use crate::testing::{run, run_on_device, tensor, Tested};
 
-    /// Numbers that come without an order, below `end` and from `-end` on.
+    /// Shuffled numbers from `-end` to below `end`.
     fn indices(dims: &[usize], end: i64) -> Value {
         let numbers: Vec<i64> =
             (0..dims.iter().product::<usize>() as i64).map(|i| i * 7919 % (2 * end) - end).collect();
         tensor(&numbers, dims)
     }
 
-    /// `run` compares with the host.
+    /// `run` also compares with the host.
     fn check<T: Element>(op: &dyn Tested, dims: &[usize], indices: &Value, number: impl Fn(usize) -> T) {
         let x = tensor(&(0..dims.iter().product()).map(number).collect::<Vec<_>>(), dims);
         let wide = indices.tensor().expect("a tensor");

@@ -1,4 +1,4 @@
-//! Products of matrices that lie in tensors, and `Gemm`.
+//! GPU kernels: products of matrices inside tensors, and `Gemm`.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Kind, Matrix, Symbol};
@@ -15,8 +15,8 @@ use crate::kernel::Call;
 use crate::ops::gemm::{steps, Gemm};
 use crate::value::{Array, Value};
 
-/// `C[i] = alpha · A[i] · B[i] + beta · C[i]` for `batch` products of `A [m, k]`, `B [k, n]` and `C [m, n]`. Sums of 16-bit
-/// elements are of `float32`, as C may be.
+/// `C[i] = alpha · A[i] · B[i] + beta · C[i]` for `batch` products of `A [m, k]`, `B [k, n]` and `C [m, n]`. Sums of
+/// 16-bit elements are computed in `float32`; C may be `float32` then.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Product {
     pub m: usize,
@@ -24,21 +24,21 @@ pub(super) struct Product {
     pub k: usize,
     pub batch: usize,
     pub alpha: f32,
-    /// With 0, C need not hold numbers.
+    /// With 0, the elements of C may be uninitialized.
     pub beta: f32,
 }
 
-/// Where the matrices of products lie in a tensor of the device, whatever its dimensions are.
+/// The position of the matrices of products in a device tensor. The tensor's dimensions do not matter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Matrices<'a> {
     pub tensor: &'a Array,
-    /// The first element.
+    /// The index of the first element.
     pub start: usize,
-    /// Elements from one product's matrix to the next product's.
+    /// The stride from one product's matrix to the next.
     pub next: usize,
-    /// Elements from one row to the next, or from one column where they stand transposed.
+    /// The stride from one row to the next, or from one column if the matrix is transposed.
     pub row: usize,
-    /// Whether they stand transposed, in columns.
+    /// Whether the matrix is stored transposed, by columns.
     pub transposed: bool,
 }
 
@@ -51,7 +51,7 @@ impl Product {
     /// Computes the products.
     ///
     /// # Errors
-    /// The tensors' dtypes do not go together, a matrix is not inside its tensor, or what the device says.
+    /// The dtypes do not match, a matrix is not inside its tensor, or the device fails.
     pub fn run(&self, gpu: &Gpu, a: Matrices, b: Matrices, c: Matrices) -> Result<()> {
         let Product { m, n, k, batch, alpha, beta } = *self;
         if m == 0 || n == 0 || batch == 0 {
@@ -62,24 +62,24 @@ impl Product {
         let [rows, columns, depth] = [count(m)?, count(n)?, count(k)?];
         let batch = count(batch)?;
         let gemm = candle_plan_device::Gemm { kind, m: rows, n: columns, k: depth, batch, a, b, c, alpha, beta };
-        // SAFETY: `Matrices::placed` has found all matrices inside their tensors, which live to the end of the call; what is
-        // freed later is so behind this work.
+        // SAFETY: `Matrices::placed` checked that all matrices are inside their tensors, which live until the end of
+        // the call. Memory is freed in stream order, after this work.
         Ok(unsafe { gpu.gemm(&gemm) }?)
     }
 }
 
 impl Matrices<'_> {
-    /// Whole matrices of `[rows, columns]`, as they are stored, one after the other.
+    /// Describes contiguous matrices `[rows, columns]` that follow each other.
     pub fn all(tensor: &Array, [rows, columns]: [usize; 2]) -> Matrices<'_> {
         Matrices { tensor, start: 0, next: rows * columns, row: columns, transposed: false }
     }
 
-    /// The same, which stand transposed.
+    /// Describes the same matrices stored transposed.
     pub fn columns(self) -> Self {
         Matrices { transposed: true, ..self }
     }
 
-    /// Checks that `batch` matrices of `[rows, columns]` lie inside the tensor.
+    /// Checks that `batch` matrices `[rows, columns]` are inside the tensor.
     fn placed(&self, [rows, columns]: [usize; 2], batch: usize) -> Result<Matrix> {
         let [outer, inner] = if self.transposed { [columns, rows] } else { [rows, columns] };
         let width = self.tensor.dtype().storage_dtype()?.size_in_bytes();
@@ -92,7 +92,7 @@ impl Matrices<'_> {
         if !is_inside {
             bail!("{batch} matrices of [{rows}, {columns}] are not inside {:?}", self.tensor.dims());
         }
-        // A matrix of no elements is nowhere.
+        // An empty matrix has no position.
         let [start, next] = if outer * inner == 0 { [0; 2] } else { [self.start * width, self.next] };
         Ok(Matrix {
             address: self.tensor.address()? + start as u64,
@@ -103,7 +103,7 @@ impl Matrices<'_> {
     }
 }
 
-/// What products of these dtypes are computed in.
+/// Returns the types in which products of these dtypes are computed.
 fn kind_of(a: DType, b: DType, c: DType) -> Result<Kind> {
     Ok(match (a, b, c) {
         (DType::Float16, DType::Float16, DType::Float16) => Kind::F16,
@@ -116,7 +116,7 @@ fn kind_of(a: DType, b: DType, c: DType) -> Result<Kind> {
     })
 }
 
-/// The twin of `Addend`.
+/// Mirrors the kernel's struct `Addend`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct AddendParams {
@@ -129,7 +129,7 @@ struct AddendParams {
     padding: u32,
 }
 
-// SAFETY: as `matmul.cu` has it; the addend was found to broadcast to Y.
+// SAFETY: the fields match `matmul.cu`; the addend was checked to broadcast to Y.
 unsafe impl Params for AddendParams {}
 
 /// A [`Gemm`] step.
@@ -142,10 +142,10 @@ pub(crate) struct GemmOnGpu {
 gpu_kernel!(Gemm: "gemm" by |self, operands, gpu| operands.dtype(0).map(|_| self.for_gpu(gpu)).transpose());
 
 impl Gemm {
-    /// The step on a GPU.
+    /// Returns the step on a GPU.
     ///
     /// # Errors
-    /// As [`OnGpuProgram::new`].
+    /// See [`OnGpuProgram::new`].
     pub(crate) fn for_gpu(&self, gpu: &Gpu) -> Result<GemmOnGpu> {
         let epilogue = self.epilogue.as_ref().map(|program| OnGpuProgram::new(gpu, program)).transpose()?;
         Ok(GemmOnGpu { op: self.clone(), epilogue })
@@ -188,9 +188,9 @@ impl OnGpu for GemmOnGpu {
 }
 
 impl GemmOnGpu {
-    /// Makes `y` the addend; gives its factor.
+    /// Broadcasts the addend to `y`, and returns its factor.
     fn expand(&self, gpu: &Gpu, c: &Array, y: &Array) -> Result<f32> {
-        // Products do not look at an addend whose factor is 0, and NaN times 0 is to be NaN.
+        // Products ignore an addend whose factor is 0, but NaN times 0 must be NaN.
         let is_zero = self.op.beta == 0.0;
         let [row, column] = steps(c.dims()).map(count);
         let n = y.dims().last().copied().ok_or_else(|| Error::op("the product is a matrix"))?;

@@ -1,4 +1,4 @@
-//! Tensors made from a few numbers.
+//! GPU kernels: tensors generated from a few numbers.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Fault, Gpu, Grid, Symbol};
@@ -23,7 +23,7 @@ use crate::kernel::Call;
 use crate::ops::generate::{extent, one_of, EyeLike, Fill, OneHot, Range};
 use crate::value::Value;
 
-/// The twin of `RangeOf`.
+/// Mirrors the kernel's struct `RangeOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct RangeParams {
@@ -36,10 +36,10 @@ struct RangeParams {
     padding: u32,
 }
 
-// SAFETY: as `generate.cu` has it; Y has `count` elements.
+// SAFETY: the fields match `generate.cu`; Y has `count` elements.
 unsafe impl Params for RangeParams {}
 
-/// The twin of `EyeOf`.
+/// Mirrors the kernel's struct `EyeOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct EyeParams {
@@ -50,10 +50,10 @@ struct EyeParams {
     columns: u32,
 }
 
-// SAFETY: as `generate.cu` has it; Y has `count` elements.
+// SAFETY: the fields match `generate.cu`; Y has `count` elements.
 unsafe impl Params for EyeParams {}
 
-/// The twin of `OneHotOf`.
+/// Mirrors the kernel's struct `OneHotOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct OneHotParams {
@@ -67,8 +67,8 @@ struct OneHotParams {
     index: u32,
 }
 
-// SAFETY: as `generate.cu` has it; there are two values, and as many indices as Y, which has `count` elements, has lines of
-// `depth` elements.
+// SAFETY: the fields match `generate.cu`. There are two values. Y has `count` elements, in lines of `depth` elements,
+// and there is one index per line.
 unsafe impl Params for OneHotParams {}
 
 gpu_kernel!(Fill: "generate" if |self, operands| operands.dtype(1).is_some_and(|dtype| dtype != DType::String));

@@ -1,4 +1,4 @@
-//! Images read at the points of a grid.
+//! GPU kernels: samples images at the points of a grid.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
@@ -14,7 +14,7 @@ use crate::kernel::Call;
 use crate::ops::grid_sample::{check_grid, GridSample, Outside, Sampling};
 use crate::value::Value;
 
-/// The twin of `GridSample`.
+/// Mirrors the kernel's struct `GridSample`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct GridSampleParams {
@@ -31,7 +31,7 @@ struct GridSampleParams {
     align_corners: u32,
 }
 
-// SAFETY: as `grid_sample.cu` has it; X, the grid and Y fill the shapes that it says.
+// SAFETY: the fields match `grid_sample.cu`; X, the grid and Y have the shapes that it states.
 unsafe impl Params for GridSampleParams {}
 
 /// The channels that a thread reads for a point, as `CHANNELS` in `grid_sample.cu`.
@@ -40,7 +40,7 @@ const CHANNELS: u32 = 8;
 gpu_kernel!(GridSample: "grid_sample");
 
 impl GridSample {
-    /// The sizes, without addresses.
+    /// Fills the sizes; the addresses stay zero.
     fn sizes(&self, x: &[usize], grid: &[usize]) -> Result<GridSampleParams> {
         check_grid(x, grid)?;
         let (&[batch, channels, high, wide], &[_, rows, columns, _]) = (x, grid) else {
@@ -85,7 +85,7 @@ impl OnGpu for GridSample {
             Sampling::Linear => ("sample_linear", kind(x.dtype())?),
             Sampling::Cubic => ("sample_cubic", kind(x.dtype())?),
         };
-        // No more than the elements of Y.
+        // The product cannot exceed the number of elements of Y.
         let pieces = if y.is_empty() { 0 } else { params.images * params.channels.div_ceil(CHANNELS) * params.points };
         launch(gpu, Symbol { module: "grid_sample", name, kind }, Grid::over(pieces), &params)?;
         Ok(vec![y.into()])
@@ -99,13 +99,13 @@ mod tests {
     use super::*;
     use crate::testing::{run, tensor};
 
-    /// Points inside and outside, at edges and halves, far away, and not numbers.
+    /// Points inside and outside the image, on edges and halves, far away, and NaN.
     fn points(count: usize) -> Vec<f32> {
         let special = [-1.0, 1.0, 0.0, f32::INFINITY, -1e30, f32::NAN, 3.5, -2.25, 0.5, -0.75];
         (0..count).map(|i| special.get(i * 7 % 53).copied().unwrap_or((i as f32 * 0.37).sin() * 1.7)).collect()
     }
 
-    fn every(x: &Value, grid: &Value, modes: &[Sampling]) {
+    fn check_modes(x: &Value, grid: &Value, modes: &[Sampling]) {
         for &mode in modes {
             for outside in [Outside::Zeros, Outside::Border, Outside::Reflection] {
                 for align_corners in [false, true] {
@@ -123,25 +123,25 @@ mod tests {
         let dims = [2usize, 11, 5, 4];
         let x: Vec<f32> = (0..dims.iter().product()).map(|i| ((i * 37) % 101) as f32 - 50.0).collect();
         let grid = tensor(&points(2 * 9 * 17 * 2), &[2, 9, 17, 2]);
-        every(&tensor(&x, &dims), &grid, &ALL);
-        every(&tensor(&x.iter().map(|&x| f64::from(x)).collect::<Vec<_>>(), &dims), &grid, &ALL);
+        check_modes(&tensor(&x, &dims), &grid, &ALL);
+        check_modes(&tensor(&x.iter().map(|&x| f64::from(x)).collect::<Vec<_>>(), &dims), &grid, &ALL);
         let grid: Vec<f64> = points(2 * 9 * 17 * 2).into_iter().map(f64::from).collect();
-        every(&tensor(&x, &dims), &tensor(&grid, &[2, 9, 17, 2]), &ALL);
+        check_modes(&tensor(&x, &dims), &tensor(&grid, &[2, 9, 17, 2]), &ALL);
         let grid: Vec<f16> = points(2 * 9 * 17 * 2).into_iter().map(f16::from_f32).collect();
         let halves: Vec<f16> = x.iter().map(|&x| f16::from_f32(x)).collect();
-        every(&tensor(&halves, &dims), &tensor(&grid, &[2, 9, 17, 2]), &ALL);
+        check_modes(&tensor(&halves, &dims), &tensor(&grid, &[2, 9, 17, 2]), &ALL);
         let grid: Vec<bf16> = points(2 * 9 * 17 * 2).into_iter().map(bf16::from_f32).collect();
         let brains: Vec<bf16> = x.iter().map(|&x| bf16::from_f32(x)).collect();
-        every(&tensor(&brains, &dims), &tensor(&grid, &[2, 9, 17, 2]), &ALL);
+        check_modes(&tensor(&brains, &dims), &tensor(&grid, &[2, 9, 17, 2]), &ALL);
     }
 
     #[test]
     fn nearest_takes_any_element_and_size() {
         let grid = tensor(&points(50), &[1, 5, 5, 2]);
-        every(&tensor(&(0..12).collect::<Vec<u8>>(), &[1, 2, 3, 2]), &grid, &[Sampling::Nearest]);
-        every(&tensor(&(0..12).collect::<Vec<i64>>(), &[1, 2, 3, 2]), &grid, &[Sampling::Nearest]);
-        every(&tensor(&[7.0f32], &[1, 1, 1, 1]), &grid, &ALL);
-        every(&tensor::<f32>(&[], &[1, 0, 1, 1]), &grid, &ALL);
-        every(&tensor(&[7.0f32], &[1, 1, 1, 1]), &tensor::<f32>(&[], &[1, 0, 3, 2]), &ALL);
+        check_modes(&tensor(&(0..12).collect::<Vec<u8>>(), &[1, 2, 3, 2]), &grid, &[Sampling::Nearest]);
+        check_modes(&tensor(&(0..12).collect::<Vec<i64>>(), &[1, 2, 3, 2]), &grid, &[Sampling::Nearest]);
+        check_modes(&tensor(&[7.0f32], &[1, 1, 1, 1]), &grid, &ALL);
+        check_modes(&tensor::<f32>(&[], &[1, 0, 1, 1]), &grid, &ALL);
+        check_modes(&tensor(&[7.0f32], &[1, 1, 1, 1]), &tensor::<f32>(&[], &[1, 0, 3, 2]), &ALL);
     }
 }

@@ -1,4 +1,4 @@
-//! Convolutions and products of 8-bit codes, whatever becomes of their sums.
+//! GPU kernels: convolutions and products of 8-bit codes with any kind of output.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use crate::ops::qlinear::{is_signed, WEIGHTS_ZERO, ZERO};
 use crate::ops::window::check_bias;
 use crate::value::Array;
 
-/// The twin of `Pack`.
+/// Mirrors the kernel's struct `Pack`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct PackParams {
@@ -31,7 +31,7 @@ struct PackParams {
     flip: u32,
 }
 
-/// The twin of `QLinear`.
+/// Mirrors the kernel's struct `QLinear`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct QLinearParams {
@@ -44,9 +44,9 @@ struct QLinearParams {
     scale: u64,
     y_zero: u64,
     bias: u64,
-    /// From one image, channel, row and column to the next.
+    /// The strides between images, channels, rows and columns.
     x_strides: [u32; 4],
-    /// From one image, channel and pixel to the next.
+    /// The strides between images, channels and pixels.
     y_strides: [u32; 3],
     rows: u32,
     pixels: u32,
@@ -72,27 +72,27 @@ struct QLinearParams {
     padding: u32,
 }
 
-// SAFETY: as `qlinear.cu` has it; `Weights::packed` has room for all quads, and W as many elements as its strides say.
+// SAFETY: the fields match `qlinear.cu`. `Weights::packed` has room for all quads, and the strides match W.
 unsafe impl Params for PackParams {}
 
-// SAFETY: as `qlinear.cu` has it; `Convolution::run` checks that all operands are as large as it says.
+// SAFETY: the fields match `qlinear.cu`. `Convolution::run` checks the sizes of all operands.
 unsafe impl Params for QLinearParams {}
 
-/// Weights as kernels take them, kept from one run to the next where they are constant.
+/// Weights in the format of the kernels. Constant weights are kept from one run to the next.
 #[derive(Debug)]
 pub(super) struct Weights {
     is_constant: bool,
     kept: Mutex<Option<Arc<Packed>>>,
 }
 
-/// `[outputs, taps, quads]` of four channels each, and the sum of each output's.
+/// `[outputs, taps, quads]` of four channels each, and the sum of each output's weights.
 #[derive(Debug)]
 struct Packed {
     quads: Buffer,
     sums: Buffer,
 }
 
-/// How the elements of images lie.
+/// The position of the channels in images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Channels {
     First,
@@ -107,16 +107,16 @@ pub(super) struct Convolution<'a> {
     pub x_zero: Option<&'a Array>,
     pub w: &'a Array,
     pub w_zero: Option<&'a Array>,
-    /// Elements of W from one output, channel and tap to the next.
+    /// The strides of W between outputs, channels and taps.
     pub w_strides: [usize; 3],
     pub bias: Option<&'a Array>,
     pub end: End<'a>,
 }
 
-/// What becomes of sums.
+/// The conversion of sums to outputs.
 pub(super) enum End<'a> {
     Sums,
-    /// `sum · scale`; with a zero point and limits, the code of that.
+    /// `sum · scale`. With a zero point and limits, this is quantized to a code.
     Scaled(&'a Array, Option<(&'a Array, [i32; 2])>),
 }
 
@@ -139,7 +139,7 @@ impl Weights {
     }
 }
 
-/// What flips the bits of codes to those of `i8`.
+/// Returns the mask that converts codes to `i8` by flipping bits.
 fn flip(codes: &Array) -> u32 {
     if is_signed(codes) {
         0
@@ -148,12 +148,12 @@ fn flip(codes: &Array) -> u32 {
     }
 }
 
-/// Refuses a zero point that is not one number.
+/// Rejects a zero point that does not have exactly one element.
 pub(super) fn check_single(zero: &Array) -> Result<()> {
     one_element(ZERO, zero.dims())
 }
 
-/// 1 where there is an element for each of `outputs`, 0 where there is one for all.
+/// Returns the stride of an optional array: 1 for one element per output, 0 for one element for all.
 fn step(what: &str, array: Option<&Array>, outputs: usize) -> Result<u32> {
     one_or_each(what, array.map_or(&[][..], Array::dims), Some(outputs))?;
     Ok(array.is_some_and(|array| array.len() != 1).into())
@@ -168,7 +168,7 @@ impl Convolution<'_> {
         self.shape.kernel[0] * self.shape.kernel[1]
     }
 
-    /// Channels of a group, and how many quads of them there are.
+    /// Returns the channels of a group, and their number of quads.
     fn group(&self) -> [usize; 2] {
         let channels = self.shape.channels / self.shape.groups;
         [channels, channels.div_ceil(4)]
@@ -226,7 +226,7 @@ impl Convolution<'_> {
         Ok(([x[0], x[1], x[2], x[3]], [y[0], y[1], y[2]]))
     }
 
-    /// Fills in what becomes of the sums.
+    /// Fills the parameters that convert the sums.
     fn finish(&self, params: &mut QLinearParams) -> Result<()> {
         let End::Scaled(scale, to) = self.end else { return Ok(()) };
         params.scale = scale.address()?;
@@ -239,11 +239,11 @@ impl Convolution<'_> {
         Ok(())
     }
 
-    /// Writes the result, of shape `dims`.
+    /// Computes the result, of shape `dims`.
     pub fn run(&self, gpu: &Gpu, weights: &Weights, dims: &[usize]) -> Result<Array> {
         /// The side of a tile, as `TILE` in `qlinear.cu`.
         const TILE: u32 = 64;
-        /// Outputs of a group that are worth tiles.
+        /// The fewest outputs per group for which tiles pay off.
         const WIDE: u32 = 8;
         self.check()?;
         let y = alloc_uninit(gpu, dims, self.end.dtype())?;
@@ -263,7 +263,7 @@ impl Convolution<'_> {
         Ok(y)
     }
 
-    /// The parameters for a result, and weights packed at these addresses.
+    /// Fills the parameters for a result, and for weights packed at these addresses.
     fn params(&self, y: &Array, w: u64, sums: u64) -> Result<QLinearParams> {
         count(y.len())?;
         let Shape { batch, outputs, groups, input, output, kernel, strides, dilations, before, .. } = *self.shape;
@@ -316,7 +316,7 @@ impl End<'_> {
     }
 }
 
-/// A product of `rows` rows of `depth` with `columns` columns, as a convolution of an image of one row.
+/// Describes the product `[rows, depth] · [depth, columns]` as a convolution of an image of one row.
 pub(super) fn product(rows: usize, depth: usize, columns: usize) -> Shape {
     Shape {
         batch: 1,

@@ -1,4 +1,4 @@
-//! Products and convolutions of 8-bit integers, and the way back to 8 bits.
+//! GPU kernels: products and convolutions of 8-bit integers, and requantization to 8 bits.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol, BLOCK, MOST_BLOCKS};
@@ -23,14 +23,14 @@ use crate::value::{element_count, Array, Value};
 
 gpu_kernel!(ConvInteger: "qlinear" by |self, operands, _gpu| {
     let is_one = |zero: &Type| zero.tensor().ok()?.sizes().map(|sizes| sizes.iter().product::<usize>() == 1);
-    // The processor broadcasts one of several elements.
+    // The CPU broadcasts a zero point of several elements.
     let fits = operands.types.get(2).copied().flatten().is_none_or(|zero| is_one(zero) == Some(true));
     Ok(fits.then(|| ConvIntegerOnGpu::new(self, operands.tensor(1).is_some())))
 });
 
 gpu_kernel!(MatMulInteger: "integer" by |self, operands, _gpu| Ok(Some(MatMulIntegerOnGpu::new(operands.tensor(1).is_some()))));
 
-/// The twin of `IntegerProduct`.
+/// Mirrors the kernel's struct `IntegerProduct`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct ProductParams {
@@ -45,9 +45,9 @@ struct ProductParams {
     batch: u32,
     a_signed: u32,
     b_signed: u32,
-    /// From one row, and from one term, to the next.
+    /// The strides along rows and terms.
     a_zero_steps: [i32; 2],
-    /// From one term, and from one column, to the next.
+    /// The strides along terms and columns.
     b_zero_steps: [i32; 2],
     dims: Dims,
     a_next: Strides,
@@ -57,7 +57,7 @@ struct ProductParams {
     padding: u32,
 }
 
-/// The twin of `Requantize`.
+/// Mirrors the kernel's struct `Requantize`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct RequantizeParams {
@@ -75,10 +75,12 @@ struct RequantizeParams {
     padding: u32,
 }
 
-// SAFETY: as `integer.cu` has it; `Side` checks that the zero points broadcast to their operands, and those to the batch.
+// SAFETY: the fields match `integer.cu`. `Side` checks that zero points broadcast to operands, and operands to the
+// batch.
 unsafe impl Params for ProductParams {}
 
-// SAFETY: as `integer.cu` has it; a and b broadcast to the `count` elements of X, the others have one.
+// SAFETY: the fields match `integer.cu`. The scales a and b broadcast to the `count` elements of X; the others have
+// one.
 unsafe impl Params for RequantizeParams {}
 
 /// A [`ConvInteger`](crate::ops::integer::ConvInteger) step.
@@ -93,14 +95,14 @@ pub(crate) struct ConvIntegerOnGpu {
 pub(crate) struct MatMulIntegerOnGpu(Weights);
 
 impl ConvIntegerOnGpu {
-    /// A step whose weights may be constant.
+    /// Makes a step whose weights may be constant.
     pub fn new(op: &ConvInteger, is_constant: bool) -> ConvIntegerOnGpu {
         ConvIntegerOnGpu { op: op.clone(), weights: Weights::new(is_constant) }
     }
 }
 
 impl MatMulIntegerOnGpu {
-    /// A step whose right matrix may be constant.
+    /// Makes a step whose right-hand matrix may be constant.
     pub fn new(is_constant: bool) -> MatMulIntegerOnGpu {
         MatMulIntegerOnGpu(Weights::new(is_constant))
     }
@@ -156,18 +158,18 @@ impl OnGpu for MatMulIntegerOnGpu {
     }
 }
 
-/// An operand of a product as a stack of matrices, and its zero point as one of the same shape.
+/// An operand of a product as a stack of matrices, with its zero point.
 struct Side<'a> {
     zero: Option<&'a Array>,
     dims: Vec<usize>,
-    /// Of the zero point, over `dims`.
+    /// The strides of the zero point over `dims`.
     zero_strides: Vec<usize>,
 }
 
 impl<'a> Side<'a> {
-    /// `stands`: a vector is a column, else a row.
-    fn new(array: &Array, zero: Option<&'a Array>, stands: bool) -> Result<Side<'a>> {
-        let as_matrix = |dims: &[usize]| match (dims, stands) {
+    /// Makes an operand. A vector becomes a column if `is_column`, otherwise a row.
+    fn new(array: &Array, zero: Option<&'a Array>, is_column: bool) -> Result<Side<'a>> {
+        let as_matrix = |dims: &[usize]| match (dims, is_column) {
             (&[size], true) => vec![size, 1],
             (&[size], false) => vec![1, size],
             (dims, _) => dims.to_vec(),
@@ -189,7 +191,7 @@ impl<'a> Side<'a> {
         &self.dims[..self.dims.len() - 2]
     }
 
-    /// The strides of the operand and of its zero point over a batch.
+    /// Returns the strides of the operand and of its zero point over a batch.
     fn over(&self, batch: &[usize]) -> Result<[Strides; 2]> {
         let own = self.batch().len();
         let matrix = self.dims[own] * self.dims[own + 1];
@@ -202,7 +204,7 @@ impl<'a> Side<'a> {
         Ok([of(&whole)?, of(&self.zero_strides[..own])?])
     }
 
-    /// The strides of the zero point over a matrix.
+    /// Returns the strides of the zero point over a matrix.
     fn zero_steps(&self) -> Result<[i32; 2]> {
         let own = self.batch().len();
         let step = |stride: usize| i32::try_from(stride).map_err(|_| Error::op("a zero point is too large"));
@@ -210,7 +212,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// The strides over `target` of contiguous elements of shape `dims`, which broadcast to it.
+/// Returns the strides over `target` of contiguous elements of shape `dims`, which broadcast to it.
 fn strides(dims: &[usize], target: &[usize]) -> Result<Vec<usize>> {
     check_broadcast(dims, target)?;
     let missing = target.len() - dims.len();
@@ -224,7 +226,7 @@ fn strides(dims: &[usize], target: &[usize]) -> Result<Vec<usize>> {
     Ok(strides)
 }
 
-/// The sizes `[m, n, k]` of the products of two sides, and the batch that they broadcast to.
+/// Returns the sizes `[m, n, k]` of the products of two operands, and the batch to which they broadcast.
 fn product_of(left: &Side, right: &Side) -> Result<([usize; 3], Vec<usize>)> {
     let (&[.., m, k], &[.., rows, n]) = (&left.dims[..], &right.dims[..]) else {
         bail!("a matrix product takes no scalars")
@@ -235,7 +237,7 @@ fn product_of(left: &Side, right: &Side) -> Result<([usize; 3], Vec<usize>)> {
     Ok(([m, n, k], shape_from(&[left.batch(), right.batch()])?.to_vec()))
 }
 
-/// A product of stacks of matrices, whose zero points broadcast in any way.
+/// Computes a product of stacks of matrices with any zero points that broadcast.
 fn general(gpu: &Gpu, [a, b]: [&Array; 2], [a_zero, b_zero]: [Option<&Array>; 2]) -> Result<Array> {
     /// The side of a tile, as `TILE` in `integer.cu`.
     const TILE: u32 = 64;
@@ -326,7 +328,7 @@ mod tests {
 
     #[test]
     fn products_with_zero_points_of_any_shape() {
-        // A, B, and the zero points of both; no dimensions: one number.
+        // The shapes of A, B and both zero points; no dimensions mean one number.
         type Case<'a> = [&'a [usize]; 4];
         let cases: [Case; 11] = [
             [&[5, 7], &[7, 9], &[], &[]],
@@ -353,7 +355,7 @@ mod tests {
 
     #[test]
     fn convolutions_have_their_channels_second() {
-        // X, W, and groups.
+        // The shapes of X and W, and the groups.
         let cases: [(&[usize], &[usize], usize); 5] = [
             (&[2, 3, 9, 8], &[20, 3, 3, 3], 1),
             (&[1, 4, 9, 8], &[4, 1, 3, 3], 4),

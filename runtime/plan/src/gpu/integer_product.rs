@@ -1,4 +1,4 @@
-//! Products of matrices of integers, which wrap.
+//! GPU kernels: wrapping products of integer matrices.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
@@ -9,15 +9,15 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::value::Array;
 
-/// Products whose matrices stand at equal distances; those of all groups multiply.
+/// Products whose matrices have equal strides. The total number of products is the product of the groups' counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group {
     pub count: usize,
-    /// Elements from one matrix of the left, of the right and of the result to the next.
+    /// The strides between the matrices of the left operand, the right operand and the result.
     pub steps: [usize; 3],
 }
 
-/// Whether products of a dtype are of integers.
+/// Whether products of a dtype are computed as integers.
 pub(super) fn is_integer(dtype: DType) -> bool {
     matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64)
 }
@@ -28,14 +28,14 @@ pub(super) struct Integers<'a> {
     pub n: usize,
     pub k: usize,
     pub transposed: [bool; 2],
-    /// Alpha and beta, which are whole.
+    /// Alpha and beta, which are whole numbers.
     pub factors: [f32; 2],
-    /// What is added, and the steps of its rows and columns.
+    /// The addend, and the strides of its rows and columns.
     pub addend: Option<(&'a Array, [usize; 2])>,
     pub groups: &'a [Group],
 }
 
-/// The twin of `IntegerProduct`.
+/// Mirrors the kernel's struct `IntegerProduct`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct IntegerParams {
@@ -49,14 +49,14 @@ struct IntegerParams {
     padding: u32,
 }
 
-// SAFETY: as `matmul.cu` has it; the tensors have the elements that `Stacks::new` or `Gemm::sizes` found.
+// SAFETY: the fields match `matmul.cu`; `Stacks::new` or `Gemm::sizes` checked the sizes of the tensors.
 unsafe impl Params for IntegerParams {}
 
 impl Integers<'_> {
-    /// Computes the product of the first two tensors in the third.
+    /// Computes the product of the first two tensors into the third.
     ///
     /// # Errors
-    /// They have too many elements, or what the device says.
+    /// The tensors have too many elements, or the device fails.
     pub fn run(&self, gpu: &Gpu, [a, b, y]: [&Array; 3]) -> Result<()> {
         let Integers { m, n, k, transposed, factors, addend, groups } = *self;
         for tensor in [a, b] {

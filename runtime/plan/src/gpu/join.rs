@@ -1,4 +1,4 @@
-//! Tensors joined along an axis, and taken apart.
+//! GPU kernels: concatenation and split.
 
 use candle_plan_device::Gpu;
 use candle_plan_kernels::strided::View;
@@ -65,7 +65,7 @@ mod tests {
         Some(tensor(&(from..from + count).collect::<Vec<_>>(), dims))
     }
 
-    /// `run` compares with the host.
+    /// `run` also compares with the host.
     #[test]
     fn joins_and_splits_along_every_axis() {
         for axis in 0..4 {

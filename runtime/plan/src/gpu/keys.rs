@@ -1,12 +1,12 @@
-//! Updates of a tensor by the slices that they go to: of those of one slice, the last one wins, or they are combined in their
-//! order, so that the result is always the same.
+//! GPU kernels: sorts updates of a tensor by the slices they write. The last update of a slice wins, or all updates of
+//! it are combined in their order, so that the result is deterministic.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 use candle_plan_kernels::strided::View;
 
 use super::copy::copied;
-use super::launch::{alloc_uninit, count, joined_in_words, kind, launch, word, Params};
+use super::launch::{alloc_uninit, count, elements_per_word, kind, launch, word, Params};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -14,13 +14,13 @@ use crate::kernel::Call;
 use crate::ops::scatter::Combination;
 use crate::value::{Array, Value};
 
-/// The most updates that are sorted.
-const MOST: usize = 1 << 30;
+/// The largest number of updates that are sorted.
+const MAX_SORTED: usize = 1 << 30;
 
-/// The keys that a block sorts, as `SORTED_TOGETHER` in `scatter.cu`.
+/// The number of keys that a block sorts, as `SORTED_TOGETHER` in `scatter.cu`.
 const SORTED_TOGETHER: u32 = 1024;
 
-/// The twin of `ScatterKeys`.
+/// Mirrors the kernel's struct `ScatterKeys`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct KeysParams {
@@ -30,10 +30,10 @@ pub(super) struct KeysParams {
     count: u32,
 }
 
-// SAFETY: as `scatter.cu` has it; there are `count` keys, and a winner for every slice.
+// SAFETY: the fields match `scatter.cu`; there are `count` keys, and a winner per slice.
 unsafe impl Params for KeysParams {}
 
-/// The twin of `ScatterWrite`.
+/// Mirrors the kernel's struct `ScatterWrite`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct WriteParams {
@@ -47,10 +47,10 @@ struct WriteParams {
     padding: u32,
 }
 
-// SAFETY: as `scatter.cu` has it; Y has `run` elements for every slice, and there are `count` of the updates.
+// SAFETY: the fields match `scatter.cu`; Y has `run` elements per slice, and there are `count` elements of updates.
 unsafe impl Params for WriteParams {}
 
-/// The twin of `ScatterSort`.
+/// Mirrors the kernel's struct `ScatterSort`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct SortParams {
@@ -61,15 +61,15 @@ struct SortParams {
     reach: u32,
 }
 
-// SAFETY: as `scatter.cu` has it; `count` is a power of two, not 1.
+// SAFETY: the fields match `scatter.cu`; `count` is a power of two greater than 1.
 unsafe impl Params for SortParams {}
 
-/// A kernel of `scatter.cu`.
+/// Names a kernel of `scatter.cu`.
 pub(super) fn kernel(name: &'static str, kind: &'static str) -> Symbol {
     Symbol { module: "scatter", name, kind }
 }
 
-/// What is written into: input 0, taken where it dies here.
+/// Returns the tensor to write into: input 0, taken over if it dies here, otherwise a copy.
 pub(super) fn target(gpu: &Gpu, call: &mut Call) -> Result<Array> {
     match call.take(0) {
         Some(array) => Ok(array),
@@ -80,23 +80,23 @@ pub(super) fn target(gpu: &Gpu, call: &mut Call) -> Result<Array> {
     }
 }
 
-/// The keys of updates, which say where each goes.
+/// The keys of updates, which encode their slices.
 pub(super) struct Keys {
     keys: Array,
-    /// A number for each slice, where the last update of a slice wins.
+    /// A number per slice, if the last update of a slice wins.
     winners: Option<Array>,
     updates: u32,
-    /// As many keys as there are updates; the next power of two, where they are to be sorted.
+    /// The number of updates, rounded up to a power of two if the keys are sorted.
     pub count: u32,
 }
 
 impl Keys {
-    /// Room for the keys of updates of one of so many slices each.
+    /// Allocates the keys of `updates` updates of `slices` slices.
     pub fn new(gpu: &Gpu, updates: usize, slices: usize, reduction: Combination) -> Result<Keys> {
         let (updates, slices) = (count(updates)?, count(slices)? as usize);
         let wins = reduction == Combination::None;
-        if !wins && updates as usize > MOST {
-            bail!("kernels of the device combine at most {MOST} updates, found {updates}");
+        if !wins && updates as usize > MAX_SORTED {
+            bail!("kernels of the device combine at most {MAX_SORTED} updates, found {updates}");
         }
         let count = if wins { updates } else { updates.next_power_of_two() };
         let winners = wins.then(|| alloc_uninit(gpu, &[slices], DType::Uint32)).transpose()?;
@@ -108,7 +108,7 @@ impl Keys {
         Ok(KeysParams { keys: self.keys.address()?, winners, updates: self.updates, count: self.count })
     }
 
-    /// Writes input 2, in slices of `run` elements, into input 0.
+    /// Writes the updates (input 2), in slices of `run` elements, into input 0.
     pub fn write(&self, gpu: &Gpu, call: &mut Call, run: usize, reduction: Combination) -> Result<Vec<Value>> {
         let y = target(gpu, call)?;
         let updates = call.tensor(2)?;
@@ -116,7 +116,7 @@ impl Keys {
         let width = y.dtype().storage_dtype()?.size_in_bytes();
         let (joined, symbol, operation) = match reduction {
             Combination::None => {
-                let joined = joined_in_words(width, run, &[updates.address()?, y.address()?]);
+                let joined = elements_per_word(width, run, &[updates.address()?, y.address()?]);
                 launch(gpu, kernel("scatter_winners", ""), Grid::over(self.updates), &self.params()?)?;
                 (joined, kernel("scatter_write", word(width * joined)), 0)
             }
@@ -141,17 +141,17 @@ impl Keys {
         Ok(vec![y.into()])
     }
 
-    /// Sorts the keys: what lies near together in shared memory.
+    /// Sorts the keys. Keys of one block are sorted in shared memory.
     fn sort(&self, gpu: &Gpu) -> Result<()> {
         let (keys, count) = (self.keys.address()?, self.count);
-        let near = |first_span: u32, last_span: u32| {
+        let sort_blocks = |first_span: u32, last_span: u32| {
             let params = SortParams { keys, count, first_span, last_span, reach: 0 };
             launch(gpu, kernel("scatter_sort_near", ""), Grid::blocks(count.div_ceil(SORTED_TOGETHER)), &params)
         };
         if count < 2 {
             return Ok(());
         }
-        near(2, count.min(SORTED_TOGETHER))?;
+        sort_blocks(2, count.min(SORTED_TOGETHER))?;
         let mut span = SORTED_TOGETHER;
         while span < count {
             span *= 2;
@@ -161,13 +161,13 @@ impl Keys {
                 launch(gpu, kernel("scatter_sort_far", ""), Grid::over(count / 2), &params)?;
                 reach /= 2;
             }
-            near(span, span)?;
+            sort_blocks(span, span)?;
         }
         Ok(())
     }
 }
 
-/// A reduction as `Combination` in `scatter.cu`, which has no `None`.
+/// Returns the number of a reduction in `Combination` of `scatter.cu`, which lacks `None`.
 fn code(reduction: Combination) -> u32 {
     match reduction {
         Combination::None | Combination::Add => 0,

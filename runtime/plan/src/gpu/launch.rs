@@ -1,4 +1,4 @@
-//! Kernels on the tensors of a GPU.
+//! Launches kernels on tensors of a GPU.
 
 use candle_plan_device::{Gpu, Grid, Symbol};
 use candle_plan_kernels::buffer;
@@ -9,40 +9,40 @@ use crate::error::{Error, Result};
 use crate::kernel::Call;
 use crate::value::{element_count, out_of_memory, Array};
 
-/// The widest word that a thread moves has 2 to this power bytes.
+/// log₂ of the bytes of the widest word that a thread moves.
 const WIDEST: u32 = 4;
 
-/// The parameters of a kernel: the twin of its structure in `runtime/device/kernels/`.
+/// The parameters of a kernel, with the memory layout of its struct in `runtime/device/kernels/`.
 ///
 /// # Safety
-/// The fields are those of the twin, in its order; whoever fills them gives addresses of as many elements as its counts and
-/// strides say.
+/// The fields are those of the kernel's struct, in the same order. Code that fills them provides addresses of as many
+/// elements as the counts and strides state.
 pub(super) unsafe trait Params: bytemuck::Pod {}
 
-/// Runs a kernel.
+/// Launches a kernel.
 ///
 /// # Errors
-/// What the device says.
+/// The device fails.
 pub(super) fn launch<P: Params>(gpu: &Gpu, symbol: Symbol, grid: Grid, params: &P) -> Result<()> {
-    // SAFETY: the promise of `Params`. What is freed later is so behind this work.
+    // SAFETY: `Params` guarantees valid parameters. Memory is freed in stream order, after this kernel.
     Ok(unsafe { gpu.launch(symbol, grid, params) }?)
 }
 
-/// A tensor on the GPU whose elements are arbitrary: a kernel writes them all.
+/// Allocates a tensor on the GPU; a kernel must write all its elements.
 ///
 /// # Errors
-/// There is no room for it, or less than the bound of the run.
+/// The GPU has no room for the tensor, or the tensor exceeds the run's memory limit.
 pub(super) fn alloc_uninit(gpu: &Gpu, dims: &[usize], dtype: DType) -> Result<Array> {
     let bytes = element_count(dims)?.checked_mul(dtype.storage_dtype()?.size_in_bytes());
     let bytes = bytes.filter(|&bytes| buffer::charge(bytes)).ok_or_else(|| out_of_memory(dims))?;
     Array::on_device(gpu.allocate(bytes)?, dims, dtype)
 }
 
-/// [`alloc_uninit`], which is the storage of the first of these inputs that has the dimensions and the type and dies here, if there
-/// is one.
+/// Takes over the storage of the first of these inputs that has the dimensions and type and dies in this step. If there
+/// is none, allocates a tensor with [`alloc_uninit`].
 ///
 /// # Errors
-/// As [`alloc_uninit`].
+/// See [`alloc_uninit`].
 pub(super) fn alloc_in_place(
     gpu: &Gpu,
     call: &mut Call,
@@ -57,15 +57,15 @@ pub(super) fn alloc_in_place(
     }
 }
 
-/// Where the elements of a tensor lie; 0 for one that is absent.
+/// Returns the device address of a tensor, or 0 if it is absent.
 ///
 /// # Errors
-/// It lies on the host.
+/// The tensor is on the host.
 pub(super) fn address(array: Option<&Array>) -> Result<u64> {
     array.map_or(Ok(0), Array::address)
 }
 
-/// A number of elements as kernels count them.
+/// Converts a number of elements to the type that kernels use.
 ///
 /// # Errors
 /// There are 2³¹ or more.
@@ -76,10 +76,10 @@ pub(super) fn count(elements: usize) -> Result<u32> {
     }
 }
 
-/// The suffix of kernels that compute with elements of a dtype.
+/// Returns the suffix of kernels that compute with elements of a dtype.
 ///
 /// # Errors
-/// There are none.
+/// There is no such kernel.
 pub(super) fn kind(dtype: DType) -> Result<&'static str> {
     Ok(match dtype {
         DType::Bool | DType::Uint8 => "u8",
@@ -98,15 +98,15 @@ pub(super) fn kind(dtype: DType) -> Result<&'static str> {
     })
 }
 
-/// The suffix of kernels that move elements as wide as those of a dtype.
+/// Returns the suffix of kernels that move elements of a dtype's width.
 ///
 /// # Errors
-/// It has no elements on a device.
+/// The dtype has no storage dtype.
 pub(super) fn width(dtype: DType) -> Result<&'static str> {
     Ok(word(dtype.storage_dtype()?.size_in_bytes()))
 }
 
-/// The suffix of kernels that move words of so many bytes.
+/// Returns the suffix of kernels that move words of `bytes` bytes.
 pub(super) fn word(bytes: usize) -> &'static str {
     match bytes {
         1 => "u8",
@@ -117,9 +117,9 @@ pub(super) fn word(bytes: usize) -> &'static str {
     }
 }
 
-/// How many elements of `bytes` bytes a thread can move as one word, where runs of `run` of them stand together and begin at
-/// multiples of `run` from the addresses.
-pub(super) fn joined_in_words(bytes: usize, run: usize, addresses: &[u64]) -> usize {
+/// Returns how many elements of `bytes` bytes a thread can move as one word. The elements lie in contiguous runs of
+/// `run` elements, which begin at multiples of `run` from the addresses.
+pub(super) fn elements_per_word(bytes: usize, run: usize, addresses: &[u64]) -> usize {
     let spans = addresses.iter().fold((run * bytes) as u64, |bits, address| bits | address);
     ((1 << spans.trailing_zeros().min(WIDEST)) / bytes).max(1)
 }

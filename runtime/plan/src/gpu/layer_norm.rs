@@ -1,4 +1,4 @@
-//! Normalization over the last axes.
+//! GPU kernels: normalization over the last axes.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Symbol};
@@ -17,7 +17,7 @@ use crate::kernel::Call;
 use crate::ops::layer_norm::{fitted, LayerNorm, RmsNorm};
 use crate::value::{Array, Value};
 
-/// The twin of `LayerNormOf`.
+/// Mirrors the kernel's struct `LayerNormOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct LayerNormParams {
@@ -36,11 +36,11 @@ struct LayerNormParams {
     bias_steps: Strides,
 }
 
-// SAFETY: as `norm.cu` has it; X and Y hold the rows, scale and bias broadcast to them, and there is a mean and a factor
-// for each where they have an address.
+// SAFETY: the fields match `norm.cu`. X and Y have the rows, scale and bias broadcast to them, and mean and factor,
+// where they have an address, have an element per row.
 unsafe impl Params for LayerNormParams {}
 
-/// The suffix of the kernels for X and Y of these types, of which Y's is scale's and bias's too.
+/// Returns the suffix of the kernels for X and Y of these types. Scale and bias have Y's type.
 pub(crate) fn kind(x: DType, y: DType) -> Option<&'static str> {
     use DType::*;
     Some(match (x, y) {
@@ -56,7 +56,7 @@ pub(crate) fn kind(x: DType, y: DType) -> Option<&'static str> {
     })
 }
 
-/// The parameters for X of dimensions `dims`, normalized from `axis` on: all but what X and the outputs are.
+/// Fills the parameters for X of dimensions `dims`, normalized from `axis` on, except X and the outputs.
 fn params(scale: &Array, bias: Option<&Array>, dims: &[usize], axis: usize) -> Result<LayerNormParams> {
     let rows = Lines::new([dims[..axis].iter().product(), dims[axis..].iter().product(), 1])?;
     let mut params = LayerNormParams { scale: scale.address()?, rows, ..LayerNormParams::zeroed() };
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// `run` compares with the processor's result.
+    /// `run` also compares with the CPU.
     #[test]
     fn rows_of_any_length_in_every_dtype() {
         for (dims, axis, scale, bias) in [

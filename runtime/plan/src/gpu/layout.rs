@@ -1,4 +1,4 @@
-//! The same elements in another order of axes.
+//! GPU kernels: operators that reorder elements.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Fault, Gpu, Grid, Symbol};
@@ -6,7 +6,7 @@ use candle_plan_kernels::strided::View;
 
 use super::copy::copied;
 use super::gather::Indices;
-use super::launch::{alloc_uninit, count, joined_in_words, launch, word, Params};
+use super::launch::{alloc_uninit, count, elements_per_word, launch, word, Params};
 use super::OnGpu;
 use crate::error::Result;
 use crate::gpu::{gpu_kernel, takes_indices};
@@ -41,12 +41,12 @@ impl OnGpu for SpaceToDepth {
     }
 }
 
-fn regroup(gpu: &Gpu, x: &Array, how: &Regrouped) -> Result<Vec<Value>> {
-    let moved = transposed(gpu, &x.reshape(&how.split)?, &how.order)?;
-    Ok(vec![moved.reshape(&how.dims)?.into()])
+fn regroup(gpu: &Gpu, x: &Array, regrouped: &Regrouped) -> Result<Vec<Value>> {
+    let moved = transposed(gpu, &x.reshape(&regrouped.split)?, &regrouped.order)?;
+    Ok(vec![moved.reshape(&regrouped.dims)?.into()])
 }
 
-/// The axes of `x` in another order; a view where no element moves.
+/// Permutes the axes of `x`; returns a view if no element moves.
 fn transposed(gpu: &Gpu, x: &Array, order: &[usize]) -> Result<Array> {
     let view = View::contiguous(x.dims()).permute(order);
     match stays(x.dims(), order) {
@@ -55,7 +55,7 @@ fn transposed(gpu: &Gpu, x: &Array, order: &[usize]) -> Result<Array> {
     }
 }
 
-/// The twin of `ReverseRows`.
+/// Mirrors the kernel's struct `ReverseRows`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct ReverseParams {
@@ -71,7 +71,7 @@ struct ReverseParams {
     padding: u32,
 }
 
-// SAFETY: as `gather.cu` has it; X and Y are `[outer, inner, run]`, and there are as many lengths as batch members.
+// SAFETY: the fields match `gather.cu`. X and Y are `[outer, inner, run]`, and there is one length per sequence.
 unsafe impl Params for ReverseParams {}
 
 gpu_kernel!(ReverseSequence: "gather" if |self, operands| takes_indices(operands, 1));
@@ -86,7 +86,7 @@ impl OnGpu for ReverseSequence {
         let [outer, inner] = self.axes(x.dims(), lengths.len())?;
         let y = alloc_uninit(gpu, x.dims(), x.dtype())?;
         let (width, run): (_, usize) = (x.dtype().storage_dtype()?.size_in_bytes(), x.dims()[2..].iter().product());
-        let joined = joined_in_words(width, run, &[x.address()?, y.address()?]);
+        let joined = elements_per_word(width, run, &[x.address()?, y.address()?]);
         let params = ReverseParams {
             x: x.address()?,
             y: y.address()?,
@@ -114,7 +114,7 @@ mod tests {
         tensor(&(0..dims.iter().product()).map(|i| i as f32).collect::<Vec<_>>(), dims)
     }
 
-    /// `run` compares with the host.
+    /// `run` also compares with the host.
     #[test]
     fn permutations_and_blocks() {
         for permutation in [None, Some(vec![0, 2, 1, 3]), Some(vec![0, 2, 3, 1]), Some(vec![3, 0, 1, 2])] {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_do_not_fit_are_faults() {
+    fn too_large_lengths_are_faults() {
         for (time_first, dims) in [(true, [9, 3, 5, 7]), (false, [3, 9, 1, 4]), (true, [9, 3, 1, 0])] {
             let inputs = |lengths: [i64; 3]| [numbers(&dims), tensor(&lengths, &[3])];
             run(&ReverseSequence { time_first }, &inputs([0, 9, 4]).map(Some)).expect("they fit");

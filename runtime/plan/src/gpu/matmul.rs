@@ -1,4 +1,4 @@
-//! Products of stacks of matrices.
+//! GPU kernels: products of stacks of matrices.
 
 use candle_plan_device::Gpu;
 
@@ -25,10 +25,10 @@ pub(crate) struct MatMulOnGpu {
 gpu_kernel!(MatMul: "matmul" by |self, operands, gpu| operands.dtype(0).map(|_| self.for_gpu(gpu)).transpose());
 
 impl MatMul {
-    /// The step on a GPU.
+    /// Returns the step on a GPU.
     ///
     /// # Errors
-    /// As [`OnGpuProgram::new`].
+    /// See [`OnGpuProgram::new`].
     pub(crate) fn for_gpu(&self, gpu: &Gpu) -> Result<MatMulOnGpu> {
         let epilogue = self.epilogue.as_ref().map(|program| OnGpuProgram::new(gpu, program)).transpose()?;
         Ok(MatMulOnGpu { transposed: [self.trans_a, self.trans_b], epilogue })
@@ -48,7 +48,7 @@ impl OnGpu for MatMulOnGpu {
     }
 }
 
-/// A product of two stacks of matrices, `[m, k]` and `[k, n]` each.
+/// A product of two stacks of matrices, `[m, k]` and `[k, n]`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stacks {
     m: usize,
@@ -60,10 +60,10 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    /// The product of stacks of these dimensions, whose matrices may be stored transposed.
+    /// Describes the product of stacks of these dimensions, whose matrices may be stored transposed.
     ///
     /// # Errors
-    /// They do not multiply.
+    /// The dimensions do not fit.
     pub fn new(a: &[usize], b: &[usize], transposed: [bool; 2]) -> Result<Stacks> {
         let factors = Factors::new(a, b, transposed)?;
         let Factors { mut m, n, k, .. } = factors;
@@ -71,16 +71,16 @@ impl Stacks {
         let stack = shape_from(&[a_stack, b_stack])?.to_vec();
         let mut groups = groups(&stack, [a_stack, b_stack], [m * k, k * n, m.saturating_mul(n)]);
         if let Some(last) = groups.pop_if(|last| last.steps[..2] == [m * k, 0] && !transposed[0]) {
-            // One right matrix for left ones that follow one another: they are one tall matrix.
+            // If consecutive left matrices share one right matrix, they are one tall matrix.
             m *= last.count;
         }
         Ok(Stacks { m, n, k, groups, dims: factors.result(stack)? })
     }
 
-    /// Computes the product of the first two tensors in the third.
+    /// Computes the product of the first two tensors into the third.
     ///
     /// # Errors
-    /// The tensors are not of these dimensions, or what the device says.
+    /// The tensors do not have these dimensions, or the device fails.
     pub fn multiply(&self, gpu: &Gpu, [a, b, y]: [&Array; 3], transposed: [bool; 2]) -> Result<()> {
         let Stacks { m, n, k, ref groups, .. } = *self;
         if y.is_empty() {
@@ -90,7 +90,7 @@ impl Stacks {
             let factors = [1.0, 0.0];
             return Integers { m, n, k, transposed, factors, addend: None, groups }.run(gpu, [a, b, y]);
         }
-        // The largest group is one call, which is repeated for the others.
+        // One call computes the largest group, and is repeated for the others.
         let largest = (0..groups.len()).max_by_key(|&i| groups[i].count);
         let group = largest.map_or(Group { count: 1, steps: [0; 3] }, |i| groups[i]);
         let outer: Vec<Group> = (0..groups.len()).filter(|&i| Some(i) != largest).map(|i| groups[i]).collect();
@@ -113,8 +113,8 @@ impl Stacks {
     }
 }
 
-/// The groups of products of two stacks that broadcast to `dims`, from the outermost; `sizes` are those of the matrices of
-/// both stacks and of the result. As few groups as possible.
+/// Returns the groups of products of two stacks that broadcast to `dims`, from the outermost, as few as possible.
+/// `sizes` are the sizes of the matrices of both stacks and of the result.
 fn groups(dims: &[usize], stacks: [&[usize]; 2], sizes: [usize; 3]) -> Vec<Group> {
     let mut steps = sizes;
     let mut groups: Vec<Group> = Vec::new();
@@ -135,7 +135,7 @@ fn groups(dims: &[usize], stacks: [&[usize]; 2], sizes: [usize; 3]) -> Vec<Group
     groups
 }
 
-/// Where the matrices of call number `call` of groups begin.
+/// Returns where the matrices of call number `call` begin.
 fn starts(groups: &[Group], mut call: usize) -> [usize; 3] {
     let mut starts = [0; 3];
     for group in groups.iter().rev() {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn products_are_those_of_the_processor_in_every_type() {
+    fn products_match_the_cpu_in_every_type() {
         check::<f32>(|x| x / 4.0);
         check::<f64>(f64::from);
         check::<f16>(f16::from_f32);

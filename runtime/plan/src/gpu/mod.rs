@@ -1,7 +1,7 @@
-//! How operators run on a GPU: a file a family, the namesakes of [`ops`](crate::ops).
+//! How operators run on a GPU: one file per family, with the same names as in [`ops`](crate::ops).
 //!
-//! A file fills the parameters of a kernel of the crate `candle-plan-device` and launches it. [Prepare](crate::prepare) asks
-//! [`on_device`] for the kernel of every step.
+//! A file fills the parameters of a kernel in the crate `candle-plan-device` and launches it. [Prepare](crate::prepare)
+//! calls [`on_device`] to get the kernel of every step.
 
 mod attention;
 mod binary;
@@ -66,14 +66,14 @@ pub(crate) use shapes::has_few_dimensions;
 pub(crate) use transfer::download;
 pub(crate) use transfer::{upload, Transfer, TRANSFER};
 
-/// How an op runs on a device that is not the host.
+/// How an op runs on a device other than the host.
 #[derive(Debug)]
 pub enum OnDevice {
-    /// Not at all, by its nature: what it does concerns the host.
+    /// On the host, by its nature: it works on values that are only there.
     Host,
-    /// Not yet: there is no kernel.
+    /// On the host: the device has no kernel for it yet.
     NoKernel,
-    /// By its own `run`, on whichever side input 0 lies: it gives a view.
+    /// By its own `run`, on the side of input 0: its output is a view.
     View,
     /// By this kernel.
     Kernel(Box<dyn OnGpu>),
@@ -81,26 +81,26 @@ pub enum OnDevice {
 
 /// How an op runs on a GPU.
 pub trait OnGpu: std::fmt::Debug + Send + Sync {
-    /// As [`Kernel::in_place`].
+    /// See [`Kernel::in_place`](crate::kernel::Kernel::in_place).
     fn in_place(&self) -> &'static [usize] {
         &[]
     }
 
-    /// What is wrong where the kernel finds a fault in a value.
+    /// The error message if the kernel finds an invalid value.
     fn fault(&self) -> &'static str {
         "a value is one that it cannot take"
     }
 
-    /// Computes the outputs, which lie on the GPU as the inputs do, but for those that the op
-    /// [needs](crate::operator::Operator::needs) elsewhere. The work may go on when the call returns.
+    /// Computes the outputs. The inputs and outputs are on the GPU, except those that the op
+    /// [needs](crate::operator::Operator::needs) elsewhere. The work may still run after the call returns.
     ///
     /// # Errors
-    /// The inputs do not fit the op, or what the device says.
+    /// The inputs do not fit the op, or the device fails.
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>>;
 }
 
-/// Declares that steps of an operator run by the kernels of a module of `runtime/device/kernels/`; after `if`, for which
-/// operands. After `by` stands the kernel where that is not the operator itself, or `None`.
+/// Declares the GPU kernels of an operator, in a module of `runtime/device/kernels/`. A condition on the operands may
+/// follow after `if`. `by` computes the kernel, or `None`, where it is not the operator itself.
 macro_rules! gpu_kernel {
     ($Op:ty: $module:literal) => {
         gpu_kernel!($Op: $module by |self, _operands, _gpu| Ok(Some(self.clone())));
@@ -124,30 +124,30 @@ macro_rules! gpu_kernel {
 }
 pub(crate) use gpu_kernel;
 
-/// An operator that has kernels on a GPU.
+/// An operator with GPU kernels.
 pub(crate) trait HasGpuKernel {
-    /// The module of `runtime/device/kernels/` that has them.
+    /// The module of `runtime/device/kernels/` with the kernels.
     const MODULE: &'static str;
 
-    /// The kernel for operands of these types; `None` where none is written for them.
+    /// Returns the kernel for operands of these types, or `None` if there is none.
     ///
     /// # Errors
-    /// The GPU has no room for what the kernel needs there.
+    /// The GPU has no room for the kernel's data.
     fn gpu_kernel(&self, operands: &Constants, gpu: &Gpu) -> Result<Option<Box<dyn OnGpu>>>;
 }
 
-/// The kernel in a box.
+/// Boxes a kernel.
 pub(crate) fn boxed<K: OnGpu + 'static>(kernel: Result<Option<K>>) -> Result<Option<Box<dyn OnGpu>>> {
     kernel.map(|kernel| kernel.map(|kernel| Box::new(kernel) as Box<dyn OnGpu>))
 }
 
-/// The table of the operators that have kernels on a GPU.
+/// The table of the operators with GPU kernels.
 macro_rules! kernels {
     ($($family:ident: $($op:ident)*;)*) => {
-        /// How a step of an operator runs on a GPU.
+        /// Returns how a step of an operator runs on a GPU.
         ///
         /// # Errors
-        /// The GPU has no room for what the kernel needs there.
+        /// The GPU has no room for the kernel's data.
         pub(crate) fn on_device(op: &Op, operands: &Constants, gpu: &Gpu) -> Result<OnDevice> {
             let kernel = match op {
                 $($(Op::$op(op) => op.gpu_kernel(operands, gpu)?,)*)*
@@ -161,7 +161,7 @@ macro_rules! kernels {
             })
         }
 
-        /// The module of an operator's kernels, if it has any.
+        /// Returns the module of an operator's kernels, if it has any.
         fn module(op: &str) -> Option<&'static str> {
             match op {
                 $($(stringify!($op) => Some(<ops::$family::$op as HasGpuKernel>::MODULE),)*)*
@@ -211,8 +211,8 @@ kernels! {
     unpool: MaxUnpool;
 }
 
-/// Where steps of each op run when the device is a GPU, whatever their attributes and types: family, name and placement, in
-/// the order of the table of ops.
+/// Returns the family, name and placement of every op, in the order of the table of ops. The placement is where steps
+/// run when the device is a GPU, for all attributes and types.
 pub fn placements() -> Vec<(&'static str, &'static str, Placement)> {
     let placement = |op, kind| match (module(op), kind) {
         (Some(module), _) => Placement::Kernel(module),
@@ -223,16 +223,16 @@ pub fn placements() -> Vec<(&'static str, &'static str, Placement)> {
     Op::all().into_iter().map(|(family, op, kind)| (family, op, placement(op, kind))).collect()
 }
 
-/// Where steps of an op run when the device is a GPU, whatever their attributes and types.
+/// Where the steps of an op run when the device is a GPU, for all attributes and types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
-    /// On the device, by a kernel of this module, for the types that it takes.
+    /// On the device, by a kernel of this module, for the types that the kernel supports.
     Kernel(&'static str),
-    /// Where their first input lies: they give a view of it.
+    /// Where the first input is: the output is a view of it.
     View,
     /// On the host, by their nature.
     Host,
-    /// On the host, for want of a kernel.
+    /// On the host, because there is no kernel.
     NoKernel,
 }

@@ -1,4 +1,4 @@
-//! Normalization by means and variances of channels, and by neighboring channels.
+//! GPU kernels: normalization by means and variances of channels, and by neighboring channels.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
@@ -15,7 +15,7 @@ use crate::kernel::Call;
 use crate::ops::norm::{channel_dims, group_dims, is_by_channel, BatchNorm, GroupNorm, InstanceNorm, Lrn};
 use crate::value::{Array, Value};
 
-/// The twin of `GroupNormOf`.
+/// Mirrors the kernel's struct `GroupNormOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct GroupNormParams {
@@ -32,10 +32,10 @@ struct GroupNormParams {
     epsilon: f64,
 }
 
-// SAFETY: as `norm.cu` has it; X and Y hold the rows, scale and bias an element for each channel or group.
+// SAFETY: the fields match `norm.cu`. X and Y have the rows, scale and bias an element per channel or group.
 unsafe impl Params for GroupNormParams {}
 
-/// The twin of `AnyFloats`.
+/// Mirrors the kernel's struct `AnyFloats`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct AnyFloats {
@@ -44,7 +44,7 @@ struct AnyFloats {
     padding: u32,
 }
 
-/// The twin of `BatchNormOf`.
+/// Mirrors the kernel's struct `BatchNormOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct BatchNormParams {
@@ -57,10 +57,10 @@ struct BatchNormParams {
     epsilon: f64,
 }
 
-// SAFETY: as `norm.cu` has it; X and Y hold the lines, and all others an element a channel.
+// SAFETY: the fields match `norm.cu`. X and Y have the lines, and the others an element per channel.
 unsafe impl Params for BatchNormParams {}
 
-/// The twin of `LrnOf`.
+/// Mirrors the kernel's struct `LrnOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct LrnParams {
@@ -77,7 +77,7 @@ struct LrnParams {
     power: f64,
 }
 
-// SAFETY: as `norm.cu` has it; X and Y have `count` elements.
+// SAFETY: the fields match `norm.cu`; X and Y have `count` elements.
 unsafe impl Params for LrnParams {}
 
 impl AnyFloats {
@@ -93,7 +93,7 @@ impl AnyFloats {
     }
 }
 
-/// Input 0 where it stands, if it dies here, else room for as much.
+/// Takes over input 0 if it dies here, otherwise allocates a tensor like it.
 fn rewritten(gpu: &Gpu, call: &mut Call) -> Result<Array> {
     match call.take(0) {
         Some(array) => Ok(array),
@@ -159,8 +159,8 @@ fn normalize_groups(gpu: &Gpu, call: &mut Call, groups: usize, epsilon: f64) -> 
     let (scale, bias) = (call.tensor(1)?, call.tensor(2)?);
     let scale_by_group = !is_by_channel(scale.len(), channels, groups)?;
     let bias_by_group = !is_by_channel(bias.len(), channels, groups)?;
-    let of_group = channels.checked_div(groups).unwrap_or(0);
-    let n = of_group * spatial;
+    let channels_per_group = channels.checked_div(groups).unwrap_or(0);
+    let n = channels_per_group * spatial;
     let mut params = GroupNormParams {
         x: address,
         y: 0,
@@ -168,7 +168,7 @@ fn normalize_groups(gpu: &Gpu, call: &mut Call, groups: usize, epsilon: f64) -> 
         bias: bias.address()?,
         rows: Lines::new([x.len().checked_div(n).unwrap_or(0), n, 1])?,
         groups: count(groups)?,
-        channels: count(of_group)?,
+        channels: count(channels_per_group)?,
         spatial: count(spatial)?,
         scale_by_group: scale_by_group.into(),
         bias_by_group: bias_by_group.into(),
@@ -231,7 +231,7 @@ mod tests {
         })
     }
 
-    /// `run` compares with the processor's result.
+    /// `run` also compares with the CPU.
     #[test]
     fn channels_of_any_size_in_every_dtype() {
         for (dims, channels) in [

@@ -1,13 +1,13 @@
-//! Element types that kernels learn when they run.
+//! Numbers for element types that kernels get at run time.
 
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 
-/// The number of a type, as `Number` in `numbers.cuh`. Small integers lie one to a byte.
+/// Returns the number of a type, as `Number` in `numbers.cuh`. Integers of less than 8 bits occupy one byte each.
 ///
 /// # Errors
-/// Kernels do not compute with it.
+/// Kernels do not compute with the type.
 pub(super) fn number(dtype: DType) -> Result<u32> {
     Ok(match dtype {
         DType::Int8 | DType::Int4 | DType::Int2 => 0,

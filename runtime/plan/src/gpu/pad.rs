@@ -1,4 +1,4 @@
-//! Tensors with something put around them, or cut off.
+//! GPU kernels: padding and cropping.
 
 use bytemuck::{Pod as Plain, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
@@ -15,7 +15,7 @@ use crate::kernel::Call;
 use crate::ops::pad::{CenterCropPad, Pad, PadMode, Window};
 use crate::value::{Array, Value};
 
-/// The twin of `PadOf`.
+/// Mirrors the kernel's struct `PadOf`.
 #[derive(Clone, Copy, Plain, Zeroable)]
 #[repr(C)]
 struct PadParams {
@@ -32,7 +32,7 @@ struct PadParams {
     padding: u32,
 }
 
-// SAFETY: as `pad.cu` has it; the windows lie inside X's axes.
+// SAFETY: the fields match `pad.cu`; the windows are inside X's axes.
 unsafe impl Params for PadParams {}
 
 gpu_kernel!(Pad: "pad" if |self, operands| has_few_dimensions(operands));
@@ -60,7 +60,7 @@ impl OnGpu for CenterCropPad {
     }
 }
 
-/// What the windows show of the axes of `x`; where one shows nothing, the element of these bits.
+/// Copies the elements in the windows of each axis of `x`; padding gets the element with these bits.
 fn padded(gpu: &Gpu, x: &Array, windows: &[Window], mode: PadMode, value: u64) -> Result<Array> {
     let dims: Vec<usize> = windows.iter().map(|window| window.count).collect();
     let y = alloc_uninit(gpu, &dims, x.dtype())?;
@@ -100,14 +100,14 @@ fn padded(gpu: &Gpu, x: &Array, windows: &[Window], mode: PadMode, value: u64) -
     Ok(y)
 }
 
-/// The axes and their windows, where neighbors that are shown whole are one.
+/// Returns the axes and their windows, where adjacent axes that are kept whole are merged.
 fn merged(dims: &[usize], windows: &[Window]) -> Vec<(usize, Window)> {
     let mut axes: Vec<(usize, Window)> = Vec::with_capacity(dims.len());
     for (&dim, &window) in dims.iter().zip(windows) {
         match axes.last_mut() {
-            Some((outer, shown)) if window == Window::whole(dim) && *shown == Window::whole(*outer) => {
+            Some((outer, previous)) if window == Window::whole(dim) && *previous == Window::whole(*outer) => {
                 *outer *= dim;
-                *shown = Window::whole(*outer);
+                *previous = Window::whole(*outer);
             }
             _ => axes.push((dim, window)),
         }
@@ -121,7 +121,7 @@ mod tests {
     use crate::dtype::Element;
     use crate::testing::{run, run_on_device, tensor};
 
-    /// `run` compares with the host.
+    /// `run` also compares with the host.
     fn pad<T: Element>(mode: PadMode, dims: &[usize], pads: &[i64], number: impl Fn(usize) -> T) {
         let x = tensor(&(1..=dims.iter().product()).map(&number).collect::<Vec<_>>(), dims);
         let inputs = [Some(x), Some(tensor(pads, &[pads.len()])), Some(tensor(&[number(99)], &[1]))];
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn mismatched_inputs_are_refused() {
         let refused = |pads: Value, value: Value| {
             run_on_device(&Pad { mode: PadMode::Constant }, &[tensor(&[1f32], &[1]), pads, value]).is_err()
         };

@@ -1,4 +1,4 @@
-//! Poolings.
+//! GPU kernels: pooling.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol, BLOCK, MOST_BLOCKS};
@@ -14,7 +14,7 @@ use crate::kernel::Call;
 use crate::ops::pool::{AveragePool, LpPool, MaxPool, PoolWindow};
 use crate::value::{Array, Value};
 
-/// The twin of `PoolAxis`.
+/// Mirrors the kernel's struct `PoolAxis`.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct PoolAxis {
@@ -27,7 +27,7 @@ struct PoolAxis {
     after: u32,
 }
 
-/// The twin of `Pooling`.
+/// Mirrors the kernel's struct `Pooling`.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct PoolingParams {
@@ -41,15 +41,15 @@ struct PoolingParams {
     axes: [PoolAxis; 2],
 }
 
-// SAFETY: as `pool.cu` has it; X and the results have the sizes of the windows, of which there are as many planes.
+// SAFETY: the fields match `pool.cu`. X and the results have the sizes of the windows and `planes` planes.
 unsafe impl Params for PoolingParams {}
 
-/// The elements of a window that are worth a block, where there are no more than so many windows.
+/// The fewest elements of a window for which a block per window pays off, and the most windows for which it does.
 const LARGE: usize = 256;
 
 const WINDOWS: usize = 1 << 14;
 
-/// The names of a kernel: for a window a thread, and for a window a block.
+/// The names of a kernel with one thread per window, and with one block per window.
 type Names = [&'static str; 2];
 
 impl PoolAxis {
@@ -66,19 +66,20 @@ impl PoolAxis {
     }
 }
 
-/// Pools input 0 with what `params` says beside it; with where the elements stand, if that is `wanted`.
+/// Pools input 0. `params` has the kernel's own parameters. Also returns the indices of the maxima if they are
+/// `wanted`.
 fn pool(
     gpu: &Gpu,
     call: &Call,
     window: &PoolWindow,
     names: Names,
     params: PoolingParams,
-    wanted: bool,
+    with_indices: bool,
 ) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let (windows, dims) = window.windows(x.dims())?;
     let y = alloc_uninit(gpu, &dims, x.dtype())?;
-    let indices = if wanted { Some(alloc_uninit(gpu, &dims, DType::Int64)?) } else { None };
+    let indices = if with_indices { Some(alloc_uninit(gpu, &dims, DType::Int64)?) } else { None };
     if !y.is_empty() {
         let [rows, columns] = &windows;
         let planes = [x.dims()[0], x.dims()[1]].into_iter().try_fold(1usize, usize::checked_mul);
@@ -98,7 +99,7 @@ fn pool(
         let in_plane = count(rows.output * columns.output)?;
         let threads = in_plane.next_multiple_of(32).min(BLOCK);
         let blocks = [in_plane.div_ceil(threads), params.planes.min(MOST_BLOCKS), 1];
-        let (name, grid) = match (wanted, is_large) {
+        let (name, grid) = match (with_indices, is_large) {
             (false, true) => (names[1], Grid::blocks(count(y.len())?)),
             (false, false) => (names[0], Grid { blocks, threads }),
             (true, _) => ("pool_place", Grid { blocks, threads }),
@@ -145,7 +146,7 @@ mod tests {
     use crate::ops::padding::Padding;
     use crate::testing::{run, run_outputs, tensor};
 
-    /// Numbers below `limit`, from a seed.
+    /// Returns a pseudorandom number below `limit`.
     fn draw(seed: &mut u64, limit: usize) -> usize {
         *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((*seed >> 33) as usize) % limit
@@ -163,7 +164,7 @@ mod tests {
         PoolWindow { kernel, strides, dilations, padding, ceil: draw(seed, 2) == 0 }
     }
 
-    /// Small numbers, some of them equal, and some that are none.
+    /// Small numbers, some of them equal and some of them NaN.
     fn data(seed: &mut u64, dims: &[usize]) -> Vec<f32> {
         let strange = [f32::NAN, f32::NEG_INFINITY, -0.0];
         let number = |seed: &mut u64| match draw(seed, 40) {
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_pooled_to_nothing() {
+    fn empty_inputs_give_empty_outputs() {
         let padding = Padding::Explicit(vec![[1, 1]]);
         let window = PoolWindow { kernel: vec![2], strides: vec![1], dilations: vec![1], padding, ceil: false };
         for dims in [[0, 2, 3], [2, 0, 3], [1, 2, 0]] {

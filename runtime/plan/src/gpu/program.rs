@@ -1,4 +1,4 @@
-//! Fused elementwise functions: one kernel that interprets a program's instructions, which lie on the GPU.
+//! GPU kernels: fused elementwise functions. One kernel interprets a program's instructions in GPU memory.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Buffer, Gpu, Grid, Symbol};
@@ -19,19 +19,19 @@ use crate::value::{Array, Value};
 
 const PROGRAM: Symbol = Symbol { module: "program", name: "program", kind: "" };
 
-/// The most inputs that a program reads, and the most slots, as in `program.cu`.
+/// The largest number of inputs of a program, and of slots, as in `program.cu`.
 pub(super) const INPUTS: usize = 32;
 
-/// A program whose instructions lie on the GPU.
+/// A program whose instructions are in GPU memory.
 #[derive(Debug)]
 pub(super) struct OnGpuProgram {
     code: Buffer,
     length: u32,
-    /// The inputs that it reads.
+    /// The inputs that the program reads.
     reads: Vec<usize>,
 }
 
-/// The twin of `Program`.
+/// Mirrors the kernel's struct `Program`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct ProgramParams {
@@ -47,14 +47,14 @@ struct ProgramParams {
     strides: [Strides; INPUTS],
 }
 
-// SAFETY: as `program.cu` has it; `OnGpuProgram::run` checks that what it reads broadcasts to the result.
+// SAFETY: the fields match `program.cu`; `OnGpuProgram::run` checks that the inputs broadcast to the result.
 unsafe impl Params for ProgramParams {}
 
 impl OnGpuProgram {
-    /// Brings a program to the GPU.
+    /// Copies a program to the GPU.
     ///
     /// # Errors
-    /// There is no room for it, or it reads more inputs than kernels take.
+    /// The GPU has no room for it, or it reads more inputs than kernels support.
     pub fn new(gpu: &Gpu, program: &Program) -> Result<OnGpuProgram> {
         let code: Vec<Coded> = program.code.iter().map(|&instruction| Coded::of(instruction)).collect();
         let mut reads: Vec<usize> = program.inputs().collect();
@@ -66,10 +66,11 @@ impl OnGpuProgram {
         Ok(OnGpuProgram { code: gpu.uploaded(bytemuck::cast_slice(&code))?, length: count(code.len())?, reads })
     }
 
-    /// Runs the program on `result`, where the accumulator begins if it `continues`, and on the step's inputs.
+    /// Runs the program on the step's inputs, and writes `result`. If it `continues`, the accumulator starts as
+    /// `result`.
     ///
     /// # Errors
-    /// An input is absent or does not broadcast to the result, or what the device says.
+    /// An input is absent or does not broadcast to the result, or the device fails.
     pub fn run(&self, call: &Call, result: &Array, continues: bool, taken: Option<usize>) -> Result<()> {
         let operand = |&i: &usize| if Some(i) == taken { Ok(result) } else { call.tensor(i) };
         let operands: Vec<&Array> = self.reads.iter().map(operand).collect::<Result<_>>()?;
@@ -106,10 +107,10 @@ gpu_kernel!(Elementwise: "program" by |self, operands, gpu| {
 });
 
 impl Elementwise {
-    /// The step on a GPU.
+    /// Returns the step on a GPU.
     ///
     /// # Errors
-    /// As [`OnGpuProgram::new`].
+    /// See [`OnGpuProgram::new`].
     pub(crate) fn for_gpu(&self, gpu: &Gpu) -> Result<ElementwiseOnGpu> {
         Ok(ElementwiseOnGpu(OnGpuProgram::new(gpu, &self.program)?))
     }
@@ -134,7 +135,7 @@ impl OnGpu for ElementwiseOnGpu {
     }
 }
 
-/// The twin of `Function`: a number and two parameters.
+/// Mirrors the kernel's struct `Function`: a number and two parameters.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Function {
@@ -142,7 +143,7 @@ pub(super) struct Function {
     parameters: [f32; 2],
 }
 
-/// The twin of `Operand`.
+/// Mirrors the kernel's struct `Operand`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Read {
@@ -151,7 +152,7 @@ struct Read {
     value: f32,
 }
 
-/// The twin of `Instruction`.
+/// Mirrors the kernel's struct `Instruction`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Coded {
@@ -200,13 +201,13 @@ impl Read {
     }
 }
 
-/// The number of a function of two elements.
+/// Returns the number of a function of two elements.
 pub(super) fn code_of(function: Binary) -> u32 {
     function as u32
 }
 
 impl Function {
-    /// A function of one element.
+    /// Makes a function of one element.
     pub fn of(function: Unary) -> Function {
         let parameters = match function {
             Unary::Swish { alpha }
@@ -225,7 +226,7 @@ impl Function {
     }
 }
 
-/// The functions of one element in the order of `functions.cuh`.
+/// Returns the number of a function of one element, in the order of `functions.cuh`.
 #[rustfmt::skip] // a table
 fn number(function: Unary) -> u32 {
     use Unary::*;

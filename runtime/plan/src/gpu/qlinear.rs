@@ -1,4 +1,4 @@
-//! Convolutions and products of 8-bit codes that give codes again.
+//! GPU kernels: convolutions and matrix products from 8-bit codes to 8-bit codes.
 
 use candle_plan_device::Gpu;
 
@@ -23,7 +23,7 @@ pub(crate) struct QLinearOnGpu<Op> {
 }
 
 impl<Op> QLinearOnGpu<Op> {
-    /// A step whose weights may be constant.
+    /// Makes a step whose weights may be constant.
     pub fn new(op: Op, is_constant: bool) -> QLinearOnGpu<Op> {
         QLinearOnGpu { op, weights: Weights::new(is_constant) }
     }
@@ -77,7 +77,7 @@ impl OnGpu for QLinearOnGpu<QLinearMatMul> {
     }
 }
 
-/// Sums are scaled, and become codes where the result has a zero point.
+/// Returns the conversion of sums: scaled, and quantized if the result has a zero point.
 fn end<'a>(call: &'a Call, limits: [i32; 2]) -> Result<End<'a>> {
     Ok(End::Scaled(call.tensor(2)?, call.optional_tensor(5)?.map(|zero| (zero, limits))))
 }
@@ -88,7 +88,7 @@ mod tests {
     use crate::ops::padding::Padding;
     use crate::testing::{run, run_on_device, tensor};
 
-    /// Codes of both signs, all of them.
+    /// All codes, of either signedness.
     fn codes(dims: &[usize], step: usize, signed: bool) -> Value {
         let bytes = (0..dims.iter().product()).map(|i: usize| (i * step + i / 251) as u8);
         match signed {
@@ -101,7 +101,7 @@ mod tests {
         zeros(signed, &[code], &[])
     }
 
-    /// `uint8` zero points are 128 more.
+    /// Zero points. Those of `uint8` are larger by 128.
     fn zeros(signed: bool, codes: &[i8], dims: &[usize]) -> Option<Value> {
         Some(match signed {
             true => tensor(codes, dims),
@@ -109,7 +109,7 @@ mod tests {
         })
     }
 
-    /// The ways sums end: the scales, the result's zero point, and a bias.
+    /// Variants of the end of a step: the scales, the result's zero point, and a bias.
     fn ends(outputs: usize, spread: f32) -> Vec<[Option<Value>; 3]> {
         let scales = (0..outputs).map(|i| spread * (1.0 + i as f32 * 0.3)).collect::<Vec<_>>();
         let bias = (0..outputs).map(|i| i as i32 * 1000 - 500).collect::<Vec<_>>();
@@ -118,7 +118,8 @@ mod tests {
         vec![[one, zero(true, 11), None], [each.clone(), zero(false, -9), bias.clone()], [each, None, bias]]
     }
 
-    /// Runs an op with codes of all types, and all ways of zero points and ends, though not with every two together.
+    /// Runs an op with codes of all types, and with all variants of zero points and ends, but not with every
+    /// combination.
     fn all_types(op: impl Fn(i32, i32) -> Box<dyn crate::testing::Tested>, x: &[usize], w: &[usize], outputs: usize) {
         let each: Vec<i8> = (0..outputs).map(|i| (i * 5) as u8 as i8).collect();
         let ends = ends(outputs, 3e-4);
@@ -135,8 +136,8 @@ mod tests {
     }
 
     #[test]
-    fn convolutions_of_every_kind_give_the_processors_codes() {
-        // X, W, strides, dilations, pads, groups.
+    fn convolutions_of_every_kind_match_the_cpu() {
+        // The shapes of X and W, strides, dilations, pads, groups.
         type Case<'a> = (&'a [usize], &'a [usize], [usize; 2], [usize; 2], [[usize; 2]; 2], usize);
         let cases: [Case; 9] = [
             (&[1, 9, 9, 16], &[24, 16, 3, 3], [1, 1], [1, 1], [[1, 1]; 2], 1),
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn products_of_every_size_give_the_processors_codes() {
+    fn products_of_every_size_match_the_cpu() {
         let shapes: [(&[usize], &[usize]); 6] = [
             (&[65, 33], &[33, 66]),
             (&[2, 3, 5], &[5, 9]),
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_on_the_device() {
+    fn mismatched_inputs_are_refused_on_the_device() {
         let refused = |inputs: [Option<Value>; 6], expected: &str| {
             let inputs = inputs.map(|input| input.expect("it is there"));
             let error = run_on_device(&QLinearMatMul { low: 0, high: 255 }, &inputs).expect_err("it does not fit");

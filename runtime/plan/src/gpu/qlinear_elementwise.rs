@@ -1,4 +1,4 @@
-//! Functions of 8-bit codes, element by element, and their means over images.
+//! GPU kernels: elementwise functions of 8-bit codes, and their means over images.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
@@ -17,7 +17,7 @@ use crate::ops::qlinear::is_signed;
 use crate::ops::qlinear_elementwise::{scale_name, LookUp, QLinearBinary, QLinearFunction, QLinearGlobalAveragePool};
 use crate::value::{Array, Value};
 
-/// The twin of `Pairs`.
+/// Mirrors the kernel's struct `Pairs`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct PairsParams {
@@ -44,7 +44,7 @@ struct PairsParams {
     padding: u32,
 }
 
-/// The twin of `LookUp`.
+/// Mirrors the kernel's struct `LookUp`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct LookUpParams {
@@ -55,7 +55,7 @@ struct LookUpParams {
     padding: u32,
 }
 
-/// The twin of `Mean`.
+/// Mirrors the kernel's struct `Mean`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct MeanParams {
@@ -72,29 +72,29 @@ struct MeanParams {
     padding: u32,
 }
 
-// SAFETY: as `qlinear_elementwise.cu` has it; A and B broadcast to the `count` elements of Y, and the scales and zero points
-// are checked to be of one element.
+// SAFETY: the fields match `qlinear_elementwise.cu`. A and B broadcast to the `count` elements of Y; the scales and
+// zero points are checked to have one element.
 unsafe impl Params for PairsParams {}
 
-// SAFETY: as `qlinear_elementwise.cu` has it; X and Y have `count` elements, the table 256.
+// SAFETY: the fields match `qlinear_elementwise.cu`. X and Y have `count` elements, and the table has 256.
 unsafe impl Params for LookUpParams {}
 
-// SAFETY: as `qlinear_elementwise.cu` has it; X fills its shape, the scale and the zero points are checked.
+// SAFETY: the fields match `qlinear_elementwise.cu`. X has its shape; the scale and the zero points are checked.
 unsafe impl Params for MeanParams {}
 
-/// A kernel of `qlinear_elementwise.cu`.
+/// Names a kernel of `qlinear_elementwise.cu`.
 fn symbol(name: &'static str) -> Symbol {
     Symbol { module: "qlinear_elementwise", name, kind: "" }
 }
 
-/// Where a scale of one element lies.
+/// Returns the address of a scale with one element.
 pub(super) fn scale(call: &Call, i: usize) -> Result<u64> {
     let scale = call.tensor(i)?;
     one_element(&scale_name(i), scale.dims())?;
     scale.address()
 }
 
-/// Where a zero point of one element lies.
+/// Returns the address of a zero point with one element.
 pub(super) fn zero_point(zero: &Array) -> Result<u64> {
     check_single(zero)?;
     zero.address()
@@ -156,7 +156,7 @@ gpu_kernel!(QLinearGlobalAveragePool: "qlinear_elementwise");
 
 impl OnGpu for QLinearGlobalAveragePool {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
-        /// The channels that a block takes.
+        /// The channels per block.
         const WIDTH: u32 = 32;
         let (x, x_zero, y_zero) = (call.tensor(0)?, call.tensor(2)?, call.tensor(3)?);
         QLinearGlobalAveragePool::check_images(x.dims())?;

@@ -1,4 +1,4 @@
-//! Linear quantization.
+//! GPU kernels: linear quantization.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol, BLOCK};
@@ -13,7 +13,7 @@ use crate::kernel::{Call, Constants};
 use crate::ops::quantize::{limits, storage, DequantizeLinear, DynamicQuantizeLinear, QuantizeLinear, Spread};
 use crate::value::{Array, Value};
 
-/// The twin of `Spread`.
+/// Mirrors the kernel's struct `Spread`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct SpreadParams {
@@ -24,7 +24,7 @@ struct SpreadParams {
     blocked: u32,
 }
 
-/// The twin of `Quantize`.
+/// Mirrors the kernel's struct `Quantize`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct QuantizeParams {
@@ -42,7 +42,7 @@ struct QuantizeParams {
     padding: u32,
 }
 
-/// The twin of `Dequantize`.
+/// Mirrors the kernel's struct `Dequantize`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct DequantizeParams {
@@ -56,7 +56,7 @@ struct DequantizeParams {
     spread: SpreadParams,
 }
 
-/// The twin of `Range`.
+/// Mirrors the kernel's struct `Range`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct RangeParams {
@@ -68,17 +68,17 @@ struct RangeParams {
     blocks: u32,
 }
 
-// SAFETY: as `quantize.cu` has it; X and Y have `count` elements, and `Spread::new` checks that the scales and zero points are
-// as many as it says.
+// SAFETY: the fields match `quantize.cu`. X and Y have `count` elements, and `Spread::new` checks the numbers of scales
+// and zero points.
 unsafe impl Params for QuantizeParams {}
 
-// SAFETY: as above.
+// SAFETY: see above.
 unsafe impl Params for DequantizeParams {}
 
-// SAFETY: as `quantize.cu` has it; X has `count` elements, `ends` two for each block, the others one.
+// SAFETY: the fields match `quantize.cu`. X has `count` elements, `ends` has two per block, and the others have one.
 unsafe impl Params for RangeParams {}
 
-/// The number of a type of what is not a code, as in `quantize.cu`.
+/// Returns the number of a floating-point type, as in `quantize.cu`.
 fn number(dtype: DType) -> Result<u32> {
     match dtype {
         DType::Float32 | DType::Float16 | DType::Bfloat16 | DType::Int32 => numbers::number(dtype),
@@ -90,7 +90,7 @@ impl SpreadParams {
     fn new(spread: &Spread) -> Result<SpreadParams> {
         let blocks = spread.size.div_ceil(spread.block);
         let [inner, size, blocks] = [spread.inner, spread.size, blocks].map(count);
-        // A block may be longer than any axis.
+        // A block may be longer than the axis.
         let block = count(spread.block.min(spread.size.max(1)))?;
         Ok(SpreadParams { inner: inner?, size: size?, block, blocks: blocks?, blocked: spread.is_blocked().into() })
     }
@@ -99,7 +99,7 @@ impl SpreadParams {
 gpu_kernel!(QuantizeLinear: "quantize" if |self, operands| self.has_kernel(operands));
 
 impl QuantizeLinear {
-    /// Whether kernels are written for its types.
+    /// Whether there are kernels for the types.
     pub(crate) fn has_kernel(&self, operands: &Constants) -> bool {
         let known = |i: usize| operands.dtype(i).is_some_and(|dtype| number(dtype).is_ok());
         let precise = matches!(self.precision, DType::Float32 | DType::Float16 | DType::Bfloat16);
@@ -136,7 +136,7 @@ impl OnGpu for QuantizeLinear {
 gpu_kernel!(DequantizeLinear: "quantize" if |self, operands| self.has_kernel(operands));
 
 impl DequantizeLinear {
-    /// Whether kernels are written for its types.
+    /// Whether there are kernels for the types.
     pub(crate) fn has_kernel(&self, operands: &Constants) -> bool {
         let is_code = |dtype: DType| limits(dtype).is_some() || dtype == DType::Int32;
         let has_scale = operands.dtype(1).is_some_and(|dtype| number(dtype).is_ok());
@@ -169,12 +169,12 @@ gpu_kernel!(DynamicQuantizeLinear: "quantize");
 
 impl OnGpu for DynamicQuantizeLinear {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
-        /// As many blocks as keep a GPU busy.
-        const MOST: u32 = 1024;
+        /// The number of blocks that keeps a GPU busy.
+        const MAX_BLOCKS: u32 = 1024;
         let x = call.tensor(0)?;
         let (elements, y) = (count(x.len())?, alloc_uninit(gpu, x.dims(), DType::Uint8)?);
         let (scale, zero) = (alloc_uninit(gpu, &[], DType::Float32)?, alloc_uninit(gpu, &[], DType::Uint8)?);
-        let blocks = elements.div_ceil(BLOCK).min(MOST);
+        let blocks = elements.div_ceil(BLOCK).min(MAX_BLOCKS);
         let ends = alloc_uninit(gpu, &[blocks as usize, 2], DType::Float32)?;
         let range = RangeParams {
             x: x.address()?,
@@ -210,14 +210,14 @@ mod tests {
     use super::*;
     use crate::testing::{run, run_outputs, tensor};
 
-    /// Numbers around halves of codes, beyond all codes, and not numbers.
+    /// Numbers around the midpoints between codes, beyond all codes, and NaN.
     fn numbers(count: usize) -> Vec<f32> {
         let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e30, -0.0, 0.5, 1.5, -2.5];
         (0..count).map(|i| special.get(i % 37).copied().unwrap_or((i as f32 - 300.0) * 0.37)).collect()
     }
 
     #[test]
-    fn codes_are_those_of_the_processor() {
+    fn codes_match_the_cpu() {
         let x = tensor(&numbers(600), &[4, 5, 30]);
         let halves = tensor(&numbers(600).into_iter().map(f16::from_f32).collect::<Vec<_>>(), &[4, 5, 30]);
         let brains = tensor(&numbers(600).into_iter().map(bf16::from_f32).collect::<Vec<_>>(), &[4, 5, 30]);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_points_shift_codes_and_come_back() {
+    fn zero_points_shift_codes_and_are_removed() {
         let x = tensor(&numbers(600), &[20, 30]);
         let scale = tensor(&(0..30).map(|i| f16::from_f32(0.2 + i as f32)).collect::<Vec<_>>(), &[30]);
         let signed = tensor(&(0..30).map(|i: i32| (i * 7 - 100) as i8).collect::<Vec<i8>>(), &[30]);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_of_all_elements() {
+    fn ranges_cover_all_elements() {
         let finite = |count: usize| (0..count).map(|i| (i as f32 * 0.7).sin() * 9.0 + 3.0).collect::<Vec<_>>();
         let cases = [vec![], vec![0.0; 3], vec![-5.0], finite(1), finite(257), finite(3000), numbers(500)];
         for x in cases {

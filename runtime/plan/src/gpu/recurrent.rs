@@ -1,4 +1,5 @@
-//! Recurrent layers: the inputs of all steps are multiplied at once; each step multiplies the state and finishes the gates.
+//! GPU kernels: recurrent layers. One product computes the inputs of all steps; each step multiplies the state and
+//! evaluates the gates.
 
 #[cfg(test)]
 mod tests;
@@ -32,7 +33,7 @@ macro_rules! on_gpu {
 
 on_gpu! { Lstm Gru Rnn }
 
-/// The twin of `GateFunction`.
+/// Mirrors the kernel's struct `GateFunction`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct GateFunction {
@@ -40,7 +41,7 @@ struct GateFunction {
     parameters: [f32; 2],
 }
 
-/// The twin of `RecurrentStep`.
+/// Mirrors the kernel's struct `RecurrentStep`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct StepParams {
@@ -70,7 +71,7 @@ struct StepParams {
     functions: [[GateFunction; 3]; 2],
 }
 
-/// The twin of `RecurrentState`.
+/// Mirrors the kernel's struct `RecurrentState`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct StateParams {
@@ -86,7 +87,7 @@ struct StateParams {
     batch_first: u32,
 }
 
-/// The twin of `Widened`.
+/// Mirrors the kernel's struct `Widened`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct WidenParams {
@@ -96,11 +97,11 @@ struct WidenParams {
     padding: u32,
 }
 
-// SAFETY: as `recurrent.cu` has them; `Recurrence::sizes` has found that the inputs have the elements that its sizes say, and
-// `Layer` makes the rest of these sizes.
+// SAFETY: the fields match `recurrent.cu`. `Recurrence::sizes` checked that the inputs have the elements that its sizes
+// require, and `Layer` allocates the rest with these sizes.
 unsafe impl Params for StepParams {}
 
-// SAFETY: as above.
+// SAFETY: see above.
 unsafe impl Params for StateParams {}
 
 // SAFETY: both have `count` elements.
@@ -112,13 +113,13 @@ struct Layer<'a, 'v> {
     gpu: &'a Gpu,
     call: &'a Call<'a, 'v>,
     dtype: DType,
-    /// What is computed with.
+    /// The type of the computation.
     wide: DType,
     directions: usize,
     batch: usize,
     steps: usize,
     hidden: usize,
-    /// The rows of the weights of one direction, and how many of them do not wait for a gate.
+    /// The rows of the weights of one direction, and the number of rows whose products do not depend on a gate.
     rows: usize,
     ready: usize,
 }
@@ -175,7 +176,7 @@ impl<'a, 'v> Layer<'a, 'v> {
         Ok(outputs)
     }
 
-    /// What a step does: products of the state, and gates.
+    /// Computes a step: products of the state, and gates.
     fn step(
         &self,
         params: &StepParams,
@@ -196,7 +197,7 @@ impl<'a, 'v> Layer<'a, 'v> {
         self.launch(name, params.count, params)
     }
 
-    /// `out [D, B, n] = state [D, B, H] · Rᵀ`, for the rows of R from `first` on.
+    /// Computes `out [D, B, n] = state [D, B, H] · Rᵀ`, for the rows of R from `first` on.
     fn multiply_state(&self, state: &Array, weights: &Array, first: usize, out: &Array) -> Result<()> {
         let n = if first == 0 { self.ready } else { self.rows - first };
         let [start, next] = [first, self.rows].map(|rows| rows * self.hidden);
@@ -206,7 +207,7 @@ impl<'a, 'v> Layer<'a, 'v> {
         product.run(self.gpu, a, b, c)
     }
 
-    /// What the inputs of all steps give to the gates: `[D, steps · B, rows]`.
+    /// Returns the contribution of all steps' inputs to the gates, `[D, steps · B, rows]`.
     fn project(&self) -> Result<Array> {
         let (x, w) = (self.call.tensor(X)?, self.call.tensor(W)?);
         let (m, k) = (self.steps * self.batch, x.dims().last().copied().unwrap_or(0));
@@ -217,7 +218,7 @@ impl<'a, 'v> Layer<'a, 'v> {
         Ok(out)
     }
 
-    /// R, in what is computed with.
+    /// Returns R in the type of the computation.
     fn state_weights(&self) -> Result<Array> {
         let weights = self.call.tensor(R)?;
         if self.dtype == self.wide {
@@ -230,7 +231,7 @@ impl<'a, 'v> Layer<'a, 'v> {
         Ok(wide)
     }
 
-    /// State `[D, B, H]`: input `i`, or zeros.
+    /// Returns the initial state `[D, B, H]`: input `i`, or zeros.
     fn first_state(&self, i: usize) -> Result<Array> {
         let state = self.alloc_uninit(&[self.directions, self.batch, self.hidden], self.wide)?;
         let params = StateParams { from: self.optional(i)?, to: state.address()?, ..self.state_params()? };
@@ -238,7 +239,7 @@ impl<'a, 'v> Layer<'a, 'v> {
         Ok(state)
     }
 
-    /// A state `[D, B, H]` as it is given.
+    /// Converts a state `[D, B, H]` to an output.
     fn last_state(&self, state: &Array, dims: &[usize]) -> Result<Array> {
         let is_as_given = !self.recurrence.batch_first || self.directions == 1 || self.batch == 1;
         if self.dtype == self.wide && is_as_given {
@@ -264,7 +265,7 @@ impl<'a, 'v> Layer<'a, 'v> {
         })
     }
 
-    /// What all steps have in common, but for the addresses of what is made here.
+    /// Fills the parameters that all steps share, except the addresses of tensors allocated in `run`.
     fn params(&self) -> Result<StepParams> {
         let Recurrence { cell, clip, directions, batch_first, .. } = *self.recurrence;
         let variant = matches!(cell, Cell::Lstm { input_forget: true } | Cell::Gru { linear_before_reset: true });
@@ -286,7 +287,7 @@ impl<'a, 'v> Layer<'a, 'v> {
             limit: clip.unwrap_or(0.0),
             ..StepParams::zeroed()
         };
-        // Rows of X are counted in 32 bits.
+        // Kernels count rows of X in 32 bits.
         count(self.steps * self.batch)?;
         for (d, direction) in directions.iter().enumerate() {
             params.reversed[d] = direction.reversed.into();
@@ -297,7 +298,7 @@ impl<'a, 'v> Layer<'a, 'v> {
         Ok(params)
     }
 
-    /// Where input `i` lies; 0 where it is absent.
+    /// Returns the address of input `i`, or 0 if it is absent.
     fn optional(&self, i: usize) -> Result<u64> {
         self.call.optional_tensor(i)?.map_or(Ok(0), Array::address)
     }
@@ -306,7 +307,7 @@ impl<'a, 'v> Layer<'a, 'v> {
         alloc_uninit(self.gpu, dims, dtype)
     }
 
-    /// Runs a kernel, a thread an element.
+    /// Launches a kernel with one thread per element.
     fn launch<Q: Params>(&self, name: &'static str, elements: u32, params: &Q) -> Result<()> {
         let symbol = Symbol { module: "recurrent", name, kind: kind(self.dtype)? };
         launch(self.gpu, symbol, Grid::over(elements), params)

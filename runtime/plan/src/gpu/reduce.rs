@@ -1,4 +1,4 @@
-//! Reductions over any axes.
+//! GPU kernels: reductions over any axes.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
@@ -14,7 +14,7 @@ use crate::kernel::Call;
 use crate::ops::reduce::{Groups, Reduce, Reduction};
 use crate::value::{Array, Value};
 
-/// The twin of `Reduce`.
+/// Mirrors the kernel's struct `Reduce`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct ReduceParams {
@@ -34,11 +34,11 @@ struct ReduceParams {
     reduced_steps: Strides,
 }
 
-// SAFETY: as `reduce.cuh` has it; X has the dimensions of both kinds, Y a result for each of the kept ones' elements, and
-// `totals` 16 bytes for each part of each.
+// SAFETY: the fields match `reduce.cuh`. X has the kept and the reduced dimensions, Y an element per element of the
+// kept ones, and `totals` has 16 bytes per part of each result.
 unsafe impl Params for ReduceParams {}
 
-/// A kernel of `reduce.cuh`, and the one that joins the totals of parts.
+/// The kernel that reduces, and the one that combines the totals of parts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kernels {
     pub module: &'static str,
@@ -46,7 +46,7 @@ pub(super) struct Kernels {
     pub parts: &'static str,
 }
 
-/// Kernels that find the places of extrema.
+/// Kernels that find the indices of extrema.
 pub(super) const PLACE: Kernels =
     Kernels { module: "reduce_place", whole: "reduce_place", parts: "reduce_place_parts" };
 
@@ -70,10 +70,10 @@ impl Kernels {
         }
     }
 
-    /// Reduces X, whose dimensions are these, to Y.
+    /// Reduces X, grouped into these dimensions, to Y.
     ///
     /// # Errors
-    /// There are more elements than kernels count, or more dimensions, or what the device says.
+    /// There are more elements or dimensions than kernels support, or the device fails.
     pub fn run(self, gpu: &Gpu, function: u32, x: &Array, groups: &Groups, y: &Array) -> Result<()> {
         count(x.len())?;
         let (results, n) = (count(y.len())?, count(groups.reduced())?);
@@ -112,20 +112,20 @@ impl Kernels {
     }
 }
 
-/// How many parts of how many elements, so that few long results keep many blocks busy.
+/// Returns the number of parts and the elements per part, so that even few long results use many blocks.
 fn parts(n: u32, teams: Teams, results: u32) -> (u32, u32) {
-    /// Blocks that keep every GPU busy.
+    /// The number of blocks that keeps every GPU busy.
     const BLOCKS: u32 = 1024;
-    /// Elements for a thread that are worth a part.
+    /// The fewest elements per thread for which a part pays off.
     const MANY: u32 = 64;
     let wanted = BLOCKS / teams.blocks(results).max(1);
     let parts = wanted.min(n.div_ceil(teams.size() * MANY)).max(1);
     let part = n.div_ceil(parts);
-    // As `part` is rounded up, fewer may do.
+    // Because `part` is rounded up, fewer parts may suffice.
     (n.div_ceil(part.max(1)).max(1), part)
 }
 
-/// The dimensions that are reduced or those that are kept, and the steps along them.
+/// Returns the reduced or the kept dimensions, and their strides.
 fn dims_and_steps(groups: &Groups, reduced: bool) -> Result<(Dims, Strides)> {
     let (mut dims, mut steps, mut step) = (Vec::new(), Vec::new(), 1isize);
     for &(size, is_reduced) in groups.sizes().iter().rev() {
@@ -158,8 +158,8 @@ mod tests {
     use crate::dtype::Bool;
     use crate::testing::{run, tensor};
 
-    /// `run` compares with the processor's result.
-    fn go(function: Reduction, axes: &[i64], x: Value) {
+    /// `run` also compares with the CPU.
+    fn check(function: Reduction, axes: &[i64], x: Value) {
         let op = Reduce { function, axes: Some(axes.to_vec()), keepdims: false, noop_with_empty_axes: false };
         run(&op, &[Some(x)]).expect("runs");
     }
@@ -183,11 +183,11 @@ mod tests {
         ] {
             for function in Reduction::ALL {
                 let x = values(dims.iter().product());
-                go(function, axes, tensor(&x, dims));
+                check(function, axes, tensor(&x, dims));
                 if x.len() < 5000 {
-                    go(function, axes, tensor(&x.iter().map(|&v| f64::from(v)).collect::<Vec<_>>(), dims));
-                    go(function, axes, tensor(&x.iter().map(|&v| f16::from_f32(v)).collect::<Vec<_>>(), dims));
-                    go(function, axes, tensor(&x.iter().map(|&v| bf16::from_f32(v)).collect::<Vec<_>>(), dims));
+                    check(function, axes, tensor(&x.iter().map(|&v| f64::from(v)).collect::<Vec<_>>(), dims));
+                    check(function, axes, tensor(&x.iter().map(|&v| f16::from_f32(v)).collect::<Vec<_>>(), dims));
+                    check(function, axes, tensor(&x.iter().map(|&v| bf16::from_f32(v)).collect::<Vec<_>>(), dims));
                 }
             }
         }
@@ -198,14 +198,14 @@ mod tests {
         for function in Reduction::ALL {
             for (dims, axis) in [([3, 50], 1), ([50, 3], 0)] {
                 let x = (0..150i64).map(|i| (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15u64 as i64));
-                go(function, &[axis], tensor(&x.clone().collect::<Vec<_>>(), &dims));
-                go(function, &[axis], tensor(&x.clone().map(|v| v as u64).collect::<Vec<_>>(), &dims));
-                go(function, &[axis], tensor(&x.clone().map(|v| (v >> 32) as i32).collect::<Vec<_>>(), &dims));
-                go(function, &[axis], tensor(&x.clone().map(|v| (v >> 32) as u32).collect::<Vec<_>>(), &dims));
+                check(function, &[axis], tensor(&x.clone().collect::<Vec<_>>(), &dims));
+                check(function, &[axis], tensor(&x.clone().map(|v| v as u64).collect::<Vec<_>>(), &dims));
+                check(function, &[axis], tensor(&x.clone().map(|v| (v >> 32) as i32).collect::<Vec<_>>(), &dims));
+                check(function, &[axis], tensor(&x.clone().map(|v| (v >> 32) as u32).collect::<Vec<_>>(), &dims));
                 if matches!(function, Reduction::Max | Reduction::Min) {
-                    go(function, &[axis], tensor(&x.clone().map(|v| v as i8).collect::<Vec<_>>(), &dims));
-                    go(function, &[axis], tensor(&x.clone().map(|v| v as u8).collect::<Vec<_>>(), &dims));
-                    go(function, &[axis], tensor(&x.map(|v| Bool::from(v & 16 > 0)).collect::<Vec<_>>(), &dims));
+                    check(function, &[axis], tensor(&x.clone().map(|v| v as i8).collect::<Vec<_>>(), &dims));
+                    check(function, &[axis], tensor(&x.clone().map(|v| v as u8).collect::<Vec<_>>(), &dims));
+                    check(function, &[axis], tensor(&x.map(|v| Bool::from(v & 16 > 0)).collect::<Vec<_>>(), &dims));
                 }
             }
         }
@@ -217,22 +217,22 @@ mod tests {
         let rows =
             [[-inf, -inf, -inf], [inf, 0.0, inf], [nan, 1.0, 2.0], [1.0, nan, 2.0], [-inf, 2.0, 3.0], [-2.0, 0.0, 1.0]];
         for function in Reduction::ALL {
-            go(function, &[1], tensor(&rows.concat(), &[6, 3]));
+            check(function, &[1], tensor(&rows.concat(), &[6, 3]));
             let columns: Vec<f32> = (0..3).flat_map(|k| rows.map(|row| row[k])).collect();
-            go(function, &[0], tensor(&columns, &[3, 6]));
+            check(function, &[0], tensor(&columns, &[3, 6]));
         }
     }
 
     #[test]
-    fn nothing_gives_the_identity() {
+    fn empty_inputs_give_the_identity() {
         for function in Reduction::ALL {
-            go(function, &[0, 1], tensor::<f32>(&[], &[0, 2]));
-            go(function, &[0], tensor::<f32>(&[], &[5, 0, 2]));
+            check(function, &[0, 1], tensor::<f32>(&[], &[0, 2]));
+            check(function, &[0], tensor::<f32>(&[], &[5, 0, 2]));
         }
     }
 
     #[test]
-    fn long_results_are_made_in_parts() {
+    fn long_results_are_computed_in_parts() {
         assert_eq!(parts(0, Teams::along(0), 5), (1, 0));
         assert_eq!(parts(100, Teams::along(100), 1), (1, 100));
         for (n, results) in [(1 << 20, 1), (100_000, 3), (123_457, 40), (1 << 30, 1 << 10)] {

@@ -1,4 +1,4 @@
-//! Elements repeated along axes.
+//! GPU kernels: repetition of elements along axes.
 
 use candle_plan_device::Gpu;
 
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
     use crate::testing::{run, tensor};
 
-    /// `run` compares with the host.
+    /// `run` also compares with the host.
     #[test]
     fn many_axes_are_repeated() {
         let x = |dims: &[usize]| Some(tensor(&(0..dims.iter().product()).map(|i| i as f64).collect::<Vec<_>>(), dims));

@@ -1,4 +1,4 @@
-//! Resampling along one or two axes.
+//! GPU kernels: resampling along one or two axes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ use crate::ops::resample::{AxisMap, Coordinates, Interpolation};
 use crate::ops::resize::Interpolate;
 use crate::value::Value;
 
-/// The twin of `Resize`.
+/// Mirrors the kernel's struct `Resize`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct ResizeParams {
@@ -36,24 +36,24 @@ struct ResizeParams {
     padding: u32,
 }
 
-// SAFETY: as `resize.cu` has it; X and Y fill the shapes that it says, and `Tables` has places of X alone.
+// SAFETY: the fields match `resize.cu`. X and Y have the shapes that it states, and `Tables` only has indices inside X.
 unsafe impl Params for ResizeParams {}
 
-/// The place that `NOWHERE` of `resize.cu` stands for.
+/// The place for an element outside the input, as `NOWHERE` in `resize.cu`.
 const NOWHERE: u32 = u32::MAX;
 
-/// An [`Interpolate`] step, and the tables of the sizes that it ran with last.
+/// An [`Interpolate`] step, with the tables for the sizes of its last run.
 #[derive(Debug)]
 pub(crate) struct InterpolateOnGpu {
     op: Interpolate,
     tables: Mutex<Option<(Vec<AxisMap>, Arc<Tables>)>>,
 }
 
-/// Which places of X, with which weights, each place of Y is made of, on both axes; on the GPU.
+/// For both axes, the places of X and their weights for each place of Y, in GPU memory.
 #[derive(Debug)]
 struct Tables {
     data: Buffer,
-    /// Where they begin in the data.
+    /// The offsets of the places in the data.
     places: [u64; 2],
     weights: [u64; 2],
     taps: [u32; 2],
@@ -72,7 +72,7 @@ gpu_kernel!(Interpolate: "resize" by |self, operands, _gpu| {
 });
 
 impl Interpolate {
-    /// The step on a GPU.
+    /// Returns the step on a GPU.
     pub(crate) fn for_gpu(&self) -> InterpolateOnGpu {
         InterpolateOnGpu { op: self.clone(), tables: Mutex::default() }
     }
@@ -121,7 +121,7 @@ impl InterpolateOnGpu {
         matches!(self.op.mode, Interpolation::Nearest(_))
     }
 
-    /// The bits of the extrapolation value.
+    /// Returns the bits of the extrapolation value.
     fn fill(&self, dtype: DType) -> Result<u64> {
         let mut bits = [0; 8];
         by_width!(dtype, W => {
@@ -131,7 +131,7 @@ impl InterpolateOnGpu {
         })
     }
 
-    /// The tables of the first, if there are two, and the last axis that changes.
+    /// Returns the tables of the axes that change: the first one, if there are two, and the last one.
     fn tables(
         &self,
         gpu: &Gpu,
@@ -153,7 +153,7 @@ impl InterpolateOnGpu {
         Ok(tables)
     }
 
-    /// The table of an axis that `inner` places lie in each place of.
+    /// Makes the table of an axis; `inner` is the number of output elements per place of it.
     fn table(&self, map: &AxisMap, inner: usize, dtype: DType) -> Result<Table> {
         let number = |place: usize| u32::try_from(place).map_err(|_| Error::op(format!("place {place} is too large")));
         if self.is_nearest() {
@@ -163,7 +163,7 @@ impl InterpolateOnGpu {
         let lists = self.op.taps(map, dtype == DType::Float64)?;
         let mut table = Table { taps: lists.count, places: Vec::new(), weights: Vec::new() };
         for k in 0..lists.count {
-            // Lines of two are summed from the last to the first, as on the processor.
+            // Along the innermost axis, pairs are summed from the last to the first, as on the CPU.
             let k = if inner == 1 && lists.count == 2 { 1 - k } else { k };
             for at in 0..map.output {
                 let (place, weight) = lists.tap(at, k);
@@ -177,7 +177,7 @@ impl InterpolateOnGpu {
 }
 
 impl Tables {
-    /// Brings tables to the GPU; the weights as float32 if they are to be `single`.
+    /// Copies tables to the GPU; the weights become float32 if they are `single`.
     fn new(gpu: &Gpu, tables: [Table; 2], single: bool) -> Result<Tables> {
         let mut bytes = Vec::new();
         let weights = tables.each_ref().map(|table| {
@@ -200,7 +200,7 @@ impl Tables {
     }
 }
 
-/// Whether an extrapolation value can be an element.
+/// Whether elements of this type can hold an extrapolation value.
 fn has_number(dtype: DType) -> bool {
     use DType::*;
     matches!(dtype, Float32 | Float16 | Bfloat16 | Float64 | Uint8 | Int8 | Int16 | Uint16 | Int32 | Uint32)
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn regions_are_cut_and_extrapolated() {
+    fn regions_are_cropped_and_extrapolated() {
         for mode in MODES {
             let crop = op(mode, Coordinates::TfCropAndResize, &[1, 0]);
             let crop = Interpolate { extrapolation: 77.5, ..crop };

@@ -1,4 +1,4 @@
-//! Rotary position embedding.
+//! GPU kernels: rotary position embedding.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Fault, Gpu, Grid, Symbol};
@@ -11,7 +11,7 @@ use crate::kernel::Call;
 use crate::ops::rotary::RotaryEmbedding;
 use crate::value::{Array, Value};
 
-/// The twin of `RotaryTurn`.
+/// Mirrors the kernel's struct `RotaryTurn`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct RotaryParams {
@@ -31,7 +31,7 @@ struct RotaryParams {
     interleaved: u32,
 }
 
-// SAFETY: as `rotary.cu` has it; `RotaryEmbedding::sizes` has found that the inputs have the elements that its sizes say.
+// SAFETY: the fields match `rotary.cu`. `RotaryEmbedding::sizes` checked the inputs against its sizes.
 unsafe impl Params for RotaryParams {}
 
 gpu_kernel!(RotaryEmbedding: "rotary" if |self, operands| operands.dtype(0).is_some());
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_turn_as_on_the_processor() {
+    fn vectors_rotate_as_on_the_cpu() {
         check::<f32>(|x| x);
         check::<f64>(f64::from);
         check::<half::f16>(half::f16::from_f32);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_outside_of_the_caches_are_told_of() {
+    fn positions_outside_the_caches_are_faults() {
         let gpu = Gpu::emulator().expect("enough memory");
         let op = RotaryEmbedding { heads: None, interleaved: false, rotary_dim: None };
         for (id, found) in [(1i64, None), (2, Some(7)), (-3, Some(7)), (i64::MIN, Some(7))] {

@@ -1,11 +1,11 @@
-//! Elements and slices written by index. An index beyond its axis is a fault, found when the kernel runs.
+//! GPU kernels: scatters elements and slices by index. The kernel reports an index outside its axis as a fault.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Fault, Gpu, Grid};
 
 use super::gather::{element_steps, Indices, Vectors};
 use super::keys::{kernel, target, Keys, KeysParams};
-use super::launch::{count, joined_in_words, launch, word, Params};
+use super::launch::{count, elements_per_word, launch, word, Params};
 use super::shapes::{Dims, Strides};
 use super::OnGpu;
 use crate::bail;
@@ -16,7 +16,7 @@ use crate::ops::places::{element_axis, vector_parts};
 use crate::ops::scatter::{check_elements, check_parts, check_places, ScatterElements, ScatterNd, TensorScatter};
 use crate::value::{Array, Value};
 
-/// The twin of `ScatterElements`.
+/// Mirrors the kernel's struct `ScatterElements`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct ElementsParams {
@@ -30,10 +30,10 @@ struct ElementsParams {
     padding: u32,
 }
 
-// SAFETY: as `scatter.cu` has it; there is an index for each update.
+// SAFETY: the fields match `scatter.cu`; there is an index per update.
 unsafe impl Params for ElementsParams {}
 
-/// The twin of `ScatterSlices`.
+/// Mirrors the kernel's struct `ScatterSlices`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct SlicesParams {
@@ -41,10 +41,10 @@ struct SlicesParams {
     vectors: Vectors,
 }
 
-// SAFETY: as `scatter.cu` has it; there is a vector for each update.
+// SAFETY: the fields match `scatter.cu`; there is a vector per update.
 unsafe impl Params for SlicesParams {}
 
-/// The twin of `ScatterCache`.
+/// Mirrors the kernel's struct `ScatterCache`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct CacheParams {
@@ -62,10 +62,10 @@ struct CacheParams {
     padding: u32,
 }
 
-// SAFETY: as `scatter.cu` has it; `fitting_axis` checks the shapes, and there is a first place for each batch member.
+// SAFETY: the fields match `scatter.cu`. `fitting_axis` checks the shapes, and there is a first place per sequence.
 unsafe impl Params for CacheParams {}
 
-/// Checks that updates are of the dtype of what they are written into.
+/// Checks that updates have the dtype of the tensor they are written into.
 fn check_dtypes(x: &Array, updates: &Array) -> Result<()> {
     if x.dtype() != updates.dtype() {
         bail!("{} updates cannot be written into a {} tensor", updates.dtype(), x.dtype());
@@ -160,7 +160,7 @@ impl OnGpu for TensorScatter {
         let y = target(gpu, call)?;
         let updates = call.tensor(1)?;
         let width = y.dtype().storage_dtype()?.size_in_bytes();
-        let joined = joined_in_words(width, run, &[updates.address()?, y.address()?]);
+        let joined = elements_per_word(width, run, &[updates.address()?, y.address()?]);
         let params = CacheParams {
             y: y.address()?,
             updates: updates.address()?,
@@ -196,12 +196,12 @@ mod tests {
         tensor(&(0..dims.iter().product()).map(number).collect::<Vec<_>>(), dims)
     }
 
-    /// Numbers that come without an order, below `end` and from `-end` on.
+    /// Shuffled numbers from `-end` to below `end`.
     fn indices(dims: &[usize], end: i64) -> Value {
         list(dims, |i| i as i64 * 7919 % (2 * end) - end)
     }
 
-    /// `run` compares with the host.
+    /// `run` also compares with the host.
     fn check<T: Element>(op: &dyn Tested, [x, updates]: [&[usize]; 2], indices: &Value, number: impl Fn(usize) -> T) {
         let wide = indices.tensor().expect("a tensor");
         let narrow = list(wide.dims(), |i| wide.read::<i64>().expect("indices")[i] as i32);
@@ -250,7 +250,7 @@ mod tests {
         }
     }
 
-    /// More keys than a block sorts.
+    /// Tests more keys than a block sorts.
     #[test]
     fn many_updates_keep_their_order() {
         for reduction in REDUCTIONS {

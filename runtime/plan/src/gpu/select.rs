@@ -1,4 +1,4 @@
-//! Elements kept and dropped by their place.
+//! GPU kernels: triangles of matrices.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
@@ -12,7 +12,7 @@ use crate::kernel::Call;
 use crate::ops::select::Trilu;
 use crate::value::Value;
 
-/// The twin of `TriluOf`.
+/// Mirrors the kernel's struct `TriluOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct TriluParams {
@@ -25,10 +25,10 @@ struct TriluParams {
     is_upper: u32,
 }
 
-// SAFETY: as `select.cu` has it; X and Y have `count` elements.
+// SAFETY: the fields match `select.cu`; X and Y have `count` elements.
 unsafe impl Params for TriluParams {}
 
-/// A diagonal that leaves the same on each side, of any matrix that kernels take, and that rows can be added to.
+/// Clamps a diagonal so that row indices can be added to it; the triangles of every supported matrix stay the same.
 pub(super) fn bounded_diagonal(k: i64) -> i64 {
     const BEYOND: i64 = 1 << 31;
     k.clamp(-BEYOND, BEYOND)

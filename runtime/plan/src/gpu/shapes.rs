@@ -1,4 +1,4 @@
-//! Dimensions and strides as kernels take them.
+//! Dimensions and strides in the form that kernels take.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_kernels::broadcast::Broadcast;
@@ -10,16 +10,16 @@ use crate::error::{Error, Result};
 use crate::kernel::Constants;
 use crate::types::{TensorType, Type};
 
-/// The most dimensions, as `RANK` in `device.cuh`.
+/// The largest rank of a kernel's tensors, as `RANK` in `device.cuh`.
 pub(crate) const MAX_RANK: usize = 8;
 
-/// Whether no operand is known to have more dimensions than kernels take.
+/// Whether no operand is known to have a rank above [`MAX_RANK`].
 pub(crate) fn has_few_dimensions(operands: &Constants) -> bool {
     let rank = |kind: &Type| kind.tensor().ok().and_then(TensorType::rank);
     operands.types.iter().flatten().all(|kind| rank(kind).is_none_or(|rank| rank <= MAX_RANK))
 }
 
-/// The twin of `Dims`.
+/// Mirrors the kernels' struct `Dims`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Dims {
@@ -27,7 +27,7 @@ pub(super) struct Dims {
     size: [u32; MAX_RANK],
 }
 
-/// The twin of `Strides`.
+/// Mirrors the kernels' struct `Strides`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Strides {
@@ -35,7 +35,7 @@ pub(super) struct Strides {
 }
 
 impl Dims {
-    /// Some dimensions, the outermost first.
+    /// Converts dimensions, the outermost first.
     ///
     /// # Errors
     /// There are more than 8, or one is too large.
@@ -49,7 +49,7 @@ impl Dims {
 }
 
 impl Strides {
-    /// Strides over as many dimensions.
+    /// Converts strides, the outermost first.
     ///
     /// # Errors
     /// There are more than 8, or one is too large.
@@ -64,27 +64,27 @@ impl Strides {
         Ok(Strides { step })
     }
 
-    /// Those of operand `i` of a broadcast.
+    /// Returns the strides of operand `i` of a broadcast.
     ///
     /// # Errors
-    /// As [`Strides::new`].
+    /// See [`Strides::new`].
     pub fn of_operand(broadcast: &Broadcast, i: usize) -> Result<Strides> {
         Strides::new(broadcast.strides(i).iter().map(|&stride| stride as isize))
     }
 }
 
-/// A stride as kernels take it.
+/// Converts one stride.
 ///
 /// # Errors
-/// It is too large.
+/// The stride is too large.
 pub(super) fn step(stride: isize) -> Result<i32> {
     i32::try_from(stride).map_err(|_| Error::op(format!("a stride of {stride} elements is too large")))
 }
 
-/// The dimensions of a view, as few as possible, and its strides over them.
+/// Returns the dimensions and strides of a view, with as few dimensions as possible.
 ///
 /// # Errors
-/// As [`Dims::new`].
+/// See [`Dims::new`].
 pub(super) fn of_view(view: &View) -> Result<(Dims, Strides)> {
     let merged = view.merged();
     Ok((Dims::new(&merged.dims)?, Strides::new(merged.strides)?))

@@ -1,4 +1,4 @@
-//! Parts of a tensor.
+//! GPU kernels: slices of a tensor.
 
 use candle_plan_device::Gpu;
 
@@ -26,9 +26,9 @@ mod tests {
     use super::*;
     use crate::testing::{run, tensor};
 
-    /// `run` compares with the host.
+    /// `run` also compares with the host.
     #[test]
-    fn slices_go_both_ways() {
+    fn slices_have_positive_and_negative_steps() {
         let x = tensor(&(0..4 * 9 * 50).map(|i| i as f32).collect::<Vec<_>>(), &[4, 9, 50]);
         let list = |numbers: &[i64; 3]| Some(tensor(numbers, &[3]));
         let cases = [

@@ -1,4 +1,4 @@
-//! Softmax and its relatives.
+//! GPU kernels: softmax, log-softmax and hardmax.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Symbol};
@@ -12,7 +12,7 @@ use crate::kernel::Call;
 use crate::ops::softmax::Softmax;
 use crate::value::Value;
 
-/// The twin of `SoftmaxOf`.
+/// Mirrors the kernel's struct `SoftmaxOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct SoftmaxParams {
@@ -22,7 +22,7 @@ struct SoftmaxParams {
     form: u32,
 }
 
-// SAFETY: as `softmax.cu` has it; X and Y hold the lines.
+// SAFETY: the fields match `softmax.cu`; X and Y have the lines.
 unsafe impl Params for SoftmaxParams {}
 
 gpu_kernel!(Softmax: "softmax");
@@ -56,7 +56,7 @@ mod tests {
     const FUNCTIONS: [SoftmaxFunction; 3] =
         [SoftmaxFunction::Softmax, SoftmaxFunction::LogSoftmax, SoftmaxFunction::Hardmax];
 
-    /// `run` compares with the processor's result.
+    /// `run` also compares with the CPU.
     #[test]
     fn lines_of_any_length_in_every_dtype() {
         for (dims, axis) in [

@@ -1,4 +1,4 @@
-//! Order along an axis.
+//! GPU kernels: indices of extrema, and the k largest or smallest elements.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
@@ -21,7 +21,7 @@ impl OnGpu for ArgReduce {
         let x = call.tensor(0)?;
         let (dims, [outer, n, inner]) = self.dims_and_split(x.dims())?;
         let y = alloc_uninit(gpu, &dims, DType::Int64)?;
-        // As `reduce.cuh` numbers them.
+        // The numbers are those of `reduce.cuh`.
         let function = match (self.function, self.select_last_index) {
             (ArgReduction::ArgMax, false) => 10,
             (ArgReduction::ArgMin, false) => 11,
@@ -33,7 +33,7 @@ impl OnGpu for ArgReduce {
     }
 }
 
-/// The twin of `TopKOf`.
+/// Mirrors the kernel's struct `TopKOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct TopKParams {
@@ -53,14 +53,14 @@ struct TopKParams {
     padding: u32,
 }
 
-// SAFETY: as `topk.cu` has it; X has `lines` lines of `n` elements, the results as many of `k`, and there are `room`
-// entries for each line, where entries are written.
+// SAFETY: the fields match `topk.cu`. X has `lines` lines of `n` elements, and the results as many lines of `k`. There
+// are `list_len` entries per line, where entries are written.
 unsafe impl Params for TopKParams {}
 
-/// Elements of a line that are counted for each of its elements.
+/// The longest line in which each element is ranked by counting.
 const SHORT: u32 = 512;
 
-/// Entries of a line that are counted for each of them; more are sorted.
+/// The most entries of a line that are ranked by counting; more are sorted.
 const FEW: u32 = 1024;
 
 gpu_kernel!(TopK: "topk");
@@ -99,7 +99,7 @@ impl TopKParams {
         self.sorted = u32::from(self.k > FEW);
         self.list_len = if self.k > FEW { self.k.next_power_of_two() } else { self.k };
         let entries = count((self.lines as usize).saturating_mul(self.list_len as usize))?;
-        // A key of up to 32 bits and a place are 8 bytes, a longer one's entry 16.
+        // A key of up to 32 bits and an index take 8 bytes; an entry with a longer key takes 16.
         let (key, words) = if x.dtype().storage_dtype()?.size_in_bytes() == 8 { ("u64", 2) } else { ("u32", 1) };
         let scratch = alloc_uninit(gpu, &[entries as usize, words], DType::Float64)?;
         self.entries = scratch.address()?;
@@ -112,7 +112,7 @@ impl TopKParams {
     }
 }
 
-/// The steps that sort `length` entries, a power of 2: of each the run and the reach.
+/// Returns the run and the reach of each step that sorts `length` entries, a power of 2.
 fn steps(length: u32) -> impl Iterator<Item = (u32, u32)> {
     let levels = length.max(1).ilog2();
     (1..=levels).flat_map(|run| (0..run).rev().map(move |reach| (1 << run, 1 << reach)))
@@ -125,12 +125,12 @@ mod tests {
     use super::*;
     use crate::testing::{run, run_outputs, tensor};
 
-    /// Numbers in no order, some of which are equal.
+    /// Unordered numbers, some of them equal.
     fn values(len: usize, different: u64) -> Vec<i64> {
         (0..len as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) % different).map(|v| v as i64).collect()
     }
 
-    /// The numbers in every dtype, half of them negative where it has negative ones.
+    /// The numbers in every dtype; half of them are negative in signed dtypes.
     fn every_dtype(x: &[i64], dims: &[usize]) -> Vec<Value> {
         let middle = x.iter().max().map_or(0, |most| most / 2);
         macro_rules! of {
@@ -142,7 +142,7 @@ mod tests {
         all
     }
 
-    /// `run` compares with the processor's result.
+    /// `run` also compares with the CPU.
     #[test]
     fn places_of_extrema_in_every_dtype() {
         for (dims, axis) in [(&[1][..], 0), (&[300, 5], 1), (&[3, 129], -1), (&[70, 33], 0), (&[2, 3, 2, 40, 3], -2)] {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn many_of_many_are_sorted() {
+    fn large_k_is_sorted() {
         let x = values(2 * 3000, 1 << 40);
         top(&tensor(&x.iter().map(|&v| v as f32 - 5e11).collect::<Vec<_>>(), &[2, 3000]), 1, 1024);
         top(&tensor(&x.iter().map(|&v| v as f64 - 5e11).collect::<Vec<_>>(), &[2, 3000]), 1, 1025);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nan_comes_after_all_and_zeros_are_equal() {
+    fn nan_is_last_and_zeros_are_equal() {
         let odd =
             [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1e-310, -1e-310, f64::MAX, f64::MIN];
         for (n, k) in [(20, 13), (513, 130)] {

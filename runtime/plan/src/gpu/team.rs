@@ -1,4 +1,4 @@
-//! Lines of elements, and the threads that work on a line together.
+//! Lines of elements, and teams of threads that each process a line.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Grid, BLOCK};
@@ -6,7 +6,7 @@ use candle_plan_device::{Grid, BLOCK};
 use super::launch::count;
 use crate::error::Result;
 
-/// The twin of `Teams`.
+/// Mirrors the kernels' struct `Teams`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Teams {
@@ -14,7 +14,7 @@ pub(super) struct Teams {
     adjacent: u32,
 }
 
-/// The twin of `Lines`.
+/// Mirrors the kernels' struct `Lines`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Lines {
@@ -25,38 +25,38 @@ pub(super) struct Lines {
 }
 
 impl Teams {
-    /// For lines of `n` elements that are neighbors.
+    /// Makes teams for lines of `n` contiguous elements.
     pub fn along(n: u32) -> Teams {
-        /// Elements for a thread, so that joining what threads found does not take longer than finding it.
+        /// Elements per thread, so that combining the results of the threads takes no longer than computing them.
         const FEW: u32 = 4;
         Teams { size: n.div_ceil(FEW).next_power_of_two().min(BLOCK), adjacent: 1 }
     }
 
-    /// For `lines` lines of `n` elements each, which lie side by side.
+    /// Makes teams for `lines` lines of `n` elements each; neighboring elements belong to different lines.
     pub fn across(n: u32, lines: u32) -> Teams {
         const FEW: u32 = 8;
-        /// Neighbors that are read together.
+        /// Threads that read neighboring elements together.
         const WARP: u32 = 32;
         let most = BLOCK / lines.clamp(1, WARP).next_power_of_two();
         Teams { size: n.div_ceil(FEW).next_power_of_two().min(most), adjacent: 0 }
     }
 
-    /// The threads of a team.
+    /// Returns the number of threads of a team.
     pub fn size(&self) -> u32 {
         self.size
     }
 
-    /// The blocks that have a team for each of `lines` lines.
+    /// Returns the number of blocks with one team for each of `lines` lines.
     pub fn blocks(&self, lines: u32) -> u32 {
         lines.div_ceil(BLOCK / self.size)
     }
 }
 
 impl Lines {
-    /// The lines along the middle axis of `[outer, n, inner]`.
+    /// Describes the lines along the middle axis of `[outer, n, inner]`.
     ///
     /// # Errors
-    /// There are more elements than kernels count.
+    /// There are more elements than kernels can count.
     pub fn new([outer, n, inner]: [usize; 3]) -> Result<Lines> {
         count(outer.saturating_mul(n).saturating_mul(inner))?;
         let (lines, n, inner) = (count(outer.saturating_mul(inner))?, count(n)?, count(inner)?);
@@ -64,7 +64,7 @@ impl Lines {
         Ok(Lines { teams, count: lines, n, inner })
     }
 
-    /// A team for each.
+    /// Returns a grid with one team per line.
     pub fn grid(&self) -> Grid {
         Grid::blocks(self.teams.blocks(self.count))
     }

@@ -1,4 +1,4 @@
-//! Functions of one element.
+//! GPU kernels: functions of one element.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
@@ -13,7 +13,7 @@ use crate::kernel::Call;
 use crate::ops::unary::Unary;
 use crate::value::Value;
 
-/// The twin of `UnaryOf`.
+/// Mirrors the kernel's struct `UnaryOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct UnaryParams {
@@ -23,7 +23,7 @@ struct UnaryParams {
     function: Function,
 }
 
-// SAFETY: as `unary.cu` has it; X and Y have `count` elements.
+// SAFETY: the fields match `unary.cu`; X and Y have `count` elements.
 unsafe impl Params for UnaryParams {}
 
 gpu_kernel!(Unary: "unary" if |self, operands| operands.dtype(0).is_some_and(|dtype| !dtype.is_small_float()));

@@ -1,4 +1,4 @@
-//! What was pooled, put back.
+//! GPU kernels: max unpooling.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Fault, Gpu, Grid, Symbol};
@@ -14,7 +14,7 @@ use crate::kernel::Call;
 use crate::ops::unpool::MaxUnpool;
 use crate::value::{element_count, Value};
 
-/// The twin of `Unpooling`.
+/// Mirrors the kernel's struct `Unpooling`.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct UnpoolingParams {
@@ -31,7 +31,7 @@ struct UnpoolingParams {
     padding: u32,
 }
 
-// SAFETY: as `unpool.cu` has it; what the indices count in lies in Y, and there are as many as elements of X.
+// SAFETY: the fields match `unpool.cu`. The counted tensor fits in Y, and there is an index per element of X.
 unsafe impl Params for UnpoolingParams {}
 
 gpu_kernel!(MaxUnpool: "unpool" if |self, operands| operands.dtype(0).is_some());
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_outside_is_told() {
+    fn an_index_outside_is_a_fault() {
         let op = MaxUnpool { kernel: vec![2], strides: vec![2], pads: vec![[0, 0]] };
         for (index, is_outside) in [(3, false), (4, true), (-1, true)] {
             let inputs = [tensor(&[5f32, 6.0], &[1, 1, 2]), tensor(&[0i64, index], &[1, 1, 2])];

@@ -1,4 +1,4 @@
-//! The operators whose work a step does.
+//! The operators that a step computes.
 
 use crate::operator::Needs;
 use crate::ops::Op;
@@ -6,30 +6,30 @@ use crate::plan::Block;
 use crate::types::{Type, Types};
 use crate::work::Work;
 
-/// Operators in the order in which they run: none for a step that prepare added. Each but the first takes the one result of
-/// the one before as its input 0.
+/// Operators in execution order. A step that prepare added has none. The only output of each operator is input 0 of the
+/// next one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chain(Vec<Link>);
 
 #[derive(Debug, Clone)]
 struct Link {
     op: Op,
-    /// How many inputs of the step come before those of the operator.
+    /// The number of the step's inputs that precede those of the operator.
     start: usize,
 }
 
 impl Chain {
-    /// One operator.
+    /// Makes a chain of one operator.
     pub fn of(op: Op) -> Chain {
         Chain(vec![Link { op, start: 0 }])
     }
 
-    /// Whether there is no operator.
+    /// Whether the chain has no operators.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The operator, where there is one alone.
+    /// Returns the operator, if the chain has exactly one.
     pub fn single(&self) -> Option<&Op> {
         match &self.0[..] {
             [link] => Some(&link.op),
@@ -37,24 +37,24 @@ impl Chain {
         }
     }
 
-    /// Puts other operators, which take so many inputs, before these.
+    /// Puts the operators of `first`, which have `inputs` inputs in total, before these.
     pub fn follow(&mut self, first: &Chain, inputs: usize) {
         let mut links = first.0.clone();
         links.extend(self.0.drain(..).map(|link| Link { start: inputs + link.start.saturating_sub(1), ..link }));
         self.0 = links;
     }
 
-    /// What the step reads of an input.
+    /// Returns what the step reads of an input.
     pub fn needs(&self, input: usize) -> Needs {
         self.single().map_or(Needs::Elements, |op| op.operator().needs(input))
     }
 
-    /// The nested graphs.
+    /// Returns the nested graphs.
     pub fn blocks(&self) -> Vec<&Block> {
         self.single().map_or_else(Vec::new, Op::blocks)
     }
 
-    /// The output that output `index` of every nested graph becomes as it is.
+    /// Returns the output of the step that output `index` of every nested graph becomes unchanged.
     pub fn passes_on(&self, index: usize) -> Option<usize> {
         self.single()?.control_flow()?.passes_on(index)
     }
@@ -64,7 +64,7 @@ impl Chain {
         self.single().is_some_and(|op| op.operator().shares(input))
     }
 
-    /// The work of all operators, from the types of the step's inputs in rows; `None` where it is not known.
+    /// Returns the total work of all operators for inputs of these types, given in rows, or `None` if it is unknown.
     pub fn work(&self, inputs: &Types) -> Option<Work> {
         let (mut before, mut sum): (Option<Type>, _) = (None, Work::default());
         for (at, link) in self.0.iter().enumerate() {

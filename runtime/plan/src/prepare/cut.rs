@@ -1,4 +1,4 @@
-//! Which of two choices each of several items takes, where choices cost and neighbors that differ cost too: a minimum cut.
+//! A minimum cut: chooses yes or no for each item, where each choice and each pair of different neighbors has a cost.
 //!
 //! Source: D. M. Greig, B. T. Porteous, A. H. Seheult, "Exact maximum a posteriori estimation for binary images", 1989.
 
@@ -7,12 +7,12 @@ use petgraph::graph::{EdgeIndex, Graph, NodeIndex};
 use petgraph::visit::EdgeRef;
 use petgraph::Direction;
 
-/// More than everything else together.
+/// A cost larger than all other costs together.
 const FORBIDDEN: u64 = 1 << 60;
-/// The most that one choice or neighbor may cost, so that sums do not overflow.
-const MOST: u64 = 1 << 40;
+/// The largest cost of one choice or pair of neighbors, so that sums do not overflow.
+const MAX_COST: u64 = 1 << 40;
 
-/// Items, each of which chooses yes or no.
+/// A minimum-cost choice of yes or no for each item.
 pub(super) struct Choices {
     graph: Graph<(), u64>,
     yes: NodeIndex,
@@ -29,15 +29,15 @@ impl Choices {
         Choices { graph, yes, no }
     }
 
-    /// The item that always says no.
+    /// Returns the item that is always no.
     pub fn no(&self) -> Item {
         self.no
     }
 
-    /// A new item, that gains so much by saying yes.
+    /// Adds an item that saves `gain` if it is yes.
     pub fn item(&mut self, gain: i64) -> Item {
         let item = self.graph.add_node(());
-        let cost = gain.unsigned_abs().min(MOST);
+        let cost = gain.unsigned_abs().min(MAX_COST);
         match gain {
             0.. => self.graph.add_edge(self.yes, item, cost),
             _ => self.graph.add_edge(item, self.no, cost),
@@ -45,16 +45,16 @@ impl Choices {
         item
     }
 
-    /// It costs so much when `one` says yes and any of `others` says no.
+    /// Adds `cost` if `one` is yes and any of `others` is no.
     pub fn unless_all(&mut self, one: Item, others: &[Item], cost: u64) {
         let middle = self.middle(others, |graph, middle, other| graph.add_edge(middle, other, FORBIDDEN));
-        self.graph.add_edge(one, middle, cost.min(MOST));
+        self.graph.add_edge(one, middle, cost.min(MAX_COST));
     }
 
-    /// It costs so much when `one` says no and any of `others` says yes.
+    /// Adds `cost` if `one` is no and any of `others` is yes.
     pub fn unless_none(&mut self, one: Item, others: &[Item], cost: u64) {
         let middle = self.middle(others, |graph, middle, other| graph.add_edge(other, middle, FORBIDDEN));
-        self.graph.add_edge(middle, one, cost.min(MOST));
+        self.graph.add_edge(middle, one, cost.min(MAX_COST));
     }
 
     fn middle(&mut self, others: &[Item], tie: impl Fn(&mut Graph<(), u64>, Item, Item) -> EdgeIndex) -> Item {
@@ -68,7 +68,7 @@ impl Choices {
         middle
     }
 
-    /// Whether each item says yes in the choice that costs least.
+    /// Returns whether each item is yes in the cheapest choice.
     pub fn best(&self) -> impl Fn(Item) -> bool {
         let (_, flow) = dinics(&self.graph, self.yes, self.no);
         let mut reached = vec![false; self.graph.node_count()];
@@ -92,8 +92,8 @@ mod tests {
 
     #[test]
     fn the_best_choice_costs_least() {
-        // Gains of a row of items, what it costs that neighbors differ (before the first and behind the last is a no), and
-        // who says yes.
+        // Gains of a row of items, the cost of different neighbors (both ends of the row have a no beside them), and
+        // the items that are yes.
         let cases: [(&[i64], u64, &[bool]); 5] = [
             (&[5], 1, &[true]),
             (&[5], 3, &[false]),

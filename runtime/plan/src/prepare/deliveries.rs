@@ -1,4 +1,5 @@
-//! What crosses the border of a run on a GPU: outputs that no step reads on the host, and inputs that none reads there.
+//! Values at the border of a run on a GPU: outputs that no step reads on the host, and inputs that some step reads
+//! there.
 
 use std::collections::HashSet;
 
@@ -7,17 +8,18 @@ use crate::gpu::TRANSFER;
 use crate::operator::Needs;
 
 impl PreparedBlock {
-    /// Finds the steps that bring an output to the host, which no other step reads there.
+    /// Marks the transfers that copy an output to the host which no step reads there.
     pub fn find_deliveries(&mut self) {
-        let given: HashSet<SlotId> = self.outputs.iter().filter_map(|output| output.slot()).collect();
+        let outputs: HashSet<SlotId> = self.outputs.iter().filter_map(|output| output.slot()).collect();
         let read: HashSet<SlotId> = self.steps.iter().flat_map(|step| &step.inputs).filter_map(Operand::slot).collect();
-        let delivers = |slot: &Option<SlotId>| slot.is_some_and(|slot| given.contains(&slot) && !read.contains(&slot));
+        let delivers =
+            |slot: &Option<SlotId>| slot.is_some_and(|slot| outputs.contains(&slot) && !read.contains(&slot));
         for step in self.steps.iter_mut().filter(|step| step.is_transfer()) {
             step.delivers = step.outputs.iter().all(delivers) && step.inputs.iter().all(|input| input.slot().is_some());
         }
     }
 
-    /// Whether a step reads the elements of an input of the plan where it is given, and does not only move or view them.
+    /// Whether a step reads the elements of a plan input where the caller provided it. A transfer or a view does not.
     pub fn reads(&self, slot: SlotId) -> bool {
         let mut views = HashSet::from([slot]);
         let mut steps = self.steps.iter().filter(|step| !step.is_transfer());
@@ -26,7 +28,7 @@ impl PreparedBlock {
 }
 
 impl Operand {
-    /// The slot that the input is in.
+    /// Returns the slot of the input.
     fn slot(&self) -> Option<SlotId> {
         match *self {
             Operand::Slot(slot) | Operand::Dying(slot) => Some(slot),
@@ -36,7 +38,7 @@ impl Operand {
 }
 
 impl PreparedStep {
-    /// Whether it reads the elements of one of these slots; where it makes a view of one, the view is one of them too.
+    /// Whether the step reads the elements of one of the slots `views`. If it makes a view of one, adds the view.
     fn reads_any(&self, views: &mut HashSet<SlotId>) -> bool {
         let is_one = |input: &Operand| input.slot().is_some_and(|slot| views.contains(&slot));
         let inputs = self.inputs.iter().enumerate().filter(|(_, input)| is_one(input));
@@ -48,7 +50,7 @@ impl PreparedStep {
         !read.is_empty() && !is_view
     }
 
-    /// Whether prepare added it to move a value to the device, or to the host.
+    /// Whether prepare added the step to move a value to the device or to the host.
     fn is_transfer(&self) -> bool {
         self.added && self.name == TRANSFER
     }

@@ -1,4 +1,4 @@
-//! The steps of a block while they are prepared: what runs each may change, and steps may be added.
+//! The steps of a block during prepare, which may change their kernels and add steps.
 
 use super::chain::Chain;
 use super::{Held, Hosted, SlotId};
@@ -10,42 +10,42 @@ use crate::plan::{Block, ConstantId, OriginId, Step, StepId, ValueId};
 use crate::types::Type;
 use crate::value::Value;
 
-/// A block.
+/// A block during prepare.
 pub(super) struct Graph {
     pub nodes: Vec<Node>,
-    /// The type of each value in the plan.
+    /// The type of each value, as in the plan.
     pub kinds: Vec<Type>,
-    /// What each value holds.
+    /// The plan value and layout of each value.
     pub held: Vec<Held>,
-    /// The constant that a value is.
+    /// The constant of each value that is one.
     pub constant_of: Vec<Option<ConstantId>>,
     pub inputs: Vec<SlotId>,
     pub outputs: Vec<SlotId>,
     pub memory: Memory,
 }
 
-/// A step.
+/// A step during prepare.
 pub(super) struct Node {
-    /// The plan's step that it is, or is done for.
+    /// The step of the plan. A step that prepare added has the index of the step that it serves.
     pub index: StepId,
     /// Whether prepare added it.
     pub added: bool,
     pub name: &'static str,
-    /// The operators whose work it does.
+    /// The operators that the step computes.
     pub ops: Chain,
-    /// The kernel that it is to have.
+    /// The chosen kernel.
     pub choice: Choice,
     pub inputs: Vec<Option<SlotId>>,
     pub outputs: Vec<Option<SlotId>>,
-    /// The channels of each input that is in blocks of them.
+    /// The channels of each input in blocks of channels.
     pub channels: Vec<Option<usize>>,
-    /// Why it runs on the host, where that is not the device.
+    /// Why the step runs on the host, if the device is another.
     pub host: Option<Hosted>,
     pub origin: OriginId,
 }
 
 impl Graph {
-    /// The steps as the plan has them.
+    /// Makes a graph of the steps as they are in the plan.
     pub fn of(block: &Block) -> Graph {
         let mut constant_of = vec![None; block.values.len()];
         for entry in &block.constants {
@@ -64,7 +64,7 @@ impl Graph {
         }
     }
 
-    /// Adds another form of a value.
+    /// Adds a copy of a value in another layout or on another device.
     pub fn add(&mut self, slot: SlotId, layout: Layout, constant: Option<ConstantId>) -> SlotId {
         self.kinds.push(self.kind(slot).clone());
         self.held.push(Held { layout, ..self.held[slot.at()] });
@@ -72,17 +72,17 @@ impl Graph {
         SlotId(self.kinds.len() as u32 - 1)
     }
 
-    /// The type of a value.
+    /// Returns the type of a value.
     pub fn kind(&self, slot: SlotId) -> &Type {
         &self.kinds[slot.at()]
     }
 
-    /// The step that writes a value.
+    /// Returns the step that writes a value.
     pub fn writer(&self, slot: SlotId) -> Option<&Node> {
         self.nodes.iter().find(|node| node.outputs.contains(&Some(slot)))
     }
 
-    /// Calls `look` with what is known of a step's inputs.
+    /// Calls `look` with the types and constants of a step's inputs.
     pub fn operands<R>(&self, node: &Node, constants: &[Value], look: impl FnOnce(&Constants) -> R) -> R {
         let constant = |id: SlotId| constants.get(self.constant_of[id.at()]?.at());
         let values: Vec<Option<&Value>> = node.inputs.iter().map(|id| id.and_then(constant)).collect();
@@ -107,18 +107,18 @@ impl Node {
         }
     }
 
-    /// Takes the kernel that the step is to have.
+    /// Takes the chosen kernel out of the step.
     pub fn take_choice(&mut self) -> Choice {
         std::mem::replace(&mut self.choice, Choice::Own)
     }
 
-    /// What the step reads of an input.
+    /// Returns what the step reads of an input.
     pub fn needs(&self, input: usize) -> Needs {
         self.ops.needs(input)
     }
 
-    /// The step with the work of `first` before its own, whose result was its input 0. It takes the inputs of the first, then
-    /// the others of this one.
+    /// Fuses `first`, whose output is input 0 of this step, into this step. The new inputs are those of `first`, then
+    /// the other inputs of this step.
     pub fn follow(&mut self, first: &Node, choice: Choice) {
         let mut channels = first.channels.clone();
         channels.resize(first.inputs.len(), None);
@@ -129,7 +129,7 @@ impl Node {
         self.choice = choice;
     }
 
-    /// A step that prepare adds for one of the plan: from a value to a value.
+    /// Makes a step that prepare adds, from value `from` to value `to`.
     pub fn added(
         place: (StepId, OriginId),
         name: &'static str,

@@ -1,4 +1,4 @@
-//! Chooses the layout of every image of a block, and adds the steps that move images from one to the other.
+//! Chooses the layout of every image of a block, and adds the steps that reorder images.
 
 use std::collections::HashMap;
 
@@ -16,17 +16,17 @@ use crate::plan::{ConstantId, OriginId, StepId};
 use crate::types::Type;
 use crate::value::Value;
 
-/// The block with some of its steps in blocks of channels: those for which that costs least, all steps together.
+/// Chooses the steps that run on blocks of channels, so that the total cost of the block is lowest.
 ///
 /// # Errors
-/// A constant cannot be moved.
+/// A constant cannot be reordered.
 pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>) -> Result<Graph> {
     let mut forms: Vec<Option<Form>> = graph.nodes.iter().map(|node| form(&graph, node, constants)).collect();
     if forms.iter().flatten().all(|form| form.layouts.gain <= 0) {
         return Ok(graph);
     }
-    let takes_part = chosen(&graph, &forms);
-    forms.iter_mut().zip(takes_part).filter(|(_, takes_part)| !takes_part).for_each(|(form, _)| *form = None);
+    let in_blocks = chosen(&graph, &forms);
+    forms.iter_mut().zip(in_blocks).filter(|(_, in_blocks)| !in_blocks).for_each(|(form, _)| *form = None);
     let nodes = std::mem::take(&mut graph.nodes);
     let mut rewrite = Rewrite { graph, constants, moved: HashMap::new() };
     for (node, form) in nodes.into_iter().zip(forms) {
@@ -35,7 +35,7 @@ pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>) -> Result<Gra
     rewrite.finish()
 }
 
-/// A kernel that runs in blocks.
+/// A kernel on blocks of channels, and its layouts.
 struct Form {
     choice: Choice,
     layouts: Blocked,
@@ -48,7 +48,7 @@ fn form(graph: &Graph, node: &Node, constants: &[Value]) -> Option<Form> {
     Some(Form { choice, layouts })
 }
 
-/// Which steps run in blocks.
+/// Returns which steps run on blocks of channels.
 fn chosen(graph: &Graph, forms: &[Option<Form>]) -> Vec<bool> {
     let mut choices = Choices::new();
     let no = choices.no();
@@ -68,8 +68,8 @@ fn chosen(graph: &Graph, forms: &[Option<Form>]) -> Vec<bool> {
     graph.outputs.iter().for_each(|&id| readers[id.at()].push(no));
     for (value, (writer, readers)) in writer.into_iter().zip(readers).enumerate() {
         let image = Image::of(&graph.kinds[value]).filter(|_| graph.constant_of[value].is_none());
-        let is_fixed = writer == no && readers.iter().all(|&reader| reader == no);
-        if let Some(image) = image.filter(|_| !is_fixed) {
+        let is_always_rows = writer == no && readers.iter().all(|&reader| reader == no);
+        if let Some(image) = image.filter(|_| !is_always_rows) {
             let cost = (image.vectors() as f64 * REORDER) as u64;
             choices.unless_all(writer, &readers, cost);
             choices.unless_none(writer, &readers, cost);
@@ -79,18 +79,18 @@ fn chosen(graph: &Graph, forms: &[Option<Form>]) -> Vec<bool> {
     items.into_iter().map(|item| item != no && best(item)).collect()
 }
 
-/// The plan's step that a step is for, and its origin.
+/// The step of the plan, and its origin.
 type Place = (StepId, OriginId);
 
 struct Rewrite<'a> {
     graph: Graph,
     constants: &'a mut Vec<Value>,
-    /// By value and number of dimensions in rows, the value in the other layout.
+    /// For each value and rank in rows, the same value in the other layout.
     moved: HashMap<(SlotId, usize), SlotId>,
 }
 
 impl Rewrite<'_> {
-    /// Appends a step, in blocks where it has a form, with what moves its inputs before it.
+    /// Reorders the inputs of a step where needed, then appends the step; it runs on blocks if `form` is given.
     fn node(&mut self, mut node: Node, form: Option<Form>) -> Result<()> {
         let place = (node.index, node.origin);
         for (i, input) in node.inputs.iter_mut().enumerate() {
@@ -116,7 +116,7 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    /// The value in rows, for a step of the plan.
+    /// Returns the value in rows. Adds a reorder before the step at `place` if needed.
     fn rows(&mut self, id: SlotId, place: Place) -> Result<SlotId> {
         match (self.graph.held[id.at()].layout, Image::of(self.graph.kind(id))) {
             (Layout::Blocks, Some(Image { channels, rank, .. })) => {
@@ -126,7 +126,7 @@ impl Rewrite<'_> {
         }
     }
 
-    /// The value in blocks, as an image of so many dimensions, of which the value may lack the first.
+    /// Returns the value in blocks, as an image of rank `rank`. The value itself may lack the first dimension.
     fn blocks(&mut self, id: SlotId, rank: usize, place: Place) -> Result<SlotId> {
         if self.graph.held[id.at()].layout == Layout::Blocks {
             return Ok(id);
@@ -135,7 +135,7 @@ impl Rewrite<'_> {
         self.moved(id, Reorder { to: Layout::Blocks, channels, rank }, place)
     }
 
-    /// The channels of an image of so many dimensions, of which the value may lack the first.
+    /// Returns the channels of an image of rank `rank`. The value itself may lack the first dimension.
     fn channels(&self, id: SlotId, rank: usize) -> Result<usize> {
         let kind = self.graph.kind(id).tensor()?;
         let channels = kind.rank().and_then(|own| kind.size((own + 1).checked_sub(rank)?));
@@ -160,7 +160,7 @@ impl Rewrite<'_> {
         Ok(moved)
     }
 
-    /// The block, whose outputs are in rows.
+    /// Returns the block with its outputs in rows.
     fn finish(mut self) -> Result<Graph> {
         for i in 0..self.graph.outputs.len() {
             let id = self.graph.outputs[i];

@@ -1,23 +1,24 @@
-//! When values die, and which storage nobody else reads.
+//! Finds the last use of each value, and the storage that a step may overwrite.
 //!
-//! Values that may share storage (the inputs that an op [shares](crate::operator::Operator::shares), and its outputs) form a
-//! group. A step may write into an input's storage when the whole group dies with the step, holds no constant, and no
-//! other input of the step belongs to it; and when, in a run, the caller holds none of it.
+//! Values that may share storage (the inputs that an op [shares](crate::operator::Operator::shares), and its outputs)
+//! form a group. A step may overwrite the storage of an input if the whole group dies with the step, the group holds no
+//! constant, and no other input of the step is in the group. During a run, the caller must not hold a value of the
+//! group either.
 
 use super::graph::{Graph, Node};
 use super::SlotId;
 
-/// The last step that is needed for a block's outputs.
+/// The last use of the outputs of a block.
 const FOREVER: usize = usize::MAX;
 
 pub(super) struct Lifetimes {
-    /// A representative of each value's group.
+    /// For each value, the representative of its group.
     group: Vec<SlotId>,
-    /// By representative: the last step that reads a value of the group.
+    /// For each representative, the last step that reads a value of the group.
     group_dies: Vec<usize>,
-    /// By representative: whether the group holds a constant.
+    /// For each representative, whether the group holds a constant.
     constant: Vec<bool>,
-    /// By step: the slots that nobody reads after it.
+    /// For each step, the slots that no later step reads.
     dead_after: Vec<Vec<SlotId>>,
 }
 
@@ -48,12 +49,12 @@ impl Lifetimes {
         lifetimes
     }
 
-    /// The slots that nobody reads after step `index`.
+    /// Returns the slots that no step after `index` reads.
     pub fn dead_after(&self, index: usize) -> &[SlotId] {
         &self.dead_after[index]
     }
 
-    /// Whether step `index` may have the storage of its input `id`.
+    /// Whether step `index` may take over the storage of its input `id`.
     pub fn is_free(&self, index: usize, node: &Node, id: SlotId) -> bool {
         let group = self.group[id.at()];
         let same = node.inputs.iter().flatten().filter(|other| self.group[other.at()] == group);
@@ -61,7 +62,8 @@ impl Lifetimes {
     }
 }
 
-/// For each value, the last step that reads it, or that defines it when none does; [`FOREVER`] for the block's outputs.
+/// Returns the last step that reads each value, or the step that defines it if none reads it; [`FOREVER`] for the
+/// outputs of the block.
 fn last_reads(graph: &Graph) -> Vec<usize> {
     let mut last = vec![0; graph.kinds.len()];
     for (index, node) in graph.nodes.iter().enumerate() {
@@ -75,7 +77,7 @@ fn last_reads(graph: &Graph) -> Vec<usize> {
     last
 }
 
-/// For each value, the representative of the values it may share storage with (union–find).
+/// Returns the representative of each value's group (union–find).
 fn groups(graph: &Graph) -> Vec<SlotId> {
     fn find(parent: &mut [SlotId], mut value: SlotId) -> SlotId {
         while parent[value.at()] != value {
@@ -103,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// A block of `count` values; 0 is its input, 1 a constant.
+    /// A block of `count` values. Value 0 is its input, and value 1 a constant.
     fn graph(count: usize, steps: &Value, outputs: &[u32]) -> Graph {
         let any = json!({"name": "", "type": {"Tensor": {"dtype": "float32", "shape": null}}});
         let block = serde_json::from_value(json!({
@@ -120,20 +122,20 @@ mod tests {
     }
 
     #[test]
-    fn storage_is_free_when_its_last_reader_comes() {
+    fn storage_is_free_at_its_last_reader() {
         let relu = json!({"Unary": {"function": "Relu"}});
         let reshape = json!({"Reshape": {"allow_zero": false}});
         let add = json!({"Binary": {"function": "Add"}});
         let split = json!({"Split": {"axis": 0}});
-        // Steps as [op, inputs, outputs], the block's outputs, and which (step, input) are free.
+        // Steps as [op, inputs, outputs], the block's outputs, and the free pairs (step, input).
         let cases = [
-            // A constant is never free; a block's input and what was computed are.
+            // A constant is never free; an input of the block and a computed value are.
             (json!([[relu, [0], [2]], [relu, [2], [3]], [relu, [1], [4]]]), vec![3, 4], vec![(0, 0), (1, 2)]),
             // Through a view, whose shape is a constant.
             (json!([[relu, [0], [2]], [reshape, [2, 1], [3]], [relu, [3], [4]]]), vec![4], vec![(0, 0), (2, 3)]),
-            // A view of a constant is as little free as the constant.
+            // A view of a constant is not free.
             (json!([[reshape, [1, 1], [2]], [relu, [2], [3]]]), vec![3], vec![]),
-            // Not before the other view of it is dead.
+            // Not before the other view of the storage is dead.
             (
                 json!([[relu, [0], [2]], [reshape, [2, 1], [3]], [relu, [3], [4]], [add, [4, 2], [5]]]),
                 vec![5],
@@ -146,7 +148,7 @@ mod tests {
             ),
             // Read twice by one step.
             (json!([[relu, [0], [2]], [add, [2, 2], [3]]]), vec![3], vec![(0, 0)]),
-            // An output is needed to the end.
+            // An output is never free.
             (json!([[relu, [0], [2]], [relu, [2], [3]]]), vec![2, 3], vec![(0, 0)]),
         ];
         for (steps, outputs, expected) in cases {

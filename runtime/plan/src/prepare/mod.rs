@@ -1,8 +1,8 @@
-//! Plan → executable: everything that can be decided before a run is decided here, once.
+//! Makes a plan executable: it decides everything that can be decided before a run.
 //!
-//! Steps are [placed](placement) on the device, or their layouts chosen ([`layouts`]) and some of them [joined](pairs),
-//! constants are prepacked and [released](release), values that die with a step are listed, and inputs whose storage a step
-//! may take over are found ([`lifetime`]).
+//! On a device, prepare [places](placement) the steps. On the CPU, it chooses their [`layouts`] and [fuses](pairs) some
+//! of them. Then it packs and [releases](release) constants, lists the values that die at each step, and finds the
+//! inputs whose storage a step may take over ([`lifetime`]).
 
 mod chain;
 mod cut;
@@ -36,13 +36,13 @@ use serde::Serialize;
 /// A plan that is ready to run.
 pub struct Executable {
     pub(crate) plan: Plan,
-    /// The plan's, then those that prepare made of them.
+    /// The constants of the plan, followed by the constants that prepare made from them.
     pub(crate) constants: Vec<Value>,
     pub(crate) main: PreparedBlock,
     pub(crate) device: Device,
-    /// What packed weights may take.
+    /// The memory that packed weights may take.
     pub(crate) memory: Memory,
-    /// By input of the plan, whether a step of the host reads its elements, on a device that is not the host.
+    /// For each input of the plan, whether a step on the host reads its elements. Empty if the device is the host.
     pub(crate) reads_on_host: Vec<bool>,
 }
 
@@ -51,21 +51,21 @@ pub struct Executable {
 pub struct PlacedStep {
     /// The op's name.
     pub op: &'static str,
-    /// Where the step came from.
+    /// The origin of the step.
     pub origin: String,
-    /// Why it runs on the host, though the device is another; `None` where it runs on the device.
+    /// Why the step runs on the host, or `None` if it runs on the chosen device.
     pub host: Option<Reason>,
-    /// The bytes of its inputs that come from the device for want of a kernel, and of its outputs that go there; `None`
-    /// where a size is not known before a run.
+    /// The bytes that the lack of a kernel moves: inputs copied from the device, and outputs copied to it. `None` if a
+    /// size is unknown before a run.
     pub bytes: Option<usize>,
 }
 
 impl Executable {
-    /// Prepares a plan that was [read](crate::read::read) with its constants for a device.
+    /// Prepares a [read](crate::read::read) plan and its constants for a device.
     ///
     /// # Errors
-    /// [`Error::Verify`] with every violation, or with a step whose constants do not fit its op; what the device
-    /// says where it has no room for the constants.
+    /// [`Error::Verify`] with every violation, or with a step whose constants do not fit its op; or the device's error
+    /// if it has no room for the constants.
     pub fn prepare(plan: Plan, constants: Vec<Value>, device: &Device, memory: Memory) -> Result<Executable> {
         let violations = crate::verify::verify(&plan);
         if !violations.is_empty() {
@@ -87,7 +87,7 @@ impl Executable {
         let mut constants = preparing.constants;
         let mut reads_on_host = Vec::new();
         if let Device::Gpu(_) = device {
-            main.release_others(&mut constants);
+            main.release_unread(&mut constants);
             main.find_deliveries();
             reads_on_host = main.inputs.iter().map(|&slot| main.reads(slot)).collect();
         }
@@ -104,7 +104,7 @@ impl Executable {
         self.plan.main.outputs.iter().map(|id| self.describe(*id))
     }
 
-    /// Where every step of the plan runs, in order.
+    /// Returns where each step of the plan runs, in order.
     pub fn placed_steps(&self) -> Vec<PlacedStep> {
         let mut steps = Vec::new();
         self.main.each_step(&mut |step| {
@@ -116,7 +116,7 @@ impl Executable {
         steps
     }
 
-    /// Where a step came from.
+    /// Describes the origin of a step.
     pub(crate) fn origin(&self, step: &PreparedStep) -> String {
         self.plan.origins.get(step.origin.at()).map_or_else(String::new, ToString::to_string)
     }
@@ -127,11 +127,11 @@ impl Executable {
     }
 }
 
-/// What preparing a plan's blocks needs of the plan, and makes of its constants.
+/// The state shared by all blocks while they are prepared.
 struct Preparing<'a> {
     origins: &'a [Origin],
     constants: Vec<Value>,
-    /// By constant, the one that is its copy on the device.
+    /// For each uploaded constant, the constant that is its copy on the device.
     uploaded: HashMap<ConstantId, ConstantId>,
     readers: Readers,
     device: &'a Device,
@@ -142,7 +142,7 @@ impl Preparing<'_> {
     fn block(&mut self, block: &Block, border: Border) -> Result<PreparedBlock> {
         let graph = Graph { memory: self.memory, ..Graph::of(block) };
         let graph = match self.device {
-            Device::Cpu => pairs::join(layouts::choose(graph, &mut self.constants)?, &self.constants),
+            Device::Cpu => pairs::fuse(layouts::choose(graph, &mut self.constants)?, &self.constants),
             Device::Gpu(gpu) => {
                 let constants = placement::Constants { values: &mut self.constants, uploaded: &mut self.uploaded };
                 placement::choose(graph, constants, gpu, border)?
@@ -162,8 +162,8 @@ impl Preparing<'_> {
         Ok(assembled(graph, parts.into_iter().map(|(_, part)| part).collect()))
     }
 
-    /// The steps with their places, those of many bytes of constants before others: what is packed of the largest
-    /// constant and the constant itself, which are in memory at once, are so before the rest is packed.
+    /// Returns the steps with their indices, those with the largest constants first. The largest constant and its
+    /// packed copy are in memory together. They come first, before other packed constants add to the peak.
     fn largest_first<'a>(&self, graph: &'a Graph) -> Vec<(usize, &'a Node)> {
         let constant = |id: SlotId| graph.constant_of[id.at()].and_then(|constant| self.constants.get(constant.at()));
         let bytes = |node: &Node| bytes_held(node.inputs.iter().flatten().filter_map(|&id| constant(id)));
@@ -172,32 +172,32 @@ impl Preparing<'_> {
         nodes
     }
 
-    /// The kernel of a step with its packed constants, which are released where nobody else reads them.
+    /// Packs the constants of a step into a kernel, and releases the elements of constants that no other step reads.
     fn pack(&mut self, graph: &Graph, node: &Node, choice: Choice) -> Result<Box<dyn Kernel>> {
         let make = |operands: &Constants| catch_out_of_memory(|| choice.pack(node.ops.single(), operands));
         let kernel = graph.operands(node, &self.constants, make);
-        let kernel = kernel.map_err(|error| Error::Verify(vec![self.complaint(node, &error)]))?;
+        let kernel = kernel.map_err(|error| Error::Verify(vec![self.describe_error(node, &error)]))?;
         if matches!(self.device, Device::Cpu) {
             self.readers.release(graph, node, kernel.as_ref(), &mut self.constants)?;
         }
         Ok(kernel)
     }
 
-    /// What an op says of its constants, with the step's place.
-    fn complaint(&self, node: &Node, error: &Error) -> String {
+    /// Describes an op's error about its constants, with the step's place.
+    fn describe_error(&self, node: &Node, error: &Error) -> String {
         let origin = self.origins.get(node.origin.at()).map_or_else(String::new, ToString::to_string);
         let from = if origin.is_empty() { String::new() } else { format!(" from {origin}") };
         format!("step {} {}{from}: {error}", node.index, node.name)
     }
 }
 
-/// What is made for a step.
+/// The nested blocks and the kernel of a step.
 struct Part {
     blocks: Vec<PreparedBlock>,
     kernel: Box<dyn Kernel>,
 }
 
-/// The block of steps with their parts.
+/// Assembles a prepared block from the steps and their parts.
 fn assembled(graph: Graph, parts: Vec<Part>) -> PreparedBlock {
     let lifetimes = Lifetimes::of(&graph);
     let context = Context { graph: &graph, lifetimes: &lifetimes };

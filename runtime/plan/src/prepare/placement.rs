@@ -1,7 +1,7 @@
-//! Places the steps of a block on a GPU or the host, and adds the steps that move values from one to the other.
+//! Places the steps of a block on a GPU or the host, and adds the steps that copy values between them.
 //!
-//! What a plan is given and gives lies on the host. What a nested block is given and gives lies on the GPU where it is a
-//! tensor of floating point, but for what the op that runs the block cuts, looks at or puts together itself.
+//! Inputs and outputs of a plan are on the host. Floating-point inputs and outputs of a nested block are on the GPU,
+//! except those that the op which runs the block slices, inspects or combines itself.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ use crate::plan::{ConstantId, OriginId, StepId};
 use crate::types::Type;
 use crate::value::Value;
 
-/// The most dimensions of a value that holds sizes.
+/// The largest rank of a value that holds sizes.
 const SIZES_RANK: usize = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ enum Side {
     Device,
 }
 
-/// Who gives a block its inputs and takes its outputs.
+/// The caller of a block: it provides the inputs and takes the outputs.
 #[derive(Clone, Copy)]
 pub(super) enum Border<'a> {
     /// The caller of a run.
@@ -38,15 +38,15 @@ pub(super) enum Border<'a> {
     /// A step that runs the block.
     Step {
         op: &'a Chain,
-        /// How many inputs it has: the block takes the last of them.
+        /// The number of the step's inputs. The block takes the last ones.
         inputs: usize,
-        /// Whether all that goes in or comes out is a tensor: an optional one may be held on the host alone.
+        /// Whether all inputs and outputs are tensors. Optionals may only be on the host.
         is_plain: bool,
     },
 }
 
 impl Border<'_> {
-    /// The border of a step's blocks.
+    /// Returns the border of a step's nested blocks.
     pub fn of<'a>(graph: &Graph, node: &'a Node) -> Border<'a> {
         let (op, inputs) = (&node.ops, node.inputs.len());
         let outside = node.inputs.iter().chain(&node.outputs).flatten().map(|&id| graph.kind(id));
@@ -58,7 +58,7 @@ impl Border<'_> {
     }
 }
 
-/// The block with every step placed.
+/// Places every step of a block.
 ///
 /// # Errors
 /// The GPU has no room for a constant.
@@ -77,12 +77,12 @@ pub(super) fn choose(mut graph: Graph, constants: Constants, gpu: &Gpu, border: 
 /// The constants of all blocks.
 pub(super) struct Constants<'a> {
     pub values: &'a mut Vec<Value>,
-    /// By constant, the one that is its copy on the GPU.
+    /// For each uploaded constant, the constant that is its copy on the GPU.
     pub uploaded: &'a mut HashMap<ConstantId, ConstantId>,
 }
 
 impl Constants<'_> {
-    /// The copy of a constant on the GPU, which is made once.
+    /// Returns the copy of a constant on the GPU. The first call makes it.
     fn on(&mut self, gpu: &Gpu, constant: ConstantId) -> Result<ConstantId> {
         if let Some(&uploaded) = self.uploaded.get(&constant) {
             return Ok(uploaded);
@@ -99,16 +99,16 @@ struct Placement<'a> {
     graph: Graph,
     constants: Constants<'a>,
     gpu: &'a Gpu,
-    /// By value, where it lies.
+    /// The side of each value.
     sides: Vec<Side>,
-    /// By value, whether it follows from dimensions: then what is computed of it stays on the host.
+    /// Whether each value is computed from dimensions. Computations on it stay on the host.
     sizes: Vec<bool>,
-    /// By value, the one on the other side.
+    /// For each copied value, its copy on the other side.
     moved: HashMap<SlotId, SlotId>,
 }
 
 impl Placement<'_> {
-    /// Says where the block's inputs lie.
+    /// Sets the sides of the block's inputs.
     fn take_inputs(&mut self, border: Border) {
         let Border::Step { op, inputs, is_plain: true } = border else { return };
         let skipped = inputs.saturating_sub(self.graph.inputs.len());
@@ -117,7 +117,7 @@ impl Placement<'_> {
         }
     }
 
-    /// Appends a step where it is to run, with what moves its inputs before it.
+    /// Copies the inputs of a step where needed, then appends the step.
     fn node(&mut self, mut node: Node) -> Result<()> {
         let is_sizes = self.is_sizes(&node);
         let (side, reason, kernel) = self.decide(&node, is_sizes)?;
@@ -150,13 +150,13 @@ impl Placement<'_> {
         Ok(())
     }
 
-    /// The side of a step; why, where that is the host; and what runs there in the place of its kernel.
+    /// Chooses the side of a step. Returns the reason if it is the host, and the kernel if the GPU has one.
     fn decide(&self, node: &Node, is_sizes: bool) -> Result<(Side, Option<Reason>, Option<Box<dyn OnGpu>>)> {
         let nature = (Side::Host, Some(Reason::Nature), None);
         if is_sizes || !self.is_numeric(node) || !node.ops.blocks().is_empty() {
             return Ok(nature);
         }
-        Ok(match self.how(node)? {
+        Ok(match self.support(node)? {
             OnDevice::Host => nature,
             OnDevice::Kernel(kernel) => (Side::Device, None, Some(kernel)),
             OnDevice::View => match node.inputs.first().copied().flatten().map(|id| self.sides[id.at()]) {
@@ -167,24 +167,24 @@ impl Placement<'_> {
         })
     }
 
-    /// Whether a step makes a view of a tensor wherever that lies.
+    /// Whether a step makes a view of its input on either side.
     fn is_view(&self, node: &Node) -> Result<bool> {
-        Ok(self.is_numeric(node) && node.ops.blocks().is_empty() && matches!(self.how(node)?, OnDevice::View))
+        Ok(self.is_numeric(node) && node.ops.blocks().is_empty() && matches!(self.support(node)?, OnDevice::View))
     }
 
-    /// What the device has for a step.
-    fn how(&self, node: &Node) -> Result<OnDevice> {
+    /// Returns what the GPU offers for a step.
+    fn support(&self, node: &Node) -> Result<OnDevice> {
         let Some(op) = node.ops.single() else { return Ok(OnDevice::NoKernel) };
         self.graph.operands(node, self.constants.values, |operands| gpu::on_device(op, operands, self.gpu))
     }
 
-    /// Whether all values of a step are tensors of numbers.
+    /// Whether all values of a step are numeric tensors.
     fn is_numeric(&self, node: &Node) -> bool {
         node.inputs.iter().chain(&node.outputs).flatten().all(|&id| is_numeric(self.graph.kind(id)))
     }
 
-    /// Whether a step computes sizes from sizes, or indices from what lies on the host: all that is no constant among its
-    /// inputs follows from dimensions, or its outputs are a few integers.
+    /// Whether a step computes sizes from sizes, or indices from values on the host: either all its inputs that are not
+    /// constants follow from dimensions, or its outputs are few integers computed from integers on the host.
     fn is_sizes(&self, node: &Node) -> bool {
         let is_constant = |id: SlotId| self.graph.constant_of[id.at()].is_some();
         let inputs: Vec<SlotId> = node.inputs.iter().flatten().copied().filter(|&id| !is_constant(id)).collect();
@@ -197,7 +197,7 @@ impl Placement<'_> {
         !inputs.is_empty() && outputs.iter().all(is_small) && (from_sizes || of_host && outputs.iter().all(is_integer))
     }
 
-    /// The side of a value that a block is given, or gives.
+    /// Returns the side of an input or output of a nested block.
     fn border_side(&self, needs: Needs, id: SlotId) -> Side {
         match self.graph.kind(id) {
             Type::Tensor(tensor) if tensor.dtype.is_float() && needs == Needs::Elements => Side::Device,
@@ -205,7 +205,7 @@ impl Placement<'_> {
         }
     }
 
-    /// The side of output `i` of a step.
+    /// Returns the side of output `i` of a step.
     fn output_side(&self, node: &Node, i: usize, id: SlotId, side: Side) -> Side {
         let blocks = node.ops.blocks();
         let Some(block) = blocks.first() else { return side };
@@ -215,7 +215,7 @@ impl Placement<'_> {
         }
     }
 
-    /// The value on a side.
+    /// Returns the value on a side, copied there if needed.
     fn on(&mut self, side: Side, id: SlotId, place: (StepId, OriginId)) -> Result<SlotId> {
         if self.sides[id.at()] == side {
             return Ok(id);
@@ -230,13 +230,13 @@ impl Placement<'_> {
         self.sizes.push(self.sizes[id.at()]);
         self.moved.insert(id, moved);
         if constant.is_none() {
-            let kernel = Box::new(Transfer { gpu: self.gpu.clone(), home: side == Side::Host });
+            let kernel = Box::new(Transfer { gpu: self.gpu.clone(), to_host: side == Side::Host });
             self.graph.nodes.push(Node::added(place, TRANSFER, kernel, id, moved));
         }
         Ok(moved)
     }
 
-    /// The block, with its outputs where they are to lie.
+    /// Returns the block with its outputs on the sides that its caller expects.
     fn finish(mut self, border: Border) -> Result<Graph> {
         for i in 0..self.graph.outputs.len() {
             let id = self.graph.outputs[i];
@@ -267,7 +267,7 @@ fn sum(a: Option<usize>, b: Option<usize>) -> Option<usize> {
     a?.checked_add(b?)
 }
 
-/// The bytes of a tensor of known sizes.
+/// Returns the bytes of a tensor, if its sizes are known.
 fn bytes_of_type(kind: &Type) -> Option<usize> {
     let tensor = kind.tensor().ok()?;
     tensor.sizes().map(|_| tensor.bytes())
@@ -286,8 +286,8 @@ mod tests {
     use crate::testing::tensor;
     use crate::value::Value;
 
-    /// A plan of values by rank (of `float32`, or of `int64` where that is below 2), of which 0 is the input and 1 a
-    /// constant.
+    /// Prepares a plan whose values have these ranks (`int64` for ranks below 2, otherwise `float32`). Value 0 is the
+    /// input, and value 1 a constant.
     fn prepare(ranks: &[usize], steps: &[Json], outputs: &[u32], constant: Value, device: &Device) -> Executable {
         let dtype = |rank| if rank < 2 { "int64" } else { "float32" };
         let kind = |&rank: &usize| json!({"Tensor": {"dtype": dtype(rank), "shape": vec![Json::Null; rank]}});
@@ -310,7 +310,7 @@ mod tests {
         Executable::prepare(plan, vec![constant], device, Memory::Full).expect("it prepares")
     }
 
-    /// The steps, as `Add`, `Shape@host` or `Unary@missing`.
+    /// Formats the steps, as `Add`, `Shape@host` or `Unary@missing`.
     fn placed(executable: &Executable) -> Vec<String> {
         let mark = |reason| match reason {
             None => "",
@@ -322,21 +322,21 @@ mod tests {
     }
 
     #[test]
-    fn steps_stand_where_their_values_are() {
+    fn steps_run_where_their_values_are() {
         let relu = json!({"Unary": {"function": "Relu"}});
         let add = json!({"Binary": {"function": "Add"}});
         let shape = json!({"Shape": {"start": 0, "end": null}});
         let reshape = json!({"Reshape": {"allow_zero": false}});
-        // The ranks of the values, the steps as [op, inputs, outputs], and where they run.
+        // The ranks of the values, the steps as [op, inputs, outputs], and the expected places.
         let cases = [
-            // One upload of an input that two steps read, one download of what is given back; the constant is there
-            // already.
+            // One upload of an input that two steps read, and one download of the output; the constant is already on
+            // the GPU.
             (
                 vec![2, 2, 2, 2],
                 vec![json!([add, [0, 1], [2]]), json!([add, [0, 2], [3]])],
                 vec!["Transfer", "Binary", "Binary", "Transfer"],
             ),
-            // Dimensions are known on the host, and so is what follows from them; a view stays where its value is.
+            // Dimensions and values computed from them are on the host; a view stays where its input is.
             (
                 vec![2, 1, 2, 1, 1, 2],
                 vec![
@@ -353,11 +353,11 @@ mod tests {
         for (ranks, steps, expected) in cases {
             let constant = || if ranks[1] == 1 { tensor(&[0i64, 0], &[2]) } else { tensor(&[1f32, 2.0], &[1, 2]) };
             let outputs = [ranks.len() as u32 - 1];
-            let there =
+            let on_gpu =
                 prepare(&ranks, &steps, &outputs, constant(), &Device::Gpu(Gpu::emulator().expect("enough memory")));
-            assert_eq!(placed(&there), expected, "{steps:?}");
-            let here = prepare(&ranks, &steps, &outputs, constant(), &Device::Cpu);
-            assert!(here.placed_steps().iter().all(|step| step.host.is_none()), "{steps:?}");
+            assert_eq!(placed(&on_gpu), expected, "{steps:?}");
+            let on_cpu = prepare(&ranks, &steps, &outputs, constant(), &Device::Cpu);
+            assert!(on_cpu.placed_steps().iter().all(|step| step.host.is_none()), "{steps:?}");
             let run = |executable: &Executable| {
                 let outputs = executable.run(vec![tensor(&[1f32, -2.0, 3.0, 4.0], &[2, 2])], &Threads::serial());
                 let output = outputs.expect("it runs").remove(0);
@@ -366,7 +366,7 @@ mod tests {
                     .and_then(|array| Ok((array.dims().to_vec(), array.read::<f32>()?.to_vec())))
                     .expect("floats")
             };
-            assert_eq!(run(&there), run(&here), "{steps:?}");
+            assert_eq!(run(&on_gpu), run(&on_cpu), "{steps:?}");
         }
     }
 }

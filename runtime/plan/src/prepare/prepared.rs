@@ -1,4 +1,4 @@
-//! Blocks and steps that are ready to run.
+//! Prepared blocks and steps.
 
 use super::chain::Chain;
 use crate::device::Reason;
@@ -12,10 +12,10 @@ use crate::types::{TensorType, Type, Types};
 use crate::value::Value;
 use crate::work::Work;
 
-/// A block whose steps are ready to run.
+/// A prepared block.
 pub(crate) struct PreparedBlock {
     pub steps: Vec<PreparedStep>,
-    /// What each slot of a run is for.
+    /// The value in each slot of a run.
     pub held: Vec<Held>,
     pub inputs: Vec<SlotId>,
     /// The types of the inputs.
@@ -23,107 +23,107 @@ pub(crate) struct PreparedBlock {
     pub outputs: Vec<Operand>,
 }
 
-/// The index of a slot: the values of the plan's block, then those that prepare added.
+/// The index of a slot. The values of the plan's block come first, then those that prepare added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SlotId(pub u32);
 
 impl SlotId {
-    /// The slot of a value of the plan.
+    /// Returns the slot of a value of the plan.
     pub fn of(value: ValueId) -> SlotId {
         SlotId(value.0)
     }
 
-    /// The id as an index.
+    /// Returns the index of the slot.
     pub fn at(self) -> usize {
         self.0 as usize
     }
 }
 
-/// The number of a step among all steps of a plan and its blocks, from 1 on: what a kernel on a device leaves where it finds a
-/// fault.
+/// The number of a step among all steps of a plan and its nested blocks, counted from 1. A device kernel that finds an
+/// invalid value writes this number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark(pub u32);
 
-/// What a slot holds: a value of the plan's block, in a layout.
+/// The content of a slot: a value of the plan's block, in a layout.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Held {
     pub value: ValueId,
     pub layout: Layout,
 }
 
-/// A step that is ready to run.
+/// A prepared step.
 pub(crate) struct PreparedStep {
-    /// Its place in the plan's block; a step that prepare added has that of the step which it serves.
+    /// The step's index in the plan's block. A step that prepare added has the index of the step that it serves.
     pub index: StepId,
     /// Whether prepare added it.
     pub added: bool,
     pub name: &'static str,
-    /// The operators whose work it does.
+    /// The operators that the step computes.
     pub ops: Chain,
     pub kernel: Box<dyn Kernel>,
     pub inputs: Vec<Operand>,
-    /// The slot that is meant for each input; those of constants stay empty.
+    /// The slot of each input. The slots of constants stay empty.
     pub reads: Vec<Option<SlotId>>,
     pub outputs: Vec<Option<SlotId>>,
-    /// The channels of each input that is in blocks of them.
+    /// The channels of each input in blocks of channels.
     pub channels: Vec<Option<usize>>,
-    /// The slots that are free after the step.
+    /// The slots that the step frees.
     pub drops: Vec<SlotId>,
     pub blocks: Vec<PreparedBlock>,
-    /// Why it runs on the host, where that is not the device.
+    /// Why the step runs on the host, if the device is another.
     pub host: Option<Hosted>,
-    /// Whether it brings an output of the plan to the host, which no other step reads there.
+    /// Whether the step copies an output of the plan to the host which no step reads there.
     pub delivers: bool,
-    /// Its number among all steps of the plan and its blocks, from 1 on.
+    /// The number of the step among all steps of the plan and its nested blocks, counted from 1.
     pub mark: Mark,
     pub origin: OriginId,
 }
 
-/// What is known of a step that runs on the host.
+/// Facts about a step that runs on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hosted {
     pub reason: Reason,
-    /// The bytes that move for it.
+    /// The bytes that move because the device has no kernel for the step.
     pub bytes: Option<usize>,
-    /// Whether its output is a view of its first input, wherever that lies.
+    /// Whether the output is a view of the first input, on the host or on the device.
     pub is_view: bool,
 }
 
-/// Where a step finds an input.
+/// The source of a step's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operand {
     /// An optional input that is absent.
     Absent,
     /// A constant of the plan.
     Constant(ConstantId),
-    /// A slot, whose value is needed later.
+    /// A slot whose value is needed later.
     Slot(SlotId),
-    /// A slot, whose value and storage the step may have.
+    /// A slot whose value and storage the step may take over.
     Dying(SlotId),
 }
 
 impl PreparedBlock {
-    /// Calls `look` with every step, each before those of its blocks.
-    pub(crate) fn each_step<'a>(&'a self, look: &mut impl FnMut(&'a PreparedStep)) {
+    /// Calls `visit` with every step, and with a step before the steps of its nested blocks.
+    pub(crate) fn each_step<'a>(&'a self, visit: &mut impl FnMut(&'a PreparedStep)) {
         for step in &self.steps {
-            look(step);
-            step.blocks.iter().for_each(|block| block.each_step(look));
+            visit(step);
+            step.blocks.iter().for_each(|block| block.each_step(visit));
         }
     }
 
-    /// The step of this number, and the blocks that it is in, the outermost first.
+    /// Returns the step with a number, and the names of the blocks around it, the outermost first.
     pub(crate) fn marked<'a>(&'a self, mark: Mark) -> Option<(&'a PreparedStep, Vec<String>)> {
         self.steps.iter().find_map(|step| {
             let inside = |(index, block): (usize, &'a PreparedBlock)| {
-                let (found, mut within) = block.marked(mark)?;
-                within.insert(0, step.block_name(index));
-                Some((found, within))
+                let (found, mut path) = block.marked(mark)?;
+                path.insert(0, step.block_name(index));
+                Some((found, path))
             };
             (step.mark == mark).then(|| (step, Vec::new())).or_else(|| step.blocks.iter().enumerate().find_map(inside))
         })
     }
 
-    /// Numbers the steps after the last number.
+    /// Numbers the steps, starting after `last`.
     pub(super) fn number(&mut self, last: &mut Mark) {
         for step in &mut self.steps {
             last.0 += 1;
@@ -132,8 +132,8 @@ impl PreparedBlock {
         }
     }
 
-    /// Forgets the elements of constants that no step reads where they lie: they were brought to the device.
-    pub(super) fn release_others(&self, constants: &mut [Value]) {
+    /// Drops the elements of constants that no step reads on the host, because they were copied to the device.
+    pub(super) fn release_unread(&self, constants: &mut [Value]) {
         let mut is_read = vec![false; constants.len()];
         let mut read = |operand: &Operand| {
             if let Operand::Constant(index) = *operand {
@@ -148,23 +148,23 @@ impl PreparedBlock {
         }
     }
 
-    fn each_operand(&self, look: &mut impl FnMut(&Operand)) {
-        self.outputs.iter().for_each(&mut *look);
+    fn each_operand(&self, visit: &mut impl FnMut(&Operand)) {
+        self.outputs.iter().for_each(&mut *visit);
         for step in &self.steps {
-            step.inputs.iter().for_each(&mut *look);
-            step.blocks.iter().for_each(|block| block.each_operand(look));
+            step.inputs.iter().for_each(&mut *visit);
+            step.blocks.iter().for_each(|block| block.each_operand(visit));
         }
     }
 }
 
 impl PreparedStep {
-    /// The operator that the step computes on values in the layout of the plan, if it is one alone.
+    /// Returns the operator, if the step computes exactly one and no input is in blocks of channels.
     pub(crate) fn operator(&self) -> Option<&dyn Operator> {
         let is_in_rows = self.channels.iter().all(Option::is_none);
         self.ops.single().filter(|_| is_in_rows).map(Op::operator)
     }
 
-    /// The work of a run on inputs and outputs of these types, in the layouts in which the step takes and gives them.
+    /// Returns the work of a run for inputs and outputs of these types, in the layouts that the step uses.
     pub(crate) fn work(&self, inputs: &[Option<Type>], outputs: &[Type]) -> Option<Work> {
         let given: Vec<Option<&Type>> = inputs.iter().map(Option::as_ref).collect();
         let given = Types { inputs: &given, outputs: outputs.len() };
@@ -181,7 +181,7 @@ impl PreparedStep {
         self.ops.work(&Types { inputs: &rows, outputs: outputs.len() })
     }
 
-    /// The type of input `i` in rows.
+    /// Returns the type of input `i` in rows.
     fn in_rows(&self, i: usize, kind: &Type) -> Result<Type> {
         let Some(channels) = self.channels.get(i).copied().flatten() else { return Ok(kind.clone()) };
         let tensor = kind.tensor()?;
@@ -189,7 +189,7 @@ impl PreparedStep {
         Ok(Type::Tensor(TensorType::sized(tensor.dtype, &in_rows(&sizes, channels)?)))
     }
 
-    /// What one of its blocks is called.
+    /// Names a nested block for messages.
     pub(crate) fn block_name(&self, index: usize) -> String {
         format!("block {index} of step {} {}", self.index, self.name)
     }

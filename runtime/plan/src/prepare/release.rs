@@ -1,4 +1,4 @@
-//! Constants of which nobody needs the elements any more, once they are packed.
+//! Releases the elements of constants after they are packed.
 
 use super::graph::{Graph, Node};
 use crate::error::Result;
@@ -6,7 +6,7 @@ use crate::kernel::Kernel;
 use crate::plan::{Block, Plan};
 use crate::value::Value;
 
-/// By constant of the plan, how many steps and outputs read it that still need its elements.
+/// For each constant of the plan, the number of steps and outputs that still need its elements.
 pub(super) struct Readers(Vec<usize>);
 
 impl Readers {
@@ -28,7 +28,7 @@ impl Readers {
         }
     }
 
-    /// Forgets the elements of constants that a step has packed, where it was the last to read them.
+    /// Drops the elements of constants that a step has packed, if the step is their last reader.
     pub fn release(&mut self, graph: &Graph, node: &Node, kernel: &dyn Kernel, constants: &mut [Value]) -> Result<()> {
         for (_, id) in node.inputs.iter().enumerate().filter(|(i, _)| kernel.is_replaced(*i)) {
             let Some(constant) = id.and_then(|id| graph.constant_of[id.at()]) else { continue };

@@ -1,22 +1,22 @@
-//! The storages that values lie in, and how many bytes they have.
+//! The storages of values, and their sizes in bytes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::value::{Items, Value};
 
-/// About what a tensor takes beside its elements, which counts where values are many.
+/// The approximate memory of a tensor besides its elements, which matters for many small values.
 pub(crate) type Record = [u8; 512];
 pub(crate) const RECORD: usize = size_of::<Record>();
 
-/// The storages that the items of a sequence lie in. Each counts once, even if several items lie in it.
+/// The storages of the items of a sequence. Each counts once, even if several items share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Storages {
     by_address: HashMap<usize, Shared>,
     bytes: usize,
 }
 
-/// A storage, and the number of items that lie in it.
+/// A storage, and the number of items that share it.
 #[derive(Debug, Clone, Copy)]
 struct Shared {
     bytes: usize,
@@ -30,7 +30,7 @@ impl Storages {
         all
     }
 
-    /// Counts an item that the sequence gets.
+    /// Counts an item that was added to the sequence.
     pub fn add(&mut self, item: &Value) {
         let Some((address, bytes)) = storage(item) else { return };
         let shared = self.by_address.entry(address).or_insert(Shared { bytes, items: 0 });
@@ -40,7 +40,7 @@ impl Storages {
         shared.items += 1;
     }
 
-    /// Stops counting an item that the sequence loses.
+    /// Stops counting an item that was removed from the sequence.
     pub fn remove(&mut self, item: &Value) {
         let Some((address, _)) = storage(item) else { return };
         let Some(shared) = self.by_address.get_mut(&address) else { return };
@@ -59,7 +59,7 @@ impl Storages {
         self.by_address.contains_key(&address)
     }
 
-    /// The bytes of the storages that are also in `others`. The time depends on the smaller of both sets.
+    /// Returns the bytes of the storages that are also in `others`. The time depends on the smaller of both sets.
     fn bytes_in(&self, others: &HashSet<usize>) -> usize {
         match self.by_address.len() < others.len() {
             true => self.by_address.iter().filter(|(at, _)| others.contains(at)).map(|(_, one)| one.bytes).sum(),
@@ -68,7 +68,7 @@ impl Storages {
     }
 }
 
-/// Values that somebody else holds and counts.
+/// Values that are held and counted elsewhere.
 #[derive(Default)]
 pub(crate) struct Outside {
     storages: HashSet<usize>,
@@ -84,18 +84,18 @@ impl Outside {
         outside
     }
 
-    /// Adds a value. Gives the bytes that nobody held before.
+    /// Adds a value. Returns the bytes that were not held before.
     pub fn add(&mut self, value: &Value) -> usize {
         storage(value).filter(|(address, _)| self.storages.insert(*address)).map_or(0, |(_, bytes)| bytes)
     }
 
-    /// The bytes of a sequence beside the storages outside.
+    /// Returns the bytes of a sequence without those of the outside storages.
     fn bytes_of(&self, items: &Items) -> usize {
         items.bytes().saturating_sub(items.storages().bytes_in(&self.storages))
     }
 }
 
-/// The storages that some values lie in. A storage counts once, except that each sequence counts all of its items.
+/// The storages of some values. Each storage counts once, except that each sequence counts all of its items.
 #[derive(Default)]
 pub(crate) struct Held<'v> {
     storages: HashMap<usize, usize>,
@@ -120,18 +120,18 @@ impl<'v> Held<'v> {
         }
     }
 
-    /// The bytes beside those that somebody else counts. The time does not depend on the lengths of sequences.
+    /// Returns the bytes that `outside` does not count. The time does not depend on the lengths of sequences.
     pub fn bytes_beside(&self, outside: &Outside) -> usize {
         let is_item = |at: usize| self.sequences.values().any(|items| items.storages().contains(at));
-        let alone = self.storages.iter().filter(|(at, _)| !outside.storages.contains(at) && !is_item(**at));
+        let tensors = self.storages.iter().filter(|(at, _)| !outside.storages.contains(at) && !is_item(**at));
         let sequences = self.sequences.iter().map(|(at, items)| {
             outside.bytes_of(items).saturating_sub(outside.sequences.get(at).copied().unwrap_or_default())
         });
-        alone.map(|(_, bytes)| *bytes).chain(sequences).fold(0, usize::saturating_add)
+        tensors.map(|(_, bytes)| *bytes).chain(sequences).fold(0, usize::saturating_add)
     }
 }
 
-/// The address of the storage that a value lies in, and its bytes; those of a sequence include its items.
+/// Returns the address of a value's storage and its size in bytes. The size of a sequence includes its items.
 fn storage(value: &Value) -> Option<(usize, usize)> {
     match value {
         Value::Tensor(array) => Some(array.storage()),
@@ -144,7 +144,7 @@ fn storage(value: &Value) -> Option<(usize, usize)> {
     }
 }
 
-/// Adds every storage that a value lies in, with its bytes. The time depends on the lengths of sequences.
+/// Adds every storage of a value with its size in bytes. The time depends on the lengths of sequences.
 pub(crate) fn storages(value: &Value, held: &mut HashMap<usize, usize>) {
     if let Value::Sequence(items) = value {
         held.insert(items.address(), items.len().saturating_mul(RECORD));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_counts_what_it_holds_after_every_change() {
+    fn a_sequence_counts_its_items_after_every_change() {
         let (one, two) = (item(1), item(2));
         let mut items = Items::default();
         for (item, expected) in [(&one, RECORD + 4), (&one, 2 * RECORD + 4), (&two, 3 * RECORD + 12)] {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_that_grew_counts_what_it_got() {
+    fn a_sequence_that_grew_counts_its_new_items() {
         let mut items = Items::from(vec![item(1), item(2)]);
         let outside = Outside { sequences: HashMap::from([(items.address(), items.bytes())]), ..Outside::default() };
         items.insert(2, item(4)).expect("there is memory");

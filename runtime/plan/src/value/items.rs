@@ -11,40 +11,40 @@ use crate::types::{Dim, TensorType, Type};
 use crate::value::held::{Storages, RECORD};
 use crate::value::{with_capacity, Value};
 
-/// The items of a sequence, which its copies share until one of them changes.
+/// The items of a sequence. Copies share them until one of the copies changes.
 #[derive(Debug, Clone, Default)]
 pub struct Items(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     values: Vec<Value>,
-    /// What all items have in common, where all are tensors: a loop asks for it in every turn.
+    /// The common type of all items, if all are tensors. A loop checks it in every iteration.
     common: Option<Common>,
-    /// The storages of the items. Only a bounded run asks for them, and then after every change.
+    /// The storages of the items. Only a run with a memory limit needs them, and then after every change.
     storages: OnceLock<Storages>,
 }
 
-/// The type of every item; of those that were taken out too.
+/// A type that every item has. Items that were removed still restrict it.
 #[derive(Debug, Clone, PartialEq)]
 struct Common {
     dtype: DType,
-    /// The sizes that are those of every item; none where ranks differ.
+    /// The sizes that are equal in all items, or `None` if the ranks differ.
     dims: Option<SmallVec<[Option<usize>; 4]>>,
 }
 
 impl Items {
-    /// Puts an item in before item `at`, which is at most their number: where the items stand, unless others share them.
+    /// Inserts an item before item `at`, which is at most the length. Changes the list in place unless it is shared.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// The allocation fails.
     pub fn insert(&mut self, at: usize, item: Value) -> Result<()> {
-        let items = self.own()?;
+        let items = self.unshared()?;
         items.values.try_reserve(1).map_err(|_| {
             Error::op(format!("there is no memory for a sequence of {}: make it shorter", items.values.len() + 1))
         })?;
         items.common = match Common::of(&item) {
             one if items.values.is_empty() => one,
-            one => items.common.take().zip(one).and_then(|(all, one)| all.with(&one)),
+            one => items.common.take().zip(one).and_then(|(all, one)| all.intersection(&one)),
         };
         if let Some(storages) = items.storages.get_mut() {
             storages.add(&item);
@@ -53,12 +53,12 @@ impl Items {
         Ok(())
     }
 
-    /// Takes item `at` out, which is one of them: where the items stand, unless others share them.
+    /// Removes item `at`, which must exist. Changes the list in place unless it is shared.
     ///
     /// # Errors
-    /// There is no memory for a copy.
+    /// The allocation of a copy fails.
     pub fn remove(&mut self, at: usize) -> Result<Value> {
-        let items = self.own()?;
+        let items = self.unshared()?;
         let item = items.values.remove(at);
         if let Some(storages) = items.storages.get_mut() {
             storages.remove(&item);
@@ -66,23 +66,23 @@ impl Items {
         Ok(item)
     }
 
-    /// The bytes of the items.
+    /// Returns the bytes of the items.
     pub(crate) fn bytes(&self) -> usize {
         self.len().saturating_mul(RECORD).saturating_add(self.storages().bytes())
     }
 
-    /// The storages of the items: found once, then kept up to date.
+    /// Returns the storages of the items. The first call finds them, and every change updates them.
     pub(crate) fn storages(&self) -> &Storages {
         self.0.storages.get_or_init(|| Storages::of(self))
     }
 
-    /// What tells this list of items from every other one, also after a change.
+    /// Returns an address that identifies this list of items, also after a change.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// The items, for this sequence alone.
-    fn own(&mut self) -> Result<&mut Shared> {
+    /// Returns the items for changing. Copies the list if it is shared.
+    fn unshared(&mut self) -> Result<&mut Shared> {
         if Arc::get_mut(&mut self.0).is_none() {
             let mut values = with_capacity(self.len().saturating_add(1))?;
             values.extend_from_slice(self);
@@ -91,22 +91,22 @@ impl Items {
         Arc::get_mut(&mut self.0).ok_or_else(|| Error::op("a sequence has another owner"))
     }
 
-    /// The items, without a copy where no other sequence shares them.
+    /// Returns the items, without a copy unless they are shared.
     pub fn into_values(self) -> Vec<Value> {
         Arc::try_unwrap(self.0).map_or_else(|shared| shared.values.clone(), |items| items.values)
     }
 
-    /// Whether every item is of a type.
+    /// Whether every item has a type.
     pub fn are_all(&self, kind: &Type) -> bool {
         match (kind, &self.0.common) {
-            (Type::Tensor(tensor), Some(common)) if common.is(tensor) => true,
+            (Type::Tensor(tensor), Some(common)) if common.matches(tensor) => true,
             _ => self.iter().all(|item| kind.admits(item)),
         }
     }
 }
 
 impl Common {
-    /// What an item has in common with itself, if it is a tensor.
+    /// Returns the type of one item, if it is a tensor.
     fn of(item: &Value) -> Option<Common> {
         let dtype = match item {
             Value::Tensor(array) => array.dtype(),
@@ -116,15 +116,15 @@ impl Common {
         Some(Common { dtype, dims: Some(item.dims().ok()?.iter().copied().map(Some).collect()) })
     }
 
-    /// What both have in common, if they are of one dtype.
-    fn with(self, other: &Common) -> Option<Common> {
+    /// Returns the type that both have in common, if their dtypes are equal.
+    fn intersection(self, other: &Common) -> Option<Common> {
         let dims = self.dims.zip(other.dims.as_ref()).filter(|(a, b)| a.len() == b.len());
         let dims = dims.map(|(a, b)| a.into_iter().zip(b).map(|(a, b)| a.filter(|_| a == *b)).collect());
         (self.dtype == other.dtype).then_some(Common { dtype: self.dtype, dims })
     }
 
-    /// Whether every tensor with this in common is of a type.
-    fn is(&self, kind: &TensorType) -> bool {
+    /// Whether every tensor of this type has type `kind`.
+    fn matches(&self, kind: &TensorType) -> bool {
         let fits = |(dim, size): (&Option<Dim>, &Option<usize>)| match dim {
             Some(Dim::Size(known)) => Some(*known) == *size,
             _ => true,
@@ -139,7 +139,7 @@ impl Common {
 impl From<Vec<Value>> for Items {
     fn from(values: Vec<Value>) -> Items {
         let common = values.split_first().and_then(|(first, rest)| {
-            rest.iter().try_fold(Common::of(first)?, |common, item| common.with(&Common::of(item)?))
+            rest.iter().try_fold(Common::of(first)?, |common, item| common.intersection(&Common::of(item)?))
         });
         Items(Arc::new(Shared { values, common, storages: OnceLock::new() }))
     }
@@ -163,20 +163,20 @@ mod tests {
     }
 
     #[test]
-    fn others_keep_their_items() {
+    fn copies_keep_their_items() {
         let mut items = Items::from(vec![item(1)]);
         let before = items.clone();
         items.insert(1, item(2)).expect("there is memory");
-        let standing = items.as_ptr();
+        let address = items.as_ptr();
         items.remove(0).expect("there is memory");
         items.insert(0, item(3)).expect("there is memory");
-        assert_eq!(items.as_ptr(), standing, "nobody else has them");
+        assert_eq!(items.as_ptr(), address, "nobody else has them");
         let sizes = |items: &Items| items.iter().map(|item| item.dims().unwrap()[0]).collect::<Vec<_>>();
         assert_eq!((sizes(&before), sizes(&items)), (vec![1], vec![3, 2]));
     }
 
     #[test]
-    fn what_is_common_is_what_each_item_has() {
+    fn the_common_type_holds_for_every_item() {
         let kind = |shape: Option<Vec<Option<Dim>>>| Type::Tensor(TensorType { dtype: DType::Float32, shape });
         let two = || Some(Dim::Size(2));
         let kinds = [kind(None), kind(Some(vec![None])), kind(Some(vec![two()])), kind(Some(vec![two(), None]))];

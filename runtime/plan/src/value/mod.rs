@@ -1,4 +1,4 @@
-//! What flows between steps.
+//! The values that steps read and write.
 
 pub(crate) mod held;
 pub(crate) mod items;
@@ -13,7 +13,7 @@ pub(crate) use crate::size::{catch_out_of_memory, out_of_memory};
 use crate::types::Type;
 pub use items::Items;
 
-/// One value: what an input, an output or a step's result holds.
+/// A value: an input, an output or a result of a step.
 #[derive(Debug, Clone)]
 pub enum Value {
     /// A numeric tensor.
@@ -22,7 +22,7 @@ pub enum Value {
     Strings(Strings),
     /// A sequence of values of one type.
     Sequence(Items),
-    /// An optional that holds nothing.
+    /// An empty optional.
     None,
 }
 
@@ -31,12 +31,12 @@ pub enum Value {
 pub struct Strings {
     /// The dimensions.
     pub dims: Vec<usize>,
-    /// The elements; as many as the product of the dimensions.
+    /// The elements. Their number is the product of the dimensions.
     pub data: Arc<[String]>,
 }
 
 impl Value {
-    /// `float32 [1, 3, 224, 224]`, `sequence of 3`, `none`: how errors name a value.
+    /// Describes the value for error messages, such as `float32 [1, 3, 224, 224]`, `sequence of 3` or `none`.
     pub fn describe(&self) -> String {
         match self {
             Value::Tensor(array) => format!("{} {:?}", array.dtype(), array.dims()),
@@ -46,7 +46,7 @@ impl Value {
         }
     }
 
-    /// The dimensions of a tensor, of numbers or strings.
+    /// Returns the dimensions of a tensor of numbers or strings.
     ///
     /// # Errors
     /// The value is not a tensor.
@@ -57,7 +57,7 @@ impl Value {
         }
     }
 
-    /// The tensor, or an error that says what this is instead.
+    /// Returns the tensor, or an error that describes the value.
     pub fn tensor(&self) -> Result<&Array> {
         match self {
             Value::Tensor(array) => Ok(array),
@@ -73,7 +73,7 @@ impl From<Array> for Value {
 }
 
 impl Type {
-    /// Whether a run's value is of this type; sizes are compared where both sides are numbers.
+    /// Whether a value in a run has this type. Two sizes must be equal where both are known.
     pub fn admits(&self, value: &Value) -> bool {
         match (self, value) {
             (Type::Tensor(tensor), Value::Tensor(array)) => tensor.admits(array.dtype(), array.dims()),

@@ -1,4 +1,4 @@
-//! Attention on a device, as on the processor.
+//! Compares attention on the emulator with the CPU.
 
 use half::{bf16, f16};
 
@@ -16,7 +16,7 @@ fn chosen(dims: &[usize]) -> Option<Value> {
     Some(tensor(&numbers.collect::<Vec<Bool>>(), dims))
 }
 
-/// Two batches, four heads that share two of keys, folded and not, with and without a past.
+/// Tests two batches and four heads that share two heads of keys, folded or not, with or without a past.
 fn check<T: Element>(from: impl Fn(f32) -> T, queries: usize, new: usize) {
     let stages = [AttentionScores::Product, AttentionScores::Capped, AttentionScores::Masked, AttentionScores::Softmax];
     for (i, (folded, past)) in [(false, 0), (true, 0), (false, 2), (true, 3)].into_iter().enumerate() {
@@ -51,7 +51,7 @@ fn check<T: Element>(from: impl Fn(f32) -> T, queries: usize, new: usize) {
 }
 
 #[test]
-fn attention_is_that_of_the_processor_in_every_type() {
+fn attention_matches_the_cpu_in_every_type() {
     check::<f32>(|x| x, 3, 5);
     check::<f32>(|x| x, 1, 4);
     check::<f64>(f64::from, 2, 5);
@@ -59,15 +59,15 @@ fn attention_is_that_of_the_processor_in_every_type() {
     check::<bf16>(bf16::from_f32, 1, 5);
 }
 
-/// Two of four heads of keys at a time, and some queries of one.
+/// Two of four heads of keys at a time, and some queries of one head.
 #[test]
-fn parts_make_up_the_whole() {
+fn parts_match_the_whole() {
     check::<f32>(|x| x, 2, 300);
     check::<f32>(|x| x, 12, 300);
 }
 
 #[test]
-fn guards_and_numbers_of_keys_are_those_of_the_processor() {
+fn guards_and_numbers_of_keys_match_the_cpu() {
     let float = |x: f32| x;
     for guard in [AttentionGuard::Unseeing, AttentionGuard::Nothing, AttentionGuard::Undefined] {
         let op = Attention { guard, is_causal: true, scores: AttentionScores::Softmax, ..Attention::PLAIN };
@@ -82,7 +82,7 @@ fn guards_and_numbers_of_keys_are_those_of_the_processor() {
 }
 
 #[test]
-fn nothing_comes_of_nothing() {
+fn empty_inputs_give_empty_outputs() {
     let float = |x: f32| x;
     for [batch, heads, queries, keys, depth, width] in
         [[0, 2, 2, 2, 2, 2], [1, 0, 2, 2, 2, 2], [1, 2, 0, 2, 2, 2], [1, 2, 2, 0, 2, 2], [1, 2, 2, 2, 2, 0]]

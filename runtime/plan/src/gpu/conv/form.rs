@@ -1,4 +1,4 @@
-//! The form that somebody asks of all convolutions, so that each form can be timed beside the others.
+//! A form requested for all convolutions, so that each form can be timed.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -10,29 +10,29 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
-/// A form that a convolution on a device may have.
+/// A form that a convolution on a device can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As products of matrices.
+    /// Matrix products.
     Product,
-    /// Output by output.
+    /// One thread per output.
     Direct,
-    /// Tile by tile, in parts of the depth; without their number, in as many as [`Way::of`] gives the tile.
+    /// Tiles, with the depth split into parts. Without a number of parts, [`Way::parts`] chooses it.
     Tiles { tile: Tile, parts: Option<usize> },
 }
 
 const VARIABLE: &str = "CANDLE_PLAN_CONV";
 
-/// The most parts that may be asked for.
+/// The largest number of parts that can be requested.
 const MOST_PARTS: usize = 1024;
 
 impl Form {
-    /// The form that the environment variable `CANDLE_PLAN_CONV` names: `product`, `direct`, `small`, `medium`, `large`, or
-    /// a tile and its parts, as in `medium:8`. None where it names nothing. Read once.
+    /// Returns the form in the environment variable `CANDLE_PLAN_CONV`: `product`, `direct`, `small`, `medium`,
+    /// `large`, or a tile with its parts, as in `medium:8`; `None` if it is unset or empty. The variable is read once.
     ///
     /// # Errors
-    /// It names something else.
-    pub fn wanted() -> Result<Option<Form>> {
+    /// The variable has another value.
+    pub fn requested() -> Result<Option<Form>> {
         static WANTED: LazyLock<std::result::Result<Option<Form>, String>> = LazyLock::new(|| {
             let text = std::env::var_os(VARIABLE).unwrap_or_default();
             Form::named(&text.to_string_lossy())
@@ -40,7 +40,7 @@ impl Form {
         WANTED.clone().map_err(Error::op)
     }
 
-    /// The form of a name; none where there is no name.
+    /// Parses the name of a form; `None` for an empty name.
     fn named(text: &str) -> std::result::Result<Option<Form>, String> {
         let (name, parts) = text.split_once(':').map_or((text, None), |(name, parts)| (name, Some(parts)));
         let number = parts.map(|parts| parts.parse().ok().filter(|parts| (1..=MOST_PARTS).contains(parts)));
@@ -58,7 +58,7 @@ impl Form {
         }
     }
 
-    /// The name of a tile.
+    /// Returns the name of a tile.
     fn name(tile: Tile) -> &'static str {
         match tile {
             Tile::Small => "small",
@@ -67,10 +67,10 @@ impl Form {
         }
     }
 
-    /// The way of a convolution in this form.
+    /// Returns the way to compute a convolution in this form.
     ///
     /// # Errors
-    /// The convolution cannot have it.
+    /// The convolution cannot be computed in this form.
     pub fn way(self, shape: &Shape, transposed: bool, dtype: DType) -> Result<Way> {
         match self {
             Form::Product if transposed || !Way::is_product(shape) => bail!(
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_told() {
+    fn other_names_are_errors() {
         for name in ["huge", "Small", "small:", "small:0", "small:-1", "small:1025", "direct:2", "product:1", ":2", " "]
         {
             let error = Form::named(name).expect_err(name);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_that_do_not_fit_are_errors() {
+    fn unsuitable_forms_are_errors() {
         let points = Shape { kernel: [1; 2], before: [0; 2], ..IMAGES };
         for (name, shape, transposed, dtype, words) in [
             ("product", &IMAGES, false, DType::Float32, "is for windows of one element"),

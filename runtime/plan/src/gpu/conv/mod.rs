@@ -1,4 +1,4 @@
-//! Convolutions and transposed ones.
+//! GPU kernels: convolutions and transposed convolutions.
 
 mod form;
 mod params;
@@ -28,7 +28,7 @@ use crate::ops::conv_transpose::ConvTranspose;
 use crate::ops::window::out_dims;
 use crate::value::{element_count, Array, Value};
 
-/// A convolution on a GPU, with what finishes its result.
+/// A convolution on a GPU, with its epilogue.
 #[derive(Debug)]
 struct Convolution<Op> {
     op: Op,
@@ -55,7 +55,7 @@ where
     fn compute(&self, gpu: &Gpu, call: &Call, shape: &Shape, transposed: bool) -> Result<Vec<Value>> {
         let operands = Operands { x: call.tensor(0)?, w: call.tensor(1)?, bias: call.optional_tensor(2)? };
         let (dims, dtype) = (out_dims(shape, operands.x.rank()), operands.x.dtype());
-        let form = Form::wanted()?;
+        let form = Form::requested()?;
         let y = match count(element_count(&dims)?)? {
             0 => alloc_uninit(gpu, &dims, dtype)?,
             _ => {
@@ -76,10 +76,10 @@ where
 gpu_kernel!(Conv: "conv" by |self, operands, gpu| self.for_gpu(operands, gpu));
 
 impl Conv {
-    /// The step on a GPU, if kernels are written for it.
+    /// Returns the step on a GPU, if there are kernels for it.
     ///
     /// # Errors
-    /// There is no room for the epilogue.
+    /// The GPU has no room for the epilogue.
     pub(crate) fn for_gpu(&self, operands: &Constants, gpu: &Gpu) -> Result<Option<impl OnGpu>> {
         Convolution::place(self.clone(), self.epilogue.as_ref(), operands, gpu)
     }
@@ -88,10 +88,10 @@ impl Conv {
 gpu_kernel!(ConvTranspose: "conv" by |self, operands, gpu| self.for_gpu(operands, gpu));
 
 impl ConvTranspose {
-    /// The step on a GPU, if kernels are written for it.
+    /// Returns the step on a GPU, if there are kernels for it.
     ///
     /// # Errors
-    /// There is no room for the epilogue.
+    /// The GPU has no room for the epilogue.
     pub(crate) fn for_gpu(&self, operands: &Constants, gpu: &Gpu) -> Result<Option<impl OnGpu>> {
         Convolution::place(self.clone(), self.epilogue.as_ref(), operands, gpu)
     }
@@ -112,10 +112,11 @@ impl OnGpu for Convolution<ConvTranspose> {
     }
 }
 
-/// The convolution of operands that fit the shape, or the transposed one, within limits. It has elements.
+/// Computes a convolution or transposed convolution, clamped to limits. The operands fit the shape, and the result is
+/// not empty.
 ///
 /// # Errors
-/// The dtypes differ, a size is too large for kernels, or what the device says.
+/// The dtypes differ, a size is too large for kernels, or the device fails.
 fn convolve(
     gpu: &Gpu,
     shape: &Shape,
@@ -158,7 +159,7 @@ fn step(gpu: &Gpu, name: &'static str, dtype: DType, grid: Grid, params: &Convol
     launch(gpu, Symbol { module: "conv", name, kind: kind(dtype)? }, grid, params)
 }
 
-/// Tile by tile, in parts of the depth that are added up in the end.
+/// Computes tiles, with the depth split into parts that are added at the end.
 fn tiles(
     gpu: &Gpu,
     shape: &Shape,
@@ -184,12 +185,13 @@ fn tiles(
     }
 }
 
-/// A window of one element at every element: the product of the weights and the image, for each image or each group.
+/// Computes a 1 × 1 convolution with stride 1 as the product of the weights and the image, for each image or each
+/// group.
 fn product(gpu: &Gpu, params: &mut ConvolutionParams, dtype: DType) -> Result<()> {
     let ConvolutionParams { groups, channels: k, outputs: m, batch, .. } = *params;
     let n = (params.output[0] * params.output[1]).unsigned_abs();
     let finish = |params: &ConvolutionParams| step(gpu, "conv_finish", dtype, Grid::over(params.planes() * n), params);
-    // What is not rounded can have the bias afterwards.
+    // A result that is not rounded can get the bias afterwards.
     let rounded = matches!(dtype, DType::Float16 | DType::Bfloat16) && params.bias != 0;
     if rounded {
         params.parts = 0;
@@ -214,7 +216,7 @@ fn product(gpu: &Gpu, params: &mut ConvolutionParams, dtype: DType) -> Result<()
         alpha: 1.0,
         beta: if rounded { 1.0 } else { 0.0 },
     };
-    // SAFETY: `Way::of` gives this way for one image or one group alone, whose matrices lie one after the other.
+    // SAFETY: `Way::of` chooses products only for one image or one group, whose matrices are contiguous.
     unsafe { gpu.gemm(&gemm) }?;
     if rounded || (params.bias == 0 && params.limits == NO_LIMITS) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What the kernels of convolutions take.
+//! The parameters of the convolution kernels.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_kernels::conv::Shape;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::gpu::launch::{address, count, Params};
 use crate::value::Array;
 
-/// The twin of `Convolution`.
+/// Mirrors the kernel's struct `Convolution`.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct ConvolutionParams {
@@ -34,10 +34,11 @@ pub(super) struct ConvolutionParams {
     pub limits: [f32; 2],
 }
 
-// SAFETY: as `convolution.cuh` has it; the shape is made of the operands' dimensions, and the result of the shape.
+// SAFETY: the fields match `convolution.cuh`; the shape comes from the operands' dimensions, and the result's from the
+// shape.
 unsafe impl Params for ConvolutionParams {}
 
-/// The operands of a convolution on a GPU: `bias` may be absent.
+/// The operands of a convolution on a GPU. `bias` may be absent.
 #[derive(Clone, Copy)]
 pub(super) struct Operands<'a> {
     pub x: &'a Array,
@@ -45,11 +46,11 @@ pub(super) struct Operands<'a> {
     pub bias: Option<&'a Array>,
 }
 
-/// What does not limit a result.
+/// Limits that have no effect.
 pub(super) const NO_LIMITS: [f32; 2] = [f32::NEG_INFINITY, f32::INFINITY];
 
 impl ConvolutionParams {
-    /// Those of operands and a result that are of the shape, in one part and without limits.
+    /// Makes the parameters for operands and a result of the shape, in one part and without limits.
     ///
     /// # Errors
     /// A size is too large for kernels.
@@ -59,7 +60,7 @@ impl ConvolutionParams {
         for size in [x.len(), w.len(), y.len()] {
             count(size)?;
         }
-        // With one tap, there is no step between taps; with one window, none between windows.
+        // The step between taps is unused with one tap, and the step between windows with one window.
         let dilation = |a: usize| if shape.kernel[a] < 2 { 1 } else { shape.dilations[a] };
         let stride = |a: usize| if !transposed && shape.output[a] < 2 { 1 } else { shape.strides[a] };
         let apart = |a: usize| if transposed { stride(a) / gcd(stride(a), dilation(a)) } else { 1 };
@@ -91,13 +92,13 @@ impl ConvolutionParams {
         })
     }
 
-    /// The planes of the result.
+    /// Returns the number of planes of the result.
     pub fn planes(&self) -> u32 {
         self.batch * self.groups * self.outputs
     }
 }
 
-/// A size along an axis, of which kernels add up two.
+/// Converts a size along an axis. Kernels add two of them.
 fn small(size: usize) -> Result<i32> {
     match i32::try_from(size) {
         Ok(size) if size < 1 << 30 => Ok(size),

@@ -1,4 +1,4 @@
-//! Convolutions on the emulator.
+//! Tests convolutions on the emulator.
 
 use candle_plan_device::Gpu;
 use candle_plan_kernels::conv::{conv_plain, conv_transposed_plain, Shape};
@@ -16,7 +16,7 @@ use crate::ops::padding::Padding;
 use crate::testing::{run, tensor};
 use crate::value::Value;
 
-/// Numbers from a seed.
+/// A generator of pseudorandom numbers.
 struct Draw(u64);
 
 impl Draw {
@@ -43,7 +43,7 @@ fn elements<T: Element>(draw: &mut Draw, dims: &[usize], from: impl Fn(f64) -> T
     tensor(&data, dims)
 }
 
-/// A tensor of one of the dtypes.
+/// Draws a tensor of one of the dtypes.
 fn of_dtype(draw: &mut Draw, dtype: usize, dims: &[usize]) -> Option<Value> {
     Some(match dtype {
         0 => elements(draw, dims, |x| x),
@@ -61,7 +61,7 @@ fn padding(draw: &mut Draw, axes: usize) -> Padding {
     }
 }
 
-/// What a convolution may end with, and its operands for `outputs` outputs: none, a limit, or a program.
+/// Draws an epilogue (none, a limit, or a program) and its operands for `outputs` outputs.
 fn epilogue(draw: &mut Draw, dtype: usize, outputs: usize, axes: usize) -> (Option<Program>, Vec<Option<Value>>) {
     let dims: Vec<usize> = [outputs].into_iter().chain(vec![1; axes]).collect();
     match draw.below(3) {
@@ -74,7 +74,7 @@ fn epilogue(draw: &mut Draw, dtype: usize, outputs: usize, axes: usize) -> (Opti
     }
 }
 
-/// X and what is to be drawn for it: sizes of few elements, with a window that often does not fit.
+/// X and the drawn sizes. There are few elements, and the window often does not fit.
 struct Drawn {
     groups: usize,
     x: Vec<usize>,
@@ -105,7 +105,7 @@ impl Drawn {
         self.kernel.len()
     }
 
-    /// X, weights whose first two dimensions are these, and a bias or none.
+    /// Draws X, weights whose first two dimensions are given, and maybe a bias.
     fn inputs(&self, draw: &mut Draw, weights: [usize; 2]) -> Vec<Option<Value>> {
         let w = [&weights[..], &self.kernel].concat();
         let bias = [self.groups * self.outputs];
@@ -152,7 +152,7 @@ fn random_transposed_convolutions() {
     }
 }
 
-/// A shape that is more than one of every tile, with depths that are not multiples of what is read at a time.
+/// A shape that exceeds every tile, with depths that are not multiples of the depth read at a time.
 fn wide_shape(transposed: bool) -> Shape {
     Shape {
         batch: 2,
@@ -168,7 +168,7 @@ fn wide_shape(transposed: bool) -> Shape {
     }
 }
 
-/// Asserts that `ways` of the wide shape give what the definition does, within limits and up to rounding.
+/// Asserts that `ways` compute the wide shape as the definition does, within limits and up to rounding.
 fn check_ways<T: Element>(
     transposed: bool,
     from: impl Fn(f64) -> T,
@@ -202,7 +202,7 @@ fn check_ways<T: Element>(
 }
 
 #[test]
-fn every_way_gives_the_same() {
+fn every_way_gives_the_same_result() {
     let tiles = |parts: usize| [Tile::Small, Tile::Medium, Tile::Large].map(|tile| Way::Tiles { tile, parts });
     for transposed in [false, true] {
         let all = [&[Way::Direct][..], &tiles(1), &tiles(3)].concat();
@@ -214,7 +214,7 @@ fn every_way_gives_the_same() {
 }
 
 #[test]
-fn padding_is_zeros_and_not_a_number_stays() {
+fn padding_is_zero_and_nan_propagates() {
     let conv = |epilogue| Conv {
         strides: vec![1, 1],
         dilations: vec![1, 1],
@@ -232,7 +232,7 @@ fn padding_is_zeros_and_not_a_number_stays() {
 }
 
 #[test]
-fn nothing_and_one() {
+fn empty_and_single_element_results() {
     let f = |dims: &[usize]| Some(tensor(&vec![2f32; dims.iter().product()], dims));
     let conv = |pad: usize| Conv {
         strides: vec![1, 1],
@@ -255,7 +255,7 @@ fn nothing_and_one() {
 }
 
 #[test]
-fn long_sums_are_of_parts() {
+fn long_sums_are_split_into_parts() {
     let mut draw = Draw(4);
     let (strides, dilations, pads) = (vec![1], vec![1], Padding::Explicit(vec![[0, 0]]));
     let conv = Conv { strides, dilations, pads, groups: 1, epilogue: None };

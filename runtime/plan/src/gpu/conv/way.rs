@@ -1,4 +1,4 @@
-//! By which kernels a convolution is computed.
+//! The choice of kernels for a convolution.
 
 use candle_plan_kernels::conv::Shape;
 use num_integer::gcd;
@@ -8,15 +8,15 @@ use crate::dtype::DType;
 /// How a convolution is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// As products of matrices: windows of one element at every element, of one image or one group.
+    /// Matrix products: for 1 × 1 windows with stride 1, of one image or one group.
     Product,
-    /// Output by output.
+    /// One thread per output.
     Direct,
-    /// Tile by tile, in parts of the depth.
+    /// Tiles, with the depth split into parts.
     Tiles { tile: Tile, parts: usize },
 }
 
-/// What a block computes at a time.
+/// The outputs and windows that a block computes at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tile {
     Small,
@@ -24,16 +24,16 @@ pub(super) enum Tile {
     Large,
 }
 
-/// Blocks that keep a GPU busy.
+/// The number of blocks that keeps a GPU busy.
 const ENOUGH: usize = 256;
 
-/// Terms of a sum that are worth a part, and the most parts.
+/// The fewest terms of a sum per part, and the largest number of parts.
 const PART: usize = 128;
 
 const MOST_PARTS: usize = 32;
 
-/// Outputs of a group that leave most of every tile unused; then sums of so many terms, or so many of them, are each for
-/// one thread.
+/// Fewer than `FEW` outputs per group leave most of a tile unused. Then one thread computes each output if sums have at most
+/// `SHORT` terms or there are at least `MANY` sums.
 const FEW: usize = 16;
 
 const SHORT: usize = 64;
@@ -41,7 +41,7 @@ const SHORT: usize = 64;
 const MANY: usize = 1 << 18;
 
 impl Tile {
-    /// The outputs, as `OUTPUTS` in `conv.cu`.
+    /// Returns the outputs of a tile, as `OUTPUTS` in `conv.cu`.
     pub fn outputs(self) -> usize {
         match self {
             Tile::Small => 32,
@@ -50,7 +50,7 @@ impl Tile {
         }
     }
 
-    /// The windows, as `WINDOWS` in `conv.cu`.
+    /// Returns the windows of a tile, as `WINDOWS` in `conv.cu`.
     pub fn windows(self) -> usize {
         match self {
             Tile::Small => 32,
@@ -58,12 +58,12 @@ impl Tile {
         }
     }
 
-    /// Whether there is a kernel for a dtype: large tiles have no room for the widest.
+    /// Whether there is a kernel for a dtype. Large tiles have no room for the widest dtype.
     pub fn takes(self, dtype: DType) -> bool {
         self != Tile::Large || dtype != DType::Float64
     }
 
-    /// The kernel.
+    /// Returns the kernel's name.
     pub fn name(self) -> &'static str {
         match self {
             Tile::Small => "conv_small",
@@ -74,7 +74,7 @@ impl Tile {
 }
 
 impl Way {
-    /// That which takes the least time, about.
+    /// Chooses the way that is estimated to be fastest.
     pub fn of(shape: &Shape, transposed: bool, dtype: DType) -> Way {
         let outputs = shape.outputs / shape.groups;
         if !transposed && Way::is_product(shape) {
@@ -96,7 +96,7 @@ impl Way {
         Way::Tiles { tile, parts: parts(tile) }
     }
 
-    /// The terms of a sum.
+    /// Returns the number of terms of a sum.
     fn depth(shape: &Shape, transposed: bool) -> usize {
         let taps = |a: usize| {
             let apart = if transposed { shape.strides[a] / gcd(shape.strides[a], shape.dilations[a]) } else { 1 };
@@ -105,20 +105,20 @@ impl Way {
         shape.channels / shape.groups * taps(0) * taps(1)
     }
 
-    /// The blocks of a tile, in one part.
+    /// Returns the number of blocks of a tile, with one part.
     fn blocks(shape: &Shape, transposed: bool, tile: Tile) -> usize {
         let [rows, columns] = Way::remainders(shape, transposed);
         let (pieces, windows) = (shape.groups * rows * columns, shape.batch * Way::most_windows(shape, transposed));
         (shape.outputs / shape.groups).div_ceil(tile.outputs()) * windows.div_ceil(tile.windows()) * pieces
     }
 
-    /// The parts of the depth that give a tile enough blocks.
+    /// Returns how many parts of the depth give a tile enough blocks.
     pub fn parts(shape: &Shape, transposed: bool, tile: Tile) -> usize {
         let wanted = ENOUGH.div_ceil(Way::blocks(shape, transposed, tile).max(1));
         wanted.min(Way::depth(shape, transposed) / PART).clamp(1, MOST_PARTS)
     }
 
-    /// Whether a convolution that is not transposed can be of products.
+    /// Whether a convolution that is not transposed can be computed as matrix products.
     pub fn is_product(shape: &Shape) -> bool {
         let (channels, outputs) = (shape.channels / shape.groups, shape.outputs / shape.groups);
         let is_one = shape.groups == 1 || shape.batch == 1 && outputs >= FEW && channels >= FEW;
@@ -126,12 +126,12 @@ impl Way {
         is_one && is_point && shape.output == shape.input && channels > 0
     }
 
-    /// The remainders that outputs leave by the strides of a transposed convolution; each has windows of its own.
+    /// Returns the remainders of output positions by the strides of a transposed convolution. Each has its own windows.
     pub fn remainders(shape: &Shape, transposed: bool) -> [usize; 2] {
         [0, 1].map(|a| if transposed { shape.strides[a].min(shape.output[a]) } else { 1 })
     }
 
-    /// The windows over one image, of the remainder that has the most.
+    /// Returns the number of windows over one image, for the remainder that has the most.
     pub fn most_windows(shape: &Shape, transposed: bool) -> usize {
         let windows = |a: usize| if transposed { shape.output[a].div_ceil(shape.strides[a]) } else { shape.output[a] };
         windows(0).saturating_mul(windows(1))
@@ -142,7 +142,7 @@ impl Way {
 mod tests {
     use super::*;
 
-    /// A convolution of images of `size × size`.
+    /// Makes a convolution of images of `size × size`.
     fn shape([batch, channels, outputs, groups]: [usize; 4], size: usize, kernel: usize) -> Shape {
         Shape {
             batch,

@@ -1,4 +1,4 @@
-//! Recurrent layers on a device, as on the processor.
+//! Compares recurrent layers on the emulator with the CPU.
 
 use candle_plan_kernels::threads::Threads;
 
@@ -30,7 +30,7 @@ fn inputs([steps, batch]: [usize; 2], rows: usize, hidden: usize) -> Vec<Option<
 }
 
 #[test]
-fn every_function_and_variant_is_that_of_the_processor() {
+fn every_function_and_variant_matches_the_cpu() {
     use Activation::*;
     let (hidden, clip, batch_first) = (4, None, false);
     let functions = [
@@ -87,7 +87,7 @@ impl Blocks for NoBlocks {
 }
 
 #[test]
-fn lengths_beyond_the_steps_are_told_of() {
+fn lengths_beyond_the_steps_are_faults() {
     let gpu = Gpu::emulator().expect("enough memory");
     let op = Rnn { hidden: 4, directions: directions(&[Activation::Tanh]), clip: None, batch_first: false };
     for (lengths, found) in [([3, 0], None), ([4, 0], Some(7)), ([1, -1], Some(7))] {
