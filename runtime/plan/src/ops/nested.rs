@@ -23,7 +23,7 @@ pub(crate) fn collect(items: &[Value], body: &Block, output: usize, axis: i64, c
     let item = info(body, *id)?.tensor()?;
     let rank = item.rank().unwrap_or(0);
     let dims: Vec<usize> = (0..rank).map(|axis| item.size(axis).unwrap_or(0)).collect();
-    stack::nothing(item.dtype, &dims, axis_of(axis, rank + 1)?)
+    stack::empty(item.dtype, &dims, axis_of(axis, rank + 1)?)
 }
 
 pub(crate) fn axis_of(axis: i64, rank: usize) -> Result<usize> {
