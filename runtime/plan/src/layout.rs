@@ -65,7 +65,7 @@ impl Image {
 pub(crate) fn in_rows(x: &[usize], channels: usize) -> Result<Vec<usize>> {
     match x {
         [n, blocks, plane @ .., BLOCK] if *blocks == channels.div_ceil(BLOCK) => Ok([&[*n, channels], plane].concat()),
-        _ => bail!("{x:?} is no image of {channels} channels in blocks"),
+        _ => bail!("{x:?} is not the shape of an image of {channels} channels in blocks"),
     }
 }
 

@@ -48,9 +48,7 @@ impl Session {
     /// While the owner lives, the elements are where `lent` says. Nobody writes to them until the runs that take the
     /// value have returned. The stream belongs to the session's device.
     pub unsafe fn lend(&self, lent: Lent) -> Result<Value> {
-        let Device::Gpu(gpu) = &self.device else {
-            bail!("a session of the processor takes tensors of the host alone")
-        };
+        let Device::Gpu(gpu) = &self.device else { bail!("a session on the CPU takes only tensors on the host") };
         let Lent { address, dims, strides, dtype, stream, owner } = lent;
         let refused = |error: candle_plan_device::Error| self.device.refused(error.to_string());
         gpu.check_process().map_err(refused)?;

@@ -269,7 +269,7 @@ fn constants(plan: &Plan, mut stored: HashMap<String, Stored>) -> Result<Vec<Val
             Err(error) => violations.push(format!("constant {index}: {error}")),
         }
     }
-    violations.extend(stored.keys().map(|name| format!("tensor {name:?} is no constant of the plan")));
+    violations.extend(stored.keys().map(|name| format!("tensor {name:?} is not a constant of the plan")));
     if violations.is_empty() {
         Ok(values)
     } else {

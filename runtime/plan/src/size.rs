@@ -76,9 +76,9 @@ pub(crate) fn beyond(OutOfMemory { bytes, left }: OutOfMemory) -> Error {
     };
     Error::op(match left < bytes && left < machine::memory() {
         true => format!(
-            "it needs {needed} beside its inputs and outputs, max_memory leaves {left}: raise max_memory, or give it less"
+            "it needs {needed} beside its inputs and outputs, but max_memory leaves {left}: raise it or use smaller inputs"
         ),
-        false => format!("it needs {needed} beside its inputs and outputs, there is no memory for them: give it less"),
+        false => format!("it needs {needed} beside its inputs and outputs, but there is no memory: use smaller inputs"),
     })
 }
 

@@ -249,7 +249,7 @@ fn check_mask<D: Extent>(mask: &[D], to: [Option<usize>; 3], keys: Option<usize>
 /// The mask does not broadcast to the scores.
 pub(crate) fn mask_strides(mask: &[usize], dims: Dims) -> Result<(Strides, usize)> {
     check_mask(mask, [dims.batch, dims.heads, dims.queries].map(Some), Some(dims.keys))?;
-    let Some((&keys, outer)) = mask.split_last() else { bail!("a mask has keys") };
+    let Some((&keys, outer)) = mask.split_last() else { bail!("a mask must have a dimension of keys") };
     let (mut strides, mut stride) = ([0; 3], keys);
     for (i, &dim) in (3 - outer.len()..3).zip(outer).rev() {
         strides[i] = if dim == 1 { 0 } else { stride };

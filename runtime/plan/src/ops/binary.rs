@@ -16,8 +16,8 @@ use crate::types::{TensorType, Type, Types};
 ///
 /// `X` and `Y` have the same type; for `Pow`, they may differ, and the result has the type of `X`. Comparisons give
 /// booleans. Integers wrap around; integer division truncates, and division by zero is an error. 16-bit floating point
-/// is computed in `float32` and rounded once. `Equal` also compares strings. Source: the [ONNX
-/// operators](https://onnx.ai/onnx/operators/) with the functions' names.
+/// is computed in `float32` and rounded once. `Equal` also compares strings. Source: the
+/// [ONNX operators](https://onnx.ai/onnx/operators/) with the functions' names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Binary {

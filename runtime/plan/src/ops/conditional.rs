@@ -15,8 +15,8 @@ use crate::types::{TensorType, Type, Types};
 
 /// `Z = X if C else Y`, element by element; `C: bool`, `X` and `Y` broadcast as NumPy does.
 ///
-/// `X` and `Y` have the same type, which may be any. Source: [ONNX
-/// Where](https://onnx.ai/onnx/operators/onnx__Where.html).
+/// `X` and `Y` have the same type, which may be any. Source:
+/// [ONNX Where](https://onnx.ai/onnx/operators/onnx__Where.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Where {}

@@ -19,10 +19,11 @@ use crate::work::{self, Work};
 /// Inputs: `X [N, C, H, W]` or `[N, C, W]`, `W [C, O / groups, kernel…]`, `B [O]` or absent, then the epilogue's
 /// operands.
 ///
-/// With explicit pads, an axis of the output has `(input − 1) · stride + output_padding + (kernel − 1) · dilation + 1 −
-/// pads` elements. With `output_shape`, it has the given size, and with `SameUpper` and `SameLower`, it has
-/// `input · stride` elements. In these two cases, the pads follow from the size: half of them at each end. If their
-/// number is odd, the extra one is at the end for `SameUpper`, else at the beginning.
+/// With explicit pads, an axis of the output has
+/// `(input − 1) · stride + output_padding + (kernel − 1) · dilation + 1 − pads` elements. With `output_shape`, it has
+/// the given size, and with `SameUpper` and `SameLower`, it has `input · stride` elements. In these two cases, the pads
+/// follow from the size: half of them at each end. If their number is odd, the extra one is at the end for `SameUpper`,
+/// else at the beginning.
 ///
 /// Source: [ONNX ConvTranspose](https://onnx.ai/onnx/operators/onnx__ConvTranspose.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

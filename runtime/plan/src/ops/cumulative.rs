@@ -21,8 +21,8 @@ pub enum Accumulation {
 /// `Y[i] = X[0] ∘ … ∘ X[i]` along an axis. X `[D0, …]`, axis int32 or int64 `[]` or `[1]` (a negative axis counts from
 /// the end); Y as X.
 ///
-/// 16-bit floats are accumulated in `f32`; integers wrap around. Source: [ONNX
-/// CumSum](https://onnx.ai/onnx/operators/onnx__CumSum.html),
+/// 16-bit floats are accumulated in `f32`; integers wrap around. Source:
+/// [ONNX CumSum](https://onnx.ai/onnx/operators/onnx__CumSum.html),
 /// [ONNX CumProd](https://onnx.ai/onnx/operators/onnx__CumProd.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

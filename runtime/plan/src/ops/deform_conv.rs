@@ -12,9 +12,9 @@ use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::element_count;
 
-/// `Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · M[n, i, j, y, x] · X(n, c, y·s + i·d − before + Δy, x·s + j·d − before +
-/// Δx)`, with `(Δy, Δx) = D[n, i, j, :, y, x]`. Between pixels, `X` is a linear combination of 2 × 2 pixels; pixels
-/// outside count as zero.
+/// `Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · M[n, i, j, y, x] · X(n, c, v, u)` with `v = y·s + i·d − before + Δy`,
+/// `u = x·s + j·d − before + Δx` and `(Δy, Δx) = D[n, i, j, :, y, x]`. Between pixels, `X` is a linear combination of
+/// 2 × 2 pixels; pixels outside count as zero.
 ///
 /// Inputs: `X [N, C, H, W]`, `W [O, C / groups, kH, kW]`, the offsets `D [N, offset_groups · kH · kW · 2, Hout, Wout]`,
 /// `B [O]` (optional), and the mask `M [N, offset_groups · kH · kW, Hout, Wout]` (optional). Offset group `g` applies

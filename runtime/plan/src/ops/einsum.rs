@@ -114,7 +114,7 @@ fn term_axes(term: &str, rank: usize) -> Result<Vec<Axis>> {
     let (before, after) = term.split_once("...").unwrap_or((term, ""));
     let letters = before.chars().count() + after.chars().count();
     if before.chars().chain(after.chars()).any(|c| !c.is_ascii_alphabetic()) {
-        bail!("the term {term:?} of the equation is not of letters and one '...'");
+        bail!("the term {term:?} of the equation must consist of letters and at most one '...'");
     }
     let dots = rank.checked_sub(letters).filter(|&dots| dots == 0 || term.contains("..."));
     let Some(dots) = dots else { bail!("the term {term:?} of the equation does not fit an input of rank {rank}") };

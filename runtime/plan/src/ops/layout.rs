@@ -197,7 +197,7 @@ impl ReverseSequence {
         let [first, second, ..] = dims else { bail!("X has shape {}; it must have two axes or more", text(dims)) };
         let batch = if self.time_first { second } else { first };
         if !fits(batch, &lengths) {
-            bail!("{lengths} lengths do not fit X of shape {}: there is one for each of the batch", text(dims));
+            bail!("{lengths} lengths do not fit X of shape {}: there must be one for each batch member", text(dims));
         }
         Ok([first.clone(), second.clone()])
     }

@@ -90,7 +90,7 @@ pub(crate) fn channel_dims(call: &Call) -> Result<(usize, usize)> {
     let channels = if x.rank() == 1 { &[1][..] } else { x.dims().get(1..1 + scale.len()).unwrap_or_default() };
     for (i, name) in (1..).zip(["scale", "B", "mean", "var"]) {
         if call.tensor(i)?.dims() != channels {
-            bail!("{name} is {:?} and X {:?}: it has a value for each channel", call.tensor(i)?.dims(), x.dims());
+            bail!("{name} is {:?} and X {:?}: it must have a value for each channel", call.tensor(i)?.dims(), x.dims());
         }
     }
     Ok((channels.iter().product(), x.dims().iter().skip(1 + scale.len()).product()))
@@ -176,7 +176,7 @@ fn spatial_input<'a>(inputs: &'a Types, operation: &str) -> Result<&'a TensorTyp
 
 fn require_channels(name: &str, values: &TensorType, x: &TensorType) -> Result<()> {
     if let Some(rank) = values.rank().filter(|rank| *rank != 1) {
-        bail!("{name} has {rank} dimensions; it has one, the channels");
+        bail!("{name} has {rank} dimensions; it must have one, the channels");
     }
     match (values.size(0), x.size(1)) {
         (Some(found), Some(channels)) if found != channels => {

@@ -102,13 +102,13 @@ impl PadMode {
         let count = before.checked_add(after).and_then(|pads| pads.checked_add(signed));
         let count = count.and_then(|count| usize::try_from(count).ok());
         let Some(count) = count.filter(|&count| element_count(&[count]).is_ok()) else {
-            bail!("an axis of size {size} cannot be padded with {before} and {after} places");
+            bail!("an axis of size {size} cannot be padded with {before} and {after} elements");
         };
         // Only the elements that remain after cropping are repeated.
         let cut = |pad: i64| pad.min(0).saturating_neg();
         let kept = signed.saturating_sub(cut(before)).saturating_sub(cut(after));
         if self != PadMode::Constant && kept <= 0 && count > 0 {
-            bail!("{size} places cut by {} and {} leave nothing to repeat", cut(before), cut(after));
+            bail!("{size} elements cropped by {} and {} leave nothing to repeat", cut(before), cut(after));
         }
         let padding_before = (before.max(0) as usize).min(count);
         Ok(match kept {

@@ -33,8 +33,8 @@ pub struct PoolWindow {
 /// X `[N, C, W]` or `[N, C, H, W]`; Y as X, with the numbers of windows as spatial sizes. The optional second output,
 /// of the shape of Y, holds the index of each element in all of X; of equal elements, the first one counts.
 ///
-/// NaN is never the largest. A window that contains only padding and NaN gives −∞ or the least integer. Source: [ONNX
-/// MaxPool](https://onnx.ai/onnx/operators/onnx__MaxPool.html).
+/// NaN is never the largest. A window that contains only padding and NaN gives −∞ or the least integer. Source:
+/// [ONNX MaxPool](https://onnx.ai/onnx/operators/onnx__MaxPool.html).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MaxPool {

@@ -188,7 +188,7 @@ impl Spread {
     fn check<D: Extent>(dims: &[D], scale: &[D], zero: Option<&[D]>, axis: i64, block: usize) -> Result<()> {
         let (scales, zeros) = (count(scale), zero.and_then(|zero| count(zero)));
         if scales == Some(0) {
-            bail!("scales of shape {} are none; at least one is needed", text(scale));
+            bail!("scales of shape {} have no elements; at least one is needed", text(scale));
         }
         if let Some(zero) = zero.filter(|_| !fits(&scales, &zeros)) {
             bail!("scales of shape {} and zero points of shape {} are not equally many", text(scale), text(zero));

@@ -176,7 +176,7 @@ impl Recurrence<'_> {
             bail!("a direction needs {functions} activations, found {}", other.activations.len());
         }
         if let Some(limit) = self.clip.filter(|limit| limit.is_nan() || *limit <= 0.0) {
-            bail!("the limit of a clip is positive, not {limit}");
+            bail!("the limit of a clip must be positive, found {limit}");
         }
         Ok(())
     }

@@ -44,8 +44,8 @@ pub enum Reduction {
 ///
 /// The input `axes` replaces the attribute if the axes are computed at run time. If no axis is reduced, the function is
 /// applied to each element. Sums of floating-point numbers are kept in `f64`, sums of integers in 64 bits, which wrap
-/// around. Functions with real results (L2, LogSum, LogSumExp) are truncated and saturate for integers. Source: [ONNX
-/// ReduceSum](https://onnx.ai/onnx/operators/onnx__ReduceSum.html) and its siblings.
+/// around. Functions with real results (L2, LogSum, LogSumExp) are truncated and saturate for integers. Source:
+/// [ONNX ReduceSum](https://onnx.ai/onnx/operators/onnx__ReduceSum.html) and its siblings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reduce {

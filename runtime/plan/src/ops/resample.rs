@@ -84,7 +84,7 @@ impl AxisMap {
             (None, None) => bail!("neither a scale nor a size is given"),
         };
         if scale.is_some_and(|scale| !(scale > 0.0 && scale.is_finite())) {
-            bail!("{:?} is not a scale", self.scale);
+            bail!("{:?} is not a positive, finite scale", self.scale);
         }
         element_count(&[self.output])?;
         Ok(())

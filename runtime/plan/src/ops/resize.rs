@@ -186,7 +186,7 @@ impl Interpolate {
 
     /// The source position for each position of the result; `None` outside the region.
     pub(crate) fn places(&self, map: &AxisMap) -> Result<Vec<Option<usize>>> {
-        let Interpolation::Nearest(rounding) = self.mode else { bail!("only mode Nearest takes places") };
+        let Interpolation::Nearest(rounding) = self.mode else { bail!("only mode Nearest selects positions") };
         if self.keeps(map) {
             return list((0..map.input).map(Some));
         }

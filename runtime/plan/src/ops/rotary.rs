@@ -17,8 +17,8 @@ use crate::value::Array;
 /// `y₂ = sin · x₁ + cos · x₂`.
 ///
 /// X `[N, heads, L, D]` or `[N, L, heads · D]`; cos, sin `[P, R / 2]` with position_ids int64 `[N, L]`, or
-/// `[N, L, R / 2]` or `[1, L, R / 2]` without; Y as X. Only the first R elements of a vector are rotated. Source: [ONNX
-/// RotaryEmbedding](https://onnx.ai/onnx/operators/onnx__RotaryEmbedding.html).
+/// `[N, L, R / 2]` or `[1, L, R / 2]` without; Y as X. Only the first R elements of a vector are rotated. Source:
+/// [ONNX RotaryEmbedding](https://onnx.ai/onnx/operators/onnx__RotaryEmbedding.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RotaryEmbedding {
@@ -94,7 +94,7 @@ impl RotaryEmbedding {
         let [batch, positions, _, size] = self.vectors(x)?;
         let rotary = self.rotary_dim.or(size);
         if !at_most(&rotary, &size) || rotary.is_some_and(|rotary| !rotary.is_multiple_of(2)) {
-            bail!("{} elements of vectors of {} cannot be turned in pairs", text(&[rotary]), text(&[size]));
+            bail!("{} elements of vectors of {} cannot be rotated in pairs", text(&[rotary]), text(&[size]));
         }
         let half = rotary.map(|rotary| rotary / 2);
         let caches_fit = match ids {

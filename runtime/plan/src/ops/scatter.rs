@@ -144,7 +144,7 @@ impl TensorScatter {
         let mut starts = with_capacity(element_count(&[dims[0], per_batch, rows])?)?;
         for (batch, &first) in first.iter().enumerate() {
             if rows > 0 && !self.circular && first > size - rows {
-                bail!("{rows} rows from {first} on go beyond the cache of {size}");
+                bail!("{rows} rows from {first} on exceed the cache of {size} rows");
             }
             let prefixes = if rows > 0 { per_batch } else { 0 };
             for prefix in batch * per_batch..batch * per_batch + prefixes {

@@ -63,7 +63,7 @@ impl Dft {
     pub(crate) fn check_parts(&self, parts: Option<usize>) -> Result<()> {
         match parts {
             Some(2) if self.one_sided && !self.inverse => {
-                bail!("half of the spectrum stands for that of a real signal only")
+                bail!("half of a spectrum represents all of it only for a real signal")
             }
             Some(1) if self.one_sided && self.inverse => bail!("the spectrum of a real signal is complex"),
             None | Some(1 | 2) => Ok(()),
@@ -113,7 +113,7 @@ impl Operator for Stft {
 impl Stft {
     pub(crate) fn check_parts(&self, parts: Option<usize>) -> Result<()> {
         match parts {
-            Some(2) if self.one_sided => bail!("half of the spectrum stands for that of a real signal only"),
+            Some(2) if self.one_sided => bail!("half of a spectrum represents all of it only for a real signal"),
             None | Some(1 | 2) => Ok(()),
             Some(parts) => bail!("the last axis holds real and imaginary parts, not {parts} numbers"),
         }

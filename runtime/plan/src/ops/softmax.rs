@@ -22,10 +22,10 @@ pub enum SoftmaxFunction {
 
 /// `Y = function of X along axis`. X `[D0, …]`, floating-point; Y as X.
 ///
-/// A row that contains only −∞, or contains +∞ or NaN, gives NaN. Source: [ONNX
-/// Softmax](https://onnx.ai/onnx/operators/onnx__Softmax.html),
-/// [ONNX LogSoftmax](https://onnx.ai/onnx/operators/onnx__LogSoftmax.html), [ONNX
-/// Hardmax](https://onnx.ai/onnx/operators/onnx__Hardmax.html).
+/// A row that contains only −∞, or contains +∞ or NaN, gives NaN. Source:
+/// [ONNX Softmax](https://onnx.ai/onnx/operators/onnx__Softmax.html),
+/// [ONNX LogSoftmax](https://onnx.ai/onnx/operators/onnx__LogSoftmax.html),
+/// [ONNX Hardmax](https://onnx.ai/onnx/operators/onnx__Hardmax.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Softmax {

@@ -25,8 +25,8 @@ pub enum ArgReduction {
 /// `Y = index along axis of the extremum of X`. X `[D0, …]`; Y int64, of size 1 in the axis, or without it.
 ///
 /// A NaN is never an extremum, unless it is the first element. Source:
-/// [ONNX ArgMax](https://onnx.ai/onnx/operators/onnx__ArgMax.html), [ONNX
-/// ArgMin](https://onnx.ai/onnx/operators/onnx__ArgMin.html).
+/// [ONNX ArgMax](https://onnx.ai/onnx/operators/onnx__ArgMax.html),
+/// [ONNX ArgMin](https://onnx.ai/onnx/operators/onnx__ArgMin.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArgReduce {

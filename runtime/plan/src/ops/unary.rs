@@ -14,8 +14,8 @@ use crate::types::{TensorType, Type, Types};
 ///
 /// Every function except `Not` and `BitwiseNot` supports floating point; 16-bit types are computed in `float32` and
 /// rounded once. `Abs`, `Neg`, `Sign`, `Square`, `Relu` and `BitwiseNot` support integers, which wrap around. `Not`
-/// supports booleans. `IsNaN` and `IsInf` also support 8-bit and 4-bit floating point. Source: the [ONNX
-/// operators](https://onnx.ai/onnx/operators/) with the functions' names.
+/// supports booleans. `IsNaN` and `IsInf` also support 8-bit and 4-bit floating point. Source: the
+/// [ONNX operators](https://onnx.ai/onnx/operators/) with the functions' names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Unary {

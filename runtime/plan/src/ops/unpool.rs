@@ -17,8 +17,8 @@ use crate::types::{TensorType, Type, Types};
 /// or `[N, C, H, W]`, and the output's shape (int64, optional).
 ///
 /// An index counts in the tensor that the window would pool to X: `(size − 1) × stride + kernel − pads` on each axis.
-/// If the output's shape is given, the element keeps its coordinates. Source: [ONNX
-/// MaxUnpool](https://onnx.ai/onnx/operators/onnx__MaxUnpool.html).
+/// If the output's shape is given, the element keeps its coordinates. Source:
+/// [ONNX MaxUnpool](https://onnx.ai/onnx/operators/onnx__MaxUnpool.html).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MaxUnpool {
