@@ -60,7 +60,7 @@ impl Session {
         let address = address.checked_sub(first).filter(|address| address.is_multiple_of(width as u64));
         let Some(address) = address else { bail!("the elements are not aligned to {width} bytes") };
         let bytes = count.checked_mul(width).ok_or_else(|| Error::op("the tensor has too many bytes"))?;
-        // SAFETY: the caller promises it, and the extent is that of the elements.
+        // SAFETY: the caller guarantees the address and the owner, and the extent covers exactly the elements.
         let array = unsafe {
             stream.map_or(Ok(()), |stream| gpu.wait_for(stream)).map_err(refused)?;
             Array::on_device(gpu.lent(address, bytes, owner)?, &[count], dtype)?

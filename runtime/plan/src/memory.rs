@@ -18,8 +18,8 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// A block may use the bytes that the caller has [left](buffer::budget). The values that are `lent` to it do not
-    /// count.
+    /// Bounds a block by the bytes that the caller has [left](buffer::budget). Values that are `lent` to the block do
+    /// not count.
     pub fn new<'a>(lent: impl Iterator<Item = &'a Value>) -> Bound {
         Bound { limit: buffer::budget(), outside: Outside::of(lent) }
     }

@@ -29,7 +29,7 @@ pub struct StepTime {
     /// Where the step came from.
     pub origin: String,
     /// 0 for a step of the plan itself, `n + 1` for a step of a block that a step of depth `n` runs. The time of the
-    /// latter includes the time of the former.
+    /// outer step includes that of the inner one.
     pub depth: usize,
     /// The number of times that the step ran, in all runs.
     pub calls: u64,

@@ -26,7 +26,7 @@ use crate::value::{element_count, Array, Strings, Value};
 /// The maximum number of bytes of a header, the same as in the safetensors package.
 const MAX_HEADER: u64 = 100_000_000;
 
-/// The bytes of the smallest constant that stays in its file. A smaller one would occupy whole pages for less.
+/// The bytes of the smallest constant that stays in its file. For a smaller one, whole pages would be too large.
 const LARGE: usize = 64 << 10;
 /// The number of bytes that a check of such a constant reads at once.
 const CHUNK: usize = 128 << 10;
@@ -104,7 +104,7 @@ struct Header {
 }
 
 impl Header {
-    /// Reads the header. It must place all the other bytes, and be of a supported version.
+    /// Reads the header. Its offsets must cover all the other bytes, and its version must be supported.
     fn read(source: &mut impl Read, length: u64) -> Result<Header> {
         let mut size = [0; 8];
         if length < 8 {
@@ -141,7 +141,7 @@ impl Header {
         Ok(found)
     }
 
-    /// The checksum of a plan file covers the plan's JSON and the tensors' bytes. Returns it for the JSON only.
+    /// Starts the checksum of a plan file, which covers the plan's JSON and the tensors' bytes, with the JSON.
     fn digest(&self) -> Result<Sha256> {
         Ok(Sha256::new_with_prefix(self.field("plan")?))
     }

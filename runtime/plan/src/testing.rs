@@ -121,14 +121,14 @@ pub fn run_on_device(op: &dyn Tested, inputs: &[Value]) -> Result<(Vec<Value>, b
     Ok((outputs, turn.finish(Vec::new())? == Some(7)))
 }
 
-/// Asserts that an op with a kernel for a device gives the same there, with shared inputs and with inputs that it may
-/// overwrite.
+/// Asserts that an op with a kernel for a device gives the same outputs there, with shared inputs and with inputs that
+/// it may overwrite.
 fn assert_on_device(op: &Op, inputs: &[Option<Value>], types: &[Option<&Type>], outputs: &[Value]) {
     let gpu = Gpu::emulator().expect("enough memory");
     if !inputs.iter().flatten().chain(outputs).all(|value| matches!(value, Value::Tensor(_))) {
         return;
     }
-    // The choice of a kernel may depend on constants, so the inputs are constants once, and unknown once.
+    // The choice of a kernel may depend on constants: tries all inputs as constants, and none.
     let values: Vec<Option<&Value>> = inputs.iter().map(Option::as_ref).collect();
     for values in [values, vec![None; inputs.len()]] {
         let operands = Constants { values: &values, types, memory: Memory::Full };

@@ -123,7 +123,7 @@ pub(crate) fn products(inputs: &Types, outputs: &[Type], trans_a: bool) -> Optio
     Some(work::count(outputs.first()?.tensor().ok()?)?.saturating_mul(depth))
 }
 
-/// Returns the dtype of a product's own inputs, after a check that they have the same one, and that ONNX allows it.
+/// Checks that the first `count` inputs have the same dtype, and that ONNX allows it for a product. Returns the dtype.
 pub(crate) fn check_operands(inputs: &Types, count: usize) -> Result<DType> {
     let dtype = inputs.tensor(0)?.dtype;
     let integer = matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64);

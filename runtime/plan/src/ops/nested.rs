@@ -77,7 +77,7 @@ pub(crate) fn results(block: &Block) -> Vec<&Type> {
     block.outputs.iter().filter_map(|id| info(block, *id).ok()).collect()
 }
 
-/// The common type of values of both types.
+/// The type of a value that has one of two types, as far as they agree.
 pub(crate) fn join(a: &Type, b: &Type) -> Result<Type> {
     match (a, b) {
         (Type::Tensor(a), Type::Tensor(b)) if a.dtype == b.dtype => {
