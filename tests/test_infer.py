@@ -152,7 +152,7 @@ CASES: list[tuple[Op, str, str]] = [
         "a past key of shape [1, 1, 2, 4] does not fit",
     ),
     (ATTENTION, "f[1,2,3,4] f[1,2,3,4] f[1,2,3,4] - - - i[2]", "nonpad_kv_seqlen has shape [2]"),
-    (ROTARY, "f[1,2,3,5] f[1,3,2] f[1,3,2]", "[5] elements of vectors of [5] cannot be turned in pairs"),
+    (ROTARY, "f[1,2,3,5] f[1,3,2] f[1,3,2]", "[5] elements of vectors of [5] cannot be rotated in pairs"),
     (ROTARY, "f[?,2,3,4] f[1,3,3] f[1,3,3]", "caches of shapes [1, 3, 3] and [1, 3, 3] do not fit"),
     (ROTARY, "f[1,2,3,4] f[9,2] f[9,2] i[1,4]", "and positions of shape [1, 4]"),
     (interpolate(), "f[1,1,4] - f[2]", "2 scales are not for 3 axes"),

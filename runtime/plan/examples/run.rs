@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     match std::fs::read(&file).map_err(Into::into).and_then(|plan| run(&plan)) {
-        Ok(said) => print!("{said}"),
+        Ok(report) => print!("{report}"),
         Err(error) => {
             eprintln!("{file}: {error}");
             return ExitCode::FAILURE;
@@ -24,13 +24,13 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What goes into a plan and what comes out of it, in words.
+/// Runs a plan on zeros, and describes its inputs and outputs.
 pub fn run(plan: &[u8]) -> Result<String, Box<dyn Error>> {
     let session = Session::load(plan, "cpu", Some(2), None, Memory::Full)?;
-    let mut said = String::new();
+    let mut report = String::new();
     let mut inputs = Vec::new();
     for (name, kind) in session.inputs() {
-        writeln!(said, "input {name}: {kind}")?;
+        writeln!(report, "input {name}: {kind}")?;
         let dims = sizes(kind);
         inputs.push(Array::new(vec![0f32; dims.iter().product()], &dims)?.into());
     }
@@ -38,12 +38,12 @@ pub fn run(plan: &[u8]) -> Result<String, Box<dyn Error>> {
     for ((name, _), value) in session.outputs().zip(&outputs) {
         let tensor = value.tensor()?;
         let first: Vec<f32> = tensor.read::<f32>()?.iter().copied().take(2).collect();
-        writeln!(said, "output {name}: {:?} {first:.3?} …", tensor.dims())?;
+        writeln!(report, "output {name}: {:?} {first:.3?} …", tensor.dims())?;
     }
-    Ok(said)
+    Ok(report)
 }
 
-/// The dimensions of an input, 1 for those that may vary.
+/// The dimensions of an input, with 1 for each symbol.
 fn sizes(kind: &Type) -> Vec<usize> {
     let Type::Tensor(tensor) = kind else { return Vec::new() };
     let size = |dim: &Option<Dim>| if let Some(Dim::Size(size)) = dim { *size } else { 1 };

@@ -10,10 +10,10 @@ use crate::kernel::Call;
 use crate::types::TensorType;
 use crate::value::{Array, MAX_RANK};
 
-/// Axis `axis` of a tensor of rank `rank`; a negative one counts from the end.
+/// Resolves axis `axis` of a tensor of rank `rank`; a negative axis counts from the end.
 ///
 /// # Errors
-/// There is no such axis.
+/// The axis is out of range.
 pub fn resolve(axis: i64, rank: usize) -> Result<usize> {
     let from_start = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
     from_start
@@ -22,13 +22,13 @@ pub fn resolve(axis: i64, rank: usize) -> Result<usize> {
         .ok_or_else(|| Error::op(format!("axis {axis} is out of range for a tensor of rank {rank}")))
 }
 
-/// A bit for each axis.
+/// One flag per axis.
 pub type Mask = SmallVec<[bool; 8]>;
 
-/// Which axes of a tensor of rank `rank` are in `axes`.
+/// The mask of the axes of a tensor of rank `rank` that `axes` lists.
 ///
 /// # Errors
-/// There is no such axis, one is named twice, or no tensor has that rank.
+/// An axis is out of range or listed twice, or no tensor has that rank.
 pub fn mask(axes: &[i64], rank: usize) -> Result<Mask> {
     if rank > MAX_RANK {
         return Err(Error::op(format!("a tensor has at most {MAX_RANK} dimensions, found {rank}")));
@@ -46,48 +46,48 @@ pub fn mask(axes: &[i64], rank: usize) -> Result<Mask> {
 /// `[outer, n, inner]`: the sizes before, at and after axis `axis`.
 ///
 /// # Errors
-/// There is no such axis.
+/// The axis is out of range.
 pub fn split(dims: &[usize], axis: i64) -> Result<[usize; 3]> {
     let axis = resolve(axis, dims.len())?;
     Ok([dims[..axis].iter().product(), dims[axis], dims[axis + 1..].iter().product()])
 }
 
-/// Dimensions from signed integers.
+/// Converts signed integers to dimensions.
 ///
 /// # Errors
-/// One is negative.
+/// A size is negative.
 pub fn dims(sizes: &[i64]) -> Result<Vec<usize>> {
     let dim = |&size: &i64| usize::try_from(size).map_err(|_| Error::op(format!("{sizes:?} is not a shape")));
     sizes.iter().map(dim).collect()
 }
 
-/// How many numbers a list `[n]` of this type holds, where that is known; a tensor of no dimensions holds one.
+/// The number of elements of a list `[n]` of this type, if it is known. A tensor of rank 0 is a list of one number.
 ///
 /// # Errors
-/// A tensor of this type is no list.
+/// A tensor of this type has more than one dimension.
 pub fn length(list: &TensorType) -> Result<Option<usize>> {
     match list.shape.as_deref() {
         Some([]) => Ok(Some(1)),
         Some([_]) | None => Ok(list.size(0)),
-        Some(shape) => Err(no_list(shape.len())),
+        Some(shape) => Err(not_a_list(shape.len())),
     }
 }
 
-/// The numbers of a list `[n]`, or the one of a tensor of no dimensions.
+/// The numbers of a list `[n]`, or the number of a tensor of rank 0.
 ///
 /// # Errors
-/// The tensor is no list, or none of integers.
+/// The tensor has more than one dimension, or its elements are not integers.
 pub fn numbers(list: &Array) -> Result<Vec<i64>> {
     match list.rank() {
         0 | 1 => list.to_i64(),
-        rank => Err(no_list(rank)),
+        rank => Err(not_a_list(rank)),
     }
 }
 
-/// The one integer of the input that errors call `name`.
+/// The one integer of the input called `name` in errors.
 ///
 /// # Errors
-/// It has more elements than one, none, or no integers.
+/// The input has another number of elements, or they are not integers.
 pub(crate) fn number(name: &str, array: &Array) -> Result<i64> {
     extent::one_element(name, array.dims())?;
     Ok(array.to_i64()?[0])
@@ -96,7 +96,7 @@ pub(crate) fn number(name: &str, array: &Array) -> Result<i64> {
 /// The [numbers] of input `i`.
 ///
 /// # Errors
-/// The input is missing, no list, or none of integers.
+/// The input is missing, has more than one dimension, or its elements are not integers.
 pub fn list(call: &Call, i: usize) -> Result<Vec<i64>> {
     numbers(call.tensor(i)?)
 }
@@ -109,7 +109,7 @@ pub fn optional_list(call: &Call, i: usize) -> Result<Option<Cow<'static, [i64]>
     call.optional_tensor(i)?.map(|_| list(call, i).map(Cow::Owned)).transpose()
 }
 
-fn no_list(rank: usize) -> Error {
+fn not_a_list(rank: usize) -> Error {
     Error::op(format!("a list of sizes or axes has one dimension, found {rank}"))
 }
 

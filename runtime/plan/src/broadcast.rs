@@ -1,4 +1,4 @@
-//! Shapes that broadcast as NumPy does.
+//! Broadcasting of shapes, as in NumPy.
 
 use candle_plan_kernels::broadcast::{self, Broadcast, Dims};
 
@@ -8,7 +8,7 @@ use crate::types::{Dim, Shape, TensorType};
 /// The shape that tensors of these types broadcast to, as far as it is known.
 ///
 /// # Errors
-/// Two known sizes of an axis differ and neither is 1.
+/// Two known sizes of an axis differ, and neither is 1.
 pub fn shape_of(types: &[&TensorType]) -> Result<Option<Shape>> {
     let Some(shapes) = types.iter().map(|kind| kind.shape.as_ref()).collect::<Option<Vec<_>>>() else {
         return Ok(None);
@@ -21,7 +21,7 @@ pub fn shape_of(types: &[&TensorType]) -> Result<Option<Shape>> {
     (0..rank).map(axis_of).collect::<Result<Shape>>().map(Some)
 }
 
-/// The dimension that the operands' dimensions of one axis broadcast to; the outer `None` when sizes differ.
+/// The dimension that the operands' dimensions of one axis broadcast to; the outer `None` if sizes differ.
 fn dim_of<'a>(dims: impl Iterator<Item = &'a Option<Dim>>) -> Option<Option<Dim>> {
     let mut result = Some(Dim::Size(1));
     for dim in dims {
@@ -42,10 +42,10 @@ fn list(types: &[&TensorType]) -> String {
     shapes.collect::<Vec<_>>().join(" and ")
 }
 
-/// The dimensions that operands of these dimensions broadcast to, and how.
+/// The dimensions that operands of these dimensions broadcast to, and how each operand is read for them.
 ///
 /// # Errors
-/// Two sizes of an axis differ and neither is 1.
+/// Two sizes of an axis differ, and neither is 1.
 pub fn join(operands: &[&[usize]]) -> Result<(Dims, Broadcast)> {
     let dims = shape_from(operands)?;
     let broadcast = Broadcast::new(&dims, operands).map_err(|_| refused(operands))?;

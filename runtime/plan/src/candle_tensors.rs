@@ -1,7 +1,7 @@
-//! Candle's tensors on an NVIDIA GPU: they are inputs of runs without a copy, and outputs become such tensors.
+//! Candle's tensors on an NVIDIA GPU: runs take them as inputs without a copy, and outputs become such tensors.
 //!
-//! Candle and a session use the same context of the GPU, and a stream each. Work of one waits on the device for the work of
-//! the other.
+//! Candle and a session use the same context of the GPU, and a stream each. The streams wait for each other on the
+//! device.
 
 use candle_core::backend::BackendDevice;
 use candle_core::cuda_backend::cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop};
@@ -17,21 +17,24 @@ use crate::session::Session;
 use crate::value::{Array, Value};
 
 impl Session {
-    /// An input of a run that is a tensor of Candle's on the session's GPU. It is not copied, unless its elements have gaps
-    /// or another order than rows; then it is copied on the device. The value holds the tensor, and a run does not write it.
+    /// Lends a Candle tensor on the session's GPU as an input of a run. If its elements have gaps or are not in
+    /// row-major order, the device copies them; otherwise there is no copy. The value keeps the tensor alive, and a run
+    /// does not write to it.
     ///
-    /// The run waits on the device for the stream of the tensor's Candle device. Where that has no stream of its own
-    /// (`Device::new_cuda`), it is the calling thread's: the thread that computes a tensor lends it.
+    /// The run waits on the device for the stream of the tensor's Candle device. A Candle device without a stream of
+    /// its own (`Device::new_cuda`) uses the calling thread's stream, so the thread that computes a tensor must lend
+    /// it.
     ///
-    /// ONNX has types that Candle lacks: a tensor of `U8` that holds booleans becomes one with [`Array::reinterpret`].
+    /// Candle lacks some of ONNX's types. For booleans, lend a tensor of `U8` and convert the value with
+    /// [`Array::reinterpret`].
     ///
     /// # Errors
-    /// The tensor is not on the session's GPU ([`Array::from_candle`] takes one of the processor's), it is of one of
-    /// Candle's types of 4 and 6 bits or `F8E8M0`, or what the device says.
+    /// The tensor is not on the session's GPU (for one on the CPU, use [`Array::from_candle`]), its type is one of
+    /// Candle's types of 4 and 6 bits or `F8E8M0`, or the device fails.
     ///
     /// # Safety
-    /// Until the runs that take the value have returned, nobody writes into the tensor's storage or replaces it, as
-    /// `Var::set`, `Tensor::slice_set` and operations in place do.
+    /// Until the runs that take the value have returned, nobody writes to the tensor's storage or replaces it, as
+    /// `Var::set`, `Tensor::slice_set` and in-place operations do.
     pub unsafe fn lend_tensor(&self, tensor: &Tensor) -> Result<Value> {
         let dtype = dtype_of(tensor.dtype())?;
         let (storage, layout) = tensor.storage_and_layout();
@@ -40,7 +43,7 @@ impl Session {
         };
         check_device(&storage.device, self.device())?;
         let stream = storage.device.cuda_stream();
-        // It lets the stream wait for other streams of Candle's that write the elements.
+        // The guard makes the stream wait for Candle's other streams that write the elements.
         let (start, _read) = read_pointer(storage, &stream);
         let offset = layout.start_offset() * tensor.dtype().size_in_bytes();
         let lent = Lent {
@@ -51,18 +54,18 @@ impl Session {
             stream: Some(stream.cu_stream().addr() as u64),
             owner: Box::new(tensor.detach()),
         };
-        // SAFETY: the layout is that of elements in the storage, which the tensor holds; the rest is the caller's promise.
+        // SAFETY: the layout describes elements in the storage, which the tensor keeps alive; the caller promises the
+        // rest.
         unsafe { self.lend(lent) }
     }
 }
 
 impl Array {
-    /// A tensor of Candle's on `device`, which is the GPU that this array lies on. The elements are copied on the GPU, into
-    /// memory of Candle's; neither side waits on the host, and the session may be gone.
+    /// Copies the array to a Candle tensor on `device`, which is the GPU that the array lies on. The copy is in memory
+    /// of Candle's. The host does not wait for it, and the session may be dropped before.
     ///
-    /// # Errors
-    /// The array or `device` is not on that GPU ([`Array::into_candle`] takes an array of the host), Candle lacks the type
-    /// (an array of booleans becomes one of `uint8` with [`Array::reinterpret`]), there is no room, or what the device says.
+    /// The array or `device` is not on that GPU (for an array on the host, use [`Array::into_candle`]), Candle lacks
+    /// the type (convert booleans to `uint8` with [`Array::reinterpret`]), the allocation fails, or the device fails.
     pub fn to_candle(&self, device: &candle_core::Device) -> Result<Tensor> {
         let (buffer, range) = self.in_buffer()?;
         let candle_core::Device::Cuda(device) = device else {
@@ -73,20 +76,20 @@ impl Array {
         };
         check_device(device, self.device())?;
         let (stored, shape) = (storage_dtype_of(self.dtype())?, Shape::from(self.dims()));
-        // SAFETY: all elements are written before somebody reads them.
+        // SAFETY: the copy writes all elements before anyone reads them.
         let mut storage = unsafe { device.alloc_uninit(&shape, stored) }?;
         if !range.is_empty() {
             let stream = device.cuda_stream();
-            // When it is dropped, other streams of Candle's wait for the copy too.
+            // When the guard is dropped, Candle's other streams wait for the copy too.
             let (to, _write) = write_pointer(&mut storage, &stream);
-            // SAFETY: Candle has allocated as many bytes, on this GPU and in this stream.
+            // SAFETY: Candle has allocated this number of bytes, on this GPU and in this stream.
             unsafe { buffer.copy_out(range.start, range.len(), to, stream.cu_stream().addr() as u64) }?;
         }
         Ok(Tensor::from_storage(Storage::Cuda(storage), shape, BackpropOp::none(), false))
     }
 }
 
-/// Refuses a device of Candle's that is not the GPU of this name.
+/// Rejects a Candle device that is not the GPU of this name.
 fn check_device(device: &CudaDevice, name: &str) -> Result<()> {
     let found = match device.location() {
         DeviceLocation::Cuda { gpu_id: 0 } => "cuda".to_string(),
@@ -99,7 +102,7 @@ fn check_device(device: &CudaDevice, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Candle's types, and ours of the same bits and meaning.
+/// Candle's types, and the dtypes with the same bits and meaning.
 const TYPES: [(StorageDType, DType); 10] = [
     (StorageDType::U8, DType::Uint8),
     (StorageDType::U32, DType::Uint32),
@@ -114,16 +117,16 @@ const TYPES: [(StorageDType, DType); 10] = [
 ];
 
 fn dtype_of(stored: StorageDType) -> Result<DType> {
-    let found = TYPES.iter().find(|(theirs, _)| *theirs == stored);
-    found.map(|(_, ours)| *ours).ok_or_else(|| Error::op(format!("no input is of Candle's type {stored:?}")))
+    let found = TYPES.iter().find(|(candle, _)| *candle == stored);
+    found.map(|(_, logical)| *logical).ok_or_else(|| Error::op(format!("no input is of Candle's type {stored:?}")))
 }
 
 fn storage_dtype_of(dtype: DType) -> Result<StorageDType> {
-    let found = TYPES.iter().find(|(_, ours)| *ours == dtype);
-    found.map(|(theirs, _)| *theirs).ok_or_else(|| Error::op(format!("Candle has no type for {dtype}")))
+    let found = TYPES.iter().find(|(_, logical)| *logical == dtype);
+    found.map(|(candle, _)| *candle).ok_or_else(|| Error::op(format!("Candle has no type for {dtype}")))
 }
 
-/// Where a storage begins, and what tells other streams of its use, whatever its type.
+/// The address of a storage of any type, and the guard that tells other streams of its use.
 macro_rules! pointer {
     ($storage:expr, $method:ident, $stream:ident) => {
         pointer!(@ $storage, $method, $stream, U8 U32 I16 I32 I64 BF16 F16 F32 F64 F8E4M3 F6E2M3 F6E3M2 F4 F8E8M0)

@@ -5,12 +5,12 @@ use candle_plan_kernels::isa::Isa;
 
 use crate::error::{Error, Result};
 
-/// A device that is there.
+/// An available device.
 #[derive(Debug, Clone)]
 pub enum Device {
     /// The processor, which is the host itself.
     Cpu,
-    /// One with a memory of its own.
+    /// A GPU, with memory of its own.
     Gpu(Gpu),
 }
 
@@ -18,17 +18,17 @@ pub enum Device {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// It belongs there: control flow, texts, sequences, arithmetic of sizes.
+    /// It belongs there: control flow, strings, sequences, arithmetic on sizes.
     Nature,
     /// The device has no kernel for it.
     NoKernel,
 }
 
 impl Device {
-    /// The device of this name: `cpu`, `cuda` (the first GPU) or `cuda:N`.
+    /// Opens the device of this name: `cpu`, `cuda` (the first GPU) or `cuda:N`.
     ///
     /// # Errors
-    /// [`Error::Device`]: there is none, this build cannot use it, or it lacks the instruction set that was asked for.
+    /// [`Error::Device`]: it does not exist, this build does not support it, or it lacks the requested instruction set.
     pub fn open(name: &str) -> Result<Device> {
         let refused = |reason: String| Error::Device { device: name.to_string(), reason };
         let ordinal = name.strip_prefix("cuda:").map_or((name == "cuda").then_some(0), |number| number.parse().ok());
@@ -44,10 +44,10 @@ impl Device {
         }
     }
 
-    /// Waits until all work is done that was given before.
+    /// Waits until the device has done all work that it was given.
     ///
     /// # Errors
-    /// What the device says of it.
+    /// The device fails.
     pub fn finish(&self) -> Result<()> {
         match self {
             Device::Cpu => Ok(()),
@@ -55,12 +55,12 @@ impl Device {
         }
     }
 
-    /// What the device says that is of no step.
+    /// An error of the device that belongs to no step.
     pub(crate) fn refused(&self, reason: String) -> Error {
         Error::Device { device: self.name().to_string(), reason }
     }
 
-    /// The name.
+    /// The device's name.
     pub fn name(&self) -> &str {
         match self {
             Device::Cpu => "cpu",
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_that_is_not_there_is_refused() {
+    fn an_unavailable_device_is_rejected() {
         for (name, reason) in
             [("cuda", "processor alone"), ("cuda:1", "processor alone"), ("cuda:x", "not known"), ("tpu", "not known")]
         {

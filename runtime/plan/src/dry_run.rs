@@ -1,7 +1,7 @@
-//! What a GPU would be given to do by a run, step by step, found on a machine without one.
+//! The commands that a run would give a GPU, step by step, recorded on a machine without one.
 //!
-//! Steps of the host run; what they read from the GPU is zeros. A plan whose shapes or branches depend on values that the
-//! GPU computes is told of as these zeros decide it.
+//! Steps on the host run, and read zeros from the GPU. If shapes or branches of a plan depend on values that the GPU
+//! computes, the commands are those for zeros.
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ use crate::work::Work;
 /// The commands of a step in one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct StepCommands {
-    /// Its place in the plan's block; a step that prepare added has that of the step which it serves.
+    /// Its place in the plan's block; a step that prepare added has the place of the step that it serves.
     pub index: usize,
     /// The op's name.
     pub op: &'static str,
@@ -38,46 +38,46 @@ pub struct StepCommands {
     pub added: bool,
     /// The layout of its first output.
     pub layout: Option<Layout>,
-    /// Why it runs on the host, where it does.
+    /// Why it runs on the host, if it does.
     pub host: Option<Reason>,
-    /// How often it ran.
+    /// The number of times that it ran.
     pub calls: u64,
-    /// The kernels, as `module/kernel`, and how often each is launched.
+    /// The kernels, as `module/kernel`, and the number of launches of each.
     pub kernels: BTreeMap<String, u64>,
-    /// The products that the library computes.
+    /// The matrix products that the library computes.
     pub products: Vec<Product>,
     /// Bytes from the host.
     pub uploaded: u64,
     /// Bytes to the host.
     pub downloaded: u64,
-    /// How often the host waits for the GPU.
+    /// The number of times that the host waits for the GPU.
     pub waits: u64,
-    /// What it has to do by its op's formula, where that tells.
+    /// Its work by the op's formula, if it is known.
     pub work: Option<Work>,
 }
 
-/// Equal products of matrices, `[m, k] · [k, n]`, each `batch` times.
+/// Equal matrix products, `[m, k] · [k, n]`, `batch` of them in each of `calls` calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Product {
-    /// The types of the elements: `f32`, or `f16_f32` for sums that are wider than the factors.
+    /// The element types: `f32`, or `f16_f32` if the sums are wider than the factors.
     pub kind: &'static str,
     /// Rows of the result.
     pub m: u32,
     /// Columns of the result.
     pub n: u32,
-    /// Products that are added up.
+    /// Columns of the first factor, and rows of the second.
     pub k: u32,
-    /// Products of matrices in one call.
+    /// Matrix products per call.
     pub batch: u32,
     /// Calls of the library.
     pub calls: u64,
 }
 
 impl Executable {
-    /// The commands of one run, in the plan's order; of a plan that was prepared for a [dry run](Gpu::dry_run).
+    /// The commands of one run, in the plan's order, for a plan that was prepared for a [dry run](Gpu::dry_run).
     ///
     /// # Errors
-    /// As [`Executable::run`], also where a step of the host cannot take the zeros that it reads.
+    /// As [`Executable::run`]. A step on the host may also fail on the zeros that it reads.
     pub fn commands(&self, inputs: Vec<Value>, threads: &Threads) -> Result<Vec<StepCommands>> {
         let Device::Gpu(gpu) = &self.device else { return Ok(Vec::new()) };
         let recorder = Recorder { gpu, found: Mutex::default() };
@@ -113,7 +113,7 @@ impl Executable {
 }
 
 impl StepCommands {
-    /// The commands alone.
+    /// The sums of the commands; the other fields have their defaults.
     fn of(commands: &[Command]) -> StepCommands {
         let uploads =
             commands
@@ -134,7 +134,7 @@ impl StepCommands {
     }
 }
 
-/// The end of a run: all outputs come to the host at once, with the word for faults.
+/// The end of a run: the host copies all outputs at once, together with the fault word.
 fn outputs(index: usize, commands: &[Command]) -> StepCommands {
     StepCommands { index, op: "Outputs", added: true, calls: 1, ..StepCommands::of(commands) }
 }
@@ -160,11 +160,11 @@ impl Observer for Recorder<'_> {
     }
 
     fn kernel(&self, seen: Seen, call: &mut Call, run: &mut KernelRun) -> Result<Vec<Value>> {
-        let given: Option<Vec<Option<Type>>> =
+        let input_types: Option<Vec<Option<Type>>> =
             (0..call.len()).map(|i| call.optional(i).map(type_of).transpose().ok()).collect();
-        self.gpu.take_commands(); // of no step: a run begins with the word for faults
+        self.gpu.take_commands(); // these belong to no step: a run begins by clearing the fault word
         let outputs = run(call)?;
-        let work = given.and_then(|given| work_of(seen.step, &given, &outputs));
+        let work = input_types.and_then(|input_types| work_of(seen.step, &input_types, &outputs));
         let mut found = self.found.lock();
         let facts = found.entry(std::ptr::from_ref(seen.step).addr()).or_default();
         facts.work = if facts.calls == 0 { work } else { facts.work.zip(work).map(|(sum, work)| sum + work) };
@@ -184,7 +184,7 @@ fn kernels(commands: &[Command]) -> BTreeMap<String, u64> {
     launches
 }
 
-/// The products in their order, equal ones together.
+/// The products in order, with equal ones merged.
 fn products(commands: &[Command]) -> Vec<Product> {
     let mut products: Vec<Product> = Vec::new();
     for command in commands {

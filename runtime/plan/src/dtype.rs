@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// The element type of a tensor as ONNX means it, under its NumPy or `ml_dtypes` name.
+/// The element type of a tensor, as ONNX defines it, under its NumPy or `ml_dtypes` name.
 ///
-/// Candle has fewer types: a type that it lacks rides, bits unchanged, on a [storage dtype](DType::storage_dtype) of the same width.
-/// The 4-bit and 2-bit integers are unpacked, one to a byte.
+/// Candle has fewer types. A type that it lacks is stored, bits unchanged, as a [storage dtype](DType::storage_dtype)
+/// of the same width. The 4-bit and 2-bit integers are unpacked, one per byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -72,7 +72,8 @@ impl DType {
         matches!(self, DType::Float16 | DType::Bfloat16 | DType::Float32 | DType::Float64) || self.is_small_float()
     }
 
-    /// Whether this is one of the 8-bit and 4-bit floating-point types, which are stored and converted only.
+    /// Whether this is one of the 8-bit and 4-bit floating-point types, which ops store and convert but do not compute
+    /// with.
     pub fn is_small_float(self) -> bool {
         use DType::*;
         matches!(self, Float8E4M3Fn | Float8E4M3Fnuz | Float8E5M2 | Float8E5M2Fnuz | Float8E8M0Fnu | Float4E2M1Fn)
@@ -97,10 +98,10 @@ impl std::fmt::Display for DType {
 pub trait Element: bytemuck::Pod + Send + Sync + std::fmt::Debug + PartialEq {
     /// The logical type.
     const DTYPE: DType;
-    /// The element of the storage dtype's storage: as wide and as aligned as `Self`.
+    /// The element of the storage dtype, with the size and alignment of `Self`.
     type Stored: candle_core::WithDType + bytemuck::Pod;
 
-    /// The storage dtype's elements, to write; `None` when the storage is of another type.
+    /// The elements of the storage, for writing; `None` if it has another storage dtype.
     fn stored_mut(storage: &mut CpuStorage) -> Option<&mut Vec<Self::Stored>>;
 }
 
@@ -154,8 +155,8 @@ elements! {
     f64 => Float64 on f64 as F64;
 }
 
-/// Runs `$body` with the type name `$T` standing for the Rust type of a logical dtype, for the types listed; any other
-/// dtype is an error that names the step's operation and the dtype.
+/// Runs `$body` with `$T` as the Rust type of a logical dtype. A dtype that is not listed is an error that names `$op`
+/// and the dtype.
 ///
 /// ```ignore
 /// dispatch!("Add", x.dtype(), [f32, f64, i32, i64], T => add::<T>(x, y))

@@ -1,4 +1,4 @@
-//! Programs that finish an operator's result, run by run, while it is in the cache.
+//! Epilogues: programs that finish an operator's result, run by run, while it is in the cache.
 
 use candle_plan_kernels::gemm::Finish;
 use candle_plan_kernels::isa::Isa;
@@ -12,10 +12,11 @@ use crate::error::{Error, Result};
 use crate::kernel::Call;
 use crate::types::Types;
 
-/// Checks that a step of result dtype `dtype` can have the epilogue: programs and their operands are of `float32`.
+/// Checks that a step whose result has dtype `dtype` can have this epilogue: the result and all operands must be
+/// `float32`.
 ///
 /// # Errors
-/// The program is malformed, or a dtype is another one.
+/// The program is malformed, or a dtype is not `float32`.
 pub fn check(program: Option<&Program>, inputs: &Types, dtype: DType) -> Result<()> {
     let Some(program) = program else { return Ok(()) };
     program.check(Start::Result, inputs.len()).map_err(|error| Error::op(format!("epilogue: {error}")))?;
@@ -31,7 +32,8 @@ pub fn check(program: Option<&Program>, inputs: &Types, dtype: DType) -> Result<
     Ok(())
 }
 
-/// What a program limits a result to, if it does nothing else: as its functions do, which let NaN pass.
+/// The bounds `[min, max]` of a program that only limits a result. NaN must pass, as it does in the program's
+/// functions.
 pub fn limits(program: Option<&Program>) -> Option<[f32; 2]> {
     match program?.code[..] {
         [Instruction::Unary(Unary::Relu)] => Some([0.0, f32::INFINITY]),
@@ -40,10 +42,11 @@ pub fn limits(program: Option<&Program>) -> Option<[f32; 2]> {
     }
 }
 
-/// Calls `compute` with what finishes runs of a result of shape `result`, if anything does.
+/// Calls `compute` with the function that applies the epilogue to a run of a result of shape `result`; with `None` if
+/// there is no epilogue.
 ///
 /// # Errors
-/// An operand is missing, not of `float32`, or does not broadcast to the result; or what `compute` returned.
+/// An operand is missing, is not `float32`, or does not broadcast to the result; or `compute` fails.
 pub fn with<R>(
     program: Option<&Program>,
     call: &Call,

@@ -1,4 +1,4 @@
-//! What can go wrong, as data with a place.
+//! The errors of this crate, and the place of a step that failed.
 
 /// The result of everything in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -9,17 +9,17 @@ pub enum Error {
     /// The bytes are not a plan that this version can read.
     #[error("cannot read the plan: {0}")]
     Read(String),
-    /// The plan breaks the rules of the format; every violation found, in order.
+    /// The plan breaks the rules of the format. The list holds every violation, in order.
     #[error("the plan is not valid:\n  {}", .0.join("\n  "))]
     Verify(Vec<String>),
-    /// An input that was given to a run does not fit what the plan declares.
+    /// An input of a run does not fit its declaration in the plan.
     #[error("input {name:?}: expected {expected}, found {found}")]
     Input {
         /// The name of the input.
         name: String,
-        /// What the plan declares.
+        /// The declared type.
         expected: String,
-        /// What was given.
+        /// The given value.
         found: String,
     },
     /// A step failed.
@@ -27,45 +27,45 @@ pub enum Error {
     Run {
         /// The step: its place in the plan, its op, its inputs' dtypes and shapes, its origin.
         place: Box<Place>,
-        /// What the op said.
+        /// The op's message.
         message: String,
     },
     /// The device cannot be used.
     #[error("device {device:?}: {reason}")]
     Device {
-        /// The device that was asked for.
+        /// The name of the requested device.
         device: String,
-        /// Why not, and what to do.
+        /// Why it cannot be used, and what to do about it.
         reason: String,
     },
     /// A [`Stop`](crate::interrupt::Stop) ended the run.
     #[error("the run was interrupted")]
     Interrupted,
-    /// A session cannot have so many threads.
+    /// A session cannot have this number of threads.
     #[error("{count} threads: {reason}")]
     Threads {
-        /// How many were asked for.
+        /// The requested number.
         count: usize,
-        /// Why not.
+        /// Why it is not possible.
         reason: String,
     },
-    /// What an op says of its inputs or attributes; the executor adds the [`Place`].
+    /// An op's message about its inputs or attributes. The executor adds the [`Place`].
     #[error("{0}")]
     Op(String),
 }
 
-/// Where in a plan, and in the model it came from, a step failed.
+/// The place of a failed step, in the plan and in the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The step's index in its block.
     pub step: usize,
     /// The op's name.
     pub op: &'static str,
-    /// The steps whose blocks the step is in, the outermost first, as `block 0 of step 3 Loop`.
+    /// The blocks around the step, the outermost first, as `block 0 of step 3 Loop`.
     pub within: Vec<String>,
-    /// The inputs, as `float32 [1, 3, 224, 224]`; none where they are not known any more.
+    /// The inputs, as `float32 [1, 3, 224, 224]`; empty if they are no longer known.
     pub inputs: Vec<String>,
-    /// The ONNX nodes and source lines the step came from.
+    /// The ONNX nodes and source lines of the step.
     pub origin: String,
 }
 
@@ -85,7 +85,7 @@ impl std::fmt::Display for Place {
 }
 
 impl Error {
-    /// An op's complaint.
+    /// An error with an op's message.
     pub fn op(message: impl Into<String>) -> Error {
         Error::Op(message.into())
     }
@@ -100,7 +100,7 @@ impl From<candle_core::Error> for Error {
     }
 }
 
-/// Returns an op's complaint from the function: `bail!("axis {axis} is out of range")`.
+/// Returns an op's error from the enclosing function: `bail!("axis {axis} is out of range")`.
 #[macro_export]
 macro_rules! bail {
     ($($message:tt)*) => { return Err($crate::error::Error::op(format!($($message)*))) };

@@ -1,11 +1,12 @@
-//! Sizes as checks compare them: all are known in a run, and some before it. An unknown size fits every size.
+//! Comparison of sizes in checks. In a run, all sizes are known; before it, only some are. An unknown size fits every
+//! size.
 
 use crate::bail;
 use crate::error::Result;
 
-/// A size of a run, or a dimension of a type.
+/// A size in a run, or a dimension of a type.
 pub(crate) trait Extent {
-    /// The size, where it is known.
+    /// The size, if it is known.
     fn known(&self) -> Option<usize>;
 }
 
@@ -21,27 +22,27 @@ impl Extent for usize {
     }
 }
 
-/// Whether two sizes are equal, as far as they are known.
+/// Whether two sizes are equal, or one of them is unknown.
 pub(crate) fn fits(a: &impl Extent, b: &impl Extent) -> bool {
     a.known().zip(b.known()).is_none_or(|(a, b)| a == b)
 }
 
-/// Whether two shapes are equal, as far as they are known.
+/// Whether two shapes have the same rank and sizes that [fit](fits).
 pub(crate) fn all_fit<A: Extent, B: Extent>(a: &[A], b: &[B]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| fits(a, b))
 }
 
-/// Whether the size `a` is at most `b`, as far as they are known.
+/// Whether size `a` is at most `b`, or one of them is unknown.
 pub(crate) fn at_most(a: &impl Extent, b: &impl Extent) -> bool {
     a.known().zip(b.known()).is_none_or(|(a, b)| a <= b)
 }
 
-/// The number of elements, where every size is known.
+/// The number of elements, if every size is known.
 pub(crate) fn count(dims: &[impl Extent]) -> Option<usize> {
     dims.iter().try_fold(1usize, |count, dim| count.checked_mul(dim.known()?))
 }
 
-/// A shape as errors show it: `[2, ?]`.
+/// Formats a shape for an error message: `[2, ?]`.
 pub(crate) fn text(dims: &[impl Extent]) -> String {
     let size = |dim: &_| Extent::known(dim).map_or_else(|| "?".to_string(), |size| size.to_string());
     format!("[{}]", dims.iter().map(size).collect::<Vec<_>>().join(", "))
@@ -50,7 +51,7 @@ pub(crate) fn text(dims: &[impl Extent]) -> String {
 /// Checks that a tensor of shape `from` broadcasts to one of shape `to`, as NumPy does.
 ///
 /// # Errors
-/// It has more dimensions, or one whose size is neither 1 nor that of `to`.
+/// `from` has more dimensions than `to`, or a size that is neither 1 nor that of `to`.
 pub(crate) fn check_broadcast<D: Extent>(from: &[D], to: &[D]) -> Result<()> {
     let mut aligned = from.iter().rev().zip(to.iter().rev());
     if from.len() > to.len() || !aligned.all(|(from, to)| fits(from, &1) || fits(from, to)) {
@@ -59,10 +60,10 @@ pub(crate) fn check_broadcast<D: Extent>(from: &[D], to: &[D]) -> Result<()> {
     Ok(())
 }
 
-/// Checks that there is one element, or one for each of `outputs`.
+/// Checks that the input called `name` in errors has one element, or one for each of `outputs`.
 ///
 /// # Errors
-/// There are more, or fewer.
+/// It has another number of elements.
 pub(crate) fn one_or_each(name: &str, dims: &[impl Extent], outputs: Option<usize>) -> Result<()> {
     match (count(dims), outputs) {
         (Some(count), Some(outputs)) if count != 1 && count != outputs => {
@@ -72,10 +73,10 @@ pub(crate) fn one_or_each(name: &str, dims: &[impl Extent], outputs: Option<usiz
     }
 }
 
-/// Checks that the input that errors call `name` has one element.
+/// Checks that the input called `name` in errors has one element.
 ///
 /// # Errors
-/// It has more, or none.
+/// It has another number of elements.
 pub(crate) fn one_element(name: &str, dims: &[impl Extent]) -> Result<()> {
     if dims.iter().any(|dim| !fits(dim, &1)) {
         bail!("{name} has shape {}; it must have one element", text(dims));

@@ -1,4 +1,4 @@
-//! Floating-point tensors, and the type each is computed in: 16-bit floats in `f32`, rounded once at the end.
+//! Floating-point tensors, and the types to compute them in: 16-bit floats in `f32`, rounded once at the end.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ use crate::work;
 /// The dtypes of [`Float`].
 pub const FLOATS: [DType; 4] = [DType::Float16, DType::Bfloat16, DType::Float32, DType::Float64];
 
-/// The dtypes that ONNX adds up and multiplies along axes.
+/// The dtypes for which ONNX defines sums and products along axes.
 pub const SUMMED: [DType; 8] = [
     DType::Float16,
     DType::Bfloat16,
@@ -33,7 +33,7 @@ pub const SUMMED: [DType; 8] = [
     DType::Uint64,
 ];
 
-/// The dtypes that have a Rust type of their own, booleans aside.
+/// The dtypes with a Rust type of their own, except booleans.
 pub const NUMBERS: [DType; 12] = [
     DType::Float16,
     DType::Bfloat16,
@@ -54,10 +54,10 @@ pub trait Float: Element {
     /// The type to compute in: `f64` for `f64`, `f32` for the others.
     type Wide: Real + Number + Element;
 
-    /// The elements in the type to compute in.
+    /// Converts elements to the type to compute in.
     fn widen(x: &[Self]) -> Cow<'_, [Self::Wide]>;
 
-    /// The results as elements, each rounded to nearest.
+    /// Converts results to elements, each rounded to nearest.
     fn narrow<'a>(x: impl Into<Cow<'a, [Self::Wide]>>) -> Vec<Self>;
 }
 
@@ -125,10 +125,10 @@ pub fn to_half(array: &Array, dtype: DType) -> Result<Array> {
     crate::dispatch!("a result", dtype, [f16, bf16], T => Array::new(T::narrow(array.read::<f32>()?), array.dims()))
 }
 
-/// The elements in type `W`, from any floating-point dtype.
+/// The elements of a tensor of any floating-point dtype, as type `W`.
 ///
 /// # Errors
-/// The tensor is not of floating point.
+/// The tensor is not floating-point.
 #[allow(clippy::cast_possible_truncation)]
 pub fn read_wide<W: Real>(array: &Array) -> Result<Vec<W>> {
     crate::dispatch!("a floating-point input", array.dtype(), [f32, f64, f16, bf16], T => {
@@ -136,10 +136,10 @@ pub fn read_wide<W: Real>(array: &Array) -> Result<Vec<W>> {
     })
 }
 
-/// The elements in type `W`, from any dtype of numbers.
+/// The elements of a tensor of any numeric dtype, as type `W`.
 ///
 /// # Errors
-/// The tensor is not of numbers.
+/// The tensor is not numeric.
 pub fn read_number<W: Real>(array: &Array) -> Result<Vec<W>> {
     if array.dtype().is_float() {
         return read_wide(array);
@@ -149,10 +149,10 @@ pub fn read_number<W: Real>(array: &Array) -> Result<Vec<W>> {
     })
 }
 
-/// Input `i` with every element rewritten: where it stands when it dies here, else in a new tensor of its shape.
+/// Rewrites every element of input `i`: in place if no later step reads the input, else into a new tensor of its shape.
 ///
 /// # Errors
-/// The input is not a tensor of `T`, or what `rewrite` returned.
+/// The input is not a tensor of `T`, or `rewrite` fails.
 pub fn rewrite<T: Float>(
     call: &mut Call,
     i: usize,
@@ -180,8 +180,9 @@ pub fn rewrite<T: Float>(
     Array::new(T::narrow(out), array.dims())
 }
 
-/// The most bytes that a kernel holds because it computes 16-bit floats in `f32`: a copy of each input that was not packed
-/// and of each output, and the outputs themselves, which take over no input's storage. `None` where a size is not known.
+/// An upper bound in bytes on the memory that a kernel needs to compute 16-bit floats in `f32`: a copy of each input
+/// that was not packed and of each output, and the outputs themselves, which cannot reuse the storage of an input.
+/// `None` if a size is unknown.
 pub fn widened_bytes(operator: &dyn Operator, inputs: &Types, is_packed: impl Fn(usize) -> bool) -> Option<usize> {
     let read = (0..inputs.len()).filter(|&i| !is_packed(i)).filter_map(|i| inputs.optional(i)).map(|kind| (kind, 4));
     let made = operator.infer(inputs).ok()?;
@@ -196,16 +197,16 @@ pub fn widened_bytes(operator: &dyn Operator, inputs: &Types, is_packed: impl Fn
         .try_fold(0, |sum: usize, next| Some(sum.saturating_add(next?)))
 }
 
-/// Refuses a dtype that is not in the list.
+/// Rejects a dtype that is not in the list.
 ///
 /// # Errors
-/// `dtype` is another one; the error names all that are allowed.
-pub fn require_dtype(what: &str, dtype: DType, allowed: &[DType]) -> Result<()> {
+/// `dtype` is not in the list. The error names the allowed ones.
+pub fn require_dtype(name: &str, dtype: DType, allowed: &[DType]) -> Result<()> {
     if allowed.contains(&dtype) {
         return Ok(());
     }
     let allowed: Vec<String> = allowed.iter().map(DType::to_string).collect();
-    Err(Error::op(format!("{what} is {dtype}; allowed are {}", allowed.join(", "))))
+    Err(Error::op(format!("{name} is {dtype}; allowed are {}", allowed.join(", "))))
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! How a step runs, for people: what [`Kernel::form`](crate::kernel::Kernel::form) tells.
+//! The form of a step: how it runs, described for people by [`Kernel::form`](crate::kernel::Kernel::form).
 
 use candle_plan_kernels::program::Program;
 use serde::Serialize;
 
-/// The kernel of a step, and what it has beside its inputs.
+/// The kernel of a step, its program and the size of its packed constants.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Form {
-    /// The kernel, or which of its forms, where there is a choice.
+    /// The kernel, or the chosen one of its forms, if there is a choice.
     pub kernel: Option<String>,
-    /// The program of elementwise functions that the step is, or that finishes its result.
+    /// The elementwise program that the step consists of, or that finishes its result.
     pub program: Option<String>,
-    /// The bytes of what was packed of constants.
+    /// The bytes of the packed constants.
     pub packed_bytes: usize,
 }
 
@@ -20,12 +20,12 @@ impl Form {
         Form { kernel: Some(kernel.into()), ..Form::default() }
     }
 
-    /// The form that `tell` finds in what was packed.
-    pub fn of<P>(packed: Option<&P>, tell: impl FnOnce(&P) -> Form) -> Form {
-        packed.map(tell).unwrap_or_default()
+    /// The form that `describe` gives of the packed constants; the default form if there are none.
+    pub fn of<P>(packed: Option<&P>, describe: impl FnOnce(&P) -> Form) -> Form {
+        packed.map(describe).unwrap_or_default()
     }
 
-    /// The form with so many bytes of packed constants.
+    /// The form with `bytes` bytes of packed constants.
     pub fn packed(self, bytes: usize) -> Form {
         Form { packed_bytes: bytes, ..self }
     }

@@ -1,4 +1,4 @@
-//! What a run on a GPU does before its first step and after its last: inputs that lie on the device, and outputs.
+//! The start and the end of a run on a GPU: the copies of inputs and outputs between the device and the host.
 
 use candle_plan_device::{Download, Gpu, Turn};
 
@@ -7,20 +7,20 @@ use crate::error::{Error, Result};
 use crate::prepare::{Executable, Mark};
 use crate::value::{Array, Value};
 
-/// Where the tensors among a run's outputs are to lie.
+/// Where the tensors among a run's outputs go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outputs {
-    /// On the host.
+    /// To the host.
     Host,
-    /// On the session's device, each in memory of its own. The processor is its own host.
+    /// To the session's device, each in memory of its own. For the CPU, this is the host.
     Device,
 }
 
 impl Executable {
-    /// The inputs, of which those that steps of the host read lie on the host.
+    /// Copies the inputs that host steps read from the device to the host. The other inputs stay where they are.
     ///
     /// # Errors
-    /// One lies on another device, or what the device says.
+    /// An input lies on another device, or the device fails.
     pub(crate) fn enter(&self, gpu: &Gpu, mut inputs: Vec<Value>) -> Result<Vec<Value>> {
         for ((name, kind), value) in self.inputs().zip(&inputs) {
             if let Value::Tensor(array) = value {
@@ -32,18 +32,18 @@ impl Executable {
             }
         }
         let reads = |at: usize| self.reads_on_host.get(at).copied().unwrap_or(true);
-        let mut home = Downloads::of(&inputs, reads).map_err(|error| self.said(error))?;
-        if !home.is_empty() {
-            home.bring(|parts| Ok(gpu.download(parts)?)).map_err(|error| self.said(error))?;
-            home.put(&mut inputs);
+        let mut downloads = Downloads::of(&inputs, reads).map_err(|error| self.device_error(error))?;
+        if !downloads.is_empty() {
+            downloads.transfer(|parts| Ok(gpu.download(parts)?)).map_err(|error| self.device_error(error))?;
+            downloads.replace(&mut inputs);
         }
         Ok(inputs)
     }
 
-    /// The outputs of a run where they are to lie, when all of its work is done: it waits once.
+    /// Waits once, until all work of the run is done, and returns its outputs on the host or the device.
     ///
     /// # Errors
-    /// That of a step whose kernel found a fault, the run's, or what the device says.
+    /// A step's kernel found a fault, the run failed, or the device fails.
     pub(crate) fn leave(
         &self,
         gpu: &Gpu,
@@ -52,37 +52,40 @@ impl Executable {
         outputs: Outputs,
     ) -> Result<Vec<Value>> {
         let run = run.and_then(|values| {
-            let values = if outputs == Outputs::Device { self.settled(gpu, values)? } else { values };
-            let home = Downloads::of(&values, |_| outputs == Outputs::Host).map_err(|error| self.said(error))?;
-            Ok((values, home))
+            let values = if outputs == Outputs::Device { self.own_on_device(gpu, values)? } else { values };
+            let downloads =
+                Downloads::of(&values, |_| outputs == Outputs::Host).map_err(|error| self.device_error(error))?;
+            Ok((values, downloads))
         });
-        let (told, run) = match run {
-            Ok((values, mut home)) => (home.bring(|parts| Ok(turn.finish(parts)?)), Ok((values, home))),
+        let (finished, run) = match run {
+            Ok((values, mut downloads)) => {
+                (downloads.transfer(|parts| Ok(turn.finish(parts)?)), Ok((values, downloads)))
+            }
             Err(error) => (turn.finish(Vec::new()).map_err(Error::from), Err(error)),
         };
-        match (told, run) {
+        match (finished, run) {
             (Ok(Some(mark)), _) => Err(self.fault(Mark(mark))),
             (_, Err(error)) => Err(error),
-            (Err(error), Ok(_)) => Err(self.said(error)),
-            (Ok(None), Ok((mut values, home))) => {
-                home.put(&mut values);
+            (Err(error), Ok(_)) => Err(self.device_error(error)),
+            (Ok(None), Ok((mut values, downloads))) => {
+                downloads.replace(&mut values);
                 Ok(values)
             }
         }
     }
 
-    /// The outputs with every tensor on the device, in memory that is its own: the caller may write there.
-    fn settled(&self, gpu: &Gpu, values: Vec<Value>) -> Result<Vec<Value>> {
-        let settled = |value: Value| match &value {
+    /// Puts every tensor on the device, in memory of its own, so that the caller may write to it.
+    fn own_on_device(&self, gpu: &Gpu, values: Vec<Value>) -> Result<Vec<Value>> {
+        let own = |value: Value| match &value {
             Value::Tensor(array) if !array.is_on_device() => Ok(upload(gpu, array)?.into()),
             Value::Tensor(array) if !array.is_alone() => Ok(array.copy_on_device(gpu)?.into()),
             _ => Ok(value),
         };
-        values.into_iter().map(settled).collect::<Result<_>>().map_err(|error| self.said(error))
+        values.into_iter().map(own).collect::<Result<_>>().map_err(|error| self.device_error(error))
     }
 
-    /// What the device says that is of no step.
-    fn said(&self, error: Error) -> Error {
+    /// Turns a message of the device into an error that belongs to no step.
+    fn device_error(&self, error: Error) -> Error {
         match error {
             Error::Op(reason) => self.device.refused(reason),
             error => error,
@@ -90,27 +93,27 @@ impl Executable {
     }
 }
 
-/// Tensors of a GPU that come to the host together, so that the GPU is waited for once.
+/// Tensors of a GPU that are copied to the host together, so that the host waits only once.
 struct Downloads {
-    tensors: Vec<Arriving>,
+    tensors: Vec<Pending>,
 }
 
-struct Arriving {
-    /// The value's place among the others.
+struct Pending {
+    /// The index of the value.
     at: usize,
-    away: Array,
-    home: Array,
+    source: Array,
+    target: Array,
 }
 
 impl Downloads {
-    /// The tensors of `values` that lie on a device, where `comes` says so of their place.
+    /// The tensors of `values` that lie on a device, and whose index `is_wanted` selects.
     ///
     /// # Errors
-    /// There is no memory for them on the host.
-    fn of(values: &[Value], comes: impl Fn(usize) -> bool) -> Result<Downloads> {
+    /// There is not enough memory on the host.
+    fn of(values: &[Value], is_wanted: impl Fn(usize) -> bool) -> Result<Downloads> {
         let arrival = |(at, value): (usize, &Value)| match value {
-            Value::Tensor(away) if away.is_on_device() && comes(at) => {
-                Some(alloc_on_host(away).map(|home| Arriving { at, away: away.clone(), home }))
+            Value::Tensor(source) if source.is_on_device() && is_wanted(at) => {
+                Some(alloc_on_host(source).map(|target| Pending { at, source: source.clone(), target }))
             }
             _ => None,
         };
@@ -121,22 +124,22 @@ impl Downloads {
         self.tensors.is_empty()
     }
 
-    /// Makes the copies, by `bring`.
+    /// Makes the copies with `copy`.
     ///
     /// # Errors
-    /// What `bring` says.
-    fn bring<T>(&mut self, bring: impl FnOnce(Vec<Download>) -> Result<T>) -> Result<T> {
-        let parts = self.tensors.iter_mut().map(|Arriving { away, home, .. }| {
-            let (buffer, range) = away.in_buffer()?;
-            Ok(buffer.part(range.start, home.bytes_mut()?)?)
+    /// `copy` fails.
+    fn transfer<T>(&mut self, copy: impl FnOnce(Vec<Download>) -> Result<T>) -> Result<T> {
+        let parts = self.tensors.iter_mut().map(|Pending { source, target, .. }| {
+            let (buffer, range) = source.in_buffer()?;
+            Ok(buffer.part(range.start, target.bytes_mut()?)?)
         });
-        bring(parts.collect::<Result<_>>()?)
+        copy(parts.collect::<Result<_>>()?)
     }
 
-    /// Puts the copies in the places of the tensors.
-    fn put(self, values: &mut [Value]) {
-        for Arriving { at, home, .. } in self.tensors {
-            values[at] = home.into();
+    /// Replaces the tensors by their copies.
+    fn replace(self, values: &mut [Value]) {
+        for Pending { at, target, .. } in self.tensors {
+            values[at] = target.into();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The types that one op gives, for a compiler that writes plans: JSON in, JSON out.
+//! Type inference of one op, for a compiler that writes plans: JSON in, JSON out.
 
 use serde::de::DeserializeOwned;
 
@@ -7,13 +7,13 @@ use crate::error::{Error, Result};
 use crate::ops::Op;
 use crate::types::{Type, Types};
 
-/// How many characters of a JSON text an error shows.
+/// The number of characters of a JSON text that an error shows.
 const SHOWN: usize = 200;
 
-/// The outputs' types, as JSON, of an op (JSON) on inputs of the given types (a JSON list of types and nulls).
+/// Infers the types of an op's outputs, as JSON. `op` is JSON, and `inputs` a JSON list of types and nulls.
 ///
 /// # Errors
-/// A text is not what it should be, or the op refuses the inputs or the number of outputs.
+/// A text is malformed, or the op rejects the inputs or the number of outputs.
 pub fn infer(op: &str, inputs: &str, outputs: usize) -> Result<String> {
     let op: Op = parse(op)?;
     let inputs: Vec<Option<Type>> = parse(inputs)?;

@@ -1,4 +1,4 @@
-//! What a caller gives, against what the plan declares.
+//! Checks of a run's inputs against their declarations in the plan.
 
 use smallvec::SmallVec;
 
@@ -7,7 +7,8 @@ use crate::prepare::Executable;
 use crate::types::{Dim, Type};
 use crate::value::Value;
 
-/// Checks the inputs of a run: their number, kinds, dtypes, ranks and sizes, and that a symbol has one size throughout.
+/// Checks the inputs of a run: their number, kinds, dtypes, ranks and sizes, and that each symbol has the same size
+/// everywhere.
 ///
 /// # Errors
 /// [`Error::Input`] for the first input that does not fit.
@@ -19,42 +20,42 @@ pub fn check(executable: &Executable, inputs: &[Value]) -> Result<()> {
     }
     let mut symbols = Symbols::new();
     for ((name, kind), value) in executable.inputs().zip(inputs) {
-        let wrong = |expected: String| Error::Input { name: name.to_string(), expected, found: found(kind, value) };
+        let mismatch = |expected: String| Error::Input { name: name.to_string(), expected, found: found(kind, value) };
         if !kind.admits(value) {
-            return Err(wrong(kind.to_string()));
+            return Err(mismatch(kind.to_string()));
         }
-        if let Some((symbol, first)) = misfit(kind, value, &mut symbols) {
-            return Err(wrong(format!("{kind} with {symbol} = {first}, as in an input before it")));
+        if let Some((symbol, first)) = conflict(kind, value, &mut symbols) {
+            return Err(mismatch(format!("{kind} with {symbol} = {first}, as in an input before it")));
         }
     }
     Ok(())
 }
 
-/// The value in words; of a sequence, the first item that does not fit.
+/// Describes the value; for a sequence, the first item that does not fit.
 fn found(kind: &Type, value: &Value) -> String {
-    let odd = match (kind, value) {
+    let misfit = match (kind, value) {
         (Type::Sequence(item), Value::Sequence(items)) => {
             items.iter().enumerate().find(|(_, value)| !item.admits(value)).zip(Some(items.len()))
         }
         _ => None,
     };
-    match odd {
+    match misfit {
         Some(((index, item), count)) => format!("{} as item {index} of {count}", item.describe()),
         None => value.describe(),
     }
 }
 
-/// Plain symbols, and the sizes that values have given them.
+/// Plain symbols, and the sizes that values gave them.
 type Symbols<'a> = SmallVec<[(&'a str, usize); 8]>;
 
-/// Notes the sizes that a value gives to the plain symbols of its declared type (expressions are not solved); the first
-/// symbol that has another size already, and that size.
-fn misfit<'a>(kind: &'a Type, value: &Value, symbols: &mut Symbols<'a>) -> Option<(&'a str, usize)> {
+/// Records the sizes of the plain symbols in a value's declared type; expressions are not solved. Returns the first
+/// symbol that already has another size, and that size.
+fn conflict<'a>(kind: &'a Type, value: &Value, symbols: &mut Symbols<'a>) -> Option<(&'a str, usize)> {
     let tensor = match (kind, value) {
         (_, Value::None) => return None,
-        (Type::Optional(item), value) => return misfit(item, value, symbols),
+        (Type::Optional(item), value) => return conflict(item, value, symbols),
         (Type::Sequence(item), Value::Sequence(items)) => {
-            return items.iter().find_map(|value| misfit(item, value, symbols));
+            return items.iter().find_map(|value| conflict(item, value, symbols));
         }
         (Type::Tensor(tensor), _) => tensor,
         (Type::Sequence(_), _) => return None,

@@ -1,4 +1,5 @@
-//! What prepare made of a plan: every step with its kernel, the layouts of its values, and what is alive at once.
+//! The result of prepare: every step with its kernel, the layouts of its values, and the bytes that are alive while it
+//! runs.
 
 use crate::cpu;
 use crate::device::Device;
@@ -22,22 +23,22 @@ use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep, SlotId};
 pub struct Prepared {
     /// The instruction set that kernels use.
     pub isa: &'static str,
-    /// The bytes of the constants, beside what was packed of them.
+    /// The bytes of the constants, without those of the packed ones.
     pub constant_bytes: usize,
-    /// The bytes of what was packed.
+    /// The bytes of the packed constants.
     pub packed_bytes: usize,
-    /// The most bytes that the plan's values hold at once, as far as its steps tell.
+    /// The most bytes that the plan's values hold at once, over the steps whose bytes are known.
     pub peak_bytes: usize,
-    /// The number of the plan's steps that do not tell.
+    /// The number of the plan's steps whose bytes are unknown.
     pub untold: usize,
-    /// The steps in their order, those of a block behind the step that runs it.
+    /// The steps in order; the steps of a block follow the step that runs it.
     pub steps: Vec<StepForm>,
 }
 
 /// A prepared step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepForm {
-    /// Its place in the plan's block; a step that prepare added has that of the step which it serves.
+    /// Its place in the plan's block; a step that prepare added has the place of the step that it serves.
     pub index: usize,
     /// The op's name.
     pub op: &'static str,
@@ -50,21 +51,21 @@ pub struct StepForm {
     /// How it runs.
     #[serde(flatten)]
     pub form: Form,
-    /// One entry an input; `None` for an absent one.
+    /// One entry per input; `None` for an absent one.
     pub inputs: Vec<Option<Slot>>,
-    /// One entry an output; `None` for one that nobody uses.
+    /// One entry per output; `None` for an unused one.
     pub outputs: Vec<Option<Slot>>,
-    /// The values that nobody reads after it.
+    /// The values that no later step reads.
     pub dies: Vec<String>,
-    /// The inputs whose storage its op can give its first output, where nobody else needs it.
+    /// The inputs whose storage the op can reuse for its first output, if nothing else needs it.
     pub in_place: Vec<usize>,
     /// The inputs whose storage its outputs may share.
     pub shares: Vec<usize>,
-    /// The bytes that the values of its block and its op's scratch hold while it runs, constants aside: at most, as an
-    /// op that may give a view of an input counts as giving one where sizes are equal alone. `None` where a size is not
-    /// known, the op does not tell its scratch, or the step runs blocks.
+    /// An upper bound on the bytes that the values of its block and the scratch of its kernel hold while it runs,
+    /// without constants. An op that may return a view of an input counts as returning one only if their sizes are
+    /// equal. `None` if a size or the scratch is unknown, or the step runs blocks.
     pub alive_bytes: Option<usize>,
-    /// The forms that the planner compared, of a convolution with constant weights.
+    /// The forms that the planner compared, for a convolution with constant weights.
     pub alternatives: Vec<Alternative>,
 }
 
@@ -73,32 +74,32 @@ pub struct StepForm {
 pub struct Alternative {
     /// The form, in words.
     pub form: String,
-    /// Whether its image is in blocks of channels already, and its result stays so.
+    /// Whether it reads and writes images in blocks of channels.
     pub in_blocks: bool,
-    /// The time of one image as the planner expects it, in multiply-adds of a vector.
+    /// The expected time for one image, in multiply-adds of a vector.
     pub time: f64,
 }
 
-/// A value that a step takes or gives.
+/// An input or an output of a step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Slot {
-    /// Its number in the plan's block, and its name where it has one: `%3:relu`.
+    /// Its number in the plan's block, and its name if it has one: `%3:relu`.
     pub value: String,
-    /// dtype and shape, as the plan knows them.
+    /// dtype and shape in the plan.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The layout in which it is held.
+    /// Its layout.
     pub layout: Layout,
-    /// The bytes that it takes, where its size is known.
+    /// Its bytes, if its size is known.
     pub bytes: Option<usize>,
     /// Whether it is a constant.
     pub constant: bool,
-    /// Whether the step may have its storage.
+    /// Whether the step may take over its storage.
     pub taken: bool,
 }
 
 impl Executable {
-    /// What prepare decided.
+    /// Describes what prepare decided.
     pub fn inspect(&self) -> Prepared {
         let mut steps = Vec::new();
         Listing { executable: self, plan: &self.plan.main, block: &self.main, depth: 0 }.list(&mut steps);
@@ -114,7 +115,7 @@ impl Executable {
     }
 }
 
-/// A block that is being listed.
+/// A block to list.
 struct Listing<'a> {
     executable: &'a Executable,
     plan: &'a Block,
@@ -168,7 +169,7 @@ impl Listing<'_> {
         }
     }
 
-    /// The bytes that a step's op holds beside its inputs and outputs, where it tells.
+    /// The scratch bytes of a step's kernel, if they are known.
     fn scratch(&self, step: &PreparedStep) -> Option<usize> {
         let kind = |(i, operand): (usize, &Operand)| match *operand {
             Operand::Absent => None,
@@ -198,7 +199,7 @@ impl Listing<'_> {
         }
     }
 
-    /// The bytes of a slot's value, where its size is known.
+    /// The bytes of a slot's value, if its size is known.
     fn bytes(&self, slot: SlotId) -> Option<usize> {
         let Type::Tensor(tensor) = &self.info(slot).kind else { return None };
         tensor.sizes()?;
@@ -209,16 +210,17 @@ impl Listing<'_> {
     }
 }
 
-/// The storages that values of a block lie in, step by step.
+/// The storages of a block's living values, updated step by step.
 struct Alive {
-    /// By slot, the storage that its value lies in.
+    /// The storage of each slot's value.
     storage_of: HashMap<SlotId, usize>,
-    /// By storage, its bytes, where they are known.
+    /// The bytes of each storage, if they are known.
     sizes: Vec<Option<usize>>,
 }
 
 impl Alive {
-    /// Before the first step: the inputs, which the caller of a nested block holds and counts.
+    /// The state before the first step. The inputs of a nested block count 0 bytes, because its caller holds and counts
+    /// them.
     fn of(listing: &Listing) -> Alive {
         let mut alive = Alive { storage_of: HashMap::new(), sizes: Vec::new() };
         for &slot in &listing.block.inputs {
@@ -233,7 +235,7 @@ impl Alive {
         self.sizes.push(bytes);
     }
 
-    /// The bytes while a step runs; what is alive after it is alive then.
+    /// The bytes that are alive while a step runs. Afterwards, the state is that after the step.
     fn during(&mut self, listing: &Listing, step: &PreparedStep) -> Option<usize> {
         for (i, &slot) in step.outputs.iter().enumerate().filter_map(|(i, slot)| Some((i, slot.as_ref()?))) {
             let bytes = listing.bytes(slot);
@@ -257,9 +259,10 @@ impl Alive {
         values.zip(listing.scratch(step)).map(|(bytes, scratch)| bytes.saturating_add(scratch))
     }
 
-    /// The storage of an input that output `i` lies in, if it does: that of a view, or that of one which it takes over.
+    /// The storage of an input that output `i` reuses, if any: because it is a view, or because it takes the storage
+    /// over.
     fn storage_for(&self, listing: &Listing, step: &PreparedStep, i: usize, bytes: Option<usize>) -> Option<usize> {
-        let lies_in = |(input, operand): (usize, &Operand)| {
+        let reused = |(input, operand): (usize, &Operand)| {
             let slot = match *operand {
                 Operand::Dying(slot) if i == 0 => slot,
                 Operand::Slot(slot) if input == 0 && is_view(step) => slot,
@@ -267,11 +270,11 @@ impl Alive {
             };
             (bytes.is_some() && listing.bytes(slot) == bytes).then(|| self.storage_of.get(&slot).copied()).flatten()
         };
-        step.inputs.iter().enumerate().find_map(lies_in)
+        step.inputs.iter().enumerate().find_map(reused)
     }
 }
 
-/// Whether the step always gives a view; a transpose, say, does so only where no element moves.
+/// Whether the step always returns a view. A transpose, for example, does so only if no element moves.
 fn is_view(step: &PreparedStep) -> bool {
     step.ops.single().is_some_and(|op| op.kind() == Kind::View)
 }

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
-/// Says, when it is asked, whether a run is to end before its time.
+/// Tells whether a run must end early.
 pub type Stop<'a> = &'a dyn Fn() -> bool;
 
 const PERIOD: Duration = Duration::from_millis(50);
-/// What many small steps take together: after less, the clock is looked at less often.
-const SOON: Duration = Duration::from_millis(1);
-/// The most steps between two looks at the clock, each of which takes about as long as a very small step.
+/// If the steps since the last look at the clock took less than this, the next look comes later.
+const SHORT: Duration = Duration::from_millis(1);
+/// The most steps between two looks at the clock. A look takes about as long as a very small step.
 const MOST_STEPS: u32 = 64;
 
-/// Asks a [`Stop`] about every 50 ms, but never within a step.
+/// Asks a [`Stop`] about every 50 ms, between steps only.
 pub(crate) struct Watch<'a> {
     stop: Stop<'a>,
     asked: Cell<Instant>,
@@ -29,10 +29,10 @@ impl<'a> Watch<'a> {
         Watch { stop, asked: Cell::new(now), looked: Cell::new(now), stride: Cell::new(1), steps_left: Cell::new(1) }
     }
 
-    /// Called before every step.
+    /// Asks the stop if it is time; called before every step.
     ///
     /// # Errors
-    /// [`Error::Interrupted`]: the run is to end.
+    /// [`Error::Interrupted`]: the run must end.
     pub fn check(&self) -> Result<()> {
         if self.is_due() {
             self.look(Instant::now())
@@ -41,14 +41,14 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Counts a step; whether it is time to look at the clock.
+    /// Counts a step, and tells whether it is time to look at the clock.
     fn is_due(&self) -> bool {
         self.steps_left.set(self.steps_left.get() - 1);
         self.steps_left.get() == 0
     }
 
     fn look(&self, now: Instant) -> Result<()> {
-        let small = now - self.looked.replace(now) < SOON;
+        let small = now - self.looked.replace(now) < SHORT;
         self.stride.set(if small { MOST_STEPS.min(2 * self.stride.get()) } else { 1 });
         self.steps_left.set(self.stride.get());
         if now - self.asked.get() < PERIOD {
@@ -67,7 +67,7 @@ impl<'a> Watch<'a> {
 mod tests {
     use super::*;
 
-    /// At how many of `steps` steps, each so long, a stop that always says no is asked.
+    /// How often a stop that never ends the run is asked in `steps` steps of duration `each`.
     fn asked(steps: u32, each: Duration) -> u32 {
         let count = Cell::new(0);
         let stop = || {

@@ -1,4 +1,4 @@
-//! A way to compute an operator: what prepare makes once, and the executor runs.
+//! A way to compute an operator: prepare makes it once, and the executor runs it.
 
 use std::fmt::Debug;
 
@@ -10,23 +10,23 @@ use crate::form::Form;
 use crate::types::{Type, Types};
 use crate::value::{Array, Items, Value};
 
-/// A way to compute what one or more operators mean. It owns its packed weights.
+/// An implementation of one or more operators. It owns its packed weights.
 ///
-/// A kernel never assumes that its inputs are well-formed beyond what [`Operator::infer`](crate::operator::Operator::infer)
-/// checked: shapes may be symbolic until a run, so `run` checks them and returns an error.
+/// A kernel assumes no more about its inputs than what [`Operator::infer`](crate::operator::Operator::infer) checked.
+/// Shapes may be symbolic until a run, so `run` checks them and returns an error.
 pub trait Kernel: Debug + Send + Sync {
-    /// The inputs whose buffer `run` can [take](Call::take) for output 0 when nobody needs them later.
+    /// The inputs whose storage `run` can [take](Call::take) for output 0 if no later step reads them.
     fn in_place(&self) -> &'static [usize] {
         &[]
     }
 
-    /// Whether `run` changes input `input`, a sequence, where it is when nobody needs it later.
+    /// Whether `run` changes input `input`, a sequence, in place if no later step reads it.
     fn takes_sequence(&self, _input: usize) -> bool {
         false
     }
 
-    /// Whether packed weights replace the elements of input `input`: `run` then asks it for no more than its type, and the
-    /// elements of a constant need not be kept.
+    /// Whether packed weights replace the elements of input `input`. Then `run` reads only the type of the input, and
+    /// the runtime need not keep the elements of a constant.
     fn is_replaced(&self, _input: usize) -> bool {
         false
     }
@@ -36,14 +36,14 @@ pub trait Kernel: Debug + Send + Sync {
         Form::default()
     }
 
-    /// The most bytes that a run on inputs of these sizes holds beside its inputs and outputs: images in another layout, say.
-    /// Buffers that fit a [cache](candle_plan_kernels::buffer::CACHED) do not count. `None` where the kernel does not tell, or
-    /// a size is not known.
+    /// An upper bound in bytes on the scratch memory of a run on inputs of these sizes, such as images in another
+    /// layout. Buffers that fit a [cache](candle_plan_kernels::buffer::CACHED) do not count. `None` if the kernel does
+    /// not know the bound, or a size is unknown.
     fn scratch(&self, _inputs: &Types) -> Option<usize> {
         Some(0)
     }
 
-    /// What is wrong where a kernel on a device finds a fault in a value.
+    /// The error message for a value that a kernel on a device cannot take.
     fn fault(&self) -> &'static str {
         "a value is one that it cannot take"
     }
@@ -51,24 +51,25 @@ pub trait Kernel: Debug + Send + Sync {
     /// Computes the outputs.
     ///
     /// # Errors
-    /// The inputs do not fit the operator; the executor adds the place.
+    /// The inputs do not fit the operator. The executor adds the step's place.
     fn run(&self, call: &mut Call) -> Result<Vec<Value>>;
 }
 
-/// The inputs of a step that are constants, and the types of all inputs: what a kernel is chosen and packed from.
+/// The constant inputs of a step, and the types of all its inputs. They decide the choice of a kernel and its packed
+/// weights.
 pub struct Constants<'a> {
-    /// One entry an input; `None` for one that is absent or not constant.
+    /// One entry per input; `None` if the input is absent or not constant.
     pub values: &'a [Option<&'a Value>],
-    /// One entry an input; `None` for an absent one.
+    /// One entry per input; `None` for an absent one.
     pub types: &'a [Option<&'a Type>],
-    /// What may be made of them.
+    /// How much memory packed weights may take.
     pub memory: Memory,
 }
 
-/// How much memory what is packed of constants may take.
+/// How much memory packed weights may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Memory {
-    /// As much as makes a run fastest.
+    /// As much as the fastest run needs.
     #[default]
     Full,
     /// About as much as the constants themselves: no transformed copies, which are larger.
@@ -91,7 +92,7 @@ impl Constants<'_> {
     }
 }
 
-/// Runs a step's nested graphs; the executor's side of [`Call::run_block`].
+/// Runs a step's nested graphs. The executor implements it for [`Call::run_block`].
 pub trait Blocks {
     /// Runs block `index` on its inputs, in the block's order.
     ///
@@ -102,9 +103,9 @@ pub trait Blocks {
 
 /// One execution of a step.
 pub struct Call<'a, 'v> {
-    /// One entry an input; `None` for an absent one.
+    /// One entry per input; [`Input::Absent`] for an absent one.
     pub inputs: &'a mut [Input<'v>],
-    /// How many outputs the step has; results beyond it are dropped.
+    /// The number of outputs of the step. The executor drops results beyond it.
     pub outputs: usize,
     /// The session's threads.
     pub threads: &'a Threads,
@@ -114,16 +115,16 @@ pub struct Call<'a, 'v> {
 
 /// An input of one execution.
 pub enum Input<'a> {
-    /// An optional input that is not there.
+    /// An absent optional input.
     Absent,
-    /// A value that is needed later, or that this op does not rewrite.
+    /// A value that a later step reads, or that this op does not overwrite.
     Shared(&'a Value),
-    /// A value that dies with this step.
+    /// A value that no later step reads.
     Owned(Value),
 }
 
 impl<'a> Call<'a, '_> {
-    /// The number of inputs, absent ones counted.
+    /// The number of inputs, including absent ones.
     pub fn len(&self) -> usize {
         self.inputs.len()
     }
@@ -133,7 +134,7 @@ impl<'a> Call<'a, '_> {
         self.inputs.is_empty()
     }
 
-    /// Input `i`, if it is there.
+    /// Input `i`, if it is present.
     pub fn optional(&self, i: usize) -> Option<&Value> {
         match self.inputs.get(i)? {
             Input::Absent => None,
@@ -142,7 +143,7 @@ impl<'a> Call<'a, '_> {
         }
     }
 
-    /// Input `i`, which must be there.
+    /// Input `i`, which must be present.
     pub fn value(&self, i: usize) -> Result<&Value> {
         self.optional(i).ok_or_else(|| Error::op(format!("input {i} is missing")))
     }
@@ -152,7 +153,7 @@ impl<'a> Call<'a, '_> {
         self.value(i)?.tensor().map_err(|error| Error::op(format!("input {i}: {error}")))
     }
 
-    /// Input `i`, a tensor if it is there (an empty optional counts as absent).
+    /// Input `i` as a tensor, if it is present. An empty optional counts as absent.
     pub fn optional_tensor(&self, i: usize) -> Result<Option<&Array>> {
         match self.optional(i) {
             None | Some(Value::None) => Ok(None),
@@ -165,8 +166,9 @@ impl<'a> Call<'a, '_> {
         self.tensor(i)?.read().map_err(|error| Error::op(format!("input {i}: {error}")))
     }
 
-    /// The tensor of input `i` to write into, when it is one of [`Kernel::in_place`], dies here and shares its storage
-    /// with nobody; the input is gone afterwards. `None`: allocate an output.
+    /// Takes the tensor of input `i`, so that `run` can write an output into it; the input is absent afterwards. The
+    /// input must be one of [`Kernel::in_place`], no later step may read it, and nothing else may share its storage.
+    /// Otherwise the result is `None`, and `run` allocates an output.
     pub fn take(&mut self, i: usize) -> Option<Array> {
         let input = self.inputs.get_mut(i)?;
         if !matches!(input, Input::Owned(Value::Tensor(array)) if array.is_alone()) {
@@ -178,10 +180,11 @@ impl<'a> Call<'a, '_> {
         }
     }
 
-    /// The items of input `i`, a sequence: without a copy where it dies here, and is gone afterwards.
+    /// The items of input `i`, a sequence. If no later step reads it, they are moved without a copy, and it is absent
+    /// afterwards.
     ///
     /// # Errors
-    /// The input is no sequence.
+    /// The input is not a sequence.
     pub fn take_items(&mut self, i: usize) -> Result<Items> {
         match self.take_value(i)? {
             Value::Sequence(items) => Ok(items),
@@ -189,7 +192,7 @@ impl<'a> Call<'a, '_> {
         }
     }
 
-    /// Input `i`, which must be there; a sequence that dies here is gone afterwards.
+    /// Input `i`, which must be present. A sequence that no later step reads is moved, and is absent afterwards.
     ///
     /// # Errors
     /// The input is missing.

@@ -1,8 +1,8 @@
-//! Layouts of images: as they are, `[N, C, H, W]` or `[N, C, W]`, or in blocks of channels, `[N, C / 16, H, W, 16]` or
+//! Layouts of images: rows, `[N, C, H, W]` or `[N, C, W]`, and blocks of channels, `[N, C / 16, H, W, 16]` or
 //! `[N, C / 16, W, 16]`.
 //!
-//! A plan knows rows alone. [Prepare](crate::prepare) holds a value in blocks where the steps around it gain more than
-//! moving it there and back costs; the table [`blocked`](crate::cpu::blocked) tells how an operator would run in blocks.
+//! A plan contains only rows. [Prepare](crate::prepare) keeps a value in blocks where the steps around it gain more
+//! than the conversions cost. The table [`blocked`](crate::cpu::blocked) tells how an operator would run on blocks.
 
 use candle_plan_kernels::blocked::BLOCK;
 use serde::Serialize;
@@ -12,17 +12,17 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::types::{Dim, TensorType, Type};
 
-/// A layout.
+/// The layout of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {
-    /// As the plan has it.
+    /// Rows, the layout of a plan.
     Rows,
-    /// In blocks of channels. Lanes beyond C hold anything: nothing that mixes lanes may read them.
+    /// Blocks of channels. The lanes beyond C are undefined: no computation that mixes lanes may read them.
     Blocks,
 }
 
-/// The sizes of an image of `float32`. Sizes but C count as usual ones where they are not known.
+/// The sizes of a `float32` image. Unknown sizes other than C count as typical ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Image {
     /// C
@@ -33,11 +33,11 @@ pub struct Image {
     pub rank: usize,
 }
 
-/// The size of an axis of an image that is not known.
+/// The assumed size of an unknown spatial axis.
 const USUAL: usize = 32;
 
 impl Image {
-    /// The image that a value of this type is; `None` for what cannot be held in blocks.
+    /// The image of a value of this type; `None` if the value cannot be kept in blocks.
     pub fn of(kind: &Type) -> Option<Image> {
         let Type::Tensor(tensor) = kind else { return None };
         let rank = tensor.rank().filter(|rank| matches!(rank, 3 | 4) && tensor.dtype == DType::Float32)?;
@@ -46,12 +46,12 @@ impl Image {
         Some(Image { channels, pixels: sizes.fold(tensor.size(0).unwrap_or(1), usize::saturating_mul), rank })
     }
 
-    /// Vectors in blocks.
+    /// The number of vectors of 16 lanes in blocks.
     pub fn vectors(&self) -> usize {
         self.channels.div_ceil(BLOCK).saturating_mul(self.pixels)
     }
 
-    /// Vectors that are more in blocks than in rows.
+    /// The number of vectors that blocks take beyond those of rows.
     pub fn wasted(&self) -> i64 {
         let vectors = self.channels.saturating_mul(self.pixels) / BLOCK;
         i64::try_from(self.vectors().saturating_sub(vectors)).unwrap_or(i64::MAX)
@@ -61,11 +61,11 @@ impl Image {
 /// The dimensions of an image in rows, from those in blocks.
 ///
 /// # Errors
-/// They are not those of an image of so many channels.
+/// They are not the dimensions of an image of `channels` channels in blocks.
 pub(crate) fn in_rows(x: &[usize], channels: usize) -> Result<Vec<usize>> {
     match x {
         [n, blocks, plane @ .., BLOCK] if *blocks == channels.div_ceil(BLOCK) => Ok([&[*n, channels], plane].concat()),
-        _ => bail!("{x:?} is no image of {channels} channels in blocks"),
+        _ => bail!("{x:?} is not the shape of an image of {channels} channels in blocks"),
     }
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn in_blocks(rows: &[usize]) -> Vec<usize> {
     dims
 }
 
-/// The type of an image in blocks, from that in rows.
+/// The type of an image in blocks, from its type in rows.
 pub(crate) fn type_in_blocks(rows: &TensorType) -> TensorType {
     let shape = rows.shape.clone().map(|mut dims| {
         dims.push(Some(Dim::Size(BLOCK)));

@@ -1,4 +1,4 @@
-//! Tensors in the memory of a session's device that belong to somebody else.
+//! Tensors on a session's device whose memory belongs to other code.
 
 use std::any::Any;
 
@@ -13,24 +13,24 @@ use crate::session::Session;
 use crate::size::element_count;
 use crate::value::{Array, Value};
 
-/// A tensor that a caller has on a device.
+/// A tensor on a device that belongs to the caller.
 pub struct Lent {
-    /// Where its element `[0, 0, …]` stands.
+    /// The address of its element `[0, 0, …]`.
     pub address: u64,
     /// The dimensions.
     pub dims: Vec<usize>,
-    /// How many elements it is from one to the next along each dimension; `None` for rows without gaps.
+    /// The stride of each dimension, in elements; `None` for row-major order without gaps.
     pub strides: Option<Vec<isize>>,
-    /// The type of the elements. They are stored as the runtime stores them on the host.
+    /// The dtype. The elements are stored as the runtime stores them on the host.
     pub dtype: DType,
-    /// The stream that computes the elements, a handle of CUDA's; `None` where they are there already.
+    /// The stream that computes the elements, a CUDA handle; `None` if they are already computed.
     pub stream: Option<u64>,
-    /// Keeps the memory as long as it lives.
+    /// Keeps the memory alive.
     pub owner: Box<dyn Any + Send + Sync>,
 }
 
 impl Session {
-    /// The stream of the session's device, a handle of CUDA's; `None` where the device has no streams.
+    /// The stream of the session's device, a CUDA handle; `None` if the device has no streams.
     pub fn stream(&self) -> Option<u64> {
         match &self.device {
             Device::Cpu => None,
@@ -38,20 +38,17 @@ impl Session {
         }
     }
 
-    /// An input of a run that lies on the session's device. It is not copied, unless it has gaps or another order than rows.
-    /// A run does not write it.
+    /// Lends a tensor on the session's device as an input of a run. It is copied only if it has gaps or is not in
+    /// row-major order. A run does not write to it.
     ///
     /// # Errors
-    /// [`Error::Op`]: the session's device is the processor, the memory is that of another device, or the tensor cannot be
-    /// described by numbers of 64 bits. [`Error::Device`]: what the device says.
+    /// [`Error::Op`]: the session's device is the CPU, the memory belongs to another device, or the tensor's sizes and
+    /// addresses do not fit 64-bit numbers. [`Error::Device`]: the device fails.
     ///
-    /// # Safety
-    /// As long as the owner lives, the elements are where `lent` says; nobody writes them until the runs that take the value
-    /// have returned. The stream is one of the session's device.
+    /// While the owner lives, the elements are where `lent` says. Nobody writes to them until the runs that take the
+    /// value have returned. The stream belongs to the session's device.
     pub unsafe fn lend(&self, lent: Lent) -> Result<Value> {
-        let Device::Gpu(gpu) = &self.device else {
-            bail!("a session of the processor takes tensors of the host alone")
-        };
+        let Device::Gpu(gpu) = &self.device else { bail!("a session on the CPU takes only tensors on the host") };
         let Lent { address, dims, strides, dtype, stream, owner } = lent;
         let refused = |error: candle_plan_device::Error| self.device.refused(error.to_string());
         gpu.check_process().map_err(refused)?;
@@ -63,7 +60,7 @@ impl Session {
         let address = address.checked_sub(first).filter(|address| address.is_multiple_of(width as u64));
         let Some(address) = address else { bail!("the elements are not aligned to {width} bytes") };
         let bytes = count.checked_mul(width).ok_or_else(|| Error::op("the tensor has too many bytes"))?;
-        // SAFETY: the caller's promise; the extent is that of the elements.
+        // SAFETY: the caller guarantees the address and the owner, and the extent covers exactly the elements.
         let array = unsafe {
             stream.map_or(Ok(()), |stream| gpu.wait_for(stream)).map_err(refused)?;
             Array::on_device(gpu.lent(address, bytes, owner)?, &[count], dtype)?
@@ -77,8 +74,8 @@ impl Session {
     }
 }
 
-/// Of elements with these strides: how many bytes before element `[0, 0, …]` the first of them stands, where they stand from
-/// there, and how many elements there are up to the last of them, with those in the gaps.
+/// The extent of elements with these strides: the number of bytes from the first of them in memory to element
+/// `[0, 0, …]`, their view from the first one, and the number of elements up to the last one, including those in gaps.
 fn extent(dims: &[usize], strides: Option<Vec<isize>>, width: usize) -> Result<(u64, View, usize)> {
     let plain = View::contiguous(dims);
     let strides = strides.unwrap_or_else(|| plain.strides.clone());
@@ -90,11 +87,11 @@ fn extent(dims: &[usize], strides: Option<Vec<isize>>, width: usize) -> Result<(
         let reach = (size as i128 - 1) * stride as i128;
         (low, high) = (low + reach.min(0), high + reach.max(0));
     }
-    let far = || Error::op("the elements are too far apart");
-    let offset = usize::try_from(-low).map_err(|_| far())?;
-    let count = usize::try_from(high - low + 1).map_err(|_| far())?;
-    let first = u64::try_from(-low * width as i128).map_err(|_| far())?;
-    // The stride of a dimension of size 1 says nothing.
+    let too_far = || Error::op("the elements are too far apart");
+    let offset = usize::try_from(-low).map_err(|_| too_far())?;
+    let count = usize::try_from(high - low + 1).map_err(|_| too_far())?;
+    let first = u64::try_from(-low * width as i128).map_err(|_| too_far())?;
+    // The stride of a dimension of size 1 has no meaning.
     let step = |((&size, stride), plain): ((&usize, isize), &isize)| if size == 1 { *plain } else { stride };
     let strides = dims.iter().zip(strides).zip(&plain.strides).map(step).collect();
     Ok((first, View { offset, dims: dims.to_vec(), strides }, count))
@@ -106,7 +103,8 @@ mod tests {
 
     #[test]
     fn an_extent_holds_every_element() {
-        // Dimensions, strides; the bytes before, the offset, the elements, and whether they stand in rows.
+        // Dimensions and strides; then the bytes before, the offset, the number of elements, and whether they are
+        // contiguous.
         for (dims, strides, expected) in [
             (vec![2, 3], None, (0, 0, 6, true)),
             (vec![2, 3], Some(vec![3, 1]), (0, 0, 6, true)),

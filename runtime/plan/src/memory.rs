@@ -1,4 +1,4 @@
-//! The memory that a run may use, where its plan bounds it.
+//! The memory bound of a run whose plan has `max_memory`.
 
 use candle_plan_kernels::buffer;
 
@@ -10,24 +10,26 @@ use crate::types::{TensorType, Type, Types};
 use crate::value::held::{Held, Outside, RECORD};
 use crate::value::Value;
 
-/// The bytes that the values of one block may hold at once.
+/// A bound on the bytes that the values of one block hold at once.
 pub(crate) struct Bound {
     limit: usize,
-    /// What the caller holds, who counts it.
+    /// The values that the caller holds, and counts itself.
     outside: Outside,
 }
 
 impl Bound {
-    /// A block may use what the caller has [left](buffer::budget), beside the values that it is lent.
+    /// Bounds a block by the bytes that the caller has [left](buffer::budget). Values that are `lent` to the block do
+    /// not count.
     pub fn new<'a>(lent: impl Iterator<Item = &'a Value>) -> Bound {
         Bound { limit: buffer::budget(), outside: Outside::of(lent) }
     }
 
-    /// Runs a step's kernel while `slots` hold the block's other values; the operator, where it is known, tells the results'
-    /// sizes.
+    /// Runs a step's kernel while `slots` hold the block's other values. The operator, if it is known, infers the sizes
+    /// of the results.
     ///
     /// # Errors
-    /// The op's results do not fit beside them: known before it runs where they follow from the inputs' shapes.
+    /// The results do not fit beside these values. If their sizes follow from the inputs' shapes, the kernel does not
+    /// run.
     pub fn run(
         &self,
         step: (&dyn Kernel, Option<&dyn Operator>),
@@ -39,7 +41,7 @@ impl Bound {
         let shared = held.bytes_beside(&self.outside);
         held.add(call.inputs.iter().filter_map(owned));
         let before = held.bytes_beside(&self.outside);
-        // The results may lie where inputs that die lay.
+        // The results may reuse the storage of inputs that die.
         self.check(shared.saturating_add(expected(operator, call)).max(before))?;
         let outputs = buffer::within(self.limit - before, || kernel.run(call))?;
         let mut held = Held::of(slots.iter().flatten());
@@ -56,31 +58,31 @@ impl Bound {
     }
 }
 
-/// What a loop holds beside its inputs, which its caller counts: values that iterations made.
+/// The values that iterations of a loop made and the loop holds. The caller counts the loop's inputs.
 pub(crate) struct Kept {
-    /// The inputs, and the values that were collected.
+    /// The inputs, and the collected values.
     counted: Outside,
     bytes: usize,
 }
 
 impl Kept {
-    /// Nothing yet.
+    /// Starts with no values.
     pub fn beside(call: &Call) -> Kept {
         let inputs = (0..call.len()).filter(|_| is_bounded()).filter_map(|i| call.optional(i));
         Kept { counted: Outside::of(inputs), bytes: 0 }
     }
 
-    /// Counts a value that is held to the end.
+    /// Counts a value that the loop holds to its end.
     pub fn collect(&mut self, value: &Value) {
         if is_bounded() {
             self.bytes = self.bytes.saturating_add(RECORD).saturating_add(self.counted.add(value));
         }
     }
 
-    /// The bytes that are left for what comes next, which is given `values`.
+    /// The bytes that are left for the next iteration, whose inputs are `values`.
     ///
     /// # Errors
-    /// There are none.
+    /// The values exceed the budget.
     pub fn left(&self, values: &[Value]) -> Result<usize> {
         if !is_bounded() {
             return Ok(usize::MAX);
@@ -104,12 +106,12 @@ fn owned<'a>(input: &'a Input) -> Option<&'a Value> {
     }
 }
 
-/// The bytes that values lie in.
+/// The bytes of the storages of values.
 pub(crate) fn bytes_held<'a>(values: impl Iterator<Item = &'a Value>) -> usize {
     Held::of(values).bytes_beside(&Outside::default())
 }
 
-/// The bytes of the results as far as they follow from the inputs' shapes.
+/// The bytes of the results, as far as they follow from the inputs' shapes.
 fn expected(operator: Option<&dyn Operator>, call: &Call) -> usize {
     let Some(operator) = operator.filter(|operator| !(0..call.len()).any(|i| operator.shares(i))) else { return 0 };
     let types: Option<Vec<Option<Type>>> =
@@ -120,7 +122,7 @@ fn expected(operator: Option<&dyn Operator>, call: &Call) -> usize {
     results.iter().map(|kind| kind.tensor().map_or(0, TensorType::bytes)).fold(0, usize::saturating_add)
 }
 
-/// The type of a tensor.
+/// The type of a tensor or of strings.
 pub(crate) fn type_of(value: &Value) -> Result<Type> {
     let dtype = match value {
         Value::Strings(_) => DType::String,

@@ -1,4 +1,4 @@
-//! Tensors of any dtype, strings too, whose elements an op moves and never computes with.
+//! Tensors of any dtype, including strings, whose elements an op moves and does not compute with.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::by_width;
 use crate::error::{Error, Result};
 use crate::value::{element_count, scratch, Array, Strings, Value};
 
-/// Tensors of one dtype whose elements an op moves. Strings are moved as numbers: each stands for its place in a table of
-/// all the strings.
+/// Tensors of one dtype whose elements an op moves. Strings are moved as numbers: their indices in a table of all
+/// strings.
 pub struct Movable {
     /// The tensors, in the order given.
     pub arrays: SmallVec<[Array; 4]>,
@@ -20,7 +20,7 @@ pub struct Movable {
 }
 
 impl Movable {
-    /// The tensors `values`.
+    /// Wraps the tensors `values`.
     ///
     /// # Errors
     /// A value is not a tensor, or the dtypes differ.
@@ -56,18 +56,18 @@ impl Movable {
     /// The value that a moved tensor stands for.
     ///
     /// # Errors
-    /// A string's place is not in the table.
+    /// A string's index is not in the table.
     pub fn restore(&self, moved: Array) -> Result<Value> {
         let Some(tables) = &self.strings else { return Ok(moved.into()) };
-        let find = |place: &u64| {
-            let mut place = *place as usize;
+        let find = |index: &u64| {
+            let mut index = *index as usize;
             for table in tables {
-                match table.data.get(place) {
+                match table.data.get(index) {
                     Some(string) => return Ok(string.clone()),
-                    None => place -= table.data.len(),
+                    None => index -= table.data.len(),
                 }
             }
-            Err(Error::op("a moved string has no place in its table"))
+            Err(Error::op("a moved string has no index in its table"))
         };
         scratch::<String>(moved.len())?;
         let data: Arc<[String]> = moved.read::<u64>()?.iter().map(find).collect::<Result<_>>()?;
@@ -81,10 +81,10 @@ impl From<Array> for Movable {
     }
 }
 
-/// A tensor of the elements of a view, which lie inside `array`.
+/// Copies the elements of a view of `array` into a new tensor.
 ///
 /// # Errors
-/// There is no memory for it.
+/// The allocation fails.
 pub fn copy_view(array: &Array, view: &View, threads: &Threads) -> Result<Array> {
     by_width!(array.dtype(), W => {
         let mut out = words::alloc_uninit::<W>(&view.dims)?;
@@ -93,7 +93,7 @@ pub fn copy_view(array: &Array, view: &View, threads: &Threads) -> Result<Array>
     })
 }
 
-/// A value's elements under other dimensions, sharing storage.
+/// A value with the same elements and other dimensions. It shares the storage.
 ///
 /// # Errors
 /// The value is not a tensor, or the dimensions hold another number of elements.
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_move_as_places() {
+    fn strings_move_as_indices() {
         let movable = Movable::new(&[&strings(&["a", "b"]), &strings(&["c"])]).expect("strings mix");
         let moved = Array::new(vec![2u64, 0, 1, 2], &[2, 2]).expect("four elements");
         let Value::Strings(back) = movable.restore(moved).expect("known places") else { panic!("not strings") };

@@ -7,21 +7,21 @@ use crate::error::Result;
 use crate::types::{Type, Types};
 use crate::work::Work;
 
-/// What an operator's struct states about itself. The struct's fields are its attributes; the plan stores them.
+/// The meaning of an operator. The fields of its struct are its attributes, which the plan stores.
 ///
-/// How a device computes it is the matter of its [kernels](crate::kernel::Kernel).
+/// Its [kernels](crate::kernel::Kernel) define how a device computes it.
 pub trait Operator: Debug + Send + Sync {
-    /// How many inputs and outputs the operator takes. Optional inputs in the middle may be absent.
+    /// The numbers of inputs and outputs that the operator takes. Optional inputs in the middle may be absent.
     fn arity(&self) -> Arity;
 
-    /// The outputs' types from the inputs' types: refuses dtypes and ranks that no kernel is written for, and gives every
-    /// size that follows from known sizes. `None` stands for an absent optional input.
+    /// Infers the outputs' types from the inputs' types. It rejects dtypes and ranks that no kernel supports, and
+    /// computes every size that follows from known sizes. `None` stands for an absent optional input.
     ///
     /// # Errors
     /// The inputs' dtypes, ranks or known sizes do not fit the operator.
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>>;
 
-    /// Where the operator runs by its nature, whatever its attributes and types.
+    /// Where the operator runs, whatever its attributes and types.
     fn kind() -> Kind
     where
         Self: Sized,
@@ -29,54 +29,54 @@ pub trait Operator: Debug + Send + Sync {
         Kind::Computation
     }
 
-    /// What the operator reads of an input.
+    /// The part of an input that the operator reads.
     fn needs(&self, _input: usize) -> Needs {
         Needs::Elements
     }
 
-    /// Whether an output may share storage with input `input` (be a view of it, or the input itself): then the storage
-    /// lives as long as both, and is never written in place before both are dead.
+    /// Whether an output may share storage with input `input`: as a view of it, or as the input itself. The storage
+    /// then lives as long as both, and no step overwrites it while one of them is alive.
     fn shares(&self, _input: usize) -> bool {
         false
     }
 
-    /// The arithmetic and memory traffic of a run on inputs and outputs of these sizes. By default, an operator reads every
-    /// input and writes every output once. `None` for views, for an operator with nested graphs, and where a size is not
-    /// known.
+    /// The arithmetic and memory traffic of a run on inputs and outputs of these sizes. By default, an operator reads
+    /// every input and writes every output once. `None` for views, for operators with nested graphs, and if a size is
+    /// unknown.
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
         let is_view = (0..inputs.len()).any(|i| self.shares(i));
         Work::moving(inputs, outputs).filter(|_| !is_view)
     }
 }
 
-/// Where an operator runs by its nature.
+/// Where an operator runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// On any device that has a kernel for it.
     Computation,
-    /// Where its first input is: its output is a view of it.
+    /// Where its first input is, because its output is a view of that input.
     View,
     /// On the host: it works on strings, sequences, optionals, nested graphs or dimensions.
     Host,
 }
 
-/// What an operator reads of an input.
+/// The part of an input that an operator reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     /// The elements, on the device where the step runs.
     Elements,
-    /// The elements, on the host wherever the step runs: axes, sizes and the like.
+    /// The elements, on the host, whatever device the step runs on: axes, sizes and the like.
     Numbers,
-    /// The dimensions alone.
+    /// Only the dimensions.
     Dims,
 }
 
-/// How many inputs and outputs a step of an op may have.
+/// The numbers of inputs and outputs that a step of an op may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arity {
-    /// The number of inputs, absent ones counted.
+    /// The number of inputs, including absent ones.
     pub inputs: RangeInclusive<usize>,
-    /// The number of outputs, unused ones counted.
+    /// The number of outputs, including unused ones.
     pub outputs: RangeInclusive<usize>,
 }
 

@@ -1,16 +1,16 @@
-//! Regular expressions in RE2's syntax, as ONNX has them, on the crate `regex`.
+//! Regular expressions in RE2's syntax, which ONNX uses, on the crate `regex`.
 //!
-//! Both take nearly the same syntax. Where they differ, the pattern is rewritten: RE2's `\d`, `\s`, `\w` and `\b` know
-//! ASCII only, it has `\Q…\E`, and its brackets neither nest nor know set operations.
+//! The two syntaxes are nearly the same. Where they differ, the pattern is rewritten: RE2's `\d`, `\s`, `\w` and `\b`
+//! match ASCII only, RE2 has `\Q…\E`, and its brackets neither nest nor support set operations.
 
 use regex::{Regex, RegexBuilder};
 
 use crate::error::{Error, Result};
 
-/// An expression that matches whole texts.
+/// Compiles an expression that matches whole texts.
 ///
 /// # Errors
-/// The pattern is malformed, or uses what only RE2 has (`\B`, `\C`).
+/// The pattern is malformed, or uses syntax that only RE2 has (`\B`, `\C`).
 pub fn full_match(pattern: &str) -> Result<Regex> {
     let refused = |reason: String| Error::op(format!("the pattern {pattern:?} is not supported: {reason}"));
     let rewritten = Rewriter { rest: pattern, out: String::new() }.run().map_err(|reason| refused(reason.into()))?;
@@ -52,14 +52,14 @@ impl Rewriter<'_> {
         rest.is_some()
     }
 
-    /// Literal text up to `\E` or the end.
+    /// Rewrites literal text up to `\E` or the end.
     fn quoted(&mut self) {
         let (text, rest) = self.rest.split_once(r"\E").unwrap_or((self.rest, ""));
         self.out.push_str(&regex::escape(text));
         self.rest = rest;
     }
 
-    /// What follows a backslash, inside brackets or not.
+    /// Rewrites what follows a backslash, inside brackets or not.
     fn escape(&mut self, inside: bool) -> std::result::Result<(), &'static str> {
         let next = self.next().ok_or("it ends in a backslash")?;
         match next {
@@ -83,7 +83,7 @@ impl Rewriter<'_> {
         Ok(())
     }
 
-    /// What follows an opening bracket, up to the closing one.
+    /// Rewrites what follows an opening bracket, up to the closing one.
     fn brackets(&mut self) -> std::result::Result<(), &'static str> {
         self.out.push('[');
         if self.take("^") {
@@ -115,7 +115,7 @@ impl Rewriter<'_> {
 mod tests {
     use super::*;
 
-    /// What onnxruntime 1.31 says of each pattern, with RE2.
+    /// The results of onnxruntime 1.31, which uses RE2, for each pattern.
     #[test]
     fn patterns_mean_what_they_mean_to_re2() {
         let texts = [
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_rewritten_is_refused() {
+    fn other_syntax_is_rejected() {
         for pattern in [r"\h", r"a\Z", r"\C", r"\B", "(a", "[a", "a\\"] {
             assert!(full_match(pattern).is_err(), "{pattern}");
         }

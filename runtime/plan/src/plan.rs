@@ -1,7 +1,7 @@
-//! The schema of a plan: what the file holds, and all of it.
+//! The schema of a plan: everything that the file holds.
 //!
-//! A plan is one safetensors file. Its metadata has `format` = [`FORMAT`], `plan_version` and `plan`, the canonical JSON
-//! of [`Plan`] (sorted keys, no white space). Its tensors are the numeric constants, named by their index.
+//! A plan is one safetensors file. Its metadata has `format` = [`FORMAT`], `plan_version` and `plan`, the canonical
+//! JSON of [`Plan`] (sorted keys, no white space). Its tensors are the numeric constants, named by their index.
 //! `plan.schema.json` and `compiler/plan/ops.py` are generated from these types (`make generate`).
 
 use std::collections::BTreeMap;
@@ -25,22 +25,22 @@ pub struct Plan {
     pub main: Block,
     /// The constants that steps refer to by index; the numeric ones are the file's tensors of the same index.
     pub constants: Vec<Constant>,
-    /// Where steps came from; steps refer to these by index.
+    /// The origins of steps; steps refer to these by index.
     pub origins: Vec<Origin>,
     /// The passes that ran, in order.
     pub passes: Vec<String>,
     /// SHA-256 of the model file the plan was compiled from, in hexadecimal.
     pub source_sha256: String,
-    /// The most bytes that the values of a run may hold at once, beside the constants; null: as many as there are.
+    /// The most bytes that the values of a run may hold at once, beside the constants; null for no bound.
     pub max_memory: Option<usize>,
     /// The model's own metadata (`metadata_props`).
     pub metadata: BTreeMap<String, String>,
 }
 
-/// A constant: its type says dtype and shape.
+/// A constant, with its dtype and shape.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub enum Constant {
-    /// A tensor of the file, by this constant's index in decimal.
+    /// A tensor of the file, named by this constant's index in decimal.
     Tensor(crate::types::TensorType),
     /// Strings, in row-major order.
     Strings {
@@ -51,15 +51,16 @@ pub enum Constant {
     },
 }
 
-/// Where a step came from: the nodes of the model that it does the work of, and the source lines that made them.
+/// The origin of a step: the nodes of the model that it computes, and the source lines that made them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
     /// The ONNX nodes, as `Conv(encoder.0.conv)`.
     pub nodes: Vec<String>,
-    /// The path of the PyTorch module, as `encoder.0.conv`; empty where the model does not say.
+    /// The path of the PyTorch module, as `encoder.0.conv`; empty if the model does not record it.
     pub module: String,
-    /// File and line, relative to the project, as `model.py:118 in UNet3D.forward`; empty where the model does not say.
+    /// File and line, relative to the project, as `model.py:118 in UNet3D.forward`; empty if the model does not record
+    /// them.
     pub source: String,
 }
 
@@ -70,7 +71,7 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// The JSON schema of [`Plan`]: what `plan.schema.json` holds.
+/// The JSON schema of [`Plan`], which is the content of `plan.schema.json`.
 pub fn schema() -> String {
     let schema = schemars::schema_for!(Plan);
     format!("{:#}\n", schema.as_value())

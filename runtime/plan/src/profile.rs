@@ -1,4 +1,4 @@
-//! Where the time of a run goes, step by step.
+//! The time of a run, step by step.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -21,41 +21,41 @@ use crate::value::held::storages;
 use crate::value::Value;
 use crate::work::Work;
 
-/// What one step took.
+/// The time, memory and work of one step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepTime {
     /// The op's name.
     pub op: &'static str,
     /// Where the step came from.
     pub origin: String,
-    /// 0 for a step of the plan itself; a step of a block that a step of depth `n` runs has depth `n + 1`, and its time
-    /// is part of that step's.
+    /// 0 for a step of the plan itself, `n + 1` for a step of a block that a step of depth `n` runs. The time of the
+    /// outer step includes that of the inner one.
     pub depth: usize,
-    /// How often the step ran, in all runs.
+    /// The number of times that the step ran, in all runs.
     pub calls: u64,
-    /// How long, in all runs.
+    /// The time that it took, in all runs.
     pub seconds: f64,
-    /// The most bytes of values that the run held while the step ran, constants aside: its inputs and outputs, what later
-    /// steps read, and what the steps hold that run its block.
+    /// The most bytes of values that the run held while the step ran, without constants: its inputs and outputs, the
+    /// values that later steps read, and those of the steps that run its block.
     pub alive_bytes: usize,
-    /// Why it runs on the host, where that is not the session's device.
+    /// Why it runs on the host, if that is not the session's device.
     pub host: Option<Reason>,
     /// How it runs.
     #[serde(flatten)]
     pub form: Form,
-    /// What it had to do, in all runs, where the op tells.
+    /// Its work in all runs, if it is known.
     #[serde(flatten)]
     pub work: Option<Work>,
 }
 
 impl Executable {
-    /// Runs once to see what the steps have to do, then `runs` times, and gives every step in the plan's order.
+    /// Runs once to find the steps' work, then `runs` times to time them. Returns every step in the plan's order.
     ///
     /// # Errors
     /// As [`Executable::run_until`].
     pub fn profile(&self, inputs: &[Value], runs: usize, threads: &Threads, stop: Stop) -> Result<Vec<StepTime>> {
-        let survey = Survey::beside(&self.constants);
-        // Copies: what the caller holds is not written into, and steps would take longer for that.
+        let survey = Survey::new(&self.constants);
+        // Copies, because a step cannot write in place into values that the caller holds, and would take longer.
         let given = || inputs.iter().map(copy).collect::<Result<Vec<Value>>>();
         self.run_observed(given()?, threads, stop, &survey)?;
         let clock = Clock { times: Mutex::default(), device: &self.device };
@@ -93,7 +93,7 @@ impl Executable {
 
 fn copy(value: &Value) -> Result<Value> {
     match value {
-        // A run does not write the inputs that lie on the device.
+        // A run does not write to inputs on the device.
         Value::Tensor(array) if !array.is_on_device() => Ok(words::copy(array)?.into()),
         other => Ok(other.clone()),
     }
@@ -102,7 +102,7 @@ fn copy(value: &Value) -> Result<Value> {
 /// Calls and time by the address of a step, which does not change while the executable lives.
 type Times = HashMap<usize, (u64, Duration)>;
 
-/// What a step does in one run, and what is held meanwhile.
+/// A step's work in one run, and the bytes that are alive meanwhile.
 #[derive(Debug, Clone, Copy, Default)]
 struct Facts {
     work: Option<Work>,
@@ -111,29 +111,29 @@ struct Facts {
 
 struct Found {
     times: Times,
-    /// By the same.
+    /// By the address of a step.
     facts: HashMap<usize, Facts>,
     runs: u64,
 }
 
-/// Sees the sizes of what every step is given and gives, and the storages that values lie in.
+/// Observes the sizes of every step's inputs and outputs, and the storages of values.
 struct Survey {
     facts: Mutex<HashMap<usize, Facts>>,
-    /// Storages that hold constants.
+    /// The storages of constants.
     constants: HashSet<usize>,
-    /// The storages, with their bytes, of each block that runs, the plan's own first.
+    /// The storages and their bytes, for each block that runs, the plan's own first.
     held: Mutex<Vec<HashMap<usize, usize>>>,
 }
 
 impl Survey {
-    fn beside(constants: &[Value]) -> Survey {
+    fn new(constants: &[Value]) -> Survey {
         let mut held = HashMap::new();
         constants.iter().for_each(|value| storages(value, &mut held));
         let constants = held.into_keys().collect();
         Survey { facts: Mutex::default(), constants, held: Mutex::default() }
     }
 
-    /// The bytes that all blocks hold which run now, beside the outputs that a step gives.
+    /// The bytes that all running blocks hold, with the outputs of a step.
     fn alive(&self, outputs: &[Value]) -> usize {
         let mut all = HashMap::new();
         outputs.iter().for_each(|value| storages(value, &mut all));
@@ -144,7 +144,7 @@ impl Survey {
 
 impl Observer for Survey {
     fn kernel(&self, seen: Seen, call: &mut Call, run: &mut KernelRun) -> Result<Vec<Value>> {
-        let given: Option<Vec<Option<Type>>> =
+        let input_types: Option<Vec<Option<Type>>> =
             (0..call.len()).map(|i| call.optional(i).map(type_of).transpose().ok()).collect();
         let mut held = HashMap::new();
         let inputs = (0..call.len()).filter_map(|i| call.optional(i));
@@ -154,7 +154,7 @@ impl Observer for Survey {
         let alive = outputs.as_ref().map_or(0, |outputs| self.alive(outputs));
         self.held.lock().pop();
         let outputs = outputs?;
-        let work = given.and_then(|given| work_of(seen.step, &given, &outputs));
+        let work = input_types.and_then(|input_types| work_of(seen.step, &input_types, &outputs));
         let mut facts = self.facts.lock();
         let first = Facts { work: Some(Work::default()), alive_bytes: 0 };
         let sum = facts.entry(address(seen.step)).or_insert(first);
@@ -164,15 +164,15 @@ impl Observer for Survey {
     }
 }
 
-/// What a step had to do for its outputs, where its op tells.
-pub(crate) fn work_of(step: &PreparedStep, given: &[Option<Type>], outputs: &[Value]) -> Option<Work> {
-    let made = outputs.iter().map(type_of).collect::<Result<Vec<_>>>().ok()?;
-    step.work(given, &made)
+/// A step's work for these outputs, if its op knows it.
+pub(crate) fn work_of(step: &PreparedStep, input_types: &[Option<Type>], outputs: &[Value]) -> Option<Work> {
+    let output_types = outputs.iter().map(type_of).collect::<Result<Vec<_>>>().ok()?;
+    step.work(input_types, &output_types)
 }
 
 struct Clock<'a> {
     times: Mutex<Times>,
-    /// Whose work a step's time includes.
+    /// The time of a step includes the work of this device.
     device: &'a Device,
 }
 

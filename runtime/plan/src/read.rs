@@ -1,7 +1,8 @@
 //! Bytes → plan. The bytes are not trusted: version first, then sizes, then the checksum, the JSON, and the constants.
 //!
-//! A plan is read from front to back, each constant into the storage where it stays: no two copies of a file are held.
-//! Large constants of a file stay in it: they are read to check them, and then where the system holds the file.
+//! The reader goes from front to back, and reads each constant into its final storage, so that memory never holds two
+//! copies of a file. Large constants of a file stay in it: they are read once for a check, and later through a memory
+//! mapping.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -22,40 +23,40 @@ use crate::plan::{Constant, Plan, FORMAT, VERSION};
 use crate::types::TensorType;
 use crate::value::{element_count, Array, Strings, Value};
 
-/// The most bytes of a header: as many as the safetensors package allows.
+/// The maximum number of bytes of a header, the same as in the safetensors package.
 const MAX_HEADER: u64 = 100_000_000;
 
-/// The bytes of the smallest constant that stays in its file: below, whole pages are more than it takes.
+/// The bytes of the smallest constant that stays in its file. For a smaller one, whole pages would be too large.
 const LARGE: usize = 64 << 10;
-/// The bytes that are read at once of a constant that stays in its file.
+/// The number of bytes that a check of such a constant reads at once.
 const CHUNK: usize = 128 << 10;
 
 /// Reads a plan and its constants from the bytes of a plan file.
 ///
 /// # Errors
-/// [`Error::Read`] when the bytes are not a plan, are of a newer version, do not match their checksum, or cannot be read;
+/// [`Error::Read`] if the bytes are not a plan, have a newer version, do not match their checksum, or cannot be read;
 /// [`Error::Verify`] with every constant that breaks the format.
 pub fn read(bytes: &[u8]) -> Result<(Plan, Vec<Value>)> {
     read_from(bytes, bytes.len() as u64, None)
 }
 
-/// Reads a plan and its constants from a plan file, in which large constants stay: nobody may write into it as long as
-/// these live. Another file may take its name.
+/// Reads a plan and its constants from a plan file. Large constants stay in the file: nobody may write to it while they
+/// live. Another file may take its name.
 ///
 /// # Errors
 /// As [`read`].
 pub fn read_file(file: &File) -> Result<(Plan, Vec<Value>)> {
     let length = file.metadata().map_err(unreadable)?.len();
-    // Where the system maps no file, constants are copied.
+    // If the system cannot map the file, constants are copied.
     let mapping = usize::try_from(length).ok().filter(|length| *length > LARGE);
     let mapping = mapping.and_then(|length| Mapping::of_unchanging(file, length).ok()).map(Arc::new);
     read_from(file, length, mapping)
 }
 
-/// Runs `load`, which reads a file and what is made of it.
+/// Runs `load`, which reads the file.
 ///
 /// # Errors
-/// [`Error::Read`] if the file has changed meanwhile: another size, or another time of its last change.
+/// [`Error::Read`] if the size or the modification time of the file changed meanwhile; or `load` fails.
 pub(crate) fn while_unchanged<T>(file: &File, load: impl FnOnce() -> Result<T>) -> Result<T> {
     let state = || -> Result<_> {
         let metadata = file.metadata().map_err(unreadable)?;
@@ -87,7 +88,7 @@ fn read_from(mut source: impl Read, length: u64, file: Option<Arc<Mapping>>) -> 
 /// The JSON text of the plan in a plan file, without its constants.
 ///
 /// # Errors
-/// As [`read`], for the description.
+/// [`Error::Read`], as in [`read`].
 pub fn describe(bytes: &[u8]) -> Result<String> {
     let mut source = bytes;
     let header = Header::read(&mut source, bytes.len() as u64)?;
@@ -95,15 +96,15 @@ pub fn describe(bytes: &[u8]) -> Result<String> {
     serde_json::to_string(&header.plan()?).map_err(|error| Error::Read(error.to_string()))
 }
 
-/// What stands before the constants.
+/// The header of a plan file, before the constants.
 struct Header {
     metadata: Metadata,
-    /// Its bytes.
+    /// Its length in bytes, including the 8 bytes for the size of its JSON.
     length: usize,
 }
 
 impl Header {
-    /// Reads the header, which has to tell where all the other bytes belong, of a plan of a version that is known.
+    /// Reads the header. Its offsets must cover all the other bytes, and its version must be supported.
     fn read(source: &mut impl Read, length: u64) -> Result<Header> {
         let mut size = [0; 8];
         if length < 8 {
@@ -140,7 +141,7 @@ impl Header {
         Ok(found)
     }
 
-    /// The checksum that a plan file carries, over the plan's JSON and the tensors' bytes: as far as the JSON.
+    /// Starts the checksum of a plan file, which covers the plan's JSON and the tensors' bytes, with the JSON.
     fn digest(&self) -> Result<Sha256> {
         Ok(Sha256::new_with_prefix(self.field("plan")?))
     }
@@ -161,14 +162,14 @@ impl Header {
     }
 }
 
-/// What stands behind the header.
+/// The tensors of a plan file, behind the header.
 struct Body<R> {
     source: R,
-    /// Where it begins in the file.
+    /// The offset of the tensors in the file.
     start: usize,
     /// The file, if constants may stay in it.
     file: Option<Arc<Mapping>>,
-    /// The checksum of what was read.
+    /// The checksum of the bytes read so far.
     digest: Sha256,
 }
 
@@ -196,7 +197,7 @@ impl<R: Read> Body<R> {
         Ok(Stored { dtype: info.dtype, dims: info.shape.clone(), elements })
     }
 
-    /// The part of the file that is the tensor, where it is large and its elements are aligned as in memory.
+    /// The part of the file that holds the tensor, if it is large and its elements are aligned as in memory.
     fn part(&self, info: &TensorInfo) -> Option<Part> {
         let (begin, end) = info.data_offsets;
         let (first, last) = (self.start.checked_add(begin)?, self.start.checked_add(end)?);
@@ -205,7 +206,7 @@ impl<R: Read> Body<R> {
         Part::new(file?, first..last)
     }
 
-    /// Reads the next `size` bytes for their checksum alone.
+    /// Reads the next `size` bytes only for their checksum.
     fn check(&mut self, size: usize) -> Result<()> {
         let mut chunk = vec![0; CHUNK.min(size)];
         for at in (0..size).step_by(CHUNK) {
@@ -217,7 +218,7 @@ impl<R: Read> Body<R> {
     }
 }
 
-/// The next tensor in a storage of the storage dtype that its type has; a type that no constant has is read as bytes.
+/// Reads the next tensor into storage of its storage dtype. A type that no constant has is read as bytes.
 fn copied(source: &mut impl Read, info: &TensorInfo) -> Result<CpuStorage> {
     let size = info.data_offsets.1.saturating_sub(info.data_offsets.0);
     Ok(match info.dtype {
@@ -233,7 +234,7 @@ fn copied(source: &mut impl Read, info: &TensorInfo) -> Result<CpuStorage> {
     })
 }
 
-/// The next `size` bytes, a number of whole elements: the header was checked to say so.
+/// Reads the next `size` bytes. The check of the header guarantees a whole number of elements.
 fn filled<T: Pod>(source: &mut impl Read, size: usize) -> Result<Vec<T>> {
     let mut data = vec![T::zeroed(); size / size_of::<T>()];
     source.read_exact(cast_slice_mut(&mut data)).map_err(unreadable)?;
@@ -258,7 +259,7 @@ fn check_version(text: &str) -> Result<()> {
     }
 }
 
-/// The plan's constants, whose numbers are in the file's tensors.
+/// The plan's constants. The file's tensors hold the numbers.
 fn constants(plan: &Plan, mut stored: HashMap<String, Stored>) -> Result<Vec<Value>> {
     let mut violations = Vec::new();
     let mut values = Vec::with_capacity(plan.constants.len());
@@ -268,7 +269,7 @@ fn constants(plan: &Plan, mut stored: HashMap<String, Stored>) -> Result<Vec<Val
             Err(error) => violations.push(format!("constant {index}: {error}")),
         }
     }
-    violations.extend(stored.keys().map(|name| format!("tensor {name:?} is no constant of the plan")));
+    violations.extend(stored.keys().map(|name| format!("tensor {name:?} is not a constant of the plan")));
     if violations.is_empty() {
         Ok(values)
     } else {
@@ -302,7 +303,8 @@ fn tensor_of(kind: &TensorType, stored: Stored) -> Result<Array> {
     Array::lying_in(stored.elements, &dims, kind.dtype)
 }
 
-/// The safetensors type that stores a constant of a logical type; one byte an element where it has none.
+/// The safetensors type that stores a constant of a logical type. A type that safetensors lacks has one byte per
+/// element.
 fn stored_as(dtype: DType) -> Result<Dtype> {
     Ok(match dtype {
         DType::Bool => Dtype::BOOL,
@@ -322,7 +324,7 @@ fn stored_as(dtype: DType) -> Result<Dtype> {
     })
 }
 
-/// Refuses bytes that no value of the type has.
+/// Rejects bytes that no value of the type has.
 pub fn check_bits(dtype: DType, bytes: &[u8]) -> Result<()> {
     let valid: fn(u8) -> bool = match dtype {
         DType::Bool => |byte| byte <= 1,

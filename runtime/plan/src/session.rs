@@ -1,4 +1,4 @@
-//! A plan, loaded and ready: what a Rust program holds to run a model.
+//! Sessions: loaded plans, with which a Rust program runs a model.
 
 use std::fs::File;
 use std::path::Path;
@@ -25,7 +25,7 @@ use crate::value::Value;
 /// The most threads of a session.
 pub const MAX_THREADS: usize = 1024;
 
-/// A plan prepared for one device and a number of threads. May be run from many threads at once.
+/// A plan prepared for one device and a number of threads. Several threads may run it at once.
 pub struct Session {
     executable: Executable,
     pub(crate) device: Device,
@@ -33,13 +33,13 @@ pub struct Session {
 }
 
 impl Session {
-    /// Reads, verifies and prepares the bytes of a plan file. `threads`: how many a run uses; `None` for one for each
-    /// processor of the machine. `max_memory`: the most bytes that the values of a run may hold at once, beside the
-    /// constants; where the plan has such a bound too, the lower one counts. `memory`: what may be packed of these.
+    /// Reads, verifies and prepares the bytes of a plan file. A run uses `threads` threads; `None` means one for each
+    /// processor of the machine. The values of a run may hold `max_memory` bytes at once, beside the constants; if the
+    /// plan has a bound too, the lower one holds. `memory` bounds the packed weights.
     ///
     /// # Errors
-    /// [`Error::Device`] when the device is not there, [`Error::Threads`] for none or more than [`MAX_THREADS`] and where
-    /// they do not start, [`Error::Read`] and [`Error::Verify`] when the plan is not sound.
+    /// [`Error::Device`] if the device is not available, [`Error::Threads`] if the number of threads is not from 1 to
+    /// [`MAX_THREADS`] or they do not start, [`Error::Read`] and [`Error::Verify`] if the plan is not sound.
     pub fn load(
         bytes: &[u8],
         device: &str,
@@ -51,12 +51,11 @@ impl Session {
         Session::prepare(read, device, threads, max_memory, memory)
     }
 
-    /// [`Session::load`] of a plan file. Large constants are read where the system holds the file: nobody may write
-    /// into it, or shorten it, as long as the session lives. Another file may take its name, as when the model is
-    /// compiled again.
+    /// [`Session::load`] of a plan file. Large constants stay in the file: nobody may write to it or shorten it while
+    /// the session lives. Another file may take its name, for example when the model is compiled again.
     ///
     /// # Errors
-    /// As [`Session::load`], and [`Error::Read`] when the file cannot be opened.
+    /// As [`Session::load`], and [`Error::Read`] if the file cannot be opened.
     pub fn open(
         path: &Path,
         device: &str,
@@ -70,7 +69,7 @@ impl Session {
         while_unchanged(&file, || Session::prepare(read, device, threads, max_memory, memory))
     }
 
-    /// [`Session::load`] for a GPU that is not there: its [commands](Session::commands) can be recorded.
+    /// [`Session::load`] for a GPU that does not exist, to record its [commands](Session::commands).
     ///
     /// # Errors
     /// As [`Session::load`].
@@ -80,7 +79,7 @@ impl Session {
         Ok(Session { executable: Executable::prepare(plan, constants, &device, Memory::Full)?, device, threads })
     }
 
-    /// What one run gives a GPU to do, step by step, in a [`Session::dry_run`].
+    /// The commands that one run would give a GPU, step by step, in a [`Session::dry_run`].
     ///
     /// # Errors
     /// As [`Executable::commands`].
@@ -113,7 +112,7 @@ impl Session {
         self.executable.outputs()
     }
 
-    /// The device that was taken.
+    /// The session's device.
     pub fn device(&self) -> &str {
         self.device.name()
     }
@@ -123,12 +122,12 @@ impl Session {
         self.executable.placed_steps()
     }
 
-    /// The number of threads a run uses.
+    /// The number of threads of a run.
     pub fn threads(&self) -> usize {
         self.threads.count()
     }
 
-    /// The outputs for the inputs, both in the plan's order.
+    /// Computes the outputs for the inputs, both in the plan's order.
     ///
     /// # Errors
     /// As [`Executable::run`].
@@ -136,7 +135,7 @@ impl Session {
         self.executable.run(inputs, &self.threads)
     }
 
-    /// [`Session::run`], which ends before its time when `stop` says so. It is asked between steps, about every 50 ms.
+    /// [`Session::run`] that `stop` can end early. The run asks it between steps, about every 50 ms.
     ///
     /// # Errors
     /// As [`Executable::run_until`].
@@ -152,17 +151,17 @@ impl Session {
         self.executable.run_for(inputs, outputs, &self.threads, stop)
     }
 
-    /// What the processor can do at most, with the threads that a run uses.
+    /// Measures the peak performance of the processor, with the threads of a run.
     pub fn peaks(&self) -> Peaks {
         peaks::measure(Isa::get(), &self.threads)
     }
 
-    /// What was decided before a run: kernels, layouts, and what is alive at once.
+    /// The decisions before a run: kernels, layouts, and the bytes that are alive at once.
     pub fn prepared(&self) -> Prepared {
         self.executable.inspect()
     }
 
-    /// What every step takes, over `runs` runs after a first one.
+    /// The time of every step, over `runs` runs after a first one.
     ///
     /// # Errors
     /// As [`Executable::run_until`].
@@ -171,10 +170,10 @@ impl Session {
     }
 }
 
-/// Where every step of the bytes of a plan file would run on a GPU, which need not be there.
+/// Where every step of a plan, the bytes of a file, would run on a GPU. The machine need not have one.
 ///
 /// # Errors
-/// [`Error::Read`] and [`Error::Verify`] when the plan is not sound.
+/// [`Error::Read`] and [`Error::Verify`] if the plan is not sound.
 pub fn placed_steps(plan: &[u8]) -> Result<Vec<PlacedStep>> {
     let (plan, constants) = crate::read::read(plan)?;
     Ok(Executable::prepare(plan, constants, &dry_run()?, Memory::Full)?.placed_steps())

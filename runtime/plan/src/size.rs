@@ -1,4 +1,4 @@
-//! Sizes that come from outside, and the memory for what has them.
+//! Sizes that come from outside, and memory for tensors of such sizes.
 
 use candle_plan_kernels::buffer::{self, OutOfMemory};
 use candle_plan_kernels::machine;
@@ -6,14 +6,14 @@ use candle_plan_kernels::machine;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 
-/// The most dimensions of a tensor: as many as NumPy has.
+/// The maximum rank of a tensor, the same as NumPy's.
 pub const MAX_RANK: usize = 64;
 
 /// The product of the dimensions.
 ///
 /// # Errors
-/// There are more than [`MAX_RANK`], or those that are not zero do not fit in memory's address range: then no product of
-/// some of them overflows.
+/// There are more than [`MAX_RANK`] dimensions, or the product of the nonzero ones does not fit in memory's address
+/// range. This also ensures that no product of some of the dimensions overflows.
 pub fn element_count(dims: &[usize]) -> Result<usize> {
     if dims.len() > MAX_RANK {
         return Err(Error::op(format!("a tensor has at most {MAX_RANK} dimensions, found {}", dims.len())));
@@ -26,10 +26,10 @@ pub fn element_count(dims: &[usize]) -> Result<usize> {
     }
 }
 
-/// An empty list with room for `count` elements.
+/// Allocates an empty list with room for `count` elements.
 ///
 /// # Errors
-/// There is no memory for them.
+/// The allocation fails.
 pub fn with_capacity<T>(count: usize) -> Result<Vec<T>> {
     buffer::try_with_capacity(count).ok_or_else(|| out_of_memory(&[count]))
 }
@@ -37,38 +37,38 @@ pub fn with_capacity<T>(count: usize) -> Result<Vec<T>> {
 /// Accounts for `count` elements of `T` that a kernel is about to hold beside its result.
 ///
 /// # Errors
-/// There is no memory for them.
+/// There is not enough memory for them.
 pub fn scratch<T>(count: usize) -> Result<()> {
     with_capacity::<T>(count).map(drop)
 }
 
-/// A list whose length comes from outside.
+/// Collects a list whose length comes from outside.
 ///
 /// # Errors
-/// There is no memory for it.
+/// The allocation fails.
 pub fn list<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
     let mut list = with_capacity(items.len())?;
     list.extend(items);
     Ok(list)
 }
 
-/// Room for a tensor of shape `dims`, all of which the caller writes.
+/// Allocates the elements of a tensor of shape `dims`; the caller must write all of them.
 ///
 /// # Errors
-/// There is not so much memory.
+/// The shape is too large, or the allocation fails.
 pub fn alloc_uninit<T: Element>(dims: &[usize]) -> Result<Vec<T>> {
     buffer::try_for_overwrite(element_count(dims)?).ok_or_else(|| out_of_memory(dims))
 }
 
-/// Runs `work`, which has no room for what it needs beside its operands and results where that is an error.
+/// Runs `work`, and turns a lack of memory for scratch buffers in it into an error.
 ///
 /// # Errors
-/// That, or what `work` returned.
+/// There is not enough memory for scratch buffers, or `work` fails.
 pub(crate) fn catch_out_of_memory<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
     buffer::caught(work).unwrap_or_else(|out_of_memory| Err(beyond(out_of_memory)))
 }
 
-/// Why there is no room beside operands and results.
+/// The error for a lack of memory beside inputs and outputs.
 pub(crate) fn beyond(OutOfMemory { bytes, left }: OutOfMemory) -> Error {
     let needed = match bytes {
         usize::MAX => "more bytes than can be counted".to_string(),
@@ -76,13 +76,13 @@ pub(crate) fn beyond(OutOfMemory { bytes, left }: OutOfMemory) -> Error {
     };
     Error::op(match left < bytes && left < machine::memory() {
         true => format!(
-            "it needs {needed} beside its inputs and outputs, max_memory leaves {left}: raise max_memory, or give it less"
+            "it needs {needed} beside its inputs and outputs, but max_memory leaves {left}: raise it or use smaller inputs"
         ),
-        false => format!("it needs {needed} beside its inputs and outputs, there is no memory for them: give it less"),
+        false => format!("it needs {needed} beside its inputs and outputs, but there is no memory: use smaller inputs"),
     })
 }
 
-/// Why there is no [`alloc_uninit`].
+/// The error for a failed allocation of a tensor.
 pub(crate) fn out_of_memory(dims: &[usize]) -> Error {
     Error::op(match buffer::budget() {
         left if left < machine::memory() => {
@@ -119,10 +119,10 @@ mod tests {
         assert_eq!(list(0..3usize).ok(), Some(vec![0, 1, 2]));
     }
 
-    /// In release builds too: `Cargo.toml` asks for it, because sizes come from outside.
+    /// Release builds check overflow too: `Cargo.toml` enables it, because sizes come from outside.
     #[test]
     #[should_panic(expected = "overflow")]
-    fn what_overflows_does_not_go_on() {
+    fn an_overflow_panics() {
         std::hint::black_box(std::hint::black_box(usize::MAX) + 1);
     }
 }

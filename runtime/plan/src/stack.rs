@@ -1,4 +1,4 @@
-//! Tensors stacked along a new axis, and the slices of one: what loops collect and scan over.
+//! Stacks tensors along a new axis and slices them, for the outputs and inputs of loops.
 
 use candle_plan_kernels::concat::{concat, Part};
 use candle_plan_kernels::strided::View;
@@ -11,10 +11,10 @@ use crate::error::Result;
 use crate::movable::{copy_view, Movable};
 use crate::value::{Array, Value};
 
-/// The tensors, equal in dtype and shape, one after the other along a new axis `axis`.
+/// Stacks tensors of equal dtype and shape along a new axis `axis`.
 ///
 /// # Errors
-/// There are none, or they differ.
+/// The list is empty, the tensors differ, or the axis is out of range.
 pub fn stack(items: &[Value], axis: usize, threads: &Threads) -> Result<Value> {
     let movable = Movable::new(&items.iter().collect::<Vec<_>>())?;
     let Some(first) = movable.arrays.first() else { bail!("nothing to stack") };
@@ -40,7 +40,7 @@ pub fn stack(items: &[Value], axis: usize, threads: &Threads) -> Result<Value> {
 /// Slice `index` of `value` along `axis`, without that axis.
 ///
 /// # Errors
-/// There is no such slice.
+/// The axis or the index is out of range.
 pub fn slice(value: &Value, axis: usize, index: usize, threads: &Threads) -> Result<Value> {
     let movable = Movable::new(&[value])?;
     let array = &movable.arrays[0];
@@ -59,11 +59,11 @@ pub fn slice(value: &Value, axis: usize, index: usize, threads: &Threads) -> Res
     movable.restore(copy_view(array, &view, threads)?)
 }
 
-/// A tensor like `item`, with no elements, of one more dimension at `axis`: what zero iterations give.
+/// An empty stack, which zero iterations give: a tensor of the dimensions `dims` with a dimension of size 0 at `axis`.
 ///
 /// # Errors
 /// `axis` is out of range.
-pub fn nothing(dtype: crate::dtype::DType, dims: &[usize], axis: usize) -> Result<Value> {
+pub fn empty(dtype: crate::dtype::DType, dims: &[usize], axis: usize) -> Result<Value> {
     if axis > dims.len() {
         bail!("axis {axis} is out of range for stacking tensors of shape {dims:?}");
     }
@@ -72,8 +72,8 @@ pub fn nothing(dtype: crate::dtype::DType, dims: &[usize], axis: usize) -> Resul
     if dtype == crate::dtype::DType::String {
         return Ok(Value::Strings(crate::value::Strings { dims, data: Vec::new().into() }));
     }
-    let empty = by_width!(dtype, W => words::array(Vec::<W>::new(), &dims, dtype))?;
-    Ok(Array::into(empty))
+    let array = by_width!(dtype, W => words::array(Vec::<W>::new(), &dims, dtype))?;
+    Ok(Array::into(array))
 }
 
 #[cfg(test)]

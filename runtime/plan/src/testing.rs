@@ -1,4 +1,4 @@
-//! Runs one op in a test the ways the executor would.
+//! Runs one op in a test, in each way that the executor may run it.
 
 use candle_plan_device::Gpu;
 use candle_plan_kernels::buffer;
@@ -28,7 +28,7 @@ impl<T: Clone + Into<Op> + std::fmt::Debug> Tested for T {
     }
 }
 
-/// Of an op that has none.
+/// The blocks of an op without nested graphs.
 struct NoBlocks;
 
 impl Blocks for NoBlocks {
@@ -42,13 +42,13 @@ pub fn tensor<T: crate::dtype::Element>(data: &[T], dims: &[usize]) -> Value {
     Array::new(data.to_vec(), dims).expect("test data fills its shape").into()
 }
 
-/// The outputs of an op for the inputs, with one output. See [`run_outputs`].
+/// Runs an op that has one output. See [`run_outputs`].
 pub fn run(op: &dyn Tested, inputs: &[Option<Value>]) -> Result<Value> {
     run_outputs(op, inputs, 1).map(|mut outputs| outputs.remove(0))
 }
 
-/// The `count` outputs of an op: run with shared inputs, with inputs that the kernel may overwrite, with two threads and with
-/// packed constants; all must agree to the bit, and with the types that `infer` gives.
+/// Runs an op with shared inputs, with inputs that the kernel may overwrite, with two threads and with packed
+/// constants. All results must agree to the bit, and with the types that `infer` gives. Returns the `count` outputs.
 pub fn run_outputs(op: &dyn Tested, inputs: &[Option<Value>], count: usize) -> Result<Vec<Value>> {
     let op = op.op();
     let types: Vec<Option<Type>> = inputs.iter().map(|value| value.as_ref().map(type_of)).collect();
@@ -65,7 +65,7 @@ pub fn run_outputs(op: &dyn Tested, inputs: &[Option<Value>], count: usize) -> R
     let outputs = run_kernel(kernel(&unknown)?.as_ref(), inputs, count, false, &one)?;
     assert_sharing(&op, inputs, &outputs);
     assert_replaced(kernel(&values)?.as_ref(), inputs, &outputs)?;
-    // A kernel each, as one may count its runs.
+    // A new kernel for each run, because a kernel may count its runs.
     for (known, owned, threads) in [(&unknown, true, &one), (&unknown, false, &two), (&values, false, &one)] {
         let other = run_kernel(kernel(known)?.as_ref(), inputs, count, owned, threads)?;
         assert!(same(&outputs, &other), "{op:?}: in place, threads or packing change the result");
@@ -73,12 +73,12 @@ pub fn run_outputs(op: &dyn Tested, inputs: &[Option<Value>], count: usize) -> R
     for (output, kind) in outputs.iter().zip(&inferred) {
         assert!(kind.admits(output), "{op:?} infers {kind}, gives {}", output.describe());
     }
-    // What a run there takes does not count for a test of what one takes here.
+    // A test that bounds the memory of the op must not count the memory of the device's run.
     buffer::within(usize::MAX, || assert_on_device(&op, inputs, &types, &outputs));
     Ok(outputs)
 }
 
-/// The outputs of a kernel, which may overwrite the inputs that it takes in place if they are `owned`.
+/// Runs a kernel. If the inputs are `owned`, it may overwrite those that it takes in place.
 fn run_kernel(
     kernel: &dyn Kernel,
     inputs: &[Option<Value>],
@@ -105,7 +105,7 @@ pub fn fault(op: &dyn Tested, inputs: &[Value]) -> bool {
     run_on_device(op, inputs).unwrap_or_else(|error| panic!("on the device: {error}")).1
 }
 
-/// What the op gives on a device, and whether its kernel found a fault.
+/// Runs an op on a device. Returns the outputs, and whether the kernel found a fault.
 pub fn run_on_device(op: &dyn Tested, inputs: &[Value]) -> Result<(Vec<Value>, bool)> {
     let op = op.op();
     let (gpu, types) = (Gpu::emulator()?, inputs.iter().map(type_of).collect::<Vec<Type>>());
@@ -121,14 +121,14 @@ pub fn run_on_device(op: &dyn Tested, inputs: &[Value]) -> Result<(Vec<Value>, b
     Ok((outputs, turn.finish(Vec::new())? == Some(7)))
 }
 
-/// Asserts that the op gives the same on a device, where it runs there: with shared inputs, and with inputs that it may
-/// overwrite.
+/// Asserts that an op with a kernel for a device gives the same outputs there, with shared inputs and with inputs that
+/// it may overwrite.
 fn assert_on_device(op: &Op, inputs: &[Option<Value>], types: &[Option<&Type>], outputs: &[Value]) {
     let gpu = Gpu::emulator().expect("enough memory");
     if !inputs.iter().flatten().chain(outputs).all(|value| matches!(value, Value::Tensor(_))) {
         return;
     }
-    // Attributes of the op alone decide, or what a plan would have as constants too.
+    // The choice of a kernel may depend on constants: tries all inputs as constants, and none.
     let values: Vec<Option<&Value>> = inputs.iter().map(Option::as_ref).collect();
     for values in [values, vec![None; inputs.len()]] {
         let operands = Constants { values: &values, types, memory: Memory::Full };
@@ -148,7 +148,8 @@ fn assert_on_device(op: &Op, inputs: &[Option<Value>], types: &[Option<&Type>], 
     }
 }
 
-/// What a kernel gives on a device, on the host again: with inputs that are shared, or that it may overwrite.
+/// Runs a kernel on a device, with shared inputs or with inputs that it may overwrite, and copies the outputs to the
+/// host.
 fn run_placed(
     op: &Op,
     placed: &dyn OnGpu,
@@ -156,11 +157,11 @@ fn run_placed(
     (inputs, owned): (&[Option<Value>], bool),
     outputs: usize,
 ) -> Result<Vec<Value>> {
-    let there = |(i, value): (usize, &Option<Value>)| match (value, op.operator().needs(i)) {
+    let to_device = |(i, value): (usize, &Option<Value>)| match (value, op.operator().needs(i)) {
         (Some(value), Needs::Elements) => upload(gpu, value).map(Some),
         (value, _) => Ok(value.clone()),
     };
-    let given: Vec<Option<Value>> = inputs.iter().enumerate().map(there).collect::<Result<_>>()?;
+    let given: Vec<Option<Value>> = inputs.iter().enumerate().map(to_device).collect::<Result<_>>()?;
     let kept = if owned { Vec::new() } else { given.clone() };
     let mut inputs: Vec<Input> = given.into_iter().map(|value| value.map_or(Input::Absent, Input::Owned)).collect();
     let (inputs, threads) = (&mut inputs[..], &Threads::serial());
@@ -169,7 +170,7 @@ fn run_placed(
     found.iter().map(|value| Ok(download(value.tensor()?)?.into())).collect()
 }
 
-/// Whether two tensors are equal, up to rounding where they are of floating point.
+/// Whether two tensors are equal, up to rounding if they are floating-point.
 fn near(found: &Array, expected: &Array) -> std::result::Result<(), String> {
     let tolerance = match expected.dtype() {
         dtype if (dtype, found.dims()) != (found.dtype(), expected.dims()) => {
@@ -211,7 +212,8 @@ fn type_of(value: &Value) -> Type {
     }
 }
 
-/// Asserts that no two outputs are in one storage, and none in an input's, unless the op [shares](crate::operator::Operator::shares) it.
+/// Asserts that no two outputs share storage, and that an output shares storage only with an input that the op
+/// [shares](crate::operator::Operator::shares).
 fn assert_sharing(op: &Op, inputs: &[Option<Value>], outputs: &[Value]) {
     let mut taken: Vec<_> =
         (0..inputs.len()).filter(|&i| !op.operator().shares(i)).filter_map(|i| inputs[i].as_ref()).collect();
@@ -226,7 +228,7 @@ fn assert_sharing(op: &Op, inputs: &[Option<Value>], outputs: &[Value]) {
     }
 }
 
-/// Runs with outlines in place of the inputs that need not be kept once they are packed, where they were.
+/// Runs with outlines in place of the inputs that packed weights replace, if there are any.
 fn assert_replaced(kernel: &dyn Kernel, inputs: &[Option<Value>], outputs: &[Value]) -> Result<()> {
     if !(0..inputs.len()).any(|i| kernel.is_replaced(i)) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Numbers read from strings, and printed as onnxruntime prints them.
+//! Numbers parsed from strings, and printed as onnxruntime prints them.
 
 use half::{bf16, f16};
 
@@ -7,10 +7,11 @@ use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::value::{Array, Strings, Value};
 
-/// The numbers that strings stand for, in the widest type of the kind of `to`: `float64`, `int64` or `uint64`.
+/// Parses strings as numbers, in the widest type of the kind of `to`: `float64`, `int64` or `uint64`. For `float32`, it
+/// is `float32`.
 ///
 /// # Errors
-/// A string is no number.
+/// A string is not a number.
 pub fn parse(strings: &Strings, to: DType) -> Result<Array> {
     fn all<T: Element + std::str::FromStr>(strings: &Strings, kind: &str) -> Result<Array> {
         let number = |text: &String| {
@@ -22,17 +23,17 @@ pub fn parse(strings: &Strings, to: DType) -> Result<Array> {
     match to {
         DType::Uint64 => all::<u64>(strings, "an integer"),
         to if to.is_int() || to == DType::Bool => all::<i64>(strings, "an integer"),
-        // `float32` is read as such: through `float64` it would be rounded twice
+        // Parsing through `float64` would round twice.
         DType::Float32 => all::<f32>(strings, "a number"),
         _ => all::<f64>(strings, "a number"),
     }
 }
 
-/// Numbers as strings: integers in decimal, booleans as 0 and 1, floats with as many significant digits as onnxruntime's
-/// `%.8g` (`%.17g` for `float64`).
+/// Prints numbers as strings: integers in decimal, booleans as 0 and 1, floats with as many significant digits as
+/// onnxruntime's `%.8g` (`%.17g` for `float64`).
 ///
 /// # Errors
-/// The type is not a number.
+/// The dtype is not numeric.
 pub fn print(x: &Array) -> Result<Value> {
     let data: Vec<String> = match x.dtype() {
         DType::Float16 => x.read::<f16>()?.iter().map(|v| general(v.to_f64(), 8)).collect(),
@@ -47,7 +48,7 @@ pub fn print(x: &Array) -> Result<Value> {
     Ok(Value::Strings(Strings { dims: x.dims().to_vec(), data: data.into() }))
 }
 
-/// A number with `digits` significant digits, without trailing zeros, as C prints it with `%g`.
+/// A number with `digits` significant digits and without trailing zeros, as C prints it with `%g`.
 fn general(x: f64, digits: usize) -> String {
     if x.is_nan() {
         return "NaN".to_string();

@@ -1,4 +1,4 @@
-//! What is known of a value before a run: its kind, dtype and dimensions.
+//! Types of values before a run: kind, dtype and dimensions, as far as they are known.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ impl Extent for Option<Dim> {
     }
 }
 
-/// The dimensions of a tensor; `null` for one that nothing is known about.
+/// The dimensions of a tensor; `null` for an unknown one.
 pub type Shape = Vec<Option<Dim>>;
 
 /// A tensor's dtype and shape.
@@ -36,7 +36,7 @@ pub type Shape = Vec<Option<Dim>>;
 pub struct TensorType {
     /// The logical element type.
     pub dtype: DType,
-    /// The dimensions; `null` when not even the rank is known.
+    /// The dimensions; `null` if even the rank is unknown.
     pub shape: Option<Shape>,
 }
 
@@ -45,50 +45,50 @@ pub struct TensorType {
 pub enum Type {
     /// A tensor, of numbers or strings.
     Tensor(TensorType),
-    /// A sequence whose items are all of one type.
+    /// A sequence of items of one type.
     Sequence(Box<Type>),
     /// A value of the type, or nothing.
     Optional(Box<Type>),
 }
 
 impl TensorType {
-    /// The bytes of the elements as a run holds them; 0 where a size is not known.
+    /// The size of the elements in memory, in bytes; 0 if a dimension is unknown.
     pub(crate) fn bytes(&self) -> usize {
         let count = self.sizes().map_or(0, |sizes| element_count(&sizes).unwrap_or(usize::MAX));
         count.saturating_mul(self.dtype.storage_dtype().map_or(0, |stored| stored.size_in_bytes()))
     }
 
-    /// A tensor of which only the dtype is known.
+    /// The type of a tensor of known dtype and unknown rank.
     pub fn any(dtype: DType) -> TensorType {
         TensorType { dtype, shape: None }
     }
 
-    /// A tensor of known rank and unknown dimensions.
+    /// The type of a tensor of known rank and unknown dimensions.
     pub fn ranked(dtype: DType, rank: usize) -> TensorType {
         TensorType { dtype, shape: Some(vec![None; rank]) }
     }
 
-    /// A tensor of known dimensions.
+    /// The type of a tensor of known dimensions.
     pub fn sized(dtype: DType, dims: &[usize]) -> TensorType {
         TensorType { dtype, shape: Some(dims.iter().map(|&d| Some(Dim::Size(d))).collect()) }
     }
 
-    /// The number of dimensions, where it is known.
+    /// The number of dimensions, if it is known.
     pub fn rank(&self) -> Option<usize> {
         self.shape.as_ref().map(Vec::len)
     }
 
-    /// Dimension `axis`, where it is known to be a number.
+    /// The size of dimension `axis`, if it is a known number.
     pub fn size(&self, axis: usize) -> Option<usize> {
         self.shape.as_ref()?.get(axis)?.known()
     }
 
-    /// All dimensions, where each is known to be a number.
+    /// The sizes of all dimensions, if each is a known number.
     pub fn sizes(&self) -> Option<Vec<usize>> {
         (0..self.rank()?).map(|axis| self.size(axis)).collect()
     }
 
-    /// Refuses what no tensor can be: too many dimensions, or known ones whose product is too large.
+    /// Rejects a type that no tensor can have: too many dimensions, or known ones whose product is too large.
     ///
     /// # Errors
     /// As [`element_count`].
@@ -100,14 +100,15 @@ impl TensorType {
         element_count(&dims.collect::<Vec<_>>()).map(drop)
     }
 
-    /// Whether a tensor of these dimensions is of this type; sizes are compared where both sides are numbers.
+    /// Whether a tensor of this dtype and these dimensions has this type. A dimension that is not a known number fits
+    /// every size.
     pub(crate) fn admits(&self, dtype: DType, dims: &[usize]) -> bool {
         let fits = |(dim, size): (&Option<Dim>, &usize)| !matches!(dim, Some(Dim::Size(known)) if known != size);
         let has_dims = |shape: &Shape| shape.len() == dims.len() && shape.iter().zip(dims).all(fits);
         self.dtype == dtype && self.shape.as_ref().is_none_or(has_dims)
     }
 
-    /// Whether a tensor of this type can be a tensor of the other: same dtype, and no rank or size that differs.
+    /// Whether a tensor can have both types: the same dtype, and no rank or size that differs.
     pub fn agrees_with(&self, other: &TensorType) -> bool {
         let sizes_agree = |(a, b): (&Option<Dim>, &Option<Dim>)| match (a, b) {
             (Some(Dim::Size(a)), Some(Dim::Size(b))) => a == b,
@@ -122,17 +123,17 @@ impl TensorType {
 }
 
 impl Type {
-    /// A tensor of which only the dtype is known.
+    /// The type of a tensor of known dtype and unknown rank.
     pub fn any(dtype: DType) -> Type {
         Type::Tensor(TensorType::any(dtype))
     }
 
-    /// A tensor of known rank and unknown dimensions.
+    /// The type of a tensor of known rank and unknown dimensions.
     pub fn ranked(dtype: DType, rank: usize) -> Type {
         Type::Tensor(TensorType::ranked(dtype, rank))
     }
 
-    /// The tensor type, or an error that says what this is instead.
+    /// The tensor type, or an error that names the other kind.
     pub fn tensor(&self) -> Result<&TensorType> {
         match self {
             Type::Tensor(tensor) => Ok(tensor),
@@ -140,7 +141,7 @@ impl Type {
         }
     }
 
-    /// Refuses what no value can be.
+    /// Rejects a type that no value can have.
     ///
     /// # Errors
     /// As [`TensorType::check`].
@@ -151,7 +152,7 @@ impl Type {
         }
     }
 
-    /// Whether a value of this type can be a value of the other.
+    /// Whether a value can have both types.
     pub fn agrees_with(&self, other: &Type) -> bool {
         match (self, other) {
             (Type::Tensor(a), Type::Tensor(b)) => a.agrees_with(b),
@@ -183,16 +184,16 @@ impl std::fmt::Display for Type {
     }
 }
 
-/// The types of a step's inputs, as [`Operator::infer`](crate::operator::Operator::infer) sees them.
+/// The types of a step's inputs, for [`Operator::infer`](crate::operator::Operator::infer).
 pub struct Types<'a> {
-    /// One entry an input; `None` for an absent one.
+    /// One entry per input; `None` for an absent one.
     pub inputs: &'a [Option<&'a Type>],
-    /// How many outputs the step has.
+    /// The number of outputs of the step.
     pub outputs: usize,
 }
 
 impl Types<'_> {
-    /// The number of inputs, absent ones counted.
+    /// The number of inputs, including absent ones.
     pub fn len(&self) -> usize {
         self.inputs.len()
     }
@@ -202,12 +203,12 @@ impl Types<'_> {
         self.inputs.is_empty()
     }
 
-    /// Input `i`, which must be there.
+    /// Input `i`, which must be present.
     pub fn get(&self, i: usize) -> Result<&Type> {
         self.optional(i).ok_or_else(|| Error::op(format!("input {i} is missing")))
     }
 
-    /// Input `i`, if it is there.
+    /// Input `i`, if it is present.
     pub fn optional(&self, i: usize) -> Option<&Type> {
         self.inputs.get(i).copied().flatten()
     }
@@ -217,25 +218,25 @@ impl Types<'_> {
         self.get(i)?.tensor().map_err(|error| Error::op(format!("input {i}: {error}")))
     }
 
-    /// Input `i`, a tensor if it is there.
+    /// Input `i` as a tensor, if it is present.
     pub fn optional_tensor(&self, i: usize) -> Result<Option<&TensorType>> {
         self.optional(i).map(Type::tensor).transpose()
     }
 
-    /// The dimensions of input `i`, where it is there and its rank is known.
+    /// The dimensions of input `i`, if it is present and its rank is known.
     pub(crate) fn shape(&self, i: usize) -> Result<Option<&Shape>> {
         Ok(self.optional_tensor(i)?.and_then(|kind| kind.shape.as_ref()))
     }
 
-    /// The sizes of input `i`, where it is there and all are known.
+    /// The sizes of input `i`, if it is present and all are known.
     pub(crate) fn sizes(&self, i: usize) -> Result<Option<Vec<usize>>> {
         Ok(self.optional_tensor(i)?.and_then(TensorType::sizes))
     }
 
-    /// Checks that input `i`, which errors call `name`, has one element if it is there.
+    /// Checks that input `i`, called `name` in errors, has one element, if it is present.
     ///
     /// # Errors
-    /// It is no tensor, or has another number of elements.
+    /// The input is not a tensor, or has another number of elements.
     pub(crate) fn one_element(&self, i: usize, name: &str) -> Result<()> {
         self.shape(i)?.map_or(Ok(()), |shape| extent::one_element(name, shape))
     }

@@ -1,12 +1,12 @@
-//! What a plan must satisfy before anything is prepared or run. Every violation is reported, in this order:
+//! The rules that a plan must satisfy before it is prepared or run. [`verify`] reports every violation, in this order:
 //!
 //! 1. Ids are in range: values of the block, constants and origins of the plan.
 //! 2. Every value is defined exactly once: as an input, as a constant, or by one step.
 //! 3. A step's inputs are defined before it; a block's outputs are defined.
 //! 4. A constant's value has the constant's type.
 //! 5. A step has as many inputs and outputs as its op takes.
-//! 6. A step's op accepts its inputs' types, and its outputs are declared with the types that follow.
-//! 7. Nested blocks satisfy the same, at most [`MAX_DEPTH`] deep.
+//! 6. A step's op accepts its inputs' types, and the declared types of its outputs agree with the inferred ones.
+//! 7. Nested blocks satisfy these rules, and nest at most [`MAX_DEPTH`] deep.
 //! 8. The plan's inputs and outputs have distinct names, and none is empty.
 //! 9. A value's type is one that values can have: at most 64 dimensions, whose product fits in memory's address range.
 
@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use crate::plan::{Block, Constant, Plan, Step, ValueId, MAX_DEPTH};
 use crate::types::{Dim, TensorType, Type, Types};
 
-/// Every violation of the rules above; empty when the plan is sound.
+/// Every violation of the rules above; empty if the plan is sound.
 pub fn verify(plan: &Plan) -> Vec<String> {
     let mut verifier = Verifier { plan, violations: Vec::new() };
     verifier.block(&plan.main, "", 0);
@@ -134,13 +134,13 @@ impl Verifier<'_> {
         }
     }
 
-    fn names(&mut self, what: &str, ids: &[ValueId]) {
+    fn names(&mut self, role: &str, ids: &[ValueId]) {
         let mut seen = HashSet::new();
         for info in ids.iter().filter_map(|id| self.plan.main.values.get(id.at())) {
             if info.name.is_empty() {
-                self.violations.push(format!("an {what} has no name"));
+                self.violations.push(format!("an {role} has no name"));
             } else if !seen.insert(&info.name) {
-                self.violations.push(format!("two {what}s are named {:?}", info.name));
+                self.violations.push(format!("two {role}s are named {:?}", info.name));
             }
         }
     }

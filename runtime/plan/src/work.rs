@@ -1,4 +1,4 @@
-//! What a step has to do by its op's formula, which its time is compared with.
+//! The work of a step by its op's formula, to compare with the time that it takes.
 
 use std::ops::{Add, Mul};
 
@@ -9,26 +9,26 @@ use crate::types::{TensorType, Type, Types};
 /// Arithmetic and memory traffic of one run of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Work {
-    /// Multiplications and additions of the formula; a kernel may know a way with fewer of them. 0 for an op that memory
-    /// bounds.
+    /// Multiplications and additions of the formula; a kernel may use an algorithm with fewer of them. 0 for a
+    /// memory-bound op.
     pub operations: u64,
     /// Bytes read and written, each once.
     pub bytes: u64,
 }
 
 impl Work {
-    /// Reads every input and writes every output.
+    /// The work of an op that reads every input and writes every output.
     pub fn moving(inputs: &Types, outputs: &[Type]) -> Option<Work> {
         let read = inputs.inputs.iter().flatten().try_fold(0u64, |sum, kind| Some(sum.saturating_add(bytes(kind)?)))?;
         Some(Work { operations: 0, bytes: read.saturating_add(written(outputs)?) })
     }
 
-    /// Writes every output, from inputs of which it reads as much and no more.
+    /// The work of an op that writes every output and reads as many bytes of its inputs.
     pub fn picking(outputs: &[Type]) -> Option<Work> {
         Some(Work { operations: 0, bytes: written(outputs)?.saturating_mul(2) })
     }
 
-    /// [`Work::moving`], and so many products that are added up.
+    /// [`Work::moving`] with the operations of a sum of `products` products.
     pub fn multiplying(inputs: &Types, outputs: &[Type], products: Option<u64>) -> Option<Work> {
         Some(Work { operations: products?.saturating_mul(2), ..Work::moving(inputs, outputs)? })
     }
@@ -53,12 +53,12 @@ impl Mul<u64> for Work {
     }
 }
 
-/// The number of elements of a tensor, where it is known.
+/// The number of elements of a tensor, if it is known.
 pub fn count(tensor: &TensorType) -> Option<u64> {
     Some(product(&tensor.sizes()?))
 }
 
-/// Dimension `from_end` places before the end, where it is known: 0 is the last one.
+/// The size of the dimension `from_end` places before the last one, if it is known.
 pub fn size_from_end(tensor: &TensorType, from_end: usize) -> Option<u64> {
     tensor.size(tensor.rank()?.checked_sub(from_end + 1)?).map(|size| size as u64)
 }
@@ -68,14 +68,14 @@ pub fn product(sizes: &[usize]) -> u64 {
     sizes.iter().fold(1, |product, &size| product.saturating_mul(size as u64))
 }
 
-/// The products of attention: each element of `Q` and of the output meets every key, new and past, masked or not. Keys are
-/// the rows of these tensors.
+/// The number of products of attention: each element of `Q` and of the output meets every key, new or past, masked or
+/// not. The rows of the tensors `keys` are the keys.
 pub fn attention(q: &TensorType, y: &TensorType, keys: [Option<&TensorType>; 2]) -> Option<u64> {
     let rows = keys.iter().flatten().try_fold(0, |sum: u64, keys| Some(sum.saturating_add(size_from_end(keys, 1)?)))?;
     Some(count(q)?.saturating_add(count(y)?).saturating_mul(rows))
 }
 
-/// The products of a recurrent op: `X [S, B, I]` meets all of `W` and `R` in S · B rows.
+/// The number of products of a recurrent op: all of `W` and `R` meet each of the S · B rows of `X [S, B, I]`.
 pub fn recurrent([x, w, r]: [Option<&TensorType>; 3]) -> Option<u64> {
     let rows = count(x?)?.checked_div(size_from_end(x?, 0)?)?;
     Some(rows.saturating_mul(count(w?)?.saturating_add(count(r?)?)))

@@ -6,12 +6,12 @@ mod run;
 
 #[test]
 fn a_plan_runs_on_zeros() {
-    let said = run::run(include_bytes!("../../../tests/golden/v1.plan")).unwrap();
+    let report = run::run(include_bytes!("../../../tests/golden/v1.plan")).unwrap();
     let expected = "input x: float32 [batch, 4]\noutput y: [1, 2] [0.500, 0.500] …\n";
-    assert_eq!(said, expected);
+    assert_eq!(report, expected);
 }
 
 #[test]
-fn what_is_no_plan_is_an_error() {
+fn other_bytes_are_an_error() {
     assert!(run::run(b"PK\x03\x04").unwrap_err().to_string().contains("safetensors"));
 }

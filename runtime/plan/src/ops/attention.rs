@@ -15,58 +15,62 @@ use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
 use crate::work::{self, Work};
 
-/// Which scores the fourth output of [`Attention`] holds.
+/// The scores in the fourth output of [`Attention`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum AttentionScores {
     /// `Q · Kᵀ · scale`
     Product,
-    /// After the soft cap.
+    /// The scores after the soft cap.
     Capped,
-    /// After the masks.
+    /// The scores after the masks.
     Masked,
-    /// After softmax.
+    /// The weights after softmax.
     Softmax,
 }
 
-/// Which weights of [`Attention`] are 0 though softmax does not say so.
+/// Which weights of [`Attention`] are set to 0 after softmax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum AttentionGuard {
-    /// Those of a query to which the masks leave no key, as ONNX has it.
+    /// The weights of a query for which the masks leave no key, as ONNX defines.
     Unseeing,
-    /// None: a query that sees no key gives NaN.
+    /// None. A query without a key gives NaN.
     Nothing,
-    /// All that would be NaN.
+    /// All weights that would be NaN.
     Undefined,
 }
 
-/// `Y = softmax(softcap(Q · Kᵀ · scale) + mask) · V`. Q `[N, heads, L, D]` or `[N, L, heads · D]`; K, V alike with
-/// kv_heads heads, each shared by heads / kv_heads heads of Q; mask (optional) broadcasts to `[N, heads, L, S]`, added,
-/// or chosen where bool; its last dimension may be shorter than S: later keys are not seen; past key and past value
-/// (optional) `[N, kv_heads, P, D]` come before K and V; nonpad (optional) int64 `[N]`, the number of keys that are
-/// seen. Y as Q; present key and value (optional) `[N, kv_heads, S, D]`; scores (optional) `[N, heads, L, S]`.
+/// `Y = softmax(softcap(Q · Kᵀ · scale) + mask) · V`.
 ///
-/// Query i stands at position i + P, or, with nonpad, i + nonpad − L. All but the output is computed in `f32`, in `f64` for
-/// `f64`. Source: [ONNX Attention](https://onnx.ai/onnx/operators/onnx__Attention.html).
+/// Inputs: Q `[N, heads, L, D]` or `[N, L, heads · D]`; K and V in the same layout with kv_heads heads, each shared by
+/// heads / kv_heads heads of Q; mask (optional), which broadcasts to `[N, heads, L, S]` and is added to the scores, or
+/// selects them if it is bool; past key and past value (optional) `[N, kv_heads, P, D]`, which come before K and V;
+/// nonpad (optional) int64 `[N]`, the number of visible keys. A mask whose last dimension is shorter than S hides the
+/// later keys.
+///
+/// Outputs: Y as Q; present key and value (optional) `[N, kv_heads, S, D]`; scores (optional) `[N, heads, L, S]`.
+///
+/// Query i has position i + P, or i + nonpad − L with nonpad. Everything except the output is computed in `f32`, or in
+/// `f64` for `f64`. Source: [ONNX Attention](https://onnx.ai/onnx/operators/onnx__Attention.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Attention {
-    /// The heads of Q; null where Q has a dimension for them.
+    /// The number of heads of Q; null if Q has a dimension for them.
     pub heads: Option<usize>,
-    /// The heads of K and V; null where they have a dimension for them.
+    /// The number of heads of K and V; null if they have a dimension for them.
     pub kv_heads: Option<usize>,
-    /// The factor of the products; null for `1 / √D`.
+    /// The factor of the products; null means `1 / √D`.
     pub scale: Option<f64>,
-    /// `c · tanh(score / c)` for a cap c; null for none.
+    /// The cap c in `c · tanh(score / c)`; null means no cap.
     pub softcap: Option<f64>,
-    /// Whether a query sees no key after its position.
+    /// Whether a query sees only keys up to its position.
     pub is_causal: bool,
-    /// How many keys before its position a query sees; null for all.
+    /// The number of keys before its position that a query sees; null means all.
     pub left_window: Option<usize>,
-    /// How many keys after its position a query sees; null for all.
+    /// The number of keys after its position that a query sees; null means all.
     pub right_window: Option<usize>,
-    /// Which weights are 0 though softmax does not say so.
+    /// The weights that are set to 0 after softmax.
     pub guard: AttentionGuard,
-    /// What the output of scores holds.
+    /// The content of the fourth output.
     pub scores: AttentionScores,
 }
 
@@ -137,7 +141,7 @@ impl Attention {
         Type::Tensor(TensorType { dtype: q.dtype, shape })
     }
 
-    /// Checks that Q, K and V fit one another, and that the mask, the past and nonpad_kv_seqlen fit them.
+    /// Checks that Q, K and V fit each other, and that the mask, the past and nonpad_kv_seqlen fit them.
     fn check<D: Extent>(&self, [q, k, v]: [&[D]; 3], [mask, key, value, nonpad]: [Option<&[D]>; 4]) -> Result<()> {
         let [batch, heads, queries, depth] = vectors(q, self.heads)?;
         let [k_batch, kv_heads, new, k_depth] = vectors(k, self.kv_heads)?;
@@ -160,7 +164,7 @@ impl Attention {
         mask.map_or(Ok(()), |mask| check_mask(mask, [batch, heads, queries], keys))
     }
 
-    /// [`Attention::check`] of types, where the ranks of Q, K, V and the past are known.
+    /// Runs [`Attention::check`] on types, if the ranks of Q, K, V and the past are known.
     fn check_types(&self, inputs: &Types) -> Result<()> {
         let shape = |i: usize| -> Result<Option<&[Option<Dim>]>> { Ok(inputs.shape(i)?.map(Vec::as_slice)) };
         let has_past = inputs.optional(4).is_some();
@@ -175,7 +179,7 @@ impl Attention {
     /// The sizes of a run.
     ///
     /// # Errors
-    /// The inputs do not fit one another.
+    /// The inputs do not fit each other.
     pub(crate) fn layout(&self, call: &Call) -> Result<Layout> {
         let dims = |i: usize| -> Result<Option<&[usize]>> { Ok(call.optional_tensor(i)?.map(Array::dims)) };
         let required = [call.tensor(0)?.dims(), call.tensor(1)?.dims(), call.tensor(2)?.dims()];
@@ -190,10 +194,10 @@ impl Attention {
     }
 }
 
-/// The distances from one batch, head and position to the next.
+/// The strides of a batch, a head and a position.
 pub(crate) type Strides = [usize; 3];
 
-/// The sizes of one run, and where the vectors stand.
+/// The sizes of one run, and the strides of the vectors.
 pub(crate) struct Layout {
     pub dims: Dims,
     pub q: Strides,
@@ -202,7 +206,7 @@ pub(crate) struct Layout {
     pub past: usize,
 }
 
-/// `[batches, heads, positions, size of a vector]` of Q, K or V, as far as they are known.
+/// `[batches, heads, positions, size of a vector]` of Q, K or V, as far as these are known.
 fn vectors<D: Extent>(dims: &[D], heads: Option<usize>) -> Result<[Option<usize>; 4]> {
     match (dims, heads) {
         ([batch, heads, rows, size], None) => Ok([batch, heads, rows, size].map(Extent::known)),
@@ -216,7 +220,7 @@ fn vectors<D: Extent>(dims: &[D], heads: Option<usize>) -> Result<[Option<usize>
     }
 }
 
-/// `[batches, heads, positions, size of a vector]` of Q, K or V, and where the vectors stand.
+/// `[batches, heads, positions, size of a vector]` of Q, K or V, and the strides of the vectors.
 fn split(dims: &[usize], heads: Option<usize>) -> Result<([usize; 4], Strides)> {
     let sizes = vectors(dims, heads)?.map(Option::unwrap_or_default);
     let [_, own, rows, size] = sizes;
@@ -227,7 +231,7 @@ fn split(dims: &[usize], heads: Option<usize>) -> Result<([usize; 4], Strides)> 
     Ok((sizes, strides))
 }
 
-/// Checks that a mask broadcasts to `[batch, heads, queries]`, and has no more than `keys` keys.
+/// Checks that a mask broadcasts to `[batch, heads, queries]` and has at most `keys` keys.
 fn check_mask<D: Extent>(mask: &[D], to: [Option<usize>; 3], keys: Option<usize>) -> Result<()> {
     let fits_outer = |outer: &[D]| {
         let mut aligned = outer.iter().rev().zip(to.iter().rev());
@@ -239,13 +243,13 @@ fn check_mask<D: Extent>(mask: &[D], to: [Option<usize>; 3], keys: Option<usize>
     }
 }
 
-/// The strides over batches, heads and queries of a mask of these dimensions, and the keys that it has an element for.
+/// The strides of a mask of these dimensions over batches, heads and queries, and the number of its keys.
 ///
 /// # Errors
-/// It does not broadcast to the scores.
+/// The mask does not broadcast to the scores.
 pub(crate) fn mask_strides(mask: &[usize], dims: Dims) -> Result<(Strides, usize)> {
     check_mask(mask, [dims.batch, dims.heads, dims.queries].map(Some), Some(dims.keys))?;
-    let Some((&keys, outer)) = mask.split_last() else { bail!("a mask has keys") };
+    let Some((&keys, outer)) = mask.split_last() else { bail!("a mask must have a dimension of keys") };
     let (mut strides, mut stride) = ([0; 3], keys);
     for (i, &dim) in (3 - outer.len()..3).zip(outer).rev() {
         strides[i] = if dim == 1 { 0 } else { stride };

@@ -1,4 +1,4 @@
-//! Functions of two elements.
+//! Elementwise functions of two inputs.
 
 use candle_plan_kernels::program::{Binary as Function, Instruction, Operand, Program};
 use schemars::JsonSchema;
@@ -14,10 +14,10 @@ use crate::types::{TensorType, Type, Types};
 
 /// `Z = function(X, Y)`, element by element; `X` and `Y` broadcast as NumPy does.
 ///
-/// `X` and `Y` are of one type, but for `Pow`, which gives the type of `X`. Comparisons give booleans.
-/// Integers wrap; their division truncates, and by zero is an error. 16-bit floating point is computed in `float32` and
-/// rounded once. `Equal` compares strings too. Source: the [ONNX operators](https://onnx.ai/onnx/operators/) of the
-/// functions' names.
+/// `X` and `Y` have the same type; for `Pow`, they may differ, and the result has the type of `X`. Comparisons give
+/// booleans. Integers wrap around; integer division truncates, and division by zero is an error. 16-bit floating point
+/// is computed in `float32` and rounded once. `Equal` also compares strings. Source: the
+/// [ONNX operators](https://onnx.ai/onnx/operators/) with the functions' names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Binary {
@@ -46,7 +46,7 @@ impl Operator for Binary {
 }
 
 impl Binary {
-    /// The inputs whose buffer can hold the result: none of a comparison, whose result is of booleans.
+    /// The inputs whose buffer can hold the result. A comparison has none, because its result is boolean.
     pub(crate) fn replaceable(&self) -> &'static [usize] {
         if self.is_comparison() {
             &[]

@@ -6,27 +6,27 @@ use serde::{Deserialize, Serialize};
 use super::Op;
 use crate::types::Type;
 
-/// How deep blocks may nest: as deep as a JSON reader follows that allows 128 levels, of which a block takes five.
+/// The maximum depth of nested blocks. A JSON reader allows 128 levels, and a block takes five of them.
 pub const MAX_DEPTH: usize = 20;
 
-/// A graph: the model's, or a nested one of a control-flow op. It sees its own values only.
+/// A graph: the main graph of the model, or a nested one of a control-flow op. It sees only its own values.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Block {
     /// Every value of the block; everything else refers to values by their index here.
     pub values: Vec<ValueInfo>,
-    /// The values that the caller gives.
+    /// The values that the caller passes in.
     pub inputs: Vec<ValueId>,
     /// The values that are constants.
     pub constants: Vec<ConstantValue>,
-    /// What is computed, in order: a step's inputs stand before it.
+    /// The steps, in order. A step's inputs are defined before it.
     pub steps: Vec<Step>,
-    /// The values that the caller gets.
+    /// The values that the caller receives.
     pub outputs: Vec<ValueId>,
 }
 
 impl Block {
-    /// How deep blocks nest in this one: 0 where there is none.
+    /// The depth of nested blocks in this one; 0 if there are none.
     pub fn depth(&self) -> usize {
         let nested = self.steps.iter().flat_map(|step| step.op.blocks());
         nested.map(|block| 1 + block.depth()).max().unwrap_or(0)
@@ -76,7 +76,7 @@ impl std::fmt::Display for StepId {
     }
 }
 
-/// A value's name in the model (empty where a pass made it) and its type.
+/// A value's name in the model (empty if a pass made the value) and its type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -86,7 +86,7 @@ pub struct ValueInfo {
     pub kind: Type,
 }
 
-/// A value that is a constant.
+/// A constant value, and the constant that it holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -99,12 +99,12 @@ pub struct ConstantValue {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// What is done.
+    /// The op.
     pub op: Op,
-    /// The inputs; `null` for an optional one that is absent.
+    /// The inputs; `null` for an absent optional one.
     pub inputs: Vec<Option<ValueId>>,
-    /// The outputs; `null` for one that nobody uses.
+    /// The outputs; `null` for an unused one.
     pub outputs: Vec<Option<ValueId>>,
-    /// Where the step came from.
+    /// The origin of the step.
     pub origin: OriginId,
 }

@@ -1,4 +1,4 @@
-//! Other element types: converted, or the same bits.
+//! Conversion to another element type, by value or by bits.
 
 use candle_plan_kernels::cast::{cast, convert, Convert, Target};
 use candle_plan_kernels::minifloat::{self, Format};
@@ -16,10 +16,10 @@ use crate::operator::{Arity, Operator};
 use crate::types::{TensorType, Type, Types};
 use crate::value::{alloc_uninit, Array};
 
-/// `X` with each element converted to the type `to`.
+/// `Y = X`, with each element converted to the type `to`.
 ///
-/// To integers: truncated, low bits kept; what does not fit as x86 converts it. To floats: the nearest. To 8-bit floats:
-/// the nearest, see `saturate`. Strings are read and printed as onnxruntime does.
+/// Conversion to integers truncates and keeps the low bits; numbers out of range convert as on x86. Conversion to
+/// floats rounds to nearest; for 8-bit floats, see `saturate`. Strings are parsed and printed as in onnxruntime.
 ///
 /// Source: [ONNX Cast](https://onnx.ai/onnx/operators/onnx__Cast.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,13 +27,13 @@ use crate::value::{alloc_uninit, Array};
 pub struct Cast {
     /// The type of the result.
     pub to: DType,
-    /// Whether what is too large for an 8-bit float becomes its largest number, and not an infinity or NaN.
+    /// Whether a number too large for an 8-bit float becomes its largest number instead of an infinity or NaN.
     pub saturate: bool,
-    /// How `float8_e8m0fnu` rounds.
+    /// The rounding for `float8_e8m0fnu`.
     pub round: Round,
 }
 
-/// How a power of two is chosen for a number.
+/// The rounding of a number to a power of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum Round {
@@ -57,7 +57,7 @@ impl Operator for Cast {
     }
 }
 
-/// The 8-bit and 4-bit formats with a mantissa.
+/// The minifloat format of a dtype: the 8-bit and 4-bit formats with a mantissa.
 pub fn format_of(dtype: DType) -> Option<Format> {
     match dtype {
         DType::Float8E4M3Fn => Some(minifloat::E4M3FN),
@@ -69,7 +69,7 @@ pub fn format_of(dtype: DType) -> Option<Format> {
     }
 }
 
-/// A tensor converted between types that have arithmetic.
+/// Converts a tensor between types that have arithmetic.
 pub fn converted(x: &Array, to: DType, threads: &Threads) -> Result<Array> {
     if x.dtype() == to {
         return Ok(x.clone());
@@ -88,7 +88,7 @@ fn converter<D: Target>(from: DType) -> Result<Convert<D>> {
     dispatch!("Cast", from, [Bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64], S => Ok(convert::<S, D>))
 }
 
-/// The bits of `X` as elements of the type `to`, which is as wide.
+/// `Y` has the bits of `X` as elements of the type `to`, which has the same width.
 ///
 /// Source: [ONNX BitCast](https://onnx.ai/onnx/operators/onnx__BitCast.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -112,7 +112,7 @@ impl Operator for BitCast {
     }
 }
 
-/// The width of an element as ONNX means it.
+/// The width in bits of an element, as ONNX defines it.
 pub(crate) fn bits(dtype: DType) -> Result<usize> {
     Ok(match dtype {
         DType::Int2 | DType::Uint2 => 2,

@@ -1,4 +1,4 @@
-//! Sliding blocks added up to an image.
+//! Images from sums of sliding blocks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{TensorType, Type, Types};
 
-/// `Y[n, c, p·s + i·d − before] += X[n, (c, i), p]`: the columns of a sliding window, each element added where it was
-/// taken.
+/// `Y[n, c, p·s + i·d − before] += X[n, (c, i), p]`: adds each element of a sliding window's columns at its place in
+/// the image.
 ///
-/// Inputs: `X [N, C · Πkernel, windows]`, `image: int64 [axes]`, the result's spatial sizes, and
-/// `kernel: int64 [axes]`, for any number of axes; windows are in row-major order. The result is `[N, C, image…]`.
-/// `float16` and `bfloat16` are summed in `float32` and rounded once; integers wrap.
+/// Inputs: `X [N, C · Πkernel, windows]`, with windows in row-major order; `image: int64 [axes]`, the spatial sizes of
+/// the result; `kernel: int64 [axes]`. Any number of axes is possible. The result is `[N, C, image…]`. `float16` and
+/// `bfloat16` are summed in `float32` and rounded once; integers wrap around.
 ///
 /// Source: [ONNX Col2Im](https://onnx.ai/onnx/operators/onnx__Col2Im.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,7 +24,7 @@ pub struct Col2Im {
     pub strides: Vec<usize>,
     /// The step inside the window on each axis.
     pub dilations: Vec<usize>,
-    /// `[before, after]`: what surrounds the image on each axis.
+    /// `[before, after]`: the padding of the image on each axis.
     pub pads: Vec<[usize; 2]>,
 }
 
@@ -57,7 +57,7 @@ impl Operator for Col2Im {
 }
 
 impl Col2Im {
-    /// The numbers of windows on each axis, and the dimensions of the result.
+    /// The number of windows on each axis, and the dimensions of the result.
     pub(crate) fn windows(&self, x: &[usize], image: &[usize], kernel: &[usize]) -> Result<(Vec<usize>, Vec<usize>)> {
         let axes = self.strides.len();
         if [self.dilations.len(), self.pads.len(), image.len(), kernel.len()] != [axes; 4] {

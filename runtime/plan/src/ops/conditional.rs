@@ -1,4 +1,4 @@
-//! Choices between elements.
+//! Elementwise selection and clipping.
 
 use half::{bf16, f16};
 use schemars::JsonSchema;
@@ -13,9 +13,10 @@ use crate::kernel::Call;
 use crate::operator::{Arity, Operator};
 use crate::types::{TensorType, Type, Types};
 
-/// `Z = X where C, else Y`, element by element; `C: bool`, `X` and `Y`, which are of one type, broadcast as NumPy does.
+/// `Z = X if C else Y`, element by element; `C: bool`, `X` and `Y` broadcast as NumPy does.
 ///
-/// Every element type. Source: [ONNX Where](https://onnx.ai/onnx/operators/onnx__Where.html).
+/// `X` and `Y` have the same type, which may be any. Source:
+/// [ONNX Where](https://onnx.ai/onnx/operators/onnx__Where.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Where {}
@@ -37,8 +38,8 @@ impl Operator for Where {
     }
 }
 
-/// `Y = min(max(X, low), high)`, with `low` and `high` from inputs 1 and 2, of one element each; an absent one does not
-/// bound. Where `low > high` everything is `high`; NaN stays NaN.
+/// `Y = min(max(X, low), high)`. Inputs 1 and 2 are `low` and `high`, of one element each; an absent one is no bound.
+/// If `low > high`, every element becomes `high`. NaN stays NaN.
 ///
 /// Source: [ONNX Clip](https://onnx.ai/onnx/operators/onnx__Clip.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

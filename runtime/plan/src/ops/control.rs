@@ -1,6 +1,7 @@
 //! Nested graphs: branches and loops.
 //!
-//! A block sees no value of the graph around it: what it needs is given with its own inputs, at their end (its captures).
+//! A block sees no values of the graph around it. The values that it needs from there, its captures, are its last
+//! inputs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,15 +19,15 @@ pub trait ControlFlow {
     /// The nested graphs, in the order in which kernels number them.
     fn blocks(&self) -> Vec<&Block>;
 
-    /// The output that output `index` of every nested graph becomes as it is; `None` for one that the operator reads, or
-    /// stacks.
+    /// The output that is the same as output `index` of every nested graph. `None` if the operator reads or stacks that
+    /// output.
     fn passes_on(&self, _index: usize) -> Option<usize> {
         None
     }
 }
 
-/// The outputs of `then_branch` if the first input, `bool` of one element, is true, else those of `else_branch`. Both
-/// blocks take all other inputs.
+/// The outputs of `then_branch` if the first input, `bool` of one element, is true, else those of `else_branch`. All
+/// other inputs are inputs of both blocks.
 ///
 /// Source: [ONNX If](https://onnx.ai/onnx/operators/onnx__If.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -83,9 +84,9 @@ impl ControlFlow for If {
 
 /// Runs `body` while its condition holds, at most `M` times.
 ///
-/// Inputs: `M: int64` (absent: no bound), `condition: bool` (absent: true), `carried` values, the body's captures. The body
-/// takes `iteration: int64 []`, `condition: bool []`, the carried values and the captures; it gives the next condition, the
-/// carried values, and one tensor for each of the other outputs, which are stacked along a new first axis.
+/// Inputs: `M: int64` (absent: no bound), `condition: bool` (absent: true), `carried` values, the body's captures. The
+/// body takes `iteration: int64 []`, `condition: bool []`, the carried values and the captures. It returns the next
+/// condition, the carried values, and a tensor for each of the other outputs, which are stacked along a new first axis.
 ///
 /// Source: [ONNX Loop](https://onnx.ai/onnx/operators/onnx__Loop.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -93,7 +94,7 @@ impl ControlFlow for If {
 pub struct Loop {
     /// The number of carried values.
     pub carried: usize,
-    /// What is repeated.
+    /// The block to repeat.
     pub body: Block,
 }
 
@@ -154,7 +155,7 @@ impl ControlFlow for Loop {
 }
 
 impl Loop {
-    /// A carried value goes into the next iteration: it must be of the type that the body takes.
+    /// Checks that each carried value has the type that the body takes, because the next iteration takes it.
     fn check_carried(&self, carried: &[&Type]) -> Result<()> {
         let taken = self.body.inputs.iter().skip(2).map(|id| info(&self.body, *id));
         for (index, (after, taken)) in carried.iter().zip(taken).enumerate() {
@@ -169,8 +170,9 @@ impl Loop {
 
 /// Runs `body` once for each slice of the scanned inputs.
 ///
-/// Inputs: `states` values, the scanned tensors, the body's captures. The body takes the states, a slice of each scanned
-/// tensor and the captures; it gives the states, and one tensor for each of the other outputs, which are stacked.
+/// Inputs: `states` values, the scanned tensors, the body's captures. The body takes the states, a slice of each
+/// scanned tensor and the captures. It returns the states, and a tensor for each of the other outputs, which are
+/// stacked.
 ///
 /// Source: [ONNX Scan](https://onnx.ai/onnx/operators/onnx__Scan.html), version 9 and newer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -178,21 +180,21 @@ impl Loop {
 pub struct Scan {
     /// The number of states.
     pub states: usize,
-    /// How each scanned input is cut.
+    /// The axis and order of the slices of each scanned input.
     pub inputs: Vec<Scanned>,
-    /// How each output besides the states is stacked.
+    /// The axis and order in which each output other than the states is stacked.
     pub outputs: Vec<Scanned>,
-    /// What is repeated.
+    /// The block to repeat.
     pub body: Block,
 }
 
-/// The axis along which a tensor is cut or stacked, and in which order.
+/// The axis along which a tensor is sliced or stacked, and the order of the slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scanned {
-    /// The axis of the whole tensor; a negative one counts from the end.
+    /// The axis of the whole tensor; a negative axis counts from the end.
     pub axis: i64,
-    /// Whether the last slice comes first.
+    /// Whether the order is from the last slice to the first.
     pub reverse: bool,
 }
 

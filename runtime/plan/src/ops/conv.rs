@@ -19,9 +19,9 @@ use crate::work::{self, Work};
 
 /// `Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · X[n, c, y·s + i·d − before, x·s + j·d − before]`, then the epilogue.
 ///
-/// Inputs: `X [N, C, H, W]` or `[N, C, W]`, `W [O, C / groups, kernel…]`, `B [O]` or absent, then the epilogue's operands.
-/// Group `g` of the outputs reads group `g` of the channels. `float16` and `bfloat16` are computed in `float32` and rounded
-/// once; an epilogue is for `float32` only.
+/// Inputs: `X [N, C, H, W]` or `[N, C, W]`, `W [O, C / groups, kernel…]`, `B [O]` or absent, then the epilogue's
+/// operands. Group `g` of the outputs reads group `g` of the channels. `float16` and `bfloat16` are computed in
+/// `float32` and rounded once. An epilogue needs `float32`.
 ///
 /// Source: [ONNX Conv](https://onnx.ai/onnx/operators/onnx__Conv.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,11 +31,11 @@ pub struct Conv {
     pub strides: Vec<usize>,
     /// The step inside the window on each spatial axis.
     pub dilations: Vec<usize>,
-    /// What surrounds the input.
+    /// The padding of the input.
     pub pads: Padding,
     /// The number of groups.
     pub groups: usize,
-    /// What finishes the result.
+    /// The program that finishes the result.
     pub epilogue: Option<Program>,
 }
 
@@ -67,13 +67,13 @@ impl Conv {
     }
 }
 
-/// The products of a convolution: `C / groups · kernel…` for each element of the output.
+/// The number of products of a convolution: `C / groups · kernel…` for each element of the output.
 pub(crate) fn products(inputs: &Types, outputs: &[Type]) -> Option<u64> {
     let (w, y) = (inputs.tensor(1).ok()?, outputs.first()?.tensor().ok()?);
     Some(work::count(y)?.saturating_mul(work::product(w.sizes()?.get(1..)?)))
 }
 
-/// The one floating-point dtype of the first `count` inputs.
+/// The common floating-point dtype of the first `count` inputs.
 pub(crate) fn float_operands(inputs: &Types, count: usize) -> Result<DType> {
     let dtype = inputs.tensor(0)?.dtype;
     if !FLOATS.contains(&dtype) {

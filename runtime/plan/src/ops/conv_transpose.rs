@@ -16,10 +16,14 @@ use crate::work::{self, Work};
 /// `Y[n, o, y·s + i·d − before, x·s + j·d − before] += W[c, o, i, j] · X[n, c, y, x]` over the bias `B[o]`, then the
 /// epilogue.
 ///
-/// Inputs: `X [N, C, H, W]` or `[N, C, W]`, `W [C, O / groups, kernel…]`, `B [O]` or absent, then the epilogue's operands.
-/// An axis of the output has `(input − 1) · stride + output_padding + (kernel − 1) · dilation + 1 − pads` elements, or
-/// `output_shape`'s; then, and for `SameUpper` and `SameLower` (`input · stride` elements), the pads follow from the
-/// size: half of them at each end, an odd one at the end (`SameUpper`) or at the beginning.
+/// Inputs: `X [N, C, H, W]` or `[N, C, W]`, `W [C, O / groups, kernel…]`, `B [O]` or absent, then the epilogue's
+/// operands.
+///
+/// With explicit pads, an axis of the output has
+/// `(input − 1) · stride + output_padding + (kernel − 1) · dilation + 1 − pads` elements. With `output_shape`, it has
+/// the given size, and with `SameUpper` and `SameLower`, it has `input · stride` elements. In these two cases, the pads
+/// follow from the size: half of them at each end. If their number is odd, the extra one is at the end for `SameUpper`,
+/// else at the beginning.
 ///
 /// Source: [ONNX ConvTranspose](https://onnx.ai/onnx/operators/onnx__ConvTranspose.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,15 +33,15 @@ pub struct ConvTranspose {
     pub strides: Vec<usize>,
     /// The step inside the window.
     pub dilations: Vec<usize>,
-    /// What is cut off the output.
+    /// The elements to cut off the output.
     pub pads: Padding,
-    /// Elements added to the end of the output.
+    /// The number of elements to add at the end of the output.
     pub output_padding: Vec<usize>,
-    /// The output's spatial sizes, instead of explicit pads.
+    /// The spatial sizes of the output, instead of explicit pads.
     pub output_shape: Option<Vec<usize>>,
     /// The number of groups.
     pub groups: usize,
-    /// What finishes the result.
+    /// The program that finishes the result.
     pub epilogue: Option<Program>,
 }
 

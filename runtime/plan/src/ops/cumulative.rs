@@ -9,7 +9,7 @@ use crate::float::{require_dtype, SUMMED};
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Type, Types};
 
-/// What [`Cumulative`] accumulates.
+/// The function that [`Cumulative`] accumulates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Accumulation {
     /// `y[i] = x[0] + … + x[i]`
@@ -18,20 +18,20 @@ pub enum Accumulation {
     Prod,
 }
 
-/// `Y[i] = X[0] ∘ … ∘ X[i]` along an axis. X `[D0, …]`, axis int32 or int64 `[]` or `[1]` (negative: from the end);
-/// Y as X.
+/// `Y[i] = X[0] ∘ … ∘ X[i]` along an axis. X `[D0, …]`, axis int32 or int64 `[]` or `[1]` (a negative axis counts from
+/// the end); Y as X.
 ///
-/// 16-bit floats are accumulated in `f32`, integers wrap. Source: [ONNX
-/// CumSum](https://onnx.ai/onnx/operators/onnx__CumSum.html),
+/// 16-bit floats are accumulated in `f32`; integers wrap around. Source:
+/// [ONNX CumSum](https://onnx.ai/onnx/operators/onnx__CumSum.html),
 /// [ONNX CumProd](https://onnx.ai/onnx/operators/onnx__CumProd.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cumulative {
     /// The function.
     pub function: Accumulation,
-    /// Whether `X[i]` itself is left out: `Y[0]` is 0, or 1 for products.
+    /// Whether to leave out `X[i]` itself: `Y[0]` is then 0, or 1 for products.
     pub exclusive: bool,
-    /// Whether it runs from the end of the axis.
+    /// Whether to accumulate from the end of the axis.
     pub reverse: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Convolutions whose window is bent by an input.
+//! Deformable convolutions: an input gives an offset for each element of the window.
 
 use candle_plan_kernels::sample::NOWHERE;
 use schemars::JsonSchema;
@@ -12,13 +12,13 @@ use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::element_count;
 
-/// `Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · M[n, i, j, y, x] · X(n, c, y·s + i·d − before + Δy, x·s + j·d − before + Δx)`,
-/// with `(Δy, Δx) = D[n, i, j, :, y, x]`: `X` between pixels is the linear combination of 2 × 2 of them, those outside are
-/// zeros.
+/// `Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · M[n, i, j, y, x] · X(n, c, v, u)` with `v = y·s + i·d − before + Δy`,
+/// `u = x·s + j·d − before + Δx` and `(Δy, Δx) = D[n, i, j, :, y, x]`. Between pixels, `X` is a linear combination of
+/// 2 × 2 pixels; pixels outside count as zero.
 ///
 /// Inputs: `X [N, C, H, W]`, `W [O, C / groups, kH, kW]`, the offsets `D [N, offset_groups · kH · kW · 2, Hout, Wout]`,
-/// and, each optional, `B [O]` and the mask `M [N, offset_groups · kH · kW, Hout, Wout]`. Offset group `g` is for group
-/// `g` of the channels. `float16` and `bfloat16` are computed in `float32` and rounded once.
+/// `B [O]` (optional), and the mask `M [N, offset_groups · kH · kW, Hout, Wout]` (optional). Offset group `g` applies
+/// to group `g` of the channels. `float16` and `bfloat16` are computed in `float32` and rounded once.
 ///
 /// Source: [ONNX DeformConv](https://onnx.ai/onnx/operators/onnx__DeformConv.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +28,7 @@ pub struct DeformConv {
     pub strides: [usize; 2],
     /// The step inside the window.
     pub dilations: [usize; 2],
-    /// `[before, after]` along height and width.
+    /// The padding, `[before, after]` along height and width.
     pub pads: [[usize; 2]; 2],
     /// The number of groups of channels and outputs.
     pub groups: usize,
@@ -63,7 +63,7 @@ impl Operator for DeformConv {
     }
 }
 
-/// The sizes of one convolution, of which the inputs were found to be.
+/// The sizes of one convolution.
 pub(crate) struct Sizes {
     pub batch: usize,
     pub channels: usize,
@@ -77,7 +77,7 @@ impl DeformConv {
     /// The sizes of a convolution of inputs of these dimensions.
     ///
     /// # Errors
-    /// They do not fit one another.
+    /// The inputs do not fit each other.
     pub(crate) fn sizes(
         &self,
         [x, w, offset]: [&[usize]; 3],
@@ -118,7 +118,7 @@ impl DeformConv {
         Ok(Sizes { batch, channels, outputs, image, kernel, result })
     }
 
-    /// How many positions the window has along an axis.
+    /// The number of positions of the window along an axis.
     fn positions(&self, axis: usize, size: usize, kernel: usize) -> Result<usize> {
         let (stride, [before, after]) = (self.strides[axis], self.pads[axis]);
         let extent = window_extent(kernel, self.dilations[axis])?;

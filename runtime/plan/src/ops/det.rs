@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::operator::{Arity, Operator};
 use crate::types::{TensorType, Type, Types};
 
-/// The determinant of each matrix of the floating-point tensor `X [.., M, M]`: `Y [..]`. Computed in float64 by elimination
-/// with row pivots.
+/// `Y [..]`, the determinant of each matrix of the floating-point tensor `X [.., M, M]`. It is computed in float64 by
+/// elimination with row pivots.
 ///
 /// Source: [ONNX Det](https://onnx.ai/onnx/operators/onnx__Det.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! Boxes: those that stand for objects, and what lies inside them.
+//! Object detection: selection of boxes, and pooling of regions.
 
 use std::ops::Range;
 
@@ -12,17 +12,18 @@ use crate::extent::{count, fits, text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 
-/// The boxes that no better box of their class overlaps: `int64 [selected, 3]` of batch, class and box.
+/// Selects the boxes that no better box of their class overlaps. The result is `int64 [selected, 3]`: batch, class and
+/// box.
 ///
-/// Inputs: `boxes: float32 [B, N, 4]`, `scores: float32 [B, C, N]`, and, each of one element and optional, the most boxes a
-/// class (int64, 0 by default), the overlap (area of intersection ÷ union) above which the worse box goes (0), and the
-/// score that a box must exceed.
+/// Inputs: `boxes: float32 [B, N, 4]`; `scores: float32 [B, C, N]`; then, optional and of one element each: the maximum
+/// number of boxes per class (int64, default 0), the overlap (area of intersection ÷ union) above which the worse box
+/// is dropped (default 0), and the score that a box must exceed.
 ///
 /// Source: [ONNX NonMaxSuppression](https://onnx.ai/onnx/operators/onnx__NonMaxSuppression.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NonMaxSuppression {
-    /// Whether a box is its center, width and height, and not two corners `[y1, x1, y2, x2]`.
+    /// Whether a box is given by its center, width and height instead of two corners `[y1, x1, y2, x2]`.
     pub centered: bool,
 }
 
@@ -73,7 +74,7 @@ pub(crate) fn check_regions(x: &[impl Extent], rois: &[impl Extent], width: usiz
     }
 }
 
-/// Checks that there is the number of an image for each region.
+/// Checks that there is an image number for each region.
 pub(crate) fn check_images(images: &[impl Extent], rois: &[impl Extent]) -> Result<()> {
     match (count(images), rois.first().and_then(Extent::known)) {
         (Some(images), Some(rois)) if images != rois => bail!("{images} numbers of images are not for {rois} regions"),
@@ -81,10 +82,10 @@ pub(crate) fn check_images(images: &[impl Extent], rois: &[impl Extent]) -> Resu
     }
 }
 
-/// Each region of interest, resampled to `[height, width]`: `[rois, C, height, width]`.
+/// Resamples each region of interest to `[height, width]`: the result is `[rois, C, height, width]`.
 ///
-/// Inputs: `X: [N, C, H, W]`, `rois: [rois, 4]` of `x1, y1, x2, y2`, and for each the image it lies in, `int64 [rois]`.
-/// A bin of the result is the mean (or the greatest) of bilinear samples on a regular grid.
+/// Inputs: `X: [N, C, H, W]`; `rois: [rois, 4]`, with `x1, y1, x2, y2`; `int64 [rois]`, the number of each region's
+/// image. A bin of the result is the mean or the maximum of bilinear samples on a regular grid.
 ///
 /// Source: [ONNX RoiAlign](https://onnx.ai/onnx/operators/onnx__RoiAlign.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -94,13 +95,13 @@ pub struct RoiAlign {
     pub height: usize,
     /// The width of the result.
     pub width: usize,
-    /// What coordinates are multiplied with.
+    /// The factor of the coordinates.
     pub scale: f32,
-    /// Samples along each side of a bin; 0: as many as pixels, rounded up.
+    /// The number of samples along each side of a bin; 0 means one per pixel, rounded up.
     pub samples: usize,
-    /// Whether pixel centers lie at halves; without, a region is at least one pixel wide.
+    /// Whether pixel centers lie at halves. If not, a region is at least one pixel wide.
     pub half_pixel: bool,
-    /// Whether a bin is the greatest of its samples' weighted corners, and not the mean.
+    /// Whether a bin is the maximum of its samples' weighted corners instead of the mean.
     pub greatest: bool,
 }
 
@@ -148,11 +149,12 @@ impl RoiAlign {
     }
 }
 
-/// The greatest element of each of `height × width` bins of each region of interest: `[rois, C, height, width]`; 0 for
-/// a bin without pixels.
+/// The maximum of each of `height × width` bins of each region of interest: `[rois, C, height, width]`. A bin without
+/// pixels is 0.
 ///
-/// Inputs: `X: [N, C, H, W]` and `rois: [rois, 5]` of an image's number and `x1, y1, x2, y2`. Corners are rounded to whole
-/// pixels, halves away from zero, and belong to the region; bins that share a pixel both have it. Computed in float32.
+/// Inputs: `X: [N, C, H, W]` and `rois: [rois, 5]`, with an image number and `x1, y1, x2, y2`. Corners are rounded to
+/// whole pixels, halves away from zero, and belong to the region. A pixel may belong to several bins. Computed in
+/// float32.
 ///
 /// Source: [ONNX MaxRoiPool](https://onnx.ai/onnx/operators/onnx__MaxRoiPool.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -162,7 +164,7 @@ pub struct MaxRoiPool {
     pub height: usize,
     /// The width of the result.
     pub width: usize,
-    /// What coordinates are multiplied with.
+    /// The factor of the coordinates.
     pub scale: f32,
 }
 
@@ -188,7 +190,7 @@ impl Operator for MaxRoiPool {
     }
 }
 
-/// The greatest pixel of a rectangle, 0 where it has none.
+/// The maximum pixel of a rectangle; 0 if it has no pixels.
 pub(crate) fn greatest(plane: &[f64], wide: usize, rows: &Range<usize>, columns: &Range<usize>) -> f64 {
     if rows.is_empty() || columns.is_empty() {
         return 0.0;

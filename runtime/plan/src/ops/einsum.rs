@@ -10,10 +10,10 @@ use crate::types::{Dim, TensorType, Type, Types};
 
 /// The product of the inputs' elements, summed over the axes that the equation's result does not name.
 ///
-/// An equation gives every input a term of one letter an axis, `...` for leading axes that broadcast, and the result
-/// another: `ij,jk->ik`. Without `->` the result has the broadcast axes, then the letters that occur once, in
-/// alphabetical order. A letter that occurs twice in a term stands for the diagonal. Axes of one element broadcast.
-/// `float16` and `bfloat16` are computed in `float32` and rounded once; integers wrap.
+/// An equation such as `ij,jk->ik` has a term for each input and one for the result. A term has a letter for each axis,
+/// and `...` for leading axes that broadcast. Without `->`, the result has the broadcast axes, then the letters that
+/// occur once, in alphabetical order. A letter that occurs twice in a term selects the diagonal. Axes of one element
+/// broadcast. `float16` and `bfloat16` are computed in `float32` and rounded once; integers wrap around.
 ///
 /// Source: [ONNX Einsum](https://onnx.ai/onnx/operators/onnx__Einsum.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,13 +52,13 @@ impl Operator for Einsum {
         Ok(vec![Type::Tensor(TensorType { dtype: first.dtype, shape: Some(shape) })])
     }
 
-    /// A product is new; one operand may be the result as it is.
+    /// A product is a new tensor, but the result of one operand may be a view of it.
     fn shares(&self, _: usize) -> bool {
         !self.equation.contains(',')
     }
 }
 
-/// A letter, or an axis that `...` stands for, counted from the last one.
+/// A letter, or an axis of `...`, counted from the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Axis {
     Broadcast(std::cmp::Reverse<usize>),
@@ -114,7 +114,7 @@ fn term_axes(term: &str, rank: usize) -> Result<Vec<Axis>> {
     let (before, after) = term.split_once("...").unwrap_or((term, ""));
     let letters = before.chars().count() + after.chars().count();
     if before.chars().chain(after.chars()).any(|c| !c.is_ascii_alphabetic()) {
-        bail!("the term {term:?} of the equation is not of letters and one '...'");
+        bail!("the term {term:?} of the equation must consist of letters and at most one '...'");
     }
     let dots = rank.checked_sub(letters).filter(|&dots| dots == 0 || term.contains("..."));
     let Some(dots) = dots else { bail!("the term {term:?} of the equation does not fit an input of rank {rank}") };
@@ -122,7 +122,7 @@ fn term_axes(term: &str, rank: usize) -> Result<Vec<Axis>> {
     Ok(before.chars().map(Axis::Letter).chain(broadcast).chain(after.chars().map(Axis::Letter)).collect())
 }
 
-/// The size of an axis from what two terms that name it say.
+/// The size of an axis from its sizes in two terms.
 pub(crate) fn joined_size(x: usize, y: usize) -> Result<usize> {
     match (x, y) {
         (1, size) | (size, 1) => Ok(size),
@@ -131,7 +131,7 @@ pub(crate) fn joined_size(x: usize, y: usize) -> Result<usize> {
     }
 }
 
-/// The size of an axis from what each term that names it says.
+/// The size of an axis from its sizes in all terms that name it.
 fn joined<'a>(sizes: impl Iterator<Item = &'a Option<Dim>>) -> Result<Option<Dim>> {
     let mut size = Some(Dim::Size(1));
     for other in sizes {

@@ -15,11 +15,11 @@ use crate::types::{TensorType, Type, Types};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Elementwise {
-    /// What is computed for each element; it begins with `Load`.
+    /// The program for each element; it begins with `Load`.
     pub program: Program,
 }
 
-/// The most inputs that a step can have.
+/// The maximum number of inputs of a step.
 const MAX_INPUTS: usize = 32;
 
 impl Operator for Elementwise {

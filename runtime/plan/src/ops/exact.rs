@@ -1,4 +1,4 @@
-//! Integers as numbers of `float32`, in which their products are exact, and back.
+//! Conversion of 8-bit integers to `float32`, in which their products are exact.
 
 use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::strided::View;
@@ -10,7 +10,7 @@ use crate::extent::{check_broadcast, fits, Extent};
 use crate::movable::copy_view;
 use crate::value::Array;
 
-/// The elements of `int8` or `uint8` as `float32`.
+/// Converts the elements of an `int8` or `uint8` tensor to `float32`.
 pub(crate) fn floats(x: &Array) -> Result<Vec<f32>> {
     match x.dtype() {
         DType::Int8 => Ok(collected(x.read::<i8>()?.iter().map(|&x| f32::from(x)))),
@@ -33,7 +33,7 @@ pub(crate) fn shifted(x: &Array, zero: Option<&Array>, threads: &Threads) -> Res
     Array::new(data, x.dims())
 }
 
-/// Checks that a zero point is one of all, or broadcasts to `x`.
+/// Checks that a zero point has one element, or broadcasts to `x`.
 pub(crate) fn check_zero<D: Extent>(zero: &[D], x: &[D]) -> Result<()> {
     match zero.iter().all(|size| fits(size, &1)) {
         true => Ok(()),
@@ -41,7 +41,7 @@ pub(crate) fn check_zero<D: Extent>(zero: &[D], x: &[D]) -> Result<()> {
     }
 }
 
-/// The elements repeated to fill a shape, as NumPy does.
+/// Repeats the elements to fill a shape, as NumPy does.
 pub(crate) fn broadcast(x: &Array, dims: &[usize], threads: &Threads) -> Result<Array> {
     check_broadcast(x.dims(), dims)?;
     let view = View::contiguous(x.dims());

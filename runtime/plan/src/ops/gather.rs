@@ -1,4 +1,4 @@
-//! Elements and rows picked by index.
+//! Selection of elements and rows by index.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::work::Work;
 
-/// Rows of `axis` of `X`, in the order and shape of `indices`:
+/// Selects rows of `X` along `axis`, in the order and shape of `indices`:
 /// `Y[…, i₀, …, iₖ, …] = X[…, indices[i₀, …, iₖ], …]`. A negative index counts from the end.
 ///
 /// Source: [ONNX Gather](https://onnx.ai/onnx/operators/onnx__Gather.html).
@@ -50,8 +50,8 @@ impl Operator for Gather {
     }
 }
 
-/// For each element of `indices`, the element of `X` at the same place but for `axis`, where the index says:
-/// `Y[i₀, …] = X[i₀, …, indices[i₀, …], …]`. A negative index counts from the end.
+/// Selects an element of `X` for each element of `indices`. The element has the same position, except that the index
+/// gives its position along `axis`: `Y[i₀, …] = X[i₀, …, indices[i₀, …], …]`. A negative index counts from the end.
 ///
 /// Source: [ONNX GatherElements](https://onnx.ai/onnx/operators/onnx__GatherElements.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,8 +80,9 @@ impl Operator for GatherElements {
     }
 }
 
-/// For each vector of `indices [.., k]`, the part of `X` that its numbers lead to along the `k` dimensions after the first
-/// `batch_dims`, which `X` and `indices` share: `Y[b, i] = X[b, indices[b, i, 0], …, indices[b, i, k - 1]]`.
+/// Selects a part of `X` for each vector of `indices [.., k]`:
+/// `Y[b, i] = X[b, indices[b, i, 0], …, indices[b, i, k - 1]]`. `X` and `indices` share the first `batch_dims`
+/// dimensions, and the numbers of a vector are indices into the `k` dimensions after them.
 ///
 /// Source: [ONNX GatherND](https://onnx.ai/onnx/operators/onnx__GatherND.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -113,7 +114,7 @@ impl Operator for GatherNd {
     }
 }
 
-/// The dimensions of the vectors of `indices [.., k]` and `k`, where they are known.
+/// The dimensions of the vectors of `indices [.., k]`, and `k`, if they are known.
 ///
 /// # Errors
 /// The indices have no dimensions.
@@ -125,7 +126,7 @@ pub(crate) fn vectors(indices: &TensorType) -> Result<Option<(&[Option<Dim>], us
     }
 }
 
-/// Input `i`, which must hold indices.
+/// Input `i`, which must hold integers.
 pub(crate) fn index_type<'a>(inputs: &'a Types, i: usize) -> Result<&'a TensorType> {
     let indices = inputs.tensor(i)?;
     if !indices.dtype.is_int() {

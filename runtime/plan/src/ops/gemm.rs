@@ -1,4 +1,4 @@
-//! Products of two matrices, scaled and added to a third.
+//! Products of two matrices, scaled and added to a third matrix.
 
 use candle_plan_kernels::gemm::Sizes;
 use candle_plan_kernels::program::Program;
@@ -15,11 +15,12 @@ use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
 use crate::work::Work;
 
-/// `Y = alpha · A' · B' + beta · C`, then the epilogue, with `A'` and `B'` transposed where asked.
+/// `Y = alpha · A' · B' + beta · C`, then the epilogue. `A'` and `B'` are `A` and `B`, transposed with `trans_a` and
+/// `trans_b`.
 ///
-/// Inputs: `A [M, K]` (`[K, M]` transposed), `B [K, N]` (`[N, K]` transposed), `C` broadcast to `[M, N]` or absent,
-/// then the epilogue's operands. `float16` and `bfloat16` are computed in `float32` and rounded once; integers wrap,
-/// and take whole `alpha` and `beta` only.
+/// Inputs: `A [M, K]` (transposed: `[K, M]`), `B [K, N]` (transposed: `[N, K]`), `C`, which broadcasts to `[M, N]`, or
+/// absent, then the epilogue's operands. `float16` and `bfloat16` are computed in `float32` and rounded once. Integers
+/// wrap around, and need whole numbers as `alpha` and `beta`.
 ///
 /// Source: [ONNX Gemm](https://onnx.ai/onnx/operators/onnx__Gemm.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,11 +30,11 @@ pub struct Gemm {
     pub alpha: f32,
     /// The factor of `C`.
     pub beta: f32,
-    /// Whether `A` is given transposed.
+    /// Whether `A` is stored transposed.
     pub trans_a: bool,
-    /// Whether `B` is given transposed.
+    /// Whether `B` is stored transposed.
     pub trans_b: bool,
-    /// What finishes the result.
+    /// The program that finishes the result.
     pub epilogue: Option<Program>,
 }
 
@@ -70,7 +71,7 @@ impl Operator for Gemm {
 }
 
 impl Gemm {
-    /// The sizes of an operand as the product sees it.
+    /// The dimensions of an operand after the transposition.
     pub(crate) fn order(&self, operand: &Array, transposed: bool) -> [usize; 2] {
         let dims = operand.dims();
         if transposed {
@@ -83,7 +84,7 @@ impl Gemm {
     /// The sizes of the product.
     ///
     /// # Errors
-    /// The operands do not fit one another.
+    /// The operands do not fit each other.
     pub(crate) fn sizes(&self, a: &Array, b: &Array, c: Option<&Array>) -> Result<Sizes> {
         if a.rank() != 2 || b.rank() != 2 {
             bail!("A and B must be matrices, found {:?} and {:?}", a.dims(), b.dims());
@@ -99,7 +100,7 @@ impl Gemm {
     }
 }
 
-/// How far the row and the column move in an addend that broadcasts to a matrix.
+/// The strides of the row and the column in an addend that broadcasts to a matrix.
 pub(crate) fn steps(dims: &[usize]) -> [usize; 2] {
     let size = |from_end: usize| dims.len().checked_sub(from_end).map_or(1, |i| dims[i]);
     [if size(2) == 1 { 0 } else { size(1) }, usize::from(size(1) != 1)]

@@ -1,4 +1,4 @@
-//! Tensors made from a few numbers.
+//! Tensors that are generated from a few numbers.
 
 use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::cast::Source;
@@ -19,7 +19,7 @@ use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
 
-/// A tensor of the shape in input 0, `shape: int64 [rank]`, every element of which is input 1, one element of any dtype.
+/// A tensor whose elements all equal input 1, one element of any dtype. Input 0 is its shape, `shape: int64 [rank]`.
 ///
 /// Source: [ONNX ConstantOfShape](https://onnx.ai/onnx/operators/onnx__ConstantOfShape.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -46,8 +46,8 @@ impl Operator for Fill {
     }
 }
 
-/// `Y[i] = start + i·delta` for `i` below `max(⌈(limit - start) / delta⌉, 0)`. Inputs: `start`, `limit`, `delta`, one
-/// element each; float16 and bfloat16 are computed in float32.
+/// `Y[i] = start + i·delta` for `0 ≤ i < max(⌈(limit - start) / delta⌉, 0)`. Inputs: `start`, `limit` and `delta`, of
+/// one element each. float16 and bfloat16 are computed in float32.
 ///
 /// Source: [ONNX Range](https://onnx.ai/onnx/operators/onnx__Range.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,15 +76,15 @@ impl Operator for Range {
 /// The names of the inputs of [`Range`].
 const RANGE: [&str; 3] = ["start", "limit", "delta"];
 
-/// A number that a range is made of, and the type that its steps are computed in.
+/// An element type of a range, with its arithmetic.
 pub(crate) trait Step: Element + Source {
-    /// How many elements there are from `start` to `limit` in steps of `delta`; `None` for a step of 0 or no number.
+    /// The number of elements from `start` to `limit` in steps of `delta`; `None` if `delta` is 0 or an input is NaN.
     fn count(start: Self, limit: Self, delta: Self) -> Option<f64>;
     /// `start + i·delta`.
     fn at(start: Self, delta: Self, i: usize) -> Self;
 }
 
-/// Where a range begins, in which steps it goes on, and how many elements it has.
+/// The start, the step and the number of elements of a range.
 pub(crate) fn extent<T: Step>(call: &Call) -> Result<(T, T, usize)> {
     let [start, limit, delta] = [0, 1, 2].map(|i| {
         one_element(RANGE[i], call.tensor(i)?.dims())?;
@@ -97,7 +97,7 @@ pub(crate) fn extent<T: Step>(call: &Call) -> Result<(T, T, usize)> {
     Ok((start, delta, count.max(0.0) as usize))
 }
 
-/// Ones on a diagonal of a matrix of `X`'s shape, zeros elsewhere: `Y[i, i + k] = 1`. Input: `X [M, N]`.
+/// A matrix of the shape of `X [M, N]` with ones on a diagonal and zeros elsewhere: `Y[i, i + k] = 1`.
 ///
 /// Source: [ONNX EyeLike](https://onnx.ai/onnx/operators/onnx__EyeLike.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -105,7 +105,7 @@ pub(crate) fn extent<T: Step>(call: &Call) -> Result<(T, T, usize)> {
 pub struct EyeLike {
     /// The element type of the result.
     pub dtype: DType,
-    /// The diagonal: 0 is the main one, positive ones lie above it.
+    /// The diagonal: 0 is the main one, and a positive number is above it.
     pub k: i64,
 }
 
@@ -129,7 +129,7 @@ impl Operator for EyeLike {
     }
 }
 
-/// The bits of 1.
+/// The bits of the number 1.
 pub(crate) fn one_of(dtype: DType) -> Result<u64> {
     Ok(match dtype {
         DType::Float16 => f16::ONE.to_bits().into(),
@@ -141,15 +141,15 @@ pub(crate) fn one_of(dtype: DType) -> Result<u64> {
     })
 }
 
-/// `Y[…, d, …] = on` where `indices[…] = d` (negative ones count from `depth`), `off` elsewhere; the new axis has size
-/// `depth`. Inputs: `indices`, `depth` (one element), `values [2]` = `off, on` of any dtype. Indices outside
-/// `-depth .. depth` give `off` only; fractions are cut off.
+/// `Y[…, d, …] = on` if `indices[…] = d`, else `off`; the new axis has size `depth`. Inputs: `indices`, `depth` (one
+/// element), `values [2]` = `off, on` of any dtype. Negative indices count from `depth`. An index outside
+/// `-depth .. depth` gives only `off`. Fractions are truncated.
 ///
 /// Source: [ONNX OneHot](https://onnx.ai/onnx/operators/onnx__OneHot.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OneHot {
-    /// The place of the new axis in the result; a negative one counts from the end.
+    /// The position of the new axis in the result; a negative one counts from the end.
     pub axis: i64,
 }
 
@@ -180,7 +180,7 @@ impl Operator for OneHot {
 }
 
 impl OneHot {
-    /// The result's dimensions, and which of them is new.
+    /// The dimensions of the result, and the index of the new one.
     pub(crate) fn dims(&self, indices: &Array, depth: &Array) -> Result<(Vec<usize>, usize)> {
         one_element("depth", depth.dims())?;
         let axis = axes::resolve(self.axis, indices.rank() + 1)?;
@@ -198,7 +198,7 @@ impl OneHot {
     }
 }
 
-/// Numbers as integers, fractions cut off.
+/// Converts numbers to integers, and truncates fractions.
 pub(crate) fn truncated(array: &Array) -> Result<Vec<i64>> {
     if !array.dtype().is_float() {
         return array.to_i64();

@@ -1,4 +1,4 @@
-//! Images read at the points of a grid.
+//! Images sampled at the points of a grid.
 
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::scratch::Scratch;
@@ -15,42 +15,43 @@ use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
 
-/// `Y[n, c, i, j]`: the image `X[n, c]` at the point `G[n, i, j] = (x, y)`, for `X [N, C, H, W]` and a floating-point grid
-/// `G [N, Hout, Wout, 2]`; `Y [N, C, Hout, Wout]`. Coordinates run from -1 to 1 over the width and the height.
+/// Samples an image at the points of a grid: `Y[n, c, i, j]` is the image `X[n, c]` at the point `G[n, i, j] = (x, y)`.
+/// Inputs: `X [N, C, H, W]` and a floating-point grid `G [N, Hout, Wout, 2]`; output: `Y [N, C, Hout, Wout]`.
+/// Coordinates run from -1 to 1 over the width and the height.
 ///
-/// Mode `Nearest` takes tensors of any dtype (halves round to even), the others floating-point ones. Coordinates are
-/// computed in float32 (float64 for a float64 grid), sums in float32 (float64 for float64).
+/// Mode `Nearest` supports any dtype, and rounds halves to even; the other modes need floating-point tensors.
+/// Coordinates are computed in float32 (float64 for a float64 grid), sums in float32 (float64 for float64).
 /// Source: [ONNX GridSample](https://onnx.ai/onnx/operators/onnx__GridSample.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GridSample {
-    /// How a value is made of the pixels around a point.
+    /// The interpolation between pixels.
     pub mode: Sampling,
-    /// What lies outside the image.
+    /// The pixels outside the image.
     pub outside: Outside,
-    /// Whether -1 and 1 are the centers of the outermost pixels, and not their outer edges.
+    /// Whether -1 and 1 are the centers of the outermost pixels instead of their outer edges.
     pub align_corners: bool,
 }
 
-/// How a value is made of the pixels around a point.
+/// The interpolation between pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Sampling {
-    /// The pixel that is nearest.
+    /// The nearest pixel.
     Nearest,
     /// A linear combination of 2 × 2 pixels.
     Linear,
-    /// The cubic convolution with coefficient -0.75 of 4 × 4 pixels.
+    /// The cubic convolution of 4 × 4 pixels with coefficient -0.75.
     Cubic,
 }
 
-/// What lies outside an image.
+/// The pixels outside an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Outside {
     /// Zeros.
     Zeros,
-    /// The pixel of the border that is nearest.
+    /// The nearest pixel of the border.
     Border,
-    /// The image mirrored at its borders: pixel centers with `align_corners`, else edges.
+    /// The image mirrored at its borders. With `align_corners`, a border is the pixels' centers, else their edges.
     Reflection,
 }
 
@@ -87,11 +88,11 @@ pub(crate) fn check_grid(x: &[impl Extent], grid: &[impl Extent]) -> Result<()> 
     }
 }
 
-/// Points that a thread takes at once.
+/// The number of points that a thread takes at once.
 pub(crate) const BLOCK: usize = 1 << 12;
 
 impl GridSample {
-    /// The points of the grid, `[y, x]` in pixels.
+    /// Converts the points of the grid to pixels, `[y, x]`.
     pub(crate) fn points(&self, grid: &Array, size: [usize; 2], threads: &Threads) -> Result<Scratch<[f64; 2]>> {
         let [high, wide] = size;
         let mut points = Scratch::filled([0.0; 2], grid.len() / 2);
@@ -112,7 +113,7 @@ impl GridSample {
         Ok(points)
     }
 
-    /// A coordinate from -1 to 1 in pixels.
+    /// Converts a coordinate from -1 to 1 to pixels.
     fn pixel<R: Real>(&self, at: R, size: usize) -> R {
         let (size, half) = (R::from_f64(size as f64), R::from_f64(0.5));
         match self.align_corners {

@@ -1,4 +1,4 @@
-//! Values passed on unchanged.
+//! Values that are passed on unchanged.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::operator::{Arity, Kind, Operator};
 use crate::types::{Type, Types};
 
-/// `Y = X`, for a value of any kind, sharing storage. Source: [ONNX
-/// Identity](https://onnx.ai/onnx/operators/onnx__Identity.html).
+/// `Y = X`, for a value of any kind. `Y` shares the storage of `X`. Source:
+/// [ONNX Identity](https://onnx.ai/onnx/operators/onnx__Identity.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {}

@@ -1,7 +1,7 @@
-//! Products and convolutions of 8-bit integers, summed in `int32`, and the way back to 8 bits.
+//! Products and convolutions of 8-bit integers with sums in `int32`, and requantization to 8 bits.
 //!
-//! Sums are exact. Where no partial sum can leave the integers that `f32` holds (2²⁴), they are computed in `f32`, which is
-//! several times faster; else in `int32`, which wraps.
+//! Sums are exact. If no partial sum can exceed the integers that `f32` holds (2²⁴), they are computed in `f32`, which
+//! is several times faster; otherwise in `int32`, which wraps around.
 
 use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::threads::Threads;
@@ -22,19 +22,19 @@ use crate::types::{TensorType, Type, Types};
 use crate::value::Array;
 use crate::work::Work;
 
-/// `Y = (A − a_zero) · (B − b_zero)` in `int32`, matrices and batches as in `MatMul`.
+/// `Y = (A − a_zero) · (B − b_zero)` in `int32`, with matrices and batches as in `MatMul`.
 ///
-/// Inputs: `A [batch…, M, K]` and `B [batch…, K, N]` of `int8` or `uint8`, then `a_zero` and `b_zero` of their types, which
-/// broadcast to them, or absent.
+/// Inputs: `A [batch…, M, K]` and `B [batch…, K, N]` of `int8` or `uint8`; `a_zero` and `b_zero` (optional), of the
+/// same types, which broadcast to `A` and `B`.
 ///
 /// Source: [ONNX MatMulInteger](https://onnx.ai/onnx/operators/onnx__MatMulInteger.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MatMulInteger {}
 
-/// `Y = conv(X − x_zero, W − w_zero) + B` in `int32`; the padding is `x_zero`.
+/// `Y = conv(X − x_zero, W − w_zero) + B` in `int32`. The padding of `X` is `x_zero`.
 ///
-/// Inputs: `X [N, C, H, W]` or `[N, C, W]` and `W [O, C / groups, kernel…]` of `int8` or `uint8`, then, each maybe absent,
+/// Inputs: `X [N, C, H, W]` or `[N, C, W]` and `W [O, C / groups, kernel…]` of `int8` or `uint8`; then, each optional,
 /// `x_zero` of one element, `w_zero` of one element or `[O]`, and `B: int32 [O]`.
 ///
 /// Source: [ONNX ConvInteger](https://onnx.ai/onnx/operators/onnx__ConvInteger.html).
@@ -45,18 +45,18 @@ pub struct ConvInteger {
     pub strides: Vec<usize>,
     /// The step inside the window on each spatial axis.
     pub dilations: Vec<usize>,
-    /// What surrounds the input.
+    /// The padding of the input.
     pub pads: Padding,
     /// The number of groups.
     pub groups: usize,
 }
 
-/// `Y = saturate(round(X · a_scale · b_scale ÷ y_scale) + y_zero)`, ties to even, the factors combined first, in `float32`.
+/// `Y = saturate(round(X · a_scale · b_scale ÷ y_scale) + y_zero)`, with ties to even. The factors are combined first,
+/// in `float32`.
 ///
-/// Inputs: `X: int32`, `a_scale` and `b_scale: float32`, which broadcast to `X`, `y_scale: float32` and `y_zero: int8` or
-/// `uint8` of one element. The result has `y_zero`'s type. With
-/// [`MatMulInteger`] and [`ConvInteger`] this makes
-/// [QLinearMatMul](https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html) and
+/// Inputs: `X: int32`; `a_scale` and `b_scale: float32`, which broadcast to `X`; `y_scale: float32` and `y_zero: int8`
+/// or `uint8`, of one element each. The result has the type of `y_zero`. After [`MatMulInteger`] or [`ConvInteger`],
+/// this op computes [QLinearMatMul](https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html) or
 /// [QLinearConv](https://onnx.ai/onnx/operators/onnx__QLinearConv.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -86,7 +86,7 @@ impl Operator for MatMulInteger {
     }
 }
 
-/// Whether `b` is a matrix, with one zero point, or one a column.
+/// Whether `b` is a matrix with one zero point, or with one per column.
 pub(crate) fn is_one_each(b: &Array, zero: Option<&Array>) -> bool {
     b.rank() == 2 && zero.is_none_or(|zero| zero.len() == 1 || zero.dims() == &b.dims()[1..])
 }
@@ -126,7 +126,7 @@ impl ConvInteger {
         self.window().shape(x, w)
     }
 
-    /// The weights less their zero points, as `float32`.
+    /// The weights minus their zero points, as `float32`.
     pub(crate) fn weights(&self, w: &Array, zero: Option<&Array>) -> Result<Array> {
         let serial = Threads::serial();
         let dims = zero.map_or(&[][..], Array::dims);
@@ -142,7 +142,7 @@ impl ConvInteger {
     }
 }
 
-/// Checks that the first two inputs are bytes, and that the zero points after them have their types.
+/// Checks that the first two inputs are 8-bit integers, and that their zero points have the same types.
 fn check_bytes(inputs: &Types) -> Result<()> {
     for i in 0..2 {
         let dtype = inputs.tensor(i)?.dtype;

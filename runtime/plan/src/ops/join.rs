@@ -1,4 +1,4 @@
-//! Tensors joined along an axis, and taken apart.
+//! Concatenation of tensors along an axis, and splitting.
 
 use candle_plan_kernels::broadcast::Dims;
 use candle_plan_kernels::strided::View;
@@ -12,7 +12,7 @@ use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, Shape, TensorType, Type, Types};
 use crate::value::Array;
 
-/// The inputs, equal in all dimensions but `axis`, one after the other along `axis`.
+/// Concatenates the inputs along `axis`. They are equal in all other dimensions.
 ///
 /// Source: [ONNX Concat](https://onnx.ai/onnx/operators/onnx__Concat.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -48,8 +48,8 @@ impl Operator for Concat {
     }
 }
 
-/// `X` cut along `axis` into as many parts as there are outputs: of the sizes in input 1, `split: int64 [outputs]`, or,
-/// when it is absent, of equal sizes, the last one maybe smaller.
+/// Splits `X` along `axis` into as many parts as there are outputs. Input 1, `split: int64 [outputs]`, holds their
+/// sizes. If it is absent, the parts have equal sizes, except for the last one, which may be smaller.
 ///
 /// Source: [ONNX Split](https://onnx.ai/onnx/operators/onnx__Split.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -99,7 +99,8 @@ impl Operator for Split {
 }
 
 impl Split {
-    /// The axis that is cut of a tensor of shape `dims` into `count` parts, and the parts' sizes: `sizes`, or equal ones.
+    /// The axis along which a tensor of shape `dims` is split into `count` parts, and their sizes: `sizes`, or equal
+    /// ones.
     pub(crate) fn parts(&self, dims: &[usize], sizes: Option<&[i64]>, count: usize) -> Result<(usize, Vec<usize>)> {
         let axis = axes::resolve(self.axis, dims.len())?;
         let sizes = match sizes {
@@ -122,10 +123,10 @@ fn check_parts(sizes: Option<usize>, count: usize) -> Result<()> {
     }
 }
 
-/// The axis along which tensors are joined, and the dimensions that they make.
+/// The axis along which tensors are concatenated, and the dimensions of the result.
 ///
 /// # Errors
-/// Their dimensions differ beside `axis`.
+/// The tensors differ in another dimension.
 pub(crate) fn joined_dims(arrays: &[&Array], axis: i64) -> Result<(usize, Dims)> {
     let Some(first) = arrays.first() else { bail!("nothing to join") };
     let axis = axes::resolve(axis, first.rank())?;
@@ -140,7 +141,7 @@ pub(crate) fn joined_dims(arrays: &[&Array], axis: i64) -> Result<(usize, Dims)>
     Ok((axis, dims))
 }
 
-/// Where `size` rows of an axis stand in a tensor of shape `dims`; `None` where they stand together.
+/// The view of `size` rows of an axis of a tensor of shape `dims`; `None` if the rows are contiguous.
 pub(crate) fn place_of(dims: &[usize], axis: usize, start: usize, size: usize) -> Option<View> {
     let mut view = View::contiguous(dims);
     view.offset = start * view.strides[axis] as usize;
@@ -152,19 +153,19 @@ fn joined_shape(mut shape: Shape, other: &Shape, axis: usize) -> Result<Shape> {
     if shape.len() != other.len() {
         bail!("tensors of ranks {} and {} do not join", shape.len(), other.len());
     }
-    for (i, (mine, theirs)) in shape.iter_mut().zip(other).enumerate() {
-        *mine = match (mine.take(), theirs) {
+    for (i, (dim, other_dim)) in shape.iter_mut().zip(other).enumerate() {
+        *dim = match (dim.take(), other_dim) {
             (Some(Dim::Size(a)), Some(Dim::Size(b))) if i == axis => a.checked_add(*b).map(Dim::Size),
             (_, _) if i == axis => None,
             (Some(Dim::Size(a)), Some(Dim::Size(b))) if a != *b => bail!("sizes {a} and {b} differ on axis {i}"),
             (Some(Dim::Size(a)), _) => Some(Dim::Size(a)),
-            (mine, theirs) => theirs.clone().or(mine),
+            (dim, other_dim) => other_dim.clone().or(dim),
         };
     }
     Ok(shape)
 }
 
-/// The sizes of `parts` parts, all equal but the last.
+/// The sizes of `parts` parts, all equal except for the last one.
 fn equal_parts(size: usize, parts: usize) -> Result<Vec<usize>> {
     let most = size.div_ceil(parts.max(1));
     match size.checked_sub(most * parts.saturating_sub(1)) {

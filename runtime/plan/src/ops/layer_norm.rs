@@ -12,9 +12,11 @@ use crate::float::{require_dtype, FLOATS};
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 
-/// `Y = (X − Mean) · InvStdDev · Scale + B` with `InvStdDev = 1 / √(variance + ε)`, over the axes from `axis` on. X
-/// `[D0, …]`; Scale, B (optional) broadcast to X; Y as X; Mean, InvStdDev (optional) float32, of size 1 in the
-/// normalized axes.
+/// `Y = (X − Mean) · InvStdDev · Scale + B` over the axes from `axis` to the last, with
+/// `InvStdDev = 1 / √(variance + ε)`.
+///
+/// Inputs: X `[D0, …]`; Scale and B (optional), which broadcast to X. Outputs: Y as X; Mean and InvStdDev (optional),
+/// float32, of size 1 in the normalized axes.
 ///
 /// Source: [ONNX LayerNormalization](https://onnx.ai/onnx/operators/onnx__LayerNormalization.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,8 +28,8 @@ pub struct LayerNorm {
     pub epsilon: f64,
 }
 
-/// `Y = X / √(mean of X² + ε) · scale` over the axes from `axis` on. X `[D0, …]`; scale broadcasts to X; Y has scale's
-/// dtype.
+/// `Y = X / √(mean of X² + ε) · scale` over the axes from `axis` to the last. X `[D0, …]`; scale broadcasts to X; Y has
+/// the dtype of scale.
 ///
 /// Source: [ONNX RMSNormalization](https://onnx.ai/onnx/operators/onnx__RMSNormalization.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -86,10 +88,11 @@ fn check_fitted(inputs: &Types, axis: i64) -> Result<()> {
     Ok(())
 }
 
-/// Those of the dimensions `from` that matter, if they broadcast to the dimensions from `axis` on or to all.
+/// The dimensions `from` without leading ones, if they broadcast to the dimensions from `axis` on, or to all
+/// dimensions.
 ///
 /// # Errors
-/// They do not.
+/// They do not broadcast.
 pub(crate) fn fitted<'a, D: Extent>(from: &'a [usize], dims: &[D], axis: usize) -> Result<&'a [usize]> {
     let ones = from.iter().take_while(|&&dim| dim == 1).count();
     let from = &from[ones..];
@@ -101,7 +104,7 @@ pub(crate) fn fitted<'a, D: Extent>(from: &'a [usize], dims: &[D], axis: usize) 
     Ok(from)
 }
 
-/// What `from` broadcasts to: the dimensions from `axis` on where they are as many, else all.
+/// The dimensions that `from` broadcasts to: those from `axis` on if these are at least as many, else all.
 pub(crate) fn target<'a, D>(from: &[usize], dims: &'a [D], axis: usize) -> &'a [D] {
     if from.len() <= dims.len() - axis {
         &dims[axis..]

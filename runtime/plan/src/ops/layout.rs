@@ -1,4 +1,4 @@
-//! The same elements in another order of axes.
+//! Elements in another order: transposition, regrouping of pixels and channels, reversal of sequences.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,13 +10,14 @@ use crate::extent::{fits, text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 
-/// `Y[i₀, i₁, …] = X[j₀, j₁, …]` with `j[permutation[a]] = i[a]`: dimension `a` of `Y` is `X`'s dimension `permutation[a]`.
+/// `Y[i₀, i₁, …] = X[j₀, j₁, …]` with `j[permutation[a]] = i[a]`: dimension `a` of `Y` is dimension `permutation[a]` of
+/// `X`.
 ///
 /// Source: [ONNX Transpose](https://onnx.ai/onnx/operators/onnx__Transpose.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Transpose {
-    /// The order of axes; absent: reversed.
+    /// The order of the axes; absent means reversed.
     pub permutation: Option<Vec<usize>>,
 }
 
@@ -51,15 +52,15 @@ impl Operator for Transpose {
     }
 }
 
-/// `Y [N, C/b², H·b, W·b]` from `X [N, C, H, W]`: each block of `b²` channels becomes a square of pixels,
-/// `Y[n, c, h·b + i, w·b + j] = X[n, k, h, w]` with `k = (i·b + j)·C/b² + c`, or `k = (c·b + i)·b + j` where
-/// `channels_first`. Source: [ONNX DepthToSpace](https://onnx.ai/onnx/operators/onnx__DepthToSpace.html).
+/// `Y [N, C/b², H·b, W·b]` from `X [N, C, H, W]`: each block of `b²` channels becomes a square of pixels.
+/// `Y[n, c, h·b + i, w·b + j] = X[n, k, h, w]` with `k = (i·b + j)·C/b² + c`, or, with `channels_first`,
+/// `k = (c·b + i)·b + j`. Source: [ONNX DepthToSpace](https://onnx.ai/onnx/operators/onnx__DepthToSpace.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DepthToSpace {
     /// `b`.
     pub block_size: usize,
-    /// Whether a channel's pixels are neighbors (ONNX's mode `CRD`).
+    /// Whether the channels that become the pixels of one channel are adjacent (ONNX's mode `CRD`).
     pub channels_first: bool,
 }
 
@@ -81,12 +82,12 @@ impl Operator for DepthToSpace {
     }
 
     fn shares(&self, _: usize) -> bool {
-        true // where no element moves: blocks of one pixel, images of one
+        true // if no element moves: for blocks or images of one pixel
     }
 }
 
 impl DepthToSpace {
-    /// How an image of these dimensions is regrouped.
+    /// The regrouping of an image of these dimensions.
     pub(crate) fn regrouped(&self, dims: &[usize]) -> Result<Regrouped> {
         let b = checked_block(self.block_size)?;
         let &[n, c, h, w] = dims else { bail!("expected [N, C, H, W], found {dims:?}") };
@@ -103,15 +104,15 @@ impl DepthToSpace {
     }
 }
 
-/// `Y [N, C·b², H/b, W/b]` from `X [N, C, H, W]`: each square of pixels becomes a block of channels,
-/// `Y[n, k, h, w] = X[n, c, h·b + i, w·b + j]` with `k = (i·b + j)·C + c`, or `k = (c·b + i)·b + j` where
-/// `channels_first`. Source: [ONNX SpaceToDepth](https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html).
+/// `Y [N, C·b², H/b, W/b]` from `X [N, C, H, W]`: each square of pixels becomes a block of channels.
+/// `Y[n, k, h, w] = X[n, c, h·b + i, w·b + j]` with `k = (i·b + j)·C + c`, or, with `channels_first`,
+/// `k = (c·b + i)·b + j`. Source: [ONNX SpaceToDepth](https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SpaceToDepth {
     /// `b`.
     pub block_size: usize,
-    /// Whether a channel's pixels are neighbors (ONNX's mode `CRD`).
+    /// Whether the channels made from the pixels of one channel are adjacent (ONNX's mode `CRD`).
     pub channels_first: bool,
 }
 
@@ -133,12 +134,12 @@ impl Operator for SpaceToDepth {
     }
 
     fn shares(&self, _: usize) -> bool {
-        true // where no element moves: blocks of one pixel, images of one
+        true // if no element moves: for blocks or images of one pixel
     }
 }
 
 impl SpaceToDepth {
-    /// How an image of these dimensions is regrouped.
+    /// The regrouping of an image of these dimensions.
     pub(crate) fn regrouped(&self, dims: &[usize]) -> Result<Regrouped> {
         let b = checked_block(self.block_size)?;
         let &[n, c, h, w] = dims else { bail!("expected [N, C, H, W], found {dims:?}") };
@@ -150,16 +151,16 @@ impl SpaceToDepth {
     }
 }
 
-/// An image whose pixels and channels become each other: as a tensor of shape `split`, whose axes are taken in this order,
-/// and then as one of shape `dims`.
+/// A regrouping of pixels and channels: the image is viewed as a tensor of shape `split`, its axes are transposed to
+/// `order`, and the result is viewed as a tensor of shape `dims`.
 pub(crate) struct Regrouped {
     pub split: [usize; 6],
     pub order: [usize; 6],
     pub dims: [usize; 4],
 }
 
-/// `X` with the first `lengths[b]` steps of each batch member `b` in reverse order. Inputs: `X`, at least two axes, of
-/// which one of the first two is the batch and the other one time; `lengths: int64 [batch]`.
+/// `X` with the first `lengths[b]` steps of each batch member `b` in reverse order. Inputs: `X`, whose first two axes
+/// are the batch and time, or time and the batch; `lengths: int64 [batch]`.
 ///
 /// Source: [ONNX ReverseSequence](https://onnx.ai/onnx/operators/onnx__ReverseSequence.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -191,18 +192,18 @@ impl Operator for ReverseSequence {
 }
 
 impl ReverseSequence {
-    /// The sizes of the first two axes, for as many lengths.
+    /// The sizes of the first two axes. The batch must have size `lengths`.
     pub(crate) fn axes<D: Extent + Clone>(&self, dims: &[D], lengths: usize) -> Result<[D; 2]> {
         let [first, second, ..] = dims else { bail!("X has shape {}; it must have two axes or more", text(dims)) };
         let batch = if self.time_first { second } else { first };
         if !fits(batch, &lengths) {
-            bail!("{lengths} lengths do not fit X of shape {}: there is one for each of the batch", text(dims));
+            bail!("{lengths} lengths do not fit X of shape {}: there must be one for each batch member", text(dims));
         }
         Ok([first.clone(), second.clone()])
     }
 }
 
-/// Whether no element of a tensor of shape `dims` moves when its axes are taken in this order.
+/// Whether a transposition of a tensor of shape `dims` to `order` moves no element.
 pub(crate) fn stays(dims: &[usize], order: &[usize]) -> bool {
     dims.contains(&0) || order.iter().filter(|&&axis| dims[axis] != 1).is_sorted()
 }
@@ -214,7 +215,7 @@ fn checked_block(block_size: usize) -> Result<usize> {
     Ok(block_size)
 }
 
-/// An image's type: the batch dimension, and the sizes of `[C, H, W]`.
+/// The batch dimension of an image, and its sizes `[C, H, W]`.
 fn image_dims(x: &TensorType) -> Result<(Option<Dim>, [Option<usize>; 3])> {
     match x.shape.as_deref() {
         None => Ok((None, [None; 3])),

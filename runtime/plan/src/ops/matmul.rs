@@ -15,24 +15,24 @@ use crate::types::{Dim, Shape, TensorType, Type, Types};
 use crate::value::element_count;
 use crate::work::{self, Work};
 
-/// `Y = A · B`, then the epilogue: matrices are the last two dimensions, the dimensions before them broadcast; a vector
-/// is a row on the left and a column on the right, and its dimension is dropped from the result.
+/// `Y = A · B`, then the epilogue. The last two dimensions are matrices, and the dimensions before them broadcast. A
+/// vector is a row on the left and a column on the right; the result lacks its dimension.
 ///
-/// Inputs: `A [batch…, M, K]`, `B [batch…, K, N]`, then the epilogue's operands; with `trans_a`, `A [batch…, K, M]`,
-/// and with `trans_b`, `B [batch…, N, K]`, where a vector is refused. `float16` and `bfloat16` are computed in
-/// `float32` and rounded once; integers wrap.
+/// Inputs: `A [batch…, M, K]` (with `trans_a`, `[batch…, K, M]`), `B [batch…, K, N]` (with `trans_b`,
+/// `[batch…, N, K]`), then the epilogue's operands. A transposed operand must not be a vector. `float16` and `bfloat16`
+/// are computed in `float32` and rounded once; integers wrap around.
 ///
 /// Source: [ONNX MatMul](https://onnx.ai/onnx/operators/onnx__MatMul.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MatMul {
-    /// Whether the matrices of `A` are given transposed.
+    /// Whether the matrices of `A` are stored transposed.
     #[serde(default)]
     pub trans_a: bool,
-    /// Whether the matrices of `B` are given transposed.
+    /// Whether the matrices of `B` are stored transposed.
     #[serde(default)]
     pub trans_b: bool,
-    /// What finishes the result.
+    /// The program that finishes the result.
     pub epilogue: Option<Program>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Product {
     pub(crate) sizes: Sizes,
     /// Whether the left and the right matrices are stored transposed.
     pub(crate) transposed: [bool; 2],
-    /// For each matrix of the result, the index of its left and of its right matrix.
+    /// For each matrix of the result, the indices of its left and its right matrix.
     pub(crate) pairs: Vec<[usize; 2]>,
     /// The dimensions of the result.
     pub dims: Vec<usize>,
@@ -79,9 +79,9 @@ impl Product {
         let [a_stack, b_stack] = &factors.stacks;
         let (stack, mut pairs) = pair_up(a_stack, b_stack)?;
         let mut sizes = Sizes { m: factors.m, n: factors.n, k: factors.k };
-        let shared = if transposed[0] { 1 } else { in_a_row(&stack, b_stack) };
+        let shared = if transposed[0] { 1 } else { consecutive(&stack, b_stack) };
         if shared > 1 {
-            // One right matrix for left ones that follow one another: they are one tall matrix.
+            // Consecutive left matrices with the same right matrix are one tall matrix.
             sizes.m *= shared;
             pairs = pairs.into_iter().step_by(shared).map(|[left, right]| [left / shared, right]).collect();
         }
@@ -89,7 +89,7 @@ impl Product {
     }
 }
 
-/// The broadcast batch dimensions, and the indices of the matrices that each pair is made of.
+/// The broadcast batch dimensions, and the indices of the left and the right matrix of each pair.
 fn pair_up(a: &[usize], b: &[usize]) -> Result<(Vec<usize>, Vec<[usize; 2]>)> {
     let rank = a.len().max(b.len());
     let size = |dims: &[usize], i: usize| (i + dims.len()).checked_sub(rank).map_or(1, |i| dims[i]);
@@ -111,19 +111,19 @@ fn pair_up(a: &[usize], b: &[usize]) -> Result<(Vec<usize>, Vec<[usize; 2]>)> {
     Ok((dims, pairs))
 }
 
-/// How many matrices of the result that follow one another have the same right matrix.
-fn in_a_row(batch: &[usize], b: &[usize]) -> usize {
+/// The number of consecutive matrices of the result with the same right matrix.
+fn consecutive(batch: &[usize], b: &[usize]) -> usize {
     let ones = b.iter().rev().chain(std::iter::repeat(&1)).take_while(|&&size| size == 1);
     batch.iter().rev().zip(ones).map(|(&count, _)| count).product()
 }
 
-/// The products of a matrix product: as many for each element of the output as `A` has columns.
+/// The number of products of a matrix product: `K` for each element of the output.
 pub(crate) fn products(inputs: &Types, outputs: &[Type], trans_a: bool) -> Option<u64> {
     let depth = work::size_from_end(inputs.tensor(0).ok()?, usize::from(trans_a))?;
     Some(work::count(outputs.first()?.tensor().ok()?)?.saturating_mul(depth))
 }
 
-/// Checks the dtypes of a product's own inputs: one of the types that ONNX gives both operators.
+/// Checks that the first `count` inputs have the same dtype, and that ONNX allows it for a product. Returns the dtype.
 pub(crate) fn check_operands(inputs: &Types, count: usize) -> Result<DType> {
     let dtype = inputs.tensor(0)?.dtype;
     let integer = matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64);
@@ -139,7 +139,7 @@ pub(crate) fn check_operands(inputs: &Types, count: usize) -> Result<DType> {
     Ok(dtype)
 }
 
-/// The shape of `A · B` from what is known of its operands' shapes.
+/// The shape of `A · B`, as far as the operands' shapes are known.
 pub(crate) fn infer_product(a: &Shape, b: &Shape) -> Result<Shape> {
     if a.is_empty() || b.is_empty() {
         bail!("a matrix product takes no scalars");

@@ -1,10 +1,10 @@
-//! Matrices as the kernels read them, and packed.
+//! The dimensions of matrix products.
 
 use crate::bail;
 use crate::error::Result;
 use crate::value::element_count;
 
-/// The dimensions of an operand as the product sees them.
+/// The dimensions of an operand, after a transposition of its matrices if they are stored `transposed`.
 pub(crate) fn ordered<D: Clone>(dims: &[D], transposed: bool) -> Result<Vec<D>> {
     let mut dims = dims.to_vec();
     match dims.len() {
@@ -15,22 +15,22 @@ pub(crate) fn ordered<D: Clone>(dims: &[D], transposed: bool) -> Result<Vec<D>> 
     Ok(dims)
 }
 
-/// The sizes of two stacks of matrices that multiply, of `[m, k]` and `[k, n]` each.
+/// The sizes of a product of two stacks of matrices, `[m, k]` and `[k, n]`.
 pub(crate) struct Factors {
     pub m: usize,
     pub n: usize,
     pub k: usize,
-    /// The dimensions of either stack.
+    /// The batch dimensions of each stack.
     pub stacks: [Vec<usize>; 2],
-    /// Whether an operand is one vector, whose axis the result lacks.
+    /// Whether each operand is a vector, whose axis the result lacks.
     are_vectors: [bool; 2],
 }
 
 impl Factors {
-    /// Those of operands of these dimensions, whose matrices may be stored transposed.
+    /// The sizes for operands of these dimensions, whose matrices may be stored transposed.
     ///
     /// # Errors
-    /// They do not multiply.
+    /// The operands do not multiply.
     pub fn new(a: &[usize], b: &[usize], transposed: [bool; 2]) -> Result<Factors> {
         let (a, b) = (&ordered(a, transposed[0])?[..], &ordered(b, transposed[1])?[..]);
         let (Some((&k, a_rest)), Some((&last, b_rest))) = (a.split_last(), b.split_last()) else {
@@ -45,10 +45,10 @@ impl Factors {
         Ok(Factors { m, n, k, stacks, are_vectors: [a.len() == 1, b.len() == 1] })
     }
 
-    /// The dimensions of the product, which is a stack of these.
+    /// The dimensions of the product, whose batch dimensions are `stack`.
     ///
     /// # Errors
-    /// It has too many elements to be counted.
+    /// The product has too many elements.
     pub fn result(&self, mut stack: Vec<usize>) -> Result<Vec<usize>> {
         stack.extend((!self.are_vectors[0]).then_some(self.m));
         stack.extend((!self.are_vectors[1]).then_some(self.n));

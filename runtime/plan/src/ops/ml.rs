@@ -10,8 +10,8 @@ use crate::extent::{count, Extent};
 use crate::operator::{Arity, Operator};
 use crate::types::{TensorType, Type, Types};
 
-/// Each element of `X` as the value that belongs to its key: `Y[i] = values[k]` where `X[i] = keys[k]`, the last such
-/// `k`, or the default where there is none. Numbers that are not a number are equal.
+/// Replaces each element of `X` by the value of its key: `Y[i] = values[k]` for the last `k` with `keys[k] = X[i]`, or
+/// the default if there is none. A NaN equals a NaN.
 ///
 /// Inputs: `X`, `keys [K]` of the same dtype, `values [K]`, and the default, one element of the values' dtype.
 ///

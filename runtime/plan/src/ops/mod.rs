@@ -1,5 +1,5 @@
-//! The operations of a plan, one file a family. An op keeps its one name everywhere: the struct here, the tag in the plan,
-//! the class in `compiler/plan/ops.py`.
+//! The ops of a plan, one file per family. An op has the same name everywhere: as a struct here, as a tag in the plan,
+//! and as a class in `compiler/plan/ops.py`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,8 @@ pub(crate) mod sampled;
 pub(crate) mod transposed_window;
 pub(crate) mod window;
 
-/// The table of ops: a family is a file, a word is an op. The first token is a dollar sign, for the macros that it makes.
+/// The table of ops. A line holds a family, which is a file, and its ops. The first token is a dollar sign, which the
+/// generated macros need.
 macro_rules! ops {
     ($d:tt $($family:ident: $($op:ident)*;)*) => {
         $(pub mod $family;)*
@@ -45,7 +46,7 @@ macro_rules! ops {
             }
         )*)*
 
-        /// Evaluates an expression with the struct that an [`Op`] holds, whichever it is.
+        /// Evaluates an expression with the struct inside an [`Op`], whichever op it is.
         macro_rules! each_op {
             ($d value:expr, $d op:ident => $d result:expr) => {
                 match $d value { $($($crate::ops::Op::$op($d op) => $d result,)*)* }
@@ -60,12 +61,12 @@ macro_rules! ops {
         pub(crate) use family_modules;
 
         impl Op {
-            /// The op's one name.
+            /// The op's name.
             pub fn name(&self) -> &'static str {
                 match self { $($(Op::$op(_) => stringify!($op),)*)* }
             }
 
-            /// Where the op runs by its nature.
+            /// Where the op runs.
             pub fn kind(&self) -> Kind {
                 match self { $($(Op::$op(_) => <$family::$op as Operator>::kind(),)*)* }
             }
@@ -135,12 +136,12 @@ ops! {
 }
 
 impl Op {
-    /// What the op states about itself.
+    /// The op's meaning: its arity, types and work.
     pub fn operator(&self) -> &dyn Operator {
         each_op!(self, op => op)
     }
 
-    /// The op as one with nested graphs, if it has any.
+    /// The op as control flow, if it has nested graphs.
     pub fn control_flow(&self) -> Option<&dyn ControlFlow> {
         match self {
             Op::If(op) => Some(op),
@@ -155,11 +156,11 @@ impl Op {
         self.control_flow().map_or_else(Vec::new, ControlFlow::blocks)
     }
 
-    /// The outputs' types from the inputs': [`Operator::infer`] for types that a value can have, to such types.
+    /// Infers the outputs' types from the inputs': [`Operator::infer`], with a [check](Type::check) of all these types.
     ///
     /// # Errors
-    /// As [`Operator::infer`], where a type has [no value](crate::types::Type::check), and where blocks nest deeper than
-    /// [`MAX_DEPTH`].
+    /// As [`Operator::infer`]; a type is one that [no value can have](crate::types::Type::check); or blocks nest deeper
+    /// than [`MAX_DEPTH`].
     pub fn infer(&self, types: &Types) -> Result<Vec<Type>> {
         if self.blocks().into_iter().any(|block| block.depth() >= MAX_DEPTH) {
             bail!("blocks nest deeper than {MAX_DEPTH}");

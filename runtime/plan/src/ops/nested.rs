@@ -1,4 +1,4 @@
-//! What steps that run blocks do with what goes into them and comes out.
+//! The inputs and outputs of blocks, for the ops that run them.
 
 use super::block::{Block, ValueId};
 use crate::bail;
@@ -9,12 +9,12 @@ use crate::stack;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::Value;
 
-/// The values of the inputs from `first` on; sequences that die here are gone afterwards.
+/// The inputs from `first` on. Sequences that no later step reads are moved, and are absent afterwards.
 pub(crate) fn given(call: &mut Call, first: usize) -> Result<Vec<Value>> {
     (first..call.len()).map(|i| call.take_value(i)).collect()
 }
 
-/// The collected tensors as one; where there are none, an empty one as output `output` of the body declares it.
+/// Stacks the collected tensors. If there are none, returns an empty stack for output `output` of the body.
 pub(crate) fn collect(items: &[Value], body: &Block, output: usize, axis: i64, call: &Call) -> Result<Value> {
     if let Some(first) = items.first() {
         return stack::stack(items, axis_of(axis, rank(first)? + 1)?, call.threads);
@@ -23,7 +23,7 @@ pub(crate) fn collect(items: &[Value], body: &Block, output: usize, axis: i64, c
     let item = info(body, *id)?.tensor()?;
     let rank = item.rank().unwrap_or(0);
     let dims: Vec<usize> = (0..rank).map(|axis| item.size(axis).unwrap_or(0)).collect();
-    stack::nothing(item.dtype, &dims, axis_of(axis, rank + 1)?)
+    stack::empty(item.dtype, &dims, axis_of(axis, rank + 1)?)
 }
 
 pub(crate) fn axis_of(axis: i64, rank: usize) -> Result<usize> {
@@ -41,9 +41,9 @@ pub(crate) fn rank(value: &Value) -> Result<usize> {
     Ok(dims(value)?.len())
 }
 
-pub(crate) fn expect(found: &TensorType, dtype: DType, what: &str) -> Result<()> {
+pub(crate) fn expect(found: &TensorType, dtype: DType, name: &str) -> Result<()> {
     if found.dtype != dtype {
-        bail!("{what} must be {dtype}, found {}", found.dtype);
+        bail!("{name} must be {dtype}, found {}", found.dtype);
     }
     Ok(())
 }
@@ -57,7 +57,7 @@ pub(crate) fn info(block: &Block, id: ValueId) -> Result<&Type> {
     Ok(&info.kind)
 }
 
-/// A block takes what it is given.
+/// Checks that inputs of the types `given` fit a block.
 pub(crate) fn check_block(block: &Block, name: &str, given: &[Option<&Type>]) -> Result<()> {
     if block.inputs.len() != given.len() {
         bail!("{name} takes {} inputs, and is given {}", block.inputs.len(), given.len());
@@ -77,7 +77,7 @@ pub(crate) fn results(block: &Block) -> Vec<&Type> {
     block.outputs.iter().filter_map(|id| info(block, *id).ok()).collect()
 }
 
-/// What is known of a value that is of one type or of the other.
+/// The type of a value that has one of two types, as far as they agree.
 pub(crate) fn join(a: &Type, b: &Type) -> Result<Type> {
     match (a, b) {
         (Type::Tensor(a), Type::Tensor(b)) if a.dtype == b.dtype => {

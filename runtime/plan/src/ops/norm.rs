@@ -1,4 +1,4 @@
-//! Normalization by means and variances: of batches, instances and groups; and by neighboring channels.
+//! Normalization by means and variances (of batches, instances and groups), and by neighboring channels.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::operator::{Arity, Operator};
 use crate::types::{TensorType, Type, Types};
 
 /// `Y = (X − mean) / √(var + ε) · scale + B`. X `[N, C, …]` with at most two spatial dimensions; scale, B, mean, var
-/// `[C]`, or the dimensions of X after the batch for a normalization of single activations; Y as X.
+/// `[C]`, or, to normalize each activation on its own, the dimensions of X after the batch; Y as X.
 ///
 /// Source: [ONNX BatchNormalization](https://onnx.ai/onnx/operators/onnx__BatchNormalization.html), inference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,7 +22,7 @@ pub struct BatchNorm {
     pub epsilon: f64,
 }
 
-/// `Y = (X − mean) / √(variance + ε) · scale + B`, mean and variance taken over the spatial dimensions. X `[N, C, …]`
+/// `Y = (X − mean) / √(variance + ε) · scale + B`, with mean and variance over the spatial dimensions. X `[N, C, …]`
 /// with at most two spatial dimensions; scale, B `[C]`; Y as X.
 ///
 /// Source: [ONNX InstanceNormalization](https://onnx.ai/onnx/operators/onnx__InstanceNormalization.html).
@@ -33,8 +33,8 @@ pub struct InstanceNorm {
     pub epsilon: f64,
 }
 
-/// `Y = (X − mean) / √(variance + ε) · scale + bias`, mean and variance taken over groups of neighboring channels. X
-/// `[N, C, …]`; scale, bias `[C]` or one a group; Y as X.
+/// `Y = (X − mean) / √(variance + ε) · scale + bias`, with mean and variance over groups of neighboring channels. X
+/// `[N, C, …]`; scale, bias `[C]` or with one element per group; Y as X.
 ///
 /// Source: [ONNX GroupNormalization](https://onnx.ai/onnx/operators/onnx__GroupNormalization.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -46,20 +46,20 @@ pub struct GroupNorm {
     pub epsilon: f64,
 }
 
-/// `Y = X / (bias + alpha / size · Σ X²)^beta`, summed over the `size` channels around each: ⌊(size−1)/2⌋ before and
-/// ⌈(size−1)/2⌉ after it. X `[N, C, …]`; Y as X.
+/// `Y = X / (bias + alpha / size · Σ X²)^beta`, with the sum over the `size` channels around each channel: ⌊(size−1)/2⌋
+/// before and ⌈(size−1)/2⌉ after it. X `[N, C, …]`; Y as X.
 ///
 /// Source: [ONNX LRN](https://onnx.ai/onnx/operators/onnx__LRN.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lrn {
-    /// The number of channels summed over, not 0.
+    /// The number of channels in the sum, not 0.
     pub size: usize,
     /// The factor.
     pub alpha: f64,
     /// The exponent.
     pub beta: f64,
-    /// What is added to the sum.
+    /// The number to add to the sum.
     pub bias: f64,
 }
 
@@ -81,16 +81,16 @@ impl Operator for BatchNorm {
     }
 }
 
-/// The channels of X, input 0 of a batch normalization, and the elements of each.
+/// The number of channels of X, input 0 of a batch normalization, and the number of elements of each.
 ///
 /// # Errors
-/// Another input has not a value for each.
+/// Another input does not have a value for each channel.
 pub(crate) fn channel_dims(call: &Call) -> Result<(usize, usize)> {
     let (x, scale) = (call.tensor(0)?, call.tensor(1)?.dims());
     let channels = if x.rank() == 1 { &[1][..] } else { x.dims().get(1..1 + scale.len()).unwrap_or_default() };
     for (i, name) in (1..).zip(["scale", "B", "mean", "var"]) {
         if call.tensor(i)?.dims() != channels {
-            bail!("{name} is {:?} and X {:?}: it has a value for each channel", call.tensor(i)?.dims(), x.dims());
+            bail!("{name} is {:?} and X {:?}: it must have a value for each channel", call.tensor(i)?.dims(), x.dims());
         }
     }
     Ok((channels.iter().product(), x.dims().iter().skip(1 + scale.len()).product()))
@@ -142,10 +142,10 @@ impl Operator for GroupNorm {
     }
 }
 
-/// The channels of X, whose dimensions these are, and the elements of each.
+/// The number of channels of an X of these dimensions, and the number of elements of each.
 ///
 /// # Errors
-/// There are none, or they do not make so many groups.
+/// X has no channels, or they do not form `groups` groups.
 pub(crate) fn group_dims(x: &[usize], groups: usize) -> Result<(usize, usize)> {
     let &[_, channels, ref spatial @ ..] = x else { bail!("X {x:?} has no channels") };
     if channels > 0 && channels.checked_rem(groups) != Some(0) {
@@ -154,10 +154,10 @@ pub(crate) fn group_dims(x: &[usize], groups: usize) -> Result<(usize, usize)> {
     Ok((channels, spatial.iter().product()))
 }
 
-/// Whether so many values are one a channel, and not one a group.
+/// Whether there is a value for each channel, and not for each group.
 ///
 /// # Errors
-/// They are neither.
+/// There is neither.
 pub(crate) fn is_by_channel(values: usize, channels: usize, groups: usize) -> Result<bool> {
     if values != channels && values != groups {
         bail!("{values} values for {channels} channels in {groups} groups");
@@ -165,18 +165,18 @@ pub(crate) fn is_by_channel(values: usize, channels: usize, groups: usize) -> Re
     Ok(values == channels)
 }
 
-fn spatial_input<'a>(inputs: &'a Types, what: &str) -> Result<&'a TensorType> {
+fn spatial_input<'a>(inputs: &'a Types, operation: &str) -> Result<&'a TensorType> {
     let x = inputs.tensor(0)?;
     require_dtype("X", x.dtype, &FLOATS)?;
     match x.rank() {
-        Some(rank @ 5..) => bail!("{what} over {} spatial dimensions is not supported; at most 2 are", rank - 2),
+        Some(rank @ 5..) => bail!("{operation} over {} spatial dimensions is not supported; at most 2 are", rank - 2),
         _ => Ok(x),
     }
 }
 
 fn require_channels(name: &str, values: &TensorType, x: &TensorType) -> Result<()> {
     if let Some(rank) = values.rank().filter(|rank| *rank != 1) {
-        bail!("{name} has {rank} dimensions; it has one, the channels");
+        bail!("{name} has {rank} dimensions; it must have one, the channels");
     }
     match (values.size(0), x.size(1)) {
         (Some(found), Some(channels)) if found != channels => {

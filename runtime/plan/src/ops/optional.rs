@@ -1,4 +1,4 @@
-//! Values that may be there or not.
+//! Optionals: values that may be absent.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,13 +9,13 @@ use crate::error::Result;
 use crate::operator::{Arity, Kind, Operator};
 use crate::types::{Type, Types};
 
-/// The input as an optional that holds it; without an input, an optional that holds nothing.
+/// An optional that holds the input, or that holds nothing if there is no input.
 ///
 /// Source: [ONNX Optional](https://onnx.ai/onnx/operators/onnx__Optional.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Optional {
-    /// The type of what the optional could hold; needed when there is no input.
+    /// The type of the optional's value; needed if there is no input.
     #[serde(rename = "type")]
     pub kind: Option<Type>,
 }
@@ -42,7 +42,7 @@ impl Operator for Optional {
     }
 }
 
-/// Whether the input is there and, if it is an optional, holds something: `bool []`.
+/// Whether the input is present and, if it is an optional, holds a value: `bool []`.
 ///
 /// Source: [ONNX OptionalHasElement](https://onnx.ai/onnx/operators/onnx__OptionalHasElement.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,7 +63,7 @@ impl Operator for OptionalHasElement {
     }
 }
 
-/// What an optional holds, which must be something; a value that is no optional is passed on.
+/// The value of an optional, which must hold one. A value that is not an optional is passed on.
 ///
 /// Source: [ONNX OptionalGetElement](https://onnx.ai/onnx/operators/onnx__OptionalGetElement.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

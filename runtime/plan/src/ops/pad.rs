@@ -1,4 +1,4 @@
-//! Tensors with something put around them, or cut off.
+//! Padding and cropping.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,18 +12,19 @@ use crate::operator::{Arity, Needs, Operator};
 use crate::types::{TensorType, Type, Types};
 use crate::value::element_count;
 
-/// `X` with `pads[a]` places before axis `a` and `pads[n + a]` after it; negative numbers cut off. Inputs: `X`,
-/// `pads: int64 [2n]`, `value: []` of `X`'s dtype (for mode `constant`; absent: zero), `axes: [n]` (absent: all axes).
+/// Adds `pads[a]` elements before axis `a` of `X` and `pads[n + a]` after it; negative numbers remove elements. Inputs:
+/// `X`, `pads: int64 [2n]`, `value: []` of the dtype of `X` (for mode `constant`; absent: zero), `axes: [n]` (absent:
+/// all axes).
 ///
 /// Source: [ONNX Pad](https://onnx.ai/onnx/operators/onnx__Pad.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pad {
-    /// What the new places show.
+    /// The values of the new elements.
     pub mode: PadMode,
 }
 
-/// What padding shows.
+/// The values of the elements that padding adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PadMode {
@@ -33,7 +34,7 @@ pub enum PadMode {
     Edge,
     /// The tensor mirrored at its outermost element, which is not repeated.
     Reflect,
-    /// The tensor again, from its other end.
+    /// The tensor repeated, from its other end.
     Wrap,
 }
 
@@ -66,7 +67,7 @@ impl Operator for Pad {
 }
 
 impl Pad {
-    /// What each axis of a tensor of shape `dims` shows.
+    /// The window of each axis of a tensor of shape `dims`.
     pub(crate) fn windows(&self, call: &Call, dims: &[usize]) -> Result<Vec<Window>> {
         let pads = call.tensor(1)?.to_i64()?;
         let axes = match call.optional_tensor(3)? {
@@ -95,30 +96,30 @@ fn check_pads(pads: Option<usize>, axes: Option<usize>) -> Result<()> {
 }
 
 impl PadMode {
-    /// What an axis of size `size` shows with `before` places put before it and `after` after it.
+    /// The window of an axis of size `size`, with `before` elements added before it and `after` after it.
     fn window(self, size: usize, before: i64, after: i64) -> Result<Window> {
         let signed = size as i64;
         let count = before.checked_add(after).and_then(|pads| pads.checked_add(signed));
         let count = count.and_then(|count| usize::try_from(count).ok());
         let Some(count) = count.filter(|&count| element_count(&[count]).is_ok()) else {
-            bail!("an axis of size {size} cannot be padded with {before} and {after} places");
+            bail!("an axis of size {size} cannot be padded with {before} and {after} elements");
         };
-        // What is left after cutting is what is repeated.
+        // Only the elements that remain after cropping are repeated.
         let cut = |pad: i64| pad.min(0).saturating_neg();
         let kept = signed.saturating_sub(cut(before)).saturating_sub(cut(after));
         if self != PadMode::Constant && kept <= 0 && count > 0 {
-            bail!("{size} places cut by {} and {} leave nothing to repeat", cut(before), cut(after));
+            bail!("{size} elements cropped by {} and {} leave nothing to repeat", cut(before), cut(after));
         }
-        let before_them = (before.max(0) as usize).min(count);
+        let padding_before = (before.max(0) as usize).min(count);
         Ok(match kept {
-            1.. => Window { count, before: before_them, first: cut(before) as usize, kept: kept as usize },
-            _ => Window { count, before: before_them, first: 0, kept: 0 },
+            1.. => Window { count, before: padding_before, first: cut(before) as usize, kept: kept as usize },
+            _ => Window { count, before: padding_before, first: 0, kept: 0 },
         })
     }
 }
 
-/// What an axis of a result shows of the source's: `kept` places from `first` on, and what the mode says `before` and after
-/// them, `count` in all.
+/// The elements of one axis of a result: `before` elements of padding, `kept` elements of the source from `first` on,
+/// and more padding, `count` elements in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub count: usize,
@@ -128,20 +129,20 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// All places of an axis of size `size`.
+    /// The window of a whole axis of size `size`.
     pub fn whole(size: usize) -> Window {
         Window { count: size, before: 0, first: 0, kept: size }
     }
 }
 
-/// `X` cut or padded with zeros about its center, so that axis `axes[i]` has size `shape[i]`, with `shape: int64 [n]` in
-/// input 1. An odd place is cut or put at the end.
+/// Crops `X` or pads it with zeros around its center, so that axis `axes[i]` has size `shape[i]`. Input 1 is
+/// `shape: int64 [n]`. If the number of elements to remove or to add is odd, the extra one is at the end.
 ///
 /// Source: [ONNX CenterCropPad](https://onnx.ai/onnx/operators/onnx__CenterCropPad.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CenterCropPad {
-    /// The axes; negative ones count from the end; absent: all.
+    /// The axes; a negative axis counts from the end; absent means all.
     pub axes: Option<Vec<i64>>,
 }
 
@@ -172,7 +173,7 @@ impl Operator for CenterCropPad {
 }
 
 impl CenterCropPad {
-    /// What each axis of a tensor of shape `dims` shows.
+    /// The window of each axis of a tensor of shape `dims`.
     pub(crate) fn windows(&self, call: &Call, dims: &[usize]) -> Result<Vec<Window>> {
         let shape = axes::dims(&call.tensor(1)?.to_i64()?)?;
         let axes = self.axes.clone().unwrap_or_else(|| (0..dims.len() as i64).collect());
@@ -183,8 +184,8 @@ impl CenterCropPad {
             let axis = axes::resolve(axis, dims.len())?;
             element_count(&[size])?;
             let dim = dims[axis];
-            let (cut, put) = (dim.saturating_sub(size) / 2, size.saturating_sub(dim) / 2);
-            windows[axis] = Window { count: size, before: put, first: cut, kept: dim.min(size) };
+            let (cut, added) = (dim.saturating_sub(size) / 2, size.saturating_sub(dim) / 2);
+            windows[axis] = Window { count: size, before: added, first: cut, kept: dim.min(size) };
         }
         Ok(windows)
     }

@@ -1,4 +1,4 @@
-//! How a sliding window is laid over an image: what convolutions and poolings share.
+//! The positions of a sliding window on an image, for convolutions and pooling.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 use crate::bail;
 use crate::error::{Error, Result};
 
-/// What surrounds the input of a sliding window.
+/// The padding of a sliding window's input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Padding {
     /// `[before, after]` for each spatial axis.
     Explicit(Vec<[usize; 2]>),
-    /// As much as makes the output `ceil(input / stride)`; an odd element goes after the input.
+    /// The padding for which the output has size `ceil(input / stride)`; an odd element goes after the input.
     SameUpper,
-    /// As much as makes the output `ceil(input / stride)`; an odd element goes before the input.
+    /// The padding for which the output has size `ceil(input / stride)`; an odd element goes before the input.
     SameLower,
 }
 
 impl Padding {
-    /// `[before, after]` for each spatial axis of an input of sizes `input`.
+    /// The padding `[before, after]` of each spatial axis of an input of sizes `input`.
     ///
     /// # Errors
     /// The lists differ in length, a stride is zero, or a size overflows.
@@ -39,15 +39,15 @@ impl Padding {
             Padding::SameUpper | Padding::SameLower => (0..axes)
                 .map(|a| {
                     let total = same_padding(input[a], kernel[a], strides[a], dilations[a])?;
-                    let (less, more) = (total / 2, total.div_ceil(2));
-                    Ok(if *self == Padding::SameUpper { [less, more] } else { [more, less] })
+                    let (smaller, larger) = (total / 2, total.div_ceil(2));
+                    Ok(if *self == Padding::SameUpper { [smaller, larger] } else { [larger, smaller] })
                 })
                 .collect(),
         }
     }
 }
 
-/// Checks what a sliding window must have whatever it slides over: steps, and groups of what it weighs.
+/// Checks the parameters that every sliding window has.
 ///
 /// # Errors
 /// A stride, a dilation or the number of groups is zero.
@@ -64,7 +64,7 @@ pub fn check_steps(strides: &[usize], dilations: &[usize], groups: usize) -> Res
     Ok(())
 }
 
-/// How many positions a dilated window of `kernel` elements reaches over: `(kernel − 1) × dilation + 1`.
+/// The number of positions that a dilated window of `kernel` elements spans: `(kernel − 1) × dilation + 1`.
 ///
 /// # Errors
 /// The kernel or the dilation is zero, or the product overflows.
@@ -75,8 +75,8 @@ pub fn window_extent(kernel: usize, dilation: usize) -> Result<usize> {
     (kernel - 1).checked_mul(dilation).and_then(|reach| reach.checked_add(1)).ok_or_else(too_large)
 }
 
-/// The number of positions of a window along one axis: `floor((input + pads − extent) / stride) + 1`, zero where the window
-/// does not fit.
+/// The number of positions of a window along one axis: `floor((input + pads − extent) / stride) + 1`, or zero if the
+/// window does not fit.
 ///
 /// # Errors
 /// A stride, kernel or dilation is zero, or a size overflows.
@@ -85,7 +85,7 @@ pub fn output_size(input: usize, kernel: usize, stride: usize, dilation: usize, 
     Ok(padded.checked_sub(window_extent(kernel, dilation)?).map_or(0, |padded| padded / stride + 1))
 }
 
-/// As [`output_size`], rounded up: the last window may reach past the padding, but must begin inside the input or the
+/// [`output_size`], rounded up. The last window may extend past the padding, but must begin inside the input or the
 /// padding before it.
 ///
 /// # Errors
@@ -103,7 +103,7 @@ pub fn output_size_ceil(
     Ok(if last_is_outside { count - 1 } else { count })
 }
 
-/// The padded input's size.
+/// The size of the padded input.
 fn padded_size(input: usize, stride: usize, pads: [usize; 2]) -> Result<usize> {
     if stride == 0 {
         bail!("a window needs a stride of at least 1");

@@ -1,26 +1,26 @@
-//! Where the elements stand that indices lead to.
+//! The positions of the elements that indices select.
 //!
-//! What constant indices lead to in a tensor of known shape is found once, before any run, and merged into longer runs: a
-//! slice that an exporter wrote as the indices of all its elements is moved row by row.
+//! For constant indices into a tensor of known shape, these are computed once, before any run, and merged into longer
+//! runs. If an exporter writes a slice as the indices of all its elements, the slice is copied row by row.
 
 use crate::axes;
 use crate::bail;
 use crate::error::Result;
 use crate::extent::{all_fit, at_most, text, Extent};
 
-/// Runs of elements, all of one length, in a tensor or in a block of it.
+/// Runs of elements of equal length, in a tensor or in a block of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Places {
-    /// Where each run begins.
+    /// The start of each run.
     pub starts: Vec<usize>,
-    /// How long each is.
+    /// The length of the runs.
     pub run: usize,
 }
 
-/// The axis along which indices of shape `indices` pick elements of a tensor of shape `dims`.
+/// The axis along which indices of shape `indices` select elements of a tensor of shape `dims`.
 ///
 /// # Errors
-/// There is no such axis, or the indices go beyond the tensor on another one.
+/// The axis is out of range, or the indices exceed the tensor on another axis.
 pub(crate) fn element_axis<D: Extent>(dims: &[D], indices: &[D], axis: i64) -> Result<usize> {
     let axis = axes::resolve(axis, dims.len())?;
     let fits = |(i, (own, size)): (usize, (&D, &D))| i == axis || at_most(own, size);
@@ -30,27 +30,28 @@ pub(crate) fn element_axis<D: Extent>(dims: &[D], indices: &[D], axis: i64) -> R
     Ok(axis)
 }
 
-/// How vectors of indices lead to parts of a tensor.
+/// The parts of a tensor that vectors of indices select.
 pub(crate) struct VectorParts<'a, D = usize> {
-    /// The dimensions of the vectors, the batch's first.
+    /// The dimensions of the vectors, starting with those of the batch.
     pub outer: &'a [D],
-    /// The dimensions of the vectors for one member of the batch.
+    /// The dimensions of the vectors of one batch member.
     pub per_batch: &'a [D],
-    /// The sizes of the axes that a vector has an index for.
+    /// The sizes of the axes for which a vector has an index.
     pub picked: &'a [D],
     /// The dimensions of a part.
     pub rest: &'a [D],
 }
 
 impl<'a, D: Extent> VectorParts<'a, D> {
-    /// How vectors of `depth` indices lead to parts of a tensor of shape `dims`; `outer` are the vectors' dimensions.
+    /// The parts of a tensor of shape `dims` that vectors of `depth` indices select. `outer` holds the vectors'
+    /// dimensions.
     ///
     /// # Errors
-    /// They do not fit the tensor.
+    /// The vectors do not fit the tensor.
     pub fn new(dims: &'a [D], outer: &'a [D], depth: usize, batch_dims: usize) -> Result<VectorParts<'a, D>> {
         let shared = dims.get(..batch_dims).zip(outer.get(..batch_dims));
         let rest = batch_dims.checked_add(depth).and_then(|skip| dims.get(skip..));
-        match shared.filter(|(mine, theirs)| all_fit(mine, theirs)).zip(rest) {
+        match shared.filter(|(dims, outer)| all_fit(dims, outer)).zip(rest) {
             Some((_, rest)) => Ok(VectorParts {
                 outer,
                 per_batch: &outer[batch_dims..],
@@ -66,10 +67,10 @@ impl<'a, D: Extent> VectorParts<'a, D> {
     }
 }
 
-/// How the vectors of indices of shape `indices`, `[.., k]`, lead to parts of a tensor of shape `dims`.
+/// The parts of a tensor of shape `dims` that the vectors of indices of shape `indices`, `[.., k]`, select.
 ///
 /// # Errors
-/// They do not fit the tensor.
+/// The vectors do not fit the tensor.
 pub(crate) fn vector_parts<'a>(dims: &'a [usize], indices: &'a [usize], batch_dims: usize) -> Result<VectorParts<'a>> {
     match indices.split_last() {
         Some((&depth, outer)) => VectorParts::new(dims, outer, depth, batch_dims),

@@ -12,38 +12,39 @@ use crate::float::FLOATS;
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 
-/// The window of a pooling, and where it stops; one number for each of the one or two spatial axes.
+/// The window of a pooling op, with a number for each of the one or two spatial axes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PoolWindow {
-    /// The elements of a window.
+    /// The sizes of a window.
     pub kernel: Vec<usize>,
-    /// The distances between windows.
+    /// The strides of the window.
     pub strides: Vec<usize>,
-    /// The distances between a window's elements.
+    /// The dilations: the distances between the elements of a window.
     pub dilations: Vec<usize>,
-    /// What surrounds the input.
+    /// The padding of the input.
     pub padding: Padding,
-    /// Whether a last window may reach past the padding, as long as it begins before it.
+    /// Whether the last window may extend past the padding. It must begin inside the input or the padding before it.
     pub ceil: bool,
 }
 
-/// The largest element of each window; padding is never the largest. X `[N, C, W]` or `[N, C, H, W]`; Y the same with the
-/// number of windows in place of the sizes; the optional second output has Y's shape and says where in X, as a whole, each
-/// element stands: the first of equals.
+/// The largest element of each window; padding is never the largest.
 ///
-/// A NaN is never the largest; a window of padding or NaN alone gives −∞ or the least integer. Source:
+/// X `[N, C, W]` or `[N, C, H, W]`; Y as X, with the numbers of windows as spatial sizes. The optional second output,
+/// of the shape of Y, holds the index of each element in all of X; of equal elements, the first one counts.
+///
+/// NaN is never the largest. A window that contains only padding and NaN gives −∞ or the least integer. Source:
 /// [ONNX MaxPool](https://onnx.ai/onnx/operators/onnx__MaxPool.html).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MaxPool {
     /// The window.
     pub window: PoolWindow,
-    /// Whether the indices number the elements of an image column by column.
+    /// Whether the indices count the elements of an image column by column.
     pub column_major: bool,
 }
 
-/// The mean of each window. X `[N, C, W]` or `[N, C, H, W]`; Y the same with the number of windows in place of the sizes.
+/// The mean of each window. X `[N, C, W]` or `[N, C, H, W]`; Y as X, with the numbers of windows as spatial sizes.
 ///
 /// Source: [ONNX AveragePool](https://onnx.ai/onnx/operators/onnx__AveragePool.html).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -51,11 +52,11 @@ pub struct MaxPool {
 pub struct AveragePool {
     /// The window.
     pub window: PoolWindow,
-    /// Whether padding counts as zeros; what lies beyond it never counts.
+    /// Whether padding counts as zeros. Elements beyond the padding never count.
     pub count_padding: bool,
 }
 
-/// `(Σ |x|ᵖ)^(1/p)` of each window. X `[N, C, W]` or `[N, C, H, W]`; Y the same with the number of windows in place of the
+/// `(Σ |x|ᵖ)^(1/p)` of each window. X `[N, C, W]` or `[N, C, H, W]`; Y as X, with the numbers of windows as spatial
 /// sizes.
 ///
 /// Source: [ONNX LpPool](https://onnx.ai/onnx/operators/onnx__LpPool.html).
@@ -68,11 +69,11 @@ pub struct LpPool {
     pub p: u32,
 }
 
-/// A line of partial results is not longer than this.
+/// The maximum length of a line of partial results.
 const LONGEST_AXIS: usize = 1 << 28;
 
 impl PoolWindow {
-    /// The outputs' shape, where X's is known.
+    /// The type of the output, as far as the shape of X is known.
     pub(crate) fn infer(&self, x: &TensorType) -> Result<TensorType> {
         let axes = self.kernel.len();
         if !(1..=2).contains(&axes) {
@@ -99,7 +100,7 @@ impl PoolWindow {
         Ok(TensorType { dtype: x.dtype, shape: Some(out) })
     }
 
-    /// How windows lie along spatial axis `a` of size `input`.
+    /// The windows along spatial axis `a` of size `input`.
     fn axis(&self, a: usize, input: usize) -> Result<Window> {
         let [kernel, stride, dilation] = [self.kernel[a], self.strides[a], self.dilations[a]];
         let padding = match &self.padding {
@@ -109,7 +110,7 @@ impl PoolWindow {
         let pads = padding.resolve(&[input], &[kernel], &[stride], &[dilation])?[0];
         let size = if self.ceil { output_size_ceil } else { output_size };
         let output = size(input, kernel, stride, dilation, pads)?;
-        // The distance of windows is only ever needed where there are two.
+        // The stride only matters if there are two windows or more.
         let stride = if output < 2 { 1 } else { stride };
         let extent = super::padding::window_extent(kernel, dilation)?;
         if input.max(extent).max(pads[0]).max(pads[1]) > LONGEST_AXIS {
@@ -118,7 +119,7 @@ impl PoolWindow {
         Ok(Window { input, output, kernel, stride, dilation, pads })
     }
 
-    /// How windows lie in a tensor of shape `dims`, along rows and columns, and the output's shape.
+    /// The windows along the rows and columns of a tensor of shape `dims`, and the shape of the output.
     pub(crate) fn windows(&self, dims: &[usize]) -> Result<([Window; 2], Vec<usize>)> {
         let [n, c, spatial @ ..] = dims else { bail!("a tensor of shape {dims:?} has no spatial axes") };
         if spatial.len() != self.kernel.len() {
@@ -128,7 +129,7 @@ impl PoolWindow {
         let shape = [*n, *c].into_iter().chain(found.iter().map(|window| window.output)).collect();
         Ok((
             match found[..] {
-                // Long lines are fast ones.
+                // Long lines are fast, so a single column becomes a row.
                 [rows, Window::POINT] => [Window::POINT, rows],
                 [rows, columns] => [rows, columns],
                 [columns] => [Window::POINT, columns],

@@ -1,8 +1,8 @@
-//! Convolutions and products of 8-bit codes that give codes again, each a step of its own.
+//! Convolutions and matrix products of 8-bit codes with codes as results, each in one step.
 //!
-//! A code stands for `(code − zero) · scale`. Sums are exact as long as 32 bits hold them (beyond, they wrap; the compiler
-//! makes no such step of floating-point operators); they are multiplied with the scales of the operands over the result's,
-//! which the compiler has put together, and rounded once, as onnxruntime does.
+//! A code stands for `(code − zero) · scale`. Sums that fit 32 bits are exact; larger sums wrap around, but the
+//! compiler makes no such step from floating-point operators. A sum is multiplied by the scales of the operands over
+//! that of the result, which the compiler has combined into one factor, and rounded once, as in onnxruntime.
 
 use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::conv::Shape;
@@ -21,12 +21,13 @@ use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
 use crate::work::Work;
 
-/// `Y = clamp(round((conv(X − x_zero, W − w_zero) + B) · scale) + y_zero, low, high)`, ties to even; without `y_zero`,
-/// `Y = (conv(X − x_zero, W − w_zero) + B) · scale` in `float32`. Outside, `X` is `x_zero`.
+/// `Y = clamp(round((conv(X − x_zero, W − w_zero) + B) · scale) + y_zero, low, high)`, with ties to even. Without
+/// `y_zero`, `Y = (conv(X − x_zero, W − w_zero) + B) · scale` in `float32`. The padding of `X` is `x_zero`.
 ///
-/// Inputs: `X [N, H, W, C]` or `[N, W, C]`, channels last, and `W [O, C / groups, kernel…]` of `int8` or `uint8`; `scale:
-/// float32`, one or `[O]`; `x_zero`, one, and `w_zero`, one or `[O]`, of their types; `y_zero`, one of `int8` or `uint8`, which
-/// is the result's type, or absent; `B: int32 [O]`, or absent. `Y [N, H', W', O]`.
+/// Inputs: `X [N, H, W, C]` or `[N, W, C]`, channels last, and `W [O, C / groups, kernel…]`, of `int8` or `uint8`;
+/// `scale: float32`, one element or `[O]`; `x_zero`, one element, and `w_zero`, one element or `[O]`, of the types of
+/// `X` and `W`; `y_zero` (optional), one element of `int8` or `uint8`, which is the type of the result; `B: int32 [O]`
+/// (optional). Output: `Y [N, H', W', O]`.
 ///
 /// Source: [ONNX QLinearConv](https://onnx.ai/onnx/operators/onnx__QLinearConv.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,7 +37,7 @@ pub struct QLinearConv {
     pub strides: Vec<usize>,
     /// The step inside the window on each spatial axis.
     pub dilations: Vec<usize>,
-    /// What surrounds the input.
+    /// The padding of the input.
     pub pads: Padding,
     /// The number of groups.
     pub groups: usize,
@@ -46,12 +47,12 @@ pub struct QLinearConv {
     pub high: i32,
 }
 
-/// `Y = clamp(round(((A − a_zero) · (B − b_zero) + C) · scale) + y_zero, low, high)`, ties to even; without `y_zero`,
-/// `Y = ((A − a_zero) · (B − b_zero) + C) · scale` in `float32`.
+/// `Y = clamp(round(((A − a_zero) · (B − b_zero) + C) · scale) + y_zero, low, high)`, with ties to even. Without
+/// `y_zero`, `Y = ((A − a_zero) · (B − b_zero) + C) · scale` in `float32`.
 ///
-/// Inputs: `A [batch…, M, K]` and `B [K, N]` of `int8` or `uint8`; `scale: float32`, one or `[N]`; `a_zero`, one, and
-/// `b_zero`, one or `[N]`, of their types; `y_zero`, one of `int8` or `uint8`, which is the result's type, or absent;
-/// `C: int32 [N]`, or absent.
+/// Inputs: `A [batch…, M, K]` and `B [K, N]` of `int8` or `uint8`; `scale: float32`, one element or `[N]`; `a_zero`,
+/// one element, and `b_zero`, one element or `[N]`, of the types of `A` and `B`; `y_zero` (optional), one element of
+/// `int8` or `uint8`, which is the type of the result; `C: int32 [N]` (optional).
 ///
 /// Source: [ONNX QLinearMatMul](https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -124,10 +125,10 @@ impl Operator for QLinearMatMul {
     }
 }
 
-/// How sums become the result.
+/// The conversion of sums to the result.
 pub(crate) struct End<'a> {
     pub(crate) scale: &'a [f32],
-    /// The zero point and type of the result; `None`: numbers.
+    /// The zero point and dtype of the result; `None` for `float32`.
     pub(crate) to: Option<(i32, DType)>,
     pub(crate) limits: [i32; 2],
     pub(crate) bias: Option<&'a [i32]>,
@@ -143,7 +144,7 @@ impl<'a> End<'a> {
     }
 }
 
-/// Checks that scales, zero points and biases are as many as are needed, for `outputs` outputs if these are known.
+/// Checks the numbers of scales, zero points and biases, for `outputs` outputs if their number is known.
 fn check_ends(inputs: &Types, outputs: Option<usize>) -> Result<()> {
     inputs.one_element(3, ZERO)?;
     inputs.one_element(5, ZERO)?;
@@ -153,11 +154,11 @@ fn check_ends(inputs: &Types, outputs: Option<usize>) -> Result<()> {
     check_bias(inputs.shape(6)?.map(Vec::as_slice), outputs)
 }
 
-/// What errors call a zero point of one element, and that of the weights.
+/// The names of a zero point of one element and of the weights' zero point in errors.
 pub(crate) const ZERO: &str = "a zero point";
 pub(crate) const WEIGHTS_ZERO: &str = "the weights' zero point";
 
-/// Checks the dtypes and the limits of the result; gives its dtype.
+/// Checks the dtypes of the inputs and the limits of the result, and returns the dtype of the result.
 fn check(inputs: &Types, low: i32, high: i32) -> Result<DType> {
     for i in 0..2 {
         let dtype = check_codes(inputs, i)?;
@@ -190,7 +191,7 @@ pub(crate) fn check_limits(dtype: DType, low: i32, high: i32) -> Result<()> {
     Ok(())
 }
 
-/// The dtype of an input of codes.
+/// The dtype of input `i`, which must hold codes.
 pub(crate) fn check_codes(inputs: &Types, i: usize) -> Result<DType> {
     match inputs.tensor(i)?.dtype {
         dtype @ (DType::Int8 | DType::Uint8) => Ok(dtype),
@@ -203,13 +204,13 @@ pub(crate) fn is_signed(codes: &Array) -> bool {
     codes.dtype() == DType::Int8
 }
 
-/// The elements of `int8` or `uint8`.
+/// The elements of an `int8` or `uint8` tensor, as `i32`.
 pub(crate) fn numbers(codes: &Array) -> Result<Vec<i32>> {
     let number = |&bits: &u8| if is_signed(codes) { i32::from(bits.cast_signed()) } else { i32::from(bits) };
     Ok(collected(codes.bits::<u8>()?.iter().map(number)))
 }
 
-/// The one element of `int8` or `uint8`.
+/// The element of an `int8` or `uint8` tensor that has only one.
 pub(crate) fn single(codes: &Array) -> Result<i32> {
     one_element(ZERO, codes.dims())?;
     Ok(numbers(codes)?[0])

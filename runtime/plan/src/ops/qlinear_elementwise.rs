@@ -1,4 +1,4 @@
-//! Functions of 8-bit codes, element by element, and their means over images.
+//! Elementwise functions of 8-bit codes, and means over images of codes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,18 +13,18 @@ use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 
 /// The codes of `f((A − a_zero) · a_scale, (B − b_zero) · b_scale)`: `clamp(round(… ÷ y_scale) + y_zero, low, high)`,
-/// ties to even.
+/// with ties to even.
 ///
-/// Inputs: `A` and `B` of `int8` or `uint8`, which broadcast as NumPy's do; `a_scale`, `a_zero`, `b_scale`, `b_zero`,
-/// `y_scale` and `y_zero`, of one element each: the scales `float32`, the zero points of the codes' types; `y_zero`'s
-/// is the result's.
+/// Inputs: `A` and `B` of `int8` or `uint8`, which broadcast as in NumPy; `a_scale`, `a_zero`, `b_scale`, `b_zero`,
+/// `y_scale` and `y_zero`, of one element each. The scales are `float32`, and each zero point has the type of its
+/// codes; the type of `y_zero` is that of the result.
 ///
 /// Source: [`QLinearAdd` and `QLinearMul` of
 /// onnxruntime](https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QLinearBinary {
-    /// What the two numbers become.
+    /// The function of the two numbers.
     pub function: QLinearFunction,
     /// The smallest code of the result.
     pub low: i32,
@@ -32,7 +32,7 @@ pub struct QLinearBinary {
     pub high: i32,
 }
 
-/// What two numbers become.
+/// A function of two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum QLinearFunction {
@@ -40,19 +40,19 @@ pub enum QLinearFunction {
     Mul,
 }
 
-/// `Y = table[X]`, the table indexed with the bits of each code.
+/// `Y = table[X]`, where the bits of a code are the index into the table.
 ///
 /// Inputs: `X` of `int8` or `uint8`; `table [256]` of `int8` or `uint8`, which is the result's type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LookUp {}
 
-/// The codes of the means over the spatial axes: `saturate(round(Σ (X − x_zero) ÷ (count · scale)) + y_zero)`, ties to
-/// even.
+/// The codes of the means over the spatial axes: `saturate(round(Σ (X − x_zero) ÷ (count · scale)) + y_zero)`, with
+/// ties to even.
 ///
-/// Inputs: `X [N, …, C]`, channels last, of `int8` or `uint8`; `scale: float32`, the result's over that of `X`;
-/// `x_zero`, of the type of `X`, and `y_zero`, of `int8` or `uint8`, which is the result's type; of one element each.
-/// `Y [N, 1…, C]`.
+/// Inputs: `X [N, …, C]`, channels last, of `int8` or `uint8`; then, of one element each, `scale: float32`, the scale
+/// of the result over that of `X`; `x_zero`, of the type of `X`; and `y_zero`, of `int8` or `uint8`, which is the type
+/// of the result. Output: `Y [N, 1…, C]`.
 ///
 /// Source: [`QLinearGlobalAveragePool` of
 /// onnxruntime](https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md).
@@ -108,7 +108,7 @@ impl QLinearGlobalAveragePool {
     }
 }
 
-/// How errors call a scale.
+/// The name of a scale in errors.
 pub(crate) fn scale_name(input: usize) -> String {
     format!("input {input}, a scale,")
 }

@@ -14,10 +14,11 @@ use crate::ops::cast::format_of;
 use crate::types::{TensorType, Type, Types};
 use crate::value::{alloc_uninit, Array};
 
-/// `Y = saturate(round(X ÷ scale) + zero)`, ties to even; for small floats `Y` is the nearest to `X ÷ scale + zero`.
+/// `Y = saturate(round(X ÷ scale) + zero)`, with ties to even. If `Y` is a small float, it is the one nearest to
+/// `X ÷ scale + zero`.
 ///
-/// Inputs: `X`, of any shape; `scale` and, optionally, `zero`, of one element, of one element for each index of `axis`, or
-/// of the shape of `X` with `ceil(size ÷ block)` elements along `axis`.
+/// Inputs: `X`, of any shape; `scale` and `zero` (optional), of one element, of one element for each index of `axis`,
+/// or of the shape of `X` with `ceil(size ÷ block)` elements along `axis`.
 ///
 /// Source: [ONNX QuantizeLinear](https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,11 +28,11 @@ pub struct QuantizeLinear {
     pub to: DType,
     /// The axis of the scales; a negative one counts from the end.
     pub axis: i64,
-    /// How many neighbors along `axis` share a scale; 0: the scales are not blocked.
+    /// The number of neighbors along `axis` that share a scale; 0 if the scales are not blocked.
     pub block: usize,
-    /// For 8-bit floats: whether what is too large becomes the largest number.
+    /// For 8-bit floats: whether a number that is too large becomes the largest number.
     pub saturate: bool,
-    /// The type whose precision `X ÷ scale` is rounded to.
+    /// The type to whose precision `X ÷ scale` is rounded.
     pub precision: DType,
 }
 
@@ -41,15 +42,16 @@ pub struct QuantizeLinear {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DequantizeLinear {
-    /// The type of the result: a float.
+    /// The type of the result, a floating-point type.
     pub to: DType,
     /// The axis of the scales; a negative one counts from the end.
     pub axis: i64,
-    /// How many neighbors along `axis` share a scale; 0: the scales are not blocked.
+    /// The number of neighbors along `axis` that share a scale; 0 if the scales are not blocked.
     pub block: usize,
 }
 
-/// `X: float32` as `Y: uint8`, with `scale: float32 []` and `zero: uint8 []` such that zero and every element is in range.
+/// Quantizes `X: float32` to `Y: uint8`, with `scale: float32 []` and `zero: uint8 []` such that zero and every element
+/// are in range.
 ///
 /// Source: [ONNX DynamicQuantizeLinear](https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -115,7 +117,7 @@ impl Operator for DynamicQuantizeLinear {
     }
 }
 
-/// The smallest and the largest code of an integer type that is quantized to.
+/// The smallest and the largest code of an integer type of codes.
 pub(crate) fn limits(dtype: DType) -> Option<(i32, i32)> {
     Some(match dtype {
         DType::Int8 => (-128, 127),
@@ -130,7 +132,7 @@ pub(crate) fn limits(dtype: DType) -> Option<(i32, i32)> {
     })
 }
 
-/// The type with arithmetic that holds a type's codes as they are stored.
+/// The type with arithmetic that stores a type's codes.
 pub(crate) fn storage(dtype: DType) -> DType {
     match dtype {
         DType::Int4 | DType::Int2 => DType::Int8,
@@ -147,13 +149,13 @@ fn check_scale(scale: &TensorType) -> Result<()> {
     Ok(())
 }
 
-/// Which element has which scale: `X` is seen as `[outer, size, inner]` around the axis.
+/// The assignment of scales to elements: `X` is viewed as `[outer, size, inner]` around the axis.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spread {
     pub outer: usize,
     pub size: usize,
     pub inner: usize,
-    /// How many neighbors along the axis share a scale.
+    /// The number of neighbors along the axis that share a scale.
     pub block: usize,
     pub(crate) kind: Kind,
 }
@@ -166,10 +168,10 @@ pub(crate) enum Kind {
 }
 
 impl Spread {
-    /// Of an `X` of shape `dims`, for scales and zero points of these shapes.
+    /// The assignment for an `X` of shape `dims`, and scales and zero points of these shapes.
     ///
     /// # Errors
-    /// They do not fit.
+    /// The shapes do not fit.
     pub fn new(dims: &[usize], scale: &[usize], zero: Option<&[usize]>, axis: i64, block: usize) -> Result<Spread> {
         Spread::check(dims, scale, zero, axis, block)?;
         if block == 0 && scale.iter().all(|&size| size == 1) {
@@ -186,7 +188,7 @@ impl Spread {
     fn check<D: Extent>(dims: &[D], scale: &[D], zero: Option<&[D]>, axis: i64, block: usize) -> Result<()> {
         let (scales, zeros) = (count(scale), zero.and_then(|zero| count(zero)));
         if scales == Some(0) {
-            bail!("scales of shape {} are none; at least one is needed", text(scale));
+            bail!("scales of shape {} have no elements; at least one is needed", text(scale));
         }
         if let Some(zero) = zero.filter(|_| !fits(&scales, &zeros)) {
             bail!("scales of shape {} and zero points of shape {} are not equally many", text(scale), text(zero));
@@ -212,12 +214,12 @@ impl Spread {
         }
     }
 
-    /// Whether each element of a row has a scale of its own.
+    /// Whether each element of a row has its own scale.
     pub fn is_blocked(&self) -> bool {
         self.kind == Kind::Blocked
     }
 
-    /// Calls `run(start, end, first scale, whether each element has its own)` for each run of `X` in order.
+    /// Calls `run(start, end, first scale, whether each element has its own scale)` for each run of `X`, in order.
     pub(crate) fn for_each_run(&self, mut run: impl FnMut(usize, usize, usize, bool)) {
         let blocks = self.size.div_ceil(self.block);
         for row in 0..self.outer * self.size {
@@ -232,7 +234,7 @@ impl Spread {
     }
 }
 
-/// Scales and zero points, and which element has which.
+/// Scales and zero points, and their assignment to elements.
 pub(crate) struct Scales {
     pub(crate) scales: Vec<f32>,
     pub(crate) zeros: Vec<f32>,
@@ -244,7 +246,7 @@ impl Scales {
         Scale { scale: self.scales[index], zero: self.zeros[index] as i32, low, high }
     }
 
-    /// `f(x, scale, zero)` of each element.
+    /// Computes `f(x, scale, zero)` for each element.
     pub(crate) fn map(&self, x: &Array, f: impl Fn(f32, f32, f32) -> f32) -> Result<Vec<f32>> {
         let elements = x.read::<f32>()?;
         let mut out = alloc_uninit::<f32>(x.dims())?;

@@ -1,4 +1,4 @@
-//! A place that no run may come to.
+//! A step that always fails.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,13 +7,13 @@ use crate::error::Result;
 use crate::operator::{Arity, Kind, Operator};
 use crate::types::{Type, Types};
 
-/// Fails with a message when it is run: what is left of a branch that cannot run with the shapes that are known.
+/// Fails with a message. The compiler puts it in place of a branch that cannot run with the known shapes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Raise {
     /// Why the branch cannot run.
     pub message: String,
-    /// The types of the outputs that there would be.
+    /// The types of the branch's outputs.
     pub types: Vec<Type>,
 }
 

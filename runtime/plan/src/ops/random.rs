@@ -1,5 +1,6 @@
-//! Random numbers, the same on every machine: each step has its own seed of a ChaCha8 generator, whose streams it takes in
-//! turn. The first run of every session draws the same numbers, later runs and turns of a loop others.
+//! Random numbers, the same on every machine. Each step has its own seed of a ChaCha8 generator, and takes the
+//! generator's streams in turn. The first run of every session draws the same numbers; later runs and iterations draw
+//! others.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +26,7 @@ pub struct RandomNormal {
     pub mean: f32,
     /// The standard deviation.
     pub scale: f32,
-    /// Where the generator starts.
+    /// The seed of the generator.
     pub seed: u64,
 }
 
@@ -51,7 +52,7 @@ pub struct RandomUniform {
     pub low: f32,
     /// The upper bound.
     pub high: f32,
-    /// Where the generator starts.
+    /// The seed of the generator.
     pub seed: u64,
 }
 
@@ -65,7 +66,8 @@ impl Operator for RandomUniform {
     }
 }
 
-/// `samples` classes for each row of `X [B, C]`, unnormalized logarithms of the classes' probabilities: `Y [B, samples]`.
+/// Draws `samples` classes for each row of `X [B, C]`, which holds unnormalized logarithms of the classes'
+/// probabilities. The result is `Y [B, samples]`.
 ///
 /// Source: [ONNX Multinomial](https://onnx.ai/onnx/operators/onnx__Multinomial.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -73,9 +75,9 @@ impl Operator for RandomUniform {
 pub struct Multinomial {
     /// The element type of the classes: `int32` or `int64`.
     pub dtype: DType,
-    /// How many classes are drawn a row.
+    /// The number of classes to draw per row.
     pub samples: usize,
-    /// Where the generator starts.
+    /// The seed of the generator.
     pub seed: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Recurrent layers: LSTM, GRU and the simple one.
+//! Recurrent layers: LSTM, GRU and the simple RNN.
 
 use candle_plan_kernels::recurrent::{Activation, Cell};
 use schemars::JsonSchema;
@@ -14,11 +14,11 @@ use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::work::{self, Work};
 
-/// A direction in which a layer reads its sequences.
+/// A direction in which a layer reads its sequences, with its activations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Direction {
-    /// Whether each sequence is read from its end.
+    /// Whether the layer reads each sequence from its end.
     pub reversed: bool,
     /// The functions f, g and h, as many as the cell has.
     pub activations: Vec<Activation>,
@@ -27,11 +27,11 @@ pub struct Direction {
 /// `i, f = f(X·Wᵀ + H·Rᵀ + b + P ∘ C)`, `C = f ∘ C + i ∘ g(X·Wᵀ + H·Rᵀ + b)`, `o = f(X·Wᵀ + H·Rᵀ + b + P ∘ C)`,
 /// `H = o ∘ h(C)`, step by step, in D directions.
 ///
-/// Inputs: `X [S, B, I]`, `W [D, 4H, I]` and `R [D, 4H, H]` of gates i, o, f, c, then, each of which may be absent:
-/// `bias [D, 8H]` (of W, then of R), `lengths [B]` in int32, `H [D, B, H]`, `C [D, B, H]`, `P [D, 3H]` of gates i, o, f.
-/// Outputs: `Y [S, D, B, H]`, 0 beyond the length of a sequence, and the last states `H`, `C [D, B, H]`, 0 for an empty
-/// sequence. With `batch_first`: `X [B, S, I]`, `Y [B, S, D, H]`, states `[B, D, H]`. `float16` and `bfloat16` are computed
-/// in `float32`.
+/// Inputs: `X [S, B, I]`, `W [D, 4H, I]` and `R [D, 4H, H]` of gates i, o, f, c; then, each optional: `bias [D, 8H]`
+/// (of W, then of R), `lengths [B]` in int32, `H [D, B, H]`, `C [D, B, H]`, `P [D, 3H]` of gates i, o, f. Outputs:
+/// `Y [S, D, B, H]`, which is 0 beyond the length of a sequence, and the last states `H`, `C [D, B, H]`, which are 0
+/// for an empty sequence. With `batch_first`: `X [B, S, I]`, `Y [B, S, D, H]`, states `[B, D, H]`. `float16` and
+/// `bfloat16` are computed in `float32`.
 ///
 /// Source: [ONNX LSTM](https://onnx.ai/onnx/operators/onnx__LSTM.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,7 +41,7 @@ pub struct Lstm {
     pub hidden: usize,
     /// One or two directions, each of three functions.
     pub directions: Vec<Direction>,
-    /// What the sums of the gates are clipped to, on both sides.
+    /// The bound of the gates' sums: they are clipped to it on both sides.
     pub clip: Option<f32>,
     /// Whether `f = 1 − i`.
     pub input_forget: bool,
@@ -51,9 +51,8 @@ pub struct Lstm {
 
 /// `z, r = f(X·Wᵀ + H·Rᵀ + b)`, `n = g(X·Wᵀ + (r ∘ H)·Rᵀ + b)`, `H = (1 − z) ∘ n + z ∘ H`, step by step, in D directions.
 ///
-/// Inputs: `X [S, B, I]`, `W [D, 3H, I]` and `R [D, 3H, H]` of gates z, r, n, then, each of which may be absent:
-/// `bias [D, 6H]` (of W, then of R), `lengths [B]` in int32, `H [D, B, H]`. Outputs, `batch_first` and dtypes as those of
-/// `Lstm`, without C.
+/// Inputs: `X [S, B, I]`, `W [D, 3H, I]` and `R [D, 3H, H]` of gates z, r, n; then, each optional: `bias [D, 6H]` (of
+/// W, then of R), `lengths [B]` in int32, `H [D, B, H]`. Outputs, `batch_first` and dtypes are as in `Lstm`, without C.
 ///
 /// Source: [ONNX GRU](https://onnx.ai/onnx/operators/onnx__GRU.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,7 +62,7 @@ pub struct Gru {
     pub hidden: usize,
     /// One or two directions, each of two functions.
     pub directions: Vec<Direction>,
-    /// What the sums of the gates are clipped to, on both sides.
+    /// The bound of the gates' sums: they are clipped to it on both sides.
     pub clip: Option<f32>,
     /// Whether `n = g(X·Wᵀ + r ∘ (H·Rᵀ + b) + b)`.
     pub linear_before_reset: bool,
@@ -73,8 +72,8 @@ pub struct Gru {
 
 /// `H = f(X·Wᵀ + H·Rᵀ + b)`, step by step, in D directions.
 ///
-/// Inputs: `X [S, B, I]`, `W [D, H, I]`, `R [D, H, H]`, then, each of which may be absent: `bias [D, 2H]` (of W, then
-/// of R), `lengths [B]` in int32, `H [D, B, H]`. Outputs, `batch_first` and dtypes as those of `Lstm`, without C.
+/// Inputs: `X [S, B, I]`, `W [D, H, I]`, `R [D, H, H]`; then, each optional: `bias [D, 2H]` (of W, then of R),
+/// `lengths [B]` in int32, `H [D, B, H]`. Outputs, `batch_first` and dtypes are as in `Lstm`, without C.
 ///
 /// Source: [ONNX RNN](https://onnx.ai/onnx/operators/onnx__RNN.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -84,13 +83,13 @@ pub struct Rnn {
     pub hidden: usize,
     /// One or two directions, each of one function.
     pub directions: Vec<Direction>,
-    /// What the sum is clipped to, on both sides.
+    /// The bound of the sum: it is clipped to it on both sides.
     pub clip: Option<f32>,
     /// Whether the batch is the first axis.
     pub batch_first: bool,
 }
 
-/// What the three ops have in common.
+/// The common attributes of the three ops.
 pub(crate) struct Recurrence<'a> {
     pub cell: Cell,
     pub hidden: usize,
@@ -131,7 +130,7 @@ operator! { Gru, 6, 2, op => Cell::Gru { linear_before_reset: op.linear_before_r
 
 operator! { Rnn, 6, 2, _op => Cell::Rnn }
 
-// The places of the inputs.
+// The indices of the inputs.
 pub(crate) const X: usize = 0;
 
 pub(crate) const W: usize = 1;
@@ -177,7 +176,7 @@ impl Recurrence<'_> {
             bail!("a direction needs {functions} activations, found {}", other.activations.len());
         }
         if let Some(limit) = self.clip.filter(|limit| limit.is_nan() || *limit <= 0.0) {
-            bail!("the limit of a clip is positive, not {limit}");
+            bail!("the limit of a clip must be positive, found {limit}");
         }
         Ok(())
     }
@@ -190,13 +189,13 @@ impl Recurrence<'_> {
         }
     }
 
-    /// The numbers of steps and of sequences in `X`, where they are known.
+    /// The numbers of steps and of sequences in `X`, if they are known.
     pub(crate) fn outer(&self, x: &TensorType) -> [Option<Dim>; 2] {
         let at = |axis: usize| x.shape.as_ref().and_then(|shape| shape.get(axis).cloned().flatten());
         [at(usize::from(self.batch_first)), at(usize::from(!self.batch_first))]
     }
 
-    /// What input `i` has to be, where `X` is of `[steps, batch, inputs]`.
+    /// The expected type of input `i`, if `X` is `[steps, batch, inputs]`.
     pub(crate) fn expected(&self, i: usize, dtype: DType, [steps, batch, inputs]: [Option<usize>; 3]) -> Expected {
         let (directions, hidden) = (Some(self.directions.len()), Some(self.hidden));
         let rows = self.cell.gates() * self.hidden;
@@ -216,10 +215,10 @@ impl Recurrence<'_> {
         Expected { dtype: if i == LENGTHS { DType::Int32 } else { dtype }, sizes, rank }
     }
 
-    /// The numbers of steps and of sequences in `X`, which the other inputs must fit.
+    /// The numbers of steps and of sequences in `X`. Checks that the other inputs fit them.
     ///
     /// # Errors
-    /// One does not fit.
+    /// An input does not fit.
     pub(crate) fn sizes(&self, call: &Call) -> Result<[usize; 2]> {
         self.check_attributes()?;
         let x = call.tensor(X)?;

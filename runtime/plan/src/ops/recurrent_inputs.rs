@@ -1,4 +1,4 @@
-//! What the inputs of recurrent layers have to be.
+//! The expected types of the inputs of recurrent layers.
 
 use crate::bail;
 use crate::dtype::DType;
@@ -6,19 +6,19 @@ use crate::error::Result;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::Array;
 
-/// The inputs of an LSTM; the other layers lack the last ones.
+/// The names of the inputs of an LSTM; the other layers lack the last ones.
 const NAMES: [&str; 8] = ["X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"];
 
-/// What an input has to be.
+/// The expected type of an input.
 pub(crate) struct Expected {
     pub dtype: DType,
-    /// The sizes, where they are known, of the first `rank` axes.
+    /// The sizes of the first `rank` axes, if they are known.
     pub sizes: [Option<usize>; 3],
     pub rank: usize,
 }
 
 impl Expected {
-    /// Refuses a tensor of another type as input `i`.
+    /// Rejects a tensor of another type as input `i`.
     pub fn check(&self, i: usize, found: &TensorType) -> Result<()> {
         let sizes = self.sizes[..self.rank].iter().map(|size| size.map(Dim::Size));
         let expected = TensorType { dtype: self.dtype, shape: Some(sizes.collect()) };
@@ -28,7 +28,7 @@ impl Expected {
         bail!("{} is {}, where {} is needed", NAMES[i], Type::Tensor(found.clone()), Type::Tensor(expected))
     }
 
-    /// Whether the sizes are all known and an array has just these.
+    /// Whether all sizes are known, and an array has exactly these.
     pub fn is_met(&self, array: &Array) -> bool {
         array.dtype() == self.dtype
             && array.dims().iter().map(|&size| Some(size)).eq(self.sizes[..self.rank].iter().copied())

@@ -1,4 +1,4 @@
-//! Reductions: sums, means, extrema and norms over axes, and the places of extrema.
+//! Reductions: sums, means, extrema and norms over axes.
 
 use candle_plan_kernels::reduce::Extremum;
 use schemars::JsonSchema;
@@ -14,16 +14,16 @@ use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::{element_count, Array};
 
-/// What [`Reduce`] computes of the elements `x` along the reduced axes.
+/// The function of the elements `x` along the reduced axes that [`Reduce`] computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Reduction {
     /// `Σ x`; 0 for no elements.
     Sum,
     /// `Σ x / n`; 0 for no elements. Integers truncate.
     Mean,
-    /// The largest element, NaN when one is; −∞, the least integer or false for no elements.
+    /// The largest element, or NaN if one is NaN; −∞, the least integer or false for no elements.
     Max,
-    /// The smallest element, NaN when one is; ∞, the greatest integer or true for no elements.
+    /// The smallest element, or NaN if one is NaN; ∞, the greatest integer or true for no elements.
     Min,
     /// `Π x`; 1 for no elements.
     Prod,
@@ -42,20 +42,20 @@ pub enum Reduction {
 /// `Y = function of X along axes`. X `[D0, …]`, axes (optional) `[A]`; Y has size 1 in the reduced dimensions, or lacks
 /// them.
 ///
-/// The input `axes` stands in for the attribute where it is computed at run time. The function is applied to each element
-/// where no axis is reduced. Sums of floating-point numbers are kept in `f64`, of integers in 64 wrapping bits; what is
-/// real of integers (L2, LogSum, LogSumExp) is truncated and saturates. Source:
+/// The input `axes` replaces the attribute if the axes are computed at run time. If no axis is reduced, the function is
+/// applied to each element. Sums of floating-point numbers are kept in `f64`, sums of integers in 64 bits, which wrap
+/// around. Functions with real results (L2, LogSum, LogSumExp) are truncated and saturate for integers. Source:
 /// [ONNX ReduceSum](https://onnx.ai/onnx/operators/onnx__ReduceSum.html) and its siblings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reduce {
     /// The function.
     pub function: Reduction,
-    /// The reduced axes; negative ones count from the end. Null: all, or those of the input.
+    /// The reduced axes; a negative axis counts from the end. Null means all axes, or those of the input.
     pub axes: Option<Vec<i64>>,
-    /// Whether reduced dimensions stay, with size 1.
+    /// Whether the result keeps the reduced dimensions, with size 1.
     pub keepdims: bool,
-    /// Whether an empty input `axes` reduces no axis, and not all.
+    /// Whether an empty input `axes` reduces no axis instead of all.
     pub noop_with_empty_axes: bool,
 }
 
@@ -109,7 +109,7 @@ impl Reduction {
 }
 
 impl Reduce {
-    /// Which axes of X are reduced, and the dimensions of Y.
+    /// The mask of the reduced axes of X, and the dimensions of Y.
     pub(crate) fn mask_and_dims(&self, call: &Call) -> Result<(Mask, Vec<usize>)> {
         let x = call.tensor(0)?;
         let axes = call.optional_tensor(1)?.map(Array::to_i64).transpose()?;
@@ -132,8 +132,8 @@ impl Reduce {
     }
 }
 
-/// Dimensions with neighbors of one kind merged: `[(size, reduced), …]`. Each reduced group is one pass of a kernel, the
-/// innermost first.
+/// Dimensions, with adjacent ones of the same kind merged: `[(size, reduced), …]`. A kernel makes one pass for each
+/// reduced group, the innermost first.
 pub(crate) struct Groups(pub(crate) Vec<(usize, bool)>);
 
 impl Groups {

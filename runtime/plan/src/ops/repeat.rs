@@ -1,4 +1,4 @@
-//! Elements repeated along axes.
+//! Repetition of elements along axes.
 
 use candle_plan_kernels::strided::View;
 use schemars::JsonSchema;
@@ -12,8 +12,8 @@ use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{TensorType, Type, Types};
 
-/// `X` broadcast with a tensor of the shape in input 1, `shape: int64 [n]`: dimensions are aligned at the end, and those of
-/// size 1 repeated; a 1 in `shape` leaves `X`'s dimension as it is.
+/// Broadcasts `X` with a tensor of the shape in input 1, `shape: int64 [n]`. Dimensions are aligned at the end, and
+/// those of size 1 are repeated; a 1 in `shape` keeps the dimension of `X`.
 ///
 /// Source: [ONNX Expand](https://onnx.ai/onnx/operators/onnx__Expand.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +43,7 @@ impl Operator for Expand {
     }
 }
 
-/// `X` repeated `r` times along each axis, with `r` from input 1, `repeats: int64 [rank]`: `Y[i] = X[i mod dims]`.
+/// Repeats `X` along each axis: `Y[i] = X[i mod dims]`. Input 1, `repeats: int64 [rank]`, holds the number of repeats.
 ///
 /// Source: [ONNX Tile](https://onnx.ai/onnx/operators/onnx__Tile.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -72,11 +72,11 @@ impl Operator for Tile {
 }
 
 impl Tile {
-    /// The view of a tensor of shape `dims` that repeats it, and the dimensions of what it shows.
+    /// The view of a tensor of shape `dims` that repeats it, and the dimensions of the result.
     pub(crate) fn tiles(&self, dims: &[usize], call: &Call) -> Result<(View, Vec<usize>)> {
         let repeats = axes::dims(&axes::numbers(call.tensor(1)?)?)?;
         check_repeats(Some(repeats.len()), Some(dims.len()))?;
-        // Each dimension as a pair: the repeats, which stand still in the source, around the elements.
+        // Each dimension becomes a pair: the repeats, with stride 0, and the elements.
         let inner = View::contiguous(dims);
         let pairs = repeats.iter().zip(dims).flat_map(|(&repeat, &dim)| [repeat, dim]).collect();
         let strides = inner.strides.iter().flat_map(|&stride| [0, stride]).collect();
@@ -98,7 +98,7 @@ fn check_repeats(repeats: Option<usize>, rank: Option<usize>) -> Result<()> {
     }
 }
 
-/// The view of a tensor of shape `dims` that has its broadcast shape with `shape`.
+/// The view that broadcasts a tensor of shape `dims` with `shape`.
 pub(crate) fn broadcast(dims: &[usize], shape: &[usize]) -> Result<View> {
     let rank = dims.len().max(shape.len());
     let source = View::contiguous(dims);

@@ -1,4 +1,5 @@
-//! Where a place of a resized axis lies in the axis it was made from, and what it is made of there.
+//! Resampling of an axis: the source coordinate of each position of the result, and the source positions that it
+//! combines.
 
 use candle_plan_kernels::real::Real;
 use schemars::JsonSchema;
@@ -8,68 +9,69 @@ use crate::bail;
 use crate::error::Result;
 use crate::value::element_count;
 
-/// How a value is made of the places around a coordinate.
+/// The interpolation of a value at a coordinate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub enum Interpolation {
-    /// The nearest place's.
+    /// The value at the nearest position.
     Nearest(Rounding),
-    /// Interpolated between two places.
+    /// Linear interpolation between two positions.
     Linear,
-    /// Interpolated between four places, by cubic convolution with this coefficient (−0.75 and −0.5 are usual).
+    /// Interpolation between four positions by cubic convolution with this coefficient (usually −0.75 or −0.5).
     Cubic(f32),
 }
 
-/// Which place is the nearest to a coordinate.
+/// The rounding of a coordinate to the nearest position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Rounding {
     /// `⌊x⌋`
     Floor,
     /// `⌈x⌉`
     Ceil,
-    /// The nearest, the lower one of two.
+    /// The nearest position; of two, the lower one.
     RoundPreferFloor,
-    /// The nearest, the higher one of two.
+    /// The nearest position; of two, the higher one.
     RoundPreferCeil,
-    /// `⌈x⌉` where the axis shrinks, else `⌊x⌋`: onnxruntime's way before opset 11.
+    /// `⌈x⌉` if the axis shrinks, else `⌊x⌋`, as in onnxruntime before opset 11.
     CeilWhenShrinking,
 }
 
-/// Where a place `y` of the result lies in the source; `scale` is the axis's scale, `n` and `m` its old and new size.
+/// The source coordinate of a position `y` of the result. `scale` is the scale of the axis, `n` and `m` are its old and
+/// new size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Coordinates {
     /// `(y + ½) / scale − ½`
     HalfPixel,
-    /// As `HalfPixel` about the center: plus `n / 2 · (1 − m / (scale · n))`.
+    /// `HalfPixel` relative to the center: plus `n / 2 · (1 − m / (scale · n))`.
     HalfPixelSymmetric,
-    /// As `HalfPixel`, but 0 where `m` is 1.
+    /// `HalfPixel`, but 0 if `m` is 1.
     PytorchHalfPixel,
     /// `(y + ½) / scale`
     TfHalfPixelForNn,
-    /// `y · (n − 1) / (m − 1)`, but 0 where `m` is 1.
+    /// `y · (n − 1) / (m − 1)`, but 0 if `m` is 1.
     AlignCorners,
     /// `y / scale`
     Asymmetric,
-    /// `start · (n − 1) + y · (end − start) · (n − 1) / (m − 1)`, but the middle where `m` is 1.
+    /// `start · (n − 1) + y · (end − start) · (n − 1) / (m − 1)`, but the middle if `m` is 1.
     TfCropAndResize,
 }
 
-/// How one axis is resized.
+/// The resizing of one axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AxisMap {
     pub input: usize,
     pub output: usize,
     pub scale: f32,
-    /// Start and end of the region to crop, in units of the axis.
+    /// Start and end of the region to crop, as fractions of the axis.
     pub region: [f32; 2],
 }
 
 impl AxisMap {
-    /// An axis that stays as it is.
+    /// An axis that does not change.
     pub fn identity(size: usize) -> AxisMap {
         AxisMap { input: size, output: size, scale: 1.0, region: [0.0, 1.0] }
     }
 
-    /// Gives the axis a scale, a size, or both.
+    /// Sets the scale of the axis, its new size, or both.
     pub fn resize(&mut self, scale: Option<f32>, size: Option<usize>, rounded: bool) -> Result<()> {
         let scaled = |scale: f32| {
             let size = self.input as f32 * scale;
@@ -82,13 +84,13 @@ impl AxisMap {
             (None, None) => bail!("neither a scale nor a size is given"),
         };
         if scale.is_some_and(|scale| !(scale > 0.0 && scale.is_finite())) {
-            bail!("{:?} is not a scale", self.scale);
+            bail!("{:?} is not a positive, finite scale", self.scale);
         }
         element_count(&[self.output])?;
         Ok(())
     }
 
-    /// How much narrower than the filter's own places those of the axis are.
+    /// The factor of distances in the filter. It is below 1 if `antialias` widens the filter because the axis shrinks.
     fn shrink(&self, antialias: bool) -> f64 {
         if antialias {
             f64::from(self.scale).min(1.0)
@@ -97,7 +99,7 @@ impl AxisMap {
         }
     }
 
-    /// Refuses to make something of nothing; a filter is no wider than a few times the axis.
+    /// Rejects an empty axis that would grow, and a scale so small that the filter would be much wider than the axis.
     pub fn check(&self) -> Result<()> {
         if self.input == 0 && self.output > 0 {
             bail!("an axis of size 0 cannot be resized to {}", self.output);
@@ -108,12 +110,13 @@ impl AxisMap {
         Ok(())
     }
 
-    /// Where place `at` lies, computed in `R`.
+    /// The source coordinate of position `at`, computed in `R`.
     pub fn coordinate<R: Real>(&self, by: Coordinates, at: usize) -> f64 {
         let real = |v: f64| R::from_f64(v);
         let [half, y, n, m] = [real(0.5), real(at as f64), real(self.input as f64), real(self.output as f64)];
         let [scale, start, end] = [self.scale, self.region[0], self.region[1]].map(|v| real(f64::from(v)));
-        // The order of the operations, and their precision, are onnxruntime's: they decide which of two places is nearer.
+        // The order and the precision of the operations are onnxruntime's, because they decide which of two positions
+        // is nearer.
         let center = (y + half) / scale;
         let x = match by {
             Coordinates::PytorchHalfPixel | Coordinates::AlignCorners if self.output == 1 => R::ZERO,
@@ -133,7 +136,7 @@ impl AxisMap {
 }
 
 impl Rounding {
-    /// The place nearest to a coordinate, which may lie outside the axis.
+    /// The position nearest to a coordinate. It may lie outside the axis.
     pub fn round(self, x: f64, shrinks: bool) -> i64 {
         (match self {
             Rounding::Floor => x.floor(),
@@ -147,7 +150,7 @@ impl Rounding {
 }
 
 impl Interpolation {
-    /// The most places that a coordinate's value is made of.
+    /// The maximum number of source positions that a value combines.
     pub(crate) fn most_taps(self, map: &AxisMap, antialias: bool) -> usize {
         let wide = |reach: f64| (2.0 * reach / map.shrink(antialias)).ceil() as usize;
         match self {
@@ -157,9 +160,10 @@ impl Interpolation {
         }
     }
 
-    /// Appends the places of an axis that a coordinate's value is a weighted sum of, with weights that sum up to 1.
+    /// Appends the source positions that the value at a coordinate combines, with weights that sum up to 1.
     ///
-    /// `antialias` widens the filter where the axis shrinks. Places outside the axis count as the outermost, or not at all.
+    /// `antialias` widens the filter if the axis shrinks. A position outside the axis counts as the outermost one, or,
+    /// with `exclude_outside`, not at all.
     pub(crate) fn taps(
         self,
         x: f64,
@@ -169,7 +173,7 @@ impl Interpolation {
         taps: &mut Vec<(usize, f64)>,
     ) {
         let last = map.input - 1;
-        let inside = |place: f64| place.clamp(0.0, last as f64) as usize;
+        let inside = |position: f64| position.clamp(0.0, last as f64) as usize;
         let shrink = map.shrink(antialias);
         match self {
             Interpolation::Nearest(rounding) => taps.push((inside(rounding.round(x, map.scale < 1.0) as f64), 1.0)),
@@ -189,7 +193,7 @@ impl Interpolation {
     }
 }
 
-/// Appends the places nearer than `reach` to `x`, weighted by their distance.
+/// Appends the positions closer than `reach` to `x`, weighted by their distance.
 fn filter(
     x: f64,
     map: &AxisMap,
@@ -199,15 +203,15 @@ fn filter(
     taps: &mut Vec<(usize, f64)>,
 ) {
     let last = map.input as f64 - 1.0;
-    // Coordinates far outside have the outermost place alone.
+    // Coordinates far outside use only the outermost position.
     let x = x.clamp(-reach - 1.0, last + reach + 1.0);
-    let (mut place, begin, mut total) = ((x - reach).floor() + 1.0, taps.len(), 0.0);
-    while place < x + reach {
-        if !exclude_outside || (0.0..=last).contains(&place) {
-            taps.push((place.clamp(0.0, last) as usize, weight((place - x).abs())));
-            total += weight((place - x).abs());
+    let (mut position, begin, mut total) = ((x - reach).floor() + 1.0, taps.len(), 0.0);
+    while position < x + reach {
+        if !exclude_outside || (0.0..=last).contains(&position) {
+            taps.push((position.clamp(0.0, last) as usize, weight((position - x).abs())));
+            total += weight((position - x).abs());
         }
-        place += 1.0;
+        position += 1.0;
     }
     if total == 0.0 {
         taps.truncate(begin);
@@ -219,7 +223,7 @@ fn filter(
     }
 }
 
-/// The cubic convolution with coefficient `a`, at a distance of `d` places.
+/// The cubic convolution with coefficient `a`, at distance `d`.
 fn cubic(d: f64, a: f64) -> f64 {
     match d {
         d if d <= 1.0 => ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0,
@@ -233,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_round_as_they_are_told() {
+    fn each_rounding_rounds_halves() {
         use Rounding::*;
         for (rounding, expected) in
             [(Floor, [-1, 0, 1]), (Ceil, [0, 1, 2]), (RoundPreferFloor, [-1, 0, 1]), (RoundPreferCeil, [0, 1, 2])]

@@ -1,4 +1,4 @@
-//! Tensors made larger or smaller along one or two axes.
+//! Resizing of tensors along one or two axes.
 
 use candle_plan_kernels::reduce::Number;
 use half::{bf16, f16};
@@ -20,41 +20,41 @@ use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::{list, with_capacity, Array};
 
-/// X resampled along `axes`, each place of Y taken from, or interpolated between, places of X. Inputs: X, and, each
-/// optional and with a number for each of `axes`: `roi [2·axes]` (all starts, then all ends; for `TfCropAndResize`),
-/// `scales` (float32) and `sizes` (int64).
+/// Resamples X along `axes`: each element of Y is copied from, or interpolated between, elements of X. Inputs: X, and,
+/// each optional and with a number for each of `axes`: `roi [2·axes]` (all starts, then all ends; for
+/// `TfCropAndResize`), `scales` (float32) and `sizes` (int64).
 ///
-/// Y's sizes are `sizes`, or else `⌊size · scale⌋`; the coordinates' scale is `scales`, or else new size ÷ old size. An
-/// axis of scale 1 and unchanged size keeps its places; at most two others are allowed. Coordinates are computed in `f32`
-/// (`f64` for float64). Integers are computed in `f64`; linear and cubic results are truncated, with `antialias` rounded.
-/// Source: [ONNX Resize](https://onnx.ai/onnx/operators/onnx__Resize.html).
+/// The sizes of Y are `sizes`, or else `⌊size · scale⌋`. The scale of the coordinates is `scales`, or else new size ÷
+/// old size. An axis with scale 1 and unchanged size is copied; at most two others are allowed. Coordinates are
+/// computed in `f32` (`f64` for float64). Integers are computed in `f64`; linear and cubic results are truncated, or
+/// rounded with `antialias`. Source: [ONNX Resize](https://onnx.ai/onnx/operators/onnx__Resize.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Interpolate {
-    /// How a value is made of the places around a coordinate.
+    /// The interpolation of a value at a coordinate.
     pub mode: Interpolation,
-    /// Where a place of Y lies in X.
+    /// The coordinate in X of a position in Y.
     pub coordinates: Coordinates,
-    /// Whether, where an axis shrinks, the filter widens so that every place of X counts.
+    /// Whether the filter widens if an axis shrinks, so that every element of X counts.
     pub antialias: bool,
-    /// Whether places outside X count as nothing, and not as the outermost place.
+    /// Whether positions outside X do not count. Otherwise, they count as the outermost position.
     pub exclude_outside: bool,
     /// The value of places outside the region, for `TfCropAndResize`.
     pub extrapolation: f32,
-    /// The axes that the inputs are for; negative ones count from the end; null: all.
+    /// The axes of the inputs' numbers; a negative axis counts from the end; null means all.
     pub axes: Option<Vec<i64>>,
-    /// What `sizes` mean.
+    /// The meaning of `sizes`.
     pub size_policy: SizePolicy,
 }
 
-/// What becomes of the ratio of the sizes.
+/// The treatment of sizes that change the aspect ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SizePolicy {
-    /// The sizes are taken as they are.
+    /// Each axis gets its size.
     Stretch,
-    /// All axes have the largest one scale that makes no axis larger than its size.
+    /// All axes have the same scale, the largest one that makes no axis larger than its size.
     NotLarger,
-    /// All axes have the smallest one scale that makes no axis smaller than its size.
+    /// All axes have the same scale, the smallest one that makes no axis smaller than its size.
     NotSmaller,
 }
 
@@ -96,7 +96,7 @@ impl Operator for Interpolate {
     }
 }
 
-/// Checks that there is a scale or size for each axis, where there are any, and two bounds of the region.
+/// Checks that each axis has a scale or a size, if there are any, and two bounds of the region.
 fn check_counts(counts: [Option<usize>; 2], bounds: Option<usize>, axes: usize) -> Result<()> {
     for (count, name) in counts.into_iter().zip(["scales", "sizes"]) {
         if let Some(count) = count.filter(|&count| count != axes) {
@@ -109,11 +109,11 @@ fn check_counts(counts: [Option<usize>; 2], bounds: Option<usize>, axes: usize) 
     }
 }
 
-/// The most axes that change: there are kernels for one and two.
+/// The maximum number of axes that change: there are kernels for one and two.
 pub const MOST_AXES: usize = 2;
 
 impl Interpolate {
-    /// Checks how long the lists of a step's inputs are; an empty one counts as absent.
+    /// Checks the lengths of the lists in a step's inputs; an empty one counts as absent.
     fn check_lists(&self, inputs: &Types) -> Result<()> {
         let Some(axes) = self.axes.as_ref().map(Vec::len).or(inputs.tensor(0)?.rank()) else { return Ok(()) };
         let length = |i: usize| -> Result<Option<usize>> { Ok(inputs.shape(i)?.and_then(|list| count(list))) };
@@ -121,7 +121,7 @@ impl Interpolate {
         check_counts(counts, length(1)?.filter(|_| self.coordinates == Coordinates::TfCropAndResize), axes)
     }
 
-    /// How the places of each axis of Y lie in X.
+    /// The resizing of each axis of X.
     pub(crate) fn maps(&self, call: &Call, dims: &[usize]) -> Result<Vec<AxisMap>> {
         let axes = self.axes.clone().unwrap_or_else(|| (0..dims.len() as i64).collect());
         axes::mask(&axes, dims.len())?;
@@ -158,7 +158,7 @@ impl Interpolate {
     /// The axes that change.
     ///
     /// # Errors
-    /// They are more than [`MOST_AXES`].
+    /// There are more than [`MOST_AXES`].
     pub(crate) fn changed(&self, maps: &[AxisMap]) -> Result<Vec<usize>> {
         let changed: Vec<usize> = (0..maps.len()).filter(|&axis| !self.keeps(&maps[axis])).collect();
         if changed.len() > MOST_AXES {
@@ -172,7 +172,7 @@ impl Interpolate {
         map.scale == 1.0 && map.input == map.output && whole
     }
 
-    /// The extrapolation value's bits.
+    /// The bits of the extrapolation value.
     pub(crate) fn fill<W: words::Word>(&self, dtype: DType) -> Result<W> {
         if self.coordinates != Coordinates::TfCropAndResize || self.extrapolation == 0.0 {
             return Ok(bytemuck::Zeroable::zeroed());
@@ -184,27 +184,27 @@ impl Interpolate {
         })
     }
 
-    /// The place that each place of the result shows, or none.
+    /// The source position for each position of the result; `None` outside the region.
     pub(crate) fn places(&self, map: &AxisMap) -> Result<Vec<Option<usize>>> {
-        let Interpolation::Nearest(rounding) = self.mode else { bail!("only mode Nearest takes places") };
+        let Interpolation::Nearest(rounding) = self.mode else { bail!("only mode Nearest selects positions") };
         if self.keeps(map) {
             return list((0..map.input).map(Some));
         }
         map.check()?;
-        let place = |at: usize| {
+        let position = |at: usize| {
             let coordinate = map.coordinate::<f32>(self.coordinates, at);
             let nearest = rounding.round(coordinate, map.scale < 1.0).max(0) as usize;
             (!self.is_outside(map, coordinate)).then_some(nearest.min(map.input - 1))
         };
-        list((0..map.output).map(place))
+        list((0..map.output).map(position))
     }
 
     pub(crate) fn is_outside(&self, map: &AxisMap, coordinate: f64) -> bool {
         self.coordinates == Coordinates::TfCropAndResize && !(0.0..=map.input as f64 - 1.0).contains(&coordinate)
     }
 
-    /// What each place of the result is a sum of along an axis that changes; its coordinates are computed in `f64` if they
-    /// are to be `double`.
+    /// The source positions and weights for each position of an axis that changes. With `double`, coordinates are
+    /// computed in `f64`.
     pub(crate) fn taps(&self, map: &AxisMap, double: bool) -> Result<AxisTaps> {
         map.check()?;
         let mut taps = with_capacity(map.output.saturating_mul(self.mode.most_taps(map, self.antialias)))?;
@@ -223,25 +223,26 @@ impl Interpolate {
     }
 }
 
-/// For each place of an axis of the result, the places of the source that it is a sum of, and their weights.
+/// The source positions that each position of a resized axis sums up, and their weights.
 pub(crate) struct AxisTaps {
-    /// The most that a place has.
+    /// The maximum number of source positions for one position.
     pub count: usize,
     taps: Vec<(usize, f64)>,
     ends: Vec<usize>,
 }
 
 impl AxisTaps {
-    /// Summand `k`, below `count`, of a place. Shorter lists are filled up with their last place, which then counts nothing.
+    /// Source position and weight `k`, below `count`, for position `at`. Shorter lists continue with their last
+    /// position and weight 0.
     pub fn tap(&self, at: usize, k: usize) -> (usize, f64) {
         let (next, end) = (self.ends[at] + k, self.ends[at + 1]);
-        let (place, weight) = self.taps[next.min(end - 1)];
-        (place, if next < end { weight } else { 0.0 })
+        let (position, weight) = self.taps[next.min(end - 1)];
+        (position, if next < end { weight } else { 0.0 })
     }
 }
 
 impl SizePolicy {
-    /// The one scale of all axes, from pairs of wanted and present sizes; none for [`SizePolicy::Stretch`].
+    /// The common scale of all axes, from pairs of requested and present sizes; `None` for [`SizePolicy::Stretch`].
     fn scale(self, sizes: impl Iterator<Item = (usize, usize)>) -> Option<f32> {
         let scales = sizes.map(|(size, present)| size as f32 / present as f32);
         match self {

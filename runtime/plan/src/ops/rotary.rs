@@ -13,20 +13,20 @@ use crate::operator::{Arity, Operator};
 use crate::types::{Type, Types};
 use crate::value::Array;
 
-/// Turns pairs of elements of each head's vector by the angle of its position: `y₁ = cos · x₁ − sin · x₂`,
+/// Rotates pairs of elements of each head's vector by the angle of its position: `y₁ = cos · x₁ − sin · x₂`,
 /// `y₂ = sin · x₁ + cos · x₂`.
 ///
 /// X `[N, heads, L, D]` or `[N, L, heads · D]`; cos, sin `[P, R / 2]` with position_ids int64 `[N, L]`, or
-/// `[N, L, R / 2]` or `[1, L, R / 2]` without; Y as X. The first R elements of a vector are turned. Source:
+/// `[N, L, R / 2]` or `[1, L, R / 2]` without; Y as X. Only the first R elements of a vector are rotated. Source:
 /// [ONNX RotaryEmbedding](https://onnx.ai/onnx/operators/onnx__RotaryEmbedding.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RotaryEmbedding {
-    /// The heads; null where X has a dimension for them.
+    /// The number of heads; null if X has a dimension for them.
     pub heads: Option<usize>,
-    /// Whether a pair is two neighbors, and not elements i and i + R / 2.
+    /// Whether a pair is two adjacent elements instead of elements i and i + R / 2.
     pub interleaved: bool,
-    /// R; null for all of a vector.
+    /// R, the number of rotated elements; null means all elements of a vector.
     pub rotary_dim: Option<usize>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Sizes {
     pub batch: usize,
     pub positions: usize,
     pub heads: usize,
-    /// The elements of a vector, and how many of them turn.
+    /// The number of elements of a vector, and of those that are rotated.
     pub size: usize,
     pub rotary: usize,
     /// The rows of the caches.
@@ -72,7 +72,7 @@ pub(crate) struct Sizes {
 }
 
 impl RotaryEmbedding {
-    /// The batches, positions, heads and size of the vectors of X, of this shape.
+    /// The batches, positions, heads and vector size of an X of this shape.
     fn vectors<D: Extent>(&self, x: &[D]) -> Result<[Option<usize>; 4]> {
         match (x, self.heads) {
             ([batch, heads, positions, size], None) => {
@@ -89,12 +89,12 @@ impl RotaryEmbedding {
         }
     }
 
-    /// Checks that X, the caches and the positions, of these shapes, fit one another.
+    /// Checks that X, the caches and the positions, of these shapes, fit each other.
     fn check<D: Extent>(&self, x: &[D], [cos, sin]: [&[D]; 2], ids: Option<&[D]>) -> Result<()> {
         let [batch, positions, _, size] = self.vectors(x)?;
         let rotary = self.rotary_dim.or(size);
         if !at_most(&rotary, &size) || rotary.is_some_and(|rotary| !rotary.is_multiple_of(2)) {
-            bail!("{} elements of vectors of {} cannot be turned in pairs", text(&[rotary]), text(&[size]));
+            bail!("{} elements of vectors of {} cannot be rotated in pairs", text(&[rotary]), text(&[size]));
         }
         let half = rotary.map(|rotary| rotary / 2);
         let caches_fit = match ids {
@@ -111,7 +111,7 @@ impl RotaryEmbedding {
     /// The sizes of a run.
     ///
     /// # Errors
-    /// The inputs do not fit one another.
+    /// The inputs do not fit each other.
     pub(crate) fn sizes(&self, call: &Call) -> Result<Sizes> {
         let x = call.tensor(0)?.dims();
         let (cos, sin) = (call.tensor(1)?.dims(), call.tensor(2)?.dims());

@@ -1,4 +1,4 @@
-//! Elements that are interpolated.
+//! The types in which elements are interpolated.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use half::{bf16, f16};
 use crate::dtype::Element;
 use crate::float::Float;
 
-/// An element type that is interpolated in another one.
+/// An element type, and the type in which it is interpolated.
 pub(crate) trait Sampled: Element {
     type Wide: Real + Element;
     fn widen(x: &[Self]) -> Cow<'_, [Self::Wide]>;
-    /// The results as elements; integers truncate, unless they are to be rounded half up, and saturate.
+    /// Converts results to elements. Integers saturate; they are truncated, or rounded half up if `rounded`.
     fn narrow(y: Vec<Self::Wide>, rounded: bool) -> Vec<Self>;
 }
 
@@ -49,7 +49,7 @@ sampled! {
     i32 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as i32).collect();
 }
 
-/// A number that is to become an integer, which truncates: rounded half up where that is asked for.
+/// A number to truncate to an integer. If `rounded`, truncation then rounds half up.
 fn whole(v: f64, rounded: bool) -> f64 {
     if rounded {
         (v + 0.5).floor()

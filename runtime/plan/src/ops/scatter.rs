@@ -1,4 +1,4 @@
-//! Elements and rows written by index.
+//! Updates of elements and rows by index.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,9 +14,9 @@ use crate::operator::{Arity, Operator};
 use crate::types::{Type, Types};
 use crate::value::{element_count, with_capacity};
 
-/// `X` with updates written where the indices say: for each place `i₀, …` of `indices`,
-/// `Y[i₀, …, indices[i₀, …], …] ⟵ updates[i₀, …]`, the index on `axis`. A negative index counts from the end; where places
-/// repeat, updates follow their order. Inputs: `X`, `indices`, `updates`.
+/// `X` with updates at the positions that the indices give: `Y[i₀, …, indices[i₀, …], …] ⟵ updates[i₀, …]` for each
+/// position `i₀, …` of `indices`, with the index on `axis`. A negative index counts from the end. Updates of the same
+/// position apply in order. Inputs: `X`, `indices`, `updates`.
 ///
 /// Source: [ONNX ScatterElements](https://onnx.ai/onnx/operators/onnx__ScatterElements.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,23 +24,23 @@ use crate::value::{element_count, with_capacity};
 pub struct ScatterElements {
     /// The axis; a negative one counts from the end.
     pub axis: i64,
-    /// What an update does to the element that stands there.
+    /// How an update combines with the present element.
     pub reduction: Combination,
 }
 
-/// What an update does to the element that stands at its place.
+/// How an update combines with the present element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Combination {
-    /// It takes its place.
+    /// The update replaces the element.
     None,
-    /// It is added (booleans: or).
+    /// The sum of both (booleans: or).
     Add,
-    /// It is multiplied with it (booleans: and).
+    /// The product of both (booleans: and).
     Mul,
-    /// The smaller of both stays; the update, where they do not compare.
+    /// The smaller of both; the update, if they do not compare.
     Min,
-    /// The larger of both stays; the update, where they do not compare.
+    /// The larger of both; the update, if they do not compare.
     Max,
 }
 
@@ -61,15 +61,15 @@ impl Operator for ScatterElements {
     }
 }
 
-/// `X` with parts written that the vectors of `indices [.., k]` lead to:
+/// `X` with updates of the parts that the vectors of `indices [.., k]` select:
 /// `Y[indices[i, 0], …, indices[i, k - 1]] ⟵ updates[i]`. Inputs: `X`, `indices`, `updates`. A negative index counts
-/// from the end; where places repeat, updates follow their order.
+/// from the end. Updates of the same part apply in order.
 ///
 /// Source: [ONNX ScatterND](https://onnx.ai/onnx/operators/onnx__ScatterND.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScatterNd {
-    /// What an update does to the element that stands there.
+    /// How an update combines with the present element.
     pub reduction: Combination,
 }
 
@@ -88,16 +88,17 @@ impl Operator for ScatterNd {
     }
 }
 
-/// A cache with new rows written into it: `Y[b, …, w[b] + s, …] = update[b, …, s, …]`, the place on `axis`, modulo the
-/// cache's size where `circular`. Inputs: `cache [B, …, S, …]`, `update [B, …, s, …]`, `w: [B]` (absent: zeros).
+/// A cache with new rows written into it: `Y[b, …, w[b] + s, …] = update[b, …, s, …]`, with the position on `axis`.
+/// With `circular`, the position is taken modulo the size of the cache. Inputs: `cache [B, …, S, …]`,
+/// `update [B, …, s, …]`, `w: [B]` (absent: zeros).
 ///
 /// Source: [ONNX TensorScatter](https://onnx.ai/onnx/operators/onnx__TensorScatter.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TensorScatter {
-    /// The axis of rows, not the first one; a negative one counts from the end.
+    /// The axis of rows, not the first one; a negative axis counts from the end.
     pub axis: i64,
-    /// Whether rows beyond the end are written from the start again.
+    /// Whether rows beyond the end continue at the start.
     pub circular: bool,
 }
 
@@ -126,7 +127,7 @@ impl TensorScatter {
         }
     }
 
-    /// The axis of rows of a cache of shape `dims` that an update of shape `new` is written into.
+    /// The axis of rows in a cache of shape `dims`, if an update of shape `new` fits the cache.
     pub(crate) fn fitting_axis<D: Extent>(&self, dims: &[D], new: &[D]) -> Result<usize> {
         let axis = self.row_axis(dims.len())?;
         let fits = |(i, (old, new)): (usize, (&D, &D))| if i == axis { at_most(new, old) } else { fits(new, old) };
@@ -136,14 +137,14 @@ impl TensorScatter {
         Ok(axis)
     }
 
-    /// Where each new row begins.
+    /// The positions of the new rows.
     pub(crate) fn places(&self, dims: &[usize], axis: usize, rows: usize, first: &[usize]) -> Result<Places> {
         let (size, run) = (dims[axis], dims[axis + 1..].iter().product::<usize>());
         let per_batch: usize = dims[1..axis].iter().product();
         let mut starts = with_capacity(element_count(&[dims[0], per_batch, rows])?)?;
         for (batch, &first) in first.iter().enumerate() {
             if rows > 0 && !self.circular && first > size - rows {
-                bail!("{rows} rows from {first} on go beyond the cache of {size}");
+                bail!("{rows} rows from {first} on exceed the cache of {size} rows");
             }
             let prefixes = if rows > 0 { per_batch } else { 0 };
             for prefix in batch * per_batch..batch * per_batch + prefixes {
@@ -162,7 +163,7 @@ pub(crate) fn check_elements(updates: &[impl Extent], indices: &[impl Extent]) -
     Ok(())
 }
 
-/// Checks that the updates are as large as the parts that they go to.
+/// Checks that the updates have the size of the parts that they update.
 pub(crate) fn check_parts<D: Extent>(updates: &[D], parts: &VectorParts<D>) -> Result<()> {
     let (outer, rest) = updates.split_at(parts.outer.len().min(updates.len()));
     if !all_fit(outer, parts.outer) || !all_fit(rest, parts.rest) {
@@ -172,7 +173,7 @@ pub(crate) fn check_parts<D: Extent>(updates: &[D], parts: &VectorParts<D>) -> R
     Ok(())
 }
 
-/// Checks that there is a place to write at for each member of the batch.
+/// Checks that there is a write position for each batch member.
 pub(crate) fn check_places(places: usize, dims: &[impl Extent]) -> Result<()> {
     if !fits(&places, &dims[0]) {
         bail!("{places} places to write at do not fit a cache of shape {}", text(dims));
@@ -180,7 +181,7 @@ pub(crate) fn check_places(places: usize, dims: &[impl Extent]) -> Result<()> {
     Ok(())
 }
 
-/// The type of tensor 0, which updates of its dtype in input `updates` are written into.
+/// The type of input 0, which must have the dtype of the updates in input `updates`.
 fn written(inputs: &Types, updates: usize) -> Result<Vec<Type>> {
     let (x, updates) = (inputs.tensor(0)?, inputs.tensor(updates)?);
     if x.dtype != updates.dtype {
@@ -190,7 +191,7 @@ fn written(inputs: &Types, updates: usize) -> Result<Vec<Type>> {
 }
 
 impl Combination {
-    /// Whether elements of a type can be combined so.
+    /// Whether this combination is defined for elements of a type.
     pub(crate) fn is_defined_for(self, dtype: Option<DType>) -> bool {
         use DType::*;
         let is_unpacked = |dtype: DType| matches!(dtype, Int2 | Int4 | Uint2 | Uint4) || dtype.is_small_float();

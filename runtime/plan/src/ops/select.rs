@@ -1,4 +1,4 @@
-//! Elements kept, dropped and found by a condition or by their value.
+//! Selection of elements by a condition, by position or by value.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,8 @@ use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 
-/// The upper or lower triangle of each matrix of `X [.., M, N]`, zeros elsewhere: `Y[i, j] = X[i, j]` where `j - i ≥ k`
-/// (upper) or `j - i ≤ k` (lower). Inputs: `X`, `k: int64 []` (absent: 0).
+/// The upper or lower triangle of each matrix of `X [.., M, N]`, with zeros elsewhere: `Y[i, j] = X[i, j]` if
+/// `j - i ≥ k` (upper) or `j - i ≤ k` (lower). Inputs: `X`, `k: int64 []` (absent: 0).
 ///
 /// Source: [ONNX Trilu](https://onnx.ai/onnx/operators/onnx__Trilu.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -46,14 +46,14 @@ impl Operator for Trilu {
 }
 
 impl Trilu {
-    /// The diagonal: 0 is the main one, positive ones lie above it.
+    /// The diagonal: 0 is the main one, and a positive number is above it.
     pub(crate) fn diagonal(call: &Call) -> Result<i64> {
         call.optional_tensor(1)?.map_or(Ok(0), |k| axes::number("k", k))
     }
 }
 
-/// The rows of `axis` of `X` whose entry in `condition: bool [n]` is true; rows beyond `n` are dropped. Without `axis`, the
-/// elements of `X` in order.
+/// The rows of `axis` of `X` for which `condition: bool [n]` is true; rows beyond `n` are dropped. Without `axis`, the
+/// condition selects from the elements of `X` in row-major order.
 ///
 /// Source: [ONNX Compress](https://onnx.ai/onnx/operators/onnx__Compress.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -77,8 +77,8 @@ impl Operator for Compress {
     }
 }
 
-/// Where `X` is not zero: `Y int64 [rank, n]`, a column of indices for each such element, in row-major order. A scalar
-/// counts as a list of one element.
+/// The indices of the nonzero elements of `X`: `Y int64 [rank, n]`, with a column of indices for each element, in
+/// row-major order. A scalar counts as a list of one element.
 ///
 /// Source: [ONNX NonZero](https://onnx.ai/onnx/operators/onnx__NonZero.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -100,9 +100,9 @@ impl Operator for NonZero {
     }
 }
 
-/// The different rows of `axis` of `X` (without `axis`: the different elements), and three `int64` lists: where each stands
-/// first in `X`, which of them each row of `X` is, and how often each stands there. NaNs are equal, and larger than
-/// numbers.
+/// The distinct rows of `axis` of `X` (without `axis`: the distinct elements), and three `int64` lists: the index of
+/// the first occurrence of each in `X`, the index of each row of `X` among the distinct rows, and the number of
+/// occurrences of each. NaNs are equal, and larger than numbers.
 ///
 /// Source: [ONNX Unique](https://onnx.ai/onnx/operators/onnx__Unique.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -110,7 +110,7 @@ impl Operator for NonZero {
 pub struct Unique {
     /// The axis; a negative one counts from the end.
     pub axis: Option<i64>,
-    /// Whether the results ascend; else they stand in the order of their first occurrence.
+    /// Whether the results are in ascending order instead of the order of their first occurrence.
     pub sorted: bool,
 }
 
@@ -130,7 +130,7 @@ impl Operator for Unique {
     }
 }
 
-/// The type of some rows of an axis, or of some elements.
+/// The type of a selection of rows of an axis, or of elements.
 fn picked(x: &TensorType, axis: Option<i64>) -> Result<Vec<Type>> {
     let mut shape = x.shape.clone();
     match (axis, &mut shape) {

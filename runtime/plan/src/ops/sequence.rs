@@ -45,7 +45,7 @@ impl Operator for SequenceConstruct {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SequenceEmpty {
-    /// The element type of the items that it may get.
+    /// The element type of the items that it can hold.
     pub dtype: DType,
 }
 
@@ -90,8 +90,8 @@ impl Operator for SequenceAt {
     }
 }
 
-/// A sequence with a tensor put in before item `position`. Inputs: the sequence, the tensor, `position: []` (absent: at the
-/// end), from `-n` to `n` for `n` items.
+/// Inserts a tensor into a sequence before item `position`. Inputs: the sequence, the tensor, `position: []` (absent:
+/// at the end), from `-n` to `n` for `n` items.
 ///
 /// Source: [ONNX SequenceInsert](https://onnx.ai/onnx/operators/onnx__SequenceInsert.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -118,7 +118,7 @@ impl Operator for SequenceInsert {
     }
 }
 
-/// A sequence without item `position`. Inputs: the sequence, `position: []` (absent: the last item), from `-n` to
+/// Removes item `position` from a sequence. Inputs: the sequence, `position: []` (absent: the last item), from `-n` to
 /// `n - 1` for `n` items.
 ///
 /// Source: [ONNX SequenceErase](https://onnx.ai/onnx/operators/onnx__SequenceErase.html).
@@ -146,7 +146,7 @@ impl Operator for SequenceErase {
     }
 }
 
-/// The number of a sequence's items, as `int64 []`.
+/// The number of items of a sequence, as `int64 []`.
 ///
 /// Source: [ONNX SequenceLength](https://onnx.ai/onnx/operators/onnx__SequenceLength.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -168,8 +168,8 @@ impl Operator for SequenceLength {
     }
 }
 
-/// `X` cut along `axis` into a sequence. Input 1, `split`, is a list of sizes, or one size of all parts but the last, which
-/// may be smaller; where it is absent, the parts have size 1.
+/// Splits `X` along `axis` into a sequence. Input 1, `split`, is a list of sizes, or one size for all parts, of which
+/// the last may be smaller. If it is absent, the parts have size 1.
 ///
 /// Source: [ONNX SplitToSequence](https://onnx.ai/onnx/operators/onnx__SplitToSequence.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -177,7 +177,7 @@ impl Operator for SequenceLength {
 pub struct SplitToSequence {
     /// The axis; a negative one counts from the end.
     pub axis: i64,
-    /// Whether parts keep the axis when there is no `split`.
+    /// Whether parts keep the axis if `split` is absent.
     pub keep_axis: bool,
 }
 
@@ -207,7 +207,7 @@ impl Operator for SplitToSequence {
     }
 }
 
-/// A sequence's tensors joined along `axis`, or, where `new_axis`, stacked along an axis that is put in there.
+/// Concatenates the tensors of a sequence along `axis`, or, with `new_axis`, stacks them along a new axis.
 ///
 /// Source: [ONNX ConcatFromSequence](https://onnx.ai/onnx/operators/onnx__ConcatFromSequence.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -243,7 +243,7 @@ fn item_type<'a>(inputs: &'a Types, i: usize) -> Result<&'a Type> {
     }
 }
 
-/// What two items' types have in common.
+/// The common type of two items.
 fn common(a: &TensorType, b: &TensorType) -> Result<TensorType> {
     if a.dtype != b.dtype {
         bail!("a sequence cannot hold {} and {}", a.dtype, b.dtype);

@@ -1,4 +1,4 @@
-//! Dimensions as values.
+//! Dimensions of tensors as values.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::operator::{Arity, Kind, Needs, Operator};
 use crate::types::{TensorType, Type, Types};
 
-/// The dimensions `start .. end` of `X`, as `int64 [n]`; the range is cut to the dimensions that there are.
+/// The dimensions `start .. end` of `X`, as `int64 [n]`; the range is clamped to the rank.
 ///
 /// Source: [ONNX Shape](https://onnx.ai/onnx/operators/onnx__Shape.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,7 +16,7 @@ use crate::types::{TensorType, Type, Types};
 pub struct Shape {
     /// The first dimension; a negative one counts from the end.
     pub start: i64,
-    /// One past the last dimension; a negative one counts from the end; absent: all the rest.
+    /// One past the last dimension; a negative one counts from the end; absent means the rank.
     pub end: Option<i64>,
 }
 

@@ -12,21 +12,22 @@ use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 
 /// The discrete Fourier transform along `axis` of `X [.., 1]` (real) or `[.., 2]` (complex):
-/// `Y[k] = Σₙ X[n]·exp(∓2πi·kn/N)`, divided by `N` where `inverse`. The signal is cut, or padded with zeros, to the length
-/// `N` in input 1 (absent: its own). Computed in float64.
+/// `Y[k] = Σₙ X[n]·exp(∓2πi·kn/N)`, divided by `N` with `inverse`. The signal is truncated, or padded with zeros, to
+/// the length `N` in input 1 (absent: its own length). Computed in float64.
 ///
-/// `Y [.., 2]` has length `N`; where `one_sided`, the first `⌊N/2⌋ + 1` elements only, and the inverse takes these and
-/// gives the real signal `[.., 1]` (`N` absent: twice the length of `X`, less 2).
+/// `Y [.., 2]` has length `N`, or, with `one_sided`, only the first `⌊N/2⌋ + 1` elements. The one-sided inverse takes
+/// these elements and returns the real signal `[.., 1]` (`N` absent: twice the length of `X`, minus 2).
 ///
 /// Source: [ONNX DFT](https://onnx.ai/onnx/operators/onnx__DFT.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dft {
-    /// The axis, not the last one; a negative one counts from the end. `null`: it is input 2, one integer.
+    /// The axis, not the last one; a negative axis counts from the end. `null` means that input 2, one integer, is the
+    /// axis.
     pub axis: Option<i64>,
-    /// Whether the transform goes back from a spectrum.
+    /// Whether this is the inverse transform.
     pub inverse: bool,
-    /// Whether half of the spectrum stands for all of it.
+    /// Whether half of the spectrum represents all of it.
     pub one_sided: bool,
 }
 
@@ -62,7 +63,7 @@ impl Dft {
     pub(crate) fn check_parts(&self, parts: Option<usize>) -> Result<()> {
         match parts {
             Some(2) if self.one_sided && !self.inverse => {
-                bail!("half of the spectrum stands for that of a real signal only")
+                bail!("half of a spectrum represents all of it only for a real signal")
             }
             Some(1) if self.one_sided && self.inverse => bail!("the spectrum of a real signal is complex"),
             None | Some(1 | 2) => Ok(()),
@@ -71,16 +72,16 @@ impl Dft {
     }
 }
 
-/// The spectra of frames of a signal `X [B, L, 1]` (real) or `[B, L, 2]` (complex): frame `f` is
-/// `X[f·step ..][..length]`, multiplied by the window; `Y [B, frames, length, 2]`, or the first `⌊length/2⌋ + 1`
-/// elements of each spectrum where `one_sided`. Computed in float64. Inputs: `X`, `step: []`, `window: [length]`
-/// (absent: ones), `length: []` (absent: the window's, or `L`).
+/// The spectra of the frames of a signal `X [B, L, 1]` (real) or `[B, L, 2]` (complex). Frame `f` is
+/// `X[f·step ..][..length]`, multiplied by the window. The result is `Y [B, frames, length, 2]`, or, with `one_sided`,
+/// the first `⌊length/2⌋ + 1` elements of each spectrum. Computed in float64. Inputs: `X`, `step: []`,
+/// `window: [length]` (absent: ones), `length: []` (absent: that of the window, or `L`).
 ///
 /// Source: [ONNX STFT](https://onnx.ai/onnx/operators/onnx__STFT.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stft {
-    /// Whether half of a spectrum stands for all of it; the signal is real then.
+    /// Whether half of a spectrum represents all of it; the signal must then be real.
     pub one_sided: bool,
 }
 
@@ -112,22 +113,22 @@ impl Operator for Stft {
 impl Stft {
     pub(crate) fn check_parts(&self, parts: Option<usize>) -> Result<()> {
         match parts {
-            Some(2) if self.one_sided => bail!("half of the spectrum stands for that of a real signal only"),
+            Some(2) if self.one_sided => bail!("half of a spectrum represents all of it only for a real signal"),
             None | Some(1 | 2) => Ok(()),
             Some(parts) => bail!("the last axis holds real and imaginary parts, not {parts} numbers"),
         }
     }
 }
 
-/// The matrix `[⌊dft_length/2⌋ + 1, bins]` that sums a spectrum into triangles whose corners are equally spaced on the mel
-/// scale, `mel(f) = 2595·log₁₀(1 + f/700)`. Inputs, one element each: `bins`, `dft_length`, `sample_rate`, and the
-/// `lower` and `upper` edge in hertz.
+/// The matrix `[⌊dft_length/2⌋ + 1, bins]` that sums a spectrum into triangles. Their corners have equal distances on
+/// the mel scale, `mel(f) = 2595·log₁₀(1 + f/700)`. Inputs, of one element each: `bins`, `dft_length`, `sample_rate`,
+/// and the `lower` and `upper` edge in hertz.
 ///
 /// Source: [ONNX MelWeightMatrix](https://onnx.ai/onnx/operators/onnx__MelWeightMatrix.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MelWeightMatrix {
-    /// The element type of the result: a floating-point one.
+    /// The element type of the result, a floating-point type.
     pub dtype: DType,
 }
 
@@ -148,7 +149,7 @@ impl Operator for MelWeightMatrix {
 /// The names of the inputs of [`MelWeightMatrix`].
 pub(crate) const MEL: [&str; 5] = ["bins", "dft_length", "sample_rate", "lower", "upper"];
 
-/// Checks that a window of `window` elements fits into a signal of `size`, as far as they are known.
+/// Checks that a window of `window` elements fits a signal of `size` elements, if both are known.
 pub(crate) fn check_window(window: Option<usize>, size: Option<usize>) -> Result<()> {
     match (window, size) {
         (Some(window), Some(size)) if window > size => bail!("a window of {window} does not fit a signal of {size}"),

@@ -1,4 +1,4 @@
-//! Parts of a tensor.
+//! Slices of tensors.
 
 use std::borrow::Cow;
 
@@ -15,8 +15,8 @@ use crate::operator::{Arity, Needs, Operator};
 use crate::types::{TensorType, Type, Types};
 use crate::value::Array;
 
-/// `Y = X[start : end : step, …]` with NumPy's meaning of negative and too large bounds. Inputs: `X`, `starts: [n]`,
-/// `ends: [n]`, and, where they are there, `axes: [n]` (else the first `n`) and `steps: [n]` (else 1).
+/// `Y = X[start : end : step, …]`, with negative and too large bounds as in NumPy. Inputs: `X`, `starts: [n]`,
+/// `ends: [n]`, `axes: [n]` (absent: the first `n`) and `steps: [n]` (absent: 1).
 ///
 /// Source: [ONNX Slice](https://onnx.ai/onnx/operators/onnx__Slice.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,7 +52,7 @@ impl Operator for Slice {
 }
 
 impl Slice {
-    /// What is taken of each dimension; `list` reads the list of an input, if there is one.
+    /// The range of each dimension. `list` reads the list of an input, if it is present.
     pub(crate) fn ranges<'a>(
         &self,
         dims: &[usize],
@@ -103,14 +103,14 @@ impl Range {
             0 => bail!("the step of a slice is 0"),
             1.. => (start.clamp(0, size), end.clamp(0, size) - start.clamp(0, size)),
             _ if size == 0 => (0, 0),
-            // Unlike Python's: a start before the first element is the first.
+            // Unlike in Python, a start before the first element is the first.
             _ => {
                 let start = start.clamp(0, size - 1);
                 (start, start - end.clamp(-1, size - 1))
             }
         };
         let count = distance.max(0).unsigned_abs().div_ceil(step.unsigned_abs()) as usize;
-        // With fewer than two elements the step is never taken.
+        // With fewer than two elements, the step does not matter.
         Ok(Range {
             start: if count == 0 { 0 } else { start as usize },
             step: if count < 2 { 1 } else { step as isize },
@@ -119,7 +119,7 @@ impl Range {
     }
 }
 
-/// The elements in `ranges`; a view where they stand together, else what `copy` makes of their places.
+/// The elements in `ranges`: a view if they are contiguous, else a copy of their view.
 pub(crate) fn sliced(x: &Array, ranges: &[Range], copy: impl FnOnce(&Array, &View) -> Result<Array>) -> Result<Array> {
     let mut view = View::contiguous(x.dims());
     let mut outer = Some(x.clone());

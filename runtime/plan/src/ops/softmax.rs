@@ -9,7 +9,7 @@ use crate::float::{require_dtype, FLOATS};
 use crate::operator::{Arity, Operator};
 use crate::types::{Type, Types};
 
-/// What [`Softmax`] computes along the axis.
+/// The function that [`Softmax`] computes along the axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SoftmaxFunction {
     /// `eˣ / Σ eˣ`
@@ -20,12 +20,12 @@ pub enum SoftmaxFunction {
     Hardmax,
 }
 
-/// `Y = function of X along axis`. X `[D0, …]` of floating point; Y as X.
+/// `Y = function of X along axis`. X `[D0, …]`, floating-point; Y as X.
 ///
-/// A row of nothing but −∞, or with +∞ or NaN, gives NaN. Source: [ONNX
-/// Softmax](https://onnx.ai/onnx/operators/onnx__Softmax.html),
-/// [ONNX LogSoftmax](https://onnx.ai/onnx/operators/onnx__LogSoftmax.html), [ONNX
-/// Hardmax](https://onnx.ai/onnx/operators/onnx__Hardmax.html).
+/// A row that contains only −∞, or contains +∞ or NaN, gives NaN. Source:
+/// [ONNX Softmax](https://onnx.ai/onnx/operators/onnx__Softmax.html),
+/// [ONNX LogSoftmax](https://onnx.ai/onnx/operators/onnx__LogSoftmax.html),
+/// [ONNX Hardmax](https://onnx.ai/onnx/operators/onnx__Hardmax.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Softmax {
@@ -33,12 +33,12 @@ pub struct Softmax {
     pub function: SoftmaxFunction,
     /// The axis; a negative one counts from the end.
     pub axis: i64,
-    /// Whether the axes from `axis` to the last are taken together as one (then `axis` may be the rank).
+    /// Whether the axes from `axis` to the last count as one axis; `axis` may then be the rank.
     pub coerce_2d: bool,
 }
 
 impl Softmax {
-    /// `[outer, n, inner]`: the sizes before, at and after what is taken together.
+    /// `[outer, n, inner]`: the sizes before, on and after the axis of the function.
     pub(crate) fn split(&self, dims: &[usize]) -> Result<[usize; 3]> {
         if !self.coerce_2d {
             return axes::split(dims, self.axis);

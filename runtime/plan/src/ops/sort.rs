@@ -1,4 +1,4 @@
-//! Order along an axis: the places of extrema, and the k greatest or smallest elements.
+//! Order along an axis: the indices of extrema, and the k greatest or smallest elements.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 
-/// Which extremum [`ArgReduce`] looks for.
+/// The extremum that [`ArgReduce`] finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ArgReduction {
     /// The largest element.
@@ -25,8 +25,8 @@ pub enum ArgReduction {
 /// `Y = index along axis of the extremum of X`. X `[D0, …]`; Y int64, of size 1 in the axis, or without it.
 ///
 /// A NaN is never an extremum, unless it is the first element. Source:
-/// [ONNX ArgMax](https://onnx.ai/onnx/operators/onnx__ArgMax.html), [ONNX
-/// ArgMin](https://onnx.ai/onnx/operators/onnx__ArgMin.html).
+/// [ONNX ArgMax](https://onnx.ai/onnx/operators/onnx__ArgMax.html),
+/// [ONNX ArgMin](https://onnx.ai/onnx/operators/onnx__ArgMin.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArgReduce {
@@ -34,9 +34,9 @@ pub struct ArgReduce {
     pub function: ArgReduction,
     /// The axis; a negative one counts from the end.
     pub axis: i64,
-    /// Whether the axis stays, with size 1.
+    /// Whether the result keeps the axis, with size 1.
     pub keepdims: bool,
-    /// Of equal elements, whether the last one counts and not the first.
+    /// Whether the last of equal elements counts instead of the first.
     pub select_last_index: bool,
 }
 
@@ -62,7 +62,7 @@ impl Operator for ArgReduce {
 }
 
 impl ArgReduce {
-    /// The axis of a tensor of shape `x`, which has an element to choose for each place of the result.
+    /// The axis of a tensor of shape `x`. It must have an element to choose for each position of the result.
     fn checked_axis(&self, x: &[impl Extent]) -> Result<usize> {
         let axis = axes::resolve(self.axis, x.len())?;
         let chooses = |(i, dim): (usize, &_)| i == axis || Extent::known(dim).is_some_and(|size| size > 0);
@@ -86,17 +86,17 @@ impl ArgReduce {
     }
 }
 
-/// `Values, Indices = the k greatest (or smallest) elements of X along axis, in order, and where they stand`. X
-/// `[…, D, …]`, k int64 `[1]`; Values of X's dtype and Indices int64 `[…, k, …]`.
+/// `Values, Indices = the k greatest (or smallest) elements of X along axis, in order, and their indices`. X
+/// `[…, D, …]`, k int64 `[1]`; Values with the dtype of X, and Indices int64, `[…, k, …]`.
 ///
-/// Of equal elements the one of the smaller index comes first. NaN counts as greater than every number. Source:
+/// Of equal elements, the one with the smaller index comes first. NaN counts as greater than every number. Source:
 /// [ONNX TopK](https://onnx.ai/onnx/operators/onnx__TopK.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TopK {
     /// The axis; a negative one counts from the end.
     pub axis: i64,
-    /// Whether the greatest elements are wanted, and not the smallest.
+    /// Whether to select the greatest elements instead of the smallest.
     pub largest: bool,
 }
 
@@ -128,7 +128,7 @@ impl Operator for TopK {
     }
 }
 
-/// What [`TopK`] gives.
+/// The sizes of one run of [`TopK`].
 pub(crate) struct Wanted {
     /// The dimensions of both outputs.
     pub dims: Vec<usize>,
@@ -138,7 +138,7 @@ pub(crate) struct Wanted {
 }
 
 impl TopK {
-    /// What is to be given.
+    /// The sizes of a run.
     pub(crate) fn wanted(&self, call: &Call) -> Result<Wanted> {
         let (x, k) = (call.tensor(0)?, axes::number("K", call.tensor(1)?)?);
         let mut dims = x.dims().to_vec();

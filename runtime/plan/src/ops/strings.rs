@@ -1,4 +1,4 @@
-//! Tensors of text.
+//! Tensors of strings.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,8 @@ use crate::pattern::full_match;
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::{Strings, Value};
 
-/// `Z = X ‖ Y`: each string of `X` followed by the string of `Y` at the same place, broadcast as NumPy does.
+/// `Z = X ‖ Y`: each string of `X`, followed by the string of `Y` at the same position. The shapes broadcast as in
+/// NumPy.
 ///
 /// Source: [ONNX StringConcat](https://onnx.ai/onnx/operators/onnx__StringConcat.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,16 +41,16 @@ impl Operator for StringConcat {
     }
 }
 
-/// The parts of each string of `X` between occurrences of a delimiter: `Y [dims(X), n]`, padded with empty strings to the
-/// largest number of parts, and `Z: int64` of `X`'s shape, the numbers of parts. An empty string has no parts.
+/// Splits each string of `X` at a delimiter. `Y [dims(X), n]` holds the parts, padded with empty strings to the largest
+/// number of parts; `Z: int64`, of the shape of `X`, holds the numbers of parts. An empty string has no parts.
 ///
 /// Source: [ONNX StringSplit](https://onnx.ai/onnx/operators/onnx__StringSplit.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StringSplit {
-    /// What separates parts; empty: any white space, which is then also cut off at both ends.
+    /// The delimiter. An empty one means any white space, which is then also removed at both ends.
     pub delimiter: String,
-    /// After how many splits the rest stays whole; absent: never.
+    /// The maximum number of splits, after which the rest stays whole; absent means no maximum.
     pub most: Option<usize>,
 }
 
@@ -70,29 +71,30 @@ impl Operator for StringSplit {
     }
 }
 
-/// The strings of `X [C]` or `[1, C]` that are not stop words, in another case; one empty string where none is left.
+/// The strings of `X [C]` or `[1, C]` that are not stop words, with their case changed. If none are left, the result is
+/// one empty string.
 ///
 /// Source: [ONNX StringNormalizer](https://onnx.ai/onnx/operators/onnx__StringNormalizer.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StringNormalizer {
-    /// What is dropped.
+    /// The words to drop.
     pub stop_words: Vec<String>,
-    /// Whether a stop word of another case is dropped too.
+    /// Whether a stop word matches in any case.
     pub ignore_case: bool,
     /// The case of the results.
     pub case: Case,
 }
 
-/// What becomes of upper and lower case.
+/// The case of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Case {
-    /// It stays.
+    /// Unchanged.
     Keep,
-    /// All letters become lower case.
+    /// All letters in lower case.
     Lower,
-    /// All letters become upper case.
+    /// All letters in upper case.
     Upper,
 }
 
@@ -127,7 +129,7 @@ impl Operator for StringNormalizer {
     }
 }
 
-/// Whether each string of `X`, as a whole, matches a regular expression: `bool` of `X`'s shape.
+/// Whether each string of `X`, as a whole, matches a regular expression: `bool`, of the shape of `X`.
 ///
 /// Source: [ONNX RegexFullMatch](https://onnx.ai/onnx/operators/onnx__RegexFullMatch.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

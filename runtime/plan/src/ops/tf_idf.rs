@@ -1,4 +1,4 @@
-//! Counts of runs of words.
+//! Counts of n-grams.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,22 +9,22 @@ use crate::error::Result;
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 
-/// How often each n-gram of a pool occurs in each row of `X [C]` or `[N, C]`: `Y: float32 [columns]` or `[N, columns]`.
+/// Counts each n-gram of a pool in each row of `X [C]` or `[N, C]`: `Y: float32 [columns]` or `[N, columns]`.
 ///
-/// An n-gram is `n` elements of the row at equal distances, from 1 (neighbors) up to `max_skips + 1`; those of one element
-/// count once. Inputs: `X`, of int32, int64 or strings; `pool: [P]` of int64 or strings, the n-grams one after the other,
-/// by rising `n`; `starts: int64 [n]`, where in the pool those of 1, 2 … elements begin; and `columns: int64`, the column
-/// of `Y` that each n-gram counts in.
+/// An n-gram is `n` elements of the row at equal distances, from 1 (neighbors) up to `max_skips + 1`; n-grams of one
+/// element count once. Inputs: `X`, of int32, int64 or strings; `pool: [P]`, of int64 or strings, the n-grams one after
+/// another, by increasing `n`; `starts: int64 [n]`, the positions in the pool where the n-grams of 1, 2 … elements
+/// begin; `columns: int64`, the column of `Y` for each n-gram.
 ///
 /// Source: [ONNX TfIdfVectorizer](https://onnx.ai/onnx/operators/onnx__TfIdfVectorizer.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TfIdfVectorizer {
-    /// The fewest elements of an n-gram that counts.
+    /// The minimum number of elements of an n-gram that counts.
     pub shortest: usize,
-    /// The most elements of an n-gram that counts.
+    /// The maximum number of elements of an n-gram that counts.
     pub longest: usize,
-    /// How many elements may be left out between two of an n-gram.
+    /// The maximum number of elements to skip between two elements of an n-gram.
     pub max_skips: usize,
     /// The number of columns.
     pub columns: usize,

@@ -9,7 +9,7 @@ use crate::ops::padding::{window_extent, Padding};
 use crate::ops::window::{check_bias, check_ranks, image};
 
 impl ConvTranspose {
-    /// Checks that there is an attribute for each of so many spatial axes.
+    /// Checks that the attributes are for `axes` spatial axes.
     pub(crate) fn check_lists(&self, axes: usize) -> Result<()> {
         let lengths = [self.strides.len(), self.dilations.len(), self.output_padding.len()];
         let shape = self.output_shape.as_ref().map_or(axes, Vec::len);
@@ -19,7 +19,7 @@ impl ConvTranspose {
         Ok(())
     }
 
-    /// The sizes of the convolution that this is the transpose of, seen from here: input and output as they are named here.
+    /// The sizes of the convolution that this op transposes. Input and output have the names that they have in this op.
     pub(crate) fn shape(&self, x: &[usize], w: &[usize], bias: Option<&[usize]>) -> Result<Shape> {
         check_ranks(x.len(), w.len())?;
         self.check_lists(x.len() - 2)?;
@@ -52,7 +52,7 @@ impl ConvTranspose {
         }
     }
 
-    /// The output's size and the elements cut off its beginning, on one axis.
+    /// The size of one axis of the output, and the number of elements cut off at its beginning.
     pub(crate) fn axis(&self, a: usize, input: usize, kernel: usize) -> Result<(usize, isize)> {
         let (stride, extra) = (self.strides[a], self.output_padding[a]);
         if stride == 0 {

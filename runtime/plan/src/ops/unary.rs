@@ -1,4 +1,4 @@
-//! Functions of one element.
+//! Elementwise functions of one input.
 
 use candle_plan_kernels::program::Unary as Function;
 use schemars::JsonSchema;
@@ -12,9 +12,10 @@ use crate::types::{TensorType, Type, Types};
 
 /// `Y = function(X)`, element by element; `IsNaN` and `IsInf` give booleans.
 ///
-/// Floating point: every function but `Not` and `BitwiseNot`; 16-bit types are computed in `float32` and rounded once.
-/// Integers: `Abs`, `Neg`, `Sign`, `Square`, `Relu` and `BitwiseNot`, which wrap. Booleans: `Not`. 8-bit and 4-bit floating
-/// point: `IsNaN` and `IsInf`. Source: the [ONNX operators](https://onnx.ai/onnx/operators/) of the functions' names.
+/// Every function except `Not` and `BitwiseNot` supports floating point; 16-bit types are computed in `float32` and
+/// rounded once. `Abs`, `Neg`, `Sign`, `Square`, `Relu` and `BitwiseNot` support integers, which wrap around. `Not`
+/// supports booleans. `IsNaN` and `IsInf` also support 8-bit and 4-bit floating point. Source: the
+/// [ONNX operators](https://onnx.ai/onnx/operators/) with the functions' names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Unary {
@@ -56,7 +57,7 @@ impl Unary {
     }
 }
 
-/// The integers that arithmetic is defined for.
+/// Whether a dtype is an integer with arithmetic.
 pub(crate) fn is_computed(dtype: DType) -> bool {
     use DType::*;
     matches!(dtype, Int8 | Int16 | Int32 | Int64 | Uint8 | Uint16 | Uint32 | Uint64)

@@ -1,4 +1,4 @@
-//! Pooled elements, put back where they were.
+//! Max unpooling: pooled elements at their original positions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,25 +13,25 @@ use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{TensorType, Type, Types};
 
-/// A tensor of zeros with each element of X where its index says. X and I (int64) `[N, C, W]` or `[N, C, H, W]`, and,
-/// optionally, the output's shape (int64).
+/// A tensor of zeros with each element of X at the position that its index gives. Inputs: X and I (int64) `[N, C, W]`
+/// or `[N, C, H, W]`, and the output's shape (int64, optional).
 ///
-/// An index counts in the tensor that the window would pool to X: `(size − 1) × stride + kernel − pads` on each axis; where
-/// the output's shape is given, the element keeps its coordinates. Source:
+/// An index counts in the tensor that the window would pool to X: `(size − 1) × stride + kernel − pads` on each axis.
+/// If the output's shape is given, the element keeps its coordinates. Source:
 /// [ONNX MaxUnpool](https://onnx.ai/onnx/operators/onnx__MaxUnpool.html).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MaxUnpool {
-    /// The elements of a window.
+    /// The sizes of a window.
     pub kernel: Vec<usize>,
-    /// The distances between windows.
+    /// The strides of the window.
     pub strides: Vec<usize>,
-    /// `[before, after]` for each spatial axis.
+    /// The padding, `[before, after]` for each spatial axis.
     pub pads: Vec<[usize; 2]>,
 }
 
 impl MaxUnpool {
-    /// The shape that the indices count in.
+    /// The shape to which the indices refer.
     fn unpooled(&self, dims: &[usize]) -> Result<Vec<usize>> {
         let [n, c, spatial @ ..] = dims else { bail!("a tensor of shape {dims:?} has no spatial axes") };
         if [self.kernel.len(), self.strides.len(), self.pads.len()] != [spatial.len(); 3] {
@@ -50,7 +50,7 @@ impl MaxUnpool {
         [Ok(*n), Ok(*c)].into_iter().chain(sizes).collect()
     }
 
-    /// The shape that the indices count in, and that of the result, which has room for it.
+    /// The shape to which the indices refer, and the shape of the result, which is at least as large.
     pub(crate) fn sizes(&self, call: &Call) -> Result<(Vec<usize>, Vec<usize>)> {
         let (x, indices) = (call.tensor(0)?, call.tensor(1)?);
         check_indices(x.dims(), indices.dims())?;
@@ -66,7 +66,7 @@ impl MaxUnpool {
     }
 }
 
-/// Checks that X has an index for each element.
+/// Checks that there is an index for each element of X.
 fn check_indices(x: &[impl Extent], indices: &[impl Extent]) -> Result<()> {
     if !all_fit(x, indices) {
         bail!("indices of shape {} do not fit X of shape {}", text(indices), text(x));

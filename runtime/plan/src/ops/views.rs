@@ -1,4 +1,4 @@
-//! Other dimensions for the same elements: no element moves.
+//! New dimensions for the same elements: no element moves.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,8 +10,8 @@ use crate::operator::{Arity, Kind, Needs, Operator};
 use crate::types::{Dim, Shape, TensorType, Type, Types};
 use crate::value::MAX_RANK;
 
-/// `Y = X` under the dimensions of input 1, `shape: int64 [rank]`. A `-1` there takes what the other dimensions leave;
-/// a `0` is `X`'s own dimension at that place, or zero where `allow_zero`.
+/// `Y = X` with the dimensions in input 1, `shape: int64 [rank]`. A `-1` stands for the size that the other dimensions
+/// leave. A `0` stands for the dimension of `X` at the same position, or, with `allow_zero`, for zero.
 ///
 /// Source: [ONNX Reshape](https://onnx.ai/onnx/operators/onnx__Reshape.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -83,8 +83,8 @@ impl Operator for Flatten {
     }
 }
 
-/// `Y = X` without some dimensions of size 1: those in `axes`, or those in input 1, `axes: int64 [n]`, or, when neither is
-/// there, all. Source: [ONNX Squeeze](https://onnx.ai/onnx/operators/onnx__Squeeze.html).
+/// `Y = X` without some dimensions of size 1: those in `axes`, or those in input 1, `axes: int64 [n]`, or, if both are
+/// absent, all. Source: [ONNX Squeeze](https://onnx.ai/onnx/operators/onnx__Squeeze.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Squeeze {
@@ -130,12 +130,12 @@ impl Operator for Squeeze {
     }
 }
 
-/// `Y = X` with dimensions of size 1 put in, at the places of `Y` in `axes`, or in input 1, `axes: int64 [n]`. Source:
-/// [ONNX Unsqueeze](https://onnx.ai/onnx/operators/onnx__Unsqueeze.html).
+/// `Y = X` with new dimensions of size 1, at the positions in `Y` that `axes`, or input 1, `axes: int64 [n]`, gives.
+/// Source: [ONNX Unsqueeze](https://onnx.ai/onnx/operators/onnx__Unsqueeze.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Unsqueeze {
-    /// The new dimensions' places in the result; a negative one counts from the end.
+    /// The positions of the new dimensions in the result; a negative one counts from the end.
     pub axes: Option<Vec<i64>>,
 }
 
@@ -171,7 +171,7 @@ impl Operator for Unsqueeze {
     }
 }
 
-/// The second input of a view holds its axes or its shape.
+/// The type of use of a view's input: the second one holds axes or a shape.
 fn needs(input: usize) -> Needs {
     if input == 0 {
         Needs::Elements
@@ -180,9 +180,9 @@ fn needs(input: usize) -> Needs {
     }
 }
 
-/// A shape of which only the rank is known, if that.
+/// A shape of which only the rank is known; `None` if the rank is unknown.
 pub(crate) fn shape_of_rank(rank: Option<usize>) -> Option<Shape> {
-    // No tensor has so many dimensions: a shape input that long fails when the step runs.
+    // No tensor has more dimensions. If the shape input is longer, the step fails when it runs.
     rank.filter(|&rank| rank <= MAX_RANK).map(|rank| vec![None; rank])
 }
 

@@ -1,4 +1,4 @@
-//! How a window of weights slides over an image: what fits, and the sizes that it gives.
+//! The window of weights of a convolution: its checks, and the sizes of the result.
 
 use candle_plan_kernels::conv::Shape;
 
@@ -59,7 +59,7 @@ impl Window<'_> {
     }
 }
 
-/// Two spatial axes from one or two: a single axis is a row.
+/// Two spatial axes from one or two. A single axis is a row.
 pub(crate) fn image<T: Copy>(axes: &[T], row: T) -> [T; 2] {
     match *axes {
         [x] => [row, x],
@@ -68,14 +68,14 @@ pub(crate) fn image<T: Copy>(axes: &[T], row: T) -> [T; 2] {
     }
 }
 
-/// The dimensions of the result, of the rank of the input.
+/// The dimensions of the result, with the rank of the input.
 pub(crate) fn out_dims(shape: &Shape, rank: usize) -> Vec<usize> {
     let mut dims = vec![shape.batch, shape.outputs];
     dims.extend(&shape.output[4 - rank.clamp(3, 4)..]);
     dims
 }
 
-/// Checks ranks: one or two spatial axes.
+/// Checks that there are one or two spatial axes.
 pub(crate) fn check_ranks(x: usize, w: usize) -> Result<()> {
     if x != w || !(3..=4).contains(&x) {
         bail!("X has rank {x} and W rank {w}; both must be 3 (one spatial axis) or 4 (two)");
@@ -94,7 +94,7 @@ fn check_channels<D: Extent>(channels: &D, w: &[D], groups: usize) -> Result<()>
     Ok(())
 }
 
-/// Checks that the bias has one value an output.
+/// Checks that the bias has one value per output.
 pub(crate) fn check_bias(bias: Option<&[impl Extent]>, outputs: Option<usize>) -> Result<()> {
     match bias {
         Some(dims) if !all_fit(dims, &[outputs]) => bail!("B has shape {}, not {}", text(dims), text(&[outputs])),
@@ -102,7 +102,7 @@ pub(crate) fn check_bias(bias: Option<&[impl Extent]>, outputs: Option<usize>) -
     }
 }
 
-/// The result's type of a window over input 0 by the weights of input 1.
+/// The type of the result of a window over input 0 with the weights of input 1.
 pub(crate) fn infer_window(window: &Window, inputs: &Types, dtype: DType) -> Result<Type> {
     let (x, w) = (inputs.tensor(0)?, inputs.tensor(1)?);
     check_steps(window.strides, window.dilations, window.groups)?;
@@ -128,7 +128,7 @@ pub(crate) fn infer_window(window: &Window, inputs: &Types, dtype: DType) -> Res
     Ok(Type::Tensor(TensorType { dtype, shape: Some(shape) }))
 }
 
-/// The size of one axis: a number, or the input's symbol where the window leaves the size as it is.
+/// The size of one axis: a number, or the input's symbol if the window keeps the size.
 fn infer_axis(window: &Window, x: &TensorType, w: &TensorType, axis: usize) -> Result<Option<Dim>> {
     let (stride, dilation) = (window.strides[axis - 2], window.dilations[axis - 2]);
     let size = x.shape.as_ref().and_then(|dims| dims[axis].clone());
