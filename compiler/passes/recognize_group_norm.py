@@ -1,4 +1,4 @@
-"""Fuses InstanceNormalization between reshapes into GroupNormalization, and folds channel scales and shifts into both."""
+"""Fuses InstanceNormalization between reshapes into GroupNormalization; folds channel scales and shifts into both."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class _Part:
 
 
 class GatherOfReshape(FindingRule[_Part]):
-    """`Gather(Reshape(x), i, axis)`, where the Reshape splits an axis of `x`, `axis` outermost → `Reshape(Slice(x))`."""
+    """`Gather(Reshape(x), i, axis)`, where the Reshape splits `axis` off an axis of `x` → `Reshape(Slice(x))`."""
 
     pattern = Op("Gather", Op("Reshape", Var("x"), rest=True, name="reshape"), Const("place"))
     allow_shared_intermediates = True
