@@ -403,9 +403,9 @@ def _read(data: bytes, name: str, constant: Json) -> Any:
     start = 8 + int.from_bytes(data[:8], "little")
     begin, end = json.loads(data[8:start])[name]["data_offsets"]
     dtype = constant["Tensor"]["dtype"]
-    carrier = dtypes.to_carrier(np.zeros(0, dtypes.numpy_dtype(dtype))).dtype
-    bits = np.frombuffer(data[start + begin : start + end], carrier).reshape(constant["Tensor"]["shape"])
-    return dtypes.from_carrier(dtype, bits)
+    storage_type = dtypes.to_stored(np.zeros(0, dtypes.numpy_dtype(dtype))).dtype
+    bits = np.frombuffer(data[start + begin : start + end], storage_type).reshape(constant["Tensor"]["shape"])
+    return dtypes.from_stored(dtype, bits)
 
 
 def changed(seed: int, number: int, bases: list[Case]) -> tuple[Case, int]:

@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 SUFFIXES = (".npz", ".safetensors")
 """The suffixes of files that hold several arrays."""
 
-_IN_SAFETENSORS = {**dtypes.STORED, "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
+_IN_SAFETENSORS = {**dtypes.SAFETENSORS_TYPES, "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
 
 
 def pack(values: Mapping[str, Any], path: Path) -> bytes:
@@ -111,7 +111,7 @@ def _as_saved(name: str, array: Array) -> Array:
         return text
     if array.dtype.isbuiltin == 1:
         return array
-    bits = dtypes.to_carrier(array)
+    bits = dtypes.to_stored(array)
     return bits.view(np.dtype([(array.dtype.name, bits.dtype)]))
 
 
@@ -125,7 +125,7 @@ def _as_given(array: Array) -> Array:
     if name not in dtypes.NAMES or array.dtype.itemsize != dtypes.numpy_dtype(name).itemsize:
         advice = 'save bfloat16 as array.view([("bfloat16", "<u2")])'
         raise ValueError(f"the dtype {array.dtype} does not name the type of its elements: {advice}")
-    return dtypes.from_carrier(name, array[name])
+    return dtypes.from_stored(name, array[name])
 
 
 def _safetensors(arrays: Mapping[str, Array]) -> bytes:

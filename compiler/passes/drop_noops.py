@@ -184,7 +184,7 @@ class DropGather(_Drop):
 def _size_along(match: Match) -> int | None:
     """The size of the axis of the root, a Gather; `None` if unknown."""
     view, shape = GatherView[ir.Value].of(match.root), match["x"].shape
-    axis = None if view is None or shape is None else view.place(len(shape))
+    axis = None if view is None or shape is None else view.normalized_axis(len(shape))
     if shape is None or axis is None:
         return None
     size = shape.dims[axis]

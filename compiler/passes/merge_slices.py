@@ -103,7 +103,7 @@ def _part_of_one(match: Match) -> _Index | None:
 def _dropped(match: Match) -> list[int] | None:
     """The axes that the root, a Squeeze, drops."""
     view, inner = SqueezeView[ir.Value].of(match.root), match.root.inputs[0]
-    return None if view is None or inner is None or inner.shape is None else view.places(len(inner.shape))
+    return None if view is None or inner is None or inner.shape is None else view.normalized_axes(len(inner.shape))
 
 
 merge_slices = rules_pass(

@@ -85,7 +85,7 @@ def _indices(grid: ir.Value) -> _Indices | None:
     view, dims = SqueezeView[ir.Value].of(node), rank(grid) or 0
     if node is None or node.op_type != "Unsqueeze" or view is None or view.x is None:
         return None
-    return [view.x] if view.places(dims) == [dims - 1] else None
+    return [view.x] if view.normalized_axes(dims) == [dims - 1] else None
 
 
 def _separated(grid: np.ndarray) -> Iterator[_Indices]:

@@ -121,7 +121,7 @@ def _axis_of(gather: ir.Node) -> tuple[int, int] | None:
     if data is None or data.shape is None:
         return None
     view = GatherView[ir.Value].of(gather)
-    axis = None if view is None else view.place(len(data.shape))
+    axis = None if view is None else view.normalized_axis(len(data.shape))
     if axis is None or axis < _FIRST_SPATIAL:
         return None
     size = data.shape.dims[axis]

@@ -53,7 +53,7 @@ def _part(match: Match) -> _Part | None:
     view = GatherView[ir.Value].of(match.root)
     if view is None or x is None or cut is None or result is None or match.constant("place").ndim:
         return None
-    axis = view.place(len(cut))
+    axis = view.normalized_axis(len(cut))
     if axis is None or axis >= len(x):
         return None
     size, count = x.dims[axis], cut.dims[axis]

@@ -79,4 +79,4 @@ def _halves_are_equal(value: ir.Value | None) -> bool:
 def _keeps_last_axis(node: ir.Node) -> bool:
     """Whether a Gather takes along another axis than the last; what the others do, the sizes tell."""
     view, size = GatherView[ir.Value].of(node), rank(node.inputs[0]) or 1
-    return view is None or view.place(size) != size - 1
+    return view is None or view.normalized_axis(size) != size - 1
