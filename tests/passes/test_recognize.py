@@ -219,4 +219,4 @@ def test_a_sum_over_other_axes_is_no_softmax(check_pass, parse):
         body,
         ["ReduceMax(x, last)", "Sub(x, m)", "Exp(d)", "ReduceSum(e, both)", "Div(e, s)"],
     )
-    assert [missed.reason for missed in report.missed] == ["the reductions are not over the same one axis"]
+    assert [missed.reason for missed in report.missed] == ["the reductions are not over the same single axis"]

@@ -80,7 +80,7 @@ def compare(model, size, expected, tolerance):
 def test_other_places_stay(check_pass, places):
     head, nodes = nearest(np.array(places))
     report = check_pass(recognize_interpolate, graph(8, nodes, head))
-    assert [miss.reason for miss in report.missed] == ["the places are not the nearest of any factor"]
+    assert [miss.reason for miss in report.missed] == ["the indices are not the nearest of any factor"]
 
 
 @pytest.mark.parametrize(("index", "amount"), [(3, 1e-4), (0, 1e-3), (-1, -1e-3), (3, 2.0**-23)])
@@ -92,7 +92,7 @@ def test_other_parts_stay(check_pass, index, amount):
     low[index] -= low[index] == 7
     head, nodes = linear(low, np.minimum(low + 1, 7), part)
     report = check_pass(recognize_interpolate, graph(8, nodes, head), same_results=None)
-    assert "places and parts are not those of any factor" in [miss.reason for miss in report.missed]
+    assert "indices and parts are not those of any factor" in [miss.reason for miss in report.missed]
 
 
 def test_infinities_are_weighted_and_not_subtracted(parse):
