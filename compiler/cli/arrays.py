@@ -103,7 +103,7 @@ def _npz(arrays: Mapping[str, Array]) -> bytes:
 
 
 def _as_saved(name: str, array: Array) -> Array:
-    """The array in a dtype that NumPy saves: fixed-width text for strings, records for dtypes of `ml_dtypes`."""
+    """The array with a dtype that NumPy can save: fixed-width text for strings, records for dtypes of `ml_dtypes`."""
     if array.dtype == object:
         text = array.astype(str)
         if not np.array_equal(text.astype(object), array):
@@ -116,7 +116,7 @@ def _as_saved(name: str, array: Array) -> Array:
 
 
 def _as_given(array: Array) -> Array:
-    """The original array of a saved one."""
+    """The inverse of `_as_saved`."""
     if array.dtype.kind in "SU":
         return array.astype(str).astype(object)
     if array.dtype.kind != "V":

@@ -1,4 +1,4 @@
-"""A plan as the bytes of its file: safetensors with canonical JSON, the same bytes for the same plan."""
+"""Writes a plan file: safetensors with canonical JSON. Equal plans have equal bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMAT = "candle-plan"
 VERSION = 1
 _ALIGNMENT = 64
 _LONGEST_HEADER = 100_000_000
-"""The longest header that safetensors reads, in bytes."""
+"""The limit of headers in safetensors, in bytes."""
 
 
 def write(
@@ -66,7 +66,7 @@ def with_outputs(data: bytes, values: Sequence[int]) -> bytes:
 
 
 def _constant(array: np.ndarray) -> ops.AnyConstant:
-    """A constant's description. It contains strings; numbers are in a tensor of the file."""
+    """The description of a constant. It contains strings; numbers are in a tensor of the file."""
     if array.dtype == object:
         return ops.Constant.Strings(data=array.ravel().tolist(), shape=list(array.shape))
     return ops.Constant.Tensor(tensor(dtypes.name_of(array), array.shape).value)
@@ -101,7 +101,7 @@ def _sort_key(bits: np.ndarray) -> tuple[bool, int]:
 
 
 def _headed(header: Mapping[str, object]) -> bytes:
-    """The header of a safetensors file, with its length before it."""
+    """The header of a safetensors file, preceded by its length."""
     head = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     if len(head) > _LONGEST_HEADER:
         message = f"the plan's description has {len(head)} bytes, more than {_LONGEST_HEADER}"
