@@ -256,5 +256,5 @@ def test_a_form_is_timed_and_compared_with_pytorch(name: str, shapes: list[str])
         assert good["launched"][shapes[0]] == ["conv_small_f32", "conv_finish_f32"]
     assert other["verdict"] == wrong["verdict"] == "different"
     assert list(other["wrong"]) == list(wrong["wrong"]) == shapes
-    assert "the plan launched conv_large_f32, conv_finish_f32 in place of " in other["note"]
+    assert "the plan launched conv_large_f32, conv_finish_f32 instead of " in other["note"]
     assert "0.01 from cuDNN's" in wrong["note"]
