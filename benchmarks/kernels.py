@@ -64,7 +64,7 @@ def arrays(declared: dict[str, str], generator: np.random.Generator) -> dict[str
 
 
 def noise(declared: str, generator: np.random.Generator) -> np.ndarray:
-    """`"float[64, 3]"` → normally distributed floats, or integers, 8-bit ones from the whole range."""
+    """`"float[64, 3]"` → normally distributed floats, or integers from the whole range (int16's range for int32)."""
     dtype, dims = re.fullmatch(r"(\w+)\[(.*)\]", declared).groups()
     shape = tuple(int(dim) for dim in dims.split(","))
     if dtype.startswith("float"):

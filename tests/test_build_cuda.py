@@ -1,4 +1,4 @@
-"""How the build of the module for CUDA ends where a tool is missing or fails: in a sentence."""
+"""The messages of the build of the module for CUDA if a tool is missing or fails."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def program(file: Path, text: str) -> None:
 
 def test_a_toolkit_that_is_not_there(tmp_path: Path) -> None:
     done = built(CUDA_HOME=str(tmp_path))
-    advice = "set CUDA_HOME to a CUDA 13 toolkit, or unset it to take the wheels of the extra cuda-build"
+    advice = "set CUDA_HOME to a CUDA 13 toolkit, or unset it to use the wheels of the extra cuda-build"
     assert done.stderr == f"{tmp_path}/bin/nvcc is not an executable file: {advice}\n"
     assert (done.returncode, done.stdout) == (1, "")
 

@@ -36,7 +36,7 @@ PAGE = "# On a GPU\n\nas it was\n"
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle of small plans, a network in PyTorch, and what looks like compute-sanitizer."""
+    """A bundle of small plans, a network in PyTorch, and a fake compute-sanitizer."""
     folder = tmp_path_factory.mktemp("check")
     program = folder / "compute-sanitizer"
     program.write_text(SANITIZER)
@@ -164,7 +164,7 @@ def test_a_call_that_is_killed_keeps_what_it_has_done(bundle: Path, tmp_path: Pa
         return
     data = check_whole(tmp_path, "compare")
     named = {result["name"] for section in data["sections"] for result in section["results"]}  # type: ignore[attr-defined]
-    # All that was told is there, but for what came in the last quarter of a second.
+    # The files contain all printed results, except those of the last quarter of a second.
     lines = [line.partition(": ")[0] for line in told.splitlines() if ": equal" in line]
     assert set(lines[:-4]) <= named
     assert data["wrong"], "a call that did not end is marked"

@@ -1,4 +1,4 @@
-"""Views of nodes: what attributes and inputs mean, whatever the opset."""
+"""Views of nodes: the meaning of attributes and inputs in every opset."""
 
 import onnx_ir as ir
 import pytest

@@ -1,4 +1,4 @@
-"""First versions of operators give what their texts say; onnxruntime, which begins with opset 7, is no reference."""
+"""First versions of operators compute their documented results. onnxruntime, from opset 7 on, is no reference."""
 
 import numpy as np
 import onnx.parser

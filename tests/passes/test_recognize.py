@@ -18,7 +18,7 @@ HEAD = f"agraph (float[N, 3, 4] x) => (float[N, 3, 4] y) <{CONSTANTS}>"
 
 
 def nodes(model):
-    """The operators that are left, with what they read."""
+    """The remaining operators, with their inputs."""
     return [f"{node.op_type}({', '.join(value.name for value in node.inputs if value)})" for node in model.graph]
 
 

@@ -33,7 +33,7 @@ def linear(low, high, part):
 
 
 def resized(size, scale=None, new=None):
-    """The factor by which PyTorch multiplies places of the new size, and that size."""
+    """The factor by which PyTorch multiplies indices of the new size, and that size."""
     if new is not None:
         return np.float32(size) / np.float32(new), new
     return np.float32(1 / scale), int(size * scale)
@@ -65,7 +65,7 @@ def test_linear_of_pytorch(parse, size, target, corners):
 
 
 def compare(model, size, expected, tolerance):
-    """Compiles the model, to one Interpolate, and compares what it gives."""
+    """Compiles the model to one Interpolate, and compares its results."""
     plan = compiler.compile(ir.serde.serialize_model(model))
     assert [next(iter(step["op"])) for step in plan.document["main"]["steps"]] == ["Interpolate"]
     x = np.random.default_rng(0).uniform(-1, 1, (1, 2, size)).astype("float32")
