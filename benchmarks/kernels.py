@@ -1,4 +1,4 @@
-"""`python benchmarks/kernels.py`: the rows of suite.toml as models, in a folder that `candlec bench --zoo` times."""
+"""`python benchmarks/kernels.py FOLDER`: writes the rows of suite.toml as models, for `candlec bench --zoo FOLDER`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ else:
 
 SUITE = Path(__file__).parent / "suite.toml"
 WEIGHT = 0.05
-"""The standard deviation of weights: with larger ones, recurrent operators are chaotic."""
+"""The standard deviation of weights. With larger weights, recurrent operators are chaotic."""
 HEADER = '<ir_version: 9, opset_import: ["": 20]>'
 
 
 @click.command()
 @click.option("--folder", type=click.Path(path_type=Path), default=Path("build/kernels"), show_default=True)
 def main(folder: Path) -> None:
-    """Write every row's model and inputs, and the INDEX.json."""
+    """Write the model and inputs of every row, and the INDEX.json."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = tomllib.loads(SUITE.read_text())
     for name, row in rows.items():
@@ -42,7 +42,7 @@ def main(folder: Path) -> None:
 
 
 def model(row: dict[str, Any], generator: np.random.Generator) -> onnx.ModelProto:
-    """The row's nodes, with its weights, and what the last node gives as the outputs."""
+    """The model of a row: its nodes and weights, with the last node's results as outputs."""
     body = row["body"].strip()
     lines = [body.format(i=i, next=i + 1) for i in range(row["repeat"])] if "repeat" in row else body.splitlines()
     inputs = ", ".join(f"{declared} {name}" for name, declared in row["inputs"].items())
@@ -52,19 +52,19 @@ def model(row: dict[str, Any], generator: np.random.Generator) -> onnx.ModelProt
         small = array * array.dtype.type(WEIGHT) if array.dtype.kind == "f" else array
         made.graph.initializer.append(onnx.numpy_helper.from_array(small, name))
     for output in made.graph.output:
-        output.ClearField("type")  # the inferred one instead
+        output.ClearField("type")  # so that inference sets it
     made = onnx.shape_inference.infer_shapes(made)
     onnx.checker.check_model(made, full_check=True)
     return made
 
 
 def arrays(declared: dict[str, str], generator: np.random.Generator) -> dict[str, np.ndarray]:
-    """Noise of each type."""
+    """Random arrays of the declared types."""
     return {name: noise(each, generator) for name, each in declared.items()}
 
 
 def noise(declared: str, generator: np.random.Generator) -> np.ndarray:
-    """`"float[64, 3]"` → normal numbers, or integers from the whole range; those of 32 bits smaller, as sums are."""
+    """`"float[64, 3]"` → normally distributed floats, or integers from the whole range (int16's range for int32)."""
     dtype, dims = re.fullmatch(r"(\w+)\[(.*)\]", declared).groups()
     shape = tuple(int(dim) for dim in dims.split(","))
     if dtype.startswith("float"):

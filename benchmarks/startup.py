@@ -1,7 +1,7 @@
-"""Times how long the program takes to start: each command line in new processes, in turns, by `make bench-startup`.
+"""`make bench-startup`: times the start of the program, each command line in new processes, in turns.
 
-It prints the median of the wall times, the fastest, the slowest, and the median of the processor's time in user mode,
-which other programs disturb less. Times are in seconds. The first round is not counted: it fills caches.
+It prints the median, the fastest and the slowest wall time, and the median of the CPU time in user mode, which other
+programs affect less. Times are in seconds. The first round does not count, because it fills caches.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COMMANDS = {
     "inspect": ["inspect", "digits.plan"],
     "verify": ["verify", str(MODEL), "digits.plan"],
 }
-"""Name → arguments; the processes run in a folder that has digits.plan."""
+"""Name → arguments. The processes run in a folder that contains digits.plan."""
 
 
 def main() -> None:

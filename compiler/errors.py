@@ -194,14 +194,14 @@ def program() -> str:
     """
     name = "cc" if os.environ.get("CANDLEC_CALLED_AS") == "cc" else "candlec"
     called = Path(sys.argv[0] if sys.argv else "")
-    if called.name != "candlec" or not called.is_file():  # this is a library, or `python -m compiler`
+    if called.name != "candlec" or not called.is_file():  # the package is a library, or runs as `python -m compiler`
         return name
     own, found = called.with_name(name), shutil.which(name)
     return name if found and own.exists() and own.samefile(found) else str(own)
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """A question that suggests a known name of similar spelling; empty if there is none."""
+    """A question that suggests a known name with a similar spelling; an empty string if there is none."""
     known = {each.lower(): each for each in names}
     near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.75)
     return f"did you mean {known[near[0]]}?" if near else ""
@@ -218,7 +218,7 @@ class Diagnostic:
     severity: Literal["error", "warning"] = "error"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "message", shown(self.message))  # with the model's own names of dimensions
+        object.__setattr__(self, "message", shown(self.message))  # with the model's names of dimensions
 
     def __str__(self) -> str:
         lines = [f"{self.severity}[{self.code}]: {self.message}"]
@@ -264,7 +264,7 @@ class RunError(Error):
     """A step of a run failed.
 
     `inputs` holds the dtypes and shapes of its inputs, and is empty if these are no longer known. `within` lists the
-    blocks of other steps that contain it, the outermost first.
+    blocks of other steps that contain it, outermost first.
     """
 
     def __init__(

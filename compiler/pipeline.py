@@ -1,4 +1,4 @@
-"""The order of a compilation, on one page: load ▸ verify ▸ passes ▸ lower ▸ write."""
+"""The order of a compilation: load ▸ verify ▸ passes ▸ lower ▸ write."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ from compiler.rewrite.report import Pass, PassReport
 __all__ = ["compile", "current_name", "optimize", "passes"]
 
 _FORMER_NAMES = {"keep_reduced_axes": "normalize_reductions", "read_sizes": "move_shapes_to_inputs"}
-"""Deprecated names of passes, with the names that they have now."""
+"""Deprecated name of a pass → its present name."""
 
 
 def passes(options: Options) -> list[Pass]:
@@ -125,8 +125,8 @@ def _simplifying() -> list[Pass | Phase]:
     return [
         drop_identities,  # also of constants, which may be weights
         fold_biases(lower.evaluate),
-        fuse_quantization(lower.evaluate),  # before constant folding turns codes of weights into numbers
-        fold_weight_norm(lower.evaluate),  # before the rest is folded in single precision
+        fuse_quantization(lower.evaluate),  # before constant folding dequantizes weights
+        fold_weight_norm(lower.evaluate),  # before constant folding, which computes in single precision
         drop_identities,  # also CastLike, which reads a computed value only for its type
         fold_constants(lower.evaluate),
         split_sequences,
@@ -141,7 +141,7 @@ def _simplifying() -> list[Pass | Phase]:
 
 
 def _recognizing() -> list[Pass | Phase]:
-    """The passes that find operators with a kernel in their written-out form, and remove transposes."""
+    """The passes that replace groups of elementary operators with one operator, and remove transposes."""
     return [
         recognize_gather,
         recognize_one_hot,
@@ -267,7 +267,7 @@ def _broken(model: ir.Model, found: list[Diagnostic]) -> CompileError:
 
 
 def current_name(name: str) -> str:
-    """The name of a pass; for a deprecated name the one that the pass has now."""
+    """The present name of a pass, which may have a deprecated name."""
     if name in _FORMER_NAMES:
         message = f"the pass name {name} is deprecated: use {_FORMER_NAMES[name]}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
@@ -311,7 +311,11 @@ def _missing_facts(chosen: list[Pass], all_passes: list[Pass]) -> list[Diagnosti
 
 
 def _check(model: ir.Model, step: Pass, is_input: bool, refused: list[Diagnostic]) -> None:
-    """Raises what is invalid in the model: as the input's fault, or as the fault of the pass that ran last."""
+    """Verifies the model.
+
+    Raises:
+        CompileError: the model is invalid. The error blames the file if `is_input`, else the pass `step`.
+    """
     found = violations(model)
     if found and not is_input:
         raise CompileError([Diagnostic("CC0501", f"after {step.name}: {item.message}", item.origin) for item in found])

@@ -21,7 +21,7 @@ LARGEST = 10**18
 
 
 def validate_instance(argument: str, value: Any, kinds: type | tuple[type, ...], expected: str) -> None:
-    """Check that a value is an object of one of these classes.
+    """Check that a value is an instance of one of these classes.
 
     Raises:
         TypeError: it is not.

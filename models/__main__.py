@@ -1,6 +1,6 @@
-"""`python -m models`: export the architectures, once, to a folder that `candlec bench --zoo` and `candlec zoo` take.
+"""`python -m models`: exports the architectures to a folder for `candlec bench --zoo` and `candlec zoo`.
 
-An export is kept until the model's file changes, the weights' file, or a package that it is made with.
+An export stays until the model's file, a file that it imports, or the version of a package changes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 @click.argument("names", nargs=-1, type=click.Choice(MODELS), metavar="[NAME]...")
 @click.option("--folder", type=click.Path(path_type=Path), default=Path("build/models"), show_default=True)
 def main(names: tuple[str, ...], folder: Path) -> None:
-    """Export the models named, by default all, to FOLDER, with inputs and an INDEX.json."""
+    """Export the named models, by default all, to FOLDER, with inputs and an INDEX.json."""
     folder.mkdir(parents=True, exist_ok=True)
     missing: dict[str, str] = {}
     for number, name in enumerate(names or MODELS, 1):
@@ -61,13 +61,13 @@ def main(names: tuple[str, ...], folder: Path) -> None:
 
 
 def files(name: str, folder: Path) -> tuple[Path, Path]:
-    """Where the model and its inputs are, in their present state."""
+    """The files of the model and its inputs, for the present state of the source."""
     stem = f"{name}-{key(HERE / f'{name}.py')}"
     return folder / f"{stem}.onnx", folder / f"{stem}.npz"
 
 
 def is_exported(name: str, folder: Path) -> bool:
-    """Whether the present state of a model is there."""
+    """Whether the present state of a model is exported."""
     return all(file.exists() for file in files(name, folder))
 
 
@@ -81,7 +81,7 @@ def entry(name: str, folder: Path) -> dict[str, Any]:
 
 
 def export(name: str, folder: Path, progress: str) -> None:
-    """Write the model, under its name when it is whole, and its inputs, in place of former states."""
+    """Write the model and its inputs, and remove former states. The model gets its name when it is complete."""
     import torch
 
     import compiler
@@ -101,7 +101,7 @@ def export(name: str, folder: Path, progress: str) -> None:
 
 
 def key(source: Path) -> str:
-    """A digest of all that an export depends on: the model's file, those it imports, and the packages' versions."""
+    """A digest of everything that an export depends on: the model's file, its imports, and the packages' versions."""
     digest = hashlib.sha256()
     for file in sorted({source, *imported(source)}):
         digest.update(file.read_bytes())
@@ -120,9 +120,9 @@ def imported(source: Path) -> list[Path]:
 
 
 def described(source: Path) -> tuple[str, dict[str, Any]]:
-    """The first paragraph of a model's description, and the constants that its file states, without what it imports.
+    """The first paragraph of a model's docstring, and the constants of its file, found without importing it.
 
-    `TOLERANCE` is one of them; where it is not the dtype's own, `REASON` says why.
+    `TOLERANCE` is one of the constants. If it is not the dtype's tolerance, `REASON` gives the reason.
     """
     tree = ast.parse(source.read_text())
     what = (ast.get_docstring(tree) or "").partition("\n\n")[0].replace("\n", " ")

@@ -1,4 +1,4 @@
-"""Models made at random: of what passes rewrite, of steps on 8-bit codes, and of images held in blocks."""
+"""Random models: of operators that passes rewrite, of steps on 8-bit codes, and of images in blocks of channels."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class _Graph:
 
 
 def on_images(chance: random.Random) -> Made:
-    """Convolutions with what comes between them, of so many channels that blocks of them pay."""
+    """Convolutions and the operators between them, with so many channels that blocks of channels are faster."""
     sizes = [chance.randint(8, 24) for _ in range(chance.choice([1, 2, 2, 2]))]
     shape = [chance.randint(1, 2), chance.choice([3, 16, 32, 64]), *sizes]
     graph = _Graph(chance, shape)

@@ -1,4 +1,4 @@
-"""Flips bits of an ONNX file and compiles what is left: it compiles, or it is refused with a diagnostic.
+"""Flips bits of an ONNX file and compiles the result: it compiles, or the compiler refuses it with a diagnostic.
 
 `python -m tests.fuzz_model MODEL FLIPS SEED`: each attempt changes up to three bits, or cuts the file off. Prints how
 many were refused; any other exception ends it.
@@ -27,7 +27,7 @@ def spoiled(data: bytes, chance: random.Random) -> bytes:
 
 def main() -> None:
     """Spoil, compile, count."""
-    logging.disable()  # onnx_ir warns of what it repairs
+    logging.disable()  # onnx_ir warns of its repairs
     path, flips, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     data = Path(path).read_bytes()
     compiler.compile(data)

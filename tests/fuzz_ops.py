@@ -1,4 +1,4 @@
-"""Changes plans at random and runs what is left, in a process of its own: a crash ends it.
+"""Changes plans at random and runs them, in a separate process, because a crash ends it.
 
 `python -m tests.fuzz_ops SEED CASES`: the plans are those of the onnx package's node tests, `MODELS` of them taken at
 random, of models that fuse, and of `MADE` models each that compute on 8-bit codes and on images. A case changes one of
@@ -174,7 +174,7 @@ def change_type(chance: Chance, case: Case) -> None:
 
 
 def change_wires(chance: Chance, case: Case) -> None:
-    """Another input, one input more, one less, or none in its place."""
+    """Another input, one input more, one input less, or an absent input."""
     block = chance.choice([block for block in blocks(case.main) if block["steps"]])
     step = chance.choice(block["steps"])
     inputs, other = step["inputs"], chance.choice([None, *range(len(block["values"]))])
@@ -195,7 +195,7 @@ def change_elements(chance: Chance, case: Case) -> None:
 
 
 def change_shape(chance: Chance, case: Case) -> None:
-    """Other sizes, and elements repeated or left out; huge sizes where one of the others is zero."""
+    """Other sizes, with elements repeated or removed; huge sizes if one of the other sizes is zero."""
     for arrays, key in _arrays(chance, case):
         shape = list(arrays[key].shape)
         if shape and chance.random() < 0.6:
@@ -242,7 +242,7 @@ CHANGES = [
 
 
 def _arrays(chance: Chance, case: Case) -> list[tuple[Any, Any]]:
-    """A place where an array is, if there is any: a collection and its key."""
+    """The place of an array, as a collection and a key; `None` without arrays."""
     places: list[tuple[Any, Any]] = [(case.constants, index) for index in range(len(case.constants))]
     places += [(case.inputs, name) for name, value in case.inputs.items() if isinstance(value, np.ndarray)]
     places += [
@@ -271,7 +271,7 @@ def _element(chance: Chance, dtype: np.dtype[Any]) -> Any:
 
 
 def with_types(chance: Chance, case: Case) -> Case:
-    """Declares the types of arrays, known or not, and what follows from them, as far as the steps accept it."""
+    """Declares the types of arrays, known or not, and the types that follow, up to the first step that rejects them."""
     known = chance.choice(["sizes", "rank", "nothing"])
     values = case.main["values"]
     for id in case.main["inputs"]:
@@ -307,7 +307,7 @@ def _declare(step: Json, values: list[Json]) -> None:
 
 
 def run(case: Case, threads: int) -> str:
-    """How it ended: "refused", "failed" or "ran"; what must not happen is raised.
+    """The outcome: "refused", "failed" or "ran". A wrong outcome raises an exception.
 
     When it ran, it runs again with another number of threads, and with every value as an output, so that none is
     overwritten by a step that follows. What else is an output may change the layouts of images, and rounding with them.
@@ -361,7 +361,7 @@ def bits(value: Any) -> Any:
 
 
 def _check(info: compiler.TensorInfo, found: Any) -> None:
-    """An output is what the plan declares."""
+    """Checks that an output has the type that the plan declares."""
     assert dtypes.name_of(found) == info.dtype, f"{info} is {found.dtype}"
     if info.shape is not None:
         sizes = zip(info.shape, found.shape, strict=True)
@@ -387,7 +387,7 @@ def bases(chance: Chance) -> list[Case]:
 
 
 def _base(model: onnx.ModelProto, inputs: Callable[[Sequence[compiler.TensorInfo]], dict[str, Any]]) -> list[Case]:
-    """The model's plan; nothing where it is refused."""
+    """The model's plan; `None` if the compiler refuses the model."""
     try:
         plan = compiler.compile(model, compiler.Options(max_memory=MAX_MEMORY))
     except compiler.CompileError:
@@ -403,9 +403,9 @@ def _read(data: bytes, name: str, constant: Json) -> Any:
     start = 8 + int.from_bytes(data[:8], "little")
     begin, end = json.loads(data[8:start])[name]["data_offsets"]
     dtype = constant["Tensor"]["dtype"]
-    carrier = dtypes.to_carrier(np.zeros(0, dtypes.numpy_dtype(dtype))).dtype
-    bits = np.frombuffer(data[start + begin : start + end], carrier).reshape(constant["Tensor"]["shape"])
-    return dtypes.from_carrier(dtype, bits)
+    storage_type = dtypes.to_stored(np.zeros(0, dtypes.numpy_dtype(dtype))).dtype
+    bits = np.frombuffer(data[start + begin : start + end], storage_type).reshape(constant["Tensor"]["shape"])
+    return dtypes.from_stored(dtype, bits)
 
 
 def changed(seed: int, number: int, bases: list[Case]) -> tuple[Case, int]:
@@ -414,7 +414,7 @@ def changed(seed: int, number: int, bases: list[Case]) -> tuple[Case, int]:
     case = copy.deepcopy(chance.choice(bases))
     for _ in range(chance.choice([1, 1, 2, 3])):
         chance.choice(CHANGES)(chance, case)
-    if any("Loop" in step["op"] for step in case.main["steps"]):  # which runs for as long as it is told
+    if any("Loop" in step["op"] for step in case.main["steps"]):  # a loop may run for any number of iterations
         arrays = [array for array in (*case.inputs.values(), *case.constants) if isinstance(array, np.ndarray)]
         for array in arrays:
             if array.dtype.kind in "iu":
@@ -423,7 +423,7 @@ def changed(seed: int, number: int, bases: list[Case]) -> tuple[Case, int]:
 
 
 def limit_memory() -> None:
-    """Bounds what the process takes beyond what it has."""
+    """Limits the process's memory to its present memory and a fixed amount more."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + MORE_MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

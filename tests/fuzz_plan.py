@@ -1,4 +1,4 @@
-"""Flips bits of a plan file and reads and runs what is left, in a process of its own: a crash ends it.
+"""Flips bits of a plan file, and reads and runs the result, in a separate process, because a crash ends it.
 
 `python -m tests.fuzz_plan PLAN FLIPS SEED`: each flip changes one bit of the file. With `--sign` the checksum is made
 right again, so that what is behind it is reached. Prints how many were refused.
@@ -30,7 +30,7 @@ def attempt(data: bytes) -> bool:
 
 
 def sign(data: bytes) -> bytes | None:
-    """The file with the checksum of what it now holds; None where its header is no longer JSON."""
+    """The file with a valid checksum; `None` if its header is no longer JSON."""
     length = int.from_bytes(data[:8], "little")
     try:
         header = json.loads(data[8 : 8 + length])

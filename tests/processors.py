@@ -48,7 +48,7 @@ def python(cpu: str, *arguments: str | Path, **variables: str) -> subprocess.Com
 
 
 def assert_tests_pass(cpu: str, tests: Sequence[str]) -> None:
-    """These Python tests run there; none fails, and none is skipped."""
+    """Runs these Python tests there. No test may fail or be skipped."""
     done = python(cpu, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *tests)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     assert "skipped" not in done.stdout.splitlines()[-1], done.stdout[-2000:]
@@ -104,7 +104,7 @@ MODELS = [  # model, case, whether onnxruntime is given other codes
 @pytest.mark.parametrize(("model", "case", "is_rewritten"), MODELS, ids=lambda value: getattr(value, "stem", ""))
 def test_trained_models_equal_onnxruntimes(model: Path, case: Path, is_rewritten: bool) -> None:
     if not model.exists():
-        pytest.skip(f"{model} is not there: set ZOO to a folder of models")
+        pytest.skip(f"{model} is missing: set ZOO to a folder of models")
     done = python(HASWELL, "-m", "compiler", "verify", model, "--input", case, "--json")
     report = json.loads(done.stdout)
     assert done.returncode == 0 and report["equal"], done.stdout

@@ -35,7 +35,7 @@ CODE = {"one": np.float32(1), "nil": np.uint8(0)}
 FAR = "dilations = [30000, 30000], pads = [30000, 30000, 0, 0]"
 LESS_FAR = FAR.replace("30000", "7000")
 
-# The operator, what is special, the graph, and what it is given.
+# The operator and the case, the graph, and its inputs.
 CASES: dict[str, tuple[str, Feeds]] = {
     "Resize, linear": (f'{WIDE} {{ y = Resize<mode = "linear">(x, , , s) }}', {"x": LONG, "s": TURNED}),
     "Resize, cubic": (f'{WIDE} {{ y = Resize<mode = "cubic">(x, , , s) }}', {"x": LONG, "s": TURNED}),
@@ -161,7 +161,7 @@ def every_case() -> Iterator[tuple[str, str, Feeds]]:
 
 @functools.cache
 def plan_of(graph: str, bound: int | None) -> compiler.Plan | None:
-    """The graph's plan; nothing where an operator takes no such inputs."""
+    """The graph's plan; `None` if an operator does not accept such inputs."""
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 23]> agraph {graph}')
     try:
         return compiler.compile(model, Options(max_memory=bound, optimize=False))

@@ -23,7 +23,7 @@ def test_the_format_and_its_version():
 
 def test_the_types_that_constants_are_stored_in():
     stored = {dtype.lower(): kind for dtype, kind in rust("plan/src/read.rs", r"DType::(\w+) => Dtype::(\w+)")}
-    assert {name: kind for name, kind in stored.items() if kind != "U8"} == dtypes.STORED
+    assert {name: kind for name, kind in stored.items() if kind != "U8"} == dtypes.SAFETENSORS_TYPES
     assert rust("plan/src/read.rs", r"_ => Dtype::(\w+)") == ["U8"]
 
 

@@ -1,4 +1,4 @@
-"""The rules that keep the code in its shape: who imports whom, how long files and functions are, what is generated."""
+"""The rules of the architecture: imports, the lengths of files and functions, and generated files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timing: engines take turns, one that fails does not stop the others, and what is summed up from their times."""
+"""Timing: engines take turns, a failing engine does not stop the others, and the summaries of their times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the build of the module for CUDA ends where a tool is missing or fails: in a sentence."""
+"""The messages of the build of the module for CUDA if a tool is missing or fails."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def program(file: Path, text: str) -> None:
 
 def test_a_toolkit_that_is_not_there(tmp_path: Path) -> None:
     done = built(CUDA_HOME=str(tmp_path))
-    advice = "set CUDA_HOME to a CUDA 13 toolkit, or unset it to take the wheels of the extra cuda-build"
-    assert done.stderr == f"{tmp_path}/bin/nvcc is no program that can run: {advice}\n"
+    advice = "set CUDA_HOME to a CUDA 13 toolkit, or unset it to use the wheels of the extra cuda-build"
+    assert done.stderr == f"{tmp_path}/bin/nvcc is not an executable file: {advice}\n"
     assert (done.returncode, done.stdout) == (1, "")
 
 
@@ -38,7 +38,7 @@ def test_a_build_that_fails_ends_in_what_cargo_says(tmp_path: Path, arguments: t
     program(tmp_path / "bin/cargo", 'echo "error: of $NVCC" >&2; exit 101')
     found = os.pathsep.join([str(tmp_path / "bin"), os.environ["PATH"]])
     done = built(*arguments, CUDA_HOME=str(tmp_path), PATH=found, CARGO_TARGET_DIR=str(tmp_path))
-    sentence = f"`cargo {verb}` failed with 101: mend what it says above, and call this again"
+    sentence = f"`cargo {verb}` failed with exit code 101: fix the errors above, and run this again"
     assert done.stderr == f"error: of {tmp_path}/bin/nvcc\n{sentence}\n"
     assert done.returncode == 1
 
@@ -46,4 +46,4 @@ def test_a_build_that_fails_ends_in_what_cargo_says(tmp_path: Path, arguments: t
 def test_a_machine_without_cargo(tmp_path: Path) -> None:
     program(tmp_path / "bin/nvcc", "exit 0")
     done = built(CUDA_HOME=str(tmp_path), PATH=str(tmp_path / "bin"))
-    assert (done.returncode, done.stderr) == (1, "cargo is not there: install Rust from https://rustup.rs\n")
+    assert (done.returncode, done.stderr) == (1, "cargo is missing: install Rust from https://rustup.rs\n")

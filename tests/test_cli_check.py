@@ -29,7 +29,7 @@ DECLARED = "(float[2, 3] x) => (float[3, 2] y) { y = Neg (x) }"
 
 
 def check(graph: str, *options: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, Any]:
-    """The exit code, and what is told as JSON."""
+    """The exit code, and the JSON output."""
     text = f'<ir_version: 10, opset_import: ["": 20, "private": 1, "com.microsoft": 1]> m {graph}'
     onnx.save(onnx.parser.parse_model(text), "model.onnx")
     with pytest.raises(SystemExit) as ended:

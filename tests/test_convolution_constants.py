@@ -1,4 +1,4 @@
-"""The sweep over forms of convolutions: its twin of `way.rs`, the fit of the constants, and what the page shows."""
+"""The sweep over forms of convolutions: its copy of `way.rs`, the fit of the constants, and the page."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_every_timed_way_fits_its_shape() -> None:
         assert len(ways) == len(set(ways)) and WAYS.DIRECT in ways
         assert {way.form for way in ways} >= set(WAYS.TILES)
         assert (WAYS.PRODUCT in ways) == (WAYS.way_of(shape, PRESENT) == WAYS.PRODUCT)
-        # Whatever candidates ask for has a time, or lies between two.
+        # Every number of parts that a candidate chooses has a time, or is between two that have.
         times = {way.name: 1.0 for way in ways}
         for enough, part in itertools.product(FIT.ENOUGH, FIT.PART):
             way = WAYS.tiles(shape, replace(PRESENT, enough=enough, part=part))
@@ -256,5 +256,5 @@ def test_a_form_is_timed_and_compared_with_pytorch(name: str, shapes: list[str])
         assert good["launched"][shapes[0]] == ["conv_small_f32", "conv_finish_f32"]
     assert other["verdict"] == wrong["verdict"] == "different"
     assert list(other["wrong"]) == list(wrong["wrong"]) == shapes
-    assert "the plan launched conv_large_f32, conv_finish_f32 in place of " in other["note"]
+    assert "the plan launched conv_large_f32, conv_finish_f32 instead of " in other["note"]
     assert "0.01 from cuDNN's" in wrong["note"]

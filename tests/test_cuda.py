@@ -47,7 +47,7 @@ def test_kernels_compile_and_are_assembled(source: Path, tmp_path: Path) -> None
     text = target.read_text()
     assert ".visible .entry" in text
     assert source.stem not in EXACT or "fma." not in text
-    # As the build assembles that, which is where registers and shared memory can be too few.
+    # Assembles the kernels as the build does, which fails if they need too many registers or too much shared memory.
     for architecture in ("sm_80", "sm_90", "sm_100", "sm_120"):
         assembled = ("-v", "-arch", architecture, "-o", tmp_path / "kernels.cubin", target)
         said = called(nvcc().with_name("ptxas"), *assembled)
@@ -69,7 +69,7 @@ def called(*command: str | Path) -> str:
 def test_a_toolkit_of_another_version_is_refused(version: str, tmp_path: Path) -> None:
     script, toolkit = tmp_path / "build", tmp_path / "nvcc"
     called("rustc", "--edition", "2021", "-o", script, DEVICE / "build.rs")
-    # Its fourth argument is where it writes.
+    # The fourth argument is the address to write to.
     toolkit.write_text(f'#!/bin/sh\nprintf "//\\n\\n.version {version}\\n.target sm_80\\n" > "$4"\n')
     toolkit.chmod(0o755)
     environment = {**os.environ, "CARGO_FEATURE_CUDA": "1", "OUT_DIR": str(tmp_path), "NVCC": str(toolkit)}

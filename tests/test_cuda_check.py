@@ -25,18 +25,18 @@ CALLS = ("smoke", "compare", "tune")
 ABSENT = {
     "Products": "PyTorch cannot be imported (ImportError)",
     "Kernels by name": "PyTorch cannot be imported (ImportError)",
-    "Driver calls": "CUPTI is not here",
+    "Driver calls": "CUPTI is not installed",
     "Convolutions": "PyTorch cannot be imported (ImportError)",
     "New constants": "no form of a convolution was timed",
-    "Nsight Compute": "ncu is not here",
+    "Nsight Compute": "ncu is not installed",
 }
-"""The sections that need PyTorch or a tool of NVIDIA's, and what they say where it is not there."""
+"""The sections that need PyTorch or a tool of NVIDIA's, and their notes without it."""
 PAGE = "# On a GPU\n\nas it was\n"
 
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle of small plans, a network in PyTorch, and what looks like compute-sanitizer."""
+    """A bundle of small plans, a network in PyTorch, and a fake compute-sanitizer."""
     folder = tmp_path_factory.mktemp("check")
     program = folder / "compute-sanitizer"
     program.write_text(SANITIZER)
@@ -79,7 +79,7 @@ def test_each_call_alone(bundle: Path, tmp_path: Path, call: str) -> None:
         ],
         "tune": [
             r"^\| racecheck \| ✓ \| 1 of 1 groups of plans are clean",
-            r"^\| kernel 1 by time \| – not run: ncu is not here",
+            r"^\| kernel 1 by time \| – not run: ncu is not installed",
         ],
     }
     for line in wanted[call]:
@@ -119,7 +119,7 @@ def test_each_call_on_the_stand_in(bundle: Path, tmp_path: Path, hidden: Path, c
             else:
                 assert (result["verdict"], result["note"]) == ("not run", absent), result
                 wrong.append(result["name"])
-    # What a GPU's machine has to have is marked where it is not there.
+    # Tools that a machine with a GPU must have are marked if they are missing.
     assert data["wrong"] == len(wrong)
     assert done.stderr == (f"{call}: {len(wrong)} results are marked ✗\n" if wrong else ""), done.stderr
     assert done.stdout.count("✗ ") == len(wrong)
@@ -164,7 +164,7 @@ def test_a_call_that_is_killed_keeps_what_it_has_done(bundle: Path, tmp_path: Pa
         return
     data = check_whole(tmp_path, "compare")
     named = {result["name"] for section in data["sections"] for result in section["results"]}  # type: ignore[attr-defined]
-    # All that was told is there, but for what came in the last quarter of a second.
+    # The files contain all printed results, except those of the last quarter of a second.
     lines = [line.partition(": ")[0] for line in told.splitlines() if ": equal" in line]
     assert set(lines[:-4]) <= named
     assert data["wrong"], "a call that did not end is marked"
@@ -202,8 +202,8 @@ def test_an_interrupt_keeps_this_call_and_the_one_before(bundle: Path, tmp_path:
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 130
         assert errors == (
-            f"\nInterrupted: {tmp_path}/cuda-compare.md and cuda-compare.json keep what was done; the call can be run "
-            "again. The results before are in cuda-compare.previous.md and cuda-compare.previous.json.\n"
+            f"\nInterrupted: {tmp_path}/cuda-compare.md and cuda-compare.json keep the finished results; the call can "
+            "be run again. The former results are in cuda-compare.previous.md and cuda-compare.previous.json.\n"
         )
         assert check_whole(tmp_path, "compare")["wrong"]
         assert [(tmp_path / f"cuda-compare.previous.{kind}").read_bytes() for kind in ("md", "json")] == pages

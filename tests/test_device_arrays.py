@@ -1,4 +1,4 @@
-"""Tensors that stay on the device: as inputs and outputs of runs, and what a run copies and waits for."""
+"""Tensors that stay on the device: as inputs and outputs of runs, and the copies and waits of a run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Holder:
 
 
 class Dlpack:
-    """A tensor that offers DLPack alone, of the old kind where `is_old`."""
+    """A tensor that supports only DLPack, in the old version if `is_old`."""
 
     def __init__(self, array: Any, is_old: bool = False) -> None:
         self.array, self.is_old, self.streams = array, is_old, list[int]()
@@ -74,7 +74,7 @@ def test_outputs_stay_on_the_device(gpu: str) -> None:
     for name, value in there.items():
         assert (value.device, value.shape, value.dtype) == (gpu, here[name].shape, here[name].dtype)
         assert np.array_equal(value.numpy(), here[name]) and np.array_equal(np.asarray(value), here[name])
-    # Each lies in memory of its own, which outlives the session.
+    # Each output has separate memory, which outlives the session.
     del chain
     gc.collect()
     assert np.array_equal(there["c"].numpy(), there["b"].numpy().reshape(-1))
@@ -84,7 +84,7 @@ def test_outputs_stay_on_the_device(gpu: str) -> None:
 def test_inputs_on_the_device_are_not_written(gpu: str) -> None:
     x = lying(gpu, np.abs(matrix(4, 6)))
     before = x.numpy()
-    # In a run of its own session, a step may write into an input that dies with it.
+    # In a run of the same session, a step may write into an input that dies with the step.
     add = session(HEADER + "g (float[n, m] x) => (float[n, m] z) { y = Add(x, x) z = Neg(y) }", gpu)
     for _ in range(2):
         found = add.run({"x": x})["z"]
@@ -292,7 +292,7 @@ def test_memory_is_freed_after_the_work_of_its_consumer(standin: StandIn) -> Non
     assert copy(ctypes.c_uint64(to), address, ctypes.c_size_t(values.nbytes), stream) == 0
     del capsule, x
     gc.collect()
-    lying("cuda", np.ones((3, 4), np.float32))  # takes the memory where it is free
+    lying("cuda", np.ones((3, 4), np.float32))  # reuses the memory if it is free
     assert standin.driver.cuStreamSynchronize(stream) == 0
     assert np.array_equal(target.numpy(), values)
     assert standin.driver.cuStreamDestroy_v2(stream) == 0

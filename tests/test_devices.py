@@ -1,4 +1,4 @@
-"""Devices: the choice of one, what is said where it is not there, and of steps that it cannot run."""
+"""Devices: the choice of a device, and the messages on missing devices and on steps that a device cannot run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A refused model: everything that is in the way is said at once, whatever stage finds it."""
+"""Refused models: the compiler reports all findings at once, from every stage."""
 
 import numpy as np
 import onnx
@@ -125,7 +125,7 @@ def test_what_may_have_been_meant(node, options, message, advice):
 
 
 def test_the_command_is_named_as_it_can_be_called(tmp_path, monkeypatch):
-    """By its name where the shell finds it, else by its path; `candlec` where the caller is another program."""
+    """The program's name if the shell finds it, else its path; `candlec` if the caller is another program."""
     folders = [tmp_path / "venv", tmp_path / "other"]
     for folder in folders:
         folder.mkdir()

@@ -34,7 +34,7 @@ def block(page: str, opening: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that has what a clone has after a build, to work in."""
+    """A working folder with the files of a clone after a build."""
     (tmp_path / "models").symlink_to(ROOT / "models")
     (tmp_path / "build").mkdir()
     monkeypatch.chdir(tmp_path)

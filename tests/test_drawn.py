@@ -33,7 +33,7 @@ def test_weights_are_drawn() -> None:
     assert filled == drawn["filled"](blank) != plan.data
     assert len(filled) == len(plan.data)
     assert sum(map(len, blank["kept"])) == len(plan.data) - weights.nbytes
-    # Small constants are as they were; the checksum is that of what was drawn.
+    # Small constants are unchanged, and the checksum includes the generated ones.
     x = np.zeros((1, 64), np.float32)
     np.testing.assert_array_equal(compiler.load(compiler.Plan(filled)).run({"x": x})["y"], bias[None])
     product = compiler.load(compiler.Plan(filled)).run({"x": x + 1})["y"] - bias

@@ -1,4 +1,4 @@
-"""The kernels for GPUs, run on the processor: what they compute is what the processor's own kernels do.
+"""The kernels for GPUs, run on the CPU by the emulator: their results equal those of the CPU's kernels.
 
 Each test runs on the emulator, and as `device="cuda"` on the stand-in for a GPU.
 """

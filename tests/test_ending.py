@@ -1,4 +1,4 @@
-"""How the program ends when somebody ends it: interrupted, or with nobody reading on. Each in a process of its own."""
+"""The end of the program after Ctrl-C or a closed pipe. Each test uses a separate process."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def start(folder: Path, *arguments: str, stdout: int = subprocess.PIPE) -> subpr
     )
 
 
-# `compiler` itself, which is imported before anything can be caught, imports none of these.
+# `compiler` itself, which is imported before the program can catch Ctrl-C, imports none of these.
 STANDARD = ["typing", "dataclasses", "inspect", "logging", "json", "shutil", "pathlib"]
 
 
 @pytest.mark.parametrize("imported", ["click", "rich", "numpy", "onnx", "onnx_ir", *STANDARD])
 def test_an_interrupted_import_leaves_a_word_and_no_file(imported: str, tmp_path: Path) -> None:
     module = tmp_path / f"{imported}.py"
-    module.write_text("raise KeyboardInterrupt")  # as it is at Ctrl-C
+    module.write_text("raise KeyboardInterrupt")  # as at Ctrl-C
     done = start(tmp_path, "compile", DIGITS, "-o", "digits.plan")
     assert done.returncode == 130
     assert done.stderr.strip() == "interrupted"

@@ -1,4 +1,4 @@
-"""The exporter: symbolic dims, names of outputs, and traces that do not tell where they were made."""
+"""The exporter: symbolic dims, names of outputs, and traces that do not reveal the machine."""
 
 from __future__ import annotations
 

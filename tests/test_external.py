@@ -1,4 +1,4 @@
-"""Weights in other files: where these may lie, how long they are, and what is said of those that do not fit."""
+"""Weights in other files: the allowed folders, the lengths, and the errors for files that do not match."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Files and plans changed at random, each kind in a process of its own; with FUZZ seeds, where that is set."""
+"""Files and plans changed at random, each kind in a separate process. The variable FUZZ sets the number of seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of docs/cuda.md has every sentence that a missing or failing GPU ends in."""
+"""The table of docs/cuda.md contains the message of every error for a missing or failing GPU."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rows() -> list[str]:
 
 
 def text(path: Path) -> str:
-    """A source without comments; a sentence that goes on in the next line is whole."""
+    """A source without comments, with the parts of split string literals joined."""
     source = path.read_text()
     if path.suffix == ".py":
         return re.sub(r'""".*?"""', "", source, flags=re.DOTALL).replace("\\'", "'")
@@ -40,7 +40,7 @@ def text(path: Path) -> str:
 
 
 def said(source: str) -> list[str]:
-    """The sentences in a source, up to their advice; what varies in them is `…`."""
+    """The messages in a source, without their advice, with `…` for the variable parts."""
     literals = [re.sub(r"\{.*?\}", "…", each) for each in re.findall(r'"((?:[^"\\\n]|\\.)*)"', source)]
     found = [re.sub(r'^device \\?"…\\?": ', "", each) for each in literals]
     return [each for each in found if len(each) > LONG and " " in each and not each.startswith(ADVICE)]

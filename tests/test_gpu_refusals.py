@@ -12,7 +12,7 @@ import pytest
 
 from tests.gpu_bundle import ROOT, called, command, environment, tool, write_bundle
 
-REMEDY = "run `make cuda-bundle` on the machine that builds, and carry the bundle here"
+REMEDY = "run `make cuda-bundle` on the build machine, and copy the bundle here"
 EXTENSIONS = ("_runtime", "_runtime_cuda")
 
 
@@ -40,9 +40,9 @@ def check_refused(bundle: Path, out: Path, sentence: str, *options: str, device:
 
 def test_a_bundle_that_is_not_there(tmp_path: Path) -> None:
     folder, out = tmp_path / "bundle", tmp_path / "out"
-    check_refused(folder, out, f"{folder} is not there: `make cuda-bundle` writes it")
+    check_refused(folder, out, f"{folder} does not exist: `make cuda-bundle` writes it")
     folder.mkdir()
-    words = "is no bundle: it has no about.json; name the folder that `make cuda-bundle` wrote"
+    words = "is not a bundle: it has no about.json; name the folder that `make cuda-bundle` wrote"
     check_refused(folder, out, f"{folder} {words}")
 
 
@@ -74,7 +74,7 @@ def test_files_that_are_damaged(bundle: Path, tmp_path: Path, name: str) -> None
     file.write_bytes(b"")
     check_refused(bundle, out, f"{file} is damaged: {REMEDY}")
     file.unlink()
-    check_refused(bundle, out, f"{file} is not there: {REMEDY}")
+    check_refused(bundle, out, f"{file} is missing: {REMEDY}")
 
 
 def test_a_file_that_is_damaged_within(bundle: Path, tmp_path: Path) -> None:
@@ -100,14 +100,14 @@ def test_a_bundle_without_extensions_takes_those_of_the_checkout(bundle: Path, m
     assert module.problem(bundle, "cuda") == ""
     monkeypatch.setattr(module, "is_built", lambda name: name == "_runtime")
     assert module.problem(bundle, "emulator") == ""
-    assert module.problem(bundle, "cuda") == f"{bundle}/_runtime_cuda.abi3.so.xz is not there: {REMEDY}"
+    assert module.problem(bundle, "cuda") == f"{bundle}/_runtime_cuda.abi3.so.xz is missing: {REMEDY}"
 
 
 def test_a_bundle_beside_which_nothing_can_be_written(bundle: Path) -> None:
     beside = bundle.with_name("bundle-unpacked")
     beside.write_text("")
     found = tool("gpu.bundle").problem(bundle, "cuda")
-    assert found == f"{beside}: File exists; carry the bundle to a folder that can be written"
+    assert found == f"{beside}: File exists; copy the bundle to a writable folder"
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="git cannot tell the commit of this checkout")
@@ -122,7 +122,9 @@ def test_a_bundle_of_another_commit(bundle: Path, monkeypatch: pytest.MonkeyPatc
         tool("gpu.files").write_about(bundle, {**facts, "commit": commit})
         assert module.difference(bundle) == ""
     tool("gpu.files").write_about(bundle, {**facts, "commit": "0123456-dirty"})
-    line = f"The bundle is of 0123456-dirty, and this checkout of {module.commit()}: take both from one commit."
+    line = (
+        f"The bundle's commit is 0123456-dirty, and this checkout's is {module.commit()}: use the same commit for both."
+    )
     assert module.difference(bundle) == line
     assert check.heading(call, setting)[-1] == line
     monkeypatch.setenv("PATH", "")

@@ -124,7 +124,7 @@ def test_a_report_that_ends_at_any_write_is_whole(tmp_path: Path, monkeypatch: p
             assert json.loads((out / "cuda-smoke.json").read_text())["call"] == "smoke"
         if (out / "cuda-smoke.md").exists():
             assert (out / "cuda-smoke.md").read_text().startswith("# On a GPU: smoke\n\nheading\n")
-        # The next call removes what was left.
+        # The next call removes the remaining temporary file.
         report.Report(out, "compare", [], []).save()
         assert not list(out.glob(".*"))
 
@@ -261,7 +261,7 @@ def test_results_that_were_replaced_do_not_count(tmp_path: Path, monkeypatch: py
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes a section of checks with the names of what they do."""
+    """Creates a section whose checks are named after their behavior."""
 
     def made(*names: str) -> Any:
         child = tmp_path / "child.py"

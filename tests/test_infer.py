@@ -171,7 +171,7 @@ DTYPES = {"f": "float32", "i": "int64", "n": "int32", "u": "uint8", "s": "string
 
 
 def type_of(text: str, *, known: bool) -> ops.AnyType | None:
-    """`f[2,?]` as a type, without its sizes where they are not to be known; a sequence in parentheses."""
+    """The type of a text such as `f[2,?]`, without sizes if they must be unknown; parentheses mean a sequence."""
     if text == "-":
         return None
     if text.startswith("("):

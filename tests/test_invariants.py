@@ -1,4 +1,4 @@
-"""The invariants of a graph: what breaks each, and that it is found."""
+"""The invariants of a graph: every violation is found."""
 
 import time
 

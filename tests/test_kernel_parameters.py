@@ -15,7 +15,7 @@ SCALARS = {"u8": 1, "i32": 4, "u32": 4, "f32": 4, "i64": 8, "u64": 8, "f64": 8}
 
 
 class Field(NamedTuple):
-    """A field of a structure: its name, its type, and how many of it there are in a row."""
+    """A field of a structure: its name, its type, and the length if it is an array."""
 
     name: str
     type: str
@@ -90,7 +90,7 @@ KERNEL, (OWN, TWINS) = kernel_structures(), rust_structures()
 
 
 class Scalar(NamedTuple):
-    """A number in a structure: where it is, what it is, and the field that it belongs to."""
+    """A number in a structure: its offset, its type, and its field."""
 
     offset: int
     type: str

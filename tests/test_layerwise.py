@@ -1,4 +1,4 @@
-"""The values on the way through a model beside onnxruntime's: the first that differs is where the fault is."""
+"""The comparison of intermediate values with onnxruntime's, which finds the first different value."""
 
 from __future__ import annotations
 

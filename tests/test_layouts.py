@@ -1,4 +1,4 @@
-"""Networks whose images prepare holds in blocks of channels: results, and what is moved between the layouts."""
+"""Networks whose images prepare keeps in blocks of channels: results, and conversions between the layouts."""
 
 from collections import Counter
 

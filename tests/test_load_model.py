@@ -101,7 +101,7 @@ def test_inputs_with_a_default_value_become_constants_and_that_is_said(optimize)
 
 
 def graphs_within_graphs(depth):
-    """The bytes of a model with an If in an If, and so on: protobuf writes what it does not read."""
+    """The bytes of a model with nested Ifs. protobuf writes deeper nesting than it reads."""
     leaf = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [], [out("y")]).SerializeToString()
     data = leaf
     for _ in range(depth - 1):

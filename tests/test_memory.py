@@ -1,4 +1,4 @@
-"""`Options.max_memory`: what a run may hold, and what it says when that is not enough."""
+"""`Options.max_memory`: the limit of a run's memory, and the error if a run exceeds it."""
 
 import subprocess
 import sys
@@ -152,7 +152,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 
 @pytest.mark.parametrize("name", ITERATIONS)
 def test_the_peak_of_iterations(name, tmp_path):
-    """Items of 16 MiB beside a bound of 100 MiB: what the process takes more than before is not above the bound."""
+    """With items of 16 MiB and a limit of 100 MiB, the process's additional memory is below the limit."""
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> agraph {ITERATIONS[name]}')
     compiler.compile(model, Options(max_memory=100 << 20, optimize=False)).save(tmp_path / "loop.plan")
     command = [sys.executable, "-c", PEAK, str(tmp_path / "loop.plan")]

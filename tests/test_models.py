@@ -1,4 +1,4 @@
-"""The architectures of `models/`: what each file states, and how they are exported once."""
+"""The architectures of `models/`: the constants of each file, and the reuse of exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The most that the values of a run hold at once, as a run counts it, beside the least that its steps allow."""
+"""The peak memory of a run's values, as the run counts it, beside the minimum that its steps allow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Storage = list[Slot]
 
 
 class Optimum:
-    """The least that a block's values can take, from its steps in their order, and what their ops are able to do.
+    """The minimum memory of a block's values, from its steps in order and the abilities of their ops.
 
     Every value is held from the step that gives it to the last that reads it. A view takes nothing beside the value
     that it is of, nor does an output that can lie where an input ends.

@@ -66,7 +66,7 @@ def test_a_fact_that_ended_is_required_in_vain(monkeypatch):
 
 
 def test_every_pass_has_its_place():
-    """Every file in compiler/passes has a `Pass`, or a function of its own name that makes one."""
+    """Every file in compiler/passes defines a `Pass`, or a function with the file's name that returns one."""
     placed = {step.name for step in pipeline.passes(Options(dims={"n": 1}))}
     for file in sorted(Path(compiler.passes.__path__[0]).glob("[!_]*.py")):
         module = importlib.import_module(f"compiler.passes.{file.stem}")
@@ -206,7 +206,7 @@ def test_a_dimension_of_size_zero():
 
 
 def test_what_passes_say_fits_a_line():
-    """Beside the name stand two numbers of nodes of up to five digits, the time, and how often it was done."""
+    """After the name come two numbers of nodes with up to five digits, the time, and the number of rewrites."""
     steps = {step.name: step for step in pipeline.passes(Options())}
     assert all(len(step.name) + len(step.result) + 35 <= 80 for step in steps.values())
     assert all(step.result != "rewrites" for step in steps.values())

@@ -24,7 +24,7 @@ EMULATOR = pytest.mark.skipif(
 
 @pytest.fixture
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Runs a command beside the model of a graph, `model.onnx`, and its plan: exit code, output and errors."""
+    """Runs a command in a folder with the model of a graph, `model.onnx`, and its plan: exit code, output, errors."""
     monkeypatch.chdir(tmp_path)
 
     def tell(graph: str, *arguments: str) -> tuple[int, str, str]:

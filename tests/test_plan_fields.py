@@ -1,4 +1,4 @@
-"""The classes of a plan's types: what they take, how they compare, and that they cannot be changed."""
+"""The classes of a plan's types: arguments, comparison and immutability."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ WIDENED = {
 @pytest.mark.parametrize("dtype", ["float", "float16", "bfloat16"])
 @pytest.mark.parametrize("name", WIDENED)
 def test_a_run_fits_in_the_peak_that_was_told(name: str, dtype: str) -> None:
-    """Also where a kernel computes 16-bit floats in float32, and so holds copies of its inputs and outputs."""
+    """Also for a kernel that computes 16-bit floats in float32 and therefore holds copies of its inputs and outputs."""
     graph = WIDENED[name].replace("T[", f"{dtype}[").replace("T s", f"{dtype} s")
     made = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 23]> agraph {graph}')
     plan = compiler.compile(made)

@@ -1,4 +1,4 @@
-"""The modules of the runtime's crates: which layer each is in, and that none import each other in a circle."""
+"""The modules of the runtime's crates: the layer of each, and no circular imports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLAN = [
     {"session"},
     {"candle_tensors", "lend"},
 ]
-"""Every module of the crate `candle-plan`; each uses only modules of its own layer and those before."""
+"""The layers of the crate `candle-plan`. A module uses only modules of its own layer and of earlier layers."""
 
 KERNELS = [
     {"allocator", "broadcast", "conv_shape", "isa", "machine", "mapping", "minifloat", "prefetch", "recent", "word"},

@@ -1,4 +1,4 @@
-"""Arrays that go into a session and come out of it: of every dtype, in every layout, none of them changed."""
+"""Input and output arrays of sessions: every dtype and memory layout, without changes to their elements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 
 def echo(dtype: str, rank: int) -> Session:
-    """A session that gives back what it is given."""
+    """A session that returns its input."""
     element = onnx.TensorProto.STRING if dtype == "string" else helper.np_dtype_to_tensor_dtype(of(dtype))
     x, y = (helper.make_tensor_value_info(name, element, [None] * rank) for name in "xy")
     graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "echo", [x], [y])

@@ -1,4 +1,4 @@
-"""Unsafe Rust is only where docs/security.md says, and the compiler denies it elsewhere."""
+"""Unsafe Rust occurs only in the places that docs/security.md lists, and the compiler denies it elsewhere."""
 
 from __future__ import annotations
 

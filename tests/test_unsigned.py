@@ -210,7 +210,7 @@ def test_no_product_of_uint8_and_int8_is_left(name: str, tmp_path: Path, saturat
 
 
 def compare_with_numpy(found: dict[str, Any], name: str) -> None:
-    """Whole numbers are equal, codes at most one apart where a rounded product decides, floats within rounding."""
+    """Integers are equal, codes differ by at most one if a product is rounded, and floats differ only by rounding."""
     _, inputs = CASES[name]
     exact = ReferenceEvaluator(CASES[WRITTEN_OUT.get(name, name)][0])
     for (output, value), wanted in zip(found.items(), exact.run(None, inputs), strict=True):

@@ -1,4 +1,4 @@
-"""The comparison with a reference: what passes, what does not, and what is said of it."""
+"""The comparison with a reference: verdicts and messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds `compiler/_runtime_cuda.abi3.so` with no GPU, no driver and no toolkit: nvcc comes from NVIDIA's wheels.
+"""Builds `compiler/_runtime_cuda.abi3.so` without a GPU, a driver or a toolkit: nvcc comes from NVIDIA's wheels.
 
 `make cuda` calls it in an environment with the extra `cuda-build`, `make quick-cuda` with the argument `quick`, and
 `make lint-cuda` with the argument `clippy`.
@@ -21,7 +21,7 @@ EXTENSION = ROOT / "compiler/_runtime_cuda.abi3.so"
 
 
 def main() -> None:
-    """Builds the extension, and says how long it took and how large it is."""
+    """Builds the extension, and prints its size and the time of the build."""
     start = time.perf_counter()
     environment = {**os.environ, "NVCC": str(nvcc())}
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "runtime/target"))
@@ -34,9 +34,9 @@ def main() -> None:
     try:
         code = subprocess.run(command, env=environment).returncode
     except FileNotFoundError:
-        sys.exit("cargo is not there: install Rust from https://rustup.rs")
+        sys.exit("cargo is missing: install Rust from https://rustup.rs")
     if code:
-        sys.exit(f"`cargo {verb}` failed with {code}: mend what it says above, and call this again")
+        sys.exit(f"`cargo {verb}` failed with exit code {code}: fix the errors above, and run this again")
     if is_lint:
         return
     shutil.copy2(target / profile / "lib_runtime_cuda.so", EXTENSION)
@@ -45,21 +45,21 @@ def main() -> None:
 
 
 def nvcc() -> Path:
-    """NVIDIA's compiler, of the toolkit in CUDA_HOME or of the wheels."""
+    """The path of nvcc, from the toolkit in CUDA_HOME or from the wheels."""
     home = os.environ.get("CUDA_HOME")
     program = Path(home or wheels()) / "bin/nvcc"
     if not os.access(program, os.X_OK):
-        advice = "set CUDA_HOME to a CUDA 13 toolkit, or unset it to take the wheels of the extra cuda-build"
-        sys.exit(f"{program} is no program that can run: {advice}")
+        advice = "set CUDA_HOME to a CUDA 13 toolkit, or unset it to use the wheels of the extra cuda-build"
+        sys.exit(f"{program} is not an executable file: {advice}")
     return program
 
 
 def wheels() -> Path:
-    """The folder of the toolkit that the wheels of the extra `cuda-build` make up, its programs ready to run."""
+    """The folder of the toolkit from the wheels of the extra `cuda-build`; makes its programs executable."""
     try:
         files = importlib.metadata.files("nvidia-cuda-nvcc") or []
     except importlib.metadata.PackageNotFoundError:
-        sys.exit("there is no nvcc: pip install 'candle-compiler[cuda-build]', or set CUDA_HOME to a CUDA 13 toolkit")
+        sys.exit("nvcc is missing: pip install 'candle-compiler[cuda-build]', or set CUDA_HOME to a CUDA 13 toolkit")
     nvcc = next(Path(str(file.locate())).resolve() for file in files if file.name == "nvcc")
     toolkit = nvcc.parent.parent
     for folder in ("bin", "nvvm/bin"):

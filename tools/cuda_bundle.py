@@ -1,7 +1,7 @@
-"""Writes build/cuda-check, which `make cuda-check` needs on a machine with a GPU and nothing to compile with.
+"""Writes the bundle build/cuda-check, which `make cuda-check` needs on a machine with a GPU but without compilers.
 
-It holds the extensions, and plans with inputs and the processor's results: of the trained models, of the onnx package's
-tests of operators, of networks with drawn weights, and of small graphs.
+The bundle holds the extensions, and plans with inputs and the CPU's results: trained models, the onnx package's tests
+of operators, networks with random weights, and small graphs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gpu.bundle import EXTENSIONS, commit  # noqa: E402
 from gpu.files import FOLDER, Model, pack, write, write_about  # noqa: E402
 
 LARGEST = 56 << 20
-"""The most bytes of a bundle: with the repository's own files all is below 64 MiB."""
+"""The limit of a bundle, in bytes. With the repository's files, the total is below 64 MiB."""
 
 
 @click.command()
@@ -31,7 +31,7 @@ LARGEST = 56 << 20
     "--exports", type=click.Path(path_type=Path), default=ROOT / "build/cuda-networks", help="Exported networks."
 )
 def main(zoo: Path, exports: Path) -> None:
-    """Write build/cuda-check; the former one is kept until the new one is whole."""
+    """Write build/cuda-check. The former bundle stays until the new one is complete."""
     part = FOLDER.with_name(f"{FOLDER.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -42,7 +42,7 @@ def main(zoo: Path, exports: Path) -> None:
         sizes = {each.name: sum(file.stat().st_size for file in [each, *each.rglob("*")]) for each in part.iterdir()}
         for name, bytes_of in sorted(sizes.items(), key=lambda item: -item[1]):
             print(f"  {name}: {bytes_of / 2**20:.1f} MiB")
-        sys.exit(f"that is more than {LARGEST >> 20} MiB; the former bundle stays")
+        sys.exit(f"the bundle exceeds {LARGEST >> 20} MiB; the former bundle stays")
     shutil.rmtree(FOLDER, ignore_errors=True)
     part.rename(FOLDER)
 
@@ -51,7 +51,7 @@ def gathered(folder: Path, zoo: Path, exports: Path) -> dict[str, Any]:
     """Writes every file of the bundle, and returns the facts about it."""
     for extension in [ROOT / f"compiler/{name}.abi3.so" for name in EXTENSIONS]:
         if not extension.exists():
-            sys.exit(f"{extension} is not there: `make cuda` builds it")
+            sys.exit(f"{extension} is missing: `make cuda` builds it")
         pack(extension, folder)
     facts = {"commit": commit(), "command": f"make cuda-bundle ZOO={zoo}", "made": time.time()}
     tests: list[str] = []
@@ -75,7 +75,7 @@ def gathered(folder: Path, zoo: Path, exports: Path) -> dict[str, Any]:
 
 
 def listed(models: Iterable[Model], names: list[str]) -> Iterable[Model]:
-    """The models of tests, whose names are added to a list."""
+    """The models of tests; adds the names of the tests to `names`."""
     for model in models:
         names += [test["name"] for test in model["tests"]]
         yield model

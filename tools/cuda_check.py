@@ -1,8 +1,8 @@
-"""Checks plans on a GPU against the processor, times them beside PyTorch, and profiles them: three calls.
+"""Compares plans on a GPU with the CPU, times them beside PyTorch, and profiles them, in three calls.
 
-`make cuda-bundle` gathers what this needs, in build/cuda-check. Here NumPy, ml_dtypes and click are enough, and PyTorch
-for what is timed beside it. Every call writes a page and a JSON file, after every step. The former ones stay beside
-them until every section is done. `--help` lists the exit codes.
+`make cuda-bundle` writes the bundle build/cuda-check, which this program needs. The program also needs NumPy, ml_dtypes
+and click, and PyTorch for the times beside it. Every call writes a page and a JSON file after every step. The former
+files stay beside them until every section is done. `--help` lists the exit codes.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from gpu.report import Report, former  # noqa: E402
 
 PAGES = ROOT / "benchmarks/results"
 REFUSED, INTERRUPTED = 2, 130
-"""Exit codes; 1 is that of results that are marked ✗."""
+"""Exit codes. The exit code of results marked ✗ is 1."""
 
 
 def a_number(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
-    """A number of seconds: click's ranges take what is no number."""
+    """A number of seconds. click's ranges accept NaN, so this function refuses it."""
     if value is not None and not math.isfinite(value):
-        raise click.BadParameter("name a number of seconds")
+        raise click.BadParameter("give a number of seconds")
     return value
 
 
@@ -60,7 +60,7 @@ def a_number(context: click.Context, option: click.Parameter, value: float | Non
     "--seconds",
     type=click.FloatRange(0),
     callback=a_number,
-    help="What a call may take. [default: the sum of its sections]",
+    help="Time limit of a call. [default: the sum of its sections]",
 )
 def main(names: tuple[str, ...], device: str, out: Path | None, bundle: Path, seconds: float | None) -> None:
     """Check and time the plans of a bundle on a device, by default in all three calls, one after the other.
@@ -77,10 +77,10 @@ def main(names: tuple[str, ...], device: str, out: Path | None, bundle: Path, se
 
     \b
     Exit codes:
-      0    nothing is marked ✗
+      0    no result is marked ✗
       1    a result is marked ✗
-      2    no check began: a sentence says why, and the former results stay
-      130  Ctrl-C ended a call, which keeps what it has done
+      2    no check began: a message gives the reason, and the former results stay
+      130  Ctrl-C ended a call, which keeps its results
     """  # noqa: D301 (click reads the character)
     begun = time.monotonic()
     setting = Setting(bundle, device, float("inf"), out or results_folder(device))
@@ -93,9 +93,9 @@ def main(names: tuple[str, ...], device: str, out: Path | None, bundle: Path, se
 
 
 def refuse_early(setting: Setting) -> None:
-    """Ends the program where no check can begin, and says what the bundle is."""
+    """Ends the program if no check can begin; else prints the bundle's origin."""
     if setting.device == "auto":
-        end("device 'auto': a check is of one device; name it, such as cuda or cuda:1", REFUSED)
+        end("device 'auto': a check needs the name of a device, such as cuda or cuda:1", REFUSED)
     if sentence := problem(setting.bundle, setting.device) or unwritable(setting.out):
         end(sentence, REFUSED)
     click.echo(origin(setting.bundle))
@@ -106,7 +106,7 @@ def refuse_early(setting: Setting) -> None:
 
 
 def unwritable(folder: Path) -> str:
-    """Why no file can be written into a folder, which is made where it is not there; empty where one can."""
+    """The reason why a folder is not writable; an empty string if it is. Creates a missing folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -118,7 +118,7 @@ def unwritable(folder: Path) -> str:
 
 
 def called(calls: list[Call], setting: Setting, seconds: float | None, begun: float) -> list[str]:
-    """Makes calls, up to the first one that stops, and returns how many results of each are marked ✗."""
+    """Runs calls, up to the first that stops, and returns the texts on the results marked ✗."""
     told = []
     for call in calls:
         limit = call.seconds if seconds is None else seconds
@@ -139,34 +139,34 @@ def called(calls: list[Call], setting: Setting, seconds: float | None, begun: fl
 
 
 def interrupted(report: Report) -> str:
-    """What Ctrl-C leaves of a call."""
-    kept = f"{report.page} and {report.file.name} keep what was done; the call can be run again."
+    """The message on the results that a call keeps after Ctrl-C."""
+    kept = f"{report.page} and {report.file.name} keep the finished results; the call can be run again."
     there = [path.name for path in (former(report.page), former(report.file)) if path.exists()]
-    return f"\nInterrupted: {kept}" + (f" The results before are in {' and '.join(there)}." if there else "")
+    return f"\nInterrupted: {kept}" + (f" The former results are in {' and '.join(there)}." if there else "")
 
 
 def results_folder(device: str) -> Path:
-    """The folder of the results: $OUT where it is set; the pages of a device that is no GPU are not published."""
+    """The default folder of the results: $OUT if set; else the published pages for a GPU, and build/ for others."""
     if out := os.environ.get("OUT"):
         return Path(out)
     return PAGES if device.startswith("cuda") else ROOT / "build/cuda-check-results"
 
 
 def end(sentence: str, code: int) -> NoReturn:
-    """Ends the program with a sentence."""
+    """Ends the program with a message and an exit code."""
     click.echo(sentence, err=True)
     sys.exit(code)
 
 
 def heading(call: Call, setting: Setting) -> list[str]:
-    """What ran, where and when."""
+    """The lines with the command, the device, the time and the bundle."""
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     ran = f"`make cuda-check CALL={call.name}` on {gpu(setting.device)}, {when}."
     return [ran, origin(setting.bundle), *filter(None, [difference(setting.bundle)])]
 
 
 def gpu(device: str) -> str:
-    """The name of the GPU, its driver and its memory, or the device's name."""
+    """The name, driver and memory of the GPU; the device's name if they are unknown."""
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
     if device == "emulator" or shutil.which(query[0]) is None:
         return device

@@ -22,7 +22,7 @@ console = Console(highlight=False)
 
 
 def command(text: str, expected: int = 0) -> None:
-    """Show a command of candlec and run it; the demonstration ends when it does not exit with `expected`."""
+    """Print a candlec command and run it. The demonstration ends if the exit code is not `expected`."""
     console.print(f"\n[bold cyan]$ {SHOWN} {text}[/]", soft_wrap=True)
     done = subprocess.run([SHOWN, *shlex.split(text)], cwd=ROOT, check=False)
     if done.returncode != expected:
@@ -30,28 +30,28 @@ def command(text: str, expected: int = 0) -> None:
 
 
 def say(text: str) -> None:
-    """A sentence between two commands."""
+    """Print a sentence between two commands."""
     console.print(f"\n[bold]{text}[/]", soft_wrap=True)
 
 
 def rows(picture: np.ndarray) -> list[str]:
-    """Gray levels `[8, 8]` in 0…1 as text, two characters a point."""
+    """Gray levels `[8, 8]` from 0 to 1 as text, two characters per pixel."""
     levels = np.clip(np.rint(picture * (len(SHADES) - 1)), 0, len(SHADES) - 1).astype(int)
     return ["".join(SHADES[level] * 2 for level in line) for line in levels]
 
 
 def show(count: int = 4) -> None:
-    """What the network was given, what it made of it, and the digits it read."""
+    """Print the network's inputs, its cleaned pictures, and the digits that it recognized."""
     given = np.load(ROOT / "models/digits.npz")["picture"]
     made = np.load(ROOT / OUTPUT)
     labels = np.load(ROOT / "models/digits.labels.npz")["digit"]
     read = made["logits"].argmax(axis=1)
-    for title, pictures in (("noisy, as given", given), ("cleaned by the plan", made["clean"])):
+    for title, pictures in (("noisy inputs", given), ("cleaned by the plan", made["clean"])):
         console.print(f"\n  {title}", style="dim")
         for line in zip(*(rows(picture[0]) for picture in pictures[:count]), strict=True):
             console.print(Text("  " + "   ".join(line)))
     console.print("  " + "".join(f"{f'read as {digit}':<19}" for digit in read[:count]))
-    console.print(f"\n  {np.sum(read == labels)} of {len(labels)} digits read right")
+    console.print(f"\n  {np.sum(read == labels)} of {len(labels)} digits recognized")
 
 
 def main() -> None:
@@ -59,12 +59,12 @@ def main() -> None:
     (ROOT / PLAN).parent.mkdir(parents=True, exist_ok=True)
     say("1. Compile a network that PyTorch trained and exported (models/digits.py)")
     command(f"compile models/digits.onnx -o {PLAN}")
-    say("2. Run the plan on noisy pictures that the network has never seen")
+    say("2. Run the plan on noisy pictures that were not in the training data")
     command(f"run {PLAN} --input models/digits.npz --output {OUTPUT}")
     show()
     say("3. Check it against onnxruntime on the same pictures")
     command(f"verify models/digits.onnx {PLAN} --input models/digits.npz")
-    say("4. A model with 3-D convolutions is refused, and the layers in the way are named (exit code 1)")
+    say("4. The compiler refuses a model with 3-D convolutions, and names the layers (exit code 1)")
     command("check models/digits_3d.onnx", expected=1)
     say(f"Done. Your own model:  {SHOWN} compile model.onnx && {SHOWN} run model.plan")
 

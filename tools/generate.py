@@ -1,4 +1,4 @@
-"""Writes what is generated: from Rust the plan's schema and its Python classes, and pages of the documentation."""
+"""Writes the generated files: the plan's schema and Python classes from Rust, and pages of the documentation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def main() -> None:
-    """Write all that can be, once all of it is made: the page of layers is made of PyTorch's."""
+    """Write the files once all of them are generated. docs/layers.md is only generated if PyTorch is installed."""
     try:
         made = {
             **generate.files(),

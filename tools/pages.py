@@ -1,8 +1,8 @@
-"""The pages of the documentation that are made of tables in the code."""
+"""The pages of the documentation that are generated from tables in the code."""
 
 from __future__ import annotations
 
-from compiler import lower  # noqa: F401  (whose modules fill the table of lowerings)
+from compiler import lower  # noqa: F401  (its modules fill the table of lowerings)
 from compiler.errors import PAGES
 from compiler.ir.graph import PLAN_DOMAIN
 from compiler.lower.node import LOWERINGS, REMARKS

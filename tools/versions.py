@@ -1,9 +1,9 @@
-"""Runs a part of the tests with the lowest or the newest versions of what the compiler needs to run.
+"""Runs a part of the tests with the lowest or the newest versions of the compiler's dependencies.
 
-`make test-lowest` and `make test-newest` call it. The environments are build/lowest and build/newest; they hold what
-pyproject.toml lists as dependencies, and what these tests need besides: onnxruntime and pytest, but no PyTorch. The
-extension is the one in the checkout. The lowest versions stand beside those of tests/constraints.txt, which other
-packages have; the newest are those of today.
+`make test-lowest` and `make test-newest` call it. The environments build/lowest and build/newest contain the
+dependencies of pyproject.toml, onnxruntime and pytest, but not PyTorch. The tests use the extension in the checkout.
+With the lowest versions, other packages have the versions of tests/constraints.txt. The newest versions are the current
+ones.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ TESTS = (
     *("tests/test_invariants.py", "tests/passes/test_fold_constants.py", "tests/passes/test_infer_shapes.py"),
     *("tests/lower/test_conv.py", "tests/lower/test_shape.py"),
 )
-"""The command line, compiling, plans and errors; what uses onnx, onnx_ir and NumPy most."""
+"""Tests of the command line, compilation, plans and errors, which use onnx, onnx_ir and NumPy most."""
 
 
 def main() -> None:
-    """Make the environment, and run the tests in it; ends with the exit code of pytest."""
+    """Create the environment, run the tests in it, and exit with the exit code of pytest."""
     which = sys.argv[1:]
     if which not in (["lowest"], ["newest"]):
         sys.exit("usage: python tools/versions.py lowest|newest")
@@ -55,7 +55,7 @@ def runtime_requirements() -> list[str]:
 
 
 def lowest_versions(path: Path) -> Path:
-    """Write the constraints: the lower bound of each dependency, and the tests' own for the other packages.
+    """Write the constraints: the lower bound of each dependency, and the versions of the tests for other packages.
 
     Raises:
         ValueError: a dependency has no lower bound.
@@ -64,7 +64,7 @@ def lowest_versions(path: Path) -> Path:
     for requirement in runtime_requirements():
         found = re.match(r"([\w.-]+)>=([\w.]+)", requirement)
         if found is None:
-            raise ValueError(f"{requirement} has no lower bound: pyproject.toml is to say which version is tested")
+            raise ValueError(f"{requirement} has no lower bound: state the tested version in pyproject.toml")
         lines.append(f"{found[1]}=={found[2]}")
     names = {normalized(line) for line in lines}
     others = (ROOT / "tests/constraints.txt").read_text(encoding="utf-8").splitlines()
@@ -74,7 +74,7 @@ def lowest_versions(path: Path) -> Path:
 
 
 def normalized(requirement: str) -> str:
-    """The name of a requirement's package, as pip compares it."""
+    """The normalized name of a requirement's package."""
     return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-").replace(".", "-")
 
 

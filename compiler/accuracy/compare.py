@@ -157,7 +157,7 @@ class Report:
 
 
 def errors_are_alike(exact: Any, found: Any, expected: Any, allowed: float) -> bool:
-    """Whether the errors of an output and of onnxruntime's against double precision have similar sizes.
+    """Whether the errors of an output and of onnxruntime against double precision have similar sizes.
 
     Both lists of errors are sorted, and compared from the largest to the smallest. Each error of the output must be at
     most `MOST_ERROR` times onnxruntime's, or at most `allowed`. The largest must be at least `LEAST_ERROR` times
@@ -264,7 +264,7 @@ def _compare_exactly(name: str, expected: np.ndarray[Any, Any], found: np.ndarra
 
 
 def _scale(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> float:
-    """The largest magnitude, but at least the smallest number that the dtype holds in full precision."""
+    """The largest magnitude, but at least the smallest normal number of the dtype."""
     if not values.any():
         return 0.0
     smallest: Any = ml_dtypes.finfo(dtype).smallest_normal  # type: ignore[no-untyped-call]
@@ -272,7 +272,7 @@ def _scale(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> float:
 
 
 def _ordered(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Floats as integers in the same order. Neighbors differ by one."""
+    """Maps floats to integers in the same order, so that neighboring floats differ by one."""
     bits = array.view(np.dtype(f"int{8 * array.dtype.itemsize}")).astype(np.int64)
     return np.where(bits < 0, np.int64(-(2 ** (8 * array.dtype.itemsize - 1))) - bits, bits)
 

@@ -1,7 +1,7 @@
-"""The first difference of a plan and onnxruntime: every intermediate value that both have, in order.
+"""Comparison of the intermediate values that a plan and onnxruntime have in common, to find the first difference.
 
-After the passes, no step computes many of a model's values. The others keep their names, and are compared. Values
-inside the graphs of If, Loop and Scan are not compared.
+The passes remove many of a model's values. The remaining values keep their names, and are compared. Values inside the
+graphs of If, Loop and Scan are not compared.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Layer", "compare_layers"]
 
 @dataclass(frozen=True)
 class Layer:
-    """A value of the plan beside onnxruntime's of the same name, and the step that computes it."""
+    """The comparison of a plan's value with onnxruntime's value of the same name, and the step that computes it."""
 
     step: int
     op: str
@@ -47,7 +47,7 @@ def compare_layers(
     threads: int | None = None,
     tolerance: float | None = None,
 ) -> list[Layer]:
-    """Run both with every common value as an output, and compare the values in the plan's order.
+    """Run the plan and onnxruntime with every common value as an output, and compare the values in the plan's order.
 
     onnxruntime computes the model node by node, without optimizations.
 
@@ -81,7 +81,7 @@ class _Place(NamedTuple):
 
 
 def _named_values(plan: Plan) -> Iterator[tuple[str, _Place]]:
-    """The values that steps compute, by name. Names that occur twice are left out."""
+    """The values that steps compute, by name, without names that occur twice."""
     document = plan.document
     values, origins = document["main"]["values"], document["origins"]
     times = Counter(value["name"] for value in values)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ROUNDING", "Errors", "errors_of", "exact_outputs", "in_double_precision", "run_exactly", "together"]
 
 ROUNDING = 2.0**-23
-"""The relative distance of two neighbors in single precision. A smaller difference is no error."""
+"""The relative distance of neighboring numbers in single precision. A smaller difference is no error."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Errors:
 
 
 def in_double_precision(model: Source) -> Session | None:
-    """A session of the model in double precision; `None` for a model without this form, such as one that quantizes."""
+    """A session of the model in double precision; `None` for a model without this form, such as a quantized model."""
     try:
         return load(compile(to_float64(model), Options(optimize=False)))
     except CompileError:
@@ -76,13 +76,13 @@ def errors_of(exact: Mapping[str, Any], found: Mapping[str, Any], expected: Mapp
 
 
 def together(errors: Iterable[Errors]) -> Errors | None:
-    """The worst of each; `None` for no errors."""
+    """The worst of both errors; `None` without errors."""
     known = list(errors)
     return Errors(max(each.plan for each in known), max(each.reference for each in known)) if known else None
 
 
 def _is_measured(exact: Any, *others: Any) -> bool:
-    """Whether these are arrays of the same shape of finite numbers, rounded from double precision."""
+    """Whether all are arrays of finite floats with the same shape, `exact` in double precision."""
     if not all(isinstance(each, np.ndarray) for each in (exact, *others)):
         return False
     is_rounded = exact.dtype == np.float64 and all(each.dtype.name in TOLERANCES for each in others)

@@ -19,17 +19,18 @@ __all__ = ["random_inputs"]
 
 BATCH, OTHER = 1, 16
 _LARGEST = 2**40
-"""The largest number of elements; no machine has memory for more."""
+"""The limit of elements. No machine has memory for more."""
 
 
 def random_inputs(declared: Sequence[TensorInfo], sizes: Mapping[str, int], seed: int = 0) -> dict[str, Any]:
-    """A random array for each input: normal floats, integers and booleans 0 or 1, short words as strings.
+    """A random array for each input: normally distributed floats, integers and booleans 0 or 1, short words as strings.
 
-    `sizes` gives the sizes of symbols. Another free dim is 1 in front and 16 elsewhere. Equal symbols have equal sizes.
+    `sizes` gives the sizes of symbols. Any other unknown size is 1 for the first dimension, and 16 for the others.
+    Equal symbols have equal sizes.
 
     Raises:
-        TypeError, ValueError: no input has a symbol of `sizes`; a size or the seed is not a whole number from 0; an
-            input is a sequence, or would be too large.
+        TypeError, ValueError: no input has a symbol of `sizes`, a size or the seed is not a whole number from 0, or an
+            input is a sequence or would be too large.
     """
     validate_sizes("dims", sizes)
     seed = validate_whole_number("seed", seed, 0)

@@ -33,10 +33,11 @@ class Reference:
 
     On processors without VNNI, onnxruntime's products of uint8 and int8 saturate. There it runs an equivalent model
     without such products (`compiler.accuracy.unsigned`), `source`. `note` says so in a sentence, and is empty on
-    other processors. `as_written` keeps the model unchanged: for timing, never for comparison.
+    other processors. `as_written` keeps the model unchanged, for timing only.
 
     Raises:
-        ReferenceMissing, ReferenceFailed: see there.
+        ReferenceMissing: onnxruntime is not installed.
+        ReferenceFailed: onnxruntime refuses the model.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A model in double precision, to measure the rounding errors of others."""
+"""Conversion of a model to double precision, as the reference for rounding errors."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT1
 def to_float64(source: Source) -> onnx.ModelProto:
     """The model with `double` instead of other floating-point types for inputs, weights and casts.
 
-    Values that an operator accepts only as float32 stay (the scales of Resize). Functions with attributes are inlined,
-    so that the values of the attributes are known.
+    Values that an operator accepts only as float32 (the scales of Resize) keep their type. Functions with attributes
+    are inlined, so that the values of the attributes are known.
 
     Raises:
-        CompileError: the source is not a readable model, or such a function has another opset than the model.
+        CompileError: the source is not a readable model, or the opset of such a function differs from the model's.
     """
     model = load_model(source).model
     if any(_has_references(function) for function in model.functions.values()):
@@ -42,7 +42,7 @@ def to_float64(source: Source) -> onnx.ModelProto:
 
 
 def widened(value: Any) -> Any:
-    """An input of a run with the type of the model in double precision."""
+    """An input of a run, converted to the input type of the model in double precision."""
     if isinstance(value, list | tuple):
         return [widened(item) for item in value]
     array = np.asarray(value)

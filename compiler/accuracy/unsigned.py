@@ -1,11 +1,11 @@
 """A rewrite of products of uint8 and int8 as products of uint8 and uint8.
 
 Without VNNI, onnxruntime's kernels for x86-64 multiply uint8 by int8 with `vpmaddubsw`, which adds two products in 16
-bits and saturates them. Its products of uint8 and uint8 are exact on every processor. A code and its zero point that
-both grow by 128 mean the same number, so `uint8 × int8` can be written as `uint8 × uint8` without a change of meaning.
+bits and saturates the sum. Its products of uint8 and uint8 are exact on every processor. Adding 128 to a code and to
+its zero point does not change the number that the code represents, so `uint8 × int8` is equivalent to `uint8 × uint8`.
 
-onnxruntime has an option for this, `session.x64quantprecision`. It converts only constant weights of some operator
-versions, and none without optimizations.
+onnxruntime's option for this, `session.x64quantprecision`, converts only constant weights of some operator versions,
+and none without optimizations.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _MICROSOFT = "com.microsoft"
 
 
 class _Operands(NamedTuple):
-    """The inputs of an integer product, as onnxruntime's kernel multiplies them: left × right.
+    """The indices of the operands that onnxruntime's kernel multiplies, left × right, and of their zero points.
 
-    `left` is `None` where the operator quantizes that operand to uint8 itself.
+    `left` is `None` if the operator quantizes the left operand to uint8 itself.
     """
 
     left: int | None
@@ -57,13 +57,13 @@ _PRODUCTS: dict[tuple[str, str], tuple[_Operands, ...]] = {
 
 
 def make_unsigned(model: ir.Model) -> int:
-    """Write the products of uint8 and int8 as products of uint8 and uint8, in place. Functions are inlined.
+    """Rewrite products of uint8 and int8 as products of uint8 and uint8, in place. Functions are inlined.
 
-    All int8 codes of QuantizeLinear and DequantizeLinear become uint8 too, because onnxruntime fuses these with
-    operators between them into such products, and makes int8 activations uint8 by itself.
+    All int8 codes of QuantizeLinear and DequantizeLinear also become uint8, because onnxruntime fuses these with the
+    operators between them into such products, and itself converts int8 activations to uint8.
 
     Returns:
-        The number of nodes that were rewritten.
+        The number of rewritten nodes.
 
     Raises:
         CompileError: a function cannot be inlined.
@@ -94,7 +94,7 @@ def _all_nodes(model: ir.Model) -> Iterator[ir.Node]:
 
 
 def _new_names(model: ir.Model) -> Iterator[str]:
-    """Names that no value of any graph has: a nested graph sees the values around it."""
+    """Names that no value of any graph has, because a nested graph sees the values of the enclosing graphs."""
     graphs = list(graphs_of(model.graph))
     taken = {value.name for graph in graphs for value in (*graph.inputs, *graph.initializers.values())}
     taken |= {value.name for node in nodes_of(model) for value in node.outputs}
@@ -146,16 +146,16 @@ def _rewrite(node: ir.Node, names: Iterator[str]) -> bool:
 
 
 def _gemms_in_float(node: ir.Node) -> list[tuple[ir.Node, int]]:
-    """The uses of dequantized numbers without a zero point by Gemm nodes, which onnxruntime computes in float.
+    """The uses of a DequantizeLinear without a zero point by Gemm nodes, which onnxruntime computes in float.
 
-    With a zero point, onnxruntime would fuse them, and confuse the scale of C with that of the product.
+    With a zero point, onnxruntime would fuse them, and confuse the scale of C with the scale of the product.
     """
     has_zero = len(node.inputs) > 2 and node.inputs[2] is not None
     return [] if has_zero else [(use.node, use.idx) for use in node.outputs[0].uses() if use.node.op_type == "Gemm"]
 
 
 def _leave_to_gemm(node: ir.Node, names: Iterator[str]) -> bool:
-    """Give Gemm nodes in float their own DequantizeLinear. Return whether no other node reads the numbers."""
+    """Give Gemm nodes in float their own DequantizeLinear. Return whether no other node reads the node's result."""
     uses = _gemms_in_float(node)
     if len(uses) == len(node.outputs[0].uses()) and not node.outputs[0].is_graph_output():
         return bool(uses)
@@ -178,7 +178,7 @@ def _is_only_dequantized(node: ir.Node) -> bool:
 
 
 def _quantize_unsigned(node: ir.Node, names: Iterator[str]) -> bool:
-    """Make a QuantizeLinear write uint8 codes, so that no shift is needed."""
+    """Change a QuantizeLinear to return uint8 codes, so that no conversion is needed."""
     codes = node.outputs[0]
     _shift_zero(node, 2, names, scale=1)
     node.attributes.pop("output_dtype", None)
@@ -197,7 +197,7 @@ def _shift(node: ir.Node, index: int, names: Iterator[str]) -> None:
 
 
 def _shift_zero(node: ir.Node, index: int, names: Iterator[str], scale: int | None = None) -> None:
-    """Convert a zero point in the same way. An absent one is 0, with the shape of `scale`, or a scalar."""
+    """Convert a zero point in the same way. An absent zero point is 0, with the shape of `scale`, or a scalar."""
     node.resize_inputs(max(len(node.inputs), index + 1))
     if node.inputs[index] is not None:
         _shift(node, index, names)

@@ -77,7 +77,7 @@ def verify(
 
 
 class Judge:
-    """A model in onnxruntime and in double precision, to compare the outputs of its plans with.
+    """A model in onnxruntime and in double precision, as the reference for the outputs of its plans.
 
     Raises:
         ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or refuses the model.
@@ -95,9 +95,9 @@ class Judge:
     ) -> Report:
         """Compare outputs with onnxruntime's.
 
-        If outputs differ, the errors of both against double precision are measured. If these do not explain the
-        difference, and the caller gave no tolerance, the reference noise is measured. `random` names the outputs of
-        which only dtype and shape are compared.
+        If outputs differ, the function measures the errors of both against double precision. If these do not explain
+        the difference, and the caller gave no tolerance, it measures the reference noise. `random` names the outputs
+        whose dtype and shape alone are compared.
 
         Raises:
             ReferenceFailed: onnxruntime cannot run the model.

@@ -1,4 +1,4 @@
-"""The cold start of an engine in a process of its own: load time, first run, and peak memory."""
+"""The cold start of an engine in a separate process: load time, first run, and peak memory."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ STATUS = Path("/proc/self/status")
 class Cold:
     """Milliseconds of the load and of the first run, and megabytes of peak memory above that of an idle process.
 
-    The idle process has imported the engine's package, and holds the inputs. The memory is NaN on other systems than
-    Linux, which do not report it, and otherwise at least one page.
+    The idle process has imported the engine's package, and holds the inputs. The memory is at least one page, and NaN
+    on systems other than Linux, which do not report it.
     """
 
     load: float
@@ -38,7 +38,7 @@ class Cold:
 
 
 def measure_cold(case: Case, engine: str, threads: int) -> Cold:
-    """The medians of a few processes.
+    """The medians over `PROCESSES` processes.
 
     Raises:
         ReferenceFailed: the engine cannot run the case.
@@ -66,7 +66,7 @@ def _forget_peak() -> float:
     """Reset the peak, and return the present memory in megabytes."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:  # then a higher peak of the imports counts
+    except OSError:  # the peak then includes the imports
         return _megabytes("VmHWM")
     return _megabytes("VmRSS")
 

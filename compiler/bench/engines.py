@@ -34,7 +34,7 @@ Run = Callable[[], Any]
 class Engine:
     """A runtime. `package` is its Python package; `load` prepares a case for a number of threads.
 
-    Loading and running raise `ReferenceFailed` if another engine than ours fails.
+    Loading and running raise `ReferenceFailed` if an engine other than the plan's fails.
     """
 
     package: str
@@ -52,7 +52,7 @@ def _load_onnxruntime(case: Case, threads: int) -> Run:
 
 
 def _load_openvino(case: Case, threads: int) -> Run:
-    """Load a case in full precision, which is not the default, and with fixed shapes, which are much faster."""
+    """Load a case in full precision, which is not OpenVINO's default, and with fixed shapes, which are much faster."""
     import openvino
 
     properties = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
@@ -86,7 +86,7 @@ ENGINES = {
     "openvino": Engine("openvino", _load_openvino),
     "mnn": Engine("compiler.bench.mnn", _load_mnn),
 }
-"""Ours first."""
+"""Name → engine, the plan's engine first."""
 
 OTHERS = tuple(name for name in ENGINES if name != PLAN)
 
@@ -111,6 +111,6 @@ def _model(case: Case) -> Path:
 
 
 def _failed(what: str, error: Exception) -> ReferenceFailed:
-    """The last line of an OpenVINO error, which holds the reason; the lines before name places in its source."""
+    """The last line of an OpenVINO error, which gives the reason; the lines before it refer to OpenVINO's source."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return ReferenceFailed(f"{what}: {lines[-1] if lines else type(error).__name__}")

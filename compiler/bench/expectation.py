@@ -1,8 +1,8 @@
-"""The commands of a plan's run on a GPU, from a dry run, and the least time by the GPU's published limits.
+"""The commands of a plan's run on a GPU, from a dry run, and a lower bound of the time from the GPU's published limits.
 
-A lower bound of the time, not a measurement: each step takes as long as its arithmetic or its memory traffic at the
-GPU's peak, whichever is longer, and copies to and from the host run at the peak of the bus. Launches and waits are
-counted; their cost is not published.
+In the bound, each step takes as long as its arithmetic or its memory traffic at the GPU's peak, whichever is longer,
+and copies to and from the host run at the peak of the bus. Launches and waits are only counted, because no source
+gives their cost.
 
 The bound assumes that every tensor crosses the GPU's memory once in each step that reads or writes it. A small tensor
 may stay in the L2 cache between two steps, which can then take less time.
@@ -28,10 +28,10 @@ __all__ = ["GPUS", "GpuLimits", "GpuStep", "Product", "expected_steps"]
 
 @dataclass(frozen=True)
 class GpuLimits:
-    """The peaks of a GPU: operations a second by precision, bytes a second of its memory and, one way, of its bus.
+    """The peaks of a GPU: operations per second by precision, bytes per second of its memory and, one way, of its bus.
 
-    Peaks are of dense arithmetic: without sparsity, and without TF32 for `float32`. cuBLAS may multiply `float64` on
-    tensor cores, at the rate of `float64_products`; kernels use `float64`.
+    The peaks of arithmetic are for dense matrices, and for `float32` without TF32. cuBLAS may multiply `float64` on
+    tensor cores, at the rate of `float64_products`; kernels compute at the rate of `float64`.
     """
 
     name: str
@@ -50,9 +50,10 @@ class GpuLimits:
 
     @property
     def codes(self) -> float:
-        """Operations a second on 8-bit codes: `__dp4a` multiplies and adds four pairs of codes in one instruction.
+        """Operations per second on 8-bit codes: `__dp4a` multiplies and adds four pairs of codes in one instruction.
 
-        No source gives its rate. It is assumed to be at most that of `float32`'s instructions, of one pair each.
+        No source gives the rate of this instruction. The bound assumes at most the rate of `float32` instructions,
+        which multiply and add one pair each.
         """
         return 4 * self.float32
 
@@ -64,20 +65,21 @@ class GpuLimits:
 
 
 _HOPPER = 33.5e12, 66.9e12, 66.9e12, 989.4e12
-"""`float64`, its products on tensor cores, `float32`, 16 bits; the datasheet rounds them: 34, 67, 67 and 989."""
+"""The peaks of `float64`, its products on tensor cores, `float32` and 16 bits. The datasheet rounds them to 34, 67, 67
+and 989."""
 _ADA = 1.29e12, 1.29e12, 82.6e12, 165.2e12
-"""Products of `float64` are no faster than other arithmetic."""
+"""The same peaks. Products of `float64` are no faster than other arithmetic."""
 GPUS = (
     GpuLimits("H100 SXM", *_HOPPER, 3.35e12, 64e9, "NVIDIA, H100 Tensor Core GPU Architecture"),
     GpuLimits("H200 SXM", *_HOPPER, 4.8e12, 64e9, "NVIDIA, H200 Tensor Core GPU Datasheet"),
     GpuLimits("RTX 4090", *_ADA, 1.008e12, 32e9, "NVIDIA, Ada GPU Architecture, appendix A"),
 )
-"""The GPUs with expected times. Products of 16 bits add up in `float32`, on tensor cores."""
+"""The GPUs with expected times. Products of 16 bits accumulate in `float32`, on tensor cores."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """Calls of the library: `[m, k] · [k, n]`, `batch` times each, of elements of a `kind`."""
+    """Calls of cuBLAS, each of `batch` products `[m, k] · [k, n]` with elements of type `kind`."""
 
     kind: str
     m: int
@@ -95,9 +97,9 @@ class Product:
 class GpuStep:
     """The commands of a step in one run.
 
-    `kernels` counts the launches of each kernel, as `module/kernel`. `layout` is that of the first output.
-    `operations` and `bytes` come from the op's formula, and are 0 if it is unknown. `host` says why it runs on the
-    host, and is `None` for a step of the GPU.
+    `kernels` counts the launches of each kernel, named `module/kernel`. `layout` is the layout of the first output.
+    `operations` and `bytes` come from the op's formula, and are 0 if it is unknown. `host` is the reason why the step
+    runs on the host, and `None` for a step on the GPU.
     """
 
     index: int
@@ -118,7 +120,7 @@ class GpuStep:
 
     @property
     def launches(self) -> int:
-        """Kernels and calls of the library."""
+        """The number of kernel launches and cuBLAS calls."""
         return sum(self.kernels.values()) + sum(product.calls for product in self.products)
 
     @property
@@ -136,7 +138,7 @@ class GpuStep:
 
 
 _PRECISIONS = ("f64", "f32", "bf16", "f16")
-"""From the one that takes longest."""
+"""The precisions, slowest first."""
 _OF_CODES = "qlinear/"
 """The module whose kernels use `__dp4a`."""
 

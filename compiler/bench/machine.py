@@ -1,4 +1,4 @@
-"""The machine and the date of a measurement, without which times mean nothing."""
+"""The description of the machine, software and date of a measurement."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def described(engines: Iterable[str]) -> dict[str, Any]:
 
 
 def in_words(machine: dict[str, Any]) -> str:
-    """The same as a sentence."""
+    """The description as text."""
     parts = [
         f"{machine['processor']} ({', '.join(machine['extensions'])}), {machine['cores']} cores",
         *(f"{name} {version}" for name, version in machine["engines"].items()),

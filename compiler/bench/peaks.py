@@ -1,4 +1,4 @@
-"""The peaks of this machine, measured once and kept in the user's cache."""
+"""The peaks of this machine, measured once and stored in the user's cache."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def peaks_of(session: Session) -> Peaks:
 
 
 def cache_file() -> Path | None:
-    """The cache file, if the user has a cache folder. After its removal, the peaks are measured again."""
+    """The cache file; `None` if the user has no cache folder. To measure the peaks again, remove the file."""
     try:
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError:  # there is no home folder
@@ -49,7 +49,7 @@ def _key(session: Session) -> str:
 
 
 def _read(file: Path | None) -> dict[str, Peaks]:
-    """The valid peaks by key; none if the file is missing or invalid."""
+    """The valid peaks by key; empty if the file is missing or invalid."""
     try:
         entries = {} if file is None else json.loads(file.read_bytes())
         found = {key: Peaks(float(each["operations"]), float(each["bytes"])) for key, each in entries.items()}

@@ -1,4 +1,4 @@
-"""A separate Python process for one call. It ends with its parent."""
+"""Runs one call in a separate Python process, which ends with its parent."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def in_fresh_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
     except EOFError:
         process.join()
         raise ProcessDied(f"the process that times a model ended with exit code {process.exitcode}") from None
-    finally:  # it has sent its result, or a signal came
+    finally:  # the process has sent its result, or a signal interrupted this one
         process.kill()
         process.join()
     if not is_done:
@@ -51,7 +51,7 @@ def in_fresh_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
 
 def _work(theirs: Connection, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Call the function, and send its result or its exception."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both, and one is enough to end both
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal also sends it to the parent, whose end ends both
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         found = True, function(*args, **kwargs)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Timing", "cold_means", "means", "time_case"]
 
 DISAGREEMENT = 1.1
-"""The largest relative difference of two processes' ratios without more processes."""
+"""The largest quotient of the ratios of two processes that agree."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,12 @@ class Timing:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the processes agree. The places of code and data in memory can slow down some of them."""
+        """Whether the processes agree. Memory placement of code and data can slow down some of them."""
         found = [self.ratios(engine) for engine in self.engines]
         return all(max(ratios) <= DISAGREEMENT * min(ratios) for ratios in found)
 
     def data(self) -> dict[str, Any]:
-        """As JSON."""
+        """The results as JSON data."""
         ratios = {engine: self.ratio(engine) for engine in self.engines if engine != PLAN}
         engines = {
             engine: {
@@ -125,7 +125,7 @@ def means(timings: Iterable[Timing]) -> dict[str, dict[int, float]]:
 
 
 def cold_means(timings: Iterable[Timing], what: str) -> dict[str, dict[int, float]]:
-    """The same for `load`, `first` or `peak` of cold starts."""
+    """The same geometric mean for `load`, `first` or `peak` of cold starts."""
 
     def ratios(timing: Timing) -> dict[str, float]:
         ours = timing.cold.get(PLAN)

@@ -1,4 +1,4 @@
-"""Times of several engines on one case, in turns, so that a busy machine disturbs all of them alike."""
+"""Times several engines on one case in turns, so that a busy machine affects all of them equally."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["Times", "Turns", "time_in_turns"]
 
 REST = 0.1
-"""Seconds before a turn, for the threads of another engine to go to sleep. They first wait for work in a loop,
-onnxruntime's for more than 20 ms."""
+"""Seconds before a turn, so that the idle threads of another engine stop spinning. onnxruntime's spin for more than
+20 ms."""
 TURN = 0.1
-"""Seconds that one engine runs before the next one does."""
+"""Seconds of one engine's turn."""
 LEAST, MOST = 5, 5000
-"""The least number of runs of each engine."""
+"""The smallest and largest number of runs of each engine."""
 
 
 @dataclass(frozen=True)

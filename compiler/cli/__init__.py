@@ -39,11 +39,11 @@ VERBS = {
     "explain": "Explain an error code.",
     "ops": "List the supported ONNX operators.",
 }
-"""The verbs with their lines in `candlec --help`, which imports none of them."""
+"""Verb → its line in `candlec --help`, which imports none of them."""
 
 
 class Verbs(click.Group):
-    """The group of verbs. Each verb is the `command` of the module of its name."""
+    """The group of verbs. Each verb is the `command` of the module with its name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The verbs in the order of their use."""

@@ -46,16 +46,16 @@ __all__ = [
 if TYPE_CHECKING:
 
     class Number(click.ParamType[int]):
-        """A type of whole numbers."""
+        """The base of parameter types for whole numbers."""
 
     class Name(click.ParamType[str]):
-        """A type of names."""
+        """The base of parameter types for names."""
 
 else:  # before click 8.4 the class takes no parameter
     Number = Name = click.ParamType
 
 MAX_THREADS = 1024
-"""The runtime's own limit. A list of options does not load the runtime."""
+"""The runtime's limit. It is repeated here because the options must not import the runtime."""
 
 
 class Finite(click.FloatRange):
@@ -79,7 +79,7 @@ class Size(Number):
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The bytes."""
+        """The number of bytes."""
         from fractions import Fraction
 
         given = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([A-Za-z]*)", str(value))
@@ -120,21 +120,21 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
 
 
 def _is_same(path: Path, other: Path) -> bool:
-    """Whether both paths name one regular file, or would name one."""
+    """Whether both paths name the same regular file, or would if it existed."""
     if path.exists() and other.exists():
         return path.is_file() and path.samefile(other)
     return os.path.realpath(path) == os.path.realpath(other)
 
 
 def is_plan(path: Path) -> bool:
-    """Whether to read a file as a plan: it begins like one, or has the name of one. Otherwise it is a model."""
+    """Whether to read a file as a plan, because of its first bytes or its suffix. Any other file is a model."""
     from compiler.plan.plan import MODEL
 
     if path.is_dir():
         return False
     with path.open("rb") as file:
         head = file.read(9)
-    begins_as_one = head[4:] == b"\0\0\0\0{"  # the length of a header of JSON, and its first character
+    begins_as_one = head[4:] == b"\0\0\0\0{"  # the high bytes of the header's length, and the first character of JSON
     return begins_as_one or (path.suffix == ".plan" and not head.startswith(MODEL))
 
 
@@ -174,7 +174,7 @@ def seed_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Device(Name):
-    """Where plans run: `cpu`, `cuda`, `cuda:1`, `auto`."""
+    """A device that runs plans: `cpu`, `cuda`, `cuda:1`, or `auto`."""
 
     name = "device"
 
@@ -193,7 +193,7 @@ class Device(Name):
 
 
 class Named(Device):
-    """A device by its own name, without `auto`."""
+    """The name of a device, but not `auto`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name."""
@@ -257,7 +257,7 @@ def _sizes(_context: click.Context, _parameter: click.Parameter, values: Sequenc
 def given_inputs(
     declared: Sequence[TensorInfo], given: Sequence[str], sizes: dict[str, int], seed: int = 0
 ) -> dict[str, Any]:
-    """The arrays of the `--input` files. Without files, random arrays, and a line that says so."""
+    """The arrays of the `--input` files; without files, random arrays, and a message that describes them."""
     from compiler.accuracy.random_inputs import random_inputs
 
     if given and sizes:
@@ -275,20 +275,20 @@ def given_inputs(
     return made
 
 
-_NOT_OF_SIZES = ("CUDA_ERROR", "cuBLAS", "CANDLE_PLAN_CONV", "the device has no ")
-"""Parts of the messages of errors that other sizes cannot fix: errors of a GPU and of settings."""
+_UNRELATED_TO_SIZES = ("CUDA_ERROR", "cuBLAS", "CANDLE_PLAN_CONV", "the device has no ")
+"""Parts of the messages of errors that other sizes cannot fix: errors of GPUs and of environment variables."""
 
 
 @contextmanager
 def sizes_doubted(declared: Sequence[TensorInfo], given: Sequence[str], sizes: Mapping[str, int]) -> Iterator[None]:
-    """If a run fails on random inputs, suggest other sizes."""
+    """Suggest other sizes if a run fails on random inputs."""
     from compiler import RunError
 
     free = {dim for each in declared for dim in each.shape or () if isinstance(dim, str)} - sizes.keys()
     try:
         yield
     except RunError as error:
-        if given or not free or any(words in str(error) for words in _NOT_OF_SIZES):
+        if given or not free or any(words in str(error) for words in _UNRELATED_TO_SIZES):
             raise
         advice = f"the command chose random inputs and their sizes: --size {min(free)}=N sets another size"
         raise Failed(f"{error}\n  help: {advice}") from error

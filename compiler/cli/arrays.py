@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 SUFFIXES = (".npz", ".safetensors")
 """The suffixes of files that hold several arrays."""
 
-_IN_SAFETENSORS = {**dtypes.STORED, "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
+_IN_SAFETENSORS = {**dtypes.SAFETENSORS_TYPES, "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
 
 
 def pack(values: Mapping[str, Any], path: Path) -> bytes:
@@ -103,7 +103,7 @@ def _npz(arrays: Mapping[str, Array]) -> bytes:
 
 
 def _as_saved(name: str, array: Array) -> Array:
-    """The array in a dtype that NumPy saves: fixed-width text for strings, records for dtypes of `ml_dtypes`."""
+    """The array with a dtype that NumPy can save: fixed-width text for strings, records for dtypes of `ml_dtypes`."""
     if array.dtype == object:
         text = array.astype(str)
         if not np.array_equal(text.astype(object), array):
@@ -111,12 +111,12 @@ def _as_saved(name: str, array: Array) -> Array:
         return text
     if array.dtype.isbuiltin == 1:
         return array
-    bits = dtypes.to_carrier(array)
+    bits = dtypes.to_stored(array)
     return bits.view(np.dtype([(array.dtype.name, bits.dtype)]))
 
 
 def _as_given(array: Array) -> Array:
-    """The original array of a saved one."""
+    """The inverse of `_as_saved`."""
     if array.dtype.kind in "SU":
         return array.astype(str).astype(object)
     if array.dtype.kind != "V":
@@ -125,7 +125,7 @@ def _as_given(array: Array) -> Array:
     if name not in dtypes.NAMES or array.dtype.itemsize != dtypes.numpy_dtype(name).itemsize:
         advice = 'save bfloat16 as array.view([("bfloat16", "<u2")])'
         raise ValueError(f"the dtype {array.dtype} does not name the type of its elements: {advice}")
-    return dtypes.from_carrier(name, array[name])
+    return dtypes.from_stored(name, array[name])
 
 
 def _safetensors(arrays: Mapping[str, Array]) -> bytes:

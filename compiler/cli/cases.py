@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["Cases", "on_device", "own_cases", "zoo_cases"]
 
 Cases = list[tuple[str, Callable[[], "AbstractContextManager[Case]"]]]
-"""Names, each with a function that compiles the model and returns a context. The context holds the plan's file."""
+"""Names, each with a function that compiles the model and returns a context manager, which holds the plan's file."""
 
 
 def own_cases(
     files: tuple[Path, ...], against: tuple[str, ...] | None, inputs: tuple[str, ...], sizes: dict[str, int]
 ) -> Cases:
-    """The plans, each with its model if the user named it too. Without any plan, the models."""
+    """The plans, each with its model if the user also named it; without any plan, the models."""
     import compiler
 
     def opened(name: str, plan: Plan | None, file: Path, model: Path | None) -> AbstractContextManager[Case]:
@@ -50,7 +50,7 @@ def own_cases(
 
 
 def _pairs(plans: dict[Path, Plan], models: list[Path]) -> dict[Path, Path | None]:
-    """The model of each plan, if it is among these."""
+    """The model of each plan; `None` if it is not among these."""
     pairs = {
         file: next((model for model in models if arguments.is_of(plan, model)), None) for file, plan in plans.items()
     }
@@ -82,7 +82,7 @@ def zoo_cases(zoo: Path | None, names: tuple[str, ...]) -> Cases:
 
 
 def on_device(device: str, cases: Cases) -> Cases:
-    """The same cases with plans that run on a device."""
+    """The same cases, with plans that run on a device."""
 
     @contextmanager
     def placed(opened: Callable[[], AbstractContextManager[Case]]) -> Iterator[Case]:

@@ -28,7 +28,7 @@ MARKS = {"accepted": RIGHT, "refused": WRONG, "unchecked": UNKNOWN}
 
 @dataclass(frozen=True)
 class Operator:
-    """The nodes of one operator: the numbers of all, of refused and of unchecked ones."""
+    """The numbers of all, of refused and of unchecked nodes of one operator."""
 
     operator: str
     nodes: int
@@ -94,7 +94,7 @@ def command(
 
 
 def _placed(model: Path, dims: dict[str, int]) -> list[PlacedStep]:
-    """Where the steps of the optimized plan run."""
+    """The placement of the optimized plan's steps."""
     import compiler
     from compiler.runtime.session import placed_steps
 
@@ -102,7 +102,7 @@ def _placed(model: Path, dims: dict[str, int]) -> list[PlacedStep]:
 
 
 def _findings(model: Path, dims: dict[str, int]) -> tuple[list[Diagnostic], CompileError]:
-    """The warnings of passes, and the error of the compilation, which is empty if the model compiles."""
+    """The warnings of passes, and the error of the compilation, without diagnostics if the model compiles."""
     import compiler
 
     warnings: dict[Diagnostic, None] = {}
@@ -131,7 +131,7 @@ def _counts(model: Path) -> Counter[str]:
 
 
 def _operators(counts: Counter[str], refusal: CompileError) -> list[Operator]:
-    """The verdict on each operator, the most frequent first."""
+    """The counts of each operator, most frequent first."""
     refused = _by_operator(each.origin for each in refusal.diagnostics if each.origin)
     unchecked = _by_operator(refusal.unchecked)
     return [Operator(name, count, refused[name], unchecked[name]) for name, count in counts.most_common()]
@@ -154,6 +154,6 @@ def _cells(operator: Operator) -> list[Cell]:
 
 
 def _by_operator(places: Iterable[Origin]) -> Counter[str]:
-    """The number of different nodes at these places, by operator."""
+    """The number of different nodes in these origins, by operator."""
     nodes = {node for place in places for node in place.nodes}
     return Counter(node.partition("(")[0] for node in nodes)

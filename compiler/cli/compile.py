@@ -1,4 +1,4 @@
-"""`candlec compile`: an ONNX model → a plan file."""
+"""`candlec compile`: compile an ONNX model into a plan file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Record:
 
 
 class Command(click.Command):
-    """The verb, with the names of the passes at the end of its help."""
+    """The verb, whose help ends with the names of the passes."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the passes that `--passes` chooses from."""

@@ -1,4 +1,4 @@
-"""The messages of a command that fails: problem, place and advice, without a traceback."""
+"""The messages of a failed command: problem, place and advice, without a traceback."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ class Failed(Exception):
 
 
 def report(error: BaseException, as_json: bool = False, verbose: bool = False) -> int:
-    """Print an error, also as JSON on the standard output if asked, and return the exit code.
+    """Print an error, and return the exit code.
 
-    With `verbose` the traceback follows.
+    With `as_json`, the function also prints the error as JSON on the standard output. With `verbose`, the traceback
+    follows.
     """
     if as_json:
         print_json(error_data(error))
@@ -49,7 +50,7 @@ def report(error: BaseException, as_json: bool = False, verbose: bool = False) -
 
 
 def _is_crash(error: BaseException) -> bool:
-    """Whether the error is a bug: it is not the project's own, and not of a file or of memory."""
+    """Whether the error is a bug: it is no exception of the project, and no error of a file or of memory."""
     return not isinstance(error, Error | Failed | OSError | MemoryError)
 
 
@@ -81,7 +82,7 @@ def _crash(error: BaseException) -> str:
 
 
 def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
-    """Print findings as rustc does, equal ones together, and the number of errors."""
+    """Print findings in rustc's form, equal ones together, then the number of errors."""
     groups: dict[tuple[str, str, str], list[Diagnostic]] = {}
     for each in diagnostics:
         groups.setdefault((each.code, each.message, each.help), []).append(each)

@@ -166,7 +166,7 @@ def _text_of(loaded: Plan | Loaded) -> str:
 
 
 def _steps(loaded: Plan | Loaded) -> dict[str, Any]:
-    """The same as data."""
+    """The steps or nodes as JSON data."""
     import compiler
     from compiler.ir.text import graph_nodes
     from compiler.plan.show import steps
@@ -253,7 +253,7 @@ def _value_facts(value: Any) -> dict[str, Any]:
 
 
 def _show(file: Path, facts: dict[str, Any]) -> None:
-    """The facts as tables."""
+    """Print the facts as tables."""
     count = facts["constants"]
     held = f", {count} constant{'s' if count > 1 else ''}" if count else ""
     held += f" of {megabytes(facts['constant_bytes'])}" if facts.get("constant_bytes") else ""

@@ -57,7 +57,7 @@ WHERE = {
 
 
 def _list_placements(context: click.Context, names: tuple[str, ...], device: str, as_json: bool) -> None:
-    """Where steps of each op of a plan run on a GPU."""
+    """Print where the steps of each op of a plan run on a GPU."""
     import json
 
     from compiler import _runtime
@@ -91,7 +91,7 @@ def _where(placement: str | dict[str, str]) -> str:
 
 
 def _operators() -> list[tuple[str, int, str, str]]:
-    """Name, newest version, family and domain of every operator, except those that only passes make."""
+    """The name, newest version, family and domain of every operator, except those that only passes create."""
     from compiler.ir import onnx_schema
     from compiler.ir.graph import PLAN_DOMAIN
     from compiler.lower.node import LOWERINGS

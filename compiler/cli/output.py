@@ -45,7 +45,7 @@ class Output(Console):
         super().__init__(highlight=False, markup=False, **options)
 
     def on_broken_pipe(self) -> None:
-        """Let the command line handle it, which knows the exit code."""
+        """Let the command line handle the error, because it chooses the exit code."""
         raise BrokenPipeError
 
 
@@ -56,7 +56,7 @@ Cell = str | Text
 RIGHT, WRONG = Text("✓", "green"), Text("✗", "red")
 UNKNOWN = Text("?", "yellow")
 NEAR = Text("≈", "yellow")
-"""The mark of an uncertain result: see `compiler.accuracy.compare` on reference noise."""
+"""The mark of an uncertain result, see `compiler.accuracy.compare` on reference noise."""
 
 
 def json_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,7 +65,7 @@ def json_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def print_json(data: Any) -> None:
-    """Print data for programs. JSON has no NaN and no infinity: these are null."""
+    """Print data as JSON. NaN and infinity, which JSON lacks, become null."""
     click.echo(json.dumps(_finite(data), indent=2, ensure_ascii=False, allow_nan=False))
 
 
@@ -123,7 +123,7 @@ def _nothing() -> Iterator[None]:
 
 
 def shape_text(shape: Sequence[int | str | None] | None) -> str:
-    """A shape as `[1, batch, ?]`."""
+    """The text of a shape, such as `[1, batch, ?]`."""
     return "[…]" if shape is None else f"[{', '.join('?' if dim is None else str(dim) for dim in shape)}]"
 
 

@@ -1,4 +1,4 @@
-"""Options with a new name. Their former names still work, with a warning, and no help shows them."""
+"""Renamed options. Their former names still work, with a warning, and no help shows them."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def _layer_data(layer: Layer) -> dict[str, Any]:
 
 
 _KEYS = {"reference_noise": "doubt"}
-"""Fields of a comparison that have another name in JSON."""
+"""Field of a comparison → its different name in JSON."""
 
 
 def _data(output: Comparison) -> dict[str, Any]:

@@ -176,7 +176,7 @@ def update(context: click.Context, folder: Path, names: tuple[str, ...], baselin
 
 
 def _renewed(entry: Entry, known: KnownDifference | None) -> tuple[KnownDifference | None, str]:
-    """The new entry of a model; or the former entry, and why there is no new one."""
+    """The new entry of a model; or the former entry, and the reason why there is no new one."""
     from compiler.zoo.baseline import SHAPES, renewed
 
     outcomes = {shapes: _checked(entry, shapes) for shapes in SHAPES}
@@ -213,7 +213,7 @@ def _checked(entry: Entry, shapes: Shapes, device: str = "cpu") -> list[Outcome]
 
 
 def _show(entries: Sequence[Entry], outcomes: Sequence[Outcome], device: str) -> None:
-    """Print one row for each model: marks of all ways, difference and time; then the remarks on other results."""
+    """Print one row for each model (marks of all variants, difference, time), then the remarks on results."""
     from compiler.accuracy.compare import counted
 
     rows: list[list[Cell]] = []

@@ -1,1 +1,1 @@
-"""From a PyTorch module or a file to a checked `onnx_ir.Model`."""
+"""Export of PyTorch modules, and conversion of model files to checked `onnx_ir.Model` graphs."""

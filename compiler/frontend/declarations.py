@@ -1,4 +1,4 @@
-"""Checks of a model file's declarations before there is a graph: names and types of values."""
+"""Checks of a model file's declarations, the names and types of values, before the graph is built."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def node_lists(model: onnx.ModelProto) -> Iterator[Holder]:
 
 
 def check_names(model: onnx.ModelProto) -> list[Diagnostic]:
-    """One finding for each name that a node defines, and another node or the graph defines too."""
+    """One finding for each name that a node and another node or the graph define."""
     found = []
     for holder in node_lists(model):
         made = [(name, f"{node.op_type}({node.name or name})") for node in holder.node for name in node.output if name]
@@ -57,7 +57,7 @@ def _given(holder: Holder) -> set[str]:
 
 
 def check_value_kinds(model: onnx.ModelProto) -> list[Diagnostic]:
-    """One finding for each value of an unsupported kind. The function removes its type."""
+    """One finding for each value of an unsupported kind. The function removes the value's type."""
     found: dict[str, Diagnostic] = {}
     for holder in node_lists(model):
         values = [("value", value) for value in holder.value_info]
@@ -99,7 +99,7 @@ def _inside(kind: onnx.TypeProto) -> str | None:
 def output_types(model: onnx.ModelProto) -> list[str | None]:
     """The types of the outputs as the file declares them.
 
-    An output that is also an input or a weight gets its type, because a value of the graph has one type.
+    The type of an output that is also an input or a weight is that value's type, because a graph value has one type.
     """
     graph = model.graph
     known = {value.name: value.type for value in graph.input}

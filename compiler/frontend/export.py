@@ -1,4 +1,4 @@
-"""PyTorch → ONNX, with named symbolic dims and the origin of each node."""
+"""Export of PyTorch modules to ONNX, with named symbolic dims and the origin of each node."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STACK_TRACE = "pkg.torch.onnx.stack_trace"
 INSTALLED = re.compile(r".*/(?=(?:site|dist)-packages/|python3\.\d+/)")
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
 OTHERS = re.compile(rf"<|{INSTALLED.pattern}")
-"""Files that are not the user's own."""
+"""Names of files that are not the user's code."""
 
 
 class ExportError(Error):
@@ -99,7 +99,7 @@ def _bound(module: Any, args: Any) -> Mapping[str, Any]:
 
 
 def _shapes(given: Mapping[str, Any], dynamic: Mapping[str, Mapping[int, str]]) -> dict[str, Any]:
-    """`dynamic` in PyTorch's form: an entry for every argument, in the argument's structure."""
+    """`dynamic` in PyTorch's format: an entry for every argument, with the argument's structure."""
     if not isinstance(dynamic, Mapping):
         raise TypeError(f'dynamic: expected a dict, as {{"x": {{0: "batch"}}}}, found {type(dynamic).__name__}')
     if unknown := [name for name in dynamic if name not in given]:
@@ -112,7 +112,7 @@ def _shapes(given: Mapping[str, Any], dynamic: Mapping[str, Mapping[int, str]]) 
 
 
 def _symbols(name: str, value: Any, dims: Any, sizes: dict[str, int]) -> dict[int, str]:
-    """`dims` with axes counted from the first. `sizes` collects the sizes of all names."""
+    """`dims` with nonnegative axes. `sizes` collects the sizes of all names."""
     import torch
 
     if not isinstance(value, torch.Tensor):
@@ -131,8 +131,8 @@ def _symbols(name: str, value: Any, dims: Any, sizes: dict[str, int]) -> dict[in
 
 
 def _static(value: Any, leaf: Any = None) -> Any:
-    """The structure with `leaf` for each of its values."""
-    if hasattr(value, "_fields"):  # a namedtuple; one of `None` alone PyTorch would take for a shape
+    """The structure of `value` with `leaf` in place of each leaf."""
+    if hasattr(value, "_fields"):  # a namedtuple; PyTorch would read one with only `None` as a shape
         return type(value)(*(_static(item, {}) for item in value))
     if isinstance(value, tuple | list):
         return type(value)(_static(item, leaf) for item in value)
@@ -163,7 +163,7 @@ def _evaluating(module: torch.nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Hide PyTorch's log messages; its exception holds the error. TORCH_LOGS shows them again."""
+    """Hide PyTorch's log messages, because its exception holds the error. TORCH_LOGS shows them again."""
     loggers = [logging.getLogger(name) for name in ("torch", "onnxscript")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():
@@ -188,7 +188,7 @@ def _program(
         )
     except Exception as error:
         raise ExportError(f"PyTorch cannot export {type(module).__name__}: {_reason(error)}") from error
-    assert program is not None  # it never is with dynamo=True
+    assert program is not None  # as always with dynamo=True
     nodes = list(program.model.graph.all_nodes())
     if opset is not None and (
         program.model.opset_imports.get("") != opset or (nodes and not any(node.metadata_props for node in nodes))
@@ -211,7 +211,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _name_outputs(model: onnx_ir.Model, names: Sequence[str]) -> None:
-    """Name the outputs. An output that is also an input or another output gets a node of its own."""
+    """Name the outputs. An output that is also an input or another output gets an Identity node."""
     import onnx_ir
     from onnx_ir.passes.common import NameFixPass
 
@@ -240,7 +240,7 @@ def relative_trace(trace: str, root: Path) -> str:
 
 
 def relative_name(name: str, root: Path) -> str:
-    """`site-packages/…` for an installed file, else `name` relative to `root`, or its last part alone."""
+    """`site-packages/…` for an installed file; else `name` relative to `root`, or only its last part."""
     path = Path(name)
     if INSTALLED.match(name):
         return INSTALLED.sub("", name)

@@ -1,4 +1,4 @@
-"""Weights in other files: each lies in the folder of the model's file, and is as long as the model says.
+"""Checks of weights in other files: each file is in the folder of the model's file, and is as long as the model says.
 
 A model is not trusted: the compiler never opens a file elsewhere. The reader of the weights checks the folder again.
 """
@@ -68,7 +68,7 @@ def _some(texts: Sequence[str], separator: str) -> str:
 
 
 def _why_not(location: str, folder: Path) -> tuple[str, str]:
-    """Why the file is unreadable, and advice; two empty strings if it is readable."""
+    """The reason why the file is unreadable, and advice; two empty strings if it is readable."""
     if PurePosixPath(location).is_absolute() or PureWindowsPath(location).is_absolute():
         return "is an absolute path", _INSIDE
     if ".." in PurePosixPath(location).parts or "\0" in location:
@@ -90,7 +90,7 @@ def _why_not(location: str, folder: Path) -> tuple[str, str]:
 
 
 def _misfit(weight: onnx.TensorProto, size: int) -> str | None:
-    """Why a weight does not fit a file of `size` bytes. The length 0 means that it is not given."""
+    """The reason why a weight does not fit a file of `size` bytes; `None` if it does. Length 0 means no length."""
     facts = _facts(weight)
     for key in ("offset", "length"):
         text = facts.get(key, "0")

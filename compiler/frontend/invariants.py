@@ -2,11 +2,11 @@
 
 1. An input, an initializer or a node, in the same or an enclosing graph, defines every value that a node reads or a
    graph returns.
-2. Nodes stand in order: a node's inputs are defined before it.
-3. A node has as many inputs and outputs as its operator takes, and the required ones are there.
-4. A node has the attributes that its operator requires, with the types it says.
-5. The model has outputs; its inputs and its outputs have names, all different.
-6. References back are right: nodes, inputs, outputs and initializers refer to their graph; values refer to the node
+2. Nodes are sorted: a node's inputs are defined before it.
+3. The numbers of a node's inputs and outputs are allowed by its operator, and the required inputs are present.
+4. A node has the attributes that its operator requires, with the required types.
+5. The model has outputs. Its inputs have different names, and so do its outputs.
+6. Back references are correct: nodes, inputs, outputs and initializers refer to their graph; values refer to the node
    that computes them and to the nodes that read them.
 """
 
@@ -29,7 +29,7 @@ __all__ = ["violations"]
 
 
 def violations(model: ir.Model) -> list[Diagnostic]:
-    """Every violation, in the order of the list above."""
+    """Every violation, in the order of the invariants."""
     checks = (_defined_in_order, _arity, _attributes, _names, _ownership)
     return [diagnostic for check in checks for diagnostic in check(model)]
 
@@ -84,7 +84,7 @@ def _range(low: int, high: int) -> str:
 
 
 def _attributes(model: ir.Model) -> Iterator[Diagnostic]:
-    """Invariant 4. The lowering reads or refuses attributes that the operator does not know."""
+    """Invariant 4. The lowering reads or refuses attributes that the operator does not define."""
     for node in nodes_of(model):
         schema = _schema_of(node, model)
         if schema is None:

@@ -1,4 +1,4 @@
-"""path | bytes | ModelProto → `onnx_ir.Model`, with the checks that reading needs."""
+"""Loads a model from a path, bytes or a ModelProto as a checked `onnx_ir.Model`."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Loaded:
 def load_model(source: Source, found: list[Diagnostic] | None = None) -> Loaded:
     """Read a model, and record every node's origin.
 
-    With `found`, errors of weights and opsets are added to this list, so that a caller can report more errors of the
-    model. The model then lacks these weights.
+    With `found`, the function adds errors of weights and opsets to this list, so that a caller can report more errors
+    of the model. The model then lacks these weights.
 
     Raises:
-        CompileError: the source is not a readable model; or, without `found`, a weight or opset is wrong.
+        CompileError: the source is not a readable model; or, without `found`, a weight or opset is invalid.
     """
     wrong: list[Diagnostic] = []
     data, folder = _read(source)
@@ -131,7 +131,7 @@ def _write_out_sparse(model: onnx.ModelProto) -> list[Diagnostic]:
 
 
 def _dense(sparse: onnx.SparseTensorProto, wrong: list[Diagnostic]) -> onnx.TensorProto:
-    """The dense tensor. `indices` are positions in row-major order, or one row of indices for each value."""
+    """The dense tensor. The indices of `sparse` are positions in row-major order, or one row for each value."""
     name, dims = sparse.values.name, list(sparse.dims)
     if onnx.TensorProto.EXTERNAL in (sparse.values.data_location, sparse.indices.data_location):
         wrong.append(Diagnostic("CC0103", f"the sparse tensor {name!r} is in another file: store it in the model"))
@@ -200,5 +200,5 @@ def _fix_symbols(model: ir.Model) -> None:
 
 
 def _dim(size: int) -> int | None:
-    """A size, or `None` for a negative one: some exporters write an unknown size so."""
+    """A size; `None` for a negative size, as which some exporters write unknown sizes."""
     return None if size < 0 else size

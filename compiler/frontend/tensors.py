@@ -1,4 +1,4 @@
-"""All tensors of a model. A tensor in another file must be in the model's folder."""
+"""Checks of all tensors of a model. A tensor in another file must be in the model's folder."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["check_tensors", "tensors_of"]
 
 
 def check_tensors(model: ir.Model, proto: onnx.ModelProto, folder: Path | None) -> list[Diagnostic]:
-    """Check that every tensor has as many elements as its shape says. Invalid tensors are removed.
+    """Check that every tensor has as many elements as its shape says, and remove invalid tensors.
 
     The library that reads tensors restricts files to a folder only if the caller names one. Therefore this function
-    also refuses a tensor in another file that it does not find among the model's weights.
+    also refuses a tensor in another file that is not one of the model's weights.
     """
     tensors = list(_tensors(model))
     met = sum(isinstance(tensor, ir.ExternalTensor) for _, tensor, _ in tensors)
@@ -51,7 +51,7 @@ def tensors_of(message: Any) -> Iterator[onnx.TensorProto]:
 
 
 _WITHOUT_TENSORS = frozenset(["StringStringEntryProto", "ValueInfoProto", "TypeProto", "OperatorSetIdProto"])
-"""Frequent messages that hold no tensor."""
+"""Frequent messages without tensors."""
 
 
 def _check(name: str, tensor: ir.TensorProtocol, folder: Path | None) -> Diagnostic | None:

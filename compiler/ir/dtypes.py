@@ -1,6 +1,6 @@
-"""The logical element types of a plan, and how NumPy, ONNX and files hold each.
+"""The logical element types of a plan, and their representations in NumPy, ONNX and files.
 
-A logical type has its NumPy or `ml_dtypes` name. Files hold the bits as a *carrier* type of the same width, which every
+A logical type has its NumPy or `ml_dtypes` name. Files hold the bits in a *storage type* of the same width, which every
 reader knows; 4-bit and 2-bit integers take a byte each, sign-extended.
 """
 
@@ -14,9 +14,9 @@ import numpy as np
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-__all__ = ["NAMES", "STORED", "from_carrier", "from_ir", "name_of", "numpy_dtype", "to_carrier"]
+__all__ = ["NAMES", "SAFETENSORS_TYPES", "from_ir", "from_stored", "name_of", "numpy_dtype", "to_stored"]
 
-_CARRIERS = {
+_STORAGE_TYPES = {
     **dict.fromkeys(("int16", "uint16"), "int16"),
     **dict.fromkeys(("int64", "uint64"), "int64"),
     **dict.fromkeys(("float16", "bfloat16"), "uint16"),
@@ -26,10 +26,10 @@ _CARRIERS = {
     **dict.fromkeys(("float8_e8m0fnu", "float4_e2m1fn"), "uint8"),
 }
 
-NAMES = frozenset(_CARRIERS)
+NAMES = frozenset(_STORAGE_TYPES)
 """The logical types of numbers."""
 
-STORED = {
+SAFETENSORS_TYPES = {
     "bool": "BOOL",
     "int8": "I8",
     "int16": "I16",
@@ -43,13 +43,13 @@ STORED = {
     "float32": "F32",
     "float64": "F64",
 }
-"""The safetensors type of a constant; every other type is stored as bytes, `U8`."""
+"""Logical type → safetensors type of a constant. Constants of every other type are stored as bytes, `U8`."""
 
 _SIGNED_SMALL = ("int4", "int2")
 
 
 def numpy_dtype(name: str) -> np.dtype:
-    """The NumPy type of a logical type; strings are objects."""
+    """The NumPy type of a logical type; `object` for strings."""
     if name == "string":
         return np.dtype(object)
     return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name)
@@ -59,27 +59,27 @@ def name_of(array: np.ndarray) -> str:
     """The logical type of an array's elements.
 
     Raises:
-        TypeError: no logical type is held so (complex numbers, dates …).
+        TypeError: no logical type has these elements (complex numbers, dates …).
     """
     if array.dtype.kind in "OUST":
         return "string"
     name = str(array.dtype.name)
-    if name not in _CARRIERS:
+    if name not in _STORAGE_TYPES:
         raise TypeError(f"{name} is not a supported element type")
     return name
 
 
-def to_carrier(array: np.ndarray) -> np.ndarray:
-    """The bits of a numeric array, as files hold them; shares memory where it can."""
+def to_stored(array: np.ndarray) -> np.ndarray:
+    """Reinterprets a numeric array as its storage type; shares memory if possible."""
     name = name_of(array)
     if name in _SIGNED_SMALL:
         return np.asarray(array).astype(np.int8, order="C").view(np.uint8)
     contiguous = np.ascontiguousarray(array).reshape(array.shape)
-    return contiguous.astype(contiguous.dtype.newbyteorder("="), copy=False).view(_CARRIERS[name])
+    return contiguous.astype(contiguous.dtype.newbyteorder("="), copy=False).view(_STORAGE_TYPES[name])
 
 
-def from_carrier(name: str, array: np.ndarray) -> np.ndarray:
-    """The array of a logical type with these bits."""
+def from_stored(name: str, array: np.ndarray) -> np.ndarray:
+    """Reinterprets an array of the storage type as the logical type `name`."""
     if name == "string":
         return array
     if name in _SIGNED_SMALL:
@@ -91,11 +91,11 @@ def from_ir(dtype: ir.DataType) -> str:
     """The logical type of an ONNX type.
 
     Raises:
-        TypeError: ONNX has the type, a plan does not (complex numbers).
+        TypeError: plans do not support the type (complex numbers).
     """
     if dtype.name == "STRING":
         return "string"
     name = "undefined" if dtype.name == "UNDEFINED" else str(dtype.numpy().name)
-    if name not in _CARRIERS:
+    if name not in _STORAGE_TYPES:
         raise TypeError(f"{name} is not a supported element type")
     return name

@@ -34,14 +34,14 @@ PLAN_DOMAIN = "candle.plan"
 """The domain of nodes that exist only in this compiler: passes create them, and lowerings read them."""
 
 CODES_ELEMENTWISE = {"LookUp": 1, "QLinearBinary": 2}
-"""Its elementwise operators on 8-bit codes, with their numbers of elementwise inputs. Other inputs are parameters."""
+"""The plan's elementwise operators on 8-bit codes → the number of elementwise inputs. Other inputs are parameters."""
 
 OUTPUT_TYPES = "candle_plan.output_types"
 """The key of a graph's metadata for the declared types of its outputs, as a JSON list."""
 
 
 def constant_of(value: ir.Value | None) -> np.ndarray | None:
-    """The value's elements if it is an initializer or a Constant node's output."""
+    """The value's elements if it is an initializer or a Constant node's output; else `None`."""
     if value is None:
         return None
     producer = value.producer()
@@ -52,7 +52,7 @@ def constant_of(value: ir.Value | None) -> np.ndarray | None:
 
 
 def array_of(tensor: ir.TensorProtocol) -> np.ndarray:
-    """A tensor's elements; strings as an object array of `str`."""
+    """A tensor's elements; an object array of `str` for strings."""
     array = tensor.numpy()
     if tensor.dtype != ir.DataType.STRING:
         return array
@@ -65,7 +65,7 @@ def _is_dense_constant(node: ir.Node) -> bool:
 
 
 def elements_of(value: ir.Value | None) -> list[int | str] | None:
-    """The elements of a list of integers from shape inference: numbers, and expressions of symbols."""
+    """The elements of an integer list from shape inference, numbers and symbolic expressions; `None` if unknown."""
     array = constant_of(value)
     if array is not None:
         return [int(item) for item in array] if array.ndim == 1 and array.dtype.kind in "iu" else None
@@ -76,13 +76,13 @@ def elements_of(value: ir.Value | None) -> list[int | str] | None:
 
 
 def sole_user(value: ir.Value) -> ir.Node | None:
-    """The one node that reads the value; `None` if there are more, or if a graph returns it."""
+    """The only node that reads the value; `None` if there is no such node, or if a graph returns the value."""
     users = {use.node for use in value.uses()}
     return users.pop() if len(users) == 1 and not value.is_graph_output() else None
 
 
 def rank(value: ir.Value | None) -> int | None:
-    """The number of dimensions, if known."""
+    """The number of dimensions; `None` if unknown."""
     return None if value is None or value.shape is None else value.shape.rank()
 
 
@@ -96,14 +96,14 @@ def same_shape(one: ir.Value | None, other: ir.Value | None) -> bool:
 
 
 def static_shape(value: ir.Value | None) -> tuple[int, ...] | None:
-    """The dimensions, if all are known numbers."""
+    """The dimensions if all are numbers; else `None`."""
     if value is None or value.shape is None or not value.shape.is_static():
         return None
     return tuple(value.shape.numpy())
 
 
 def type_text(kind: ir.TypeProtocol | None) -> str | None:
-    """A type without its shape, as `float32` or `sequence of int64`; `None` for an unknown type."""
+    """A type without its shape, such as `float32` or `sequence of int64`; `None` for an unknown type."""
     if isinstance(kind, ir.SequenceType | ir.OptionalType):
         inner = type_text(kind.elem_type)
         return inner and f"{'sequence of' if isinstance(kind, ir.SequenceType) else 'optional'} {inner}"
@@ -113,7 +113,7 @@ def type_text(kind: ir.TypeProtocol | None) -> str | None:
 
 
 def opset_of(node: ir.Node, default: int) -> int:
-    """The opset of the node: its own, or the model's."""
+    """The node's own opset, or else `default`, the model's."""
     return node.version if node.version is not None else default
 
 

@@ -1,4 +1,4 @@
-"""The types and shapes of a node's outputs. No other module calls `onnx_shape_inference` for a node.
+"""Inference of the types and shapes of a node's outputs. No other module calls `onnx_shape_inference` for a node.
 
 The library infers them from the inputs, and `compiler.ir.shape_fixes` corrects its answers.
 """
@@ -18,7 +18,7 @@ __all__ = ["Inference", "NewNodes"]
 
 
 class Inference:
-    """Infers node by node. A symbol that it invents for a size is new in the model."""
+    """Infers node by node. The symbols that it creates for sizes do not occur in the model yet."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class Inference:
         named: Iterable[ir.Value],
         is_known: Callable[[ir.Node], bool] = lambda node: not node.domain,
     ) -> None:
-        """The symbols of the values `named` stay taken. `is_known` tells whether the library may infer a node."""
+        """Reserves the symbols of the values `named`. `is_known` tells whether the library may infer a node."""
         registry.collect()
         self._opsets, self._is_known = model.opset_imports, is_known
         self.context = ShapeInferenceContext(model.opset_imports, policy="override")
@@ -35,15 +35,15 @@ class Inference:
         self._corrections = Corrections(self.context)
 
     def outputs(self, node: ir.Node) -> str | None:
-        """Infers a node's outputs. Returns the reason if that fails. Outputs without an inferred type keep theirs."""
+        """Infers a node's outputs; returns the reason if that fails. Outputs without an inferred type keep theirs."""
         declared = [value.type for value in node.outputs]
         for value in node.outputs:
             value.type = value.shape = None
             value.const_value = None
             value.metadata_props.pop(SYM_DATA_KEY, None)
         version = opset_of(node, self._opsets.get(node.domain, 1))
-        # Shapes before opset 7 follow the same rules: `raise_legacy` needs them to write its operators anew. The
-        # library's rules for operators that will be refused are not checked here, and some guess a type.
+        # The rules for opset 7 also hold before it, and `raise_legacy` needs these shapes. The rules for operators
+        # that will be refused are not called, because some of them guess a type.
         infer = None
         if self._is_known(node):
             infer = registry.get(node.domain, node.op_type, version if node.domain else max(version, 7))
@@ -74,7 +74,7 @@ class NewNodes:
         return Inference(self._model, named)
 
     def infer(self, nodes: Iterable[ir.Node]) -> None:
-        """Infers nodes in sorted order. Nodes of the plan's domain keep the types and shapes that they have."""
+        """Infers sorted nodes. Nodes of the plan's domain keep their types and shapes."""
         for node in nodes:
             if node.domain == PLAN_DOMAIN or all(value.type and value.shape is not None for value in node.outputs):
                 continue
@@ -84,7 +84,7 @@ class NewNodes:
 
 
 def _follow(value: ir.Value | None, context: ShapeInferenceContext) -> None:
-    """Gives the context the symbolic elements of a value that an earlier inference found."""
+    """Tells the context the symbolic elements of a value that an earlier inference found."""
     if value is None:
         return
     context.name_anonymous_dims(value)

@@ -1,6 +1,6 @@
-"""The ONNX standard's facts about operators, from `onnx.defs`. Three facts exist only in the standard's prose.
+"""The ONNX standard's facts about operators, from `onnx.defs`.
 
-These three are `ELEMENTWISE`, `MOVES` and `is_commutative`.
+Three facts are listed here, because only the standard's prose states them: `ELEMENTWISE`, `MOVES` and `is_commutative`.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _ELEMENTWISE = """
     Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Where Xor
 """
 ELEMENTWISE = tuple(_ELEMENTWISE.split())
-"""Elementwise operators of one result, whose inputs broadcast like NumPy's, by the text of the standard."""
+"""Elementwise operators with one result, whose inputs broadcast as in NumPy. Source: the standard's prose."""
 
 _MOVES = """
     Concat DepthToSpace Expand Flatten Gather GatherElements GatherND MaxPool Reshape Slice SpaceToDepth Squeeze Tile
     Transpose Unsqueeze
 """
 MOVES = tuple(_MOVES.split())
-"""Operators that only move elements of the first input; Concat moves elements of all inputs."""
+"""Operators that only move elements of the first input, or, for Concat, of all inputs."""
 
 
 @functools.cache
@@ -72,14 +72,14 @@ def schema(domain: str, op_type: str, opset: int) -> OpSchema | None:
 
 
 def since_version(domain: str, op_type: str, opset: int) -> int | None:
-    """The opset that introduced the operator's version that applies at `opset`."""
+    """The operator's version at `opset`; `None` if the opset has no such operator."""
     found = schema(domain, op_type, opset)
     return None if found is None else found.since_version
 
 
 @functools.cache
 def newest_version(domain: str, op_type: str) -> int | None:
-    """The newest version of an operator."""
+    """The newest version of an operator; `None` for an unknown operator."""
     try:
         return onnx.defs.get_schema(op_type, domain).since_version
     except onnx.defs.SchemaError:
@@ -87,9 +87,9 @@ def newest_version(domain: str, op_type: str) -> int | None:
 
 
 def required_inputs(found: OpSchema) -> list[tuple[int, str]]:
-    """Index and name of the required inputs of a node.
+    """The index and name of each required input of a node.
 
-    An input that a later version made optional is not required: exporters omitted it before (`roi` of Resize-11).
+    An input that a later version made optional is not required, because exporters already omit it (`roi` of Resize-11).
     """
     latest = onnx.defs.get_schema(found.name, found.domain).inputs
     single = onnx.defs.OpSchema.FormalParameterOption.Single
@@ -103,9 +103,9 @@ def required_inputs(found: OpSchema) -> list[tuple[int, str]]:
 
 @dataclass(frozen=True)
 class Input:
-    """An input of an operator: its name and its allowed types, as `float32` or `sequence of int64`.
+    """An input of an operator: its name and its allowed types, such as `float32` or `sequence of int64`.
 
-    Inputs with the same `variable` have the same type. It is empty for an input with a type of its own.
+    Inputs with the same type variable `variable` have the same type. It is empty for an input without a variable.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Input:
 
 @functools.cache
 def inputs_of(domain: str, op_type: str, opset: int, count: int) -> list[Input]:
-    """The first `count` inputs of an operator; none for an unknown operator."""
+    """The first `count` inputs of an operator; an empty list for an unknown operator."""
     found = schema(domain, op_type, opset)
     described = [] if found is None else list(found.inputs)
     if described and described[-1].option == OpSchema.FormalParameterOption.Variadic:
@@ -133,7 +133,7 @@ def _type_text(text: str) -> str:
 
 
 def contradiction(node: onnx.NodeProto, opset: int, input_types: Sequence[onnx.TypeProto | None]) -> str | None:
-    """Why the inputs do not fit each other or the attributes, by the standard's rules for shapes."""
+    """The error of the standard's shape inference for the inputs and attributes of a node; `None` without an error."""
     found = schema(node.domain, node.op_type, opset)
     if found is None:
         return None
@@ -149,13 +149,13 @@ def contradiction(node: onnx.NodeProto, opset: int, input_types: Sequence[onnx.T
 
 
 def is_deterministic(domain: str, op_type: str, opset: int) -> bool:
-    """Whether the same inputs always give the same outputs; true for operators that the standard does not know."""
+    """Whether the same inputs always give the same outputs; true for operators that the standard does not define."""
     found = schema(domain, op_type, opset)
     return found is None or not found.non_deterministic  # type: ignore[attr-defined]
 
 
 def is_commutative(domain: str, op_type: str) -> bool:
-    """Whether the operator's inputs can be given in any order. The standard says so in its formulas only."""
+    """Whether the operator is commutative. Source: the standard's formulas."""
     return domain == "" and op_type in _COMMUTATIVE
 
 
@@ -183,7 +183,7 @@ def _named(attribute: OpSchema.Attribute) -> onnx.AttributeProto:
 
 
 def function_operators() -> Iterator[tuple[str, str, int]]:
-    """Domain, name and newest version of every operator that the standard gives a function body."""
+    """The domain, name and newest version of every operator with a function body in the standard."""
     schemas: Sequence[Any] = onnx.defs.get_all_schemas()
     for each in schemas:
         if (each.has_function or each.has_context_dependent_function) and not each.deprecated:
@@ -193,7 +193,7 @@ def function_operators() -> Iterator[tuple[str, str, int]]:
 def function_body(
     node: onnx.NodeProto, opset: int, input_types: Sequence[onnx.TypeProto | None]
 ) -> onnx.FunctionProto | None:
-    """A copy of the standard's function body of the node's operator at `opset`, if there is one.
+    """A copy of the standard's function body of the node's operator at `opset`; `None` without one.
 
     Some bodies depend on the attributes and the types of the inputs. Without types, these operators have no body.
     """

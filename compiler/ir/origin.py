@@ -1,7 +1,7 @@
 """The origin of a node: the ONNX nodes, the PyTorch module and the Python line.
 
-When a model is loaded, `record` writes the origin of every node into the node's metadata, so that passes may rename and
-merge nodes. A pass that replaces nodes calls `inherit`: the new nodes get the origins of all nodes that they replace.
+`record` writes the origin of every node of a loaded model into the node's metadata, so that passes may rename and merge
+nodes. A pass that replaces nodes calls `inherit`: the new nodes get the origins of all nodes that they replace.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_MODULE = "_empty_nn_module_stack"
 
 @dataclass(frozen=True)
 class Origin:
-    """Nodes as `Conv(encoder.0.conv)`, the module's path and class, and the source line; empty if unknown."""
+    """The nodes, such as `Conv(encoder.0.conv)`, the module's path and class, and the source line; empty if unknown."""
 
     nodes: tuple[str, ...] = ()
     module: str = ""
@@ -59,14 +59,14 @@ def of(node: ir.Node) -> Origin:
 
 
 def inherit(new: Iterable[ir.Node], old: Sequence[ir.Node]) -> None:
-    """Give every new node the origins of all old nodes that it replaces."""
+    """Gives every new node the merged origins of all old nodes."""
     origin = _merge([of(node) for node in old])
     for node in new:
         _write(node, origin)
 
 
 def record(model: ir.Model) -> None:
-    """Record the origin of every node without one."""
+    """Records the origin of every node without one."""
     graphs = (model.graph, *(function.graph for function in model.functions.values()))
     nodes = [node for graph in graphs for node in graph.all_nodes()]
     nodes = [node for node in nodes if _KEY not in node.metadata_props]
@@ -104,7 +104,7 @@ def _common_prefix(paths: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _frame(node: ir.Node) -> Frame | None:
-    """The innermost frame of the stack trace that is the user's own."""
+    """The innermost frame of the stack trace in the user's code."""
     trace = node.metadata_props.get("pkg.torch.onnx.stack_trace", "").replace("\\", "/")
     frames = [match.group("file", "line", "function") for match in _FRAME.finditer(trace)]
     own = [index for index, frame in enumerate(frames) if not _LIBRARY.search(frame[0])]
@@ -124,7 +124,7 @@ def _owner(node: ir.Node, frames: Sequence[tuple[str, ...]], index: int) -> str:
 
 
 def _project_root(files: Sequence[str]) -> str:
-    """The common folder of all absolute paths. Paths relative to it do not reveal the machine."""
+    """The common folder of all absolute paths. Paths relative to it reveal nothing about the machine."""
     folders = sorted({str(PurePosixPath(file).parent) for file in files if PurePosixPath(file).is_absolute()})
     try:
         return os.path.commonpath(folders) if folders else ""

@@ -1,7 +1,7 @@
-"""Corrections of the shapes that the library infers for one node, if it infers too little or too much.
+"""Corrections of the shapes that the library infers for one node.
 
-The library assumes that slices are within sizes that it does not know, that such sizes are not 1, and that two symbols
-that broadcast to each other are equal. None of this is always true.
+The library assumes that slices are within unknown sizes, that unknown sizes are not 1, and that two symbols that
+broadcast to each other are equal. None of this is always true.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Dim = int | ir.SymbolicDim
 
 _BOUNDED = re.compile(r"Min\((?P<bound>\d+), (?P<size>.+)\)")
 _LONGEST = 100
-"""The longest expression of sizes, in characters. Simplifying longer ones would take too much time."""
+"""The limit of expressions of sizes, in characters. Simplifying longer ones would take too much time."""
 
 
 class Corrections:
@@ -33,7 +33,7 @@ class Corrections:
         self._names: dict[str, ir.SymbolicDim] = {}
 
     def correct(self, node: ir.Node) -> None:
-        """Correct the inferred shapes and sizes of a node's outputs."""
+        """Corrects the inferred shapes and sizes of a node's outputs."""
         if node.domain == "" and node.op_type == "Div":
             _follow_quotient(self._context, node)
         if node.domain == "" and node.op_type == "Where":
@@ -45,20 +45,20 @@ class Corrections:
         if node.domain == "" and (node.op_type in ELEMENTWISE or node.op_type == "Expand"):
             _broadcast(self._context, node)
         if node.domain == "" and node.op_type == "RMSNormalization":
-            _take_type(node.outputs[0], node.inputs[1])
+            _set_type(node.outputs[0], node.inputs[1])
         for value in node.outputs:
-            self._settle(value)
+            self._simplify(value)
 
-    def _settle(self, value: ir.Value) -> None:
-        if value.shape is not None and any(map(_is_unsettled, value.shape.dims)):
-            value.shape = ir.Shape(map(self._settled, value.shape.dims))
+    def _simplify(self, value: ir.Value) -> None:
+        if value.shape is not None and any(map(_needs_simplification, value.shape.dims)):
+            value.shape = ir.Shape(map(self._simplified, value.shape.dims))
         sizes = self._context.get_symbolic_value(value) if SYM_DATA_KEY in value.metadata_props else None
-        if sizes is not None and any(map(_is_unsettled, sizes)):
-            self._context.set_symbolic_value(value, [self._settled(size) for size in sizes])
+        if sizes is not None and any(map(_needs_simplification, sizes)):
+            self._context.set_symbolic_value(value, [self._simplified(size) for size in sizes])
 
-    def _settled(self, size: Dim) -> Dim:
+    def _simplified(self, size: Dim) -> Dim:
         """The number that an expression such as `32*N/(8*N)` equals; a new symbol for a long expression."""
-        if not _is_unsettled(size):
+        if not _needs_simplification(size):
             return size
         text = str(size)
         if text.isdecimal():
@@ -68,20 +68,20 @@ class Corrections:
         return self._names[text]
 
 
-def _is_unsettled(size: Dim) -> bool:
-    """Whether an expression is a number (sizes are at least 0), or is too long."""
+def _needs_simplification(size: Dim) -> bool:
+    """Whether an expression is too long, or equals a number because sizes are not negative."""
     text = size.value if isinstance(size, ir.SymbolicDim) else None
     return text is not None and (text.isdecimal() or len(text) > _LONGEST)
 
 
-def _take_type(value: ir.Value, source: ir.Value | None) -> None:
-    """Give a value the element type of another one. The library uses that of the first input."""
+def _set_type(value: ir.Value, source: ir.Value | None) -> None:
+    """Sets a value's element type to that of `source`. The library uses that of the first input."""
     if source is not None and source.dtype is not None:
         value.dtype = source.dtype
 
 
 def _follow_quotient(context: ShapeInferenceContext, node: ir.Node) -> None:
-    """Follow sizes through a division by a positive number. The library does so only for known numbers."""
+    """Follows sizes through a division by a positive number. The library does so only for known numbers."""
     sizes, divisors = (None if value is None else context.get_symbolic_value(value) for value in node.inputs)
     if not sizes or divisors is None or len(divisors) != 1 or not all(map(_is_no_difference, sizes)):
         return
@@ -91,12 +91,12 @@ def _follow_quotient(context: ShapeInferenceContext, node: ir.Node) -> None:
 
 
 def _is_no_difference(size: Dim) -> bool:
-    """Whether a size cannot be negative. Its quotient rounded down then equals the one rounded toward zero."""
+    """Whether a size cannot be negative, so that its quotient is the same rounded down and rounded toward zero."""
     return size >= 0 if isinstance(size, int) else size.value is not None and "-" not in size.value
 
 
 def _follow_choice(context: ShapeInferenceContext, node: ir.Node) -> None:
-    """Follow sizes through `Where(Equal(a, b), x, y)`, which exporters write to replace sizes of -1."""
+    """Follows sizes through `Where(Equal(a, b), x, y)`, which exporters write to replace sizes of -1."""
     condition, *branches = node.inputs
     equal = None if condition is None else condition.producer()
     if equal is None or equal.op_identifier() != ("", "Equal", ""):
@@ -124,7 +124,7 @@ def _chosen(a: Dim, b: Dim, x: Dim, y: Dim) -> Dim | None:
 
 
 def _bound_slice(context: ShapeInferenceContext, node: ir.Node) -> None:
-    """Bound a slice of a dimension of unknown size, which may end before the slice's bounds."""
+    """Bounds a slice of a dimension of unknown size, which may end before the slice's bounds."""
     given, result = node.inputs[0], node.outputs[0]
     if given is None or given.shape is None or result.shape is None or len(given.shape) != len(result.shape):
         return
@@ -138,7 +138,7 @@ def _bound_slice(context: ShapeInferenceContext, node: ir.Node) -> None:
 
 
 def _forget_rank(node: ir.Node) -> None:
-    """A Squeeze without axes drops the dimensions of size 1: the rank is unknown if a size is unknown."""
+    """Forgets the rank of a Squeeze without axes and with an unknown size, because it drops dimensions of size 1."""
     view = SqueezeView[ir.Value].of(node)
     if view is None or view.axes is not None or view.x is None or view.x.shape is None:
         return
@@ -147,7 +147,7 @@ def _forget_rank(node: ir.Node) -> None:
 
 
 def _broadcast(context: ShapeInferenceContext, node: ir.Node) -> None:
-    """Either of two symbols that broadcast to one another may be 1."""
+    """Corrects broadcast dimensions: either of two symbols that broadcast to each other may be 1."""
     shapes = [None if value is None else value.shape for value in node.inputs]
     dims = [[] if shape is None else list(shape.dims) for shape in shapes]
     if node.op_type == "Expand" and len(node.inputs) > 1 and node.inputs[1] is not None:
@@ -160,7 +160,7 @@ def _broadcast(context: ShapeInferenceContext, node: ir.Node) -> None:
 
 
 def _joined(shapes: Sequence[Sequence[Dim]], axis: int) -> tuple[ir.SymbolicDim | None, bool]:
-    """The common dimension of shapes at an axis from the end, a symbol or `None`; and whether it is unknown."""
+    """The symbol of the broadcast dimension at a negative axis, or `None`; and whether the dimension is unknown."""
     met = [dims[axis] for dims in shapes if len(dims) >= -axis]
     symbols = {dim.value: dim for dim in met if isinstance(dim, ir.SymbolicDim)}
     if len(symbols) < 2 or any(dim != 1 for dim in met if isinstance(dim, int)):
@@ -170,7 +170,7 @@ def _joined(shapes: Sequence[Sequence[Dim]], axis: int) -> tuple[ir.SymbolicDim 
 
 
 def _is_bounded(text: str | None, other: str | None) -> bool:
-    """Whether an expression is the minimum of the other and a number over 1: if one is 1, both are."""
+    """Whether `text` is the minimum of `other` and a number above 1, so that if one of them is 1, both are."""
     bounded = _BOUNDED.fullmatch(text or "")
     return bounded is not None and bounded["size"] == other and int(bounded["bound"]) > 1
 

@@ -1,7 +1,7 @@
-"""Translation of names of dimensions into identifiers, which expressions can contain, and back.
+"""Translation of the names of dimensions into identifiers, which expressions can contain, and back.
 
-ONNX allows any text. A character that is not an ASCII letter, digit or `_` becomes its code point: `batch-size` becomes
-`batch_u002d_size`. Different names have different identifiers, and an identifier gives its name back.
+ONNX allows any text as a name. A character that is not an ASCII letter, digit or `_` becomes its code point:
+`batch-size` becomes `batch_u002d_size`. The translation is reversible, so different names have different identifiers.
 """
 
 from __future__ import annotations
@@ -22,5 +22,5 @@ def symbol_of(name: str) -> str | None:
 
 
 def shown(text: str) -> str:
-    """A text with names in place of identifiers."""
+    """Replaces identifiers in a text with the names of dimensions."""
     return _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), text)

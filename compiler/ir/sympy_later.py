@@ -1,12 +1,12 @@
-"""Importing this module imports `onnx_ir` and `onnx_shape_inference` without sympy.
+"""Imports `onnx_ir` and `onnx_shape_inference` without sympy.
 
-Sympy takes as long to import as everything else together, and computes with symbolic dimensions alone; the two
-packages import it at the top. While they are imported, stand-ins have the places of sympy and of the modules that
-compute with it in `sys.modules`. A stand-in imports the real module at the first access to an attribute, and
-gives what that has. Afterwards no stand-in is in `sys.modules`, so that every other import finds the real module.
+Sympy takes as long to import as everything else together, and only symbolic dimensions need it, but both packages
+import it at the top. During their import, stand-ins replace sympy and the modules that compute with it in
+`sys.modules`. A stand-in imports the real module at the first access to an attribute, and returns the real attribute.
+Afterwards no stand-in remains in `sys.modules`, so that every other import finds the real module.
 
-The module does nothing if one of the packages, or sympy, is imported already. It uses no stand-in for a module that
-another version of a package lacks.
+The module does nothing if one of the packages, or sympy, is already imported. It uses no stand-in for a module that
+the installed version of a package lacks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LATER = (
 
 
 class StandIn(ModuleType):
-    """A stand-in for the module of its name. The first access to an attribute imports the module."""
+    """A stand-in for the module with its name. The first access to an attribute imports the module."""
 
     def __getattr__(self, name: str) -> Any:
         self.leave()
@@ -37,13 +37,13 @@ class StandIn(ModuleType):
         return found
 
     def leave(self) -> None:
-        """Restore the entry in `sys.modules`."""
+        """Restores the entry in `sys.modules`."""
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
 
 
 def _import_packages() -> None:
-    """Import both packages, and the rules of inference, which the second package imports late."""
+    """Imports both packages, and the rules of inference, which the second package imports on first use."""
     stand_ins = [StandIn(name) for name in LATER]
     sys.modules.update({each.__name__: each for each in stand_ins})
     try:

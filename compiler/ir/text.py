@@ -1,4 +1,4 @@
-"""An ONNX graph as text: one line for each input, initializer and node; the same text for the same graph."""
+"""The text of an ONNX graph: one line for each input, initializer and node. Equal graphs have equal texts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def model_text(model: ir.Model) -> str:
 
 
 def graph_nodes(graph: ir.Graph) -> list[dict[str, object]]:
-    """The nodes of a graph for programs: tensors of attributes as in the text, nested graphs as lists of nodes."""
+    """The nodes of a graph as JSON data, with tensor attributes as in the text and nested graphs as lists of nodes."""
     return [
         {
             "op": node.op_type,

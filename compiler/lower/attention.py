@@ -13,9 +13,9 @@ _GUARDS: dict[str, ops.AttentionGuard] = {"nothing": "Nothing", "undefined": "Un
 @lowers("Attention", newest=25)
 @lowers("Attention", newest=1, domain=PLAN_DOMAIN)
 def attention(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
-    """`Attention`. All is computed in float32 or wider; `softmax_precision` may ask for what is as wide as the inputs.
+    """`Attention`, computed in float32 or wider; `softmax_precision` may request a type as wide as the inputs.
 
-    That of `candle.plan` has an attribute more: `guard`, see `ops.AttentionGuard`.
+    The operator of `candle.plan` has one more attribute: `guard`, see `ops.AttentionGuard`.
     """
     node.precision("softmax_precision", node.input(0))
     mode = node.int("qk_matmul_output_mode", 0)
@@ -39,7 +39,7 @@ def attention(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
 
 def _heads(node: Node) -> tuple[int | None, int | None]:
-    """The attributes, which only inputs without a dimension of heads need."""
+    """The numbers of heads, which only inputs without a dimension of heads need."""
     heads, kv_heads = node.int("q_num_heads", 0), node.int("kv_num_heads", 0)
     rank = node.input(0).rank
     if rank == 4 or (rank is None and not heads):
@@ -59,7 +59,7 @@ def _window(node: Node, name: str) -> int | None:
 @lowers("RotaryEmbedding", newest=23)
 @lowers("RotaryEmbedding", newest=1, domain=PLAN_DOMAIN)
 def rotary_embedding(node: Node, build: PlanBuilder) -> Value:
-    """`RotaryEmbedding`. That of `candle.plan` may have tables of one batch."""
+    """`RotaryEmbedding`. The tables of the operator of `candle.plan` may have one batch."""
     x, heads = node.input(0), node.int("num_heads", 0)
     folded = x.rank == 3 or (x.rank is None and heads > 0)
     if folded and heads < 1:

@@ -32,7 +32,7 @@ _PLAIN: dict[ops.BinaryFunction, int] = {
     "Sub": 14,
     "Xor": 7,
 }
-"""Functions that are operators of the same name without attributes, and the newest version of each."""
+"""Functions of operators with the same name and without attributes, and the newest version of each."""
 
 
 def _mod(node: Node) -> ops.BinaryFunction:
@@ -50,7 +50,7 @@ _WITH_ATTRIBUTES: dict[str, tuple[Callable[[Node], ops.BinaryFunction], int]] = 
     "BitShift": (_bit_shift, 28),
     "Mod": (_mod, 28),
 }
-"""Operators with attributes: what reads them, and the newest version."""
+"""Operators with attributes: the function that reads them, and the newest version."""
 
 _FUNCTIONS: dict[str, Callable[[Node], ops.BinaryFunction]] = {
     **{str(function): lambda _, function=function: function for function in _PLAIN},  # type: ignore[misc]
@@ -58,7 +58,7 @@ _FUNCTIONS: dict[str, Callable[[Node], ops.BinaryFunction]] = {
 }
 
 CHAINS: dict[str, ops.BinaryFunction] = {"Max": "Max", "Min": "Min", "Sum": "Add"}
-"""Operators of any number of inputs, and the function that joins two."""
+"""Operators of any number of inputs, and the function that combines two."""
 
 
 def function_of(node: Node) -> ops.BinaryFunction | None:
@@ -76,7 +76,7 @@ def _binary(node: Node, build: PlanBuilder) -> Value:
 
 
 def _chain(node: Node, build: PlanBuilder) -> Value:
-    """The inputs joined two by two, from the first on; a mean is a sum first."""
+    """The inputs combined two by two, from first to last; for a mean, their sum."""
     join = ops.Binary(function=CHAINS.get(node.op_type, "Add"))
     return reduce(lambda x, y: build(join, x, y), (node.input(i) for i in range(len(node.inputs))))
 
@@ -97,7 +97,7 @@ remark("Mod", "Floats are allowed with `fmod = 0`, unlike in the standard: the r
 
 @lowers("SwiGLU", newest=28)
 def swiglu(node: Node, build: PlanBuilder) -> Value:
-    """`SwiGLU`: the first input's Swish times the second."""
+    """`SwiGLU`: the Swish of the first input times the second input."""
     swish = ops.UnaryFunction.Swish(alpha=node.float("alpha", 1.0))
     gate = build(ops.Unary(function=swish), node.input(0))
     return build(ops.Binary(function="Mul"), gate, node.input(1))

@@ -12,7 +12,7 @@ _ROUNDS = {"up": "Up", "down": "Down", "nearest": "Nearest"}
 
 @lowers("Cast", newest=28)
 def cast_(node: Node, build: PlanBuilder) -> Value:
-    """To the type that the attribute `to` names."""
+    """`Cast` to the type that the attribute `to` names."""
     return _cast(node, build, node.dtype_attr("to"))
 
 
@@ -25,13 +25,13 @@ remark(
 
 @lowers("CastLike", newest=28)
 def cast_like(node: Node, build: PlanBuilder) -> Value:
-    """To the type of the second input, whose elements are not read."""
+    """`CastLike` to the type of the second input, whose elements are not read."""
     return _cast(node, build, node.input(1).dtype)
 
 
 @lowers("BitCast", newest=26)
 def bit_cast(node: Node, build: PlanBuilder) -> Value:
-    """The same bits."""
+    """`BitCast`: the same bits as another type."""
     return build(ops.BitCast(to=cast(ops.DType, node.dtype_attr("to"))), node.input(0))
 
 
@@ -43,7 +43,7 @@ def _cast(node: Node, build: PlanBuilder, to: str) -> Value:
 
 
 def converted(build: PlanBuilder, value: Value, to: str, *, saturate: bool = True, rounding: ops.Round = "Up") -> Value:
-    """The value as another type; itself where that is its own."""
+    """The value cast to a type; the value itself if it has that type."""
     if value.dtype == to:
         return value
     return build(ops.Cast(to=cast(ops.DType, to), saturate=saturate, round=rounding), value)

@@ -9,7 +9,7 @@ from compiler.plan import PlanBuilder, Value, ops
 
 @lowers("Col2Im", newest=18)
 def col2im(node: Node, build: PlanBuilder) -> Value:
-    """`Col2Im`. The op takes any number of spatial axes; three or more of them have been refused before."""
+    """`Col2Im`. The op takes any number of spatial axes; `reject_3d` refuses three or more before."""
     axes = _axes(node)
     pads = node.ints("pads", [0] * (2 * axes))
     if len(pads) != 2 * axes or min(pads, default=0) < 0:

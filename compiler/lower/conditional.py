@@ -1,4 +1,4 @@
-"""Where, Clip, and Dropout, which in inference chooses everything."""
+"""Where, Clip, and Dropout, which keeps every element in inference."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _LEGACY_BOUNDS = (("min", -_GREATEST), ("max", _GREATEST))
 
 @lowers("Dropout", newest=22)
 def dropout(node: Node, build: PlanBuilder) -> Value | tuple[Value, ...]:
-    """`Dropout` as in inference: everything is kept, and the mask is true everywhere."""
-    node.float("ratio", 0.5)  # The share that training would drop.
+    """`Dropout` in inference mode: it keeps every element, and the mask is true everywhere."""
+    node.float("ratio", 0.5)  # the share that training would drop
     node.int("seed", 0)
     if node.has_input(2) and not (_is_zero(node.constant(2)) or _is_zero(node.constant(1))):
         node.refuse(

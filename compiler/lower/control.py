@@ -17,7 +17,7 @@ _BOOL = tensor("bool", [])
 
 @lowers("If", newest=25)
 def if_(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
-    """Both branches take the captures of both."""
+    """`If`. Both branches take the captures of both."""
     branches = [_branch(node, node.graph(name), build) for name in ("then_branch", "else_branch")]
     captures = list(dict.fromkeys(value for branch in branches for value in branch.captures))
     then, other = (branch.block(captures) for branch in branches)
@@ -25,7 +25,7 @@ def if_(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
 
 def _branch(node: Node, graph: ir.Graph, build: PlanBuilder) -> Nested:
-    """A branch. If its known shapes make it fail always, it fails in a run that takes it, not before."""
+    """A branch. If its shapes make it always fail, the error occurs in a run that takes it, not at compile time."""
     if graph.inputs:
         node.refuse("CC0205", f"a branch of If must have no inputs, but has {len(graph.inputs)}")
     try:
@@ -43,7 +43,7 @@ def _branch(node: Node, graph: ir.Graph, build: PlanBuilder) -> Nested:
 
 @lowers("Loop", newest=25)
 def loop(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
-    """The body is lowered with types that hold in every iteration."""
+    """`Loop`. The body is lowered with types that hold in every iteration."""
     graph = node.graph("body")
     carried = [node.input(index) for index in range(2, len(node.inputs))]
     body = _stable(node, graph, build, [_INT64, _BOOL], carried, [], first_output=1)
@@ -54,7 +54,7 @@ def loop(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
 @lowers("Scan", newest=25)
 def scan(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
-    """Version 8 scans each sequence of a batch."""
+    """`Scan`. Version 8 scans each sequence of a batch."""
     if node.version < 9:
         return _scan_batch(node, build)
     graph = node.graph("body")
@@ -70,7 +70,7 @@ def scan(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
 
 def _scan_batch(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
-    """A scan over the batch. Each step scans the sequences' axis, and carries nothing to the next step."""
+    """A scan over the batch. Each iteration scans one sequence, and carries no value to the next."""
     if node.has_input(0):
         node.refuse(
             "CC0204", "Scan-8 with lengths of its sequences is not supported", help="export with opset 9 or newer"
@@ -134,7 +134,7 @@ def _stable(
     after: Sequence[ops.AnyType],
     first_output: int,
 ) -> Nested:
-    """The body with carried values of types that one iteration does not change.
+    """The body, lowered with types of the carried values that an iteration does not change.
 
     Each round removes the facts of a type that an iteration changes (a size, then the rank), until none changes.
     """

@@ -76,7 +76,7 @@ def check_kernel(node: Node, kernel: list[int], sizes: Sequence[int | str | None
 
 
 def groups(node: Node) -> int:
-    """The number of groups, which is positive."""
+    """The number of groups; refuses a number that is not positive."""
     count = node.int("group", 1)
     if count < 1:
         node.refuse("CC0202", f"{node.op_type} cannot have {count} groups")
@@ -84,7 +84,7 @@ def groups(node: Node) -> int:
 
 
 def _output_shape(node: Node, axes: int) -> list[int] | None:
-    """The spatial sizes; onnxruntime also takes them after the batch and channel sizes."""
+    """The spatial sizes of `output_shape`, which may include the batch and channel sizes, as in onnxruntime."""
     shape = node.ints("output_shape", None)
     if not shape:
         return None

@@ -1,4 +1,4 @@
-"""Operators on boxes."""
+"""NonMaxSuppression, RoiAlign, MaxRoiPool: operators on boxes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from compiler.plan import PlanBuilder, Value, ops
 
 @lowers("NonMaxSuppression", newest=11)
 def non_max_suppression(node: Node, build: PlanBuilder) -> Value:
-    """All thresholds are inputs."""
+    """`NonMaxSuppression`; all thresholds are inputs."""
     inputs = [node.input(0), node.input(1), node.optional(2), node.optional(3), node.optional(4)]
     return build(ops.NonMaxSuppression(centered=node.flag("center_point_box", False)), *inputs)
 
 
 @lowers("RoiAlign", newest=22)
 def roi_align(node: Node, build: PlanBuilder) -> Value:
-    """Version 10 has no half pixels."""
+    """`RoiAlign`; version 10 has no half-pixel coordinates."""
     default = "half_pixel" if node.version >= 16 else "output_half_pixel"
     transform, mode = node.string("coordinate_transformation_mode", default), node.string("mode", "avg")
     if transform not in ("half_pixel", "output_half_pixel") or mode not in ("avg", "max"):

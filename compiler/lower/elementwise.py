@@ -1,4 +1,4 @@
-"""Fused elementwise functions: nodes that the compiler made."""
+"""Fused elementwise functions, which the compiler creates."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from compiler.plan import PlanBuilder, Value, ops
 
 @lowers("Elementwise", newest=1, domain=PLAN_DOMAIN)
 def elementwise(node: Node, build: PlanBuilder) -> Value:
-    """The graph `body`, whose inputs are the node's."""
+    """`Elementwise`: the graph `body`, whose inputs are the node's inputs."""
     program = program_of(node.graph("body"), range(len(node.inputs)), has_result=False)
     return build(ops.Elementwise(program=program), *(node.input(index) for index in range(len(node.inputs))))

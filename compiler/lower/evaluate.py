@@ -1,4 +1,4 @@
-"""Runs nodes at compile time, in the runtime itself: constants have the values that a run would compute."""
+"""Runs nodes at compile time, in the runtime, so that constants have the values that a run would compute."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["evaluate"]
 
 
 def evaluate(nodes: Sequence[ir.Node], results: Sequence[ir.Value], opsets: Mapping[str, int]) -> list[np.ndarray]:
-    """The values of `results` after running the nodes, whose inputs are constants or results of nodes before.
+    """The values of `results` after running the nodes, whose inputs are constants or results of earlier nodes.
 
     Raises:
         CompileError: a node cannot be lowered, or its run fails.

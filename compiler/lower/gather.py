@@ -1,4 +1,4 @@
-"""Gather, GatherElements, GatherND: elements and rows picked by index."""
+"""Gather, GatherElements, GatherND: elements and rows selected by index."""
 
 from __future__ import annotations
 

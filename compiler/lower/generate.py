@@ -1,4 +1,4 @@
-"""ConstantOfShape, Range, EyeLike, OneHot: tensors made from a few numbers."""
+"""ConstantOfShape, Range, EyeLike, OneHot: tensors generated from a few numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compiler.plan import PlanBuilder, Value, ops
 
 @lowers("ConstantOfShape", newest=25)
 def constant_of_shape(node: Node, build: PlanBuilder) -> Value:
-    """`ConstantOfShape`: zeros of float32 where no value is given."""
+    """`ConstantOfShape`; the default value is a float32 zero."""
     value = node.tensor("value", np.zeros(1, np.float32))
     if value.size != 1:
         node.refuse("CC0202", f"ConstantOfShape has {value.size} values")
@@ -29,7 +29,7 @@ def range_(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("EyeLike", newest=22)
 def eye_like(node: Node, build: PlanBuilder) -> Value:
-    """`EyeLike`: of the input's dtype where none is given."""
+    """`EyeLike`; the default dtype is the input's."""
     dtype = node.dtype_attr("dtype", node.input(0).dtype)
     return build(ops.EyeLike(dtype=dtype, k=node.int("k", 0)), node.input(0))  # type: ignore[arg-type]
 

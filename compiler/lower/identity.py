@@ -1,4 +1,4 @@
-"""Values passed on unchanged, and constants."""
+"""Identity and Constant: values without a step."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from compiler.plan import PlanBuilder, Value
 
 @lowers("Identity", newest=25)
 def identity(node: Node, build: PlanBuilder) -> Value:
-    """The input itself: no step is needed."""
+    """`Identity`: the input itself."""
     return node.input(0)
 
 
 @lowers("Constant", newest=25)
 def constant(node: Node, build: PlanBuilder) -> Value:
-    """The value of the one attribute that is there."""
+    """`Constant`: the value of its only attribute."""
     dense = node.tensor("value", None)
     forms: list[tuple[Any, type]] = [
         (node.float("value_float", None), np.float32),

@@ -12,9 +12,9 @@ from compiler.plan import PlanBuilder, Value, ops
 
 @lowers("MatMulInteger", newest=10)
 def matmul_integer(node: Node, build: PlanBuilder) -> Value:
-    """`MatMulInteger`; a vector of zero points has one for each row of A, or one for each column of B."""
+    """`MatMulInteger`; a vector of zero points has one number for each row of A, or for each column of B."""
     a_zero, b_zero = node.optional(2), node.optional(3)
-    return build(ops.MatMulInteger(), node.input(0), node.input(1), _a_row_each(node, build, a_zero), b_zero)
+    return build(ops.MatMulInteger(), node.input(0), node.input(1), _as_column(node, build, a_zero), b_zero)
 
 
 @lowers("ConvInteger", newest=10)
@@ -25,16 +25,16 @@ def conv_integer(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("QLinearMatMul", newest=21)
 def qlinear_matmul(node: Node, build: PlanBuilder) -> Value:
-    """`QLinearMatMul`: the sums, scaled and rounded once."""
+    """`QLinearMatMul`: exact sums of products, scaled and rounded once."""
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (node.input(index) for index in range(8))
-    sums = build(ops.MatMulInteger(), a, b, _a_row_each(node, build, a_zero), b_zero)
+    sums = build(ops.MatMulInteger(), a, b, _as_column(node, build, a_zero), b_zero)
     scales = [_float32(build, scale) for scale in (a_scale, b_scale, y_scale)]
-    return build(ops.Requantize(), sums, _a_row_each(node, build, scales[0]), scales[1], scales[2], y_zero)
+    return build(ops.Requantize(), sums, _as_column(node, build, scales[0]), scales[1], scales[2], y_zero)
 
 
 @lowers("QLinearConv", newest=10)
 def qlinear_conv(node: Node, build: PlanBuilder) -> Value:
-    """`QLinearConv`: the sums with the bias, scaled and rounded once."""
+    """`QLinearConv`: exact sums of products and the bias, scaled and rounded once."""
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (node.input(index) for index in range(8))
     sums = build(_conv(node, 3), x, w, x_zero, w_zero, node.optional(8))
     w_scale = build(ops.Reshape(allow_zero=False), w_scale, _integers(build, [-1] + [1] * spatial_axes(node, 3)))
@@ -51,8 +51,8 @@ def _conv(node: Node, weights: int) -> ops.ConvInteger:
     )
 
 
-def _a_row_each(node: Node, build: PlanBuilder, values: Value | None) -> Value | None:
-    """A vector of one value a row as a column, which broadcasts to the rows of a matrix."""
+def _as_column(node: Node, build: PlanBuilder, values: Value | None) -> Value | None:
+    """A vector with one value per row, as a column that broadcasts to the rows of a matrix."""
     if values is None or (values.rank is not None and values.rank > 1):
         return values
     if values.rank is None:

@@ -1,4 +1,4 @@
-"""Concat, Split: tensors joined along an axis, and taken apart."""
+"""Concat, Split: tensors joined and split along an axis."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def split(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
 
 def _check_even(node: Node, axis: int) -> None:
-    """Before version 18, equal parts are equal."""
+    """Refuses parts of unequal sizes before version 18, if the node has no sizes."""
     shape = node.input(0).shape
     size = None if shape is None or not -len(shape) <= axis < len(shape) else shape[axis]
     if isinstance(size, int) and size % node.outputs:

@@ -8,7 +8,7 @@ from compiler.plan import PlanBuilder, Value, ops
 
 @lowers("LayerNormalization", newest=17)
 def layer_normalization(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
-    """`LayerNormalization`. All of it is computed in float32 or wider; `stash_type` is also the statistics' type."""
+    """`LayerNormalization`, computed in float32 or wider; `stash_type` is also the type of mean and deviation."""
     stash = node.precision("stash_type", node.input(0), "float32")
     wants_statistics = node.uses_output(1) or node.uses_output(2)
     if wants_statistics and stash != "float32":
@@ -19,7 +19,7 @@ def layer_normalization(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
 @lowers("RMSNormalization", newest=23)
 def rms_normalization(node: Node, build: PlanBuilder) -> Value:
-    """`RMSNormalization`. All of it is computed in float32 or wider."""
+    """`RMSNormalization`, computed in float32 or wider."""
     node.precision("stash_type", node.input(0), "float32")
     op = ops.RmsNorm(axis=node.int("axis", -1), epsilon=node.float("epsilon", 1e-5))
     return build(op, node.input(0), node.input(1))

@@ -31,7 +31,7 @@ def space_to_depth(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("ReverseSequence", newest=28)
 def reverse_sequence(node: Node, build: PlanBuilder) -> Value:
-    """`ReverseSequence`: batch and time are the first two axes."""
+    """`ReverseSequence`; the batch and time axes are the first two axes."""
     axes = (node.int("time_axis", 0), node.int("batch_axis", 1))
     if sorted(axes) != [0, 1]:
         node.refuse("CC0202", f"ReverseSequence has time and batch axes {axes}, which are not 0 and 1")

@@ -1,4 +1,4 @@
-"""ONNX nodes → steps of a plan. Every node that cannot be lowered is reported, not only the first."""
+"""Translates ONNX nodes into steps of a plan. Reports every node that cannot be lowered, not only the first."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def can_lower(node: ir.Node) -> bool:
 
 
 def lower(model: ir.Model, refused: Collection[Origin] = ()) -> tuple[ops.Block, Pool]:
-    """The model's graph as the main block of a plan, and the constants and origins that it refers to.
+    """Translates the model's graph into the main block of a plan, and the constants and origins that it refers to.
 
     If passes `refused` nodes, there is no plan, but the function still finds other nodes that it cannot lower.
 
     Raises:
-        CompileError: nodes that cannot be lowered, all of them except those refused before.
+        CompileError: some nodes cannot be lowered; the error reports all of them except `refused`.
     """
     return _Lowering(model.opset_imports, refused).run(model.graph)
 
@@ -70,10 +70,10 @@ def unknown_operators(model: ir.Model) -> list[Diagnostic]:
 def lower_nodes(
     nodes: Sequence[ir.Node], results: Sequence[ir.Value], opsets: Mapping[str, int]
 ) -> tuple[ops.Block, Pool]:
-    """Nodes whose inputs are all constants, or results of nodes before, as a block without inputs.
+    """Translates nodes into a block without inputs; their inputs are constants or results of earlier nodes.
 
     Raises:
-        CompileError: nodes that cannot be lowered.
+        CompileError: some nodes cannot be lowered.
     """
     lowering = _Lowering(opsets)
     builder = PlanBuilder(lowering.lower_graph)
@@ -85,7 +85,7 @@ def lower_nodes(
     return builder.finish(_named(builder, outputs, [str(index) for index in range(len(outputs))])), builder.pool
 
 
-_OF_THE_NODE = frozenset(["CC0201", "CC0202", "CC0203", "CC0204", "CC0208"])
+_INPUT_INDEPENDENT = frozenset(["CC0201", "CC0202", "CC0203", "CC0204", "CC0208"])
 """The codes of errors that do not depend on a node's inputs."""
 
 
@@ -94,8 +94,8 @@ class _Lowering:
         self.opsets, self.refused = opsets, frozenset(refused)
         self.diagnostics: list[Diagnostic] = []
         self.has_refused = bool(refused)
-        self.doubtful: set[ir.Value] = set()
-        """Values behind refused nodes. Their dtype may be known, their shape is not."""
+        self.uncertain: set[ir.Value] = set()
+        """Values that depend on refused nodes. Their dtype may be known; their shape is not."""
         self.unchecked: dict[Origin, None] = {}
         self.entered: set[ir.Graph] = set()
 
@@ -106,7 +106,7 @@ class _Lowering:
         return builder.finish(_named(builder, outputs, [value.name or "" for value in graph.outputs])), builder.pool
 
     def steps(self, graph: ir.Graph) -> tuple[PlanBuilder, list[Value] | None]:
-        """A builder with the steps of the main graph, and the values that it returns, if it can."""
+        """A builder with the steps of the main graph, and the graph's outputs; `None` if these cannot be lowered."""
         builder = PlanBuilder(self.lower_graph)
         for value in graph.inputs:
             builder.values[value] = builder.input(value.name or "", self.input_type(value))
@@ -126,14 +126,18 @@ class _Lowering:
         return kind or tensor("float32")
 
     def lower_graph(self, graph: ir.Graph, builder: PlanBuilder) -> list[Value]:
-        """The values that the graph returns. A refused node in it raises its error."""
+        """Lowers a graph and returns its outputs.
+
+        Raises:
+            CompileError: some nodes cannot be lowered, or an output is undefined.
+        """
         outside, self.diagnostics = self.diagnostics, []
         self.entered.add(graph)
         try:
             done = [self.node(node, builder) for node in graph]
             results = [self.value(value, builder) for value in graph.outputs]
             missing = [value.name for value, result in zip(graph.outputs, results, strict=True) if result is None]
-            # The diagnostic of the refused node before it is enough.
+            # After a refused node, its diagnostic is enough.
             if missing and not self.has_refused:
                 self.diagnostics.append(Diagnostic("CC0106", f"nothing defines {missing}"))
             if missing or self.diagnostics or not all(done):
@@ -151,12 +155,12 @@ class _Lowering:
         return found
 
     def node(self, node: ir.Node, builder: PlanBuilder) -> bool:
-        """Lowers a node; returns whether it did, or refused the node."""
+        """Lowers a node; returns `False` if the node is refused."""
         builder.origin = origin.of(node)
         inputs = tuple(None if value is None else self.value(value, builder) for value in node.inputs)
         is_defined = all(value is None or found is not None for value, found in zip(node.inputs, inputs, strict=True))
-        if self.is_doubtful(node):
-            self.doubtful.update(node.outputs, *(graph.inputs for graph in graph_attributes(node)))
+        if self.is_uncertain(node):
+            self.uncertain.update(node.outputs, *(graph.inputs for graph in graph_attributes(node)))
         if builder.origin in self.refused:
             is_done = False
         elif is_defined:
@@ -165,8 +169,8 @@ class _Lowering:
             is_done = self.unreachable(node)
         if not is_done:
             self.has_refused = True
-            self.stand_in(node.outputs, builder)
-            self.look_inside(node, builder)
+            self.add_placeholders(node.outputs, builder)
+            self.check_nested(node, builder)
         return is_done
 
     def attempt(self, node: ir.Node, inputs: tuple[Value | None, ...], builder: PlanBuilder) -> bool:
@@ -178,15 +182,15 @@ class _Lowering:
             found = [Diagnostic(code, f"{node.op_type}: {error}", origin.of(node))]
         except CompileError as error:
             found = error.diagnostics
-        if self.is_doubtful(node):
-            found = [each for each in found if each.code in _OF_THE_NODE or each.origin != origin.of(node)]
+        if self.is_uncertain(node):
+            found = [each for each in found if each.code in _INPUT_INDEPENDENT or each.origin != origin.of(node)]
             if not found:
                 self.unchecked[origin.of(node)] = None
         self.diagnostics.extend(found)
         return False
 
     def unreachable(self, node: ir.Node) -> bool:
-        """Checks the operator of a node behind a refused one; nothing else about the node is known."""
+        """Checks the operator of a node that depends on a refused node; nothing else about the node is known."""
         if not self.has_refused:
             self.diagnostics.append(Diagnostic("CC0106", "an input is not defined", origin.of(node)))
         elif can_lower(node):
@@ -195,25 +199,25 @@ class _Lowering:
             self.diagnostics.append(_unknown(node))
         return False
 
-    def is_doubtful(self, node: ir.Node) -> bool:
-        return any(value in self.doubtful for value in node.inputs)
+    def is_uncertain(self, node: ir.Node) -> bool:
+        return any(value in self.uncertain for value in node.inputs)
 
-    def stand_in(self, values: Sequence[ir.Value], builder: PlanBuilder) -> None:
+    def add_placeholders(self, values: Sequence[ir.Value], builder: PlanBuilder) -> None:
         """Adds placeholders of the inferred types, so that their readers can be checked."""
         for value in values:
             kind = _known_type(value)
             if kind is not None:
                 builder.values[value] = Value(kind, builder)
             if kind is None or builder.values[value].shape is None:
-                self.doubtful.add(value)
+                self.uncertain.add(value)
 
-    def look_inside(self, node: ir.Node, builder: PlanBuilder) -> None:
+    def check_nested(self, node: ir.Node, builder: PlanBuilder) -> None:
         """Checks the nested graphs of a refused node."""
         for graph in graph_attributes(node):
             if graph in self.entered or node.domain == PLAN_DOMAIN:
                 continue
             inner = builder.inner()
-            self.stand_in(graph.inputs, inner)
+            self.add_placeholders(graph.inputs, inner)
             try:
                 self.lower_graph(graph, inner)
             except CompileError as error:
@@ -255,7 +259,7 @@ class _Lowering:
 
 
 def _known_type(value: ir.Value) -> ops.AnyType | None:
-    """The type of a value in the graph, if a plan supports it."""
+    """The type of a value in the graph; `None` if a plan does not support it."""
     try:
         return type_of(value)
     except TypeError:
@@ -284,7 +288,7 @@ def _missing_output(node: ir.Node, index: int) -> Diagnostic:
 
 
 def _named(builder: PlanBuilder, outputs: list[Value], names: list[str]) -> list[Value]:
-    """The outputs under the model's names. A value with another name, or without a step, gets an Identity step."""
+    """Names the outputs as in the model. A value with another name, or without a step, gets an Identity step."""
     results: list[Value] = []
     for value, name in zip(outputs, names, strict=True):
         taken = value in results or value in builder.inputs or value.constant is not None

@@ -11,7 +11,7 @@ from compiler.plan import PlanBuilder, Value, ops
 @lowers("MatMul", newest=13)
 @lowers("MatMul", newest=1, domain=PLAN_DOMAIN)
 def matmul(node: Node, build: PlanBuilder) -> Value:
-    """`MatMul`; that of `candle.plan` takes matrices that are stored transposed (`trans_a`, `trans_b`)."""
+    """`MatMul`; the operator of `candle.plan` also takes transposed matrices (`trans_a`, `trans_b`)."""
     epilogue, inputs = with_epilogue(node, 2)
     trans_a, trans_b = (node.domain == PLAN_DOMAIN and node.flag(name, False) for name in ("trans_a", "trans_b"))
     return build(ops.MatMul(trans_a=trans_a, trans_b=trans_b, epilogue=epilogue), *inputs)
@@ -20,7 +20,7 @@ def matmul(node: Node, build: PlanBuilder) -> Value:
 @lowers("Gemm", newest=13)
 @lowers("Gemm", newest=1, domain=PLAN_DOMAIN)
 def gemm(node: Node, build: PlanBuilder) -> Value:
-    """`Gemm`; before version 7 `C` has to be broadcast expressly, which asks for nothing more."""
+    """`Gemm`; the attribute `broadcast` of versions before 7 changes no result."""
     epilogue, inputs = with_epilogue(node, 3)
     op = ops.Gemm(
         alpha=node.float("alpha", 1.0),

@@ -16,7 +16,7 @@ _lowers = partial(lowers, domain="ai.onnx.ml")
 
 @_lowers("LabelEncoder", newest=4)
 def label_encoder(node: Node, build: PlanBuilder) -> Value:
-    """`LabelEncoder`: version 1 has a list of strings, and encodes whichever way the input asks for."""
+    """`LabelEncoder`; version 1 has a list of strings, and encodes strings or integers, depending on the input."""
     x = node.input(0)
     default = {
         "O": _strings([node.string("default_string", "_Unused")]),
@@ -39,7 +39,7 @@ def label_encoder(node: Node, build: PlanBuilder) -> Value:
 
 @_lowers("ArrayFeatureExtractor", newest=1)
 def array_feature_extractor(node: Node, build: PlanBuilder) -> Value:
-    """`ArrayFeatureExtractor`: a vector is a row, as in onnxruntime."""
+    """`ArrayFeatureExtractor`; a vector counts as one row, as in onnxruntime."""
     x, indices = node.input(0), node.input(1)
     if x.rank is None:
         node.refuse("CC0205", "the rank of ArrayFeatureExtractor's input is not known")
@@ -50,7 +50,7 @@ def array_feature_extractor(node: Node, build: PlanBuilder) -> Value:
 
 @_lowers("Binarizer", newest=1)
 def binarizer(node: Node, build: PlanBuilder) -> Value:
-    """`Binarizer`: an integer exceeds a threshold where it exceeds the whole number below."""
+    """`Binarizer`; integers are compared with the threshold rounded down, which gives the same result."""
     x, threshold = node.input(0), node.float("threshold", 0.0)
     if not math.isfinite(threshold):
         node.refuse("CC0202", f"Binarizer's threshold is {threshold}")
@@ -59,7 +59,7 @@ def binarizer(node: Node, build: PlanBuilder) -> Value:
 
 
 def _column(node: Node, name: str) -> np.ndarray:
-    """The one of the attributes `name_…` that the node has."""
+    """The value of the only attribute `name_…` of the node; refuses none or several."""
     given = [
         None
         if (tensor := node.tensor(f"{name}_tensor", None) if node.version >= 4 else None) is None

@@ -1,6 +1,6 @@
-"""An ONNX node as a lowering sees it, and the table of lowerings.
+"""The interface of lowerings to an ONNX node, and the table of lowerings.
 
-A lowering reads the attributes that it handles. An attribute that stays unread is an error.
+A lowering reads the attributes that it handles. An unread attribute is an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["LOWERINGS", "REMARKS", "Lowering", "Node", "lowers", "remark"]
 Result = Value | tuple[Value, ...]
 Function = Callable[["Node", PlanBuilder], Result]
 T = TypeVar("T")
-# The class below has methods of the names `int` and `float`.
+# The class below has methods named `int` and `float`.
 Int: TypeAlias = int
 Float: TypeAlias = float
 Ints: TypeAlias = list[int]
@@ -45,7 +45,7 @@ LOWERINGS: dict[tuple[str, str], Lowering] = {}
 
 
 def lowers(op_type: str, *, newest: int, domain: str = "") -> Callable[[Function], Function]:
-    """Registers a lowering for the versions of an operator up to `newest`: the newest version it was written for."""
+    """Registers a lowering of an operator's versions up to `newest`, the newest version that it supports."""
 
     def register(function: Function) -> Function:
         if (domain, op_type) in LOWERINGS:
@@ -57,7 +57,7 @@ def lowers(op_type: str, *, newest: int, domain: str = "") -> Callable[[Function
 
 
 REMARKS: dict[str, str] = {}
-"""Operator → its results where the standard does not define them, or where onnxruntime's differ."""
+"""Operator → a remark on results that the standard does not define, or that differ from onnxruntime's."""
 
 
 def remark(op_type: str, text: str) -> None:
@@ -77,27 +77,27 @@ class Node:
         self._unread = set(node.attributes)
 
     def input(self, index: Int) -> Value:
-        """Input `index`, which must be there."""
+        """Input `index`; refuses the node if the input is absent."""
         value = self.optional(index)
         if value is None:
             self.refuse("CC0205", f"input {index} of {self.op_type} is missing")
         return value
 
     def optional(self, index: Int) -> Value | None:
-        """Input `index`, if it is there."""
+        """Input `index`; `None` if it is absent."""
         return self.inputs[index] if index < len(self.inputs) else None
 
     def has_input(self, index: Int) -> bool:
-        """Whether input `index` is there."""
+        """Whether input `index` is present."""
         return self.optional(index) is not None
 
     def constant(self, index: Int) -> np.ndarray | None:
-        """The value of input `index`, if it is a constant."""
+        """The elements of input `index`; `None` if it is not a constant."""
         value = self.optional(index)
         return None if value is None else value.constant
 
     def is_since(self, version: Int, attribute: str) -> bool:
-        """Whether the node's version is this or a newer one. In these, `attribute` is an input, and stays unread."""
+        """Whether the node has this `version` or a newer one, where `attribute` is an input and must not be read."""
         return self.version >= version
 
     def uses_output(self, index: Int) -> bool:
@@ -112,17 +112,17 @@ class Node:
         return self._node.outputs[index].name or ""
 
     def output_rank(self, index: Int = 0) -> int | None:
-        """The rank of output `index` in the graph, if known."""
+        """The rank of output `index` in the graph; `None` if unknown."""
         shape = self._node.outputs[index].shape
         return None if shape is None else shape.rank()
 
     def output_dims(self, index: Int = 0) -> tuple[object, ...] | None:
-        """The dimensions that the graph gives output `index`: numbers and symbols; `None` without a rank."""
+        """The dimensions of output `index` in the graph, numbers and symbols; `None` if the rank is unknown."""
         shape = self._node.outputs[index].shape
         return None if shape is None else tuple(shape.dims)
 
     def output_dtype(self, index: Int = 0) -> str | None:
-        """The dtype of output `index` in the graph, if known."""
+        """The dtype of output `index` in the graph; `None` if unknown."""
         dtype = self._node.outputs[index].dtype
         return None if dtype is None else dtypes.from_ir(dtype)
 
@@ -186,7 +186,7 @@ class Node:
     @overload
     def tensor(self, name: str, default: T) -> np.ndarray | T: ...
     def tensor(self, name: str, default: Any = _REQUIRED) -> Any:
-        """A tensor attribute's elements."""
+        """The elements of a tensor attribute."""
         return self._attribute(name, _Kind.TENSOR, default, array_of)
 
     def graph(self, name: str) -> ir.Graph:
@@ -199,14 +199,14 @@ class Node:
     @overload
     def dtype_attr(self, name: str, default: T) -> str | T: ...
     def dtype_attr(self, name: str, default: Any = _REQUIRED) -> Any:
-        """An attribute that names an element type, as a logical dtype."""
+        """An attribute with an element type, as a logical dtype."""
         return self._attribute(name, _Kind.INT, default, self._dtype)
 
     def precision(self, name: str, value: Value, default: str | None = None) -> str | None:
-        """An attribute that names the type to compute in.
+        """An attribute with the type to compute in.
 
         The runtime computes in the type of `value`, and at least in float32. With a wider type, the result would differ
-        only by rounding. A type that is narrower than `value` is refused, unless it is the default.
+        only by rounding. Refuses a type narrower than that of `value`, unless it is the default.
         """
         asked = self.dtype_attr(name, default)
         if asked is None or asked == default:
@@ -216,12 +216,16 @@ class Node:
         return asked
 
     def type_attr(self, name: str) -> ir.TypeAndShape | None:
-        """An attribute that is a type, if it is there."""
+        """An attribute with a type and a shape; `None` if it is absent."""
         kind: ir.TypeAndShape | None = self._attribute(name, _Kind.TYPE_PROTO, None)
         return kind
 
     def refuse(self, code: str, message: str, *, help: str = "") -> NoReturn:
-        """Refuses the node: raises a diagnostic that names it."""
+        """Refuses the node.
+
+        Raises:
+            CompileError: always, with a diagnostic that names the node.
+        """
         raise CompileError([Diagnostic(code, message, origin.of(self._node), help)])
 
     def check_all_read(self) -> None:
@@ -258,7 +262,7 @@ class Node:
 
 
 def _digits(dtype: str) -> int:
-    """The binary digits of a floating-point type; none of another type."""
+    """The number of bits of a floating-point type's mantissa; 0 for any other type."""
     kind = dtypes.numpy_dtype(dtype)
     if kind.kind != "f" and "float" not in dtype:
         return 0

@@ -11,9 +11,9 @@ from compiler.plan import PlanBuilder, Value, ops
 
 @lowers("BatchNormalization", newest=15)
 def batch_normalization(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
-    """`BatchNormalization`. `spatial` (before version 9) has to agree with the scale's shape, `[C]` or `[C, D1, …]`.
+    """`BatchNormalization`. `spatial` (before version 9) must agree with the scale's shape, `[C]` or `[C, D1, …]`.
 
-    In training mode, which models use to standardize weights, the statistics are those of X.
+    In training mode, which models use to standardize weights, the statistics are computed from X.
     """
     op, momentum = ops.BatchNorm(epsilon=node.float("epsilon", 1e-5)), node.float("momentum", 0.9)
     if node.version < 9:
@@ -38,7 +38,7 @@ def _check_spatial(node: Node) -> None:
 
 
 def _statistics(node: Node, x: Value, build: PlanBuilder) -> tuple[Value, Value]:
-    """Mean and variance of each channel, in float32 or wider."""
+    """The mean and variance of each channel, in float32 or wider."""
     if x.rank is None or x.rank < 2:
         node.refuse("CC0205", "BatchNormalization in training mode needs an input of known rank, 2 or more")
     wide = converted(build, x, "float32") if x.dtype in ("float16", "bfloat16") else x
@@ -69,7 +69,7 @@ def instance_normalization(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("GroupNormalization", newest=21)
 def group_normalization(node: Node, build: PlanBuilder) -> Value:
-    """`GroupNormalization`: a scale for each group in version 18, for each channel from 21 on."""
+    """`GroupNormalization`; version 18 has a scale for each group, and version 21 for each channel."""
     if node.version >= 21:
         node.precision("stash_type", node.input(0), "float32")
     groups = node.int("num_groups")
@@ -91,14 +91,14 @@ def local_response_normalization(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("LpNormalization", newest=22)
 def lp_normalization(node: Node, build: PlanBuilder) -> Value:
-    """`LpNormalization`: zeros stay zeros; float16 and bfloat16 are computed in float32."""
+    """`LpNormalization`; zeros stay zeros, and float16 and bfloat16 are computed in float32."""
     p, x = node.int("p", 2), node.input(0)
     if p not in (1, 2):
         node.refuse("CC0202", f"LpNormalization has no order {p}, only 1 and 2")
     is_half = x.dtype in ("float16", "bfloat16")
     wide = converted(build, x, "float32") if is_half else x
     if wide.dtype not in ("float32", "float64"):
-        node.refuse("CC0205", f"LpNormalization is of floating-point numbers, not {x.dtype}")
+        node.refuse("CC0205", f"LpNormalization needs floating-point numbers, found {x.dtype}")
     axes = [node.int("axis", -1)]
     function: ops.Reduction = "L1" if p == 1 else "L2"
     norm = build(ops.Reduce(function=function, keepdims=True, noop_with_empty_axes=False, axes=axes), wide)

@@ -1,4 +1,4 @@
-"""Optional, OptionalHasElement, OptionalGetElement: values that may be there or not."""
+"""Optional, OptionalHasElement, OptionalGetElement: values that may be absent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compiler.plan.types import type_of
 
 @lowers("Optional", newest=28)
 def optional(node: Node, build: PlanBuilder) -> Value:
-    """`Optional`: of a value, or, without one, of a type."""
+    """`Optional`: a value, or an absent value of a type."""
     declared = node.type_attr("type")
     try:
         kind = None if declared is None else type_of(ir.Value(type=declared.type, shape=declared.shape))

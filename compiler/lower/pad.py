@@ -1,4 +1,4 @@
-"""Pad, CenterCropPad: elements added around a tensor, or cut off."""
+"""Pad, CenterCropPad: elements added around a tensor, or removed."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from compiler.plan import ops
 
 
 def padding(node: Node, axes: int) -> ops.AnyPadding:
-    """The padding of a window over `axes` spatial axes; `pads` counts only where `auto_pad` is `NOTSET`."""
+    """The padding of a window over `axes` spatial axes; `pads` has an effect only if `auto_pad` is `NOTSET`."""
     auto, pads = node.string("auto_pad", "NOTSET"), node.ints("pads", [0] * (2 * axes))
     if auto == "SAME_UPPER":
         return "SameUpper"
@@ -23,7 +23,7 @@ def padding(node: Node, axes: int) -> ops.AnyPadding:
 
 
 def window_ints(node: Node, name: str, axes: int) -> list[int]:
-    """One positive number a spatial axis, 1 where the attribute is not there."""
+    """An attribute with one positive number per spatial axis; 1 for each if it is absent."""
     numbers = node.ints(name, [1] * axes)
     if len(numbers) != axes or min(numbers, default=1) < 1:
         node.refuse("CC0202", f"{node.op_type}'s {name} {numbers} are not a positive number for each of {axes} axes")

@@ -66,7 +66,7 @@ remark("GlobalMaxPool", "NaN is the largest, as in NumPy; in onnxruntime, the re
 
 @lowers("GlobalLpPool", newest=22)
 def global_lp_pool(node: Node, build: PlanBuilder) -> Value:
-    """The norm over all spatial axes: a reduction for the usual exponents, else one window over known sizes."""
+    """The norm over all spatial axes: a reduction for the exponents 1 and 2, else one window over known sizes."""
     p = _exponent(node)
     if p <= 2:
         return _reduce(node, build, "L1" if p == 1 else "L2")

@@ -1,7 +1,7 @@
-"""Graphs of elementwise functions as programs for an accumulator, with slots for values that wait.
+"""Translates graphs of elementwise functions into programs for an accumulator and slots.
 
-A program computes a value with one reader at its reader. It saves a value that is read again, or that waits for the
-other operand of its reader, in a slot, which is free after the last reading.
+A program computes a value with one reader where it is read. It saves a value in a slot if the value is read again, or
+if the other operand of its reader is computed after it. A slot is free after its last read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Operand = ops.AnyOperand
 
 
 def is_elementwise(node: ir.Node) -> bool:
-    """Whether a program can compute the node, if its tensors have the type float32, or boolean results of it."""
+    """Whether a program can compute the node, if its tensors are float32, or boolean results of float32."""
     if node.domain != "" or len(node.outputs) != 1 or not 1 <= len(node.inputs) <= _MOST_INPUTS:
         return False
     if node.op_type == "Clip":
@@ -48,7 +48,7 @@ def is_elementwise(node: ir.Node) -> bool:
 
 
 def _function_of(node: ir.Node) -> ops.AnyUnaryFunction | ops.BinaryFunction | None:
-    """The function that a node of one or two inputs computes, if it is one; its lowering says why not."""
+    """The function that a node of one or two inputs computes; `None` if it is no such node, or is invalid."""
     view = Node(node, (None,) * len(node.inputs), node.version or 0)
     function: ops.AnyUnaryFunction | ops.BinaryFunction | None
     try:
@@ -60,13 +60,13 @@ def _function_of(node: ir.Node) -> ops.AnyUnaryFunction | ops.BinaryFunction | N
 
 
 def program_of(graph: ir.Graph, places: Sequence[int], *, has_result: bool) -> ops.Program:
-    """The program of a graph of elementwise nodes; `places` are the step's inputs that the graph's inputs are.
+    """The program of a graph of elementwise nodes; `places` are the indices of the graph's inputs in the step's.
 
     With `has_result`, the graph's first input is the operator's result, which the accumulator holds at the start, and
-    `places` are those of the others.
+    `places` are the indices of the others.
 
     Raises:
-        CompileError: a node is not elementwise, or more values wait than there are slots.
+        CompileError: a node is not elementwise, or the program needs too many slots.
     """
     inputs = list(graph.inputs)
     result = inputs.pop(0) if has_result else None
@@ -82,12 +82,12 @@ def program_of(graph: ir.Graph, places: Sequence[int], *, has_result: bool) -> o
 
 
 def takes_epilogue(node: ir.Node) -> bool:
-    """Whether the node's operator can compute a program on its result."""
+    """Whether the node's operator can run a program on its result."""
     return node.domain in ("", PLAN_DOMAIN) and node.op_type in _WITH_EPILOGUE
 
 
 def with_epilogue(node: Node, own: int) -> tuple[ops.Program | None, list[Value | None]]:
-    """The program of a node's `epilogue`, if it has one, and the step's inputs: `own` ones and the program's."""
+    """The program of a node's `epilogue`, if any, and the step's inputs: the operator's `own` and the program's."""
     first = node.int("operands", None) if node.domain == PLAN_DOMAIN else None
     if first is None:
         return None, list(node.inputs)
@@ -105,13 +105,13 @@ class _Writer:
         self.code: list[ops.AnyInstruction] = []
         self.free = list(range(SLOTS))[::-1]
         self.slots: dict[ir.Value, int] = {}
-        self.readings: dict[ir.Value, int] = {self.output: 1}
+        self.reads_left: dict[ir.Value, int] = {self.output: 1}
         for node in graph:
             for value in _operands(node):
-                self.readings[value] = self.readings.get(value, 0) + 1
+                self.reads_left[value] = self.reads_left.get(value, 0) + 1
 
     def write(self) -> ops.Program:
-        """The whole program."""
+        """The program of the whole graph."""
         if self.result is not None:
             self.save(self.result)
         self.compute(self.output)
@@ -119,15 +119,15 @@ class _Writer:
 
     def compute(self, value: ir.Value) -> None:
         """Puts a value into the accumulator, and saves it if it is read again."""
-        if self.is_at_hand(value):
+        if self.is_available(value):
             self.code.append(ops.Instruction.Load(self.read(value)))
             return
         node = value.producer()
         if node is None:
-            raise ValueError(f"{value.name} comes from nowhere")
+            raise ValueError(f"{value.name} has no producer")
         self.apply(node)
-        self.readings[value] -= 1
-        if self.readings[value]:
+        self.reads_left[value] -= 1
+        if self.reads_left[value]:
             self.save(value)
 
     def apply(self, node: ir.Node) -> None:
@@ -158,12 +158,12 @@ class _Writer:
             self.compute(x)
             self.code.append(ops.Instruction.Unary("Square"))
             return
-        if not self.is_at_hand(x) and self.is_at_hand(y):
+        if not self.is_available(x) and self.is_available(y):
             self.compute(x)
             self.code.append(ops.Instruction.Binary(function, self.read(y)))
             return
-        if not self.is_at_hand(y):
-            if not self.is_at_hand(x):
+        if not self.is_available(y):
+            if not self.is_available(x):
                 self.hold(x)
             self.compute(y)
             self.code.append(ops.Instruction.Reverse(function, self.read(x)))
@@ -172,9 +172,9 @@ class _Writer:
         self.code.append(ops.Instruction.Binary(function, self.read(y)))
 
     def chain(self, function: ops.BinaryFunction, values: Sequence[ir.Value]) -> None:
-        """The values joined from the first on."""
+        """Combines the values two by two, from first to last."""
         for value in values[1:]:
-            if not self.is_at_hand(value):
+            if not self.is_available(value):
                 self.hold(value)
         self.compute(values[0])
         self.code += [ops.Instruction.Binary(function, self.read(value)) for value in values[1:]]
@@ -182,7 +182,7 @@ class _Writer:
     def select(self, condition: ir.Value, yes: ir.Value, no: ir.Value) -> None:
         """Puts `yes` where the condition is true, else `no`, into the accumulator."""
         for value in (yes, no):
-            if not self.is_at_hand(value):
+            if not self.is_available(value):
                 self.hold(value)
         self.compute(condition)
         self.code.append(ops.Instruction.Select(self.read(yes), self.read(no)))
@@ -202,20 +202,20 @@ class _Writer:
 
     def hold(self, value: ir.Value) -> None:
         """Computes a value and saves it for its reader."""
-        self.readings[value] += 1
+        self.reads_left[value] += 1
         self.compute(value)
 
-    def is_at_hand(self, value: ir.Value) -> bool:
-        """Whether the value can be an operand now."""
+    def is_available(self, value: ir.Value) -> bool:
+        """Whether the value is available as an operand."""
         return value in self.leaves or value in self.slots
 
     def read(self, value: ir.Value) -> Operand:
-        """The operand for a value. A slot is free after its last reading."""
+        """The operand for a value. Frees a slot after its last read."""
         if value in self.leaves:
             return self.leaves[value]
         slot = self.slots[value]
-        self.readings[value] -= 1
-        if not self.readings[value]:
+        self.reads_left[value] -= 1
+        if not self.reads_left[value]:
             del self.slots[value]
             self.free.append(slot)
         return ops.Operand.Saved(slot)
@@ -229,13 +229,13 @@ class _Writer:
 
 
 def _operands(node: ir.Node) -> list[ir.Value]:
-    """The inputs whose elements the node's result is computed from; Clip's bounds are numbers of the node."""
+    """The inputs that the node reads element by element, which exclude Clip's bounds."""
     given = [value for value in node.inputs if value is not None]
     return given[:1] if node.op_type == "Clip" else given
 
 
 def _bounds(node: ir.Node) -> tuple[float, float] | None:
-    """The bounds of Clip where both are known."""
+    """The bounds of Clip; `None` if one is unknown."""
     bounds = []
     for name, index, default in (("min", 1, -math.inf), ("max", 2, math.inf)):
         value = node.inputs[index] if index < len(node.inputs) else None
@@ -255,7 +255,7 @@ def _is_finite(function: ops.AnyUnaryFunction | ops.BinaryFunction) -> bool:
 
 
 def _without_reloads(code: Sequence[ops.AnyInstruction]) -> list[ops.AnyInstruction]:
-    """The code without loads of values that the accumulator still holds."""
+    """Removes loads of values that the accumulator still holds."""
     kept: list[ops.AnyInstruction] = []
     for step in code:
         before = kept[-1] if kept else None
@@ -268,7 +268,7 @@ def _without_reloads(code: Sequence[ops.AnyInstruction]) -> list[ops.AnyInstruct
 
 
 def _without_unread(code: Sequence[ops.AnyInstruction]) -> list[ops.AnyInstruction]:
-    """The code without saves that no instruction reads before the slot is written again."""
+    """Removes saves that no instruction reads before the next save to the same slot."""
     kept: list[ops.AnyInstruction] = []
     awaited: set[int] = set()
     for step in reversed(code):

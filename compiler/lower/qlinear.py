@@ -1,4 +1,4 @@
-"""Convolutions and products of 8-bit codes: nodes that the compiler made."""
+"""Convolutions and products of 8-bit codes, which the compiler creates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compiler.plan import PlanBuilder, Value, ops
 
 @lowers("QLinearConv", newest=1, domain=PLAN_DOMAIN)
 def qlinear_conv(node: Node, build: PlanBuilder) -> Value:
-    """`[N, …, C]`, weights, scale, three zero points and, maybe, a bias."""
+    """`QLinearConv`; inputs: `[N, …, C]`, weights, scale, three zero points and an optional bias."""
     axes = spatial_axes(node)
     op = ops.QLinearConv(
         strides=window_ints(node, "strides", axes),
@@ -26,6 +26,6 @@ def qlinear_conv(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("QLinearMatMul", newest=1, domain=PLAN_DOMAIN)
 def qlinear_matmul(node: Node, build: PlanBuilder) -> Value:
-    """Two matrices, scale, three zero points and, maybe, a bias."""
+    """`QLinearMatMul`; inputs: two matrices, scale, three zero points and an optional bias."""
     op = ops.QLinearMatMul(low=node.int("low"), high=node.int("high"))
     return build(op, *(node.optional(index) for index in range(7)))

@@ -1,4 +1,4 @@
-"""Functions and means of 8-bit codes: nodes that the compiler made."""
+"""Functions and means of 8-bit codes, which the compiler creates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compiler.plan import PlanBuilder, Value, ops
 
 @lowers("QLinearBinary", newest=1, domain=PLAN_DOMAIN)
 def qlinear_binary(node: Node, build: PlanBuilder) -> Value:
-    """Two operands, their scales and zero points, and those of the result."""
+    """`QLinearBinary`; inputs: two operands, their scales and zero points, and those of the result."""
     function = cast(ops.QLinearFunction, node.string("function"))
     op = ops.QLinearBinary(function=function, low=node.int("low"), high=node.int("high"))
     return build(op, *(node.input(index) for index in range(8)))
@@ -19,11 +19,11 @@ def qlinear_binary(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("LookUp", newest=1, domain=PLAN_DOMAIN)
 def look_up(node: Node, build: PlanBuilder) -> Value:
-    """Codes and the table of what each becomes."""
+    """`LookUp`; inputs: codes, and the table of results."""
     return build(ops.LookUp(), node.input(0), node.input(1))
 
 
 @lowers("QLinearGlobalAveragePool", newest=1, domain=PLAN_DOMAIN)
 def qlinear_global_average_pool(node: Node, build: PlanBuilder) -> Value:
-    """`[N, …, C]`, scale and two zero points."""
+    """`QLinearGlobalAveragePool`; inputs: `[N, …, C]`, scale and two zero points."""
     return build(ops.QLinearGlobalAveragePool(), *(node.input(index) for index in range(4)))

@@ -1,4 +1,4 @@
-"""Linear quantization of every granularity."""
+"""QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: per tensor, per axis and per block."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from compiler.plan import PlanBuilder, Value, ops
 
 @lowers("QuantizeLinear", newest=28)
 def quantize_linear(node: Node, build: PlanBuilder) -> Value:
-    """The type of the zero point decides; without one, `output_dtype`; without that, uint8."""
+    """`QuantizeLinear` to the type of the zero point; without one, to `output_dtype`; without both, to uint8."""
     x, scale, zero = node.input(0), node.input(1), node.optional(2)
     axis, block, saturate = node.int("axis", 1), node.int("block_size", 0), node.flag("saturate", True)
     asked = node.dtype_attr("output_dtype", None) if node.int("output_dtype", 0) else None
     if zero is not None and asked not in (None, zero.dtype):
-        node.refuse("CC0202", f"output_dtype is {asked}, the zero point {zero.dtype}")
+        node.refuse("CC0202", f"output_dtype is {asked}, but the zero point is {zero.dtype}")
     to = zero.dtype if zero is not None else asked or "uint8"
     op = ops.QuantizeLinear(
         to=cast(ops.DType, to), axis=axis, block=block, saturate=saturate, precision=_precision(node, x, scale)
@@ -32,7 +32,7 @@ remark(
 
 
 def _precision(node: Node, x: Value, scale: Value) -> ops.DType:
-    """The type that the quotient is rounded to: as asked, or the scale's."""
+    """The type that the quotient is rounded to: the attribute `precision`, or the scale's type."""
     if node.int("precision", 0):
         precision = node.dtype_attr("precision")
     else:
@@ -44,7 +44,7 @@ def _precision(node: Node, x: Value, scale: Value) -> ops.DType:
 
 @lowers("DequantizeLinear", newest=28)
 def dequantize_linear(node: Node, build: PlanBuilder) -> Value:
-    """To `output_dtype`; without one, to the scale's type."""
+    """`DequantizeLinear` to `output_dtype`; without one, to the scale's type."""
     scale = node.input(1)
     axis, block = node.int("axis", 1), node.int("block_size", 0)
     asked = node.dtype_attr("output_dtype") if node.int("output_dtype", 0) else scale.dtype
@@ -54,5 +54,5 @@ def dequantize_linear(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("DynamicQuantizeLinear", newest=11)
 def dynamic_quantize_linear(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
-    """Codes, scale and zero point."""
+    """`DynamicQuantizeLinear`; outputs: codes, scale and zero point."""
     return build(ops.DynamicQuantizeLinear(), node.input(0), outputs=3)

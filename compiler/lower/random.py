@@ -1,6 +1,7 @@
 """RandomNormal, RandomUniform, their Like forms, Bernoulli, Multinomial: random numbers.
 
-A node without a seed gets one from its result's name: two nodes draw different numbers, a model always the same.
+The seed of a node without a seed is computed from its result's name: different nodes draw different numbers, and a
+model always draws the same numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def random_normal(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("RandomNormalLike", newest=22)
 def random_normal_like(node: Node, build: PlanBuilder) -> Value:
-    """`RandomNormalLike`: of the input's shape, and of its dtype where none is given."""
+    """`RandomNormalLike``: the input's shape; the default dtype is the input's."""
     return build(_normal(node, node.dtype_attr("dtype", node.input(0).dtype)), build(ops.Shape(start=0), node.input(0)))
 
 
@@ -35,7 +36,7 @@ def random_uniform(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("RandomUniformLike", newest=22)
 def random_uniform_like(node: Node, build: PlanBuilder) -> Value:
-    """`RandomUniformLike`: of the input's shape, and of its dtype where none is given."""
+    """`RandomUniformLike``: the input's shape; the default dtype is the input's."""
     return build(
         _uniform(node, node.dtype_attr("dtype", node.input(0).dtype)), build(ops.Shape(start=0), node.input(0))
     )
@@ -43,7 +44,7 @@ def random_uniform_like(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("Bernoulli", newest=22)
 def bernoulli(node: Node, build: PlanBuilder) -> Value:
-    """`Bernoulli`: 1 with the input's probability; the standard's function body has it the other way round."""
+    """`Bernoulli`: 1 with the input's probability; in the standard's function body, 0 has that probability."""
     p, dtype = node.input(0), node.dtype_attr("dtype", node.input(0).dtype)
     drawn = build(ops.RandomUniform(dtype="float64", low=0.0, high=1.0, seed=_seed(node)), build(ops.Shape(start=0), p))
     ones = build(ops.Binary(function="Less"), drawn, converted(build, p, "float64"))

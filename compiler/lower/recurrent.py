@@ -21,7 +21,7 @@ _PARAMETERS: dict[str, tuple[float, ...]] = {
     "Tanh": (),
     "ThresholdedRelu": (1.0,),
 }
-"""The functions, and what α and β are where the node does not say."""
+"""The activation functions, and the defaults of their α and β."""
 
 _REVERSED = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
 
@@ -65,7 +65,7 @@ def rnn(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
 
 def _step(node: Node, build: PlanBuilder, op: ops.Lstm | ops.Gru | ops.Rnn) -> tuple[Value, ...]:
-    """Version 1 says by `output_sequence` 0 that Y may be left out: whether it is, the node's outputs say."""
+    """The step of a node; ignores `output_sequence` of version 1, because the node's outputs tell if Y is needed."""
     node.flag("output_sequence", False)
     return build(op, *node.inputs, outputs=node.outputs)
 
@@ -93,7 +93,7 @@ def _directions(node: Node, defaults: list[str]) -> list[ops.Direction]:
     ways, count = _REVERSED[direction], len(defaults)
     names = node.strings("activations", None) or defaults * len(ways)
     if node.op_type == "RNN" and names == ["Tanh", "Tanh"]:
-        names = names[: len(ways)]  # what the standard names as the default, whatever the direction
+        names = names[: len(ways)]  # nodes of one direction may list the standard's defaults of both
     if len(names) != count * len(ways):
         expected = count * len(ways)
         node.refuse("CC0202", f"{node.op_type} needs {expected} activations for {direction}, found {len(names)}")
@@ -104,7 +104,7 @@ def _directions(node: Node, defaults: list[str]) -> list[ops.Direction]:
 
 
 def _activations(node: Node, names: list[str]) -> list[ops.AnyActivation]:
-    """The functions; each takes the next α and β if it has them."""
+    """The activations; each function with α or β takes the next one of the attributes."""
     alphas, betas = iter(node.floats("activation_alpha", [])), iter(node.floats("activation_beta", []))
     written = {name.lower(): name for name in _PARAMETERS}
     functions: list[ops.AnyActivation] = []

@@ -1,4 +1,4 @@
-"""ReduceSum and its siblings: sums, means, extrema and norms over axes."""
+"""ReduceSum and the other reductions: sums, means, extrema and norms over axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resize, Upsample, and the `Interpolate` that the compiler makes of them."""
+"""Resize, Upsample, and the compiler's operator `Interpolate`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _op(node: Node, view: ResizeView[Value]) -> ops.Interpolate:
 
 
 def _check_axes(node: Node, view: ResizeView[Value]) -> None:
-    """Refuses a resize of more axes than the runtime resizes, at the shapes that the plan states."""
+    """Refuses a resize of more axes than the runtime supports, for the shapes in the plan."""
     count = view.changes(None if view.x is None else view.x.shape, node.output_dims()).least
     if count > MOST_RESIZED_AXES:
         node.refuse(
@@ -73,7 +73,7 @@ def _check_axes(node: Node, view: ResizeView[Value]) -> None:
 
 @lowers("Resize", newest=19)
 def resize(node: Node, build: PlanBuilder) -> Value:
-    """`Resize`; before opset 11 it is what `Upsample` is."""
+    """`Resize`; before opset 11 it is equal to `Upsample`."""
     view = ResizeView.read(node)
     if view.is_legacy:
         return _upsample(node, build, view)
@@ -90,7 +90,7 @@ def upsample(node: Node, build: PlanBuilder) -> Value:
 
 
 def _upsample(node: Node, build: PlanBuilder, view: ResizeView[Value]) -> Value:
-    """Coordinates are x ÷ scale; as in onnxruntime, the nearest place is the next one where an axis shrinks."""
+    """`Upsample`: coordinates are x ÷ scale. Mode nearest rounds them up if an axis shrinks, as in onnxruntime."""
     _check_axes(node, view)
     modes: dict[str, ops.AnyInterpolation] = {
         "nearest": ops.Interpolation.Nearest("CeilWhenShrinking"),
@@ -109,7 +109,7 @@ def _upsample(node: Node, build: PlanBuilder, view: ResizeView[Value]) -> Value:
 
 @lowers("Interpolate", newest=1, domain=PLAN_DOMAIN)
 def interpolate(node: Node, build: PlanBuilder) -> Value:
-    """The compiler's own: the scales of the coordinates' formula, the new sizes, or both, as attributes."""
+    """`Interpolate`; attributes: the scales in the formula of the coordinates, the new sizes, or both."""
     view = ResizeView.read(node)
     _check_axes(node, view)
     return build(_op(node, view), node.input(0), None, floats(build, view.scales), ints(build, view.sizes))

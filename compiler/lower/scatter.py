@@ -11,7 +11,7 @@ _REDUCTIONS: dict[str, ops.Combination] = {"none": "none", "add": "add", "mul": 
 @lowers("ScatterElements", newest=18)
 @lowers("Scatter", newest=11)
 def scatter_elements(node: Node, build: PlanBuilder) -> Value:
-    """`ScatterElements`, and `Scatter`, its name before version 11."""
+    """`ScatterElements`, which was named `Scatter` before version 11."""
     op = ops.ScatterElements(axis=node.int("axis", 0), reduction=_reduction(node))
     return build(op, node.input(0), node.input(1), node.input(2))
 

@@ -1,4 +1,4 @@
-"""Trilu, Compress, NonZero, Unique: elements kept, dropped and found by a condition or by their value."""
+"""Trilu, Compress, NonZero, Unique: elements selected by position, condition or value."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def sequence_construct(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("SequenceEmpty", newest=11)
 def sequence_empty(node: Node, build: PlanBuilder) -> Value:
-    """`SequenceEmpty`: of float32 where no dtype is given."""
+    """`SequenceEmpty`; the default dtype is float32."""
     return build(ops.SequenceEmpty(dtype=node.dtype_attr("dtype", "float32")))  # type: ignore[arg-type]
 
 
@@ -44,7 +44,7 @@ def sequence_length(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("SplitToSequence", newest=24)
 def split_to_sequence(node: Node, build: PlanBuilder) -> Value:
-    """`SplitToSequence`: `keepdims` counts only where no sizes are given."""
+    """`SplitToSequence`; `keepdims` has an effect only without sizes."""
     op = ops.SplitToSequence(axis=node.int("axis", 0), keep_axis=node.flag("keepdims", True))
     return build(op, node.input(0), node.optional(1))
 

@@ -8,7 +8,7 @@ from compiler.plan import PlanBuilder, Value, ops
 
 @lowers("DFT", newest=20)
 def discrete_fourier_transform(node: Node, build: PlanBuilder) -> Value:
-    """`DFT`: the axis is an attribute in version 17, and an input later."""
+    """`DFT`; the axis is an attribute in version 17, and an input in later versions."""
     axis_input = node.optional(2) if node.version >= 20 else None
     axis: int | None = None
     if node.version < 20:

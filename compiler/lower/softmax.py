@@ -35,7 +35,7 @@ remark(
 
 
 def _normalized(node: Node, build: PlanBuilder, function: ops.SoftmaxFunction) -> Value:
-    """Before version 13 the axis and all after it are one, which is the same where it is the last."""
+    """The op along one axis. Before version 13, the axis includes all axes after it, unless it is the last axis."""
     x = node.input(0)
     axis = node.int("axis", -1 if node.version >= 13 else 1)
     is_last = axis == -1 or (x.rank is not None and axis == x.rank - 1)

@@ -1,4 +1,4 @@
-"""TopK, ArgMax, ArgMin: order along an axis."""
+"""TopK, ArgMax, ArgMin: largest and smallest elements along an axis."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from compiler.plan import PlanBuilder, Value, ops
 
 @lowers("TopK", newest=24)
 def top_k(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
-    """`TopK`: k from the attribute before 10, from the input on.
+    """`TopK`; k is an attribute before version 10, and an input from it on.
 
-    With `sorted` 0 the standard leaves the order open, and onnxruntime has another than the sorted one that this gives.
+    With `sorted = 0`, the standard leaves the order open: the op sorts anyway, and onnxruntime returns another order.
     """
     k = node.input(1) if node.version >= 10 else build.constant(np.array([node.int("k")], np.int64))
     node.flag("sorted", True)

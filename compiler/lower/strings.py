@@ -7,7 +7,7 @@ from compiler.plan import PlanBuilder, Value, ops
 
 _CASES: dict[str, ops.Case] = {"NONE": "keep", "LOWER": "lower", "UPPER": "upper"}
 _OTHER_CASES = ("az", "lt", "tr")
-"""Languages whose letters change case in their own way."""
+"""Languages with their own rules for changing case."""
 
 
 @lowers("StringConcat", newest=20)
@@ -18,7 +18,7 @@ def string_concat(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("StringSplit", newest=20)
 def string_split(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
-    """`StringSplit`: by white space where no delimiter is given."""
+    """`StringSplit`; splits at white space without a delimiter."""
     most = node.int("maxsplit", None)
     if most is not None and most < 0:
         node.refuse("CC0202", f"maxsplit {most} is negative")
@@ -28,7 +28,7 @@ def string_split(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
 @lowers("StringNormalizer", newest=10)
 def string_normalizer(node: Node, build: PlanBuilder) -> Value:
-    """`StringNormalizer`, in the locales that change case as Unicode says."""
+    """`StringNormalizer`, for locales that change case by Unicode's default rules."""
     case = _CASES.get(action := node.string("case_change_action", "NONE"))
     if case is None:
         node.refuse("CC0202", f"StringNormalizer has no case_change_action {action!r}")

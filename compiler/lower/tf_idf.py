@@ -13,7 +13,7 @@ from compiler.plan import PlanBuilder, Value, ops
 
 @lowers("TfIdfVectorizer", newest=9)
 def tf_idf_vectorizer(node: Node, build: PlanBuilder) -> Value:
-    """`TfIdfVectorizer`: the counts of n-grams, then what `mode` makes of them."""
+    """`TfIdfVectorizer`: the counts of n-grams, transformed as `mode` requires."""
     mode, columns = node.string("mode"), node.ints("ngram_indexes")
     if mode not in ("TF", "IDF", "TFIDF") or not columns or min(columns) < 0:
         node.refuse("CC0202", f"TfIdfVectorizer has no mode {mode!r} with ngram_indexes {columns}")
@@ -52,7 +52,7 @@ def _pool(node: Node) -> np.ndarray:
 
 
 def _weights(node: Node, columns: list[int]) -> np.ndarray | None:
-    """A weight for each column. The standard has one for each n-gram, onnxruntime for each column: both must agree."""
+    """The weight of each column. The standard orders weights by n-gram, onnxruntime by column: both must agree."""
     given = node.floats("weights", None)
     if not given:
         return None

@@ -43,7 +43,7 @@ _PLAIN: dict[ops.AnyUnaryFunction, int] = {
     "Tan": 22,
     "Tanh": 13,
 }
-"""Functions that are operators of the same name without attributes, and the newest version of each."""
+"""Functions of operators with the same name and without attributes, and the newest version of each."""
 
 
 def _celu(node: Node) -> ops.AnyUnaryFunction:
@@ -103,7 +103,7 @@ _WITH_ATTRIBUTES: dict[str, tuple[Callable[[Node], ops.AnyUnaryFunction], int]] 
     "Swish": (_swish, 24),
     "ThresholdedRelu": (_thresholded_relu, 22),
 }
-"""Operators with attributes: what reads them, and the newest version."""
+"""Operators with attributes: the function that reads them, and the newest version."""
 
 _FUNCTIONS: dict[str, Callable[[Node], ops.AnyUnaryFunction]] = {
     **{str(function): lambda _, function=function: function for function in _PLAIN},  # type: ignore[misc]
@@ -129,7 +129,7 @@ remark("Sign", "NaN stays NaN, also in float16; there onnxruntime gives zero.")
 
 @lowers("Gelu", newest=1, domain="com.microsoft")
 def gelu(node: Node, build: PlanBuilder) -> Value:
-    """`Gelu` of onnxruntime: by the error function."""
+    """`Gelu` of onnxruntime: the form with the error function."""
     return build(ops.Unary(function="Gelu"), node.input(0))
 
 
@@ -141,14 +141,14 @@ def quick_gelu(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("BiasGelu", newest=1, domain="com.microsoft")
 def bias_gelu(node: Node, build: PlanBuilder) -> Value:
-    """`BiasGelu` of onnxruntime: Gelu of the sum."""
+    """`BiasGelu` of onnxruntime: Gelu of the input plus a bias."""
     total = build(ops.Binary(function="Add"), node.input(0), node.input(1))
     return build(ops.Unary(function="Gelu"), total)
 
 
 @lowers("FastGelu", newest=1, domain="com.microsoft")
 def fast_gelu(node: Node, build: PlanBuilder) -> Value:
-    """`FastGelu` of onnxruntime: Gelu by the hyperbolic tangent, of the sum where there is a bias."""
+    """`FastGelu` of onnxruntime: the tanh form of Gelu, applied to the input plus an optional bias."""
     x = node.input(0)
     if node.has_input(1):
         x = build(ops.Binary(function="Add"), x, node.input(1))

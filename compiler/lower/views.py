@@ -9,7 +9,7 @@ from compiler.plan import PlanBuilder, Value, ops
 
 @lowers("Reshape", newest=25)
 def reshape(node: Node, build: PlanBuilder) -> Value:
-    """`Reshape`: a 0 in the shape copies the input's dimension, unless `allowzero`."""
+    """`Reshape`; a 0 in the shape copies the input's dimension, unless `allowzero` is set."""
     return build(ops.Reshape(allow_zero=ReshapeView.read(node).allow_zero), node.input(0), node.input(1))
 
 
@@ -21,7 +21,7 @@ def flatten(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("Squeeze", newest=25)
 def squeeze(node: Node, build: PlanBuilder) -> Value:
-    """`Squeeze`: without axes, every dimension of size 1 is dropped."""
+    """`Squeeze`; without axes, it drops every dimension of size 1."""
     axes, computed = _axes(node)
     return build(ops.Squeeze(axes=axes), node.input(0), computed)
 
@@ -34,7 +34,7 @@ def unsqueeze(node: Node, build: PlanBuilder) -> Value:
 
 
 def _axes(node: Node) -> tuple[list[int] | None, Value | None]:
-    """The axes that are known now, or else the value that will hold them."""
+    """The constant axes, or else the value that holds the axes at run time."""
     axes = SqueezeView.read(node).axes
     if axes is None or axes.known is None:
         return None, None if axes is None else axes.value

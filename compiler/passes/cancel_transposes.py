@@ -1,6 +1,6 @@
-"""Drops transposes that move nothing, and pairs that undo each other, also with elementwise operators between them.
+"""Drops transposes that move no elements, and pairs that cancel each other, also across elementwise operators.
 
-The pass moves a transpose below elementwise operators, joins and reductions, toward the outputs. There the transpose
+The pass moves a transpose below elementwise operators, Concat and reductions, toward the outputs. There the transpose
 meets its inverse or an operator that needs it. A graph converted from channels-last layout loses all but the outermost
 transposes.
 """
@@ -52,7 +52,7 @@ class MergeTransposes(FindingRule[Permutation]):
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> Permutation | str:
-        """Both orders have to be known. Gives the order that they make together."""
+        """Both permutations are known. Returns their composition."""
         first, second = permutation_of(match.node("transpose")), permutation_of(match.root)
         if first is None or second is None:
             return "the rank is not known"
@@ -64,41 +64,41 @@ class MergeTransposes(FindingRule[Permutation]):
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """That the elements keep their order; and the shape input of the reshape that does it, if there has to be one."""
+class _Replacement:
+    """The shape input of the Reshape that replaces a transpose; `None` if the input itself replaces it."""
 
     target: list[int] | None
 
 
-class DropTranspose(FindingRule[_Kept]):
+class DropTranspose(FindingRule[_Replacement]):
     """`Transpose(x)` that moves only axes of size 1 → `x`, or `Reshape(x)`, which copies nothing."""
 
     pattern = Op("Transpose", Var("x"))
 
-    def check(self, match: Match) -> _Kept | str:
-        """Axes of other sizes keep their order; the new shape can be said in one constant."""
+    def check(self, match: Match) -> _Replacement | str:
+        """Axes of other sizes keep their order, and a constant can describe the new shape."""
         perm, shape = permutation_of(match.root), match["x"].shape
         if perm is None:
             return "the rank is not known"
         if _keeps_order(perm, match.root):
-            return _Kept(None)
+            return _Replacement(None)
         if shape is None or len(shape) != len(perm):
             return "it moves elements"
         moved = [axis for axis in perm if shape.dims[axis] != 1]
         if moved != sorted(moved):
             return "it moves elements"
         target = reshape_target(shape.dims, [shape.dims[axis] for axis in perm])
-        return "the shape is not known" if target is None else _Kept(target)
+        return "the shape is not known" if target is None else _Replacement(target)
 
-    def rewrite(self, match: Match, found: _Kept, new: Rewriter) -> ir.Value:
-        """The input itself, or a reshape to the sizes in their new order."""
+    def rewrite(self, match: Match, found: _Replacement, new: Rewriter) -> ir.Value:
+        """The input itself, or its reshape to the permuted sizes."""
         if found.target is None:
             return match["x"]
         return new.op("Reshape", match["x"], new.constant(np.array(found.target, np.int64), "shape"))
 
 
 def _keeps_order(perm: Permutation, node: ir.Node) -> bool:
-    """Whether the node gives its input as it is, and that input can have the output's name."""
+    """Whether the node returns its input unchanged, and the input can take the output's name."""
     output, given = node.outputs[0], node.inputs[0]
     is_named = output.is_graph_output() and (given is None or not can_be_renamed(output, given))
     return perm == tuple(sorted(perm)) and not is_named
@@ -120,14 +120,14 @@ class SinkBelowElementwise(FindingRule[Permutation]):
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> Permutation | str:
-        """All inputs have the same transpose or are constant, the result is not larger, and no transpose runs twice."""
+        """All inputs are constant or transposed alike, the result has their shape, and no transpose is duplicated."""
         transpose, output = match.node("transpose"), match.root.outputs[0]
         perm = permutation_of(transpose)
         if perm is None or not same_shape(transpose.outputs[0], output):
-            return "the result has another shape than the transposed input"
+            return "the shape of the result differs from that of the transposed input"
         for value in _operands(match.root):
-            if value is not None and not _is_like(value, perm):
-                return f"{value.name!r} is not transposed alike"
+            if value is not None and not _is_transposed_by(value, perm):
+                return f"{value.name!r} is not transposed in the same way"
         if (
             any(not _may_sink(use.node) for use in transpose.outputs[0].uses())
             or transpose.outputs[0].is_graph_output()
@@ -136,10 +136,10 @@ class SinkBelowElementwise(FindingRule[Permutation]):
         return perm
 
     def rewrite(self, match: Match, found: Permutation, new: Rewriter) -> ir.Value:
-        """The function of the values before the transposes, then the transpose."""
+        """The function of the untransposed values, then the transpose."""
         root, perm = match.root, found
         operands = _operands(root)
-        inputs = [None if value is None else _without(value, perm, new) for value in operands]
+        inputs = [None if value is None else _before_transpose(value, perm, new) for value in operands]
         output = root.outputs[0]
         inner = typed(
             new.like(root, *inputs, *root.inputs[len(operands) :]),
@@ -150,7 +150,7 @@ class SinkBelowElementwise(FindingRule[Permutation]):
 
 
 def _operands(node: ir.Node) -> Sequence[ir.Value | None]:
-    """The inputs that the node goes through element by element."""
+    """The inputs that the node reads element by element."""
     count = CODES_ELEMENTWISE.get(node.op_type) if node.domain == PLAN_DOMAIN else None
     return node.inputs[:count]
 
@@ -166,13 +166,13 @@ def _transpose_above(value: ir.Value, perm: Permutation) -> ir.Node | None:
     return node if is_one else None
 
 
-def _is_like(value: ir.Value, perm: Permutation) -> bool:
+def _is_transposed_by(value: ir.Value, perm: Permutation) -> bool:
     array = constant_of(value)
     return _transpose_above(value, perm) is not None if array is None else array.ndim <= len(perm)
 
 
-def _without(value: ir.Value, perm: Permutation, new: Rewriter) -> ir.Value | None:
-    """The value before its transpose; for a constant, its elements in the order before the transpose."""
+def _before_transpose(value: ir.Value, perm: Permutation, new: Rewriter) -> ir.Value | None:
+    """The untransposed value; for a constant, a permuted copy."""
     above = _transpose_above(value, perm)
     if above is not None:
         return above.inputs[0]
@@ -188,19 +188,19 @@ class SinkBelowConcat(FindingRule[MovedAxis]):
     pattern = Op("Concat", _TRANSPOSE, rest=True)
 
     def check(self, match: Match) -> MovedAxis | str:
-        """All inputs are transposed alike."""
+        """All inputs have the same transpose."""
         found = moved_axis(match, ConcatView[ir.Value].of(match.root))
         if isinstance(found, str):
             return found
         for value in match.root.inputs:
             if value is None or _transpose_above(value, found.perm) is None:
-                return f"{value.name if value else ''!r} is not transposed alike"
+                return f"{value.name if value else ''!r} is not transposed in the same way"
         return found
 
     def rewrite(self, match: Match, found: MovedAxis, new: Rewriter) -> ir.Value:
-        """The parts joined along the axis that the order names, then the transpose."""
+        """The parts, concatenated along the permuted axis, then the transpose."""
         root, perm = match.root, found.perm
-        inputs = [_without(value, perm, new) for value in root.inputs if value is not None]
+        inputs = [_before_transpose(value, perm, new) for value in root.inputs if value is not None]
         output = root.outputs[0]
         inner = new.op("Concat", *inputs, version=root.version, axis=found.axis)
         typed(inner, output.type, reordered_shape(output.shape, inverse(perm)))
@@ -209,14 +209,14 @@ class SinkBelowConcat(FindingRule[MovedAxis]):
 
 @dataclass(frozen=True)
 class _Reduced:
-    """The order of the axes of what is reduced, and the reduced axes, counted from the end."""
+    """The permutation of a reduction's input, and the reduced axes, which are negative."""
 
     perm: Permutation
     axes: tuple[int, ...]
 
 
 class SinkBelowReduction(FindingRule[_Reduced]):
-    """`Reduce(Transpose(x, p), axes)` → `Transpose(Reduce(x, p[axes]))`, of the axes that are left."""
+    """`Reduce(Transpose(x, p), axes)` → `Transpose(Reduce(x, p[axes]))` of the remaining axes."""
 
     pattern = Op(REDUCTIONS, _TRANSPOSE, Var(optional=True))
 
@@ -226,7 +226,7 @@ class SinkBelowReduction(FindingRule[_Reduced]):
         return "the axes are not known" if perm is None or axes is None else _Reduced(perm, axes)
 
     def rewrite(self, match: Match, found: _Reduced, new: Rewriter) -> ir.Value:
-        """The reduction along the axes where they were."""
+        """The reduction of the untransposed value, then the transpose."""
         root, perm = match.root, found.perm
         reduced = sorted(perm[axis] for axis in found.axes)
         inner = new.like(root, match["x"], *_axes(root, reduced, new))
@@ -239,13 +239,13 @@ class SinkBelowReduction(FindingRule[_Reduced]):
 
 
 def _axes(root: ir.Node, reduced: list[int], new: Rewriter) -> list[ir.Value]:
-    """The input that names the axes, where the operator has it."""
+    """The input with the axes, if the operator has one."""
     given = root.inputs[1] if len(root.inputs) > 1 else None
     return [] if given is None else [new.constant(np.array(reduced, np.int64), "axes")]
 
 
 def _renumbered(axes: list[int]) -> Permutation:
-    """The order of the axes that are left, numbered without those that are gone."""
+    """The permutation of the remaining axes, numbered without the removed ones."""
     return tuple(sorted(axes).index(axis) for axis in axes)
 
 
@@ -263,7 +263,7 @@ cancel_transposes = rules_pass(
         SinkBelowReshape(),
         SinkBelowSplit(),
         DropReshape(),
-        MergeReshapes(),  # which lets transposes pass
+        MergeReshapes(),  # transposes can then pass
     ],
     result="transposes moved or dropped",
     requires=frozenset({"shapes"}),

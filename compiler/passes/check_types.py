@@ -1,7 +1,7 @@
 """Refuses a model if a node's input has a type that the ONNX standard does not allow, as onnxruntime does.
 
-The lowering checks which types the runtime can compute. It may accept more types, or read an input as the type that it
-should have.
+The lowering checks which types the runtime can compute. It may accept more types than the standard, or read an input
+as the type that the standard requires.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_LISTED = 4
 
 
 def _check_types(model: ir.Model, report: PassReport) -> None:
-    """Checks the inputs of known types of every node."""
+    """Checks the inputs of every node whose types are known."""
     for node in nodes_of(model):
         opset = opset_of(node, model.opset_imports.get(node.domain, 1))
         inputs = onnx_schema.inputs_of(node.domain, node.op_type, opset, len(node.inputs))

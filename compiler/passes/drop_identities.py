@@ -1,4 +1,4 @@
-"""Drops Identity nodes and casts that change nothing, and replaces CastLike with Cast."""
+"""Drops Identity nodes and casts to the same type, and replaces CastLike with Cast."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["drop_identities"]
 
 
 class _PassesOn(Rule):
-    """The base of the rules here: the root's output is its first input."""
+    """The base of rules whose root returns its first input."""
 
     def check(self, match: Match) -> str | None:
-        """A graph's output has its own name, which an input, a constant or another output cannot take."""
+        """The input can take the name of a graph output: it is no graph input, constant or other output."""
         output = match.root.outputs[0]
         if output.is_graph_output() and not can_be_renamed(output, match["x"]):
             return f"the output {output.name!r} needs a name of its own"

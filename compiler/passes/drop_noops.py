@@ -20,14 +20,14 @@ __all__ = ["DropReshape", "drop_noops"]
 
 
 class _Drop(Rule):
-    """The base of the rules here: the root gives `x`."""
+    """The base of rules whose root returns `x`."""
 
     def why_not(self, match: Match) -> str | None:
-        """Why the root's result differs from `x`, beyond the conditions of the pattern."""
+        """The reason why the root's result differs from `x`, or `None`."""
         return None
 
     def check(self, match: Match) -> str | None:
-        """The result has the shape of `x`, and an output keeps its name."""
+        """The result equals `x`, and `x` can take the name of a graph output."""
         output = match.root.outputs[0]
         reason = self.why_not(match)
         if reason is None and output.is_graph_output() and not can_be_renamed(output, match["x"]):
@@ -53,7 +53,7 @@ class DropSlice(_Drop):
 
 
 class DropReshape(_Drop):
-    """`Reshape(x)`, `Expand(x)` and the like to the shape of `x` → `x`."""
+    """`Reshape(x)`, `Squeeze(x)`, `Unsqueeze(x)`, `Flatten(x)`, `Expand(x)` to the shape of `x` → `x`."""
 
     pattern = Op(("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Expand"), Var("x"), rest=True)
 
@@ -66,7 +66,7 @@ _EXPAND = Op("Expand", Var(), Var())
 
 
 class DropExpand(Rule):
-    """`f(x, Expand(y))` → `f(x, y)` of an elementwise `f` whose result is no larger than `x`."""
+    """`f(x, Expand(y))` → `f(x, y)`, where `f` is elementwise and its result has the shape of `x`."""
 
     pattern = AnyOf(
         Op(onnx_schema.ELEMENTWISE, Var(), _EXPAND, rest=True),
@@ -76,29 +76,29 @@ class DropExpand(Rule):
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
-        """An input that is not expanded has the shape of the result: the others broadcast to it anyway."""
+        """An input without an Expand has the shape of the result, so that the others broadcast to it."""
         output = match.root.outputs[0]
         is_full = any(_expanded(value) is None and same_shape(value, output) for value in match.root.inputs)
         return None if is_full else "the Expand may determine the shape of the result"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The function of the input of the Expand."""
+        """The function of the unexpanded inputs."""
         return new.like(match.root, *(_expanded(value) or value for value in match.root.inputs))
 
 
 def _expanded(value: ir.Value | None) -> ir.Value | None:
-    """The input of the Expand that gives the value; `None` if there is none."""
+    """The input of the Expand that produces the value; `None` if there is none."""
     node = None if value is None else value.producer()
     return node.inputs[0] if node is not None and node.op_identifier() == ("", "Expand", "") else None
 
 
 class DropBlock(_Drop):
-    """`DepthToSpace(x)`, `SpaceToDepth(x)` in blocks of one → `x`."""
+    """`DepthToSpace(x)`, `SpaceToDepth(x)` with a block size of 1 → `x`."""
 
     pattern = Op(("DepthToSpace", "SpaceToDepth"), Var("x"))
 
     def why_not(self, match: Match) -> str | None:
-        """A block is one place."""
+        """The block size is 1."""
         return None if match.root.attributes["blocksize"].as_int() == 1 else "the blocks are larger"
 
 
@@ -121,7 +121,7 @@ class DropTile(_Drop):
 
 
 class DropSingle(_Drop):
-    """`Concat(x)`, `Sum(x)`, `Max(x)` and the like of one input → `x`."""
+    """`Concat(x)`, `Sum(x)`, `Max(x)` and other operators with one input → `x`."""
 
     pattern = Op(("Concat", "Sum", "Max", "Min", "Mean"), Var("x"))
 
@@ -137,7 +137,7 @@ class DropSplit(_Drop):
 
 
 class DropDropout(_Drop):
-    """`Dropout(x)` of a model that is not trained → `x`."""
+    """`Dropout(x)` in inference mode → `x`."""
 
     pattern = Op("Dropout", Var("x"), Var(optional=True), Var("training", optional=True))
     notable = True
@@ -161,7 +161,7 @@ class DropNeutral(_Drop):
     notable = True
 
     def why_not(self, match: Match) -> str | None:
-        """The constant is exact and does not enlarge the result."""
+        """The constant is exactly neutral and does not enlarge the result."""
         exact = 0 if match.root.op_type == "Sub" else 1
         if not (match.constant("c") == exact).all():
             return "the constant is only nearly neutral"
@@ -174,17 +174,17 @@ class DropGather(_Drop):
     pattern = Op("Gather", Var("x"), Const("indices"))
 
     def why_not(self, match: Match) -> str | None:
-        """The indices are all of the axis's, in order."""
+        """The indices are all indices of the axis, in order."""
         shape, indices = _size_along(match), match.constant("indices")
         if shape is None or indices.ndim != 1 or not np.array_equal(indices % max(shape, 1), np.arange(shape)):
-            return "it takes some elements only, or in another order"
+            return "it takes only some elements, or in another order"
         return None
 
 
 def _size_along(match: Match) -> int | None:
-    """The size of the root's axis, where it is a known number."""
+    """The size of the axis of the root, a Gather; `None` if unknown."""
     view, shape = GatherView[ir.Value].of(match.root), match["x"].shape
-    axis = None if view is None or shape is None else view.place(len(shape))
+    axis = None if view is None or shape is None else view.normalized_axis(len(shape))
     if shape is None or axis is None:
         return None
     size = shape.dims[axis]

@@ -1,4 +1,4 @@
-"""Replaces the batch normalizations that remain with a product and a sum, which a fused step can include."""
+"""Replaces the remaining batch normalizations with a product and a sum, which a fused step can include."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["expand_batch_norm"]
 
 
 class ExpandBatchNorm(FindingRule[Affine]):
-    """`BatchNormalization(x)` → `x · scale + shift`, of shape `[C, 1, …]`; computed in float64 and rounded once."""
+    """`BatchNormalization(x)` → `x · scale + shift`; both are `[C, 1, …]`, computed in float64 and rounded once."""
 
     pattern = Op("BatchNormalization", Var("x"), Const("scale"), Const("bias"), Const("mean"), Const("var"))
     notable = True
 
     def check(self, match: Match) -> Affine | str:
-        """The parameters are constants, of float32 as the input is, and as many as it has channels."""
+        """The input is float32 with C channels, and the parameters are float32 constants `[C]`."""
         found = scale_and_shift(match.root)
         if isinstance(found, str):
             return found
@@ -28,7 +28,7 @@ class ExpandBatchNorm(FindingRule[Affine]):
             return "only float32 is fused"
         shape = match["x"].shape
         if shape is None or shape.rank() < 2 or shape[1] != found[0].size:
-            return "the number of channels is not known, or not that of the parameters"
+            return "the number of channels is not known, or differs from that of the parameters"
         with np.errstate(over="ignore"):
             is_finite = all(np.isfinite(each.astype(np.float32)).all() for each in found)
         return found if is_finite else "the scale or the shift is not finite"

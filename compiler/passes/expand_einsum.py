@@ -18,7 +18,7 @@ _TYPES = {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataTyp
 
 @dataclass(frozen=True)
 class _Product:
-    """The letters of both sides in the order of a product of stacks, and whether the sides change places."""
+    """A batched matrix product: the letters of its operands and result, and whether it swaps the operands."""
 
     left: str
     right: str
@@ -28,7 +28,7 @@ class _Product:
 
 @dataclass(frozen=True)
 class _Einsum:
-    """The letters of both inputs and of the result, and the product that they are."""
+    """The letters of both inputs and of the result, and the equivalent product."""
 
     a: str
     b: str
@@ -37,12 +37,12 @@ class _Einsum:
 
 
 class EinsumToMatMul(FindingRule[_Einsum]):
-    """`Einsum(a, b)`, as `…id,…jd->…ij` in any order of letters → `MatMul` of `a` and `b`, transposed where need be."""
+    """`Einsum(a, b)` of `…id,…jd->…ij`, in any order of letters → `MatMul` of `a` and `b`, transposed if needed."""
 
     pattern = Op("Einsum", Var("a"), Var("b"))
 
     def check(self, match: Match) -> _Einsum | str:
-        """Each side has one letter of its own, one is summed over, and shared letters stand for the same size."""
+        """Each operand has one letter of its own, one letter is summed over, and shared letters have equal sizes."""
         terms = _terms(match.root)
         product = None if terms is None else _product(*terms)
         if terms is None or product is None:
@@ -58,7 +58,7 @@ class EinsumToMatMul(FindingRule[_Einsum]):
         return _Einsum(*terms, product) if is_same else "sizes are not known to be the same on both sides"
 
     def rewrite(self, match: Match, found: _Einsum, new: Rewriter) -> ir.Value:
-        """The product, between transposes."""
+        """The product between transposes."""
         product = found.product
         sides = [(match["a"], found.a), (match["b"], found.b)]
         (left, left_term), (right, right_term) = reversed(sides) if product.is_swapped else sides
@@ -93,7 +93,7 @@ def _product(a: str, b: str, result: str) -> _Product | None:
 
 
 def _ordered(value: ir.Value, letters: str, wanted: str, new: Rewriter) -> ir.Value:
-    """The value with its axes, which have these letters, in another order."""
+    """The value with the axes `letters`, transposed to the axes `wanted`."""
     perm = tuple(letters.index(letter) for letter in wanted)
     if perm == tuple(range(len(perm))):
         return value

@@ -1,4 +1,4 @@
-"""Replaces operators that have no lowering with the simpler operators by which the ONNX standard defines them."""
+"""Replaces operators that have no lowering with their function bodies of the ONNX standard."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from compiler.rewrite.report import Fired, Pass, PassReport
 __all__ = ["expand_functions"]
 
 _DEPTH = 8
-"""The deepest nesting of function bodies; the standard's own bodies nest two deep."""
+"""The limit of nested expansions. The standard's function bodies nest two deep."""
 
 
 def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
     """The pass that expands nodes for which `can_lower` is false."""
 
     def expand(model: ir.Model, report: PassReport) -> None:
-        """Replaces operators without a lowering by their function bodies of the ONNX standard."""
+        """Replaces operators without a lowering with their function bodies of the ONNX standard."""
         wrong: set[ir.Node] = set()
         for depth in range(_DEPTH):
             found = []
@@ -51,7 +51,7 @@ def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
 
 
 def _problem(model: ir.Model, node: ir.Node) -> str | None:
-    """An error that the body would hide, because it may broadcast shapes that the operator does not accept."""
+    """An error that the body would hide, because the body may broadcast shapes that the operator rejects."""
     takes = [len(graph.inputs) for graph in graph_attributes(node) if node.op_type == "SequenceMap"]
     if takes and takes != [len(node.inputs)]:
         return f"the body takes {takes[0]} inputs, but the node has {len(node.inputs)}"
@@ -60,7 +60,7 @@ def _problem(model: ir.Model, node: ir.Node) -> str | None:
 
 
 def _add_function(model: ir.Model, node: ir.Node, depth: int) -> bool:
-    """Adds the node's body to the model as a function that only this node calls."""
+    """Adds the node's body to the model as a function that only this node calls; returns whether there is a body."""
     opset = opset_of(node, model.opset_imports.get(node.domain, 1))
     proto = ir.serde.serialize_node(node)
     body = onnx_schema.function_body(proto, opset, _input_types(node))
@@ -73,14 +73,14 @@ def _add_function(model: ir.Model, node: ir.Node, depth: int) -> bool:
     try:
         function = ir.serde.deserialize_function(body)
     except ir.serde.SerdeError:
-        return False  # neither the node nor the body gives the types of a graph
+        return False  # neither the node nor the body states the types of a graph
     model.functions[function.identifier()] = function
     _call(node, function, captures, onnx_schema.defaults(node.domain, node.op_type, opset))
     return True
 
 
 def _call(node: ir.Node, function: ir.Function, captures: list[ir.Value], defaults: list[Any]) -> None:
-    """Makes the node a call of the function."""
+    """Turns the node into a call of the function."""
     node.overload = function.overload
     for attribute in defaults:
         if attribute.name not in node.attributes:
@@ -97,7 +97,7 @@ def _call(node: ir.Node, function: ir.Function, captures: list[ir.Value], defaul
 
 
 def _captures(node: ir.Node) -> list[ir.Value]:
-    """The outer values that the node's graphs read. A function sees only its own inputs."""
+    """The outer values that the node's graphs read. The function needs them as inputs."""
     graphs = [graph for nested in graph_attributes(node) for graph in (nested, *nested.subgraphs())]
     used = [value for graph in graphs for inner in graph for value in inner.inputs if value is not None]
     used += [value for graph in graphs for value in graph.outputs]
@@ -105,7 +105,7 @@ def _captures(node: ir.Node) -> list[ir.Value]:
 
 
 def _complete_outputs(body: Any, count: int) -> None:
-    """Add the optional outputs that a body lacks, because inlining needs a value for each."""
+    """Adds the optional outputs that a body lacks, because inlining needs a value for each."""
     del body.output[count:]
     made = {name for node in body.node for name in node.output} | set(body.input)
     for name in body.output:
@@ -114,7 +114,7 @@ def _complete_outputs(body: Any, count: int) -> None:
 
 
 def _input_types(node: ir.Node) -> list[Any]:
-    """The types and shapes of the inputs as protos; none if a type is unknown."""
+    """The types and shapes of the inputs as protos; an empty list if a type is unknown."""
     if any(value is not None and value.type is None for value in node.inputs):
         return []
     return [None if value is None else ir.serde.serialize_value(value).type for value in node.inputs]

@@ -25,7 +25,7 @@ _LINEAR = Op(("Conv", "ConvTranspose", "Gemm", "MatMul"), Var("x"), Const("w"), 
 
 @dataclass(frozen=True)
 class _Fold:
-    """The linear operator, and what it takes in: a number a channel each."""
+    """The linear operator, and the scale and shift of each channel that it absorbs."""
 
     linear: Linear
     scale: np.ndarray
@@ -33,14 +33,14 @@ class _Fold:
 
 
 class _FoldAffine(FindingRule[_Fold]):
-    """The base of the rules here: `y · scale + shift`, one number a channel, after a linear operator."""
+    """The base of rules for `y · scale + shift`, with one number per channel, after a linear operator."""
 
     @abstractmethod
     def affine(self, match: Match, linear: Linear) -> Affine | str:
-        """The scale and shift of each channel; or why there are none."""
+        """The scale and shift of each channel; or the reason why there are none."""
 
     def check(self, match: Match) -> _Fold | str:
-        """The weights have to be constants of float32 or float64, and finite when folded."""
+        """The weights are float32 or float64 constants, and the folded weights are finite."""
         linear = Linear.of(match.node("linear"))
         if isinstance(linear, str):
             return linear
@@ -58,7 +58,7 @@ class FoldBatchNorm(_FoldAffine):
     pattern = Op("BatchNormalization", _LINEAR, Const("scale"), Const("bias"), Const("mean"), Const("var"))
 
     def affine(self, match: Match, linear: Linear) -> Affine | str:
-        """Channels are axis 1: in a product of matrices that has to be the last one."""
+        """The channels, axis 1, are the channels of the weights: in a matrix product, axis 1 is the last axis."""
         if linear.output_rank is None or linear.output_rank + linear.channel_axis != 1:
             return "the channels are not those of the weights"
         return scale_and_shift(match.root)
@@ -66,7 +66,7 @@ class FoldBatchNorm(_FoldAffine):
 
 class _FoldConstant(_FoldAffine):
     def affine(self, match: Match, linear: Linear) -> Affine | str:
-        """The constant has to have one number, or one a channel."""
+        """The constant has one number, or one per channel."""
         constant = match.constant("c")
         found = linear.per_channel(constant)
         if found is None:
@@ -76,7 +76,7 @@ class _FoldConstant(_FoldAffine):
 
     @abstractmethod
     def of_constant(self, c: np.ndarray) -> Affine:
-        """The scale and shift that a constant means."""
+        """The scale and shift that are equivalent to the operation with `c`."""
 
 
 class FoldAdd(_FoldConstant):
@@ -130,7 +130,7 @@ class FoldNeg(_FoldAffine):
 
 
 def scale_and_shift(node: ir.Node) -> Affine | str:
-    """A BatchNormalization with constant parameters as `x · scale + shift`, in float64; or why it is not that.
+    """The float64 scale and shift of a BatchNormalization with constant parameters; or the reason why there are none.
 
     `scale = γ / √(var + ε)` and `shift = β - mean · scale`.
     """

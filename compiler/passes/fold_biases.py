@@ -13,12 +13,12 @@ __all__ = ["fold_biases"]
 
 
 def fold_biases(evaluate: Evaluate) -> Pass:
-    """The pass that folds with `evaluate`. It does not fold biases in codes."""
+    """The pass that folds with `evaluate`. It does not fold quantized biases."""
     return folding("fold_biases", evaluate, _is_bias)
 
 
 def _is_bias(node: ir.Node) -> bool:
-    """Whether the result is only added to a product, and does not depend on codes."""
+    """Whether the result is only used as the bias of a product, and does not depend on quantized values."""
     while len(node.outputs) == 1 and node.op_type != "DequantizeLinear":
         value = node.outputs[0]
         user = sole_user(value)

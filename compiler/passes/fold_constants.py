@@ -1,4 +1,4 @@
-"""Computes nodes whose inputs are constants, once while compiling."""
+"""Computes nodes whose inputs are constants at compile time."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from compiler.rewrite.rule import Evaluate
 
 __all__ = ["constant_nodes", "fold_constants", "folding"]
 
-_ROOM, _GROWTH = 1 << 20, 8
+_MOST_BYTES, _MOST_GROWTH = 1 << 20, 8
 """The limits of a result: in bytes, and as a multiple of its inputs (8 for weights of 4 bits)."""
-_ALL_ROOM = 1 << 26
+_MOST_ADDED_BYTES = 1 << 26
 """The limit, in bytes, by which all results together may exceed their inputs."""
 
 _INDEX_TYPES = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL)
@@ -30,7 +30,7 @@ such a result in bytes. The second kind lets the compiler find a division by zer
 
 
 def fold_constants(evaluate: Evaluate, *, only_indices: bool = False) -> Pass:
-    """The pass that folds with `evaluate`; `only_indices`: only small integers, which shapes and axes are made of."""
+    """The pass that folds with `evaluate`; with `only_indices`, only small integers, such as shapes and axes."""
     if only_indices:
         return folding("fold_indices", evaluate, _is_index, needed=True)
     return folding("fold_constants", evaluate, lambda node: True, ends=frozenset({"stored weights"}))
@@ -39,19 +39,19 @@ def fold_constants(evaluate: Evaluate, *, only_indices: bool = False) -> Pass:
 def folding(
     name: str,
     evaluate: Evaluate,
-    is_meant: Callable[[ir.Node], bool],
+    selects: Callable[[ir.Node], bool],
     *,
     needed: bool = False,
     ends: frozenset[str] = frozenset(),
 ) -> Pass:
-    """A pass that folds the nodes for which `is_meant` is true, with `evaluate`.
+    """A pass that folds with `evaluate` the nodes for which `selects` is true.
 
     It refuses a model with a node that always fails, except in nested graphs, which may never run.
     """
 
     def fold(model: ir.Model, report: PassReport) -> None:
         """Computes nodes whose inputs are constants."""
-        folding = _Folding(evaluate, model, report, is_meant)
+        folding = _Folding(evaluate, model, report, selects)
         folding.graph(model.graph)
         if folding.failures:
             raise CompileError(folding.failures)
@@ -63,7 +63,7 @@ def folding(
 def constant_nodes(
     graph: ir.Graph, opsets: Mapping[str, int], fits: Callable[[ir.Node], bool] = lambda node: True
 ) -> list[ir.Node]:
-    """The nodes of a graph that depend on constants alone, in order, and for which `fits` is true."""
+    """The nodes of a graph, in order, that depend only on constants and for which `fits` is true."""
     folded: set[ir.Value] = set()
     nodes = []
     for node in graph:
@@ -85,11 +85,11 @@ def _can_fold(node: ir.Node, folded: set[ir.Value], opsets: Mapping[str, int]) -
 
 class _Folding:
     def __init__(
-        self, evaluate: Evaluate, model: ir.Model, report: PassReport, is_meant: Callable[[ir.Node], bool]
+        self, evaluate: Evaluate, model: ir.Model, report: PassReport, selects: Callable[[ir.Node], bool]
     ) -> None:
-        self.evaluate, self.report, self.is_meant = evaluate, report, is_meant
+        self.evaluate, self.report, self.selects = evaluate, report, selects
         self.main, self.opsets = model.graph, model.opset_imports
-        self.room = _ALL_ROOM
+        self.room = _MOST_ADDED_BYTES
         self.failures: list[Diagnostic] = []
 
     def graph(self, graph: ir.Graph) -> None:
@@ -108,13 +108,13 @@ class _Folding:
             self.replace(graph, node, arrays)
 
     def fits(self, node: ir.Node) -> bool:
-        """Whether the results are not much larger than their inputs, and of the types to fold."""
-        if not self.is_meant(node):
+        """Whether the pass selects the node, and its results are not much larger than its inputs."""
+        if not self.selects(node):
             return False
         given = sum(_size(value) or 0 for value in node.inputs if value is not None)
         sizes = [_size(value) for value in _read(node)]
         growth = max(0, sum(size or 0 for size in sizes) - given)
-        if growth <= self.room and all(size is None or size <= _ROOM + _GROWTH * given for size in sizes):
+        if growth <= self.room and all(size is None or size <= _MOST_BYTES + _MOST_GROWTH * given for size in sizes):
             self.room -= growth
             return True
         self.report.missed.append(Missed("fold", origin.of(node), "the result is much larger than the inputs"))

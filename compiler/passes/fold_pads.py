@@ -18,12 +18,12 @@ _PAD = Op("Pad", Var("x"), rest=True, name="pad")
 
 
 class _FoldPad(FindingRule[np.ndarray]):
-    """The base of the rules here. The padded input may have other readers: the root then reads what was not padded."""
+    """The base of rules that fold a Pad into the root. The Pad stays if it has other readers."""
 
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> np.ndarray | str:
-        """The pads are constant zeros around the spatial axes. Gives their numbers: all before, then all behind."""
+        """The pads are constant zeros around the spatial axes. Returns their sizes: first those before, then after."""
         pads = _pads_of(match.node("pad"))
         if isinstance(pads, str):
             return pads
@@ -31,7 +31,7 @@ class _FoldPad(FindingRule[np.ndarray]):
         if begin[:2].any() or end[:2].any():
             return "it pads the batch or the channels"
         if (pads < 0).any():
-            return "it takes elements away"
+            return "it removes elements"
         return _why_not(match.root, len(begin) - 2) or np.concatenate([begin[2:], end[2:]])
 
     def rewrite(self, match: Match, found: np.ndarray, new: Rewriter) -> ir.Value:
@@ -51,29 +51,29 @@ class FoldIntoConv(_FoldPad):
 
 
 class FoldIntoAverage(_FoldPad):
-    """`AveragePool(Pad(x))` that counts its own pads → `AveragePool(x)` with more pads."""
+    """`AveragePool(Pad(x), count_include_pad=1)` → `AveragePool(x)` with more pads."""
 
     pattern = Op("AveragePool", _PAD)
 
     def check(self, match: Match) -> np.ndarray | str:
-        """Pads count as zeros, and no window begins beyond them."""
+        """The mean includes the pads, and no window starts beyond them."""
         attributes = match.root.attributes
         counts = "count_include_pad" in attributes and attributes["count_include_pad"].as_int() == 1
         rounds_up = "ceil_mode" in attributes and attributes["ceil_mode"].as_int() == 1
         if not counts or rounds_up:
-            return "its own pads do not count, or it rounds up"
+            return "the mean excludes its pads, or ceil_mode is set"
         return super().check(match)
 
 
 def _pads_of(pad: ir.Node) -> np.ndarray | str:
-    """The pads of all axes: those before, then those after; or why they are not plain zeros of known number."""
+    """The pads of all axes: those before, then those after; or the reason why they are not constant zeros."""
     view, size = PadView[ir.Value].of(pad), rank(pad.inputs[0])
     if view is None or size is None:
         return "the rank or the pads are not known"
     if view.mode != "constant":
         return f"it pads with mode {view.mode}"
     if view.number != 0:
-        return "it pads with another value than zero"
+        return "it pads with a value other than zero"
     amounts = view.amounts(size)
     return "the pads are not known" if amounts is None or size < 3 else amounts.ravel()
 

@@ -19,7 +19,7 @@ __all__ = ["fold_slices"]
 
 @dataclass(frozen=True)
 class _Parts:
-    """The image `[N, C, H, W]`, the step of the slices, where each begins, and the weights of all."""
+    """The image `[N, C, H, W]`, the step of the slices, the start of each, and the weights of the convolution."""
 
     image: ir.Value
     step: int
@@ -33,7 +33,7 @@ class FoldSlicesIntoConv(FindingRule[_Parts]):
     pattern = Op("Conv", Op("Concat", Op("Slice", rest=True), rest=True, name="concat"), rest=True)
 
     def check(self, match: Match) -> _Parts | str:
-        """The parts are strided slices of one image; the weights are constants of a plain window."""
+        """The parts are strided slices of one image; the weights are constants of one group."""
         conv, parts = match.root, _parts(match.node("concat"))
         if isinstance(parts, str):
             return parts
@@ -42,13 +42,13 @@ class FoldSlicesIntoConv(FindingRule[_Parts]):
         if w is None or w.ndim != 4 or x.shape is None or w.shape[1] != len(places) * x.shape.dims[1]:
             return "the weights are not constants of one group"
         if "auto_pad" in conv.attributes and conv.attributes["auto_pad"].as_string() != "NOTSET":
-            return "Conv finds its pads itself"
+            return "Conv has auto_pad"
         if any(dilation != 1 for dilation in _ints(conv, "dilations", [1, 1])):
             return f"a dilated window does not fit slices with step {step}"
         return _Parts(x, step, places, w)
 
     def rewrite(self, match: Match, found: _Parts, new: Rewriter) -> ir.Value:
-        """The convolution of the image: the weights of each slice at its places, zeros where there is no slice."""
+        """The convolution of the image, with the weights of each slice at its positions and zeros elsewhere."""
         conv, step, places, w = match.root, found.step, found.places, found.weights
         outputs, _, height, width = w.shape
         window = np.zeros((outputs, w.shape[1] // len(places), height * step, width * step), w.dtype)
@@ -68,19 +68,19 @@ def _ints(node: ir.Node, name: str, default: list[int]) -> list[int]:
 
 
 def _parts(concat: ir.Node) -> tuple[ir.Value, int, list[tuple[int, int]]] | str:
-    """The image, the step of the slices, and the start of each; or why the pattern does not hold."""
+    """The image, the step of the slices, and the start of each; or the reason why there are none."""
     sliced = [value.producer() for value in concat.inputs if value is not None]
     slices = [node for node in sliced if node is not None and node.op_identifier() == ("", "Slice", "")]
     image = slices[0].inputs[0]
     if len(slices) != len(concat.inputs) or any(node.inputs[0] is not image for node in slices):
-        return "it joins other values than slices of one image"
+        return "an input of Concat is not a slice of the image"
     if any(sole_user(node.outputs[0]) is not concat for node in slices):
         return "a slice has other readers"
     if image is None or image.shape is None or len(image.shape) != 4:
         return "the image's rank is not known to be 4"
     view = ConcatView[ir.Value].of(concat)
     if view is None or view.axis not in (1, -3):
-        return "it does not join channels"
+        return "Concat does not join channels"
     sizes = [size for size in image.shape.dims[1:] if isinstance(size, int)]
     if len(sizes) != 3:
         return "the image's sizes are not known"
@@ -88,13 +88,13 @@ def _parts(concat: ir.Node) -> tuple[ir.Value, int, list[tuple[int, int]]] | str
     steps = {each.step for ranges in found if ranges for each in ranges.values()}
     (step,) = steps if len(steps) == 1 else (1,)
     if step == 1 or any(size % step for size in sizes[1:]):
-        return "the slices are not strided alike, or do not divide the image"
+        return "the slices have different steps, or their steps do not divide the image"
     places: list[tuple[int, int]] = []
     for ranges in found:
         if ranges is None or set(ranges) != {2, 3}:
             return "a slice is not of rows and columns"
         if any(each.start >= step or each.end < sizes[axis - 1] for axis, each in ranges.items()):
-            return "a slice does not reach from one end to the other"
+            return "a slice does not cover the whole axis"
         places.append((ranges[2].start, ranges[3].start))
     return image, step, places
 

@@ -1,9 +1,8 @@
 """Computes weights that the model stores as direction and magnitude: `W = g · v / ‖v‖`.
 
 `torch.nn.utils.weight_norm` (the hook and the parametrization, for any `dim`) and `spectral_norm` export as a constant
-subgraph that contains a norm and a division. The subgraph has many forms, with Reshape, Transpose, Identity and Concat
-in between. The pass computes the subgraph in double precision and rounds once, so that the folded weight is at least as
-exact as PyTorch's own.
+subgraph that contains a norm and a division, with Reshape, Transpose, Identity and Concat in between. The pass computes
+the subgraph in double precision and rounds once, so that the folded weight is at least as exact as PyTorch's own.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def fold_weight_norm(evaluate: Evaluate) -> Pass:
 
 
 def _cone(root: ir.Node, constants: Mapping[ir.Node, None]) -> list[ir.Node]:
-    """The root and the nodes before it that it depends on, in order."""
+    """The root and the nodes that it depends on, in order."""
     found, waiting = {root}, [root]
     while waiting:
         for node in waiting.pop().predecessors():
@@ -62,7 +61,7 @@ def _cone(root: ir.Node, constants: Mapping[ir.Node, None]) -> list[ir.Node]:
 
 
 def _is_normalized_weight(root: ir.Node, cone: Sequence[ir.Node], constants: Mapping[ir.Node, None]) -> bool:
-    """Whether the root is the last constant before a layer, a product or quotient, with a division by a norm."""
+    """Whether the root is the last constant node before a layer, a Mul or Div, and its cone divides by a norm."""
     if root.op_type not in ("Mul", "Div") or root.domain or root.outputs[0].dtype not in _NARROW:
         return False
     users = {use.node for use in root.outputs[0].uses()}
@@ -81,7 +80,7 @@ def _above(value: ir.Value | None, constants: Mapping[ir.Node, None]) -> Iterato
 def _in_double(
     cone: Sequence[ir.Node], result: ir.Value, evaluate: Evaluate, opsets: Mapping[str, int]
 ) -> np.ndarray | str:
-    """The value of `result`, computed with all constants in double precision; or why that fails."""
+    """The value of `result`, computed with all constants in double precision; or the reason why that fails."""
     twins: dict[ir.Value, ir.Value] = {}
     copies = [_copy_in_double(node, twins) for node in cone]
     try:
@@ -89,7 +88,7 @@ def _in_double(
     except CompileError as error:
         return error.diagnostics[0].message
     if result.dtype is None or array.dtype != np.float64:
-        return f"an operator always gives {array.dtype}"
+        return f"an operator always returns {array.dtype}"
     return array.astype(result.dtype.numpy())
 
 
@@ -114,7 +113,7 @@ def _in_double_constant(value: ir.Value, twins: dict[ir.Value, ir.Value]) -> ir.
 
 
 def _widened_target(attribute: ir.Attr) -> ir.Attr:
-    """A Cast to a narrower type would round: it casts to double precision too."""
+    """The target of a Cast in double precision, because a narrower type would round."""
     is_narrow = attribute.name == "to" and attribute.value in list(map(int, _NARROW))
     return ir.AttrInt64("to", ir.DataType.DOUBLE) if is_narrow else attribute
 

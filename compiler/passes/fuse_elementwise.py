@@ -1,8 +1,7 @@
 """Fuses consecutive elementwise functions of float32 into one step, which computes them element by element.
 
-The nodes become one node `candle.plan.Elementwise` with the graph `body`; the graph has the inputs of the node.
-The pass does not need to know shapes: a value that broadcasts to a node's result also broadcasts to the results of the
-nodes after it.
+The nodes become one node `candle.plan.Elementwise` with the graph `body`, which has the inputs of the node. Shapes may
+be unknown: a value that broadcasts to a node's result also broadcasts to the results of the nodes after it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Question = Callable[[ir.Node], bool]
 
 
 def fuse_elementwise(is_elementwise: Question) -> Pass:
-    """The pass for the nodes that a program can compute."""
+    """The pass for the nodes for which `is_elementwise` is true."""
 
     def fuse(model: ir.Model, report: PassReport) -> None:
         """Fuses elementwise functions of float32 into single steps."""
@@ -42,28 +41,28 @@ def fuse_elementwise(is_elementwise: Question) -> Pass:
 
 
 def _can_end(node: ir.Node, is_elementwise: Question) -> bool:
-    """Whether a region can end with the node: its result is of float32."""
+    """Whether a region can end with the node: its result is float32."""
     return is_elementwise(node) and node.outputs[0].dtype == ir.DataType.FLOAT and _computes_floats(node)
 
 
 def _computes_floats(node: ir.Node) -> bool:
-    """Whether the node's tensors are of float32, or truth values."""
+    """Whether the node's tensors are float32 or boolean."""
     allowed = (ir.DataType.FLOAT, ir.DataType.BOOL)
     return all(value is None or value.dtype in allowed for value in (*node.inputs, *node.outputs))
 
 
 class _Region:
-    """Nodes before a last one whose results no other node reads."""
+    """A last node and nodes before it whose results no node outside reads."""
 
     def __init__(self, last: ir.Node, order: dict[ir.Node, int], is_elementwise: Question) -> None:
         self.order, self.is_elementwise, self.last = order, is_elementwise, last
         self.nodes = {last}
 
     def grow(self) -> list[ir.Node]:
-        """The largest set of nodes, in order; none if it does not justify a program."""
+        """The largest set of nodes, in order; an empty list if fusing them saves nothing."""
         while len(self.nodes) < MOST_NODES and (node := self.next()):
             self.nodes.add(node)
-        self.drop_open_ends()
+        self.drop_boolean_readers()
         is_small = len(self.nodes) < 2 or len(self.inputs()) > _MOST_INPUTS
         return [] if is_small else sorted(self.nodes, key=self.order.__getitem__)
 
@@ -78,7 +77,7 @@ class _Region:
         return sorted((node for node in nodes if self.is_elementwise(node)), key=self.order.__getitem__)
 
     def why_not(self, node: ir.Node) -> str | None:
-        """Why the node cannot join; `None` if it can."""
+        """The reason why the node cannot join; `None` if it can."""
         value = node.outputs[0]
         if not _computes_floats(node):
             return f"{value.name!r} is not computed from float32"
@@ -90,21 +89,21 @@ class _Region:
         return None
 
     def inputs(self) -> list[ir.Value]:
-        """The values from outside, except numbers."""
+        """The values that the nodes read from outside, except single numbers."""
         inner = {node.outputs[0] for node in self.nodes}
         ordered = sorted(self.nodes, key=self.order.__getitem__)
         given = [value for node in ordered for value in node.inputs if value is not None and value not in inner]
         most = _rank_of(given)
         return [value for value in dict.fromkeys(given) if not is_number(value, most)]
 
-    def drop_open_ends(self) -> None:
-        """Removes nodes that read booleans from outside, and the nodes that only they need."""
-        while open_ends := [
+    def drop_boolean_readers(self) -> None:
+        """Removes nodes that read booleans from outside, and the nodes that only these need."""
+        while readers := [
             node
             for node in self.nodes
             if any(value in node.inputs and value.dtype != ir.DataType.FLOAT for value in self.inputs())
         ]:
-            self.nodes -= set(open_ends)
+            self.nodes -= set(readers)
             if self.last not in self.nodes:
                 self.nodes = set()
             self.nodes = {node for node in self.nodes if self.reaches_last(node)}

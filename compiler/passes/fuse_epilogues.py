@@ -1,8 +1,8 @@
 """Fuses elementwise functions into the preceding matrix product or convolution, which applies them before storing.
 
 The operator becomes a node of domain `candle.plan` with two more attributes. `epilogue` is a graph of the fused nodes;
-its first input is the operator's result. `operands` is the number of inputs of the operator itself; the other inputs of
-the node are the other inputs of the graph. Tensors whose elements are all equal are initializers of the graph.
+its first input is the operator's result. `operands` is the number of inputs of the operator itself; the node's
+remaining inputs are the other inputs of the graph. Tensors whose elements are all equal are initializers of the graph.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Question = Callable[[ir.Node], bool]
 
 
 def fuse_epilogues(takes_epilogue: Question, is_elementwise: Question) -> Pass:
-    """The pass for the operators that `takes_epilogue`, and the nodes that an epilogue can compute."""
+    """The pass that fuses nodes for which `is_elementwise` is true into nodes for which `takes_epilogue` is true."""
 
     def fuse(model: ir.Model, report: PassReport) -> None:
-        """Fuses elementwise functions into the operator whose result they take."""
+        """Fuses elementwise functions into the operator whose result they read."""
         for graph in graphs_of(model.graph):
             order = {node: index for index, node in enumerate(graph)}
             for node in order:
@@ -57,7 +57,7 @@ def _fuse(root: ir.Node, order: Mapping[ir.Node, int], is_elementwise: Question,
 
 
 class _Region:
-    """Nodes below a root that depend on nothing but its result and values that broadcast into it."""
+    """Nodes after a root that depend only on its result and on values that broadcast to it."""
 
     def __init__(self, root: ir.Node, order: Mapping[ir.Node, int], is_elementwise: Question) -> None:
         self.root, self.order, self.is_elementwise = root, order, is_elementwise
@@ -66,7 +66,7 @@ class _Region:
         self.reason = ""
 
     def grow(self) -> list[ir.Node]:
-        """The largest set of nodes, in order, whose results only the last one passes to readers outside."""
+        """The largest set of nodes, in order, of which only the last has readers outside."""
         closed = 0
         while len(self.nodes) < MOST_NODES:
             node = self.next()
@@ -109,7 +109,7 @@ class _Region:
         return all(dim == 1 or (dim == full and full is not None and _is_known(full)) for dim, full in pairs)
 
     def is_closed(self) -> bool:
-        """Whether only the last value is read outside, and only there."""
+        """Whether the last value is read only outside, and no other value is."""
         *inside, last = self.inner
         return not any(self.escapes(value) for value in inside) and not any(
             node in self.nodes for node in _readers(last)

@@ -1,8 +1,8 @@
 """Fuses operators between DequantizeLinear and QuantizeLinear into operators that compute on the 8-bit integers.
 
-`QuantizeLinear(f(DequantizeLinear(x), …))` becomes one operator on 8-bit integers, called codes. Sums of
-products are exact: sums that may not fit 32 bits stay in float. The operator rounds its result once. Convolutions and
-means read images with the channels last; the transposes around them meet and cancel.
+`QuantizeLinear(f(DequantizeLinear(x), …))` becomes one operator on 8-bit integers, called codes. Integer sums of
+products are exact: products whose sums may exceed 32 bits stay in float. The operator rounds its result once.
+Convolutions and means read images with the channels last; adjacent transposes around them cancel.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from compiler.rewrite.rule import Evaluate, Rewriter, drop_dead, insert, replace
 __all__ = ["fuse_quantization"]
 
 Fuse = Callable[[ir.Node, Target, Rewriter], ir.Value | str]
-"""Computes the codes of a node's result; or returns why it cannot."""
+"""A function that computes the codes of a node's result, or returns the reason why it cannot."""
 
 _FUSES: dict[str, Fuse] = {
     "Conv": convolution,
@@ -32,27 +32,27 @@ _FUSES: dict[str, Fuse] = {
     "Mul": pair,
     "GlobalAveragePool": average,
 }
-"""Operators on codes, with the functions that rewrite them."""
-_TO_NUMBERS = {"Conv": convolution, "MatMul": product, "Gemm": product}
-"""Operators that can also give numbers."""
+"""The rewrites of operators whose results are codes."""
+_TO_FLOATS = {"Conv": convolution, "MatMul": product, "Gemm": product}
+"""The rewrites of operators whose results are floats."""
 
 
 def fuse_quantization(evaluate: Evaluate) -> Pass:
     """The pass, which computes tables with `evaluate`."""
 
     def fuse(model: ir.Model, report: PassReport) -> None:
-        """Fuses operators that end in a QuantizeLinear, then products whose results are read as numbers."""
+        """Fuses operators before a QuantizeLinear, then products with float results."""
         _quantize_constants(model, evaluate)
         for node in list(nodes_of(model)):
             if node.op_identifier() == ("", "QuantizeLinear", "") and (target := target_of(node)) is not None:
                 _fuse(target, evaluate, model, report)
             elif node.domain == "" and node.op_type in ("QLinearConv", "QLinearMatMul"):
                 new = Rewriter(_graph(node))
-                _put(node, [], qlinear(node, new), new, report)
+                _replace(node, [], qlinear(node, new), new, report)
         for node in list(nodes_of(model)):
-            if node.domain == "" and node.op_type in _TO_NUMBERS and node.graph is not None:
+            if node.domain == "" and node.op_type in _TO_FLOATS and node.graph is not None:
                 new = Rewriter(node.graph)
-                _put(node, [], _TO_NUMBERS[node.op_type](node, None, new), new, report)
+                _replace(node, [], _TO_FLOATS[node.op_type](node, None, new), new, report)
 
     return Pass(
         "fuse_quantization", fuse, result="steps fused", requires=frozenset({"sorted", "shapes", "stored weights"})
@@ -60,7 +60,7 @@ def fuse_quantization(evaluate: Evaluate) -> Pass:
 
 
 def _quantize_constants(model: ir.Model, evaluate: Evaluate) -> None:
-    """Computes the codes of weights that the model stores as numbers, as after quantization-aware training."""
+    """Computes the codes of weights that the model stores as floats, as after quantization-aware training."""
     for node in list(nodes_of(model)):
         if node.op_identifier() != ("", "QuantizeLinear", "") or any(
             constant_of(value) is None for value in node.inputs
@@ -83,11 +83,11 @@ def _fuse(target: Target, evaluate: Evaluate, model: ir.Model, report: PassRepor
         opsets = model.opset_imports
         found = moved(target, new, evaluate, opsets) or look_up(target, new, evaluate, opsets)
         if found is not None:
-            _put(target.node, found[1], found[0], new, report)
+            _replace(target.node, found[1], found[0], new, report)
     elif sole_user(value) is None:
-        report.missed.append(Missed("fuse_quantization", origin.of(node), f"{value.name!r} is needed as numbers too"))
+        report.missed.append(Missed("fuse_quantization", origin.of(node), f"{value.name!r} is also needed as floats"))
     else:
-        _put(target.node, [node, *nodes], fuse(node, limited, new), new, report)
+        _replace(target.node, [node, *nodes], fuse(node, limited, new), new, report)
 
 
 def _graph(node: ir.Node) -> ir.Graph:
@@ -96,8 +96,8 @@ def _graph(node: ir.Node) -> ir.Graph:
     return node.graph
 
 
-def _put(old: ir.Node, nodes: list[ir.Node], result: ir.Value | str, new: Rewriter, report: PassReport) -> None:
-    """Replaces a node's result with another, which also replaces the nodes before it."""
+def _replace(old: ir.Node, nodes: list[ir.Node], result: ir.Value | str, new: Rewriter, report: PassReport) -> None:
+    """Replaces the nodes `[*nodes, old]` with `result`; reports a miss if `result` is a reason."""
     if isinstance(result, str):
         report.missed.append(Missed("fuse_quantization", origin.of(nodes[0] if nodes else old), result))
         return

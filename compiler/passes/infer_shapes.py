@@ -23,7 +23,7 @@ from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 __all__ = ["infer_shapes"]
 
 _LOOP_ROUNDS = 4
-"""How often a loop's body is inferred until the shapes at its start and end agree."""
+"""The most inferences of a loop's body until the shapes at its start and end agree."""
 
 
 def _infer_shapes(model: ir.Model, report: PassReport) -> None:
@@ -61,7 +61,7 @@ def _compare(before: _Known | None, value: ir.Value, node: ir.Node, report: Pass
 
 
 def _differ(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
-    """Whether two shapes cannot be those of one value."""
+    """Whether no value can have both shapes."""
     pairs = zip(old, new, strict=False)
     return len(old) != len(new) or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
 
@@ -100,13 +100,13 @@ class _Inference:
             self.loop(node)
         else:
             if node.op_type == "SequenceMap" and node.domain == "":
-                _bind_items(node)
+                _set_item_types(node)
             for nested in graph_attributes(node):
                 self.graph(nested)
         self.outputs(node)
         if node.op_type in ("Loop", "Scan") and node.domain == "":
             for (_, inner, _), result in zip(_states(node), node.outputs, strict=False):
-                result.shape = self.renewed(inner.shape)
+                result.shape = self.shape_after_loop(inner.shape)
 
     def outputs(self, node: ir.Node) -> None:
         reason = self.inference.outputs(node)
@@ -114,12 +114,12 @@ class _Inference:
             self.report.missed.append(Missed("infer", origin.of(node), reason))
 
     def loop(self, node: ir.Node) -> None:
-        """Infers a body with the first shapes of its states, and again without the dimensions that it changes."""
+        """Infers a body with the initial shapes of its states, and again without the dimensions that it changes."""
         states = _states(node)
         for first, inner, _ in states:
             inner.shape = None if first.shape is None or _scans_batch(node) else ir.Shape(first.shape.dims)
             inner.type = first.type or inner.type
-        _bind_slices(node)
+        _set_body_types(node)
         for round_number in range(_LOOP_ROUNDS):
             for nested in graph_attributes(node):
                 self.graph(nested)
@@ -132,7 +132,7 @@ class _Inference:
             self.graph(nested)
 
     def same(self, inner: ir.Value, last: ir.Value) -> bool:
-        """Whether a state still fits its shape after an iteration. Dimensions that change fit any size."""
+        """Whether a state has the same shape after an iteration, except for dimensions that change."""
         if inner.shape is None or last.shape is None or inner.shape.rank() != last.shape.rank():
             return inner.shape is None
         pairs = zip(inner.shape.dims, last.shape.dims, strict=True)
@@ -142,7 +142,7 @@ class _Inference:
         return isinstance(dim, ir.SymbolicDim) and dim.value in self.changing
 
     def common(self, inner: ir.Value, last: ir.Value) -> ir.Shape | None:
-        """The shape of a state: `inner` before an iteration, `last` after it, and new symbols where these differ."""
+        """The shape of `inner`, before an iteration, with new symbols where `last`, after it, differs."""
         if inner.shape is None or last.shape is None or inner.shape.rank() != last.shape.rank():
             return None
         pairs = zip(inner.shape.dims, last.shape.dims, strict=True)
@@ -153,7 +153,7 @@ class _Inference:
         self.changing.add(symbol.value)
         return symbol
 
-    def renewed(self, shape: ir.Shape | None) -> ir.Shape | None:
+    def shape_after_loop(self, shape: ir.Shape | None) -> ir.Shape | None:
         """The shape after the loop. Dimensions that change inside get new symbols, even without an iteration."""
         if shape is None:
             return None
@@ -174,12 +174,12 @@ def _states(node: ir.Node) -> list[tuple[ir.Value, ir.Value, ir.Value]]:
 
 
 def _scans_batch(node: ir.Node) -> bool:
-    """Whether it is a Scan of version 8, which scans each sequence of a batch and has their lengths as first input."""
+    """Whether the node is a Scan of version 8, which scans a batch and whose first input is the sequence lengths."""
     return node.op_type == "Scan" and len(node.inputs) > len(next(graph_attributes(node)).inputs)
 
 
-def _bind_slices(node: ir.Node) -> None:
-    """A Scan's body gets slices of the last inputs: their types without one axis."""
+def _set_body_types(node: ir.Node) -> None:
+    """Sets the types of a body's inputs: those of a Scan are slices of its last inputs, without one axis."""
     body = next(graph_attributes(node))
     if node.op_type == "Loop":
         for value, kind in zip(body.inputs[:2], (ir.DataType.INT64, ir.DataType.BOOL), strict=False):
@@ -198,8 +198,8 @@ def _bind_slices(node: ir.Node) -> None:
             inner.shape = ir.Shape(dims)
 
 
-def _bind_items(node: ir.Node) -> None:
-    """A SequenceMap's body gets the items of the sequences, whose shapes may differ, and the tensors as they are."""
+def _set_item_types(node: ir.Node) -> None:
+    """Sets the types of a SequenceMap's body, which reads items of sequences, of any shape, and whole tensors."""
     for outer, inner in zip(node.inputs, next(graph_attributes(node)).inputs, strict=False):
         if outer is not None and outer.type is not None:
             is_sequence = isinstance(outer.type, ir.SequenceType)

@@ -15,8 +15,8 @@ __all__ = ["inline_branches"]
 
 
 def _inline_branches(model: ir.Model, report: PassReport) -> None:
-    """Replaces an If of constant condition by the nodes of the branch that is taken."""
-    # Inner branches first: a branch that is moved out contains no known condition anymore.
+    """Replaces an If with a constant condition with the nodes of the selected branch."""
+    # Inner branches first, so that a moved branch contains no known condition anymore.
     for graph in reversed([model.graph, *model.graph.subgraphs()]):
         taken: set[str] = set()
         for node in list(graph):
@@ -51,12 +51,12 @@ def _take(graph: ir.Graph, node: ir.Node, name: str, taken: set[str]) -> None:
         value.name = _fresh_name(taken, value.name or "")
     graph.insert_before(node, nodes)
     for old, result in zip(node.outputs, results, strict=True):
-        replace_uses(old, result if result.producer() in nodes else _passed_on(graph, node, result))
+        replace_uses(old, result if result.producer() in nodes else _copy(graph, node, result))
     graph.remove(node, safe=True)
 
 
-def _passed_on(graph: ir.Graph, before: ir.Node, value: ir.Value) -> ir.Value:
-    """A value that the branch does not compute, as the result of a new node."""
+def _copy(graph: ir.Graph, before: ir.Node, value: ir.Value) -> ir.Value:
+    """A copy, by an Identity, of a value that the branch does not compute."""
     new = Rewriter(graph)
     result = new.op("Identity", value)
     result.type, result.shape = value.type, value.shape
@@ -66,7 +66,7 @@ def _passed_on(graph: ir.Graph, before: ir.Node, value: ir.Value) -> ir.Value:
 
 
 def _fresh_name(taken: set[str], name: str) -> str:
-    """A free name, which is taken afterwards."""
+    """A name that is not in `taken`; adds it to `taken`."""
     number, candidate = 0, name
     while candidate in taken:
         number += 1

@@ -14,21 +14,21 @@ __all__ = ["inline", "inline_functions", "inline_in_one_opset"]
 
 
 def _inline_functions(model: ir.Model, report: PassReport) -> None:
-    """Replaces every call of a model-local function by the function's body."""
+    """Replaces every call of a model-local function with the function's body."""
     report.fired.extend(Fired("inline", origin.of(node)) for node in _calls(model))
     inline(model)
     model.functions.clear()
 
 
 def inline(model: ir.Model) -> None:
-    """Inlines all functions. A node of a body with another opset than the model's carries its own opset.
+    """Inlines all functions. If a function's opset differs from the model's, its nodes keep that opset.
 
     Raises:
         CompileError: functions call each other recursively, or a call has wrong arguments.
     """
     for function in model.functions.values():
         _keep_opset(function, model.opset_imports)
-        _pass_inputs_on(function)
+        _copy_returned_inputs(function)
     try:
         for node in _calls(model):
             node.resize_outputs(len(model.functions[node.op_identifier()].outputs))
@@ -40,10 +40,10 @@ def inline(model: ir.Model) -> None:
 
 
 def inline_in_one_opset(model: ir.Model) -> None:
-    """Inlines all functions of a model for a file, which has one opset for all nodes.
+    """Inlines all functions of a model that is to be stored in a file, where all nodes have one opset.
 
     Raises:
-        CompileError: as `inline`; or a function has another opset than the model.
+        CompileError: as `inline`; or a function's opset differs from the model's.
     """
     inline(model)
     model.functions.clear()
@@ -54,7 +54,7 @@ def inline_in_one_opset(model: ir.Model) -> None:
 
 
 def _calls(model: ir.Model) -> list[ir.Node]:
-    """The calls of functions, those in functions too."""
+    """The calls of functions, including calls in functions."""
     graphs = (model.graph, *(function.graph for function in model.functions.values()))
     nodes = (node for graph in graphs for node in ir.traversal.RecursiveGraphIterator(graph))
     return [node for node in nodes if node.op_identifier() in model.functions]
@@ -69,8 +69,8 @@ def _keep_opset(function: ir.Function, model_opsets: dict[str, int]) -> None:
     opsets.update({domain: model_opsets.get(domain, version) for domain, version in opsets.items()})
 
 
-def _pass_inputs_on(function: ir.Function) -> None:
-    """Adds a node to a body that returns an input, because results of a call are new values."""
+def _copy_returned_inputs(function: ir.Function) -> None:
+    """Adds Identity nodes to a body that returns inputs, because results of a call are new values."""
     for index, value in enumerate(function.outputs):
         if value in function.inputs:
             identity = ir.Node("", "Identity", [value], num_outputs=1)

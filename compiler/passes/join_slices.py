@@ -1,4 +1,4 @@
-"""Flattens nested Concats, and replaces a Concat of adjacent slices with one slice or with the sliced value itself."""
+"""Flattens nested Concats, and replaces a Concat of adjacent slices with one slice or with the sliced value."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _END = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class _Piece:
-    """Elements `start … end - 1` of `source` along `axis`, to the last one without `end`. `value` holds just these.
+    """Elements `start … end - 1` of `source` along `axis`; without `end`, to the last one.
 
-    The axis counts from the start.
+    `value` holds these elements, if a value in the graph does. The axis is not negative.
     """
 
     value: ir.Value | None
@@ -44,19 +44,19 @@ _Parts = list[ir.Value | _Piece]
 
 
 class JoinSlices(FindingRule[_Parts]):
-    """`Concat(x[a:b], x[b:c], …)` → `Concat(x[a:c], …)`, and `x` where that is all of it."""
+    """`Concat(x[a:b], x[b:c], …)` → `Concat(x[a:c], …)`, or `x` if the slices cover it."""
 
     pattern = Op("Concat", AnyOf(Op("Slice", rest=True), Op("Split", rest=True)), rest=True)
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> _Parts | str:
-        """Two parts are adjacent; an output of the graph keeps its name. Returns the remaining parts."""
+        """Two parts are adjacent, and the result can take the name of a graph output. Returns the remaining parts."""
         root, view = match.root, ConcatView[ir.Value].of(match.root)
         if view is None:
             return "the axis is not known"
         joined = list(_joined(root, view.axis))
         if len(joined) == len(root.inputs):
-            return "no two parts follow one another in one value"
+            return "no two parts are adjacent in one value"
         output, part = root.outputs[0], joined[0]
         source = part.source if isinstance(part, _Piece) and part.is_whole and len(joined) == 1 else None
         if source is not None and output.is_graph_output() and not can_be_renamed(output, source):
@@ -75,10 +75,10 @@ class FlattenConcat(FindingRule[list[ir.Value | None]]):
     pattern = Op("Concat", rest=True)
 
     def check(self, match: Match) -> list[ir.Value | None] | str:
-        """An input is a Concat along the same axis, which nothing else reads. Returns all parts."""
+        """An input is a Concat along the same axis without other readers. Returns all parts."""
         inner = [_inner(match.root, value) for value in match.root.inputs]
         if not any(inner):
-            return "it joins no joined parts"
+            return "no input is a Concat"
         parts: list[ir.Value | None] = []
         for node, value in zip(inner, match.root.inputs, strict=True):
             parts += [value] if node is None else node.inputs
@@ -90,7 +90,7 @@ class FlattenConcat(FindingRule[list[ir.Value | None]]):
 
 
 def _inner(concat: ir.Node, value: ir.Value | None) -> ir.Node | None:
-    """The Concat along the same axis that made the value for this node alone."""
+    """The Concat along the same axis that produces the value, if this node is its only reader."""
     node = None if value is None else value.producer()
     outer, inner = ConcatView[ir.Value].of(concat), ConcatView[ir.Value].of(node)
     if value is None or outer is None or inner is None or sole_user(value) is not concat:
@@ -129,7 +129,7 @@ def _made(piece: _Piece, new: Rewriter) -> ir.Value:
 
 
 def _piece_of(value: ir.Value, axis: int) -> _Piece | None:
-    """The piece that a Slice of only this axis, in steps of one, or a Split takes; `None` if unknown."""
+    """The piece that a Split, or a Slice of only this axis with steps of one, takes; `None` if unknown."""
     node = value.producer()
     source = None if node is None or not node.inputs else node.inputs[0]
     if node is None or source is None or source.shape is None:
@@ -144,7 +144,7 @@ def _piece_of(value: ir.Value, axis: int) -> _Piece | None:
 
 
 def _slice_bounds(node: ir.Node, axis: int) -> tuple[int, int | None] | None:
-    """Start and end of a Slice of the axis alone, in steps of one."""
+    """The start and end of a Slice of only this axis with steps of one; `None` for any other Slice."""
     ranges = ranges_of(node)
     if ranges is None or list(ranges) != [axis] or ranges[axis].step != 1:
         return None
@@ -153,7 +153,7 @@ def _slice_bounds(node: ir.Node, axis: int) -> tuple[int, int | None] | None:
 
 
 def _split_bounds(value: ir.Value, axis: int) -> tuple[int, int | None] | None:
-    """Start and end of a Split's output along the axis."""
+    """The start and end of a Split's output along the axis."""
     part, node = Part.of(value), value.producer()
     if part is None or node is None or part.axis != axis:
         return None

@@ -34,7 +34,7 @@ def _lower_upsample(model: ir.Model, report: PassReport) -> None:
         version = onnx_schema.since_version("", node.op_type, opset) or opset
         view = ResizeView[ir.Value].of(node, version)
         if view is None:
-            continue  # the lowering says what is wrong with its attributes
+            continue  # the lowering reports its invalid attributes
         target = _target(view)
         if isinstance(target, str):
             report.missed.append(Missed("interpolate", here, target))
@@ -62,7 +62,7 @@ class _Axis:
 
 
 def _target(view: ResizeView[ir.Value]) -> list[_Axis] | str:
-    """The axes that change; or why they are not known."""
+    """The axes that change; or the reason why they are not known."""
     dims = rank(view.x)
     axes = None if dims is None else view.resized_axes(dims)
     if dims is None or axes is None:
@@ -89,7 +89,7 @@ def _dims(value: ir.Value | None) -> Sequence[object]:
 
 
 def _by_scale(axis: int, scale: float, size: object) -> _Axis:
-    # As onnxruntime, in single precision: 10 · 0.7 is 7, though the nearest number to 0.7 is below it.
+    # In single precision, as in onnxruntime: 10 · 0.7 is 7, although the float32 nearest to 0.7 is less than 0.7.
     new = int(np.floor(np.float32(scale) * np.float32(size))) if isinstance(size, int) else None
     return _Axis(axis, scale, new)
 
@@ -102,7 +102,7 @@ def _interpolate(node: ir.Node, view: ResizeView[ir.Value], target: list[_Axis],
         return new.op("Identity", given)
     if not view.is_legacy:
         return _add(new, given, target, _modern(node, view))
-    # Before opset 11, as onnxruntime: coordinates are x ÷ scale, rounded up where an axis shrinks.
+    # Before opset 11, as in onnxruntime: coordinates are x ÷ scale, rounded up if the axis shrinks.
     groups = [target]
     if view.mode == "nearest":
         groups = [[each for each in target if each.shrinks is shrinks] for shrinks in (False, True)]
@@ -111,7 +111,7 @@ def _interpolate(node: ir.Node, view: ResizeView[ir.Value], target: list[_Axis],
         rounding = "ceil" if group[0].shrinks else "floor"
         how = {"mode": view.mode, "coordinate_transformation_mode": view.coordinates, "nearest_mode": rounding}
         source, given = given, _add(new, given, group, how)
-        if group is not groups[-1] and source.shape is not None:  # the last result has the shape of the node's
+        if group is not groups[-1] and source.shape is not None:  # the last result has the node's own shape
             sizes = {change.axis: change.size for change in group}
             dims = [sizes.get(axis, dim) for axis, dim in enumerate(source.shape.dims)]
             given.type, given.shape = source.type, ir.Shape(dims)

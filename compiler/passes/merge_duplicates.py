@@ -15,7 +15,7 @@ from compiler.rewrite.rule import replace_uses
 __all__ = ["merge_duplicates"]
 
 _SMALL = 1024
-"""The largest size, in bytes, of initializers to compare. Merging shape constants lets their readers merge."""
+"""The largest size, in bytes, of initializers to merge. Once shape constants are merged, their readers can merge."""
 
 
 def _merge_duplicates(model: ir.Model, report: PassReport) -> None:
@@ -53,7 +53,7 @@ class _Merge:
                 del graph.initializers[value.name]
 
     def key(self, node: ir.Node) -> Hashable:
-        """A key that interchangeable nodes share; `None` for nodes that never are interchangeable."""
+        """A key that interchangeable nodes share; `None` for a node that no other node can replace."""
         opset = opset_of(node, self.opsets.get(node.domain, 1))
         if not onnx_schema.is_deterministic(node.domain, node.op_type, opset):
             return None

@@ -1,6 +1,6 @@
-"""Merges consecutive reshapes, and drops reshapes that change nothing.
+"""Merges consecutive reshapes, and drops reshapes to the same shape.
 
-Reshape, Squeeze, Unsqueeze and Flatten change the shape only; the elements keep their order.
+Reshape, Squeeze, Unsqueeze and Flatten change only the shape; the elements keep their order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class MergeReshapes(FindingRule[list[int]]):
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> list[int] | str:
-        """The last shape can be said without the one between."""
+        """A shape input can describe the last shape without the intermediate one."""
         target = _target(match)
         return "the shape is not known" if target is None else target
 
@@ -44,7 +44,7 @@ def _target(match: Match) -> list[int] | None:
             return target
     view = ReshapeView[ir.Value].of(match.root)
     shape = None if view is None or view.shape is None else view.shape.known
-    # Zeros would mean other sizes, or none, depending on `allowzero`.
+    # Depending on `allowzero`, a zero means the size of the input, which the merge changes, or an empty axis.
     return list(shape) if shape is not None and all(shape) else None
 
 

@@ -1,4 +1,4 @@
-"""Reads sizes from the shapes of the inputs instead of from computed values of the same sizes.
+"""Reads sizes from the shapes of the graph's inputs instead of from computed values of the same sizes.
 
 The computed values then need not stay alive for their sizes, and the sizes do not wait for the values.
 """
@@ -18,13 +18,13 @@ _SHAPE = Op("Shape", Var("x"), name="shape")
 
 
 class ReadSize(Rule):
-    """Elements of `Shape(x)` that are sizes of axes of inputs of the graph → `Shape(input)` of these axes."""
+    """Elements of `Shape(x)` that are sizes of graph inputs → `Shape(input)` of these axes."""
 
     pattern = AnyOf(Op("Gather", _SHAPE, Const("place")), Op("Slice", _SHAPE, rest=True))
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
-        """Each is a number, or a symbol that names an axis of an input; `x` is not an input."""
+        """Each size is a number or the symbol of an input's axis; `x` is not an input."""
         if match["x"].producer() is None:
             return "they are read from an input already"
         dims = _dims(match)
@@ -32,7 +32,7 @@ class ReadSize(Rule):
         return None if is_known else "they are not sizes of inputs"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The sizes, in as many dimensions as before."""
+        """The sizes, with the same rank."""
         sizes = [_size(dim, match, new) for dim in _dims(match)]
         size = sizes[0] if len(sizes) == 1 else new.op("Concat", *sizes, version=13, axis=0)
         if match.root.op_type == "Gather" and not match.constant("place").ndim:
@@ -59,7 +59,7 @@ def _input_with(dim: ir.SymbolicDim, match: Match) -> tuple[ir.Value, int] | Non
 
 
 def _dims(match: Match) -> list[int | ir.SymbolicDim]:
-    """The dimensions that the root reads; none if unknown."""
+    """The dimensions that the root reads; an empty list if unknown."""
     shape, attributes = match["x"].shape, match.node("shape").attributes
     if shape is None:
         return []

@@ -18,7 +18,7 @@ def pin_dims(dims: Mapping[str, int]) -> Pass:
     """The pass that pins these symbols. The name of an unnamed dimension is `input.axis`, as in `image.0`."""
 
     def pin(model: ir.Model, report: PassReport) -> None:
-        """Replaces symbols of the inputs' shapes by numbers."""
+        """Replaces symbols of the inputs' shapes with numbers."""
         left, known = dict(dims), dict[str, None]()
         for value in model.graph.inputs:
             shape = value.shape

@@ -1,6 +1,6 @@
-"""Rewrites operators whose first version, before opset 7, had other attributes or inputs, in the form of opset 7.
+"""Converts operators of opset 1 whose attributes or inputs changed before opset 7 to the form of opset 7.
 
-See the first version of each operator on https://onnx.ai/onnx/operators/.
+Source: the first version of each operator on https://onnx.ai/onnx/operators/.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from compiler.rewrite.rule import Rewriter, insert
 __all__ = ["raise_first_versions"]
 
 _MODERN = 7
-"""An opset that has a later version of all of them."""
+"""An opset with a later version of each of these operators."""
 
 
 def _raise_first_versions(model: ir.Model, report: PassReport) -> None:
-    """Rewrites first versions of operators in the form of opset 7."""
+    """Converts first versions of operators to the form of opset 7."""
     opset = model.opset_imports.get("", _MODERN)
     for node in list(nodes_of(model)):
         if node.op_type not in _FORMS or node.domain != "":
@@ -39,7 +39,7 @@ def _raise_first_versions(model: ir.Model, report: PassReport) -> None:
 
 
 def _cast(node: ir.Node) -> str | None:
-    """The type was given by its name."""
+    """Version 1 names the type in a string."""
     name = node.attributes["to"].as_string().upper()
     if name not in ir.DataType.__members__:
         return f"the type {name} does not exist"
@@ -48,26 +48,26 @@ def _cast(node: ir.Node) -> str | None:
 
 
 def _concat(node: ir.Node) -> None:
-    """The axis was 1 where it was not given."""
+    """Version 1 has the default axis 1."""
     node.attributes.setdefault("axis", ir.AttrInt64("axis", 1))
 
 
 def _lp_pool(node: ir.Node) -> str | None:
-    """The exponent was a float."""
+    """Version 1 has a float exponent."""
     exponent = node.attributes["p"].as_float() if "p" in node.attributes else 2.0
     if not exponent.is_integer():
-        return f"the exponent {exponent} is not whole"
+        return f"the exponent {exponent} is not an integer"
     node.attributes["p"] = ir.AttrInt64("p", int(exponent))
     return None
 
 
 def _pad(node: ir.Node) -> None:
-    """`pads` had another name."""
+    """Version 1 calls the pads `paddings`."""
     node.attributes["pads"] = ir.AttrInt64s("pads", node.attributes.pop("paddings").as_ints())
 
 
 def _reshape(node: ir.Node) -> str | None:
-    """The shape was an attribute."""
+    """Version 1 has the shape as an attribute."""
     node.attributes.pop("consumed_inputs", None)
     shape = node.attributes.pop("shape", None)
     if shape is None or node.graph is None:
@@ -81,7 +81,7 @@ def _reshape(node: ir.Node) -> str | None:
 
 
 def _split(node: ir.Node) -> str | None:
-    """The sizes could be an input, of the type of the data."""
+    """Version 1 may have the sizes as an input, of the type of the data."""
     if len(node.inputs) == 2 and node.inputs[1] is not None:
         sizes = constant_of(node.inputs[1])
         if sizes is None:
@@ -92,12 +92,12 @@ def _split(node: ir.Node) -> str | None:
 
 
 def _tile(node: ir.Node) -> str | None:
-    """The copies were along one axis only, both given as inputs of the type of the data."""
+    """Version 1 repeats along one axis; the axis and the count are inputs of the type of the data."""
     return "copies along one axis are not supported"
 
 
 def _upsample(node: ir.Node) -> None:
-    """The two scales of an image had attributes of their own."""
+    """Version 1 has one attribute for each of the two scales of an image."""
     height, width = (node.attributes.pop(f"{name}_scale").as_float() for name in ("height", "width"))
     node.attributes["scales"] = ir.AttrFloat32s("scales", [1.0, 1.0, height, width])
 

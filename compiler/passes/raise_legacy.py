@@ -1,8 +1,8 @@
-"""Rewrites operators of opsets 1 to 6 in the form of opset 7.
+"""Converts operators of opsets 1 to 6 to the form of opset 7.
 
-Before opset 7, broadcasting was an attribute, with the axis at which the second operand begins; PRelu had one slope per
-channel; normalization and dropout had an attribute for inference. The lowering of each operator handles or refuses the
-other differences.
+Before opset 7, an attribute enabled broadcasting, another gave the axis at which the second operand starts, PRelu had
+one slope per channel, and normalization and dropout had an attribute for inference. The lowering of each operator
+handles or refuses the other differences.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from compiler.rewrite.rule import Rewriter, insert
 __all__ = ["raise_legacy"]
 
 _MODERN = 7
-_FORGOTTEN = ("consumed_inputs", "broadcast", "is_test")
-"""Attributes that do not change the result of inference once the shapes are right."""
+_DROPPED = ("consumed_inputs", "broadcast", "is_test")
+"""Attributes that do not change the result of inference once the operands' shapes broadcast."""
 
 
 def _raise_legacy(model: ir.Model, report: PassReport) -> None:
-    """Rewrites operators of opsets before 7 in the form of opset 7."""
+    """Converts operators of opsets before 7 to the form of opset 7."""
     opset = model.opset_imports.get("", _MODERN)
     for node in list(nodes_of(model)):
         if opset_of(node, opset) >= _MODERN or node.domain != "":
             continue
         modern = onnx_schema.since_version("", node.op_type, _MODERN)
-        if modern != _MODERN and not set(_FORGOTTEN) & set(node.attributes):
+        if modern != _MODERN and not set(_DROPPED) & set(node.attributes):
             continue
         problem = _align(node)
         if problem is not None:
             report.refused.append(Diagnostic("CC0202", f"{node.op_type}: {problem}", origin.of(node)))
-        for name in (*_FORGOTTEN, "spatial"):
+        for name in (*_DROPPED, "spatial"):
             node.attributes.pop(name, None)
         node.version = _MODERN
         report.fired.append(Fired("raise", origin.of(node)))
 
 
 def _align(node: ir.Node) -> str | None:
-    """Gives the second operand the shape that broadcasts as the attributes say; or returns why it cannot."""
+    """Reshapes the second operand to broadcast as the attributes require; returns the reason if it cannot."""
     if "spatial" in node.attributes and node.attributes["spatial"].as_int() != 1:
         return "statistics for every pixel are not supported"
     is_prelu = node.op_type == "PRelu"

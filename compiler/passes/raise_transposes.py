@@ -1,4 +1,4 @@
-"""Moves a transpose from below an enlarging resize to above it, where the transpose moves less data."""
+"""Moves a transpose from after an enlarging resize to before it, where the transpose moves less data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RaiseAboveInterpolate(FindingRule[Permutation]):
     pattern = Op("Transpose", Op("Interpolate", Var("x"), domain=PLAN_DOMAIN, name="interpolate"))
 
     def check(self, match: Match) -> Permutation | str:
-        """The result is the larger one."""
+        """The result of the resize is larger than its input."""
         perm = permutation_of(match.root)
         before, after = (_count(value) for value in (match["x"], match["interpolate"]))
         if perm is None or before is None or after is None or after <= before:
@@ -30,7 +30,7 @@ class RaiseAboveInterpolate(FindingRule[Permutation]):
         return perm
 
     def rewrite(self, match: Match, found: Permutation, new: Rewriter) -> ir.Value:
-        """The transpose, then the resize of the axes where they are now."""
+        """The transpose, then the resize of the permuted axes."""
         interpolate, x, perm = match.node("interpolate"), match["x"], found
         moved = typed(new.op("Transpose", x, perm=list(perm)), x.type, reordered_shape(x.shape, perm))
         given = {name: item.value for name, item in interpolate.attributes.items()}

@@ -19,7 +19,7 @@ class RecognizeSwish(Rule):
     pattern = Op("Mul", _X, Op("Sigmoid", _X))
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The one node."""
+        """The fused node."""
         return new.op("Swish", match["x"], version=24)
 
 
@@ -35,7 +35,7 @@ class RecognizeScaledSwish(Rule):
         return None
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The one node."""
+        """The fused node."""
         return new.op("Swish", match["x"], version=24, alpha=float(match.constant("alpha").item()))
 
 
@@ -45,14 +45,14 @@ class RecognizeHardSigmoidSwish(Rule):
     pattern = Op("Mul", _X, Op("HardSigmoid", _X, name="gate"))
 
     def check(self, match: Match) -> str | None:
-        """Other slopes are no HardSwish."""
+        """The slope is 1/6 and the offset is 1/2."""
         attributes = match.node("gate").attributes
         alpha = attributes["alpha"].as_float() if "alpha" in attributes else 0.2
         beta = attributes["beta"].as_float() if "beta" in attributes else 0.5
         return None if abs(alpha * 6 - 1) < 1e-6 and beta == 0.5 else f"the slope is {alpha:.6g}"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The one node."""
+        """The fused node."""
         return new.op("HardSwish", match["x"], version=14)
 
 
@@ -72,7 +72,7 @@ class RecognizeHardSwish(Rule):
     )
 
     def check(self, match: Match) -> str | None:
-        """The bounds are 0 and 6, as attributes or constants, of floating-point numbers."""
+        """The type is a floating-point type, and the bounds (attributes or constants) are 0 and 6."""
         kind = match["x"].dtype
         if kind is None or not kind.is_floating_point():
             return f"the type is {kind}"
@@ -83,7 +83,7 @@ class RecognizeHardSwish(Rule):
         return None if same_shape(match["x"], match.root.outputs[0]) else "the constants may enlarge the result"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The one node."""
+        """The fused node."""
         return new.op("HardSwish", match["x"], version=14)
 
 
@@ -95,12 +95,12 @@ def _bound(clip: ir.Node, name: str, value: ir.Value | None) -> float | None:
 
 
 class RecognizeSoftplus(Rule):
-    """`x > 20 ? x : softplus(x)`, as PyTorch has it → `Softplus(x)`, which is the same number from there on."""
+    """`x > 20 ? x : softplus(x)`, PyTorch's formula → `Softplus(x)`, which rounds to `x` above the threshold."""
 
     pattern = Op("Where", Op("Greater", _X, Const("threshold")), _X, Op("Softplus", _X))
 
     def check(self, match: Match) -> str | None:
-        """`log(1 + exp(-x))` is less than half a unit in the last place of `x`, in single precision from 17 on."""
+        """From 17 on, `log(1 + exp(-x))` is less than half a unit in the last place of `x` in single precision."""
         threshold = match.constant("threshold")
         if match["x"].dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
             return f"the type is {match['x'].dtype}"
@@ -109,7 +109,7 @@ class RecognizeSoftplus(Rule):
         return None if same_shape(match["x"], match.root.outputs[0]) else "the constant may enlarge the result"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The one node."""
+        """The fused node."""
         return new.op("Softplus", match["x"], version=1)
 
 
@@ -119,7 +119,7 @@ class RecognizeMish(Rule):
     pattern = Op("Mul", _X, Op("Tanh", Op("Softplus", _X)))
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The one node."""
+        """The fused node."""
         return new.op("Mish", match["x"], version=18)
 
 

@@ -1,7 +1,7 @@
 """Fuses operators that compute scaled dot-product attention into Attention.
 
-The result is ONNX's own operator. If the model's weights differ from ONNX's for a query that sees no key, the result
-is the Attention of `candle.plan` instead, whose attribute `guard` describes the difference.
+The result is ONNX's operator. If the model's attention weights differ from ONNX's for a query that attends to no key,
+the result is the Attention of `candle.plan` instead, whose attribute `guard` describes the difference.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GUARDED = Op("Where", Op("IsNaN", _WEIGHTS), Const(equal=0.0), _WEIGHTS, name="
 
 @dataclass(frozen=True)
 class _Keys:
-    """The keys before their axes are ordered or reshaped, and the factor that multiplies them."""
+    """The keys before a transpose or reshape, and the factor that multiplies them."""
 
     value: ir.Value
     scale: float
@@ -46,14 +46,14 @@ class _Keys:
 
 @dataclass(frozen=True)
 class _Found:
-    """The keys, and the factor of the products of queries and keys as they were before they were scaled."""
+    """The unscaled keys, and the factor of the products of unscaled queries and keys."""
 
     keys: _Keys
     scale: float
 
 
 class RecognizeAttention(FindingRule[_Found]):
-    """`softmax(q · kᵀ · scale + mask) · v` → `Attention(q, k, v, mask)`; heads of k and v are not repeated first."""
+    """`softmax(q · kᵀ · scale + mask) · v` → `Attention(q, k, v, mask)`; drops a repeat of the heads of k and v."""
 
     pattern = Op("MatMul", AnyOf(_GUARDED, _WEIGHTS), Var("v"))
     looks_above = 8  # a repeat of heads, below a transpose of keys between two reshapes, and factors
@@ -69,19 +69,19 @@ class RecognizeAttention(FindingRule[_Found]):
             return "the keys are not transposed"
         if (scale := _scale(match, keys)) is None or not scale > 0:
             return "the scale is not one positive constant"
-        if not all(_leads_alike(match[name], match["v"]) for name in ("q", "k")):
+        if not all(_same_leading_dims(match[name], match["v"]) for name in ("q", "k")):
             return "the batches and heads of queries, keys and values are not known to be the same"
         return why_not_mask(match) or _Found(keys, scale)
 
     def rewrite(self, match: Match, found: _Found, new: Rewriter) -> ir.Value:
-        """The one node. Without an axis of batches, nodes around it add and remove one."""
+        """The fused node. Without a batch axis, reshapes around it add and remove one."""
         keys, scale = found.keys, found.scale
         q, _ = _unscaled(match["q"])
         k, v = keys.value, match["v"]
         few_k, few_v = _before_repeat(k, keys.shape or k.shape), _before_repeat(v, v.shape)
         if keys.perm is not None:
             k = new.op("Transpose", k, perm=list(keys.perm))
-        elif few_k is not None and few_v is not None and _leads_alike(few_k, few_v):
+        elif few_k is not None and few_v is not None and _same_leading_dims(few_k, few_v):
             k, v = few_k, few_v
         elif keys.shape is not None:
             k = _reshaped(k, keys.shape, new)
@@ -113,7 +113,7 @@ def _axis(softmax: ir.Node) -> int | None:
 
 
 def _scale(match: Match, keys: _Keys) -> float | None:
-    """See `_Found.scale`; `None` if it is not one number."""
+    """The factor of `_Found`; `None` if it is not one number."""
     scale = _unscaled(match["q"])[1] * keys.scale
     if match.has("factor"):
         factor = match.constant("factor")
@@ -124,7 +124,7 @@ def _scale(match: Match, keys: _Keys) -> float | None:
 
 
 def _unscaled(value: ir.Value) -> tuple[ir.Value, float]:
-    """The value before its product or quotient with a constant, and the factor."""
+    """The value before a Mul or Div by a constant, and the factor."""
     node = value.producer()
     if node is None or node.domain or node.op_type not in ("Mul", "Div"):
         return value, 1.0
@@ -139,7 +139,7 @@ def _unscaled(value: ir.Value) -> tuple[ir.Value, float]:
 
 
 def _keys(value: ir.Value) -> _Keys | None:
-    """The keys as rows, of a value that holds them as columns."""
+    """The keys as rows, from a value with the keys as columns; `None` if unknown."""
     columns, outer = _unscaled(value)
     node = columns.producer()
     if node is None or node.domain or node.inputs[0] is None:
@@ -156,7 +156,7 @@ def _keys(value: ir.Value) -> _Keys | None:
 
 
 def _keys_by_reshapes(last: ir.Node, scale: float) -> _Keys | None:
-    """The keys of `Reshape(Transpose(x))` that swaps the last two axes, those before them being one meanwhile."""
+    """The keys of `Reshape(Transpose(x))` that swaps the last two axes while the leading axes are merged."""
     middle = last.inputs[0].producer() if last.inputs[0] else None
     if middle is None or middle.op_identifier() != ("", "Transpose", "") or permutation_of(middle) != (0, 2, 1):
         return None
@@ -180,7 +180,7 @@ def _reshaped(value: ir.Value, shape: ir.Shape, new: Rewriter) -> ir.Value:
 
 
 def _before_repeat(value: ir.Value, repeated: ir.Shape | None) -> ir.Value | None:
-    """`x [N, few, S, D]` of `Reshape(Expand(Unsqueeze(x)))` that is each head repeated, as `[N, few · times, S, D]`."""
+    """The `x [N, few, S, D]` of a `Reshape(Expand(Unsqueeze(x)))` that repeats each head: `[N, few · times, S, D]`."""
     at, chain = value, []
     for op_type in ("Reshape", "Expand", "Unsqueeze"):
         node = at.producer()
@@ -202,8 +202,8 @@ def _listed(shape: ir.Shape) -> list[int | str | None]:
     return [dim if isinstance(dim, int) else dim.value for dim in shape.dims]
 
 
-def _leads_alike(one: ir.Value, other: ir.Value) -> bool:
-    """Whether both are known to have the same axes except the last two."""
+def _same_leading_dims(one: ir.Value, other: ir.Value) -> bool:
+    """Whether both are known to have the same dimensions except the last two."""
     first, second = dims_of(one), dims_of(other)
     if first is None or second is None or len(first) != len(second) or None in first[:-2]:
         return False

@@ -1,4 +1,4 @@
-"""Replaces GatherND that takes whole slices with Gather; PyTorch exports indexing with tensors as GatherND."""
+"""Replaces a GatherND of whole slices with Gather; PyTorch exports indexing with tensors as GatherND."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["recognize_gather"]
 
-_Places = list[np.ndarray | ir.Value]
-"""For each number of the grid's entries, its value along axes of its own."""
+_Indices = list[np.ndarray | ir.Value]
+"""The indices of each axis of the source, along separate axes of the grid."""
 
 
-class GatherNDToGather(FindingRule[_Places]):
+class GatherNDToGather(FindingRule[_Indices]):
     """`GatherND(x, grid)` → `Gather(Gather(x, b, axis 1), a, axis 0)`, where `grid[i, j] = (a[i], b[j])`.
 
-    `i` and `j` may be several axes; with one number in each entry of the grid there is one Gather. Where `x` is
-    transposed, the transpose comes after the Gather, and meets there the one that moves the axes back.
+    `i` and `j` may stand for several axes. If the entries of the grid have one number, there is one Gather. If `x` is
+    transposed, the transpose moves after the Gather, where it may meet its inverse.
     """
 
     pattern = Op("GatherND", Var("x"), Var("grid"), name="gather")
     allow_shared_intermediates = True
-    looks_above = 1  # a transpose of the source, an Unsqueeze of the places
+    looks_above = 1  # a transpose of the source, an Unsqueeze of the indices
 
-    def check(self, match: Match) -> _Places | str:
-        """The ranks are known, there are no batches, and each number depends on axes of its own."""
+    def check(self, match: Match) -> _Indices | str:
+        """The ranks are known, there are no batches, and the indices of each axis depend on separate axes."""
         attributes = match.root.attributes
         if "batch_dims" in attributes and attributes["batch_dims"].as_int():
             return "it has batches"
         size = rank(match["x"])
         if size is None or rank(match["grid"]) is None:
             return "the ranks are not known"
-        places = _places(match["grid"])
+        places = _indices(match["grid"])
         return places if places and len(places) <= size else "it does not take whole slices along successive axes"
 
-    def rewrite(self, match: Match, found: _Places, new: Rewriter) -> ir.Value:
-        """The Gathers, the last axis first, then the order of axes that GatherND gives."""
+    def rewrite(self, match: Match, found: _Indices, new: Rewriter) -> ir.Value:
+        """The Gathers, last axis first, then a transpose to GatherND's order of axes."""
         source, perm = _source(match["x"])
         values = [part if isinstance(part, ir.Value) else new.constant(part, "indices") for part in found]
         result = source
-        # From the last axis of the source on, so that new axes do not move those that are still to be taken from.
+        # Last axis of the source first, so that new axes do not shift the axes of the other Gathers.
         for axis, value in sorted(zip(perm, values, strict=False), key=lambda pair: -pair[0]):
             shape = _taken(result.shape, axis, value.shape)
             result = typed(new.op("Gather", result, value, version=13, axis=axis), source.type, shape)
@@ -55,7 +55,7 @@ class GatherNDToGather(FindingRule[_Places]):
 
 
 def _source(value: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
-    """The value before a transpose, and the order of axes."""
+    """The value before a transpose, if any, and the permutation."""
     node = value.producer()
     if node is not None and node.op_identifier() == ("", "Transpose", "") and node.inputs[0] is not None:
         perm = permutation_of(node)
@@ -70,14 +70,14 @@ def _taken(shape: ir.Shape | None, axis: int, places: ir.Shape | None) -> ir.Sha
 
 
 def _order(perm: tuple[int, ...], ranks: list[int]) -> tuple[int, ...]:
-    """The order in which GatherND has the axes of the Gathers' result: first those of the places, then the others."""
+    """The permutation of the Gathers' result to GatherND's axes: first those of the indices, then the others."""
     sizes = dict.fromkeys(perm, 1) | dict(zip(perm, ranks, strict=False))
     starts = {axis: sum(sizes[before] for before in range(axis)) for axis in sizes}
     return tuple(starts[axis] + offset for axis in perm for offset in range(sizes[axis]))
 
 
-def _places(grid: ir.Value) -> _Places | None:
-    """For each number of the grid's entries, its value along axes of its own, in order."""
+def _indices(grid: ir.Value) -> _Indices | None:
+    """The indices of each axis of the source, in order; `None` if they are not separable."""
     array = constant_of(grid)
     if array is not None:
         return next(_separated(array), None) if array.ndim > 1 else None
@@ -85,11 +85,11 @@ def _places(grid: ir.Value) -> _Places | None:
     view, dims = SqueezeView[ir.Value].of(node), rank(grid) or 0
     if node is None or node.op_type != "Unsqueeze" or view is None or view.x is None:
         return None
-    return [view.x] if view.places(dims) == [dims - 1] else None
+    return [view.x] if view.normalized_axes(dims) == [dims - 1] else None
 
 
-def _separated(grid: np.ndarray) -> Iterator[_Places]:
-    """Every way to read a grid of one or two numbers an entry as the places of each."""
+def _separated(grid: np.ndarray) -> Iterator[_Indices]:
+    """The ways to separate a grid with entries of one or two numbers into the indices of each axis."""
     if grid.shape[-1] == 1:
         yield [grid[..., 0]]
     if grid.shape[-1] != 2 or grid.size == 0:

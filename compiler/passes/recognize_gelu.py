@@ -21,7 +21,7 @@ def _times(constant: float, of: Pattern) -> Pattern:
 
 
 def _unit(of: Pattern) -> AnyOf:
-    """`x · (1 + of) / 2`, in every order of the factors."""
+    """`x · (1 + of) / 2`, with the factors in any order."""
     one_more = Op("Add", of, Const(equal=1.0))
     doubled = Op("Mul", _X, one_more)
     return AnyOf(
@@ -48,11 +48,11 @@ class _RecognizeGelu(Rule):
     approximate: ClassVar[str]
 
     def check(self, match: Match) -> str | None:
-        """The result is as large as `x`: constants of a higher rank would enlarge it."""
+        """The result has the shape of `x`: constants of a higher rank would enlarge it."""
         return None if same_shape(match["x"], match.root.outputs[0]) else "the constants may enlarge the result"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The one node."""
+        """The fused node."""
         return new.op("Gelu", match["x"], version=20, approximate=self.approximate)
 
 

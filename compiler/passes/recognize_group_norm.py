@@ -16,7 +16,7 @@ from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 __all__ = ["recognize_group_norm"]
 
 _VERSION = 21
-"""The opset from which on GroupNormalization has a scale and a bias for each channel."""
+"""The first version of GroupNormalization with a scale and a bias for each channel."""
 
 _EXACT_TYPES = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 _GROUPED = Op("Reshape", Var("x"), Var())
@@ -25,7 +25,7 @@ _NORMALIZED = Op("InstanceNormalization", _GROUPED, Const("scale"), Const("bias"
 
 @dataclass(frozen=True)
 class _Groups:
-    """How many groups there are, and how many channels in each."""
+    """The number of groups, and the number of channels in each."""
 
     count: int
     size: int
@@ -40,7 +40,7 @@ class RecognizeGroupNorm(FindingRule[_Groups]):
         """Both shapes have the same batch; the groups divide the channels; the result has the shape of `x`."""
         x, grouped = match["x"], match.node("norm").inputs[0]
         if not same_shape(x, match.root.outputs[0]) or x.shape is None or grouped is None or grouped.shape is None:
-            return "the result may not have the shape of the normalized value"
+            return "the shape of the result may differ from that of the normalized value"
         if x.shape.rank() < 3 or grouped.shape.rank() < 3 or x.shape[0] != grouped.shape[0]:
             return f"{x.shape} is not grouped by channels as {grouped.shape}"
         channels, groups = x.shape[1], match.constant("scale").size
@@ -49,7 +49,7 @@ class RecognizeGroupNorm(FindingRule[_Groups]):
         return _Groups(groups, channels // groups)
 
     def rewrite(self, match: Match, found: _Groups, new: Rewriter) -> ir.Value:
-        """The normalization, with the scale and bias of a group for each of its channels."""
+        """The normalization, with the scale and bias of each group repeated for its channels."""
         repeated = (np.repeat(match.constant(name), found.size) for name in ("scale", "bias"))
         parameters = [new.constant(array, "channels") for array in repeated]
         given = match.node("norm").attributes
@@ -61,21 +61,21 @@ class RecognizeGroupNorm(FindingRule[_Groups]):
 
 @dataclass(frozen=True)
 class _Parameters:
-    """A number a channel each, in float64."""
+    """The scale and bias of each channel, in float64."""
 
     scale: np.ndarray
     bias: np.ndarray
 
 
 class _TakeConstant(FindingRule[_Parameters]):
-    """The base of the rules for a constant, one number a channel, after a normalization of channels."""
+    """The base of rules that fold a constant, one number per channel, into the preceding normalization."""
 
     normalization: ClassVar[Op] = Op(
         ("GroupNormalization", "InstanceNormalization"), Var("x"), Const("scale"), Const("bias"), name="norm"
     )
 
     def check(self, match: Match) -> _Parameters | str:
-        """The constant has one number a channel, and folding it rounds no more than computing with it."""
+        """The constant has one number per channel, and folding it adds no rounding."""
         norm, c = match.node("norm"), match.constant("c")
         if norm.op_type == "GroupNormalization" and norm.version != _VERSION:
             return "its scale has one number for each group"
@@ -91,7 +91,7 @@ class _TakeConstant(FindingRule[_Parameters]):
 
     @abstractmethod
     def fold(self, scale: np.ndarray, bias: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The scale and bias with the constant taken in."""
+        """The scale and bias after folding the constant."""
 
     def rewrite(self, match: Match, found: _Parameters, new: Rewriter) -> ir.Value:
         """The normalization with the folded scale and bias."""
@@ -108,7 +108,7 @@ class TakeChannelScale(_TakeConstant):
     pattern = Op("Mul", _TakeConstant.normalization, Const("c"))
 
     def fold(self, scale: np.ndarray, bias: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Both are multiplied."""
+        """The scale and the bias, both multiplied by `c`."""
         return scale * c, bias * c
 
 
@@ -118,12 +118,12 @@ class TakeChannelBias(_TakeConstant):
     pattern = Op("Add", _TakeConstant.normalization, Const("c"))
 
     def fold(self, scale: np.ndarray, bias: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The bias is shifted."""
+        """The scale, and the sum of the bias and `c`."""
         return scale, bias + c
 
 
 def _per_channel(c: np.ndarray, result_rank: int | None, channels: int) -> np.ndarray | None:
-    """The constant as one number a channel, where it broadcasts along axis 1 of the result without enlarging it."""
+    """The constant as one number per channel; `None` if it does not broadcast along axis 1 of the result alone."""
     if result_rank is None or c.ndim > result_rank:
         return None
     if c.size == 1:

@@ -1,8 +1,8 @@
 """Replaces Gathers that resize a value (by constant indices) with the plan's operator `Interpolate`.
 
 PyTorch's exporter writes `nearest-exact`, and `linear` of one axis, as a Gather of constant indices. The pass compares
-the indices with those of Interpolate's own formula, in its precision, for the factor that fits best. The form
-`low + (high - low) · part` makes NaN of infinities; Interpolate weights both elements, and makes fewer NaNs.
+the indices with those of Interpolate's formula, in its precision, for the factor that fits best. The expression
+`low + (high - low) · part` turns infinities into NaN; Interpolate weights both elements, and returns fewer NaNs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Resized:
     scale: float | None = None
 
     def of(self, value: ir.Value, new: Rewriter) -> ir.Value:
-        """The node."""
+        """The Interpolate node."""
         scale = {} if self.scale is None else {"scales": [self.scale]}
         attributes = {**self.how, **scale, "sizes": [self.size], "axes": [self.axis]}
         result: ir.Value = new.op("Interpolate", value, domain=PLAN_DOMAIN, **attributes)
@@ -52,16 +52,16 @@ class _Resized:
 
 
 class RecognizeNearest(FindingRule[_Resized]):
-    """`Gather(x, places)` of the nearest places along a spatial axis → `Interpolate(x)`."""
+    """`Gather(x, indices)` of the nearest elements along a spatial axis → `Interpolate(x)`."""
 
     pattern = Op("Gather", Var("x"), Const("places"))
 
     def check(self, match: Match) -> _Resized | str:
-        """The places are those of the formula."""
-        return self._resized(match) or "the places are not the nearest of any factor"
+        """The indices are those of the formula."""
+        return self._resized(match) or "the indices are not the nearest of any factor"
 
     def rewrite(self, match: Match, found: _Resized, new: Rewriter) -> ir.Value:
-        """The one node."""
+        """The Interpolate node."""
         return found.of(match["x"], new)
 
     def _resized(self, match: Match) -> _Resized | None:
@@ -81,24 +81,24 @@ class RecognizeNearest(FindingRule[_Resized]):
 
 
 class RecognizeLinear(FindingRule[_Resized]):
-    """`low + (high - low) · part`, Gathers of the places around each coordinate → `Interpolate(x)`."""
+    """`low + (high - low) · part` of Gathers of the elements around each coordinate → `Interpolate(x)`."""
 
     _LOW = Op("Gather", Var("x"), Const("low_places"), name="low")
     _HIGH = Op("Gather", Var("x"), Const("high_places"), name="high")
     pattern = Op("Add", _LOW, Op("Mul", Op("Sub", _HIGH, _LOW), Const("part")))
 
     def check(self, match: Match) -> _Resized | str:
-        """Places and parts are those of the formula, the parts up to what float32 rounds in it for these sizes."""
-        return self._resized(match) or "places and parts are not those of any factor"
+        """Indices and parts are those of the formula; the parts may differ by float32's rounding for these sizes."""
+        return self._resized(match) or "indices and parts are not those of any factor"
 
     def rewrite(self, match: Match, found: _Resized, new: Rewriter) -> ir.Value:
-        """The one node."""
+        """The Interpolate node."""
         return found.of(match["x"], new)
 
     def _resized(self, match: Match) -> _Resized | None:
         low, high = match.constant("low_places"), match.constant("high_places")
         found, other = _axis_of(match.node("low")), _axis_of(match.node("high"))
-        # In other types than float32, the coordinates have another precision.
+        # In types other than float32, the coordinates have another precision.
         if found is None or found != other or low.ndim != 1 or match["x"].dtype != ir.DataType.FLOAT:
             return None
         axis, size = found
@@ -116,12 +116,12 @@ class RecognizeLinear(FindingRule[_Resized]):
 
 
 def _axis_of(gather: ir.Node) -> tuple[int, int] | None:
-    """The axis of a Gather and its size, where that is known and the axis a spatial one."""
+    """The axis of a Gather and its size; `None` if the size is unknown or the axis is not spatial."""
     data = gather.inputs[0]
     if data is None or data.shape is None:
         return None
     view = GatherView[ir.Value].of(gather)
-    axis = None if view is None else view.place(len(data.shape))
+    axis = None if view is None else view.normalized_axis(len(data.shape))
     if axis is None or axis < _FIRST_SPATIAL:
         return None
     size = data.shape.dims[axis]
@@ -129,7 +129,7 @@ def _axis_of(gather: ir.Node) -> tuple[int, int] | None:
 
 
 def _along(array: np.ndarray, axis: int, dims: int) -> np.ndarray | None:
-    """The elements of an array that broadcasts to so many dimensions along the axis alone."""
+    """The elements of an array that broadcasts to rank `dims` and varies only along the axis; `None` if it does not."""
     axis += array.ndim - dims
     return array.ravel() if axis >= 0 and array.size == array.shape[axis] else None
 
@@ -137,7 +137,7 @@ def _along(array: np.ndarray, axis: int, dims: int) -> np.ndarray | None:
 def _coordinates(
     how: dict[str, Any], size: int, new: int, scale: float | None, *, kind: type[np.floating] = np.float32
 ) -> np.ndarray:
-    """Where each new place lies, computed as Interpolate does: in float32, in this order."""
+    """The coordinate of each new element, computed as in Interpolate: in float32, in this order."""
     at, half = np.arange(new, dtype=kind), kind(0.5)
     factor = kind(new) / kind(size) if scale is None else kind(np.float32(scale))
     by = {
@@ -149,7 +149,7 @@ def _coordinates(
 
 
 def _multiplied_coordinates(how: dict[str, Any], size: int, new: int, scale: float | None) -> np.ndarray:
-    """The coordinates as PyTorch computes them: times the rounded inverse of the factor."""
+    """The coordinates as PyTorch computes them: multiplied by the rounded inverse of the factor."""
     at, half = np.arange(new, dtype=np.float32), np.float32(0.5)
     if how is _LINEAR_CORNERS:
         return np.asarray(at * np.float32((size - 1) / max(new - 1, 1)), np.float64)
@@ -158,7 +158,7 @@ def _multiplied_coordinates(how: dict[str, Any], size: int, new: int, scale: flo
 
 
 def _exact_coordinates(how: dict[str, Any], size: int, new: int, scale: float | None) -> tuple[np.ndarray, float]:
-    """The places in double precision, and how far rounding takes them from there, in either way of computing them."""
+    """The coordinates in double precision, and the largest rounding error of both float32 computations."""
     exact = _coordinates(how, size, new, scale, kind=np.float64)
     rounded = (_coordinates(how, size, new, scale), _multiplied_coordinates(how, size, new, scale))
     return exact, max(float(np.abs(each - exact).max()) for each in rounded)
@@ -171,7 +171,7 @@ def _nearest_places(how: dict[str, Any], size: int, new: int, scale: float | Non
 
 
 def _scales_between(places: np.ndarray, size: int, offset: float) -> Iterator[float]:
-    """Simple numbers among the scales for which `⌊(i + offset) / scale⌋` are the places, or beyond the last one."""
+    """Scales with few digits for which `⌊(i + offset) / scale⌋` are the indices, or beyond the last element."""
     at = np.arange(len(places)) + offset
     above = np.max(at / (places + 1), initial=0, where=places < size - 1)
     below = np.min(at / np.maximum(places, 1), initial=np.inf, where=places > 0)
@@ -180,7 +180,7 @@ def _scales_between(places: np.ndarray, size: int, offset: float) -> Iterator[fl
 
 
 def _linear_forms(coordinates: np.ndarray, size: int) -> Iterator[tuple[dict[str, Any], float | None]]:
-    """The forms, and scales, that may have given the coordinates."""
+    """The attributes and scales that may have produced the coordinates."""
     yield _LINEAR, None
     yield _LINEAR_CORNERS, None
     inside = np.flatnonzero((coordinates > 0) & (coordinates < size - 1))
@@ -191,7 +191,7 @@ def _linear_forms(coordinates: np.ndarray, size: int) -> Iterator[tuple[dict[str
 
 
 def _simple(scale: float, size: int, new: int) -> Iterator[float]:
-    """The scale with few digits, then with more, as far as it leads to the new size."""
+    """The scale rounded to 1 to 8 digits, wherever it results in the new size."""
     for digits in range(1, 9):
         simple = float(f"{scale:.{digits}g}")
         if np.floor(np.float32(size) * np.float32(simple)) == new:
@@ -199,7 +199,7 @@ def _simple(scale: float, size: int, new: int) -> Iterator[float]:
 
 
 class MergeNearest(Rule):
-    """`Interpolate(Interpolate(x, axis i), axis j)` of the nearest places → `Interpolate(x, axes i and j)`."""
+    """`Interpolate(Interpolate(x, axis i), axis j)` of mode nearest → `Interpolate(x, axes i and j)`."""
 
     pattern = Op(
         "Interpolate",
@@ -208,7 +208,7 @@ class MergeNearest(Rule):
     )
 
     def check(self, match: Match) -> str | None:
-        """Both take the nearest place, by the same formula, along axes of their own."""
+        """Both have the mode nearest, the same formula and different axes."""
         inner, outer = match.node("inner").attributes, match.root.attributes
         apart = ("axes", "scales", "sizes")
         if {name for name in inner if name in apart} != {name for name in outer if name in apart}:
@@ -218,13 +218,13 @@ class MergeNearest(Rule):
             for name, attribute in outer.items()
             if name not in apart
         ):
-            return "they do not take the nearest places in the same way"
+            return "they do not take the nearest elements by the same formula"
         axes = [*inner["axes"].as_ints(), *outer["axes"].as_ints()]
         is_small = len(set(axes)) == len(axes) <= MOST_RESIZED_AXES
-        return None if is_small else "there are more axes than two"
+        return None if is_small else "there are more than two axes"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The node of both axes, in order."""
+        """The Interpolate node of both axes, in ascending order."""
         inner, outer = match.node("inner").attributes, match.root.attributes
         axes = [*inner["axes"].as_ints(), *outer["axes"].as_ints()]
         order = sorted(range(len(axes)), key=axes.__getitem__)
@@ -238,10 +238,9 @@ class MergeNearest(Rule):
 
 
 def _recognize_interpolate(model: ir.Model, report: PassReport) -> None:
-    """Gathers of the places of Interpolate → `Interpolate`."""
-    apply_rules(
-        model, [RecognizeLinear()], report
-    )  # first: each of its Gathers may take the nearest places of a factor
+    """Replaces Gathers of Interpolate's indices with `Interpolate`."""
+    # First, because each Gather of a linear resize may also match the nearest elements of a factor.
+    apply_rules(model, [RecognizeLinear()], report)
     apply_rules(model, [RecognizeNearest(), MergeNearest()], report)
 
 

@@ -1,4 +1,4 @@
-"""Fuses operators that compute layer normalization (means, differences, quotients) into LayerNormalization."""
+"""Fuses operators that compute layer normalization (mean, difference, quotient) into LayerNormalization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaces repetition of elements (Reshape of Expand, Tile or Concat) with the plan's operator `Interpolate`."""
+"""Replaces repetition of elements (by Reshape of Expand, Tile or Concat) with the plan's operator `Interpolate`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIRST_SPATIAL = 2
 _NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
 
 _Dims = list[int | str | None]
-"""Sizes, symbols, and `None` for what is not known."""
+"""Sizes, symbols, and `None` for unknown dimensions."""
 
 
 @dataclass(frozen=True)
@@ -30,21 +30,21 @@ class _Repeated:
 
     @property
     def axes(self) -> list[int]:
-        """Those that are repeated more than once."""
+        """The repeated axes: those with a factor other than 1."""
         return [axis for axis, factor in enumerate(self.factors) if factor > 1]
 
 
 class RecognizeRepeat(FindingRule[_Repeated]):
     """`Reshape(Expand(Unsqueeze(x)))` that repeats each element of a spatial axis → `Interpolate(x)`.
 
-    Tile, and Concat of the same value, repeat as well.
+    A Tile, or a Concat of the same value, may replace the Expand.
     """
 
     pattern = Op("Reshape", Op(("Expand", "Tile", "Concat"), Var("single"), rest=True, name="repeat"), rest=True)
     looks_above = 2  # reshapes before the repetition
 
     def check(self, match: Match) -> _Repeated | str:
-        """Only axes of one element behind the spatial ones are repeated."""
+        """The pattern repeats only axes of size 1 after spatial axes."""
         found = _repeated(match)
         if found is None:
             return "it does not repeat each element of an axis"
@@ -53,7 +53,7 @@ class RecognizeRepeat(FindingRule[_Repeated]):
         return found
 
     def rewrite(self, match: Match, found: _Repeated, new: Rewriter) -> ir.Value:
-        """The one node."""
+        """The Interpolate node."""
         source, factors, axes = found.source, found.factors, found.axes
         attributes: dict[str, Any] = {**_NEAREST, "scales": [float(factors[axis]) for axis in axes], "axes": axes}
         sizes = [_dims(source)[axis] for axis in axes]
@@ -85,14 +85,14 @@ def _repeated(match: Match) -> _Repeated | None:
 
 
 def _is_repeated(kept: _Dims, factors: list[int], result: _Dims) -> bool:
-    """Whether the result's shape is that of the source, each axis so many times as long."""
+    """Whether the result's shape is the source's shape, each axis multiplied by its factor."""
     if len(result) != len(kept):
         return False
     sizes = [size * factor if isinstance(size, int) else size for size, factor in zip(kept, factors, strict=True)]
-    open_ends = [isinstance(size, str) and factor > 1 for size, factor in zip(sizes, factors, strict=True)]
-    # The number of elements leaves one size no choice.
-    return sum(open_ends) <= 1 and all(
-        is_open or size == other for is_open, size, other in zip(open_ends, sizes, result, strict=True)
+    unknown = [isinstance(size, str) and factor > 1 for size, factor in zip(sizes, factors, strict=True)]
+    # The number of elements determines one unknown size.
+    return sum(unknown) <= 1 and all(
+        is_unknown or size == other for is_unknown, size, other in zip(unknown, sizes, result, strict=True)
     )
 
 

@@ -1,7 +1,7 @@
 """Fuses operators that compute rotary position embeddings into RotaryEmbedding.
 
-The result is the RotaryEmbedding of `candle.plan`: the operator of ONNX, except that its tables may have one batch for
-all batches of the input.
+The result is the RotaryEmbedding of `candle.plan`: ONNX's operator, except that its tables may have one batch for all
+batches of the input.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _HEADS_SECOND = (0, 2, 1, 3)
 
 @dataclass(frozen=True)
 class _Rotation:
-    """The value `[N, heads, L, D]` that is turned, and the tables of cosines and sines."""
+    """The rotated value `[N, heads, L, D]`, and the tables of cosines and sines."""
 
     x: ir.Value
     tables: list[RotaryTable]
 
 
 class _Recognize(FindingRule[_Rotation]):
-    """The base of the rules that find the whole rotation of a value `[N, heads, L, D]`."""
+    """The base of rules that find the rotation of a whole value `[N, heads, L, D]`."""
 
     interleaved: ClassVar[bool] = False
     allow_shared_intermediates = True
-    looks_above = 8  # the parts of the value, and how the halves of a table came to be equal
+    looks_above = 8  # the parts of the value, and the nodes that make the halves of a table equal
 
-    def turned(self, match: Match) -> ir.Value | str:
-        """The value that is turned; or why the pairs are not its elements."""
+    def rotated(self, match: Match) -> ir.Value | str:
+        """The rotated value; or the reason why the pairs are not its elements."""
         first, second = part_of(match["first"]), part_of(match["second"])
         if first is None or second is None or first.source is not second.source:
             return "the pairs are not parts of one value"
@@ -59,12 +59,12 @@ class _Recognize(FindingRule[_Rotation]):
         return match["cos"], match["sin"]
 
     def check(self, match: Match) -> _Rotation | str:
-        """All of the value is turned, by tables that fit its positions."""
-        x = self.turned(match)
+        """The whole value is rotated, by tables that fit its positions."""
+        x = self.rotated(match)
         if isinstance(x, str):
             return x
         if rank(x) != 4 or not same_shape(x, match.root.outputs[0]):
-            return "the result may not have the shape of a value of rank 4"
+            return "the shape of the result may differ from that of a value of rank 4"
         tables: list[RotaryTable] = []
         for value in self.tables(match, x):
             table = RotaryTable.of(value, x)
@@ -74,13 +74,13 @@ class _Recognize(FindingRule[_Rotation]):
         return "the tables have different shapes" if tables[0] != tables[1] else _Rotation(x, tables)
 
     def rewrite(self, match: Match, found: _Rotation, new: Rewriter) -> ir.Value:
-        """The rotation as one node."""
+        """The RotaryEmbedding."""
         tables = [table.halved(new) for table in found.tables]
         return new.op(_ROTARY, found.x, *tables, domain=PLAN_DOMAIN, interleaved=int(self.interleaved))
 
 
 class RotateHalf(_Recognize):
-    """`x · cos + concat(-x₂, x₁) · sin` → `RotaryEmbedding(x)`, both halves of the tables being equal."""
+    """`x · cos + concat(-x₂, x₁) · sin` → `RotaryEmbedding(x)`, if both halves of each table are equal."""
 
     pattern = Op(
         "Add",
@@ -88,20 +88,20 @@ class RotateHalf(_Recognize):
         Op("Mul", Op("Concat", Op("Neg", Var("second")), Var("first"), name="swapped"), Var("sin")),
     )
 
-    def turned(self, match: Match) -> ir.Value | str:
-        """The factor of the cosines must be the swapped value."""
-        x = super().turned(match)
+    def rotated(self, match: Match) -> ir.Value | str:
+        """The value with swapped halves, if it is also the factor of the cosines; or the reason why not."""
+        x = super().rotated(match)
         if isinstance(x, str):
             return x
         is_scaled = any(value is x for value in match.node("scaled").inputs)
         return x if is_scaled and same_shape(x, match["swapped"]) else "another value is swapped"
 
     def tables(self, match: Match, x: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The cosines are the other factor of `x`."""
+        """The cosines, which are the other factor of `x`, and the sines."""
         return match["other"] if match["one"] is x else match["one"], match["sin"]
 
 
-_TURNED = (
+_ROTATED = (
     Op("Sub", Op("Mul", Var("first"), Var("cos")), Op("Mul", Var("second"), Var("sin"))),
     Op("Add", Op("Mul", Var("first"), Var("sin")), Op("Mul", Var("second"), Var("cos"))),
 )
@@ -110,49 +110,52 @@ _TURNED = (
 class RotatePairs(_Recognize):
     """`concat(x₁ · cos - x₂ · sin, x₁ · sin + x₂ · cos)` → `RotaryEmbedding(x)`."""
 
-    pattern = Op("Concat", *_TURNED)
+    pattern = Op("Concat", *_ROTATED)
 
 
 class RotateNeighbors(_Recognize):
-    """The same rotation of neighbors: the parts are stacked, `[…, D / 2, 2]`, and read as `[…, D]`."""
+    """`reshape(stack(x₁ · cos - x₂ · sin, x₁ · sin + x₂ · cos), […, D])` → `RotaryEmbedding(x, interleaved=1)`.
+
+    The stack is `[…, D / 2, 2]`: the rotation is of neighboring elements.
+    """
 
     pattern = Op(
         "Reshape",
         Op(
             "Concat",
-            Op("Unsqueeze", _TURNED[0], rest=True, name="one"),
-            Op("Unsqueeze", _TURNED[1], rest=True, name="other"),
+            Op("Unsqueeze", _ROTATED[0], rest=True, name="one"),
+            Op("Unsqueeze", _ROTATED[1], rest=True, name="other"),
             name="stacked",
         ),
         Var(),
     )
     interleaved = True
 
-    def turned(self, match: Match) -> ir.Value | str:
-        """The parts are stacked along a new last axis."""
+    def rotated(self, match: Match) -> ir.Value | str:
+        """The rotated value, if the parts are stacked along a new last axis; or the reason why not."""
         sizes = [last_size(match[name]) for name in ("one", "other", "stacked")]
-        return super().turned(match) if sizes == [1, 1, 2] else "neighbors are not stacked"
+        return super().rotated(match) if sizes == [1, 1, 2] else "neighbors are not stacked"
 
 
 class TakeRest(FindingRule[Part]):
-    """`concat(RotaryEmbedding(x[:R]), x[R:])` → `RotaryEmbedding(x)` of R elements."""
+    """`concat(RotaryEmbedding(x[:R]), x[R:])` → `RotaryEmbedding(x, rotary_embedding_dim=R)`."""
 
     pattern = Op("Concat", Op(_ROTARY, rest=True, domain=PLAN_DOMAIN, name="rotary"), Var("rest"))
     looks_above = 1
 
     def check(self, match: Match) -> Part | str:
-        """Both parts are all of one value of four dimensions."""
+        """The two parts make up one value of rank 4."""
         node = match.node("rotary")
-        turned, rest = part_of(node.inputs[0]), part_of(match["rest"])
-        if turned is None or rest is None or not same_shape(turned.source, match.root.outputs[0]):
-            return "the parts are not those of one value"
-        size = last_size(turned.source) or 0
-        if rank(turned.source) != 4 or (turned, rest) != _cut(turned.source, turned.stop, size):
-            return "the parts are not those of one value"
-        return turned
+        rotated, rest = part_of(node.inputs[0]), part_of(match["rest"])
+        if rotated is None or rest is None or not same_shape(rotated.source, match.root.outputs[0]):
+            return "the parts do not make up one value"
+        size = last_size(rotated.source) or 0
+        if rank(rotated.source) != 4 or (rotated, rest) != _cut(rotated.source, rotated.stop, size):
+            return "the parts do not make up one value"
+        return rotated
 
     def rewrite(self, match: Match, found: Part, new: Rewriter) -> ir.Value:
-        """The rotation of the whole."""
+        """The rotation of the whole value."""
         node = match.node("rotary")
         result = new.like(node, found.source, *node.inputs[1:])
         new.nodes[-1].attributes["rotary_embedding_dim"] = ir.AttrInt64("rotary_embedding_dim", found.stop)
@@ -161,38 +164,38 @@ class TakeRest(FindingRule[Part]):
 
 @dataclass(frozen=True)
 class _Sizes:
-    """Of `[N, L, heads, D]`: heads and D."""
+    """The number of heads, and D, of a value `[N, L, heads, D]`."""
 
     heads: int
     size: int
 
 
 class MoveTranspose(FindingRule[_Sizes]):
-    """`RotaryEmbedding(Transpose(x))` → `Transpose(RotaryEmbedding(x))`, so that attention can do the transpose.
+    """`RotaryEmbedding(Transpose(x))` → `Transpose(RotaryEmbedding(x))`, so that attention can absorb the transpose.
 
-    `x` is `[N, L, heads, D]`, and turned as `[N, L, heads · D]`.
+    `x` is `[N, L, heads, D]`, and is rotated as `[N, L, heads · D]`.
     """
 
     pattern = Op(_ROTARY, Op("Transpose", Var("x"), name="transposed"), Var("cos"), Var("sin"), domain=PLAN_DOMAIN)
 
     def check(self, match: Match) -> _Sizes | str:
-        """Heads and positions are swapped, and the number of heads and the size of their vectors known."""
+        """The transpose swaps heads and positions, and the number of heads and D are known."""
         x = match["x"]
         if permutation_of(match.node("transposed")) != _HEADS_SECOND or x.shape is None:
-            return "other axes are swapped"
+            return "the transpose swaps other axes"
         heads, size = x.shape.dims[2:]
         if not isinstance(heads, int) or not isinstance(size, int) or heads * size == 0:
             return "the number of heads or the size of their vectors is not known"
         return _Sizes(heads, size)
 
     def rewrite(self, match: Match, found: _Sizes, new: Rewriter) -> ir.Value:
-        """The transpose of the rotation."""
+        """The rotation, then the transpose."""
         x, heads, size = match["x"], found.heads, found.size
         dims = () if x.shape is None else x.shape.dims
         flat = _reshaped(x, (0, 0, heads * size), [*dims[:2], heads * size], new)
-        turned = typed(new.like(match.root, flat, match["cos"], match["sin"]), x.type, flat.shape)
+        rotated = typed(new.like(match.root, flat, match["cos"], match["sin"]), x.type, flat.shape)
         new.nodes[-1].attributes["num_heads"] = ir.AttrInt64("num_heads", heads)
-        result = new.op("Transpose", _reshaped(turned, (0, 0, heads, size), dims, new), perm=_HEADS_SECOND)
+        result = new.op("Transpose", _reshaped(rotated, (0, 0, heads, size), dims, new), perm=_HEADS_SECOND)
         return typed(result, x.type, reordered_shape(x.shape, _HEADS_SECOND))
 
 

@@ -25,15 +25,15 @@ class RecognizeSoftmax(FindingRule[int]):
     pattern = AnyOf(Op("Div", _EXP, _SUM), Op("Mul", _EXP, Op("Reciprocal", _SUM)))
 
     def check(self, match: Match) -> int | str:
-        """Both reductions are over the same one axis, and keep it."""
+        """Both reductions are over the same single axis, and keep it."""
         reductions = [match.node("max"), match.node("sum")]
         first, second = (axes_of(node) for node in reductions)
         if first is None or first != second or len(first) != 1:
-            return "the reductions are not over the same one axis"
+            return "the reductions are not over the same single axis"
         return first[0] if all(keeps_axes(node) for node in reductions) else "the axis is dropped"
 
     def rewrite(self, match: Match, found: int, new: Rewriter) -> ir.Value:
-        """The one node."""
+        """The fused node."""
         return new.op("Softmax", match["x"], version=13, axis=found)
 
 

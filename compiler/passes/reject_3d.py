@@ -33,19 +33,19 @@ _NAMES = {
     "GridSample": "grid sampling",
     "Col2Im": "column to image",
 }
-"""Operators that cover 1-D, 2-D and 3-D, with their names in messages. The rank decides the case."""
+"""Operators that cover 1-D, 2-D and 3-D, with their names in messages."""
 
 _WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3, "ConvTranspose": 1, "DeformConv": 1}
-"""The input that holds the weights of a convolution, which have two dimensions besides the spatial ones."""
+"""The index of a convolution's input for weights, which have two dimensions besides the spatial ones."""
 
 _MOST = 2
-"""The most spatial dimensions that the runtime has kernels for."""
+"""The largest number of spatial dimensions for which the runtime has kernels."""
 
 _HELP = "candle-plan executes 1-D and 2-D operators only"
 
 
 def _reject_3d(model: ir.Model, report: PassReport) -> None:
-    """Refuses operators with three or more spatial dimensions, all of them at once."""
+    """Refuses all operators with three or more spatial dimensions."""
     opset = model.opset_imports.get("", 1)
     found = [(node, count) for node in nodes_of(model) if (count := _spatial_dims(node, opset)) > _MOST]
     report.refused.extend(_diagnostic(node, count) for node, count in found)
@@ -78,9 +78,9 @@ def _weight(node: ir.Node) -> ir.Value | None:
 
 
 def _resized_dims(node: ir.Node, opset: int) -> int:
-    """How many dimensions change their size, or may do so where there are three spatial ones.
+    """The number of dimensions that change their size, or, of three spatial ones, that may change it.
 
-    A 5-D tensor may be resized in two dimensions, and a 4-D one in three.
+    A 5-D tensor may be resized in two dimensions, and a 4-D tensor in three.
     """
     view = ResizeView[ir.Value].of(node, opset)
     if view is None:

@@ -20,7 +20,7 @@ _MOST_NAMES = 5
 
 
 def _sort_nodes(model: ir.Model, report: PassReport) -> None:
-    """Sorts the nodes of every graph, stably: files may hold them in any order."""
+    """Sorts the nodes of every graph stably, because files may hold them in any order."""
     before = list(nodes_of(model))
     try:
         model.graph.sort()

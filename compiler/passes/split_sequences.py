@@ -15,7 +15,7 @@ __all__ = ["split_sequences"]
 
 
 def _split_sequences(model: ir.Model, report: PassReport) -> None:
-    """`SplitToSequence` whose parts `SequenceAt` reads at constant positions → `Split`, and Squeeze if asked."""
+    """Replaces a SplitToSequence whose readers are SequenceAt at constant positions with Split, and maybe Squeeze."""
     known = NewNodes(model)
     for node in list(nodes_of(model)):
         if node.domain == "" and node.op_type == "SplitToSequence":
@@ -28,7 +28,7 @@ def _split_sequences(model: ir.Model, report: PassReport) -> None:
 
 
 def _split(node: ir.Node, known: NewNodes) -> str | None:
-    """Rewrites one node; gives the reason if it cannot be done."""
+    """Rewrites one node; returns the reason if it cannot."""
     sizes = _sizes(node)
     if sizes is None:
         return "the sizes of the parts are not known"
@@ -67,7 +67,7 @@ def _axis(node: ir.Node) -> int:
 
 
 def _drops_axis(node: ir.Node) -> bool:
-    """Without sizes the parts are single rows, and `keepdims=0` drops the axis."""
+    """Whether the parts lack the axis: `keepdims=0`, without sizes, drops it."""
     has_sizes = len(node.inputs) > 1 and node.inputs[1] is not None
     return not has_sizes and "keepdims" in node.attributes and node.attributes["keepdims"].as_int() == 0
 
@@ -86,7 +86,7 @@ def _sizes(node: ir.Node) -> list[int] | None:
 
 
 def _readers(sequence: ir.Value, count: int) -> list[tuple[ir.Node, int]] | str:
-    """The nodes that read parts, and which part; or why the sequence is needed."""
+    """The nodes that read parts, and the index of each part; or the reason why the sequence is needed."""
     readers = []
     for use in sequence.uses():
         node = use.node

@@ -1,4 +1,4 @@
-"""Replaces slices that together cover one value with one Split, also if a Reshape and a Gather take the parts."""
+"""Replaces slices that together cover one value with one Split, also if a Reshape and Gathers take the slices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["split_slices"]
 
 @dataclass(frozen=True)
 class _Part:
-    """The part of an axis before the reshape, its shape, and the target of the reshape after."""
+    """The range of an axis before the reshape, the slice's shape, and the shape input of the new reshape."""
 
     axis: int
     places: Range
@@ -33,17 +33,17 @@ class _Part:
 
 
 class GatherOfReshape(FindingRule[_Part]):
-    """`Gather(Reshape(x), i, axis)`, the axis being the outer part of one of `x` → `Reshape(Slice(x))`."""
+    """`Gather(Reshape(x), i, axis)`, where the Reshape splits `axis` off an axis of `x` → `Reshape(Slice(x))`."""
 
     pattern = Op("Gather", Op("Reshape", Var("x"), rest=True, name="reshape"), Const("place"))
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> _Part | str:
-        """One place is taken, the axis is the outer part of one of the input, and a constant can say the new shape."""
+        """The Gather takes one index of the outermost part of an axis of `x`; a constant can describe the new shape."""
         return _part(match) or "the index is not a part of an axis before the reshape"
 
     def rewrite(self, match: Match, found: _Part, new: Rewriter) -> ir.Value:
-        """The part of the axis, in the new shape."""
+        """The slice, in the new shape."""
         part = typed(slice_of(match["x"], {found.axis: found.places}, new), match.root.outputs[0].type, found.shape)
         return new.op("Reshape", part, new.constant(np.array(found.target, np.int64), "shape"), version=14)
 
@@ -53,7 +53,7 @@ def _part(match: Match) -> _Part | None:
     view = GatherView[ir.Value].of(match.root)
     if view is None or x is None or cut is None or result is None or match.constant("place").ndim:
         return None
-    axis = view.place(len(cut))
+    axis = view.normalized_axis(len(cut))
     if axis is None or axis >= len(x):
         return None
     size, count = x.dims[axis], cut.dims[axis]
@@ -68,7 +68,7 @@ def _part(match: Match) -> _Part | None:
 
 
 def _is_cut(whole: tuple[int | ir.SymbolicDim, ...], parts: tuple[int | ir.SymbolicDim, ...]) -> bool:
-    """Whether the first axis is cut into several, and the others are as they were."""
+    """Whether `parts` splits the first axis of `whole` into several, and keeps the others."""
     count = len(parts) - len(whole) + 1
     numbers = [dim for dim in parts[:count] if isinstance(dim, int)] if count > 0 else []
     if count < 1 or len(numbers) < count or parts[count:] != whole[1:] or math.prod(numbers) != whole[0]:
@@ -77,7 +77,7 @@ def _is_cut(whole: tuple[int | ir.SymbolicDim, ...], parts: tuple[int | ir.Symbo
 
 
 def _split_slices(model: ir.Model, report: PassReport) -> None:
-    """`Slice(x, 0, a)`, `Slice(x, a, b)`, … that are together all of `x` → `Split(x)`."""
+    """Replaces `Slice(x, 0, a)`, `Slice(x, a, b)`, … that together cover `x` with `Split(x)`."""
     apply_rules(model, [GatherOfReshape()], report)
     for graph in graphs_of(model.graph):
         order = {node: index for index, node in enumerate(graph)}
@@ -93,7 +93,7 @@ _Parts = list[tuple[Range, ir.Node]]
 
 
 def _by_axis(value: ir.Value | None, order: dict[ir.Node, int]) -> dict[int, _Parts]:
-    """The slices of one axis of a value, in the order of the places that they take."""
+    """The slices of a value along one axis, by axis, each list in the order of their ranges."""
     found: dict[int, _Parts] = {}
     readers = dict.fromkeys(use.node for use in value.uses()) if value is not None else {}
     for node in readers:
@@ -105,7 +105,7 @@ def _by_axis(value: ir.Value | None, order: dict[ir.Node, int]) -> dict[int, _Pa
 
 
 def _is_whole(value: ir.Value | None, axis: int, parts: _Parts) -> bool:
-    """Whether the parts, of which there are several, follow one another and are all of the axis."""
+    """Whether there are several parts, and they cover the axis without gaps or overlaps."""
     bounds = [0, *(places.end for places, _ in parts)]
     follow = all(places.start == bound and places.step == 1 for (places, _), bound in zip(parts, bounds, strict=False))
     return (

@@ -1,7 +1,6 @@
 """Drops reshapes around Gemm and MatMul that flatten `[N, L, K]` and restore it, as in exported linear layers.
 
-The pass writes the product as `MatMul(x, W) + bias`. Other passes can then fuse the product with what follows it, such
-as an activation or a sum.
+The pass writes the product as `MatMul(x, W) + bias`. Other passes can then fuse it with a following activation or sum.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ _FLAT = Op(("Reshape", "Flatten"), Var("x"), rest=True)
 
 
 class UnflattenGemm(FindingRule[list[int]]):
-    """`reshape(Gemm(reshape(x, [M, K]), W, bias), […, N])` → `MatMul(x, W) + bias`, `x` being read as `[…, K]`.
+    """`reshape(Gemm(reshape(x, [M, K]), W, bias), […, N])` → `MatMul(x, W) + bias`, where `x` is `[…, K]`.
 
-    So for MatMul, which has no bias.
+    The same holds for MatMul, without a bias.
     """
 
     pattern = Op("Reshape", Op(("Gemm", "MatMul"), _FLAT, Var("w"), Var("bias", optional=True), name="gemm"), Var())
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> list[int] | str:
-        """Nothing else reads the matrix; `x` and the result differ only in the last axis; the bias is a row.
+        """The matrix has one reader; `x` and the result differ only in the last axis; the bias is a row.
 
         Returns the shape input of a Reshape of `x` to `[…, K]`.
         """
@@ -48,7 +47,7 @@ class UnflattenGemm(FindingRule[list[int]]):
         return _why_no_row(match, columns) or target
 
     def rewrite(self, match: Match, found: list[int], new: Rewriter) -> ir.Value:
-        """The product, and the bias added."""
+        """The product plus the bias."""
         w, result = match["w"], match.root.outputs[0]
         array = constant_of(w) if _flag(match.node("gemm"), "transB") else None
         if array is not None:
@@ -62,7 +61,7 @@ def _flag(node: ir.Node, name: str) -> bool:
 
 
 def _sizes(gemm: ir.Node) -> tuple[int | None, int | None]:
-    """K and N, where they are known."""
+    """K and N; `None` if unknown."""
     shape = None if gemm.inputs[1] is None else static_shape(gemm.inputs[1])
     if shape is None or len(shape) != 2:
         return None, None
@@ -70,7 +69,7 @@ def _sizes(gemm: ir.Node) -> tuple[int | None, int | None]:
 
 
 def _target(match: Match) -> list[int] | None:
-    """The shape input of a Reshape of `x` to that of the result, K in place of N; `None` if there is none."""
+    """The shape input of a Reshape of `x` to the result's shape with K instead of N; `None` if there is none."""
     x, result, inner = match["x"].shape, match.root.outputs[0].shape, _sizes(match.node("gemm"))[0]
     if x is None or result is None or inner is None or len(result) < 3:
         return None

@@ -27,7 +27,7 @@ __all__ = ["Nested", "PlanBuilder", "RefusedError", "Value"]
 
 
 class RefusedError(Exception):
-    """An op refuses its inputs. `for_shapes`: it would accept other shapes of the same dtypes."""
+    """An op refuses its inputs. With `for_shapes`, it would accept other shapes of the same dtypes."""
 
     def __init__(self, message: str, *, for_shapes: bool = False) -> None:
         self.for_shapes = for_shapes
@@ -51,13 +51,13 @@ class Value:
 
     @property
     def shape(self) -> tuple[int | str | None, ...] | None:
-        """The dimensions: numbers, symbols, `None` for unknown ones; `None` when not even the rank is known."""
+        """The dimensions: numbers, symbols, and `None` for unknown ones; `None` if the rank is unknown."""
         kind = tensor_type(self.type)
         return None if kind is None or kind.shape is None else tuple(kind.shape)
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions, if known."""
+        """The number of dimensions; `None` if unknown."""
         return None if self.shape is None else len(self.shape)
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Value:
 
 @dataclass
 class Nested:
-    """A nested graph as a block. Its inputs are the graph's own, then `captures`: the outer values that it reads."""
+    """A nested graph as a block. Its inputs are the graph's inputs, then `captures`: the outer values that it reads."""
 
     builder: PlanBuilder
     outputs: list[Value]
@@ -79,7 +79,7 @@ class Nested:
     def block(self, captures: Sequence[Value] | None = None) -> ops.Block:
         """The block.
 
-        `captures` are the outer values in the order that the step gives them, where blocks share a step's inputs.
+        If several blocks share a step's inputs, `captures` are the outer values in the order of these inputs.
         """
         for outer in captures or ():
             self.builder.capture(outer)
@@ -138,7 +138,7 @@ class PlanBuilder:
     @overload
     def __call__(self, op: Op, *inputs: Value | None, outputs: int) -> tuple[Value, ...]: ...
     def __call__(self, op: Op, *inputs: Value | None, outputs: int | None = None) -> Value | tuple[Value, ...]:
-        """Add a step. Return its one output, or a tuple if the caller gives the number of outputs.
+        """Adds a step. Returns its only output, or a tuple if `outputs` gives their number.
 
         Raises:
             RefusedError: the op does not accept the inputs, or a plan cannot hold an attribute.
@@ -151,17 +151,17 @@ class PlanBuilder:
         return results[0] if outputs is None else tuple(results)
 
     def constant(self, array: np.ndarray) -> Value:
-        """A constant. Use NumPy's and `ml_dtypes`' types; strings are object arrays."""
+        """Adds a constant. Its type is one of NumPy or `ml_dtypes`; strings are object arrays."""
         return Value(tensor(dtypes.name_of(array), array.shape), self, constant=array)
 
     def input(self, name: str, kind: ops.AnyType) -> Value:
-        """A new input of the block."""
+        """Adds an input of the block."""
         value = Value(kind, self, name)
         self.inputs.append(value)
         return value
 
     def value_of(self, value: ir.Value) -> Value | None:
-        """The plan's value for a value of the graph, also from the blocks around this one."""
+        """The plan's value for a value of the graph, also from an enclosing block; `None` if there is none."""
         if value in self.values or self._parent is None:
             return self.values.get(value)
         outer = self._parent.value_of(value)
@@ -174,20 +174,20 @@ class PlanBuilder:
         return builder
 
     def nested(self, graph: ir.Graph, inputs: Sequence[ops.AnyType]) -> Nested:
-        """A nested graph, lowered with inputs of the given types."""
+        """Lowers a nested graph with inputs of the given types."""
         builder = self.inner()
         for value, kind in zip(graph.inputs, inputs, strict=True):
             builder.values[value] = builder.input(value.name or "", kind)
         return Nested(builder, [builder._own(value) for value in self._lower_graph(graph, builder)])
 
     def capture(self, outer: Value) -> Value:
-        """The value of this block that stands for a value of the enclosing block."""
+        """The input of this block that holds a value of the enclosing block."""
         if outer not in self.captured:
             self.captured[outer] = Value(outer.type, self, outer.name)
         return self.captured[outer]
 
     def _own(self, value: Value) -> Value:
-        """The value itself; for a value of an enclosing block, the value that stands for it here."""
+        """The value itself; for a value of an enclosing block, the input of this block that holds it."""
         if value.owner is self or value.constant is not None:
             return value
         return value if self._parent is None else self.capture(self._parent._own(value))

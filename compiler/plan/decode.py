@@ -1,4 +1,4 @@
-"""Types read back from JSON."""
+"""Conversion of types from JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The plan's types as JSON: a struct is an object; a variant is an object with one key, its name; an op is both."""
+"""Conversion of a plan's types to JSON.
+
+A struct is an object. A variant is an object with one key, its name. An op is both.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +42,10 @@ def plain(value: Any) -> Any:
 
 
 def canonical(value: Any) -> str:
-    """The one JSON text of a value: keys sorted, no white space. Numbers that JSON lacks (infinity, NaN) are refused.
+    """The canonical JSON text of a value, with sorted keys and without white space.
 
     Raises:
-        ValueError: a number is infinite or not a number.
+        ValueError: a number is infinite or NaN, which JSON lacks.
     """
     return json.dumps(plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 

@@ -1,8 +1,8 @@
 """The base of the classes of a plan's types, which behave like frozen dataclasses.
 
-There are more than a hundred of these classes, and every start of the program makes them. `dataclasses` compiles four
-functions for each, which takes a tenth of a second in all. Here the functions are written once, over the names of a
-class's fields. A type checker sees a frozen dataclass in each subclass.
+Every start of the program creates more than a hundred of these classes. `dataclasses` compiles four functions for each,
+which takes a tenth of a second in total. Here all classes share the functions, which loop over the names of the fields.
+For a type checker, each subclass is a frozen dataclass.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = ["Fields", "names_of", "replaced", "values_of"]
 class Fields:
     """Holds one value for each annotation of its class, in that order; a class attribute is a field's default.
 
-    Arguments are positional or named. Two values are equal if they have the same class and equal fields. The class of a
-    value has no subclasses: fields are not inherited.
+    Arguments are positional or named. Two values are equal if they have the same class and equal fields. Fields are not
+    inherited.
 
     Raises:
-        TypeError: a field is missing, given twice or not known.
-        AttributeError: a field is set or deleted after the value was made.
+        TypeError: a field is missing, given twice or unknown.
+        AttributeError: the caller sets or deletes a field of an existing value.
     """
 
     _fields: ClassVar[tuple[str, ...]] = ()
@@ -80,7 +80,7 @@ Kind = TypeVar("Kind", bound=Fields)
 
 
 def replaced(value: Kind, **changes: Any) -> Kind:
-    """The value with other contents of some fields.
+    """A copy of the value with other contents of some fields.
 
     Raises:
         TypeError: there is no such field.

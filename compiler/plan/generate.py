@@ -2,9 +2,9 @@
 
 `make generate`, or `python -m compiler.plan.generate` alone, runs it.
 
-A struct becomes a class of fields, a list of names a `Literal`, an enum with contents a class that holds one of these a
-variant (`Type.Tensor(…)`), beside the names of its variants without contents. Everything is sorted by name, so
-that a merge conflict is resolved by writing the file again.
+A struct becomes a class with its fields. An enum without contents becomes a `Literal`. An enum with contents becomes a
+class that contains a class for each variant with contents (`Type.Tensor(…)`), and a `Literal` of the other variants.
+Everything is sorted by name, so that generating the file again resolves a merge conflict.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from compiler.plan.encode import Op, Struct, Variant
 
 
 class FormatterFailed(Exception):
-    """The formatter is missing, or refuses the source; the text says what to do."""
+    """The formatter is missing, or refuses the source. The text gives advice."""
 
 
 def main() -> None:
-    """Write both files if they differ from the Rust source; neither if one fails."""
+    """Writes the files that differ from the Rust source; writes none if one fails."""
     try:
         made = files()
     except FormatterFailed as error:
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def files() -> dict[Path, str]:
-    """The files with their contents from the Rust source.
+    """The paths and contents of the files, from the Rust source.
 
     Raises:
         FormatterFailed: the Python source cannot be formatted.
@@ -65,14 +65,14 @@ def files() -> dict[Path, str]:
 
 
 def write(made: dict[Path, str]) -> None:
-    """Write the files whose contents differ."""
+    """Writes the files whose contents differ."""
     for path, text in made.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 
 
 def python_source(schema: Schema) -> str:
-    """The Python module for a schema, in the form that ruff gives it.
+    """The Python module for a schema, formatted by ruff.
 
     Raises:
         FormatterFailed: ruff is not installed, or cannot format the source.

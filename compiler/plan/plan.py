@@ -1,4 +1,4 @@
-"""A compiled model: the bytes of a plan file, and questions about them."""
+"""A compiled model: the bytes of a plan file, and queries about them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from compiler.validate import validate_instance
 __all__ = ["MODEL", "Plan", "TensorInfo", "unsound"]
 
 MODEL = b"\x08"
-"""The first byte of ONNX files: the number of their first field. A plan begins with its header's length."""
+"""The first byte of ONNX files, the tag of their first field. A plan starts with the length of its header."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,13 @@ class Plan:
         return plan
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file, whole or not at all."""
+        """Writes the file, whole or not at all."""
         validate_instance("path", path, (str, os.PathLike), "the path of a file")
         write_whole(path, self.data)
 
     @functools.cached_property
     def document(self) -> dict[str, Any]:
-        """The plan without the constants' elements: the JSON of `plan.schema.json`.
+        """The plan without the elements of constants, as JSON of the schema `plan.schema.json`.
 
         Raises:
             PlanError: the bytes are not a valid plan.
@@ -117,7 +117,7 @@ class Plan:
 
 
 def unsound(path: str | os.PathLike[str], data: bytes, violations: Iterable[str]) -> PlanError:
-    """The error for a file that begins with these bytes and breaks the format."""
+    """The error for a file that starts with `data` and violates the format."""
     name = os.fspath(path)
     if data.startswith(MODEL):
         return PlanError([f"{name} is not a plan but looks like an ONNX model: compile it first"])

@@ -1,4 +1,4 @@
-"""A plan as text for people and for golden tests: one line for each step, the same text for the same plan."""
+"""The text of a plan, for readers and golden tests: one line for each step. Equal plans have equal texts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Json = dict[str, Any]
 
 
 def show(plan: Plan) -> str:
-    """The plan's graph: its inputs, constants, steps with their attributes and result types, and outputs."""
+    """The text of the plan's graph: inputs, constants, steps with their attributes and result types, outputs."""
     return symbols.shown("\n".join(_block(plan.document["main"])) + "\n")
 
 
 def steps(plan: Plan) -> list[Json]:
-    """The plan's steps for programs, with the names of values as in the text; an attribute may be a list of steps."""
+    """The plan's steps as JSON data, with the names of values as in the text. An attribute may be a list of steps."""
     document = plan.document
     return list(_steps(document["main"], document["origins"]))
 

@@ -1,4 +1,4 @@
-"""The types of values: from the model's graph, and questions about them."""
+"""The types of values: conversion from the model's graph, and queries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def type_of(value: ir.Value) -> AnyType | None:
     """The type of a value in the model's graph; `None` if the graph has none.
 
     Raises:
-        TypeError: a plan has no such element type (complex numbers), or no such kind of value (sparse tensors, maps).
+        TypeError: a plan does not support the element type (complex numbers), or the kind of value (sparse tensors,
+            maps).
     """
     return None if value.type is None else _from_ir(value.type, value.shape)
 
@@ -38,7 +39,7 @@ def _from_ir(kind: ir.TypeProtocol, shape: ir.Shape | None) -> AnyType:
 
 
 def _dim(dim: Dim | None) -> Dim | None:
-    """A size, or `None` for a negative one, which ONNX's shape inference gives for a window that does not fit."""
+    """A size; `None` for a negative size, which shape inference returns for a window larger than its input."""
     return None if isinstance(dim, int) and dim < 0 else dim
 
 
@@ -48,19 +49,19 @@ def tensor(dtype: str, shape: Sequence[Dim | None] | None = None) -> Type.Tensor
 
 
 def tensor_type(kind: AnyType) -> TensorType | None:
-    """The tensor type, if the value is a tensor or an optional one."""
+    """The tensor type of a tensor or an optional tensor; `None` for any other type."""
     if isinstance(kind, Type.Optional):
         return tensor_type(kind.value)
     return kind.value if isinstance(kind, Type.Tensor) else None
 
 
 def shapeless(kind: AnyType) -> AnyType:
-    """The type of a tensor without its shape; other types stay."""
+    """A tensor type without its shape; any other type unchanged."""
     return Type.Tensor(replaced(kind.value, shape=None)) if isinstance(kind, Type.Tensor) else kind
 
 
 def refined(kind: AnyType, other: AnyType | None) -> AnyType:
-    """The type, refined by another description of the same value: its rank, numbers and symbols."""
+    """The type with the rank, numbers and symbols of `other`, another type of the same value, where its own lack."""
     if isinstance(kind, Type.Tensor) and isinstance(other, Type.Tensor):
         shape = _refined_shape(kind.value.shape, other.value.shape)
         return Type.Tensor(replaced(kind.value, shape=shape))
@@ -80,7 +81,7 @@ def _refined_shape(shape: list[Dim | None] | None, other: list[Dim | None] | Non
 
 
 def joined(kind: AnyType, other: AnyType) -> AnyType:
-    """The common type of a value that has one type or the other.
+    """The most specific type of a value that has one type or the other.
 
     Raises:
         TypeError: the types have nothing in common.
@@ -92,7 +93,7 @@ def joined(kind: AnyType, other: AnyType) -> AnyType:
     if isinstance(kind, Type.Optional) or isinstance(other, Type.Optional):
         parts = [part.value if isinstance(part, Type.Optional) else part for part in (kind, other)]
         return Type.Optional(joined(*parts))
-    raise TypeError(f"{described(kind)} and {described(other)} do not mix")
+    raise TypeError(f"{described(kind)} and {described(other)} have no common type")
 
 
 def _joined_shape(shape: list[Dim | None] | None, other: list[Dim | None] | None) -> list[Dim | None] | None:
@@ -102,7 +103,7 @@ def _joined_shape(shape: list[Dim | None] | None, other: list[Dim | None] | None
 
 
 def described(kind: AnyType) -> str:
-    """The text of a type: `float32 [1, batch, ?]`."""
+    """The text of a type, such as `float32 [1, batch, ?]`."""
     if isinstance(kind, Type.Sequence):
         return f"sequence of {described(kind.value)}"
     if isinstance(kind, Type.Optional):

@@ -1,4 +1,4 @@
-"""A plan as the bytes of its file: safetensors with canonical JSON, the same bytes for the same plan."""
+"""Writes a plan file: safetensors with canonical JSON. Equal plans have equal bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMAT = "candle-plan"
 VERSION = 1
 _ALIGNMENT = 64
 _LONGEST_HEADER = 100_000_000
-"""The longest header that safetensors reads, in bytes."""
+"""The limit of headers in safetensors, in bytes."""
 
 
 def write(
@@ -66,7 +66,7 @@ def with_outputs(data: bytes, values: Sequence[int]) -> bytes:
 
 
 def _constant(array: np.ndarray) -> ops.AnyConstant:
-    """A constant's description. It contains strings; numbers are in a tensor of the file."""
+    """The description of a constant. It contains strings; numbers are in a tensor of the file."""
     if array.dtype == object:
         return ops.Constant.Strings(data=array.ravel().tolist(), shape=list(array.shape))
     return ops.Constant.Tensor(tensor(dtypes.name_of(array), array.shape).value)
@@ -78,22 +78,22 @@ def _origin(origin: Origin) -> ops.Origin:
 
 def _file(text: str, constants: Sequence[np.ndarray]) -> bytes:
     """The safetensors file of a plan's JSON and its constants."""
-    carriers = {index: dtypes.to_carrier(array) for index, array in enumerate(constants) if array.dtype != object}
+    stored = {index: dtypes.to_stored(array) for index, array in enumerate(constants) if array.dtype != object}
     header: dict[str, object] = {}
     chunks: list[memoryview | bytes] = []
     position = 0
-    for index in sorted(carriers, key=lambda index: _place(carriers[index])):
-        array, bits = constants[index], carriers[index]
+    for index in sorted(stored, key=lambda index: _sort_key(stored[index])):
+        array, bits = constants[index], stored[index]
         begin, position = position, position + bits.nbytes
-        stored = dtypes.STORED.get(dtypes.name_of(array), "U8")
-        header[str(index)] = {"dtype": stored, "shape": list(array.shape), "data_offsets": [begin, position]}
+        kind = dtypes.SAFETENSORS_TYPES.get(dtypes.name_of(array), "U8")
+        header[str(index)] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [begin, position]}
         chunks.append(bits.reshape(-1).view(np.uint8).data)
     metadata = {"format": FORMAT, "plan": text, "plan_version": str(VERSION), "sha256": _digest(text, chunks)}
     return b"".join([_headed({"__metadata__": metadata, **header}), *chunks])
 
 
-def _place(bits: np.ndarray) -> tuple[bool, int]:
-    """The sort key of a constant. In this order all are aligned without gaps, which the format forbids.
+def _sort_key(bits: np.ndarray) -> tuple[bool, int]:
+    """The sort key of a constant. In this order, all constants are aligned without gaps, which the format forbids.
 
     Constants that fill their last 64 bytes come first, then the others, wide elements before narrow ones.
     """
@@ -101,7 +101,7 @@ def _place(bits: np.ndarray) -> tuple[bool, int]:
 
 
 def _headed(header: Mapping[str, object]) -> bytes:
-    """The header of a safetensors file, with its length before it."""
+    """The header of a safetensors file, preceded by its length."""
     head = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     if len(head) > _LONGEST_HEADER:
         message = f"the plan's description has {len(head)} bytes, more than {_LONGEST_HEADER}"

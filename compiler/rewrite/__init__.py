@@ -1,1 +1,1 @@
-"""The parts that passes share: patterns, rules, reports and views of a graph."""
+"""Code that passes share: patterns, rules, reports and parts of a graph."""

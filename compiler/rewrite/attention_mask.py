@@ -16,19 +16,19 @@ __all__ = ["dims_of", "is_causal", "leaves_a_key", "mask_of", "why_not_mask"]
 
 
 _LOWEST = -3e38
-"""A number this low, added to a score, leaves the score no weight."""
+"""A mask value of at most this number gives a key the attention weight 0."""
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """A condition that chooses between two numbers; the first is 0."""
+    """A mask that is 0 where `condition` is true, and `other` elsewhere."""
 
     condition: ir.Value
     other: float
 
 
 def why_not_mask(match: Match) -> str | None:
-    """Why Attention does not accept the mask, which the pattern names `mask`, `shown` or `hidden`."""
+    """The reason why Attention does not accept the mask, which the pattern names `mask`, `shown` or `hidden`."""
     given = _given(match)
     if given is None:
         return None
@@ -41,7 +41,7 @@ def why_not_mask(match: Match) -> str | None:
 
 
 def mask_of(match: Match, new: Rewriter) -> ir.Value | None:
-    """The mask in Attention's form: numbers to add, or booleans for visible keys."""
+    """The mask as an input of Attention: numbers to add, or booleans that are true for visible keys."""
     if match.has("hidden"):
         return _negated(match["hidden"], new)
     if match.has("shown"):
@@ -54,7 +54,7 @@ def mask_of(match: Match, new: Rewriter) -> ir.Value | None:
 
 
 def leaves_a_key(match: Match) -> bool:
-    """Whether every query certainly sees a key: no row of the mask hides all keys."""
+    """Whether every query is known to attend to a key: no row of the mask hides all keys."""
     given = _given(match)
     array = constant_of(given)
     if given is None:
@@ -67,7 +67,7 @@ def leaves_a_key(match: Match) -> bool:
 
 
 def is_causal(match: Match) -> bool:
-    """Whether each query sees the keys up to its own position, by a triangle that the model computes at run time."""
+    """Whether the mask is causal, by a triangle that the model computes at run time."""
     if match.has("shown"):
         return _is_triangle(match["shown"], match)
     if match.has("hidden"):
@@ -90,7 +90,7 @@ def _is_above_triangle(hidden: ir.Value, match: Match) -> bool:
 
 
 def _is_triangle(value: ir.Value, match: Match) -> bool:
-    """Whether it is a matrix of ones for each pair of query and key, but zeros above the diagonal."""
+    """Whether the value is a lower triangular matrix of ones, with a row for each query and a column for each key."""
     node, scores = value.producer(), dims_of(match["product"])
     if node is None or node.op_identifier() != ("", "Trilu", "") or scores is None or None in scores[-2:]:
         return False
@@ -114,7 +114,7 @@ def _number(value: ir.Value | None) -> float | None:
 
 
 def dims_of(value: ir.Value | None) -> list[int | str | None] | None:
-    """Sizes, symbols, and `None` for what is not known."""
+    """The sizes, symbols, and `None` for unknown dimensions; `None` if the rank is unknown."""
     if value is None or value.shape is None:
         return None
     return [dim if isinstance(dim, int) else dim.value for dim in value.shape.dims]
@@ -134,7 +134,7 @@ def _negated(hidden: ir.Value, new: Rewriter) -> ir.Value:
 
 
 def _choice(mask: ir.Value) -> _Choice | None:
-    """The condition of a mask with two different numbers."""
+    """The view of a mask that is `Where(condition, 0, other)`; `None` for another mask."""
     node = mask.producer()
     if node is None or node.op_identifier() != ("", "Where", "") or node.inputs[0] is None:
         return None

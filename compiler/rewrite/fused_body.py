@@ -19,10 +19,10 @@ MOST_NODES = 16
 def body_of(
     nodes: Sequence[ir.Node], name: str, *, rank: int, result: ir.Value | None = None
 ) -> tuple[ir.Graph, list[ir.Value]]:
-    """The nodes as a graph that returns the last node's result, and the outer values that are its inputs.
+    """The nodes as a graph that returns the last node's result, and the outer values for its inputs.
 
-    Where `result` is given, it is the graph's first input, and none of the values. Numbers of up to `rank` dimensions,
-    so many as the graph's other inputs have, are initializers of the graph.
+    `result`, if given, is the graph's first input, and is not among these values. Constant numbers of rank up to
+    `rank`, the largest rank of the graph's other inputs, are initializers of the graph.
     """
     body = _Body(result, rank)
     for node in nodes:
@@ -40,7 +40,7 @@ def body_of(
 
 
 def is_number(value: ir.Value, rank: int) -> bool:
-    """Whether the value is a constant, finite number that gives its result no more than `rank` dimensions."""
+    """Whether the value is a constant whose elements are one finite number, and its rank is at most `rank`."""
     array = constant_of(value)
     if array is None or array.size != 1 or array.ndim > rank:
         return False
@@ -48,7 +48,7 @@ def is_number(value: ir.Value, rank: int) -> bool:
 
 
 class _Body:
-    """Copies of nodes, and of the values that they read, by the value that each stands for."""
+    """Copies of nodes and of the values that they read, with maps from the outer values to the copies."""
 
     def __init__(self, result: ir.Value | None, rank: int) -> None:
         self.rank = rank
@@ -68,7 +68,7 @@ class _Body:
         self.nodes.append(copy)
 
     def inside(self, value: ir.Value) -> ir.Value:
-        """The value of the body that stands for a value around it."""
+        """The copy of an outer value in the body."""
         if value in self.inner:
             return self.inner[value]
         number = constant_of(value) if is_number(value, self.rank) else None

@@ -23,7 +23,7 @@ class Part:
 
 
 def last_size(value: ir.Value | None) -> int | None:
-    """The size of the last axis, where it is known."""
+    """The size of the last axis; `None` if unknown."""
     if value is None or value.shape is None or len(value.shape) == 0:
         return None
     size = value.shape.dims[-1]
@@ -31,7 +31,7 @@ def last_size(value: ir.Value | None) -> int | None:
 
 
 def part_of(value: ir.Value | None) -> Part | None:
-    """The part that a Slice of the last axis alone, or a Split of it, made the value of; `None` if none did."""
+    """The part that a value is, if a Slice of only the last axis, or a Split of it, produces the value; else `None`."""
     node = None if value is None else value.producer()
     source = None if node is None or not node.inputs else node.inputs[0]
     if value is None or source is None or source.shape is None or last_size(source) is None:

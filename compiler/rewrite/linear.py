@@ -1,4 +1,4 @@
-"""Linear operators with constant weights, as one function of each output channel: `y[c] = w[c] · x + b[c]`."""
+"""Linear operators with constant weights, as a function for each output channel: `y[c] = w[c] · x + b[c]`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 @dataclass(frozen=True)
 class Linear:
-    """A Conv, ConvTranspose, Gemm or MatMul whose weights, and bias if it has one, are constants.
+    """A Conv, ConvTranspose, Gemm or MatMul with constant weights and a constant bias, if any.
 
-    `weights` are as the node has them: Conv `[M, C/group, …]`, ConvTranspose `[C, M/group, …]`, MatMul `[K, M]`, Gemm
-    that or `[M, K]`; `bias` is `[M]`, and zero where the node has none.
+    `weights` have the node's layout: Conv `[M, C/group, …]`, ConvTranspose `[C, M/group, …]`, MatMul `[K, M]`, Gemm
+    `[K, M]` or `[M, K]`. `bias` is `[M]`, and zero if the node has none.
     """
 
     node: ir.Node
@@ -33,10 +33,10 @@ class Linear:
 
     @staticmethod
     def of(node: ir.Node) -> Linear | str:
-        """The view of a node; or why it cannot be seen so."""
+        """The view of a node; or the reason why there is none."""
         weights = constant_of(node.inputs[1])
         if weights is None:
-            return "the weights are computed"
+            return "the weights are not constant"
         if ir.DataType.from_numpy(weights.dtype) not in _EXACT_TYPES:
             return f"the weights are {weights.dtype}: folding would round them again"
         if weights.ndim < 2 or (node.op_type == "MatMul" and weights.ndim > 2):
@@ -46,7 +46,7 @@ class Linear:
         channels = _channels(node, weights)
         bias = _bias(node, channels)
         if bias is None:
-            return "the bias is computed, or has more than one number for each channel"
+            return "the bias is not constant, or has more than one number for each channel"
         return Linear(node, weights, bias, output_rank)
 
     @property
@@ -56,11 +56,11 @@ class Linear:
 
     @property
     def channel_axis(self) -> int:
-        """The axis of the channels in the output, counted from the end."""
+        """The axis of the channels in the output, as a negative number."""
         return -(self.weights.ndim - 1) if self.node.op_type in _CONVOLUTIONS else -1
 
     def per_channel(self, factor: np.ndarray) -> np.ndarray | None:
-        """One number a channel for a constant that broadcasts along the channels of the output without enlarging it."""
+        """A constant as one number per channel; `None` if it does not broadcast along the output's channels alone."""
         if factor.size == 1 and factor.ndim <= (self.output_rank or 1):
             return np.full(self.channels, factor.item(), np.float64)
         if self.output_rank is None and factor.ndim > 1:
@@ -72,14 +72,14 @@ class Linear:
         return factor.astype(np.float64).ravel() if list(factor.shape) == expected else None
 
     def why_not(self, scale: np.ndarray, shift: np.ndarray) -> str | None:
-        """Why the node cannot become `y · scale + shift`; `None` if it can."""
+        """The reason why the node cannot absorb `y · scale + shift`; `None` if it can."""
         if self.node.op_type == "MatMul" and self.output_rank != 2 and shift.any():
             return "MatMul has no bias here: its result is not a matrix"
         finite = all(np.isfinite(array).all() for array in self._fold(scale, shift))
         return None if finite else "the folded weights are not finite"
 
     def folded(self, scale: np.ndarray, shift: np.ndarray, new: Rewriter) -> ir.Value:
-        """The node's result times `scale` plus `shift`, a channel each, as one node."""
+        """One node for the node's result times `scale` plus `shift`, which have one number per channel."""
         weights, bias = self._fold(scale, shift)
         stem = self.node.outputs[0].name or self.node.op_type
         inputs = [self.node.inputs[0], new.constant(weights, f"{stem}.weight")]
@@ -94,7 +94,7 @@ class Linear:
         return result
 
     def _fold(self, scale: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and bias times `scale` plus `shift`, rounded once, to the type of the weights."""
+        """The weights times `scale`, and the bias times `scale` plus `shift`, rounded once to the weights' type."""
         kind = self.weights.dtype
         with np.errstate(over="ignore", invalid="ignore"):
             return self._scaled(scale).astype(kind), (self.bias * scale + shift).astype(kind)
@@ -128,7 +128,7 @@ def _is_transposed(node: ir.Node) -> bool:
 
 
 def _bias(node: ir.Node, channels: int) -> np.ndarray | None:
-    """One number a channel, Gemm's `beta` included; `None` if the bias is something else."""
+    """The bias, times Gemm's `beta`, with one number per channel; `None` if it is not a constant of this form."""
     given = node.inputs[2] if len(node.inputs) > 2 else None
     if given is None:
         return np.zeros(channels)

@@ -1,4 +1,4 @@
-"""Shared parts of the rules for normalizations over the last axes: patterns of means and roots; scales; biases."""
+"""Shared parts of the rules for normalizations over the last axes: patterns of means and roots, scales, biases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def square_of(of: Pattern) -> Pattern:
 
 
 def mean_of(of: Pattern, name: str) -> Pattern:
-    """The mean of `of` over axes that are an attribute or an input."""
+    """The mean of `of`, with the axes as an attribute or an input."""
     return Op("ReduceMean", of, Var(optional=True), name=name)
 
 
@@ -37,7 +37,7 @@ def inverse_of(of: Pattern) -> Pattern:
 
 
 def normalized_shape(x: ir.Value, axis: int) -> tuple[int, ...] | None:
-    """The sizes of the last axes, where they are known numbers; `axis` counts from the end."""
+    """The sizes of the axes from the negative `axis` on; `None` if one is not a number."""
     if x.shape is None or len(x.shape) < -axis:
         return None
     dims = x.shape.dims[axis:]
@@ -46,21 +46,21 @@ def normalized_shape(x: ir.Value, axis: int) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True)
 class Normalized:
-    """The last axes that are normalized: the first of them, counted from the end, and ones of their sizes."""
+    """The first of the normalized last axes, as a negative number, and an array of ones of their shape."""
 
     axis: int
     ones: np.ndarray
 
 
 class Recognize(FindingRule[Normalized]):
-    """The base of the rules that find a normalization of `x`: the means `means` are over the same last axes."""
+    """The base of rules that find a normalization of `x`. The nodes `means` reduce the same last axes."""
 
     operator: ClassVar[str]
     version: ClassVar[int]
     means: ClassVar[tuple[str, ...]]
 
     def check(self, match: Match) -> Normalized | str:
-        """The axes are the last ones, of known sizes; ε is one number."""
+        """The means reduce the last axes, whose sizes are known; ε is one number."""
         axis = trailing_axis(*(match.node(name) for name in self.means))
         if isinstance(axis, str):
             return axis
@@ -75,7 +75,7 @@ class Recognize(FindingRule[Normalized]):
         )
 
     def rewrite(self, match: Match, found: Normalized, new: Rewriter) -> ir.Value:
-        """The normalization with a scale of ones; what is multiplied and added, other rules take in."""
+        """The normalization with a scale of ones. Other rules fold a scale and a bias into it."""
         ones, epsilon = new.constant(found.ones, "ones"), float(match.constant("epsilon").item())
         return new.op(self.operator, match["x"], ones, version=self.version, axis=found.axis, epsilon=epsilon)
 
@@ -84,7 +84,7 @@ class TakeScale(Rule):
     """The base of `normalized(x, 1) · scale` → `normalized(x, scale)`. The pattern names `norm` and `scale`."""
 
     def check(self, match: Match) -> str | None:
-        """There is no scale yet, no bias, and the new one has the shape of the normalized axes."""
+        """The normalization has no scale or bias yet, and the new scale has the shape of the normalized axes."""
         node = match.node("norm")
         ones = constant_of(node.inputs[1])
         if ones is None or not (ones == 1).all() or len(node.inputs) > 2:
@@ -102,7 +102,7 @@ class TakeBias(Rule):
     """The base of `normalized(x, scale) + bias` → `normalized(x, scale, bias)`. The pattern names `norm` and `bias`."""
 
     def check(self, match: Match) -> str | None:
-        """There is no bias yet, and the new one has the shape of the normalized axes."""
+        """The normalization has no bias yet, and the new bias has the shape of the normalized axes."""
         node = match.node("norm")
         return "it has a bias already" if len(node.inputs) > 2 else _why_no_parameter(match["bias"], node)
 
@@ -113,7 +113,7 @@ class TakeBias(Rule):
 
 
 def _why_no_parameter(value: ir.Value, norm: ir.Node) -> str | None:
-    """Why a value cannot be the scale or bias: its shape has to be that of the scale there is, ones in front aside."""
+    """The reason why a value cannot be the scale or bias: apart from leading ones, its shape must be the scale's."""
     expected, array = static_shape(norm.inputs[1]), constant_of(value)
     shape = static_shape(value) if array is None else _without_ones(array.shape, len(expected or ()))
     return None if shape == expected else f"{value.name!r} has the shape {value.shape}, not {list(expected or ())}"

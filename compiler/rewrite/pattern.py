@@ -33,7 +33,7 @@ class Match:
     """Every node of the pattern; the root comes first."""
 
     def __getitem__(self, name: str) -> ir.Value:
-        """The value that a `Var`, `Const` or named `Op` matched."""
+        """The value that a `Var`, a `Const` or a named `Op` matched."""
         value = self.values[name]
         if value is None:
             raise KeyError(f"{name} is an absent optional input")
@@ -55,7 +55,7 @@ class Match:
         return self.named_nodes[name]
 
     def with_value(self, name: str, value: ir.Value | None) -> Match | None:
-        """The match in which the name has the value; `None` if it has another."""
+        """The match in which the name has the value; `None` if the name has another value."""
         if not name:
             return self
         if name in self.values:
@@ -69,7 +69,7 @@ class Match:
         return Match(self.root, self.values, named, nodes)
 
     def escaping(self) -> ir.Value | None:
-        """A value inside the pattern with a reader outside, so that its node must stay."""
+        """A value inside the pattern with a reader outside, so that its node must stay; `None` without one."""
         inside = set(self.nodes)
         for node in self.nodes[1:]:
             for value in node.outputs:
@@ -83,7 +83,7 @@ class Pattern(ABC):
     """A condition on an input of a node."""
 
     depth: ClassVar[int] = 0
-    """How many nodes the longest path through the pattern has."""
+    """The number of nodes on the longest path through the pattern."""
 
     @abstractmethod
     def match(self, value: ir.Value | None, match: Match) -> Iterator[Match]:
@@ -107,7 +107,7 @@ class Var(Pattern):
 
 @dataclass(frozen=True)
 class Const(Pattern):
-    """A constant: any, or one whose elements are all `equal` to a number (up to rounding)."""
+    """Any constant; with `equal`, only a constant whose elements all equal this number (up to rounding)."""
 
     name: str = ""
     equal: float | None = None
@@ -151,15 +151,15 @@ class AnyOf(Pattern):
             yield from choice.match(value, match)
 
     def roots(self) -> tuple[Op, ...]:
-        """The operators that a root can be."""
+        """The operators that the root can be."""
         return tuple(root for choice in self.choices if isinstance(choice, AnyOf | Op) for root in choice.roots())
 
 
 @dataclass(frozen=True)
 class Op(Pattern):
-    """The output `output` of an operator whose inputs fit; more inputs than are said are not allowed, unless `rest`.
+    """The output `output` of an operator whose inputs match. With `rest`, the operator may have more inputs.
 
-    `name` names both the node and this output. Inputs of commutative operators fit in any order of two.
+    `name` names both the node and this output. The two inputs of a commutative operator match in either order.
     """
 
     op_types: tuple[str, ...]
@@ -184,7 +184,7 @@ class Op(Pattern):
             object.__setattr__(self, field_name, content)
 
     def roots(self) -> tuple[Op, ...]:
-        """The one operator that a root can be."""
+        """The only operator that the root can be."""
         return (self,)
 
     @functools.cached_property
@@ -202,7 +202,7 @@ class Op(Pattern):
 
     @functools.cached_property
     def above(self) -> tuple[frozenset[str], ...]:
-        """The operators that fit each input, if only operators fit it: a quick test before `match_node`."""
+        """The operators that each input can match, if it can match only operators: a quick test before `match_node`."""
         return tuple(kinds for kinds in map(_operators, self.inputs) if kinds)
 
     def match_node(self, node: ir.Node, match: Match) -> Iterator[Match]:

@@ -16,18 +16,18 @@ Permutation = tuple[int, ...]
 
 
 def permutation_of(node: ir.Node) -> Permutation | None:
-    """The order of a Transpose node; `None` if the rank is unknown, or the order is not one of its axes."""
+    """The permutation of a Transpose; `None` if the rank is unknown, or `perm` is no permutation of the axes."""
     view = TransposeView[ir.Value].of(node)
     return None if view is None else view.order(rank(view.x))
 
 
 def inverse(perm: Sequence[int]) -> Permutation:
-    """The order that undoes another."""
+    """The inverse permutation."""
     return tuple(perm.index(axis) for axis in range(len(perm)))
 
 
 def permuted_constant(array: np.ndarray, perm: Permutation) -> np.ndarray:
-    """A constant that broadcasts to the rank of `perm`, its axes in that order; its rank is kept where it can be."""
+    """Permutes a constant that broadcasts to the rank of `perm`; keeps the constant's rank if possible."""
     if array.size == 1:
         return array
     full = array.reshape([1] * (len(perm) - array.ndim) + list(array.shape))
@@ -35,11 +35,11 @@ def permuted_constant(array: np.ndarray, perm: Permutation) -> np.ndarray:
 
 
 def reordered_shape(shape: ir.Shape | None, perm: Permutation) -> ir.Shape | None:
-    """The shape with its axes in another order."""
+    """The shape with permuted axes."""
     return None if shape is None or len(shape) != len(perm) else ir.Shape([shape.dims[axis] for axis in perm])
 
 
 def typed(value: ir.Value, kind: ir.TypeProtocol | None, shape: ir.Shape | None) -> ir.Value:
-    """The value, with its type and shape."""
+    """Sets the type and shape of a value, and returns it."""
     value.type, value.shape = kind, shape
     return value

@@ -1,4 +1,4 @@
-"""Phases: passes that make work for each other, and that run in turn until none of them changes the model."""
+"""Phases: passes that make work for each other, and run in turn until none of them changes the model."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 __all__ = ["Phase"]
 
 _MOST_ROUNDS = 100
-"""The most rounds of a phase. A phase that changes the model in every round has passes that undo each other."""
+"""The limit of rounds. In a phase that changes the model in every round, passes undo each other."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """Passes that run in order, and then again, until every pass has run on the model without a change."""
+    """Passes that run in order, round after round, until no pass changes the model."""
 
     name: str
     passes: Sequence[Pass]
 
     def only(self, chosen: Sequence[Pass]) -> Phase:
-        """The same phase with the chosen passes only."""
+        """The same phase with only the chosen passes."""
         return replace(self, passes=[step for step in self.passes if step in chosen])
 
     def run(self, model: ir.Model) -> Iterator[tuple[Pass, PassReport]]:

@@ -10,7 +10,7 @@ __all__ = ["trailing_axis"]
 
 
 def trailing_axis(*nodes: ir.Node) -> int | str:
-    """The first of the trailing axes, counted from the end, that all nodes reduce and keep; or why there is none."""
+    """The first of the trailing axes that all nodes reduce and keep, as a negative number; or the reason for none."""
     found = {axes_of(node) for node in nodes}
     axes = found.pop()
     if found or axes is None:

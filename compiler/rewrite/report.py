@@ -17,7 +17,7 @@ __all__ = ["Fired", "Missed", "Pass", "PassReport"]
 
 @dataclass(frozen=True)
 class Fired:
-    """A rewrite that was done, and where."""
+    """A completed rewrite and its origin."""
 
     rule: str
     origin: Origin
@@ -25,13 +25,13 @@ class Fired:
 
 @dataclass(frozen=True)
 class Missed:
-    """A rewrite that was not done: the pattern matched, but a condition failed."""
+    """A match of a pattern whose check rejected the rewrite."""
 
     rule: str
     origin: Origin
     reason: str
     near: bool = True
-    """Whether it is a near miss. A match of a single operator, such as any Reshape, is none."""
+    """Whether it is a near miss. A match of a single operator, such as any Reshape, is not."""
 
 
 @dataclass
@@ -40,9 +40,9 @@ class PassReport:
 
     name: str
     result: str = "rewrites"
-    """The unit of `fired` in words for users: `shapes inferred`."""
+    """The name for users of the rewrites in `fired`, such as `shapes inferred`."""
     nodes_before: int = 0
-    """The nodes, also those of nested graphs; a fused node is one."""
+    """The number of nodes, including those of nested graphs. A fused node counts as one."""
     nodes_after: int = 0
     fired: list[Fired] = field(default_factory=list)
     missed: list[Missed] = field(default_factory=list)
@@ -65,10 +65,10 @@ class PassReport:
 
 @dataclass(frozen=True)
 class Pass:
-    """One step from a model to a better one, in place; running it twice changes nothing.
+    """A function that rewrites a model in place. A second run changes nothing.
 
-    `requires`, `ensures` and `ends` are facts about the model by name, such as `sorted`: what earlier passes must have
-    established, what holds afterwards, and what holds no more.
+    `requires`, `ensures` and `ends` are names of facts about the model, such as `sorted`: the facts that must hold
+    before the pass, the facts that hold afterwards, and the facts that no longer hold afterwards.
     """
 
     name: str
@@ -77,12 +77,12 @@ class Pass:
     ensures: frozenset[str] = frozenset()
     ends: frozenset[str] = frozenset()
     result: str = "rewrites"
-    """The unit of its rewrites in words for users: `shapes inferred`."""
+    """The name for users of its rewrites, such as `shapes inferred`."""
     needed: bool = False
-    """Whether the model cannot be compiled without it, so that it runs unoptimized too."""
+    """Whether a correct plan needs the pass, so that it also runs without optimization."""
 
     def run(self, model: ir.Model) -> PassReport:
-        """Rewrites the model and says what was done.
+        """Rewrites the model, and returns the report.
 
         Raises:
             CompileError: the model is malformed, so that no pass can continue.
@@ -94,6 +94,6 @@ class Pass:
 
 
 def _count(model: ir.Model) -> int:
-    from compiler.ir import graph  # which imports onnx: options, which know reports, do without
+    from compiler.ir import graph  # imports onnx, which `compiler.options` must not: it imports this module
 
     return sum(len(each) for each in graph.graphs_of(model.graph))

@@ -12,9 +12,9 @@ Dims = Sequence[int | ir.SymbolicDim]
 
 
 def reshape_target(given: Dims, wanted: Dims) -> list[int] | None:
-    """The shape input of a Reshape from one shape to another of as many elements; `None` if a constant cannot say it.
+    """The shape input of a Reshape between shapes of equal size; `None` if a constant cannot describe the new shape.
 
-    0 stands for the input's own size at that place, -1 for the one that is left.
+    0 stands for the input's size of the same axis, and -1 for the remaining size.
     """
     target: list[int] = []
     for place, dim in enumerate(wanted):

@@ -1,4 +1,4 @@
-"""Tables of cosines and sines that written-out rotary embeddings multiply with."""
+"""The tables of cosines and sines of rotary embeddings that a model computes with elementary operators."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from compiler.rewrite.rule import Rewriter
 __all__ = ["RotaryTable"]
 
 _UNCHANGED_BY = ("Cos", "Sin", "Cast", "Identity", "Unsqueeze", "Squeeze", "Gather")
-"""Operators that keep two equal halves of the last axis equal, where they keep that axis."""
+"""Operators that keep two equal halves of the last axis equal, if they keep that axis."""
 
 
 @dataclass(frozen=True)
 class RotaryTable:
-    """A table for `x` `[N, heads, L, D]`: it broadcasts to `x`, or to half of its last axis."""
+    """A table for `x [N, heads, L, D]`, which broadcasts to `x`, or to half of its last axis."""
 
     value: ir.Value = field(compare=False)
     dims: tuple[int | ir.SymbolicDim, ...]
-    """`[…, L, D]` or `[…, L, D / 2]`; the batch is N or 1, for the heads there is 1."""
+    """`[…, L, D]` or `[…, L, D / 2]`. The batch is N or 1, and the axis of heads has size 1."""
     half: int
 
     @staticmethod
     def of(value: ir.Value, x: ir.Value) -> RotaryTable | str:
-        """The table that a value is; or why it cannot be one."""
+        """The view of a value as a table; or the reason why it is none."""
         half = (last_size(x) or 0) // 2
         if value.shape is None or x.shape is None or not 2 <= len(value.shape) <= 4:
             return "the shape of a table is not known"
@@ -77,6 +77,6 @@ def _halves_are_equal(value: ir.Value | None) -> bool:
 
 
 def _keeps_last_axis(node: ir.Node) -> bool:
-    """Whether a Gather takes along another axis than the last; what the others do, the sizes tell."""
+    """Whether the node keeps the last axis: a Gather indexes another axis, and other operators keep its size."""
     view, size = GatherView[ir.Value].of(node), rank(node.inputs[0]) or 1
-    return view is None or view.place(size) != size - 1
+    return view is None or view.normalized_axis(size) != size - 1

@@ -1,4 +1,4 @@
-"""Rules, each with a pattern, a check and a rewrite, and the driver that applies rules until none fits.
+"""Rules, each with a pattern, a check and a rewrite, and the driver that applies rules until none matches.
 
 At a node, the driver tries only the rules whose root has the node's operator. It visits every node once. After a
 rewrite it visits the nodes around the rewrite again, as far as patterns and checks look (`compiler.rewrite.worklist`).
@@ -39,17 +39,20 @@ __all__ = [
 ]
 
 Evaluate = Callable[[Sequence[ir.Node], Sequence[ir.Value], Mapping[str, int]], list[np.ndarray]]
-"""Runs nodes: takes the nodes in order, the wanted values and the model's opsets. The pipeline hands it to passes."""
+"""A function that runs nodes: takes the nodes in order, the results to return and the model's opsets.
+
+The pipeline passes it to passes.
+"""
 
 _NUMBERS = "candle_plan.numbers"
 """The key in the metadata of a graph for the last number of each generated name."""
 
 _MOST_REWRITES = 100
-"""The most rewrites of a run for each node of the model (and for 10 more nodes). A run with more does not end."""
+"""The limit of rewrites of a run, per node of the model plus 10. A run with more rewrites does not end."""
 
 Found = TypeVar("Found")
 Results = ir.Value | Sequence[ir.Value]
-"""The values that take the place of the root's outputs."""
+"""The values that replace the root's outputs."""
 
 
 class AnyRule(ABC):
@@ -62,7 +65,7 @@ class AnyRule(ABC):
     notable: ClassVar[bool] = False
     """Whether a miss is a near miss although the pattern is a single operator."""
     looks_above: ClassVar[int] = 0
-    """The levels of nodes above the pattern that the check looks at. After a change there, the driver tries again."""
+    """The levels of nodes above the pattern that the check reads. After a change there, the driver tries again."""
 
     @property
     def name(self) -> str:
@@ -88,7 +91,7 @@ class Rule(AnyRule):
 
     @abstractmethod
     def rewrite(self, match: Match, new: Rewriter) -> Results:
-        """The values that take the place of the root's outputs."""
+        """The values that replace the root's outputs."""
 
     def attempt(self, match: Match) -> str | Callable[[Rewriter], Results]:
         """See `AnyRule.attempt`."""
@@ -96,7 +99,7 @@ class Rule(AnyRule):
 
 
 class FindingRule(AnyRule, Generic[Found]):
-    """A rule whose check hands a `Found` to its rewrite. `Found` is any type except `str`."""
+    """A rule whose check passes a `Found` to its rewrite. `Found` is any type except `str`."""
 
     @abstractmethod
     def check(self, match: Match) -> Found | str:
@@ -104,7 +107,7 @@ class FindingRule(AnyRule, Generic[Found]):
 
     @abstractmethod
     def rewrite(self, match: Match, found: Found, new: Rewriter) -> Results:
-        """The values that take the place of the root's outputs."""
+        """The values that replace the root's outputs."""
 
     def attempt(self, match: Match) -> str | Callable[[Rewriter], Results]:
         """See `AnyRule.attempt`."""
@@ -113,7 +116,7 @@ class FindingRule(AnyRule, Generic[Found]):
 
 
 class Rewriter:
-    """Makes the nodes and constants of a rewrite."""
+    """Creates the nodes and constants of a rewrite."""
 
     def __init__(self, graph: ir.Graph) -> None:
         self.nodes: list[ir.Node] = []
@@ -148,7 +151,7 @@ class Rewriter:
         version: int | None = None,
         **attributes: Any,
     ) -> ir.Value | tuple[ir.Value, ...]:
-        """A new node. Returns its only output, or a tuple of outputs if `outputs` gives their number.
+        """Creates a node. Returns its only output, or a tuple of outputs if `outputs` gives their number.
 
         `version` is the node's opset, if it differs from the model's.
         """
@@ -158,13 +161,13 @@ class Rewriter:
         return node.outputs[0] if outputs is None else tuple(node.outputs)
 
     def like(self, node: ir.Node, *inputs: ir.Value | None) -> ir.Value:
-        """A new node of one output with the operator, version and attributes of another, and these inputs."""
+        """Creates a node with one output, the operator, version and attributes of `node`, and these inputs."""
         given: dict[str, Any] = {**node.attributes}
         result: ir.Value = self.op(node.op_type, *inputs, domain=node.domain, version=node.version, **given)
         return result
 
     def constant(self, array: np.ndarray, name: str = "constant") -> ir.Value:
-        """A new initializer."""
+        """Creates an initializer."""
         tensor = ir.tensor(array)
         value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor)
         self.constants.append(value)
@@ -172,7 +175,7 @@ class Rewriter:
 
 
 def rules_pass(name: str, rules: Sequence[AnyRule], **facts: Any) -> Pass:
-    """A pass that applies rules until none fits."""
+    """A pass that applies rules until none matches."""
 
     def apply(model: ir.Model, report: PassReport) -> None:
         apply_rules(model, rules, report)
@@ -181,7 +184,7 @@ def rules_pass(name: str, rules: Sequence[AnyRule], **facts: Any) -> Pass:
 
 
 def apply_rules(model: ir.Model, rules: Sequence[AnyRule], report: PassReport) -> None:
-    """Applies rules, also in nested graphs, until none fits.
+    """Applies rules, also in nested graphs, until none matches.
 
     Raises:
         CompileError: the rewrites do not end, because rules undo each other.
@@ -210,7 +213,7 @@ class _Driver:
         self.report.missed.extend(self.misses.values())
 
     def visit(self, node: ir.Node) -> None:
-        """Applies the first rule that fits."""
+        """Applies the first rule that matches."""
         above = {producer.op_type for value in node.inputs if value is not None and (producer := value.producer())}
         for rule, root in self.index[node.domain, node.op_type]:
             if any(above.isdisjoint(kinds) for kinds in root.above):
@@ -261,7 +264,7 @@ def _attempt(rule: AnyRule, match: Match) -> str | Callable[[Rewriter], Results]
 
 
 def drop_dead(graph: ir.Graph, values: Sequence[ir.Value]) -> list[ir.Value]:
-    """Drops the nodes whose results only replaced nodes read; returns every value that lost a reader."""
+    """Drops the nodes whose results only replaced nodes read. Returns every value that lost a reader."""
     lost, waiting = [], list(values)
     while waiting:
         value = waiting.pop()
@@ -276,7 +279,7 @@ def drop_dead(graph: ir.Graph, values: Sequence[ir.Value]) -> list[ir.Value]:
 
 
 def insert(graph: ir.Graph, before: ir.Node, new: Rewriter) -> None:
-    """Puts the nodes and constants of a rewrite into the graph."""
+    """Inserts the nodes and constants of a rewrite into the graph before a node."""
     for value in new.constants:
         value.name = _fresh_name(graph, value.name or "constant")
         graph.register_initializer(value)
@@ -284,7 +287,7 @@ def insert(graph: ir.Graph, before: ir.Node, new: Rewriter) -> None:
 
 
 def replace_uses(old: ir.Value, new: ir.Value) -> None:
-    """Replaces `old` with `new` for its readers. If `old` is a graph's output, `new` gets its name.
+    """Replaces `old` with `new` for its readers. If `old` is a graph output, `new` gets its name.
 
     If `new` has no type yet, it gets the type and the shape of `old`. It also gets the symbolic elements of `old`.
     """
@@ -293,7 +296,7 @@ def replace_uses(old: ir.Value, new: ir.Value) -> None:
     if SYM_DATA_KEY in old.metadata_props:
         new.metadata_props.setdefault(SYM_DATA_KEY, old.metadata_props[SYM_DATA_KEY])
     if old.is_graph_output() and not can_be_renamed(old, new):
-        new = _passed_on(old, new)
+        new = _copy(old, new)
     if old.is_graph_output() or not new.name:
         name, old.name = old.name, None
         new.name = name
@@ -301,13 +304,13 @@ def replace_uses(old: ir.Value, new: ir.Value) -> None:
 
 
 def can_be_renamed(old: ir.Value, new: ir.Value) -> bool:
-    """Whether `new` can itself be the graph's output: a node's result in the same graph, and no output yet."""
+    """Whether `new` can be the graph output: it is a node's result in the same graph, and no output yet."""
     mine, other = old.producer(), new.producer()
     return mine is not None and other is not None and mine.graph is other.graph and not new.is_graph_output()
 
 
-def _passed_on(old: ir.Value, new: ir.Value) -> ir.Value:
-    """`new` through an Identity, so that the graph's output can have its name."""
+def _copy(old: ir.Value, new: ir.Value) -> ir.Value:
+    """The Identity of `new`, which can have the name of the graph output."""
     node = old.producer()
     if node is None or node.graph is None:
         raise ValueError(f"{old.name} is not a node's output")
@@ -319,7 +322,7 @@ def _passed_on(old: ir.Value, new: ir.Value) -> ir.Value:
 
 
 def _fresh_name(graph: ir.Graph, name: str) -> str:
-    """A name that no initializer and no input has: the given one, or that and the next number."""
+    """A name that no initializer or input has: the given name, or that name with the next number."""
     taken, numbers = graph.initializers, graph.meta.setdefault(_NUMBERS, {})
     candidate = name if name not in numbers else f"{name}_{numbers[name]}"
     while candidate in taken or any(value.name == candidate for value in graph.inputs):

@@ -1,4 +1,4 @@
-"""Rules that move transposes below views, parts and products that keep the order of axes."""
+"""Rules that move transposes below reshapes, Split, Gather and matrix products."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TRANSPOSE = Op("Transpose", Var("x"), name="transpose")
 
 
 def _is_read_only_by(transpose: ir.Node, fits: Callable[[ir.Node], bool]) -> bool:
-    """Whether every reader of the transposed value is a Transpose or such a node: no transpose is then done twice."""
+    """Whether every reader is a Transpose or satisfies `fits`, so that no transpose is duplicated."""
     value = transpose.outputs[0]
     return not value.is_graph_output() and all(
         use.node.op_identifier() == ("", "Transpose", "") or fits(use.node) for use in value.uses()
@@ -42,16 +42,16 @@ def _is_read_only_by(transpose: ir.Node, fits: Callable[[ir.Node], bool]) -> boo
 
 
 class SinkBelowMatMul(FindingRule[Permutation]):
-    """`MatMul(Transpose(x, p), w)` → `Transpose(MatMul(x, w), p)`, where `w` is a matrix, and the last axis stays."""
+    """`MatMul(Transpose(x, p), w)` → `Transpose(MatMul(x, w), p)`, if `w` is a matrix and `p` keeps the last axis."""
 
     pattern = Op("MatMul", _TRANSPOSE, Var("w"))
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> Permutation | str:
-        """The rows are moved as they are, and nothing but products with matrices reads them."""
+        """The transpose moves whole rows, and its other readers are also products with matrices."""
         perm = permutation_of(match.node("transpose"))
         if perm is None or perm[-1] != len(perm) - 1 or len(perm) < 3 or not _is_rows_times_matrix(match.root):
-            return "the transpose does not move whole rows, or the right side is not a matrix"
+            return "the transpose does not move whole rows, or the right operand is not a matrix"
         is_alone = _is_read_only_by(match.node("transpose"), _is_rows_times_matrix)
         return perm if is_alone else "the transposed input is needed elsewhere too"
 
@@ -69,14 +69,14 @@ def _is_rows_times_matrix(node: ir.Node) -> bool:
 
 @dataclass(frozen=True)
 class MovedAxis:
-    """The order of the axes of a transposed input, and the axis of its reader, as the input of the transpose has it."""
+    """The permutation of a transpose, and the axis of its reader, as an axis of the transpose's input."""
 
     perm: Permutation
     axis: int
 
 
 def moved_axis(match: Match, view: _AlongAxis | None) -> MovedAxis | str:
-    """The axis of the root, which reads the node `transpose`, in the input of the transpose; or why it is not known."""
+    """The axis of the root, as an axis of the input of the node `transpose`; or the reason why it is unknown."""
     perm = permutation_of(match.node("transpose"))
     if perm is None:
         return "the rank is not known"
@@ -90,7 +90,7 @@ class SinkBelowSplit(FindingRule[MovedAxis]):
     pattern = Op("Split", _TRANSPOSE, Var("sizes", optional=True))
 
     def check(self, match: Match) -> MovedAxis | str:
-        """The order of axes is known."""
+        """The permutation is known."""
         return moved_axis(match, SplitView[ir.Value].of(match.root))
 
     def rewrite(self, match: Match, found: MovedAxis, new: Rewriter) -> Sequence[ir.Value]:
@@ -105,20 +105,20 @@ class SinkBelowSplit(FindingRule[MovedAxis]):
 
 
 class SinkBelowGather(FindingRule[MovedAxis]):
-    """`Gather(Transpose(x, p), i, axis)` of one place → `Transpose(Gather(x, i, p[axis]))` of the axes left."""
+    """`Gather(Transpose(x, p), i, axis)` of one index → `Transpose(Gather(x, i, p[axis]))` of the remaining axes."""
 
     pattern = Op("Gather", _TRANSPOSE, Var("places"))
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> MovedAxis | str:
-        """Only single places are taken of what is transposed."""
+        """All readers of the transposed value take single indices."""
         found = moved_axis(match, GatherView[ir.Value].of(match.root))
         if isinstance(found, MovedAxis) and not _is_read_only_by(match.node("transpose"), _takes_one):
             return "readers need more than single indices"
         return found
 
     def rewrite(self, match: Match, found: MovedAxis, new: Rewriter) -> ir.Value:
-        """The place, then the transpose of what it has."""
+        """The Gather, then the transpose of the remaining axes."""
         root, axis = match.root, found.axis
         output = root.outputs[0]
         left = tuple(other - (other > axis) for other in found.perm if other != axis)
@@ -133,14 +133,14 @@ def _takes_one(node: ir.Node) -> bool:
 
 
 class DropUnitAxis(FindingRule[Permutation]):
-    """`Squeeze(Transpose(Unsqueeze(x, a), p), b)` of the same axis → `Transpose(x)` of the others."""
+    """`Squeeze(Transpose(Unsqueeze(x, a), p), b)` of the same axis → `Transpose(x)` of the other axes."""
 
     pattern = Op(
         "Squeeze", Op("Transpose", Op("Unsqueeze", Var("x"), Const("added")), name="transpose"), Const("dropped")
     )
 
     def check(self, match: Match) -> Permutation | str:
-        """The axis that is dropped is the one that was added."""
+        """The dropped axis is the added one."""
         perm, added, dropped = (
             permutation_of(match.node("transpose")),
             match.constant("added"),
@@ -161,7 +161,7 @@ class DropUnitAxis(FindingRule[Permutation]):
 
 @dataclass(frozen=True)
 class _Reshaped:
-    """What is reshaped before it is transposed: its new shape, as the input of a Reshape too, and the order of axes."""
+    """The reshape before the transpose: the new shape, the shape input of the Reshape, and the permutation."""
 
     shape: ir.Shape
     target: list[int]
@@ -169,12 +169,12 @@ class _Reshaped:
 
 
 class SinkBelowReshape(FindingRule[_Reshaped]):
-    """`Reshape(Transpose(x, p))` → `Transpose(Reshape(x))`, where axes that stay together have their own reshape."""
+    """`Reshape(Transpose(x, p))` → `Transpose(Reshape(x))`, if it joins only axes that are adjacent in `x`."""
 
     pattern = Op(("Reshape", "Squeeze", "Unsqueeze", "Flatten"), _TRANSPOSE, rest=True)
 
     def check(self, match: Match) -> _Reshaped | str:
-        """Axes that were apart are not joined, and a constant can say the new shape."""
+        """The Reshape joins only axes that are adjacent in `x`, and a constant can describe the new shape."""
         return _reshaped(match)
 
     def rewrite(self, match: Match, found: _Reshaped, new: Rewriter) -> ir.Value:
@@ -194,7 +194,7 @@ def _reshaped(match: Match) -> _Reshaped | str:
     runs = list(_runs(perm))
     parts = _parts([[x.dims[axis] for axis in run] for run in runs], list(result.dims))
     if parts is None:
-        return "axes that were apart are joined"
+        return "it joins axes that are not adjacent before the transpose"
     order = sorted(range(len(runs)), key=lambda index: runs[index])
     dims = [dim for index in order for dim in parts[index]]
     starts = {index: sum(len(parts[other]) for other in order[:place]) for place, index in enumerate(order)}
@@ -204,12 +204,12 @@ def _reshaped(match: Match) -> _Reshaped | str:
 
 
 def _is_known(dim: _Dim) -> bool:
-    """Whether the dimension has a name, or is a number but 0."""
+    """Whether the dimension has a name, or is a number other than 0."""
     return dim != 0 if isinstance(dim, int) else dim.value is not None
 
 
 def _runs(perm: Permutation) -> Iterator[list[int]]:
-    """The axes in order, those together that follow one another in the input too."""
+    """The axes of the result in order, grouped into runs that are also consecutive in the input."""
     run: list[int] = []
     for axis in perm:
         if run and axis != run[-1] + 1:
@@ -220,7 +220,7 @@ def _runs(perm: Permutation) -> Iterator[list[int]]:
 
 
 def _parts(groups: list[list[_Dim]], dims: list[_Dim]) -> list[list[_Dim]] | None:
-    """The dimensions cut up into as many parts as there are groups, each of as many elements as its group."""
+    """Splits the dimensions into one part per group, with the same number of elements; `None` if that is impossible."""
     parts, begin = [], 0
     for group in groups:
         wanted, end = _product(group), begin
@@ -237,7 +237,7 @@ def _parts(groups: list[list[_Dim]], dims: list[_Dim]) -> list[list[_Dim]] | Non
 
 
 def _product(dims: Sequence[_Dim]) -> tuple[int, tuple[str, ...]]:
-    """The product of dimensions: its number, and its symbols in order."""
+    """The product of dimensions: its numeric factor, and its sorted symbols."""
     number, symbols = 1, []
     for dim in dims:
         if isinstance(dim, int):

@@ -1,4 +1,4 @@
-"""A Slice that takes given places along each axis of a value."""
+"""Creation of a Slice from the range of each axis."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["slice_of"]
 
 _FAR = np.iinfo(np.int64).max
 _VERSION = 13
-"""A version of Slice whose bounds are inputs, as they are made here."""
+"""A version of Slice whose bounds are inputs."""
 
 
 def slice_of(x: ir.Value, ranges: dict[int, Range], new: Rewriter) -> ir.Value:
-    """`Slice(x)` that takes these places."""
+    """The `Slice(x)` of these ranges."""
     columns = {
-        "starts": [min(each.start, _FAR) for each in ranges.values()],  # behind the end of every axis
+        "starts": [min(each.start, _FAR) for each in ranges.values()],  # beyond the end of every axis
         "ends": [min(each.end, _FAR) for each in ranges.values()],
         "axes": list(ranges),
         "steps": [min(each.step, _FAR) for each in ranges.values()],

@@ -1,4 +1,4 @@
-"""The nodes that the driver of rules visits: first all nodes, then the nodes around each change."""
+"""The worklist of the driver of rules: first all nodes, then the nodes around each change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Worklist:
     """
 
     def __init__(self, nodes: Iterable[ir.Node], is_root: Callable[[ir.Node], bool], depth: int) -> None:
-        """`is_root` chooses the nodes to visit. A visit looks at `depth` levels of nodes, the node included."""
+        """Visits nodes for which `is_root` is true. A visit reads `depth` levels of nodes, including the node's own."""
         self._is_root, self._depth = is_root, depth
         self._queue = deque(filter(is_root, nodes))
         self._queued = set(self._queue)
@@ -39,7 +39,7 @@ class Worklist:
                 yield node
 
     def changed(self, nodes: Iterable[ir.Node], values: Iterable[ir.Value]) -> None:
-        """Records a change: the nodes are new or read other values, and the values lost a reader."""
+        """Records a change: `nodes` are new or read other values, and `values` lost a reader."""
         for node in nodes:
             self._add(node)
             self._changed[node] = None
@@ -49,7 +49,7 @@ class Worklist:
                 self._changed[producer] = None
 
     def _look_around(self) -> None:
-        """Queues the changed nodes, and every node whose visit looks at one of them."""
+        """Queues the changed nodes, and every node whose visit reads one of them."""
         level, seen = self._changed, dict(self._changed)
         self._changed = {}
         for _ in range(self._depth):

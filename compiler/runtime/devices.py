@@ -65,7 +65,7 @@ def _extension(name: str, device: str, advice: str) -> Any:
 
 
 def _open_libraries(device: str) -> None:
-    """Open NVIDIA's libraries where pip installed them, because the system does not search there."""
+    """Open NVIDIA's libraries from pip's packages, because the system does not search there."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

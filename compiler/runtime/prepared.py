@@ -14,8 +14,8 @@ __all__ = ["Alternative", "Prepared", "PreparedStep", "PreparedValue"]
 class PreparedValue:
     """An input or output of a step: `%3:relu`, its type and its layout.
 
-    `layout` is "rows", or "blocks" of 16 channels. `bytes` is its size in memory, if known. The step may reuse the
-    storage of a value that is `taken`.
+    `layout` is "rows", or "blocks" of 16 channels. `bytes` is its size in memory; `None` if unknown. The step may reuse
+    the storage of a value that is `taken`.
     """
 
     value: str
@@ -30,8 +30,8 @@ class PreparedValue:
 class Alternative:
     """A form of a convolution that the planner compared.
 
-    `in_blocks` says whether its image is in blocks of channels already, and its result stays so. `time` is that of one
-    image as the planner expects it, in multiply-adds of a vector.
+    `in_blocks` says whether its image and its result are in blocks of channels. `time` is the expected time for one
+    image, in multiply-adds of a vector.
     """
 
     form: str
@@ -41,15 +41,15 @@ class Alternative:
 
 @dataclass(frozen=True)
 class PreparedStep:
-    """A step of the plan, or one that prepare `added` for the step of this `index`.
+    """A step of the plan, or a step that prepare `added` for the step of this `index`.
 
     `kernel` names the kernel or its form, if there is a choice. `program` is its elementwise computation, and
-    `packed_bytes` the size of its packed constants. No later step reads the values in `dies`. `alive_bytes` is the most
-    memory that the values of its block and its op take while it runs, without constants; `None` if a size is unknown,
-    or if the op does not state what it holds.
+    `packed_bytes` the size of its packed constants. No later step reads the values in `dies`. `alive_bytes` is the peak
+    memory of the values of its block and of its op while it runs, without constants; `None` if a size is unknown, or if
+    the op does not report the memory that it holds.
 
-    `in_place` and `shares` say what the op is able to do, not what it does here. Its first output can take the storage
-    of one of the inputs that `in_place` numbers, and its outputs may share the storage of those in `shares`.
+    `in_place` and `shares` describe the op in general, not this run of it. Its first output can reuse the storage of
+    one of the inputs whose indices are in `in_place`, and its outputs may share the storage of those in `shares`.
 
     A step of a block that a step of depth `n` runs has depth `n + 1`.
     """
@@ -73,10 +73,11 @@ class PreparedStep:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A plan as a session has prepared it.
+    """A plan after prepare.
 
     `isa` is the instruction set of the kernels. `constant_bytes` is the size of constants that are not packed, and
-    `packed_bytes` that of packed ones. `peak_bytes` is the largest `alive_bytes`. `untold` counts the steps without.
+    `packed_bytes` the size of packed constants. `peak_bytes` is the largest `alive_bytes`. `untold` is the number of
+    steps without `alive_bytes`.
     """
 
     isa: str

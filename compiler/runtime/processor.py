@@ -27,13 +27,13 @@ def name() -> str:
 
 
 def extensions() -> list[str]:
-    """The instruction sets that matter to the kernels. Only Linux reports them."""
+    """The instruction sets that are relevant to the kernels; empty on systems other than Linux."""
     flags = _field("flags").split()
     return [known for flag, known in EXTENSIONS.items() if flag in flags]
 
 
 def levels() -> list[str]:
-    """The levels that the processor supports, the simplest first: values of `CANDLE_PLAN_ISA`."""
+    """The levels that the processor supports, simplest first: values of `CANDLE_PLAN_ISA`."""
     return _runtime.levels()
 
 

@@ -79,8 +79,8 @@ class StepTime:
     `bytes` counts the bytes that it reads and writes. Both are `None` if the op does not report them, or a size is
     unknown.
 
-    `alive_bytes` is the most memory that the run's values took during the step, without constants. The run measures
-    it, unlike `PreparedStep.alive_bytes`.
+    `alive_bytes` is the peak memory of the run's values during the step, without constants. The run measures it, unlike
+    `PreparedStep.alive_bytes`.
 
     `kernel`, `program` and `packed_bytes` are those of `PreparedStep`, `host` is that of `PlacedStep`. A profile waits
     for each step of a GPU, and a run does not. A step `Transfer` moves values to the GPU or back.
@@ -118,7 +118,7 @@ class PlacedStep:
 
 
 def refuse_missing(device: str, steps: Sequence[PlacedStep]) -> None:
-    """Refuse steps that the device has no kernel for.
+    """Refuse steps for which the device has no kernel.
 
     Raises:
         DeviceError: there is such a step.
@@ -206,7 +206,8 @@ class Session:
         `dtype`, `device` and `numpy()`. They support both interfaces, and can be inputs of other runs. Their elements
         are complete when `run` returns. On the CPU, `device_outputs` changes nothing.
 
-        A signal handler that raises, such as that of Ctrl-C, ends the run. Python calls handlers in the main thread.
+        A signal handler that raises, such as the handler of Ctrl-C, ends the run. Python calls handlers in the main
+        thread.
 
         Raises:
             InputError: an input is missing or unknown, or its dtype or shape differs from the plan's declaration.
@@ -242,7 +243,7 @@ class Session:
         return Peaks(*self._runtime.peaks())
 
     def _given(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs, none of them unknown or missing."""
+        """The inputs, after checking that none is unknown or missing."""
         if type(inputs) is dict and inputs.keys() == self._names:
             return inputs
         validate_mapping("inputs", inputs, "a dict of arrays by name")

@@ -29,7 +29,7 @@ SHAPES: tuple[Shapes, ...] = ("pinned", "unpinned")
 """The shapes that a model is compiled for: pinned to those of a case, or with symbolic dims."""
 
 _MOST_ROOM = 10
-"""A line is replaced if it allows more than this multiple of the measured difference."""
+"""`candlec zoo update` replaces a line that allows more than this multiple of the measured difference."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Result:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether a line can bound the difference. It cannot for a model that was not compared."""
+        """Whether a line of the baseline can bound the difference, which is false for a model that was not compared."""
         return self.verdict == "refused" or (self.verdict != "failed" and math.isfinite(self.share))
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class Expectation:
         return f"refused ({', '.join(self.codes)})" if self.codes else self.verdict
 
     def exceeded(self, found: Result) -> str:
-        """A sentence on how a result is worse than expected, or another refusal; empty if it is neither."""
+        """A sentence if a result is worse than expected, or a refusal with other codes; else an empty string."""
         is_another = "refused" in (found.verdict, self.verdict) and found.codes != self.codes
         if is_another or worst_of([found.verdict, self.verdict]) != self.verdict:
             return f"it is {found}, but {self} in the baseline"
@@ -70,12 +70,12 @@ class Expectation:
         return ""
 
     def outdated(self, worst: Verdict) -> str:
-        """A sentence if the worst of all results is better than expected; empty otherwise."""
+        """A sentence if the worst of all results is better than expected; else an empty string."""
         is_better = worst != self.verdict and worst_of([worst, self.verdict]) == self.verdict
         return f"it is now {worst} in every way, but {self} in the baseline" if is_better else ""
 
     def holds(self, worst: Result) -> bool:
-        """Whether it describes the worst of all results, and its bound is not too large."""
+        """Whether the expectation still describes the worst of all results, and its bound is not too large."""
         said = self.exceeded(worst) or self.outdated(worst.verdict)
         return not said and (bool(self.codes) or self.at_most <= _MOST_ROOM * worst.share)
 
@@ -103,7 +103,7 @@ def read_baseline(path: Path) -> dict[str, KnownDifference]:
 
 
 def write_baseline(path: Path, known: Mapping[str, KnownDifference]) -> None:
-    """Write the known differences. Comments, the order and unchanged lines stay.
+    """Write the known differences, but keep comments, the order and unchanged lines.
 
     Raises:
         OSError: the file cannot be written.
@@ -122,7 +122,7 @@ def write_baseline(path: Path, known: Mapping[str, KnownDifference]) -> None:
 def renewed(before: KnownDifference | None, found: Mapping[Shapes, Result], remark: str) -> KnownDifference | None:
     """The new entry for a model from the worst results; `None` if the model is equal.
 
-    The entry keeps its reason and the lines that still hold. Without a reason, it gets the remark.
+    The entry keeps its reason and the lines that still hold. The remark becomes the reason of a new entry.
     """
     expectations: dict[Shapes, Expectation] = {}
     for shapes, worst in found.items():
@@ -181,6 +181,6 @@ def _table(known: KnownDifference) -> Any:
 
 
 def _rounded_up(share: float) -> float:
-    """To 1, 2 or 5 times a power of ten."""
+    """Rounds up to 1, 2 or 5 times a power of ten."""
     unit = 10.0 ** math.floor(math.log10(share))
     return next(digit * unit for digit in (1, 2, 5, 10) if digit * unit >= share)

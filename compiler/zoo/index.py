@@ -1,9 +1,9 @@
 """A folder of models with inputs. Its `INDEX.json` is a list with one object for each model.
 
 An object needs `name`, `file` and `cases` (.npz files of inputs). Paths are relative to the folder. `tolerance`
-replaces the tolerance of the dtype, as a fraction of an output's scale; above that of float32, it needs a `reason`.
-`uncertain` says why results may differ as much as the reference noise. Other keys are for people, but a key that is
-nearly one of these is an error.
+replaces the tolerance of the dtype, as a fraction of an output's scale; a tolerance above that of float32 needs a
+`reason`. `uncertain` says why results may differ by as much as the reference noise. Other keys are for human readers,
+but a misspelled key is an error.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Entry:
     uncertain: str = ""
 
     def inputs(self, case: Path) -> dict[str, Any]:
-        """The arrays of a case. Strings are objects.
+        """The arrays of a case; object arrays for strings.
 
         Raises:
             OSError: there is no such file.
@@ -87,7 +87,7 @@ def read_index(folder: Path, names: Sequence[str] = ()) -> list[Entry]:
 
 
 def with_shapes(path: Path, shapes: Mapping[str, Sequence[int | str | None]]) -> onnx.ModelProto:
-    """The model with other shapes of its inputs, and without the shapes that its file gives other values."""
+    """The model with other shapes of its inputs, and without the shapes that its file declares for other values."""
     model = onnx_ir.load(path)
     for value in model.graph.inputs:
         if (shape := shapes.get(value.name or "")) is not None:
@@ -119,7 +119,7 @@ def _entry(folder: Path, data: Any) -> Entry:
 
 
 def _checked(folder: Path, name: str, data: Mapping[str, Any]) -> Entry:
-    """An entry with valid fields. The caller puts the model's name before the text of an error."""
+    """An entry after checking its fields. The caller prepends the model's name to the text of an error."""
     for key in data.keys() - _KEYS:
         if question := did_you_mean(key, _KEYS):
             raise ValueError(f"has {key!r}: {question}")

@@ -14,7 +14,7 @@ __all__ = ["junit"]
 
 
 def junit(outcomes: Sequence[Outcome], stale: Sequence[Stale]) -> bytes:
-    """The outcomes as JUnit XML: one test for each model and way, and one for each stale line."""
+    """The outcomes as JUnit XML: one test for each model and variant, and one for each stale line."""
     tests, failures = len(outcomes) + len(stale), len(stale) + sum(bool(each.problem) for each in outcomes)
     suite = ElementTree.Element("testsuite", name="zoo", tests=str(tests), failures=str(failures))
     for each in outcomes:

@@ -1,4 +1,4 @@
-"""The outcomes of `candlec zoo`: one model, compiled and run in one way, compared with onnxruntime and judged."""
+"""The outcomes of `candlec zoo`: the comparison of one variant of a model with onnxruntime, and its judgment."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Variant:
 
 
 def variants(device: str) -> list[Variant]:
-    """The ways to compile and run each model. On the CPU, these include one thread and two."""
+    """The ways to compile and run each model. On the CPU, these include runs with one thread and with two."""
     counts = (1, 2) if device == "cpu" else (1,)
     return [Variant(optimize, threads, device) for optimize in (True, False) for threads in counts]
 
@@ -43,9 +43,9 @@ def variants(device: str) -> list[Variant]:
 class Outcome:
     """The outcome of one way to run one model: the verdict on the worst output (see `candlec verify`).
 
-    `remarks` name the outputs beyond the tolerance, the worst first. `share` is the worst difference divided by the
-    tolerance. `codes` are the error codes of a refusal. `note` says how onnxruntime's run differs from the file.
-    `problem` says why the outcome is not acceptable, and is empty if it is.
+    `way` is the text of the variant. `remarks` describe the outputs beyond the tolerance, worst first. `share` is the
+    worst difference divided by the tolerance. `codes` are the error codes of a refusal. `note` says how onnxruntime's
+    run differs from the file. `problem` says why the outcome is not acceptable, and is empty for an acceptable one.
     """
 
     model: str
@@ -87,7 +87,7 @@ def check(entry: Entry, shapes: Shapes, device: str = "cpu") -> list[Outcome]:
 
 
 def judged(outcome: Outcome, entry: Entry, expectation: Expectation | None) -> Outcome:
-    """The outcome with its problem, judged by the expectation for the model."""
+    """The outcome with its `problem`, judged by the expectation for the model."""
     if outcome.verdict in ("equal", "random"):
         return outcome
     if outcome.verdict == "failed":
@@ -104,7 +104,7 @@ def judged(outcome: Outcome, entry: Entry, expectation: Expectation | None) -> O
 def stale_expectations(
     outcomes: Sequence[Outcome], known: Mapping[str, KnownDifference], shapes: Shapes
 ) -> Iterator[Stale]:
-    """The expectations that every way of a model now surpasses, and those of missing models."""
+    """The expectations that all variants of a model now surpass, and those of missing models."""
     for model, each in known.items():
         mine = [outcome.verdict for outcome in outcomes if outcome.model == model]
         if not mine:
@@ -123,7 +123,7 @@ def together(outcomes: Sequence[Outcome]) -> Result:
 
 
 def _fault(entry: Entry) -> str:
-    """The problem with the files of a model; empty if all are readable."""
+    """The problem with the files of a model; an empty string if all are readable."""
     try:
         entry.path.stat()
         for case in entry.cases:
@@ -170,7 +170,7 @@ def _check_case(entry: Entry, case: Path, judge: Judge, variant: Variant, shapes
 
 
 def _refused(entry: Entry, variant: Variant, error: CompileError) -> Outcome:
-    """The findings of the compiler, without its advice, which depends on the machine."""
+    """The outcome of a refused model: the compiler's findings without its advice, which depends on the machine."""
     found = [each for each in error.diagnostics if each.severity == "error"]
     remarks = tuple(dict.fromkeys(f"{each.message} ({each.code})" for each in found))
     return Outcome(entry.name, str(variant), "refused", remarks, codes=tuple(sorted({each.code for each in found})))

@@ -24,7 +24,7 @@ class Layer:
     build: Callable[[], nn.Module]
     inputs: tuple[Any, ...]
     dynamic: tuple[Dims, ...] = ()
-    """One for each input; none at all for static shapes."""
+    """One entry for each input; empty for static shapes."""
     again: tuple[Any, ...] = ()
     """Inputs of other sizes, run by the same plan."""
     opset: int | None = None
@@ -34,13 +34,13 @@ class Layer:
     tolerance: float = 1e-5
     """What an element may differ by, as a share of the largest element of the output; the line says why it is more."""
     steps: Sequence[str] | None = None
-    """The ops of the optimized plan, in order, where the line is about them."""
+    """The expected ops of the optimized plan, in order; empty if the line does not test them."""
     refused: Mapping[Exporter, str] = field(default_factory=dict)
     """The codes that the layer is refused with."""
     unexportable: Mapping[Exporter, str] = field(default_factory=dict)
     """The exporters that cannot export the layer, and why."""
     misexported: Mapping[Exporter, str] = field(default_factory=dict)
-    """The exporters that write another function than PyTorch computes, and which: onnxruntime says what is right."""
+    """Exporter → the function that it writes instead of PyTorch's. The expected results are then onnxruntime's."""
 
 
 class Function(nn.Module):

@@ -92,7 +92,7 @@ def _torchscript(layer: Layer, module: nn.Module) -> dict[str, bytes]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silences what the exporters have to say of what is deprecated or not installed."""
+    """Silences the exporters' warnings of deprecated functions and missing packages."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         logging.disable(logging.ERROR)

@@ -68,7 +68,7 @@ def check_refused(layer: Layer, exporter: Exporter) -> None:
 
 
 def check_misexported(layer: Layer, module: nn.Module, exporter: Exporter) -> None:
-    """The plan does what onnxruntime does; PyTorch does something else."""
+    """The plan's results equal onnxruntime's; PyTorch's differ."""
     for label, model in run.exported(layer, module, exporter).items():
         reference = run.OnnxRuntime(model)
         run.check(layer, model, reference, label)

@@ -1,4 +1,4 @@
-"""Arrays of every element type that data movement has to keep as it is."""
+"""Arrays of every element type, whose elements data movement must not change."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def steps_of(plan):
 
 
 def model_of(root, epilogue):
-    """The operator and what follows, with constants of seeded numbers."""
+    """The model of the operator and the following nodes, with seeded random constants."""
     x, given, node, channel = ROOTS[root]
     kind = x.rsplit(" ", 1)[0]
     text = f"""

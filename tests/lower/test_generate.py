@@ -27,7 +27,7 @@ def test_range(check_node, dtype, numbers):
 
 @pytest.mark.parametrize("numbers", [(0, 1, 0.1), (-1, 1, 0.3), (1, 0, -0.25)])
 def test_range_of_fractions(check_node, numbers):
-    # onnxruntime adds the steps up, the standard multiplies: they differ in the last bits.
+    # onnxruntime adds the steps, and the standard multiplies: their results differ in the last bits.
     check_node("Range", [np.array(number, np.float32) for number in numbers], opset=11, rtol=1e-6, atol=1e-6)
 
 

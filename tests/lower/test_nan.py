@@ -1,4 +1,4 @@
-"""NaN, infinities and zeros: as in onnxruntime, and where not, as it is written here and why."""
+"""NaN, infinities and zeros: results equal onnxruntime's, except for the documented differences below."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS = np.array(
     ]
 )
 TURNED = ROWS[::-1, ::-1].copy()
-# Some units in the last place of what is computed by series; all else is exact.
+# Some units in the last place for functions that are computed by series; other functions are exact.
 CLOSE = {"float16": 1e-3, "float32": 1e-6, "float64": 1e-13}
 
 

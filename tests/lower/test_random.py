@@ -1,4 +1,4 @@
-"""Random numbers: shapes, dtypes, moments, and what repeats."""
+"""Random numbers: shapes, dtypes, moments, and repeatability."""
 
 import ml_dtypes
 import numpy as np

@@ -26,7 +26,7 @@ FILE = Path(__file__).with_name("failing.toml")
 
 
 class Line(NamedTuple):
-    """Why a test fails; where its result is wrong in value alone, the largest difference that there may be."""
+    """The reason why a test fails; if only its values are wrong, also the largest allowed difference."""
 
     reason: str
     off: float | None = None
@@ -68,7 +68,7 @@ def reason_of(error: Exception) -> str:
 
 
 def renewed(known: Mapping[str, Line], failing: Mapping[str, Exception]) -> dict[str, Line]:
-    """The ledger of these failures: what the product says, but a wrong result keeps the reason written for it."""
+    """The ledger of these failures, with the errors' messages. The entry of a wrong result keeps its reason."""
     return {
         name: Line(
             known[name].reason if isinstance(error, AssertionError) and name in known else reason_of(error),
@@ -113,7 +113,7 @@ def differences(known: Mapping[str, Line], failing: Mapping[str, Exception]) -> 
 )
 @click.pass_context
 def command(context: click.Context, check: bool) -> None:
-    """Run every test of the onnx package and compare what fails with the ledger failing.toml.
+    """Run every test of the onnx package, and compare the failures with the ledger failing.toml.
 
     A line of a test that passes or does not exist is an error, and so is a failure without a line, or a result that is
     further off than its line allows. --write drops the first, gives each refusal the words of the compiler, and keeps
@@ -131,7 +131,7 @@ def command(context: click.Context, check: bool) -> None:
     if not check:
         write(renewed(known, failing))
     elif wrong:
-        click.echo(f"{FILE.name} is not up to date: mend what fails, or review and --write it", err=True)
+        click.echo(f"{FILE.name} is not up to date: fix the failures, or --write it and review it", err=True)
         context.exit(1)
 
 

@@ -1,4 +1,4 @@
-"""The command that compares the ledger with what happens: it writes only when it is told to."""
+"""The command that compares the ledger with the results of the tests. It writes the ledger only with `--write`."""
 
 from __future__ import annotations
 

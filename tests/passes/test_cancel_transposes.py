@@ -130,7 +130,10 @@ def test_the_text_of_a_reshape(check_pass):
             f"a = Transpose<{TO}>(x)  s = Add(a, a)  t = Relu(s)  z = Softmax(a)  y = Mul(z, t)",
             "the transposed input is needed elsewhere too",
         ),
-        (f"a = Transpose<{TO}>(x)  y = Add(a, big)", "the result has another shape than the transposed input"),
+        (
+            f"a = Transpose<{TO}>(x)  y = Add(a, big)",
+            "the shape of the result differs from that of the transposed input",
+        ),
     ],
 )
 def test_what_stays(check_pass, parse, nodes, reason):

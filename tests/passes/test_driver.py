@@ -1,4 +1,4 @@
-"""The driver of rules and the phases: what they visit again, what they hand on, and that they end."""
+"""The driver of rules and the phases: the nodes that they visit again, the reports, and termination."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_lost_reader_and_a_change_deep_in_a_pattern_are_seen() -> None:
 
 
 class FloorOfReadByAbs(Rule):
-    """`Floor(y)` → `Round(x)`, where `y` is made of `Abs(Abs(x))`, which the check alone looks at."""
+    """`Floor(y)` → `Round(x)`, where `y` is `Abs(Abs(x))`, which only the check reads."""
 
     pattern = Op("Floor", Var("y"))
     looks_above = 2
@@ -102,7 +102,7 @@ class Number:
 
 
 class NegToProduct(FindingRule[Number]):
-    """`Neg(x)` → `relu(x) · -1`, the factor being what the check found."""
+    """`Neg(x)` → `relu(x) · -1`, with the factor that the check found."""
 
     pattern = Op("Neg", Var("x"))
 

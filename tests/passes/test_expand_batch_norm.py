@@ -1,4 +1,4 @@
-"""Batch normalizations that stand alone become a product and a sum."""
+"""Batch normalizations without a preceding linear operator become a product and a sum."""
 
 import pytest
 

@@ -37,11 +37,11 @@ def test_pads_as_attributes(check_pass, parse):
     ("nodes", "reason"),
     [
         ('a = Pad<mode="reflect">(x, p)  y = Conv(a, w)', "it pads with mode reflect"),
-        ("a = Pad(x, p, one)  y = Conv(a, w)", "it pads with another value than zero"),
+        ("a = Pad(x, p, one)  y = Conv(a, w)", "it pads with a value other than zero"),
         ("a = Pad(x, channels)  y = Conv(a, w)", "it pads the batch or the channels"),
-        ("a = Pad(x, crop)  y = Conv(a, w)", "it takes elements away"),
+        ("a = Pad(x, crop)  y = Conv(a, w)", "it removes elements"),
         ('a = Pad(x, p)  y = Conv<auto_pad="SAME_UPPER">(a, w)', "Conv pads with SAME_UPPER"),
-        ("a = Pad(x, p)  y = AveragePool<kernel_shape=[5, 5]>(a)", "its own pads do not count, or it rounds up"),
+        ("a = Pad(x, p)  y = AveragePool<kernel_shape=[5, 5]>(a)", "the mean excludes its pads, or ceil_mode is set"),
     ],
 )
 def test_other_pads(check_pass, parse, nodes, reason):

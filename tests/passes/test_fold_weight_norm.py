@@ -85,7 +85,7 @@ def test_weight_norm(layer, api, exporter, dim, evaluate):
     module = APIS[api](module, dim=dim)
     proto = export(module, shape, EXPORTERS[exporter])
     model, report = fold(proto, evaluate)
-    # Rounded once by us; with several roundings where the exporter has folded the weight itself.
+    # The pass rounds once. The exporter rounds several times if it has folded the weight itself.
     assert report.changed or exporter in ("dynamo", "torchscript 17")
     assert_folded(model, double_precision_weight(module, shape), rtol=6e-8 if report.changed else 1e-6)
 

@@ -49,7 +49,7 @@ def test_parts_that_follow_one_another(check_pass, parse, nodes, left):
 )
 def test_parts_that_do_not(check_pass, parse, nodes):
     _, reasons = run(check_pass, parse, nodes)
-    assert reasons == ["no two parts follow one another in one value"]
+    assert reasons == ["no two parts are adjacent in one value"]
 
 
 def test_an_output_that_cannot_be_an_input(check_pass, parse):

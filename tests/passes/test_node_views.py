@@ -1,4 +1,4 @@
-"""Views of nodes: what attributes and inputs mean, whatever the opset."""
+"""Views of nodes: the meaning of attributes and inputs in every opset."""
 
 import onnx_ir as ir
 import pytest
@@ -91,8 +91,8 @@ def test_axes_of_reductions(parse, text, opset, constants):
 
 
 def test_axes_and_orders(parse):
-    assert SqueezeView.of(last(parse, "y = Unsqueeze<axes=[-1, 0]>(x)", 11)).places(5) == [4, 0]
-    assert SqueezeView.of(last(parse, "y = Squeeze(x)", 13)).places(3) is None
+    assert SqueezeView.of(last(parse, "y = Unsqueeze<axes=[-1, 0]>(x)", 11)).normalized_axes(5) == [4, 0]
+    assert SqueezeView.of(last(parse, "y = Squeeze(x)", 13)).normalized_axes(3) is None
     assert TransposeView.of(last(parse, "y = Transpose(x)")).order(3) == (2, 1, 0)
     assert TransposeView.of(last(parse, "y = Transpose<perm=[0, 0, 1]>(x)")).order(3) is None
 

@@ -1,4 +1,4 @@
-"""First versions of operators give what their texts say; onnxruntime, which begins with opset 7, is no reference."""
+"""First versions of operators compute their documented results. onnxruntime, from opset 7 on, is no reference."""
 
 import numpy as np
 import onnx.parser
@@ -54,7 +54,7 @@ def test_sizes_of_parts_as_an_input():
     ("nodes", "message"),
     {
         'y = Cast <to = "money"> (x)': "Cast-1: the type MONEY does not exist",
-        "y = LpPool <kernel_shape = [4, 4], p = 1.5> (x)": "LpPool-1: the exponent 1.5 is not whole",
+        "y = LpPool <kernel_shape = [4, 4], p = 1.5> (x)": "LpPool-1: the exponent 1.5 is not an integer",
         "y = Reshape (x)": "Reshape-1: the attribute shape is missing",
         "y = Split (x, x)": "Split-1: the sizes of the parts are not constant",
         "n = Constant <value = float {2.0}> ()  y = Tile (x, n, n)": "Tile-1: copies along one axis are not supported",

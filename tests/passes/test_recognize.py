@@ -18,7 +18,7 @@ HEAD = f"agraph (float[N, 3, 4] x) => (float[N, 3, 4] y) <{CONSTANTS}>"
 
 
 def nodes(model):
-    """The operators that are left, with what they read."""
+    """The remaining operators, with their inputs."""
     return [f"{node.op_type}({', '.join(value.name for value in node.inputs if value)})" for node in model.graph]
 
 
@@ -219,4 +219,4 @@ def test_a_sum_over_other_axes_is_no_softmax(check_pass, parse):
         body,
         ["ReduceMax(x, last)", "Sub(x, m)", "Exp(d)", "ReduceSum(e, both)", "Div(e, s)"],
     )
-    assert [missed.reason for missed in report.missed] == ["the reductions are not over the same one axis"]
+    assert [missed.reason for missed in report.missed] == ["the reductions are not over the same single axis"]

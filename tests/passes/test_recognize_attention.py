@@ -111,7 +111,7 @@ def test_keys_of_all_batches_and_heads_in_one_axis(check_pass, parse):
 
 
 def attention(scores, guard="w", *, mask=None, constants=""):
-    """The text of an attention with a mask, and what comes between softmax and the values."""
+    """The text of an attention with a mask, and with these nodes between softmax and the product with the values."""
     signature = SIGNATURE + (f", {mask} m" if mask else "")
     head = f"<{constants}>" if constants else ""
     return graph(

@@ -54,7 +54,7 @@ def test_becomes_one_normalization(check_pass, parse, body, operators, scale, bi
     [
         (
             "r = Reshape(x, groups)  n = InstanceNormalization(r, ones, zeros)  y = Reshape(n, other)",
-            "the result may not have the shape of the normalized value",
+            "the shape of the result may differ from that of the normalized value",
         ),
         (f"{GROUPED} z = Exp(n)  m = Reshape(n, full)  e = ReduceSum(z)  y = Add(m, e)", "'n' is needed elsewhere too"),
     ],

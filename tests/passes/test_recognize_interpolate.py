@@ -33,7 +33,7 @@ def linear(low, high, part):
 
 
 def resized(size, scale=None, new=None):
-    """The factor by which PyTorch multiplies places of the new size, and that size."""
+    """The factor by which PyTorch multiplies indices of the new size, and that size."""
     if new is not None:
         return np.float32(size) / np.float32(new), new
     return np.float32(1 / scale), int(size * scale)
@@ -65,7 +65,7 @@ def test_linear_of_pytorch(parse, size, target, corners):
 
 
 def compare(model, size, expected, tolerance):
-    """Compiles the model, to one Interpolate, and compares what it gives."""
+    """Compiles the model to one Interpolate, and compares its results."""
     plan = compiler.compile(ir.serde.serialize_model(model))
     assert [next(iter(step["op"])) for step in plan.document["main"]["steps"]] == ["Interpolate"]
     x = np.random.default_rng(0).uniform(-1, 1, (1, 2, size)).astype("float32")
@@ -80,7 +80,7 @@ def compare(model, size, expected, tolerance):
 def test_other_places_stay(check_pass, places):
     head, nodes = nearest(np.array(places))
     report = check_pass(recognize_interpolate, graph(8, nodes, head))
-    assert [miss.reason for miss in report.missed] == ["the places are not the nearest of any factor"]
+    assert [miss.reason for miss in report.missed] == ["the indices are not the nearest of any factor"]
 
 
 @pytest.mark.parametrize(("index", "amount"), [(3, 1e-4), (0, 1e-3), (-1, -1e-3), (3, 2.0**-23)])
@@ -92,7 +92,7 @@ def test_other_parts_stay(check_pass, index, amount):
     low[index] -= low[index] == 7
     head, nodes = linear(low, np.minimum(low + 1, 7), part)
     report = check_pass(recognize_interpolate, graph(8, nodes, head), same_results=None)
-    assert "places and parts are not those of any factor" in [miss.reason for miss in report.missed]
+    assert "indices and parts are not those of any factor" in [miss.reason for miss in report.missed]
 
 
 def test_infinities_are_weighted_and_not_subtracted(parse):

@@ -73,7 +73,7 @@ def test_the_condition_says_why_not(check_pass):
 
 
 class NegRule(Rule):
-    """A rule for a single operator, which seldom applies."""
+    """A rule for a single operator, whose misses are no near misses."""
 
     pattern = Op("Neg", Var("x"))
 
@@ -85,7 +85,7 @@ class NegRule(Rule):
 
 
 class NotableNegRule(NegRule):
-    """The same, of which it is told."""
+    """The same rule, whose misses are near misses."""
 
     notable = True
 

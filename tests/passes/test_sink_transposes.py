@@ -1,4 +1,4 @@
-"""Transposes sink below what leaves the order of axes alone; the results stay the same."""
+"""Transposes sink below operators that keep the order of axes, and the results stay the same."""
 
 import pytest
 

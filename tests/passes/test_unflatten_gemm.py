@@ -11,7 +11,7 @@ CONSTANTS = """int64[2] flat = {-1, 2}, int64[4] heads = {0, 4, 2, 1}, int64[3] 
 
 
 def run(check_pass, parse, body):
-    """The operators that are left, and why what was not done was not."""
+    """The remaining operators, and the reasons of the misses."""
     text = f"agraph (float[N, 4, 2] x) => (float[N, a, b] y) <{CONSTANTS}> {{ m = Reshape(x, flat) {body} }}"
     model = parse(text, opset=18)
     infer_shapes.run(model)

@@ -45,7 +45,7 @@ def compiler() -> str | None:
 
 
 def libraries() -> Path:
-    """The folder of the libraries, by NVIDIA's names and by `OWN_NAMES`; they are built where they are not there.
+    """The folder of the libraries, with NVIDIA's names and with `OWN_NAMES`. Builds missing libraries.
 
     Raises:
         RuntimeError: the C++ compiler refuses a source.
@@ -151,7 +151,7 @@ def _alone() -> Iterator[None]:
 
 @contextmanager
 def _built_once(folder: Path) -> Iterator[Path | None]:
-    """An empty folder to build in, which becomes `folder`; None where another process has built it."""
+    """An empty folder to build in, which becomes `folder`; `None` if another process has built it."""
     with _alone():
         if folder.exists():
             yield None

@@ -38,7 +38,7 @@ class StandIn:
         self.module = _loaded()
 
     def configure(self, text: str) -> None:
-        """Sets `key=value,key=value` on top of the variable STANDIN; the counts of calls begin anew."""
+        """Sets `key=value,key=value` in addition to the variable STANDIN, and resets the counts of calls."""
         assert self.driver.standin_configure(text.encode()) == 0, text
 
     def report(self) -> list[str]:
@@ -69,7 +69,7 @@ def _loaded() -> ModuleType:
 
 
 def reason() -> str | None:
-    """Why the stand-in cannot be used here, where it cannot."""
+    """The reason why the stand-in is unusable here; an empty string if it is usable."""
     if importlib.util.find_spec(compiler.runtime.devices.CUDA) is None:
         return "the module for CUDA is not built: `make cuda`"
     if build.compiler() is None:
@@ -81,7 +81,7 @@ def reason() -> str | None:
 
 @functools.cache
 def opened() -> StandIn:
-    """The stand-in, in this process; the test is skipped where it cannot be used."""
+    """The stand-in, in this process. Skips the test if the stand-in is unusable."""
     why = reason()
     if why is not None:
         pytest.skip(why)
@@ -100,7 +100,7 @@ def environment(configuration: str, folder: Path | None = None) -> dict[str, str
 def child(
     script: str, configuration: str = "", *arguments: object, folder: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a script in a process of its own, on the stand-in."""
+    """Runs a script in a separate process, on the stand-in."""
     command = [sys.executable, "-c", HIDDEN + script, *map(str, arguments)]
     variables: Mapping[str, str] = environment(configuration, folder)
     return subprocess.run(command, capture_output=True, text=True, env=variables, cwd=build.ROOT, timeout=300)

@@ -19,7 +19,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", build.ROOT / "runtime/target"))
 
 
 def built() -> Path:
-    """The program, which is built where something has changed.
+    """The program. Builds it if a source has changed.
 
     Raises:
         SystemExit: NVIDIA's compiler is not installed.
@@ -32,7 +32,7 @@ def built() -> Path:
 
 
 def cargo(verb: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Calls cargo for the program. Candle links what the stand-in has; none of Candle's kernels is built."""
+    """Calls cargo for the program. Candle links the stand-in's libraries, and its kernels are not built."""
     toolkit = Path(os.environ.get("CUDA_HOME") or _wheels())
     variables = {
         **os.environ,

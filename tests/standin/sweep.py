@@ -1,4 +1,4 @@
-"""A small plan that is loaded and run while calls fail, in a process of its own that can do so many times.
+"""Loads and runs a small plan while calls fail, many times in one separate process.
 
 `python -m tests.standin.sweep PLAN` reads lines "FIRST LAST PATTERN". It puts each number from FIRST to LAST into the
 pattern, as in "fail=cuMemAllocAsync:{}:2", and prints what becomes of the plan, a JSON line each; then a dot.
@@ -32,7 +32,7 @@ g (float[n, 4] x, int64[m] i) => (float[m, 3] y, float[n, 4] z) <float[4, 3] w =
 
 
 class Sweeper:
-    """The process; a new one where the last one ended."""
+    """The process; a new one if the last one ended."""
 
     def __init__(self, plan: Path) -> None:
         self.plan = plan
@@ -97,7 +97,7 @@ def outcome(plan: str, wanted: dict[str, Any]) -> str:
 
 
 def tries(standin: StandIn, plan: str, pattern: str, first: int, last: int) -> Iterator[dict[str, Any]]:
-    """Each number with what the plan ended with, then what it ended with when nothing failed, and the report."""
+    """The outcome of the plan for each number, then the outcome without a failing call, and the report."""
     wanted = wanted_of(plan)
     for number in range(first, last + 1):
         standin.configure(f"{CONFIGURATION},{pattern.format(number)}")

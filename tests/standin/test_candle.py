@@ -29,7 +29,7 @@ PLANS = {
 
 @pytest.fixture(scope="module")
 def built() -> Path:
-    """The program; tests are skipped where it cannot be built."""
+    """The program. Skips the tests if it cannot be built."""
     why = device.reason() or (None if shutil.which("cargo") else "cargo is not on PATH")
     if why is not None:
         pytest.skip(why)

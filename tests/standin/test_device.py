@@ -1,4 +1,4 @@
-"""The stand-in itself: what a driver promises it keeps, and what a driver does not report it does."""
+"""The stand-in itself: it has the documented behavior of a driver, and reports errors that a driver does not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_bytes_come_back_in_the_order_of_the_stream(driver: Driver) -> None:
 def test_the_host_cannot_read_memory_of_the_device(driver: Driver) -> None:
     block = driver.allocated(4000)
     driver.wait()
-    # A system call that reads an address says so where the process itself would end.
+    # A system call that reads an invalid address returns an error, where a read would end the process.
     source, target = os.pipe()
     with pytest.raises(OSError, match="Bad address"):
         os.write(target, (ctypes.c_char * 4).from_address(block.value))

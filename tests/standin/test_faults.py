@@ -31,10 +31,10 @@ BLAS = {
     "cublasCreate_v2", "cublasDestroy_v2", "cublasGemmStridedBatchedEx", "cublasSetMathMode", "cublasSetStream_v2",
 }  # fmt: skip
 GIVING_BACK = {"cuMemFreeAsync", "cuModuleUnload", "cuStreamDestroy_v2"}
-"""The functions whose failure keeps what they should have given back."""
+"""The functions whose failure leaks the resource that they should release."""
 LEAK = re.compile("(the context is released|a pool is destroyed) while ")
 SENTENCE = re.compile(r'^(DeviceError: device "cuda": |RunError: step \d+ \w+.*: )[^:].*', re.DOTALL)
-"""How each failure is told: of the device, or of the step at which it was seen."""
+"""The prefix of each failure's message: the device, or the step that detects the failure."""
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def swept(plan: Path) -> Iterator[Swept]:
 
 @pytest.fixture(scope="module")
 def calls(swept: Swept) -> dict[str, int]:
-    """How often the small plan calls each function where nothing fails."""
+    """The number of calls of each function by the small plan without failures."""
     (whole,) = swept("seed={}", 1, 1)
     assert (whole["found"], whole["report"]) == ("right", [])
     counts: dict[str, int] = whole["calls"]

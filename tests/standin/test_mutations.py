@@ -79,7 +79,7 @@ def test_a_mutation_makes_a_test_fail() -> None:
 def test_an_unread_report_fails_the_process(plan: Path) -> None:
     script = "import sys, compiler; compiler.load(sys.argv[1], device='cuda')"
     assert device.child(script, "", plan).returncode == 0
-    # The instructions of a program fill what is allocated for them.
+    # The instructions of a program fill the memory that is allocated for them.
     done = device.child(script, "mutate=past", plan)
     assert done.returncode == device.UNREAD, done.stderr
     assert "stand-in: somebody wrote past the end" in done.stderr

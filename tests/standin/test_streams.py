@@ -69,7 +69,7 @@ def test_each_device_has_a_default_stream(standin: StandIn) -> None:
 
 
 def pending(driver: Driver, earlier: c_void_p, later: c_void_p) -> bool:
-    """Whether what one stream was given is pending when another one has done what it was given behind it."""
+    """Whether the work of one stream is still pending when another stream has finished work submitted later."""
     value, found = c_void_p(), c_void_p()
     driver.call("cuEventCreate", byref(value), 2)
     driver.call("cuEventCreate", byref(found), 2)
@@ -94,7 +94,7 @@ def test_the_default_streams_wait_for_each_other_alone(driver: Driver) -> None:
             outcomes.setdefault((earlier, later), set()).add(outcome)
     ordered = {("legacy", "per thread"), ("per thread", "legacy")}
     for pair, found in outcomes.items():
-        # A stream that was made apart goes on by itself, most of the time.
+        # A non-blocking stream usually continues on its own.
         assert found == {False} if pair in ordered else True in found, pair
 
 

@@ -20,7 +20,7 @@ def showing_quantized(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def cut_at_quantized(model: onnx.ModelProto, values: dict[str, np.ndarray]) -> onnx.ModelProto:
-    """That model cut where values are quantized: what uses `name` takes an input `name given`, of the value's shape."""
+    """The model cut at quantized values: readers of `name` read an input `name given` with the value's shape."""
     cut = showing_quantized(model)
     for node in cut.graph.node:
         node.input[:] = [f"{name} given" if name in values else name for name in node.input]

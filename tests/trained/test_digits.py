@@ -74,7 +74,7 @@ def test_a_plan_alone_in_a_folder_runs_from_another(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["digits", "silero_vad_v6", "yolox_nano"])
 def test_threads_share_a_session(name: str) -> None:
-    """Each of them runs other inputs than the others, all at once, and gets what a session of its own gives."""
+    """Several threads run different inputs at once, and get the results of separate sessions."""
     if name not in ENTRIES:
         pytest.skip(ABSENT)
     entry = ENTRIES[name]

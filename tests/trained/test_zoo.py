@@ -34,7 +34,7 @@ ENTRIES = entries()
 QUANTIZED = [name for name in ENTRIES if quantized(onnx.load(ENTRIES[name].path))]
 """Models in which a rounding error can become a step of a quantized number."""
 STEPS_APART = 1e-5
-"""The part of all quantized numbers that may be a step apart, those that lie between two."""
+"""The allowed fraction of quantized numbers that differ by one step, because they lie between two."""
 
 
 def test_there_are_other_models() -> None:

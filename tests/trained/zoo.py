@@ -1,4 +1,4 @@
-"""The trained models: our own, and those of a folder of others, where there is one."""
+"""The trained models of this repository, and those of another folder if it exists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from compiler.zoo.index import Entry, read_index, unpinned, with_shapes
 
 ROOT = Path(__file__).parents[2]
 OTHERS = Path(os.environ.get("ZOO", ROOT.parent / "shared/zoo"))
-"""The folder of other models: the variable ZOO of the environment, or one beside the checkout."""
+"""The folder of other models: the environment variable ZOO, or a folder beside the checkout."""
 ABSENT = f"there are no other models in {OTHERS}: set ZOO to a folder of models with an INDEX.json"
 
 KNOWN = read_baseline(Path(__file__).with_name("zoo.toml"))
@@ -39,7 +39,7 @@ def entries() -> dict[str, Entry]:
 
 
 def exceeded(name: str, shapes: Shapes, reports: Sequence[Report]) -> str:
-    """In what the comparisons of a model with onnxruntime are worse than they may be; empty where they are not."""
+    """The problems of a model's comparisons with onnxruntime; empty if all are acceptable."""
     found = Result(worst_of(output.verdict for report in reports for output in report.outputs), worst(reports))
     line = line_of(name, shapes)
     return line.exceeded(found) if line else "" if found.verdict == "equal" else f"it is {found.verdict}"

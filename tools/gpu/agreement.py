@@ -1,4 +1,4 @@
-"""Whether a device's results are the processor's, which the bundle holds."""
+"""Comparison of a device's results with the CPU's, which the bundle holds."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from gpu.process import Setting
 from gpu.results import LeftOut, Result
 
 MOST = 1 << 13
-"""Elements of an output that the bundle holds whole; of a larger one it holds about as many, evenly spread."""
+"""The largest number of elements of an output in the bundle. A larger output is sampled at even distances."""
 
 
 def sampled(outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Outputs as the bundle holds them; the shape of each one that is not whole is an output of its own."""
+    """The outputs as the bundle stores them. The shape of a sampled output becomes a separate output."""
     kept: dict[str, Any] = {}
     for name, value in outputs.items():
         if isinstance(value, np.ndarray) and value.size > MOST:
@@ -32,10 +32,10 @@ def sampled(outputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compared(model: Model, session: compiler.Session, cases: list[dict[str, Any]]) -> Result:
-    """How far the results of all cases are from those of the processor.
+    """The largest difference of all cases from the CPU's results.
 
-    `off` is a part of the tolerance. It is None where that is no number, and the note says why: an output has another
-    shape or dtype, NaN in other places, or differs where no difference is allowed.
+    `off` is a fraction of the tolerance. It is None if there is no such number, and the note gives the reason: an
+    output has another shape or dtype, NaN in other places, or differs although no difference is allowed.
     """
     verdict, off = "equal", 0.0
     reasons: dict[str, None] = {}
@@ -51,18 +51,18 @@ def compared(model: Model, session: compiler.Session, cases: list[dict[str, Any]
 
 
 def is_infinite(output: Comparison) -> bool:
-    """Whether an output's difference is no part of the tolerance."""
+    """Whether an output's difference is not a finite fraction of the tolerance."""
     return not math.isfinite(output.share)
 
 
 def is_near(model: Model, number: int, found: dict[str, Any]) -> bool:
-    """Whether a result is as near to onnxruntime's as the processor's has to be: all three are rounded."""
+    """Whether a result is as close to onnxruntime's as the CPU's must be. Rounding affects all three."""
     reference = model.get("reference", [])
     return number < len(reference) and compare(reference[number], found, model["allowed"]).equal
 
 
 def hosted(session: compiler.Session) -> Result:
-    """The reasons for which the host runs steps, with their numbers, and the ops without a kernel."""
+    """The numbers of steps on the host by reason, and the ops without a kernel."""
     steps = session.host_steps
     missing = sorted({step.op for step in steps if step.host == "no_kernel"})
     return {"hosted": dict(Counter(str(step.host) for step in steps)), "missing": missing}
@@ -70,13 +70,13 @@ def hosted(session: compiler.Session) -> Result:
 
 @functools.cache
 def held(device: str, setting: Setting) -> compiler.Session:
-    """A session that keeps the device open, so that the next ones find it open."""
+    """A session that keeps the device open for the following sessions."""
     small = read(setting.bundle, "small", names(setting.bundle, "small")[0])
     return compiler.load(compiler.Plan(small["plan"]), device=device, threads=1)
 
 
 def refuse_large(model: Model, setting: Setting) -> None:
-    """Leaves out what the emulator would compute for hours.
+    """Skips a model that the emulator would run for hours.
 
     Raises:
         LeftOut: the device is the emulator, and the model is large.

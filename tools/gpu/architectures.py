@@ -1,4 +1,4 @@
-"""The networks that are timed beside PyTorch: they need PyTorch alone, here and on the machine with the GPU."""
+"""The networks that are timed beside PyTorch. They need only PyTorch, here and on the machine with the GPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAYERS, WIDTH = 12, 768
 
 
 class Bottleneck(nn.Module):
-    """A block of ResNet-50: 1×1, 3×3 and 1×1, and the input beside them (He et al. 2015)."""
+    """A block of ResNet-50: convolutions 1×1, 3×3 and 1×1, and a residual connection (He et al. 2015)."""
 
     def __init__(self, inputs: int, width: int, stride: int) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention and two products, each with its input beside it; the norms stand before them, or behind."""
+    """Attention and two products, each with a residual connection, with the norms before or after them."""
 
     def __init__(self, width: int, heads: int, is_before: bool) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
 
 
 def build(name: str) -> nn.Module:
-    """A network in evaluation, with the same weights each time."""
+    """A network in evaluation mode. The weights are the same in every call."""
     torch.manual_seed(0)
     return NETWORKS[name]().eval()
 

@@ -1,4 +1,4 @@
-"""Whether a bundle is whole, and of the commit of this checkout."""
+"""Checks that a bundle is complete and belongs to the commit of this checkout."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from gpu.files import REMEDY, Damaged, about, file_of, names, unpacked
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTENSIONS = ("_runtime", "_runtime_cuda")
-"""The extensions of a bundle. A bundle with none of them takes those of the checkout."""
+"""The extensions of a bundle. A bundle without extensions uses those of the checkout."""
 NO_COMMIT = "no commit"
 _FIRST, _LAST = b"\xfd7zXZ\0", b"YZ"
-"""The bytes with which an .xz file begins and ends."""
+"""The first and last bytes of an .xz file."""
 
 
 def problem(folder: Path, device: str) -> str:
-    """Why a bundle cannot be checked on a device, and what to do; empty where it can."""
+    """The reason why a bundle is unusable on a device, with advice; an empty string if it is usable."""
     if not folder.exists():
-        return f"{folder} is not there: `make cuda-bundle` writes it"
+        return f"{folder} does not exist: `make cuda-bundle` writes it"
     if not (folder / "about.json").exists():
-        return f"{folder} is no bundle: it has no about.json; name the folder that `make cuda-bundle` wrote"
+        return f"{folder} is not a bundle: it has no about.json; name the folder that `make cuda-bundle` wrote"
     try:
         refuse_damaged(folder, device)
         unpacked(folder)
     except Damaged as error:
         return str(error)
     except OSError as error:
-        return f"{error.filename}: {error.strerror}; carry the bundle to a folder that can be written"
+        return f"{error.filename}: {error.strerror}; copy the bundle to a writable folder"
     return ""
 
 
 def refuse_damaged(folder: Path, device: str) -> None:
-    """Looks at the ends of every file.
+    """Checks the first and last bytes of every file.
 
     Raises:
-        Damaged: a file is damaged or not there.
+        Damaged: a file is damaged or missing.
     """
     if not names(folder, "small"):
         raise Damaged(f"{folder}/about.json is damaged: it names no small plan; {REMEDY}")
@@ -50,13 +50,13 @@ def refuse_damaged(folder: Path, device: str) -> None:
 
 
 def refuse_cut(file: Path) -> None:
-    """Looks at the ends of an .xz file.
+    """Checks the first and last bytes of an .xz file.
 
     Raises:
-        Damaged: it is not there, or has another beginning or end.
+        Damaged: the file is missing, or its first or last bytes are wrong.
     """
     if not file.exists():
-        raise Damaged(f"{file} is not there: {REMEDY}")
+        raise Damaged(f"{file} is missing: {REMEDY}")
     with file.open("rb") as data:
         first = data.read(len(_FIRST))
         data.seek(max(file.stat().st_size - len(_LAST), 0))
@@ -65,27 +65,27 @@ def refuse_cut(file: Path) -> None:
 
 
 def is_built(extension: str) -> bool:
-    """Whether the checkout has an extension of its own."""
+    """Whether the checkout contains the extension."""
     return importlib.util.find_spec(f"compiler.{extension}") is not None
 
 
 def commit() -> str:
-    """The commit that is checked out, and whether files differ from it."""
+    """The commit of the checkout, with `-dirty` if files differ from it."""
     return git("describe", "--always", "--dirty") or NO_COMMIT
 
 
 def difference(folder: Path) -> str:
-    """That a bundle is of another commit than this checkout; empty where it is not, or where git cannot tell."""
+    """A sentence if a bundle's commit differs from this checkout's; an empty string if not, or if git cannot tell."""
     made_at = about(folder)["commit"]
     here = git("rev-parse", "--verify", "--quiet", "HEAD")
     named = f"{made_at.removesuffix('-dirty')}^{{commit}}"
     if not here or made_at == NO_COMMIT or git("rev-parse", "--verify", "--quiet", named) == here:
         return ""
-    return f"The bundle is of {made_at}, and this checkout of {commit()}: take both from one commit."
+    return f"The bundle's commit is {made_at}, and this checkout's is {commit()}: use the same commit for both."
 
 
 def git(*arguments: str) -> str:
-    """What git says of this checkout; empty where it is none, and where git is not there."""
+    """The output of git for this checkout; an empty string without a repository or without git."""
     if not (ROOT / ".git").exists():
         return ""
     try:

@@ -1,4 +1,4 @@
-"""The three calls: their sections, the time that each section has, and how a section runs."""
+"""The three calls: their sections, and the time limit and execution of each section."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a call: a module of this package, its share of the time, and how many checks share a process."""
+    """A part of a call: a module of this package, its time limit, and the number of checks that share a process."""
 
     title: str
     work: str
@@ -24,12 +24,12 @@ class Section:
     together: int = 1
     patience: float = PATIENCE
     is_optional: bool = False
-    """Whether a check that finds no time is left out, and not marked ✗."""
+    """Whether a check without remaining time is left out, instead of marked ✗."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """Sections in their order; `stops` at the first check that fails."""
+    """Sections in order. With `stops`, the call ends at the first failed check."""
 
     name: str
     sections: tuple[Section, ...]
@@ -37,7 +37,7 @@ class Call:
 
     @property
     def seconds(self) -> float:
-        """What all sections may take."""
+        """The time limit of all sections together."""
         return sum(section.seconds for section in self.sections)
 
 
@@ -77,7 +77,7 @@ CALLS = {call.name: call for call in (SMOKE, COMPARE, TUNE)}
 
 
 def perform(call: Call, setting: Setting, report: Report, seconds: float, say: Say) -> bool:
-    """Runs a call's sections; each has its share of the time, and what those before it left. False where it stopped."""
+    """Runs a call's sections, each with its time and the time that earlier ones left. Returns whether it completed."""
     deadline = time.monotonic()
     is_whole = True
     for section, part in zip(call.sections, report.parts, strict=True):
@@ -94,7 +94,7 @@ def perform(call: Call, setting: Setting, report: Report, seconds: float, say: S
 
 
 def shown(results: Iterator[Result], report: Report, part: Part, say: Say, stops: bool) -> bool:
-    """Keeps and prints the results of a section. False where one has failed and the call stops there."""
+    """Reports and prints the results of a section. Returns `False` if one failed and the call stops there."""
     late: list[Result] = []
     for result in results:
         report.put(part, result)
@@ -112,7 +112,7 @@ def shown(results: Iterator[Result], report: Report, part: Part, say: Say, stops
 
 
 def named(results: list[Result]) -> str:
-    """The name of a result, or the number of several."""
+    """The name of a single result, or the number of several."""
     return results[0]["name"] if len(results) == 1 else f"{len(results)} checks"
 
 
@@ -123,7 +123,7 @@ def is_late(result: Result) -> bool:
 
 
 def every_result(section: Section, setting: Setting, report: Report, part: Part) -> Iterator[Result]:
-    """The results of a section; of what has none, why."""
+    """The results of a section; for a check without a result, the reason."""
     try:
         names = importlib.import_module(f"gpu.{section.work}").names(setting)
     except Exception as error:  # the other sections still run
@@ -131,7 +131,7 @@ def every_result(section: Section, setting: Setting, report: Report, part: Part)
         return
     report.begin(part, names)
     work = Work(section.work, names, setting, section.together, section.patience)
-    is_planned = not section.is_optional and setting.device != "emulator"  # which is far slower than a GPU
+    is_planned = not section.is_optional and setting.device != "emulator"  # the emulator is far slower than a GPU
     yield from (each if is_planned else without_time(each) for each in work.results())
     for name in work.left:
         late = {"name": name, "verdict": "not run", "note": work.reason}
@@ -139,7 +139,7 @@ def every_result(section: Section, setting: Setting, report: Report, part: Part)
 
 
 def without_time(result: Result) -> Result:
-    """A result that is left out where the time was up, and not marked ✗."""
+    """The result as left out, instead of marked ✗, if the time was up."""
     if not is_late(result):
         return result
     return {**result, "verdict": "left out", "note": f"not run: {TIME_WAS_UP}"}
@@ -151,5 +151,5 @@ def parts(call: Call) -> list[Part]:
 
 
 def marked(report: Report) -> str:
-    """How many checks and sections are marked ✗; empty where none is."""
+    """The number of checks and sections marked ✗, as text; an empty string if there is none."""
     return f"{report.wrong} {'result is' if report.wrong == 1 else 'results are'} marked ✗" if report.wrong else ""

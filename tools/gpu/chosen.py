@@ -1,4 +1,4 @@
-"""The plans that are profiled, by `section/name`: a run of one, and nothing else."""
+"""Runs one plan, named `section/name`, for profilers."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ RUNS = 3
 
 
 def names(setting: Setting) -> list[str]:
-    """Every plan that can be chosen."""
+    """The names of all plans."""
     sections = ("trained", "networks", "sanitized")
     return [f"{section}/{name}" for section in sections for name in files.names(setting.bundle, section)]
 
 
 def profiled(setting: Setting) -> list[str]:
-    """The plans that are profiled; without the usual ones, the first of the bundle."""
+    """The plans of `PROFILED` in the bundle; without any, the first plan of the bundle."""
     there = names(setting)
     return [name for name in PROFILED if name in there] or there[:1]
 
 
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
-    """Runs a plan a few times; the plans of a group one after the other."""
+    """Runs a plan a few times, or the plans of a group in order."""
     section, _, which = name.partition("/")
     model = files.read(setting.bundle, section, which)
     for each in model.get("group", [model]):

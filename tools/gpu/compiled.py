@@ -1,4 +1,4 @@
-"""Some networks under torch.compile, which takes so long that each mode has a process of its own."""
+"""Times of some networks under torch.compile. Compilation is slow, so each mode has a separate process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpu.torch_cuda import torch_on
 
 NETWORKS = ("resnet50-b32", "bert_base-b32", "hifigan-b1")
 MODES = ("half", "tf32", "f32")
-"""The order in which time is spent."""
+"""The modes, most important first."""
 
 NOTE = """Times in ms. Those of `host` begin and end in host memory. Inputs and outputs of the others stay on the
 device."""
@@ -33,7 +33,7 @@ def names(setting: Setting) -> list[str]:
 
 
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
-    """Compiles a network in one mode, and times it beside ours, both from the host and resident."""
+    """Compiles a network in one mode, and times it beside the plan, both from the host and resident."""
     which, _, mode = name.partition(", ")
     torch = torch_on(setting.device)
     model = files.read(setting.bundle, "networks", which)

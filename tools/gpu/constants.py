@@ -1,4 +1,4 @@
-"""New constants for `way.rs`, from the times of every form that the section before has written."""
+"""New constants for `way.rs`, from the times that the section on convolutions has written."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ PAGE = "cuda-tune.json"
 
 
 def names(setting: Setting) -> list[str]:
-    """The one check."""
+    """The only check."""
     return [NAME]
 
 
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
-    """The constants, the means before and after, and the shapes for which they choose another way."""
+    """The constants, the means before and after, and the shapes whose chosen way changes."""
     sections = json.loads((setting.out / PAGE).read_text())["sections"]
     of_forms = {result["name"]: result for section in sections for result in section["results"]}
     times = {shape: found for shape in SHAPES if (found := timed_forms(of_forms, shape))}
@@ -42,7 +42,7 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
 
 
 def lines(part: Part) -> Iterator[str]:
-    """The means, the lines for `way.rs`, and what they change."""
+    """The means, the lines for `way.rs`, and the shapes whose chosen way changes."""
     yield from bullets(part)
     for result in part.results.values():
         if "constants" in result:

@@ -1,6 +1,6 @@
-"""Convolutions of many shapes in every form that fits, beside the form that the plan chose and beside cuDNN.
+"""Times of convolutions of many shapes in every possible form, beside the form that the plan chooses and cuDNN.
 
-The runtime reads the form once in a process, so every form has a process of its own.
+The runtime reads the forced form once in a process, so every form has a separate process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FORMS = [PRODUCT, DIRECT, *(Way(tile, number) for number in TIMED for tile in TI
 FORM_NAMES = frozenset(way.name for way in FORMS)
 RUNS = 3
 FAR = 1e-3
-"""How far from cuDNN's result ours may be, as a part of the largest element; cuDNN may take Winograd's forms."""
+"""The allowed difference from cuDNN's result, which may use Winograd's algorithm, as a part of the largest element."""
 
 Run = Callable[[], Any]
 
@@ -48,11 +48,11 @@ TABLE = table(
         "TFLOP/s": lambda result: result["operations"] / result["ours"] / 1e6,
     }
 )
-"""Times of shapes; `÷` is of the chosen form."""
+"""The times by shape. `÷` is the quotient of the chosen form's time and another."""
 
 
 def names(setting: Setting) -> list[str]:
-    """The chosen form, and the forms that fit a shape."""
+    """The check of the chosen form, and the forms that are possible for a shape."""
     fitting = {way for shape in shapes(setting) for way in ways(shape)}
     return [CHOSEN, *(way.name for way in FORMS if way in fitting)] if fitting else []
 
@@ -64,7 +64,7 @@ def shapes(setting: Setting) -> list[Shape]:
 
 
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
-    """Microseconds on the device by shape, of a form or of the chosen one; beside that one, those of cuDNN."""
+    """Microseconds on the device by shape, of a forced form, or of the chosen form and cuDNN."""
     os.environ[VARIABLE] = "" if name == CHOSEN else name
     torch = torch_on(setting.device)
     found: dict[str, dict[str, Any]] = defaultdict(dict)
@@ -87,10 +87,10 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
 
 
 def times(torch: Any, shape: Shape, setting: Setting, forced: Way | None) -> Iterator[Result]:
-    """Microseconds of one shape; where no way is forced also what was `launched`, and both times of cuDNN.
+    """Microseconds of one shape; without a forced way, also the kernels `launched`, and both times of cuDNN.
 
     Raises:
-        ValueError: a result is not cuDNN's, or the kernels are not those of the way.
+        ValueError: a result differs from cuDNN's, or the kernels are not those of the way.
     """
     model = files.read(setting.bundle, "convolutions", shape.name)
     session = compiler.load(compiler.Plan(model["plan"]), device=setting.device, threads=1)
@@ -122,22 +122,22 @@ def check_near(torch: Any, ours: Any, expected: Any) -> None:
     """Compares a result with cuDNN's.
 
     Raises:
-        ValueError: it is `FAR` from it.
+        ValueError: they differ by more than `FAR`.
     """
     apart = float((torch.from_dlpack(ours) - expected).abs().max() / expected.abs().max())
     if not apart <= FAR:
-        raise ValueError(f"{apart:.2g} from cuDNN's")
+        raise ValueError(f"the result differs by {apart:.2g} from cuDNN's")
 
 
 def check_launched(way: Way, launched: list[str]) -> None:
     """Compares the kernels of a convolution with those of a way.
 
     Raises:
-        ValueError: they are others: then the extension is of another state of the sources than this checkout.
+        ValueError: they differ, because the extension was built from other sources than this checkout.
     """
     forms = {kernel.split("_")[1] for kernel in launched if kernel.startswith("conv_")} - {"finish"}
     if forms != ({way.form} - {PRODUCT.form}):
-        raise ValueError(f"the plan launched {', '.join(launched)} in place of {way.name}")
+        raise ValueError(f"the plan launched {', '.join(launched)} instead of {way.name}")
 
 
 def kernels(found: list[Event]) -> list[str]:
@@ -146,7 +146,7 @@ def kernels(found: list[Event]) -> list[str]:
 
 
 def cudnn(torch: Any, shape: Shape, given: dict[str, Any], is_best: bool) -> Run:
-    """The same convolution in PyTorch; with the fastest of cuDNN's algorithms, or with any."""
+    """The same convolution in PyTorch, with cuDNN's fastest algorithm if `is_best`."""
     torch.backends.cudnn.benchmark = is_best
     kind = f"conv_transpose{shape.axes}d" if shape.is_transposed else f"conv{shape.axes}d"
     function = getattr(torch.nn.functional, kind)
@@ -155,7 +155,7 @@ def cudnn(torch: Any, shape: Shape, given: dict[str, Any], is_best: bool) -> Run
 
 
 def lines(part: Part) -> Iterator[str]:
-    """The checks, the times by shape, and the mean of each chosen form's time as a part of cuDNN's in `float32`."""
+    """The checks, the times by shape, and the mean quotient of each chosen form's time and cuDNN's in `float32`."""
     yield from bullets(part)
     found = by_shape(part.results)
     if not found:
@@ -171,7 +171,7 @@ def lines(part: Part) -> Iterator[str]:
 
 
 def by_shape(results: dict[str, Result]) -> list[Result]:
-    """The times of each shape that has one: the chosen form's, the best form's, and cuDNN's."""
+    """The times of each timed shape: of the chosen form, of the best form, and of cuDNN."""
     chosen = results.get(CHOSEN, {})
     wrong = {name for result in results.values() for name in result.get("wrong", {})}
     found = []
@@ -188,7 +188,7 @@ def by_shape(results: dict[str, Result]) -> list[Result]:
 
 
 def timed_forms(results: dict[str, Result], shape: Shape) -> dict[str, float]:
-    """Microseconds of a shape by form; those of a wrong result do not count."""
+    """Microseconds of a shape by form, without forms whose result was wrong."""
     return {
         name: result["times"][shape.name]
         for name, result in results.items()

@@ -1,4 +1,4 @@
-"""Small plans whose kernels share memory between threads, for compute-sanitizer: an operator each, in several types."""
+"""Small plans of one operator in several types, whose kernels share memory between threads, for compute-sanitizer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator, its attributes, the shapes of the inputs that have the type, and other inputs behind these."""
+    """An operator, its attributes, the shapes of its inputs of the varied type, and the other inputs after these."""
 
     op: str
     shapes: tuple[tuple[int, ...], ...]
@@ -37,7 +37,7 @@ class Operator:
 
 ROWS, IMAGE = (4, 300), (2, 4, 40, 40)
 LARGE = (8, 64, 28, 28)
-"""Images for which convolutions take larger tiles."""
+"""The shape of images for which convolutions use larger tiles."""
 OPERATORS = {
     "softmax": Operator("Softmax", (ROWS,), FLOATS),
     "softmax_long": Operator("Softmax", ((2, 5000),), FLOATS),
@@ -72,7 +72,7 @@ OPERATORS = {
         {"reduction": "add", "axis": 1},
         (np.arange(400).reshape(4, 100) % 7, np.ones((4, 100), np.float32)),
     ),
-    # cuBLAS takes no empty sums: there the kernels of the module gemm multiply.
+    # cuBLAS does not accept empty sums: the kernels of the module gemm compute them.
     "product_of_nothing": Operator("MatMul", ((3, 0), (0, 4)), FLOATS),
     "scores_of_nothing": Operator("Attention", ((1, 2, 5, 0), (1, 2, 5, 0), (1, 2, 5, 4)), FLOATS[:2], {"scale": 1.0}),
     "integer_product": Operator("MatMulInteger", ((40, 70), (70, 50)), NARROW),
@@ -88,7 +88,7 @@ g (uint8[2, 40, 12, 12] x0) => (uint8[2, 40, 1, 1] y0) <float s = {{0.1}}, uint8
 }}"""
 """A mean that optimization computes on codes."""
 PER_GROUP = 14
-"""Plans that share a process under compute-sanitizer."""
+"""The number of plans that share a process under compute-sanitizer."""
 
 
 def groups() -> Iterator[Model]:
@@ -116,7 +116,7 @@ def mean_of_codes() -> Model:
 
 
 def arrays(operator: Operator, kind: str) -> dict[str, Array]:
-    """Inputs of an operator, in one type."""
+    """The inputs of an operator in one type."""
     generator = np.random.default_rng(0)
     dtype = np.dtype(ml_dtypes.bfloat16) if kind == "bfloat16" else np.dtype(kind)
     given = [drawn(generator, shape, dtype) for shape in operator.shapes]
@@ -129,13 +129,13 @@ def arrays(operator: Operator, kind: str) -> dict[str, Array]:
 
 
 def drawn(generator: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Numbers of a type, small enough for its products and sums, and few different ones."""
+    """Random numbers of a type, with few distinct values, small enough for products and sums of the type."""
     numbers = generator.integers(0, 5, shape)
     return numbers.astype(dtype) if dtype.kind in "iu" else (0.5 + numbers / 8).astype(dtype)
 
 
 def quantized(dtype: np.dtype[Any], weights: Array) -> list[Array]:
-    """The inputs of an operator on codes behind the first one: scales, zero points and weights."""
+    """The inputs of an operator on codes after the first one: scales, zero points and weights."""
     scale, zero = np.asarray(np.float32(0.1)), np.zeros((), dtype)
     return [scale, zero, weights, scale, np.zeros((), np.int8), np.asarray(np.float32(2)), zero]
 

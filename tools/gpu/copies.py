@@ -1,4 +1,4 @@
-"""How fast bytes move between the host and the device, and on the device."""
+"""Bandwidth of copies between the host and the device, and on the device."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ COPIES = {
 }
 """The driver's function, and whether the host's memory is pinned."""
 SECONDS = 0.15
-"""How long the copies of one size take together."""
+"""Seconds for all copies of one size."""
 
-lines = table({"GB/s by size": "rates"}, notes=["On the device, bytes read and bytes written count."])
+lines = table({"GB/s by size": "rates"}, notes=["On the device, the rate counts bytes read and bytes written."])
 
 
 def names(setting: Setting) -> list[str]:
@@ -34,7 +34,7 @@ def names(setting: Setting) -> list[str]:
 
 
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
-    """10⁹ bytes a second by the size of a copy, which is waited for; on the device, bytes read and written count."""
+    """GB/s by the size of a copy, including the wait for it; on the device, for bytes read and written together."""
     driver = Driver(setting.device)
     function, is_pinned = COPIES[name]
     rates: dict[str, float] = {}

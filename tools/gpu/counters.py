@@ -1,4 +1,4 @@
-"""The hardware's counters of the hottest kernels, by Nsight Compute."""
+"""Hardware counters of the hottest kernels, from Nsight Compute."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def names(setting: Setting) -> list[str]:
 
 
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
-    """Profiles one launch of a kernel, in the plan that spends the most time in it."""
+    """Profiles one launch of a kernel in the plan that spends the most time in it."""
     if setting.device == "emulator" or (tool := found("ncu")) is None:
-        raise unavailable(setting.device, "ncu is not here")
+        raise unavailable(setting.device, "ncu is not installed")
     rank = int(name.split()[1])
     if len(hot := hottest(setting)) < rank:
         raise NotRun("the kernels' times are not known")
@@ -56,7 +56,7 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
     metrics = metrics_of(told)
     if not metrics:
         words = next((line for line in told.splitlines() if line.startswith("==ERROR==")), told.strip()[-200:])
-        raise NotRun(f"ncu gave no figures of {kernel} in {plan}: {words}")
+        raise NotRun(f"ncu printed no figures of {kernel} in {plan}: {words}")
     yield {
         "metrics": metrics,
         "figures": [f"{kernel} in {plan}", *(f"{k} {metrics[k]}" for k in FIGURES if k in metrics)],
@@ -64,7 +64,7 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
 
 
 def hottest(setting: Setting) -> list[tuple[str, str]]:
-    """The kernels that take the most time, each with the plan in which it takes the most: as `kernels` found it."""
+    """The kernels with the most time, each with the plan in which it has the most, from the results of `kernels`."""
     file = setting.out / "cuda-tune.json"
     sections = json.loads(file.read_text())["sections"] if file.exists() else []
     plans = [plan for section in sections for plan in section["results"] if "kernels" in plan]
@@ -78,7 +78,7 @@ def hottest(setting: Setting) -> list[tuple[str, str]]:
 
 
 def metrics_of(told: str) -> dict[str, str]:
-    """The metrics with their units, of what ncu printed as CSV behind other lines."""
+    """The metrics with their units, from the output of ncu: other lines, then CSV."""
     lines = told.splitlines()
     start = next((number for number, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
     rows = csv.DictReader(io.StringIO("\n".join(lines[start:])))

@@ -1,4 +1,4 @@
-"""What only a GPU has: threads, memory that runs out, faults that it tells of, and the time that opening it takes."""
+"""Checks of the device itself: threads, exhausted memory, reported faults, and the time to open it."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ SESSIONS = 100
 TURNS = 20
 """Runs of each of two threads."""
 BEYOND = {"emulator": 1 << 46}
-"""Elements of float32 for which the emulator has no room: its memory is the host's, which may promise more than it has,
-but never more than addresses reach."""
+"""The number of float32 elements that the emulator cannot allocate. Its memory is the host's, which may be
+overcommitted, but not beyond the address space."""
 TERABYTES = 1 << 40
-"""Those for which no GPU has."""
+"""The number of float32 elements that no GPU can allocate."""
 EACH = 1 << 30
-"""Elements of float64 of each of the values that fill the memory."""
+"""The number of float64 elements of each of the values that fill the memory."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A device, which stays open while this lives, and a bundle's small plans; `seconds` is what opening it took."""
+    """A device that stays open while this object exists, the bundle's small plans, and the `seconds` to open it."""
 
     device: str
     small: Mapping[str, Model]
@@ -71,12 +71,12 @@ lines = bullets
 
 
 def names(setting: Setting) -> list[str]:
-    """What is checked."""
+    """The names of the checks."""
     return list(CHECKS)
 
 
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
-    """What was seen in one check."""
+    """The observation of one check."""
     yield {"note": CHECKS[name](Place.opened(setting))}
 
 
@@ -86,7 +86,7 @@ def has_same_bits(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _bits(value: Any) -> Any:
-    """What is equal for values of the same bits alone."""
+    """A key that is equal only for values with the same bits."""
     if isinstance(value, list):
         return [_bits(item) for item in value]
     if value is None or value.dtype == object:
@@ -95,14 +95,14 @@ def _bits(value: Any) -> Any:
 
 
 def loading(place: Place) -> str:
-    """What the first session of a process takes, and what the next one does."""
+    """The times of the first session of a process and of the next one."""
     start = time.perf_counter()
     place.session("softmax")
     return f"{place.seconds:.2f} s for the first session of a process, {time.perf_counter() - start:.3f} s for the next"
 
 
 def another_thread(place: Place) -> str:
-    """A session is not its thread's."""
+    """Checks that other threads than the creator's can run a session."""
     case = place.case("conv")
     session = in_thread(lambda: place.session("conv"))
     expect_same(session.run(case), in_thread(lambda: session.run(case)))
@@ -110,7 +110,7 @@ def another_thread(place: Place) -> str:
 
 
 def at_once(place: Place) -> str:
-    """Runs of two threads do not disturb each other."""
+    """Checks that concurrent runs of two threads do not affect each other's results."""
     names = ("conv", "softmax")
     wanted = {name: place.session(name).run(place.case(name)) for name in names}
     start = threading.Barrier(len(names), timeout=20)
@@ -123,54 +123,54 @@ def at_once(place: Place) -> str:
     with ThreadPoolExecutor(len(names)) as threads:
         sessions = list(threads.map(place.session, names))
         list(threads.map(turns, names, sessions))
-    return f"{TURNS} runs each, with the bits of one alone"
+    return f"{TURNS} runs each, with the same bits as single runs"
 
 
 def many_sessions(place: Place) -> str:
-    """Sessions give back what they hold."""
+    """Checks that sessions release their memory."""
     case, before, start = place.case("softmax"), memory_used(), time.perf_counter()
     wanted = place.held.run(case)
     for _ in range(SESSIONS):
         expect_same(wanted, place.session("softmax").run(case))
     seconds, after = time.perf_counter() - start, memory_used()
     used = "" if before is None or after is None else f"; the GPU's memory in use went from {before} to {after} MiB"
-    return f"{seconds:.1f} s, a run of each among them{used}"
+    return f"{seconds:.1f} s, including a run of each{used}"
 
 
 def too_large(place: Place) -> str:
-    """Terabytes are refused in a sentence, and nothing is lost by it."""
+    """Checks that a value of terabytes is an error, after which runs still succeed."""
     good, count = place.case("expand"), BEYOND.get(place.device, TERABYTES)
     return refused(place.session("expand"), good, {**good, "shape": np.array([count])}, "has no room for")
 
 
 def no_memory_left(place: Place) -> str:
-    """The same where values that are there have taken the memory; what comes next finds it free."""
+    """Checks that exhausted memory is an error, after which the memory is free again."""
     if place.device == "emulator":
         raise LeftOut("the emulator's memory is the host's")
     good = place.case("fill")
     said = refused(place.session("fill"), good, {**good, "shape": np.array([EACH])}, "has no room for")
-    place.session("topk").run(place.case("topk"))  # whose kernels have not been loaded before
+    place.session("topk").run(place.case("topk"))  # its kernels have not been loaded before
     return said
 
 
 def beyond_its_axis(place: Place) -> str:
-    """A kernel's fault is told with the step's name."""
+    """Checks that the error of a kernel names the step."""
     good = place.case("gather")
     return refused(place.session("gather"), good, {**good, "places": np.array([0, 99])}, "beyond its axis", "Gather")
 
 
 def auto(place: Place) -> str:
-    """Where there is a GPU, `auto` takes it."""
+    """Checks that `auto` uses the GPU."""
     if not place.device.startswith("cuda"):
-        raise LeftOut("it takes CUDA alone")
+        raise LeftOut("it uses only CUDA")
     plan = compiler.Plan(place.small["softmax"]["plan"])
     if not (taken := compiler.load(plan, device="auto").device).startswith("cuda"):
-        raise Unequal(f"it took {taken}")
-    return f"it took {taken}"
+        raise Unequal(f"it used {taken}")
+    return f"it used {taken}"
 
 
 def same_bits(place: Place) -> str:
-    """No sum depends on the order in which threads come."""
+    """Checks that no sum depends on the order of the threads."""
     names = ("softmax", "topk", "conv")
     for name in names:
         session = place.session(name)
@@ -189,14 +189,14 @@ CHECKS: dict[str, Callable[[Place], str]] = {
     "`auto` takes the GPU": auto,
     "two runs give the same bits": same_bits,
 }
-"""What is checked; each says what was seen, and raises where it is not what it should be."""
+"""Name → check, which returns its observation as a sentence, and raises an exception if it is wrong."""
 
 
 def refused(session: compiler.Session, good: dict[str, Any], bad: dict[str, Any], *words: str) -> str:
-    """What is said of a run that fails; one before it and one after it give the same.
+    """The message of a failing run. A run before it and a run after it must have equal results.
 
     Raises:
-        Unequal: it does not fail, or the words are not said.
+        Unequal: the run does not fail, or its message lacks the words.
     """
     before = session.run(good)
     try:
@@ -207,24 +207,24 @@ def refused(session: compiler.Session, good: dict[str, Any], bad: dict[str, Any]
         raise Unequal("the run did not fail")
     expect_same(before, session.run(good))
     if not all(word in said for word in words):
-        raise Unequal(f"it said: {said}")
+        raise Unequal(f"the message is: {said}")
     return f"“{' '.join(said.split())}”"
 
 
 def expect_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-    """Raises Unequal where two runs differ."""
+    """Raises Unequal if two runs differ."""
     if not has_same_bits(one, other):
         raise Unequal("two runs differ")
 
 
 def in_thread(work: Callable[[], T]) -> T:
-    """What some work gives in a thread that ends with it."""
+    """The result of a function that runs in a new thread."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(work).result()
 
 
 def memory_used() -> int | None:
-    """MiB of the first GPU that are in use, where that is told."""
+    """The memory in use of the first GPU, in MiB; `None` if unknown."""
     if shutil.which("nvidia-smi") is None:
         return None
     query = ["nvidia-smi", "--id=0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]

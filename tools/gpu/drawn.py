@@ -1,4 +1,4 @@
-"""Plans and inputs whose numbers are drawn where they run, so that a file of such plans is small."""
+"""Plans and inputs whose numbers are generated on the machine that runs them, so that the bundle is small."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 LARGE = 1 << 14
-"""Bytes of a constant from which on it is drawn."""
+"""The least size, in bytes, of constants that are generated."""
 
 
 def blanked(data: bytes) -> dict[str, Any]:
-    """A plan's file without its large constants of `float32`, and what `filled` needs to draw them.
+    """A plan's file without its large `float32` constants, and the data from which `filled` generates new ones.
 
-    The numbers drawn are as large as the plan's on average; the checksum is that of the plan with these.
+    The generated numbers have the standard deviation of the plan's. The checksum includes them.
     """
     end = 8 + int.from_bytes(data[:8], "little")
     header = json.loads(data[8:end])
@@ -32,14 +32,14 @@ def blanked(data: bytes) -> dict[str, Any]:
 
 
 def _kept(data: bytes, drawn: Sequence[tuple[int, int, float]]) -> list[bytes]:
-    """The bytes before, between and behind the constants that are drawn."""
+    """The bytes before, between and after the generated constants."""
     starts = [0, *(start + 4 * count for start, count, _ in drawn)]
     ends = [*(start for start, _, _ in drawn), len(data)]
     return [data[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
 def filled(blank: dict[str, Any]) -> bytes:
-    """The plan's file with its constants drawn: the same each time."""
+    """The plan's file with generated constants, which are the same in every call."""
     parts = [blank["kept"][0]]
     for seed, (_, count, scale) in enumerate(blank["drawn"]):
         numbers = np.random.default_rng(seed).standard_normal(count, np.float32) * np.float32(scale)
@@ -48,7 +48,7 @@ def filled(blank: dict[str, Any]) -> bytes:
 
 
 def nudged(blank: dict[str, Any]) -> bytes:
-    """The file that `filled` gives with each number drawn moved by its last bit, up or down."""
+    """The file of `filled`, with each generated number changed by one unit in the last place, up or down."""
     data = bytearray(filled(blank))
     for seed, (start, count, _) in enumerate(blank["drawn"]):
         signs = 2 * np.random.default_rng(seed).integers(0, 2, count, np.int8) - 1
@@ -59,7 +59,7 @@ def nudged(blank: dict[str, Any]) -> bytes:
 
 
 def _sealed(data: bytes) -> bytes:
-    """The file with the checksum of what it holds."""
+    """The file with a valid checksum."""
     end = 8 + int.from_bytes(data[:8], "little")
     plan = json.loads(data[8:end])["__metadata__"]
     digest = hashlib.sha256(plan["plan"].encode() + data[end:]).hexdigest()
@@ -67,11 +67,11 @@ def _sealed(data: bytes) -> bytes:
 
 
 Drawn = tuple[str, tuple[int, ...], int]
-"""An input's name and shape, and the bound of its whole numbers; 0 for normal noise in `float32`."""
+"""An input's name and shape, and the bound of its integers; 0 for normally distributed `float32`."""
 
 
 def inputs(given: Sequence[Drawn]) -> dict[str, np.ndarray[Any, Any]]:
-    """Inputs of a run: the same each time."""
+    """The inputs of a run, which are the same in every call."""
     return {name: _input(seed, shape, bound) for seed, (name, shape, bound) in enumerate(given)}
 
 

@@ -1,4 +1,4 @@
-"""NVIDIA's driver through ctypes: attributes, and copies that nothing else disturbs."""
+"""NVIDIA's driver through ctypes: attributes of the device, and copies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ATTRIBUTES = {
     "pageable access by the host's page tables": 100,
     "memory pools": 115,
 }
-"""`CUdevice_attribute`, by what is shown of it."""
+"""Text on the page → `CUdevice_attribute`."""
 
 
 class Driver:
@@ -37,10 +37,10 @@ class Driver:
         """Opens the driver.
 
         Raises:
-            NotRun, LeftOut: there is none, or it does not start.
+            NotRun, LeftOut: the driver is missing, or does not start.
         """
         if not device.startswith("cuda"):
-            raise unavailable(device, "the device has no driver of NVIDIA's")
+            raise unavailable(device, "the device has no NVIDIA driver")
         try:
             self._library = ctypes.CDLL("libcuda.so.1")
         except OSError as error:
@@ -69,7 +69,7 @@ class Driver:
             raise NotRun(f"{name} fails with {status}")
 
     def close(self) -> None:
-        """Gives the context back."""
+        """Releases the context."""
         self.call("cuStreamDestroy_v2", self.stream)
         self.call("cuDevicePrimaryCtxRelease_v2", self.device)
 
@@ -86,7 +86,7 @@ class Driver:
         return found.value.decode()
 
     def attribute(self, number: int) -> int | None:
-        """An attribute of the device; none where the driver does not know it."""
+        """An attribute of the device; `None` if the driver does not know it."""
         found = ctypes.c_int()
         try:
             self.call("cuDeviceGetAttribute", ctypes.byref(found), number, self.device)
@@ -106,7 +106,7 @@ class Driver:
 
     @contextmanager
     def on_device(self, size: int) -> Iterator[ctypes.c_uint64]:
-        """Memory of the device."""
+        """A buffer in the device's memory."""
         address = ctypes.c_uint64()
         self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
         try:
@@ -116,7 +116,7 @@ class Driver:
 
     @contextmanager
     def pinned(self, size: int) -> Iterator[ctypes.c_void_p]:
-        """Pinned memory of the host."""
+        """A pinned buffer in the host's memory."""
         address = ctypes.c_void_p()
         self.call("cuMemHostAlloc", ctypes.byref(address), ctypes.c_size_t(size), 0)
         try:

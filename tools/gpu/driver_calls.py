@@ -1,4 +1,4 @@
-"""How often a run calls each function of the driver, and how long the run waits: by CUPTI's callbacks."""
+"""Counts of a run's calls of the driver's functions, and the time of its waits, from CUPTI's callbacks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DRIVER_API = 1
 ENTER = 0
 """`CUPTI_API_ENTER`."""
 QUIET = ("cuCtxGetCurrent", "cuCtxSetCurrent", "cuGetErrorString", "cuGetProcAddress_v2")
-"""Functions that cost next to nothing."""
+"""Functions whose cost is negligible."""
 
 
 class _Call(ctypes.Structure):
@@ -46,7 +46,7 @@ _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint3
 
 
 class Calls:
-    """Counts the driver's functions from its start to its end."""
+    """Counts calls of the driver's functions between `start` and `end`."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -65,16 +65,16 @@ class Calls:
             self.seconds[name] += time.perf_counter() - self._entered
 
     def start(self) -> None:
-        """Begins to count.
+        """Starts counting.
 
         Raises:
-            NotRun: CUPTI refuses.
+            NotRun: CUPTI returns an error.
         """
         self._call("cuptiSubscribe", ctypes.byref(self._subscriber), self._callback, None)
         self._call("cuptiEnableDomain", 1, self._subscriber, DRIVER_API)
 
     def end(self) -> None:
-        """Ends to count."""
+        """Stops counting."""
         self._call("cuptiUnsubscribe", self._subscriber)
 
     def _call(self, name: str, *arguments: Any) -> None:
@@ -83,10 +83,10 @@ class Calls:
 
 
 def _cupti() -> ctypes.CDLL:
-    """CUPTI, of the package that PyTorch brings or of a toolkit.
+    """CUPTI's library, from the package that PyTorch installs or from a toolkit.
 
     Raises:
-        NotRun: it is not here.
+        NotRun: CUPTI is not installed.
     """
     spec = importlib.util.find_spec("nvidia")
     folders = [Path(folder) for folder in (spec and spec.submodule_search_locations) or ()]
@@ -94,14 +94,14 @@ def _cupti() -> ctypes.CDLL:
     for place in places:
         for file in sorted(place.glob("libcupti.so.*")):
             return ctypes.CDLL(str(file))
-    raise NotRun("CUPTI is not here")
+    raise NotRun("CUPTI is not installed")
 
 
 lines = table({"launches": "launches", "waits": "waits", "ms in waits": "waiting_ms", "calls a run": "calls"})
 
 
 def names(setting: Setting) -> list[str]:
-    """The trained models, and the networks of batch 1."""
+    """The trained models, and the networks with batch 1."""
     networks = [name for name in files.names(setting.bundle, "networks") if name.endswith("-b1")]
     trained = files.names(setting.bundle, "trained")
     return [*(f"networks/{name}" for name in networks), *(f"trained/{name}" for name in trained)]
@@ -110,7 +110,7 @@ def names(setting: Setting) -> list[str]:
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
     """Launches, waits and all other calls of one run, and milliseconds in calls that wait."""
     if not setting.device.startswith("cuda"):
-        raise unavailable(setting.device, "the device has no driver of NVIDIA's")
+        raise unavailable(setting.device, "the device has no NVIDIA driver")
     session, case = chosen(name, setting)
     run = partial(session.run, case)
     run()

@@ -1,6 +1,6 @@
-"""Runs a command that the system ends when the process that started it ends: PROGRAM ARGUMENT...
+"""Runs a command that the system ends when its parent process ends: PROGRAM ARGUMENT...
 
-It is a program of its own, because nothing may run between fork and exec in a process that has other threads.
+This is a separate program, because no code may run between fork and exec in a process with several threads.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import signal
 import sys
 
 _END_WITH_PARENT = 1
-"""`PR_SET_PDEATHSIG` of Linux, which a new program keeps."""
+"""`PR_SET_PDEATHSIG` of Linux, which exec preserves."""
 
 
 def end_with_parent() -> None:
-    """Lets the system end this process when its parent ends, however that happens."""
+    """Asks the system to end this process when its parent ends for any reason."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_END_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
 

@@ -19,10 +19,10 @@ from compiler.atomic_files import write_whole
 FOLDER = Path(__file__).resolve().parents[2] / "build/cuda-check"
 
 Model = dict[str, Any]
-"""A plan with inputs: `name`, `plan` and `cases`, and what its section needs beside them."""
+"""A plan with inputs: `name`, `plan` and `cases`, and other data that its section needs."""
 
-REMEDY = "run `make cuda-bundle` on the machine that builds, and carry the bundle here"
-"""What helps where a file of a bundle is damaged or missing."""
+REMEDY = "run `make cuda-bundle` on the build machine, and copy the bundle here"
+"""The advice for a damaged or missing file of a bundle."""
 FIELDS: dict[str, type | tuple[type, ...]] = {
     "commit": str,
     "command": str,
@@ -34,15 +34,15 @@ FIELDS: dict[str, type | tuple[type, ...]] = {
 """The facts about a bundle, and their types."""
 
 FILTERS: list[dict[str, Any]] = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 2, "lp": 2, "pb": 2}]
-"""A compression that knows of numbers of four bytes."""
+"""A compression for arrays of four-byte numbers."""
 
 
 class Damaged(Exception):
-    """A file of a bundle is damaged or not there."""
+    """A file of a bundle is damaged or missing."""
 
 
 def write(folder: Path, section: str, models: Iterable[Model]) -> list[str]:
-    """Writes the models of a section, a file each, and returns their names."""
+    """Writes each model of a section to a file, and returns their names."""
     (folder / section).mkdir(parents=True)
     names = []
     for model in models:
@@ -66,7 +66,7 @@ def plain(file: Path) -> bytes:
     """The contents of an .xz file.
 
     Raises:
-        Damaged: they cannot be unpacked.
+        Damaged: the file cannot be decompressed.
     """
     try:
         return lzma.decompress(file.read_bytes())
@@ -77,13 +77,13 @@ def plain(file: Path) -> bytes:
 def file_of(folder: Path, section: str, name: str) -> Path:
     """The file of a model."""
     stem = re.sub(r"[^A-Za-z0-9_-]+", "_", name)
-    if stem != name:  # another name may give the same
+    if stem != name:  # another name may have the same stem
         stem += "-" + hashlib.sha256(name.encode()).hexdigest()[:6]
     return folder / section / f"{stem}.pickle.xz"
 
 
 def write_about(folder: Path, about: dict[str, Any]) -> None:
-    """Writes the facts about a bundle, as the last of its files."""
+    """Writes the facts about a bundle, as its last file."""
     (folder / "about.json").write_text(json.dumps(about, indent=1) + "\n")
 
 
@@ -91,13 +91,13 @@ def about(folder: Path) -> dict[str, Any]:
     """The facts about a bundle: `commit`, `command`, `made` (seconds since 1970), `sections`, `tests` and `kernels`.
 
     Raises:
-        Damaged: the file is no JSON, or a fact is missing or of another type.
+        Damaged: the file is not JSON, or a fact is missing or has the wrong type.
     """
     file = folder / "about.json"
     try:
         found: dict[str, Any] = json.loads(file.read_text())
     except ValueError:
-        raise Damaged(f"{file} is damaged: it is no JSON; {REMEDY}") from None
+        raise Damaged(f"{file} is damaged: it is not JSON; {REMEDY}") from None
     for field, kind in FIELDS.items():
         if not isinstance(found, dict) or not isinstance(found.get(field), kind):
             raise Damaged(f"{file} is damaged: `{field}` is missing; {REMEDY}")
@@ -111,7 +111,7 @@ def names(folder: Path, section: str) -> list[str]:
 
 
 def origin(folder: Path) -> str:
-    """The command that made a bundle, its commit, and its age."""
+    """A sentence with the command that wrote a bundle, its commit, and its age."""
     facts = about(folder)
     hours = max(time.time() - facts["made"], 0) / 3600
     age = f"{hours:.0f} hours" if hours < 48 else f"{hours / 24:.0f} days"
@@ -119,7 +119,7 @@ def origin(folder: Path) -> str:
 
 
 def pack(extension: Path, folder: Path) -> None:
-    """Puts an extension into the folder, without its symbols for debuggers."""
+    """Writes an extension to the folder, compressed and without debug symbols."""
     stripped = folder / extension.name
     subprocess.run(["strip", "--strip-unneeded", "-o", stripped, extension], check=True)
     (folder / f"{extension.name}.xz").write_bytes(lzma.compress(stripped.read_bytes()))
@@ -127,14 +127,14 @@ def pack(extension: Path, folder: Path) -> None:
 
 
 def beside(folder: Path) -> Path:
-    """The folder for unpacked extensions and translated kernels; it stays where the bundle is used."""
+    """The folder for unpacked extensions and compiled kernels, next to the bundle."""
     made = folder.with_name(f"{folder.name}-unpacked")
     made.mkdir(parents=True, exist_ok=True)
     return made
 
 
 def unpacked(folder: Path) -> Path:
-    """The folder of a bundle's extensions, which are unpacked once; those of former bundles are removed.
+    """The folder of a bundle's extensions. Unpacks them once, and removes those of former bundles.
 
     Raises:
         Damaged: an extension is damaged.

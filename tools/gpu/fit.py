@@ -1,4 +1,4 @@
-"""The constants of `way.rs` for which plans would choose the fastest ways, found from the times of ways."""
+"""Fits the constants of `way.rs` to measured times, so that plans choose the fastest ways."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpu.shapes import Shape
 from gpu.ways import DIRECT, PRODUCT, TILES, Constants, Way, is_direct, is_product, parts, tiles, way_of
 
 Times = Mapping[str, float]
-"""Microseconds of one convolution by the names of ways."""
+"""Name of a way → microseconds of one convolution."""
 
 ENOUGH = (64, 96, 128, 192, 256, 384, 512, 768, 1024)
 PART = (32, 64, 128, 256, 512)
@@ -23,15 +23,15 @@ SHORT = (16, 32, 64, 128, 256, 512)
 MANY = tuple(1 << bits for bits in range(14, 25, 2))
 """The candidates for each constant."""
 TIMED = (1, 4, 32, 2, 8)
-"""The parts that are timed, in this order; times between them are interpolated."""
+"""The timed numbers of parts, in this order. Times for numbers between them are interpolated."""
 NOISE = 1e-3
-"""By how much better the logarithm of the mean has to be for the constants to move."""
+"""The least improvement of the logarithm of the mean for which the constants change."""
 _MOST = Constants(max(ENOUGH), min(PART), max(MOST_PARTS))
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Constants, and the geometric mean of a chosen way's time as a part of the fastest one's, before and after."""
+    """New constants, and the geometric mean of a chosen way's time ÷ the fastest way's time, before and after."""
 
     constants: Constants
     before: float
@@ -40,7 +40,7 @@ class Fit:
 
 
 def ways(shape: Shape) -> list[Way]:
-    """The ways of a convolution that are timed: each form that fits, in as many parts as a candidate may ask for."""
+    """The timed ways of a convolution: each possible form, with every number of parts that a candidate may choose."""
     found = [PRODUCT] if is_product(shape, Constants()) else []
     found.append(DIRECT)
     for number in TIMED:
@@ -50,7 +50,7 @@ def ways(shape: Shape) -> list[Way]:
 
 
 def time_of(way: Way, times: Times) -> float:
-    """Microseconds of a way; between timed numbers of parts, what lies between their logarithms; else infinity."""
+    """Microseconds of a way, interpolated by logarithms between timed numbers of parts; infinity if unknown."""
     if way.name in times:
         return times[way.name]
     known = [number for number in sorted(TIMED) if Way(way.form, number).name in times]
@@ -61,9 +61,9 @@ def time_of(way: Way, times: Times) -> float:
 
 
 def fitted(times: Mapping[Shape, Times], present: Constants) -> Fit | None:
-    """The constants with the least mean; of those that differ by noise, the nearest to the present ones.
+    """The constants with the smallest mean; among those that differ only by noise, the closest to `present`.
 
-    The shapes are those whose present way was timed. None where there are no such shapes.
+    Uses the shapes whose present way was timed. The result is `None` without such shapes.
     """
     known = {shape: found for shape, found in times.items() if math.isfinite(time_of(way_of(shape, present), found))}
     if not known:
@@ -86,31 +86,31 @@ def fitted(times: Mapping[Shape, Times], present: Constants) -> Fit | None:
 
 
 def _candidates(present: Constants, **values: Sequence[int]) -> list[Constants]:
-    """The present constants with some of them replaced, in every combination."""
+    """The present constants with every combination of the values for some of them."""
     facts = asdict(present)
     grids = [sorted({facts[name], *numbers}) for name, numbers in values.items()]
     return [Constants(**facts | dict(zip(values, each, strict=True))) for each in itertools.product(*grids)]
 
 
 def _joined(of_tiles: Constants, of_forms: Constants) -> Constants:
-    """The constants for tiles of one, and those for other forms of the other."""
+    """The constants for tiles from `of_tiles`, and those for other forms from `of_forms`."""
     return Constants(of_tiles.enough, of_tiles.part, of_tiles.most_parts, of_forms.few, of_forms.short, of_forms.many)
 
 
 def _loss(way: Way, times: Times) -> float:
-    """The logarithm of a way's time as a part of the fastest one's."""
+    """The logarithm of a way's time ÷ the fastest way's time."""
     return math.log(time_of(way, times) / min(times.values()))
 
 
 def _other_loss(shape: Shape, constants: Constants, times: Times) -> float:
-    """The same of what is not computed tile by tile; not a number where the convolution is."""
+    """The same logarithm for a convolution without tiles; NaN for a convolution with tiles."""
     if is_product(shape, constants):
         return _loss(PRODUCT, times)
     return _loss(DIRECT, times) if is_direct(shape, constants) else math.nan
 
 
 def _distance(constants: Constants, present: Constants) -> float:
-    """How far constants are from the present ones, as doublings."""
+    """The distance of constants from the present ones, in doublings."""
     pairs = zip(asdict(constants).values(), asdict(present).values(), strict=True)
     return sum(abs(math.log2(one / other)) for one, other in pairs)
 
@@ -123,6 +123,6 @@ def source(constants: Constants) -> list[str]:
 
 
 def _number(value: int) -> str:
-    """A number as the file has it: large powers of two as shifts."""
+    """A number as in the file, with large powers of two as shifts."""
     is_power = value >= 1 << 14 and value & (value - 1) == 0
     return f"1 << {value.bit_length() - 1}" if is_power else str(value)

@@ -1,4 +1,4 @@
-"""Writes the bundle: the extensions, and plans with inputs and the processor's results."""
+"""The models of the bundle: plans with inputs and the CPU's results."""
 
 from __future__ import annotations
 
@@ -32,19 +32,20 @@ __all__ = ["kernels", "of_convolutions", "of_networks", "of_operators", "of_trai
 KERNELS = Path(compiler.__file__).parents[1] / "runtime/device/kernels"
 BATCHES = (1, 32)
 LARGE = 5e-4
-"""Seconds on the processor from which on a model is too large for the emulator."""
+"""The least seconds on the CPU of a model that is too large for the emulator."""
 WORTH = 4.0
-"""How many times an output of noise may be as far off as a change of each weight in its last bit moves it."""
+"""The allowed difference of a random network's output, in multiples of the effect of one unit in the last place of each
+weight."""
 
 
 def with_results(model: Model) -> Model:
-    """A model with the processor's results for its cases."""
+    """A model with the CPU's results for its cases."""
     session = compiler.load(compiler.Plan(model["plan"]))
     return {**model, "expected": [sampled(session.run(case)) for case in model["cases"]]}
 
 
 def of_trained(folders: Iterable[Path]) -> Iterator[Model]:
-    """Models of folders, with onnxruntime's results, and how far from them the processor's may be."""
+    """The models of folders, with onnxruntime's results, and the tolerance for the CPU's."""
     for entry in (entry for folder in folders for entry in read_index(folder)):
         plan, reference = compiler.compile(entry.path), Reference(entry.path)
         cases = [entry.inputs(case) for case in entry.cases]
@@ -62,13 +63,13 @@ def of_trained(folders: Iterable[Path]) -> Iterator[Model]:
 
 
 def seconds(model: Model) -> float:
-    """Seconds of a run on the processor, with one thread."""
+    """Seconds of a run on the CPU, with one thread."""
     session = compiler.load(compiler.Plan(model["plan"]), threads=1)
     return in_turns({"run": partial(session.run, model["cases"][0])}, 0.1)["run"]["median"] / 1e3
 
 
 def of_operators() -> Iterator[Model]:
-    """The tests of the onnx package that compile and whose results are not random, many in one model."""
+    """The tests of the onnx package that compile and whose results are not random, in groups."""
     tests: list[Model] = []
     number = 0
     for name, case in sorted(load_cases().items()):
@@ -78,7 +79,7 @@ def of_operators() -> Iterator[Model]:
         try:
             plan = compiler.compile(model)
         except compiler.CompileError:
-            continue  # tests/onnx_backend/failing.toml says why
+            continue  # tests/onnx_backend/failing.toml gives the reason
         names = [info.name for info in compiler.load(plan, threads=1).inputs]
         cases = [dict(zip(names, inputs, strict=True)) for inputs, _ in data_sets(case, model)]
         tests.append(with_results({"name": name, "plan": plan.data, "cases": cases, "tolerance": None}))
@@ -90,7 +91,7 @@ def of_operators() -> Iterator[Model]:
 
 
 def of_networks(folder: Path, names: Iterable[str] = ()) -> Iterator[Model]:
-    """Networks whose weights are drawn where they run; without names, all of them."""
+    """Networks whose weights are generated on the machine that runs them; without names, all networks."""
     from gpu import architectures
 
     for name in names or architectures.NETWORKS:
@@ -105,16 +106,16 @@ def of_networks(folder: Path, names: Iterable[str] = ()) -> Iterator[Model]:
 
 
 def renamed(given: list[drawn.Drawn], plan: compiler.Plan) -> list[drawn.Drawn]:
-    """The inputs by the names that the plan has for them."""
+    """The inputs, with the plan's names."""
     names = [info.name for info in compiler.load(plan, threads=1).inputs]
     return [(name, shape, bound) for name, (_, shape, bound) in zip(names, given, strict=True)]
 
 
 def expected(model: Model) -> Model:
-    """The processor's results of a network, and how far a device's may be from them.
+    """The CPU's results of a network, and the tolerance for a device's.
 
-    The weights are noise, and no other implementation knows them. What is allowed is `WORTH` times what a change of
-    every weight in its last bit does to a result, and at least the tolerance of the type.
+    The weights are random, so there is no other reference. The tolerance is `WORTH` times the change of a result when
+    every weight changes by one unit in the last place, and at least the tolerance of the type.
     """
     case = drawn.inputs(model["inputs"])
     runs = [compiler.load(compiler.Plan(data)).run(case) for data in (drawn.filled(model), drawn.nudged(model))]
@@ -124,7 +125,7 @@ def expected(model: Model) -> Model:
 
 
 def exported(name: str, batch: int, folder: Path) -> Path:
-    """A network as ONNX, which is exported once for each state of its file."""
+    """The ONNX file of a network, which is exported once for each content of the source file."""
     import torch
 
     from gpu import architectures
@@ -144,7 +145,7 @@ def exported(name: str, batch: int, folder: Path) -> Path:
 
 
 def of_convolutions() -> Iterator[Model]:
-    """One convolution for every shape of the sweep, with its weights as an input."""
+    """A convolution for every timed shape, with its weights as an input."""
     for shape in SHAPES:
         plan = compiler.compile(convolution(shape))
         yield {"name": shape.name, "plan": plan.data}
@@ -164,18 +165,18 @@ def convolution(shape: Shape) -> onnx.ModelProto:
 
 
 def sanitized() -> Iterator[Model]:
-    """Groups of small plans for compute-sanitizer, with the processor's results."""
+    """Groups of small plans for compute-sanitizer, with the CPU's results."""
     for group in cooperative.groups():
         yield {**group, "group": [with_results(each) for each in group["group"]]}
 
 
 def kernels() -> dict[str, bool]:
-    """Every kernel as `module/name`, and whether its threads share memory; as the emulator's headers name them."""
+    """Every kernel as `module/name`, and whether its threads share memory, from the emulator's headers."""
     return {name: waits for file in sorted(KERNELS.glob("*.cu")) for name, waits in kernels_of(file)}
 
 
 def kernels_of(file: Path) -> Iterator[tuple[str, bool]]:
-    """The kernels of a module, as the preprocessor sees them."""
+    """The kernels of a module, from the output of the preprocessor."""
     source = f'#define MODULE "{file.stem}"\n#include "device.cuh"\n#include "{file.name}"\n'
     command = ["g++", "-E", "-P", "-x", "c++", "-std=c++17", "-I", str(KERNELS), "-"]
     text = subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""Small models: one for every way in which the backend is used, and those for a GPU's own checks."""
+"""Small models: one for every path of the backend, and models for the checks of the device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpu.files import Model
 
 HEAD = '<ir_version: 10, opset_import: ["" : 23]> g '
 VALUES = ", ".join(f"v{number}" for number in range(48))
-"""As many as fill any GPU's memory."""
+"""Enough values to fill the memory of any GPU."""
 
 SMALL = {
     "softmax": "(float[n, m] x) => (float[n, m] y) { y = Softmax(x) }",
@@ -25,7 +25,7 @@ SMALL = {
         {" ".join(f"{value} = Expand(x, shape)" for value in VALUES.split(", "))} y = Concat<axis = 0>({VALUES})
     }}""",
 }
-"""Models for what only a GPU has; the first one's plan opens the device."""
+"""Models for the checks of the device. The first one's plan opens the device."""
 
 PATHS = {
     "elementwise": """(float[n, m] x, float[m] b) => (float[n, m] y) {
@@ -71,11 +71,11 @@ PATHS = {
         }>
     }""",
 }
-"""Models of the backend's paths."""
+"""Models for the paths of the backend."""
 
 
 def small() -> Iterator[Model]:
-    """Plans for what only a GPU has, as they are written."""
+    """Plans of `SMALL`, without optimization."""
     x, shape = np.random.default_rng(0).standard_normal((1, 16, 20, 20), np.float32), np.array([3])
     rows, one = x.reshape(16, 400)[:4], np.ones(1, np.float32)
     cases: dict[str, dict[str, Any]] = {
@@ -91,7 +91,7 @@ def small() -> Iterator[Model]:
 
 
 def paths() -> Iterator[Model]:
-    """Plans of the backend's paths, optimized as usual."""
+    """Plans of `PATHS`, optimized."""
     given: dict[str, Any] = {"count": np.array(3), "on": np.array(True), "c": np.array(True)}
     for name, graph in PATHS.items():
         sizes = {"n": 37, "m": 45, "k": 61, "h": 3}
@@ -103,12 +103,12 @@ def paths() -> Iterator[Model]:
 
 
 def is_told(info: Any, given: Mapping[str, Any]) -> bool:
-    """Whether an input has no dimensions, and its value is given."""
+    """Whether an input is a scalar with a given value."""
     return info.name in given and not info.type.tensor_type.shape.dim
 
 
 def value(info: Any, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
-    """An input of noise, with these sizes for its symbols."""
+    """A random input, with these sizes for its symbols."""
     kind = onnx.helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
     shape = [dim.dim_value or sizes[dim.dim_param] for dim in info.type.tensor_type.shape.dim]
     generator = np.random.default_rng(len(info.name) + sum(shape))

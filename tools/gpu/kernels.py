@@ -1,4 +1,4 @@
-"""The time of every kernel by its name, of some plans."""
+"""The time of every kernel of some plans, by name."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from gpu.trace import KERNEL, of, traced
 RUNS = 5
 SHOWN = 6
 COVERAGE = "the plans for compute-sanitizer"
-"""The check that these launch every kernel whose threads share memory."""
+"""The check that the plans for compute-sanitizer launch every kernel whose threads share memory."""
 
 lines = table({"µs a run, by kernel": "shown"})
 
 
 def names(setting: Setting) -> list[str]:
-    """The plans, and those that run under compute-sanitizer together."""
+    """The plans, and the check of the plans for compute-sanitizer."""
     return [*profiled(setting), COVERAGE]
 
 
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
-    """Microseconds and launches a run of each kernel, and whether the kernel is ours."""
+    """Microseconds and launches per run of each kernel, and whether the kernel belongs to this project."""
     torch = torch_on(setting.device)
     if name == COVERAGE:
         yield coverage(torch, setting)

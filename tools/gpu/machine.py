@@ -1,4 +1,4 @@
-"""The driver, the device's attributes, and the libraries and tools beside them."""
+"""The driver, the device's attributes, and the installed libraries and tools."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ lines = bullets
 
 
 def names(setting: Setting) -> list[str]:
-    """What is looked at."""
+    """The names of the checks."""
     return list(CHECKS)
 
 
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
-    """The figures of one of them, and a sentence with all of these."""
+    """The figures of one check, and a sentence with all of them."""
     figures = CHECKS[name](setting)
     yield {"figures": figures, "note": ", ".join(f"{what} {shown(value) or '–'}" for what, value in figures.items())}
 
 
 def host(setting: Setting) -> dict[str, Any]:
-    """The processor and Python."""
+    """The CPU and the version of Python."""
     cores = os.cpu_count()
     return {
         "processor": processor(),
@@ -44,7 +44,7 @@ def host(setting: Setting) -> dict[str, Any]:
 
 
 def processor() -> str:
-    """The name of the processor."""
+    """The name of the CPU."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -53,7 +53,7 @@ def processor() -> str:
 
 
 def packages(setting: Setting) -> dict[str, Any]:
-    """The versions of packages that are beside the extension."""
+    """The versions of installed packages."""
     versions = {}
     for package in PACKAGES:
         try:
@@ -64,7 +64,7 @@ def packages(setting: Setting) -> dict[str, Any]:
 
 
 def tools(setting: Setting) -> dict[str, Any]:
-    """Where NVIDIA's tools are."""
+    """The paths of NVIDIA's tools."""
     return {tool: found(tool) or "–" for tool in TOOLS}
 
 

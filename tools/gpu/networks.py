@@ -1,4 +1,4 @@
-"""Networks with noise for weights, each in a process of its own: results, times, and PyTorch's times."""
+"""Networks with random weights, each in a separate process: results, times, and PyTorch's times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpu.timing import in_turns
 from gpu.torch_cuda import torch_on
 
 SECONDS = 3.0
-"""What the timed runs may take together."""
+"""Seconds for all timed runs."""
 
 TIMES: Cells = {
     "ours, host": "times.ours, host",
@@ -35,21 +35,21 @@ TIMES: Cells = {
     ),
     "not timed": "untimed",
 }
-"""Our time beside PyTorch's, in ms."""
-NOTE = """Weights are noise. Times of `host` begin and end in host memory, PyTorch's others on the device. All runs of a
-line take turns in one process."""
+"""The columns of the plan's and PyTorch's times, in ms."""
+NOTE = """The weights are random. Times of `host` begin and end in host memory, PyTorch's others on the device. All runs
+of a line take turns in one process."""
 lines = table(
     {"off, of the tolerance": "off", "loading, s": "loading"}, {"run, ms": "run", **COLUMNS}, TIMES, notes=[NOTE]
 )
 
 
 def names(setting: Setting) -> list[str]:
-    """The networks, with their batches."""
+    """The networks with their batch sizes."""
     return files.names(setting.bundle, "networks")
 
 
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
-    """Compares a network with the processor's results; then times it beside PyTorch."""
+    """Compares a network with the CPU's results, then times it beside PyTorch."""
     model = files.read(setting.bundle, "networks", name)
     refuse_large(model, setting)
     case = drawn.inputs(model["inputs"])
@@ -62,7 +62,7 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
 
 
 def beside(model: Model, case: dict[str, Any], there: compiler.Session, setting: Setting) -> Result:
-    """Our times and PyTorch's, in turns; of the runs without a time, why."""
+    """The plan's and PyTorch's times, in turns; for runs without a time, the reason."""
     try:
         torch = torch_on(setting.device)
         runs, untimed = peers(torch, network(model), case)
@@ -73,5 +73,5 @@ def beside(model: Model, case: dict[str, Any], there: compiler.Session, setting:
 
 
 def network(model: Model) -> Any:
-    """The network of a model in PyTorch, in evaluation."""
+    """The network of a model in PyTorch, in evaluation mode."""
     return importlib.import_module(model["module"]).build(model["network"])

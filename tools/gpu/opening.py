@@ -1,4 +1,4 @@
-"""The seconds until the first result of a process that does nothing else, with and without translated kernels."""
+"""The time until the first result of a new process, with and without kernels in the driver's cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpu.process import Setting
 from gpu.results import Result
 
 FIRST, SECOND = "the first process", "the second process"
-"""The driver has translated no kernel before the first one, and all of them before the second one."""
+"""The driver has compiled no kernel before the first process, and all of them before the second."""
 MODEL = "digits"
 
 lines = bullets

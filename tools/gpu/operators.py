@@ -14,7 +14,7 @@ from gpu.process import Setting
 from gpu.results import Result
 
 TOGETHER = 100
-"""Tests in one file of the bundle."""
+"""The number of tests in one file of the bundle."""
 
 lines = summary
 

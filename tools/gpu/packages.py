@@ -1,4 +1,4 @@
-"""The packages that every check needs. This module imports none of them, so that it can name those that are missing."""
+"""The packages that every check needs. This module imports none of them, so that it can report missing ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PACKAGES = ("numpy", "ml_dtypes", "click")
 
 
 def refuse_without_packages() -> None:
-    """Ends the program with the exit code 2 and a sentence where a package cannot be imported."""
+    """Ends the program with exit code 2 and a message if a package cannot be imported."""
     try:
         for package in PACKAGES:
             importlib.import_module(package)

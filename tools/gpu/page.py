@@ -11,9 +11,9 @@ from gpu.report import Part
 from gpu.results import Result, verdict
 
 Column = str | Callable[[Result], Any]
-"""The keys of a value in a result, with points between them, or what makes it of a result."""
+"""The keys of a value in a result, separated by periods, or a function that computes the value from the result."""
 Cells = Mapping[str, Column]
-"""The columns of a table by their heads."""
+"""Head → column of a table."""
 
 
 def bullets(part: Part) -> Iterator[str]:
@@ -25,7 +25,7 @@ def bullets(part: Part) -> Iterator[str]:
 
 
 def table(*parts: Cells, notes: Iterable[str] = ()) -> Callable[[Part], Iterator[str]]:
-    """Tables with a line for every result; the first one has the verdicts. Notes stand behind them."""
+    """Tables with a line for every result. The first table has the verdicts. The notes follow the tables."""
 
     def lines(part: Part) -> Iterator[str]:
         for number, cells in enumerate(parts):
@@ -43,7 +43,7 @@ def table(*parts: Cells, notes: Iterable[str] = ()) -> Callable[[Part], Iterator
 
 
 def cell(result: Result, column: Column) -> str:
-    """One cell; empty where the result has no such value."""
+    """The text of a cell; empty if the result has no such value."""
     try:
         return shown(
             functools.reduce(lambda at, key: at[key], column.split("."), result)
@@ -55,7 +55,7 @@ def cell(result: Result, column: Column) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a cell: a number with three or four digits, a median with its spread."""
+    """The text of a value: a number with four digits, a median with its spread."""
     if isinstance(value, dict):
         if "median" not in value:
             return ", ".join(f"{key} {shown(each)}" for key, each in value.items())
@@ -69,12 +69,12 @@ def shown(value: Any) -> str:
 
 
 def unfinished(result: Result) -> str:
-    """What marks a result of a check that has not ended."""
+    """The mark of a partial result."""
     return " (not finished)" if result.get("partial") else ""
 
 
 def summary(part: Part) -> Iterator[str]:
-    """How many results are good, those that are not, and the ops without a kernel."""
+    """The number of good results, the other results, and the ops without a kernel."""
     found = list(part.results.values())
     wrong = [result for result in found if result["verdict"] not in ("equal", "near")]
     yield f"{len(found) - len(wrong)} of {len(part.planned)} tests of operators equal the processor's results."
@@ -87,7 +87,7 @@ def summary(part: Part) -> Iterator[str]:
 
 
 def grouped(wrong: Iterable[Result]) -> Iterator[str]:
-    """A list of results that are not good, with one line for all that have the same words."""
+    """A list of results that are not good, with one line for all that have the same note."""
     groups: dict[str, list[str]] = {}
     for result in wrong:
         groups.setdefault(verdict(result), []).append(result["name"])

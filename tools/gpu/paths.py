@@ -1,4 +1,4 @@
-"""A small model for every way in which the backend is used: kernels, cuBLAS, steps of the host, control flow."""
+"""A small model for every path of the backend: kernels, cuBLAS, steps on the host, control flow."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ WARM = 3
 def peers(
     torch: Any, network: Any, case: Mapping[str, Any], ways: Iterable[str] = WAYS, modes: Iterable[str] = MODES
 ) -> tuple[dict[str, Run], dict[str, str]]:
-    """Runs by `way, mode, place`, and why others cannot run.
+    """The runs by `way, mode, place`, and the reasons why others cannot run.
 
-    A run from the host moves its inputs there and its outputs back, one that is resident waits for the device.
+    A run from the host copies its inputs to the device and its outputs back. A resident run waits for the device.
     """
     runs: dict[str, Run] = {}
     untimed: dict[str, str] = {}
@@ -38,7 +38,7 @@ def peers(
 
 
 class Peer:
-    """A network in one mode, with inputs on the device that stay in their place."""
+    """A network in one mode, with inputs at fixed addresses on the device."""
 
     def __init__(self, torch: Any, network: Any, case: Mapping[str, Any], mode: str) -> None:
         self._torch, self._is_tf32 = torch, mode == "tf32"
@@ -64,7 +64,7 @@ class Peer:
         return self._captured() if way == "graph" else self._forward
 
     def from_host(self, run: Run) -> Run:
-        """The run with its inputs brought to the device and its outputs brought back."""
+        """The run with copies of its inputs to the device and of its outputs back."""
 
         def moved() -> Any:
             for place, each in zip(self._given, self._host, strict=True):

@@ -1,4 +1,4 @@
-"""Processes that check something, watched: none hangs, fills a pipe or takes more than its time unnoticed."""
+"""Runs checks in monitored processes, with time limits, so that no process hangs or blocks on a full pipe."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from typing import IO
 from gpu.results import GOOD, Result
 
 PATIENCE = 60
-"""Seconds that one check may take, with the start of its process and the driver's translation of kernels."""
+"""The time limit of one check in seconds, with the start of its process and the driver's compilation of kernels."""
 ENDING = 20
-"""Seconds that a process may take to end by itself."""
+"""The time limit in seconds for a process to exit."""
 KILLING = 5
-"""Seconds that a killed process may take to end."""
+"""The time limit in seconds for a killed process to end."""
 TIME_WAS_UP = "time was up"
-"""Why a check did not run."""
+"""The reason for a check that did not run."""
 LAST = 300
-"""Characters of a process's last words."""
+"""The number of characters of a process's last error output to show."""
 LOST = ("ILLEGAL", "LAUNCH_FAILED", "MISALIGNED", "CUDA_ERROR", "cuBLAS")
-"""Words of errors after which nothing runs in their process."""
+"""Words of errors after which their process cannot use the GPU."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where checks run, until when (by `time.monotonic`), and the folder of the results."""
+    """The bundle, the device, the deadline (by `time.monotonic`), and the folder of the results."""
 
     bundle: Path
     device: str
@@ -44,7 +44,7 @@ class Setting:
 
     @property
     def left(self) -> float:
-        """The seconds that are left."""
+        """The remaining seconds."""
         return self.deadline - time.monotonic()
 
 
@@ -62,16 +62,16 @@ class Process:
 
     def _read(self, printed: IO[bytes]) -> None:
         for line in printed:
-            if line.startswith(b"{"):  # libraries print too
+            if line.startswith(b"{"):  # libraries may print other lines
                 with contextlib.suppress(ValueError):
                     self._results.put(json.loads(line))
         self._results.put(None)
 
     def result(self, seconds: float) -> Result | None:
-        """The next result; None where there are no more.
+        """The next result; `None` after the last one.
 
         Raises:
-            TimeoutError: there is none in so many seconds.
+            TimeoutError: the process prints no result for this time.
         """
         try:
             return self._results.get(timeout=max(seconds, 0))
@@ -79,7 +79,7 @@ class Process:
             raise TimeoutError from None
 
     def fault(self) -> str:
-        """How the process ended, where it failed: to be asked after its last result."""
+        """The failure of the process; an empty string if it succeeded. Call it after the last result."""
         try:
             code = self._process.wait(ENDING)
         except subprocess.TimeoutExpired:
@@ -89,15 +89,15 @@ class Process:
         return f"its process ended with {code}: {words}" if code else ""
 
     def end(self) -> None:
-        """Ends it and all that it started; one that a driver holds is left to itself."""
+        """Kills the process and its children. A process that is blocked in a driver is abandoned."""
         _kill(self._process)
         self._errors.close()
 
 
 class Work:
-    """The checks of a section, in processes of `together` checks each; what ends early is followed by another.
+    """The checks of a section, in processes of `together` checks each. Another process replaces one that ends early.
 
-    `left` are the names without a result, and `reason` says why.
+    `left` are the names of checks without a result, and `reason` is the reason for them.
     """
 
     def __init__(
@@ -111,11 +111,11 @@ class Work:
 
     @property
     def left(self) -> list[str]:
-        """The names of what has no result."""
+        """The names of checks without a result."""
         return self.names[self._start :]
 
     def results(self) -> Iterator[Result]:
-        """The results in order, partial ones among them; a check whose process ended or hung has failed."""
+        """The results in order, including partial ones. A check whose process ends or hangs fails."""
         while self.left and not self._is_over():
             process = Process(self._command())
             try:
@@ -154,7 +154,7 @@ class Work:
             yield {"name": f"the end of {self.names[self._start - 1]}", "verdict": "failed", "note": fault}
 
     def _ended(self, known: Result, verdict: str, note: str) -> Result:
-        """The result of a check whose process ended or hung: what it had found, and how it ended."""
+        """The result of a check whose process ended or hung: its partial result, and the failure."""
         name = self.left[0]
         self._start += 1
         return {**known, "partial": False, "name": name, "verdict": verdict, "note": note}
@@ -174,7 +174,7 @@ def command(section: str, setting: Setting) -> list[str]:
 
 
 def refusal(setting: Setting) -> str:
-    """Why a device cannot be used; empty where it can."""
+    """The reason why a device is unusable; an empty string if it is usable."""
     process = Process(command("open", setting))
     try:
         result = process.result(PATIENCE)
@@ -186,15 +186,15 @@ def refusal(setting: Setting) -> str:
 
 
 def is_lost(result: Result) -> bool:
-    """Whether a result is an error after which nothing runs in its process."""
+    """Whether a result is an error after which its process cannot use the GPU."""
     return result["verdict"] not in GOOD and any(word in result.get("note", "") for word in LOST)
 
 
 def printed(command: Sequence[str], seconds: float) -> str:
-    """What a command prints to both of its streams. It ends with this thread, however that ends.
+    """The standard output and error of a command, which ends at the latest when this thread ends.
 
     Raises:
-        TimeoutError: it takes longer; then it and all that it started have been ended.
+        TimeoutError: the command takes longer. It and its children have been killed.
     """
     with tempfile.TemporaryFile() as told:
         ending = [sys.executable, "-I", "-S", str(Path(__file__).with_name("ending.py"))]
@@ -216,7 +216,7 @@ def printed(command: Sequence[str], seconds: float) -> str:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process's group."""
+    """Kills a process's group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):

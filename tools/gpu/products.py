@@ -1,4 +1,4 @@
-"""What the machine's own products reach, through PyTorch's cuBLAS."""
+"""The peak speed of matrix products on the machine, measured with PyTorch's cuBLAS."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def names(setting: Setting) -> list[str]:
 
 
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
-    """10¹² operations a second of a square product of random matrices."""
+    """TFLOP/s of a product of random square matrices."""
     torch = torch_on(setting.device)
     kind, is_tf32 = KINDS[name]
     allow_tf32(torch, is_tf32)

@@ -1,4 +1,4 @@
-"""The page and the JSON file of one call: both are whole after every step, wherever the call ends."""
+"""The page and the JSON file of one call. Both are complete after every step, wherever the call ends."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 from gpu.results import Result, finite, is_wrong
 
 LARGEST = 12 << 20
-"""Bytes of all results of a call that are kept; a result beyond them keeps its verdict alone."""
+"""The limit of all results of a call, in bytes. A result beyond it keeps only its verdict."""
 PART = ".cuda-check.part"
-"""A file that is being written; there is one at most, whenever a call ends."""
+"""The name of the temporary file. At most one such file remains, whenever a call ends."""
 PAUSE = 0.25
-"""Seconds between two writes of a section's results, of which each one is complete."""
+"""The least seconds between two writes of a section's results. Each write is complete."""
 
 Render = Callable[["Part"], Iterable[str]]
 
@@ -31,23 +31,23 @@ class Part:
     results: dict[str, Result] = field(default_factory=dict)
     planned: list[str] = field(default_factory=list)
     seconds: float | None = None
-    """What it took; none before its end."""
+    """The duration; `None` before the section's end."""
     is_begun: bool = False
 
     @property
     def state(self) -> str:
-        """How far it is."""
+        """The state of the section: `done`, `begun` or `not run`."""
         return "done" if self.seconds is not None else "begun" if self.is_begun else "not run"
 
     @property
     def wrong(self) -> int:
-        """How many marks ✗ it has."""
+        """The number of marks ✗."""
         marks = sum(is_wrong(result) for result in self.results.values())
         return marks + (self.seconds is None)
 
     @property
     def missing(self) -> str:
-        """What has not run, of a section without an end."""
+        """The reason why an unfinished section lacks results."""
         missing = len(self.planned) - len(self.results)
         what = f"the call ended with {missing} of {len(self.planned)} checks to do" if self.is_begun else ""
         return f"not run: {what or 'the call ended before'}"
@@ -63,12 +63,12 @@ class Part:
 
 
 def former(path: Path) -> Path:
-    """Where a file of the call before is, until every section of a call is done."""
+    """The path of the former call's file, until every section of a call is done."""
     return path.with_suffix(f".previous{path.suffix}")
 
 
 def is_whole(file: Path) -> bool:
-    """Whether a JSON file is there, and of a call of which every section is done."""
+    """Whether a JSON file exists, and belongs to a call whose sections are all done."""
     try:
         return all(section["state"] == "done" for section in json.loads(file.read_text())["sections"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -76,7 +76,7 @@ def is_whole(file: Path) -> bool:
 
 
 class Report:
-    """What a call has found, in two files of a folder. Those of the call before stay until these are whole."""
+    """The results of a call, in two files of a folder. The former call's files stay until these are complete."""
 
     def __init__(self, folder: Path, call: str, heading: list[str], parts: Iterable[Part]) -> None:
         self.parts = list(parts)
@@ -89,10 +89,10 @@ class Report:
         self._keep_former()
 
     def _keep_former(self) -> None:
-        """Puts the former files aside. Whole ones stay there until there are other whole ones."""
+        """Renames the former files. Complete ones stay until there are new complete ones."""
         if is_whole(former(self.file)) and not is_whole(self.file):
             return
-        for path in (self.page, self.file):  # the page first: the JSON file says whether there is something to move
+        for path in (self.page, self.file):  # the page first, because the JSON file decides whether to rename
             if path.exists():
                 path.replace(former(path))
 
@@ -108,16 +108,16 @@ class Report:
 
     @property
     def wrong(self) -> int:
-        """How many checks and sections are marked ✗."""
+        """The number of checks and sections marked ✗."""
         return sum(part.wrong for part in self.parts)
 
     def begin(self, part: Part, planned: list[str]) -> None:
-        """Notes that a section begins, and its checks."""
+        """Records the start of a section, and its checks."""
         part.is_begun, part.planned = True, planned
         self.save()
 
     def put(self, part: Part, result: Result) -> None:
-        """Takes a result, in place of a partial one of the same name, and writes both files."""
+        """Adds a result, which replaces a partial result of the same name, and writes both files."""
         which, result = (part.title, result["name"]), finite(result)
         others = self._bytes - self._sizes.get(which, 0)
         if others + len(json.dumps(result)) > LARGEST:
@@ -130,7 +130,7 @@ class Report:
             self.save()
 
     def end(self, part: Part, seconds: float) -> None:
-        """Notes that a section is done. The last one makes the files whole, and the former ones are removed."""
+        """Records the end of a section. The last one completes the files, and removes the former ones."""
         part.seconds = seconds
         self.save()
         if all(each.state == "done" for each in self.parts):
@@ -138,13 +138,13 @@ class Report:
                 former(path).unlink(missing_ok=True)
 
     def save(self) -> None:
-        """Writes both files, each as a whole."""
+        """Writes both files, each atomically."""
         self._write(self.file, json.dumps(self.data(), indent=1, allow_nan=False))
         self._write(self.page, self.text())
         self._written = time.monotonic()
 
     def data(self) -> dict[str, Any]:
-        """All that was found."""
+        """The results as JSON data."""
         sections = [
             {
                 "title": part.title,
@@ -158,12 +158,12 @@ class Report:
         return {"call": self._call, "heading": self._heading, "wrong": self.wrong, "sections": sections}
 
     def text(self) -> str:
-        """The page."""
+        """The text of the page."""
         heading = [f"# On a GPU: {self._call}", *self._heading]
         return "\n\n".join([*heading, *(part.text() for part in self.parts)]) + "\n"
 
     def _write(self, path: Path, text: str) -> None:
-        """Replaces a file; one name for what is being written leaves at most one such file behind."""
+        """Replaces a file atomically. The fixed name of the temporary file leaves at most one behind."""
         beside = self._folder / PART
         beside.write_bytes(text.encode())
         os.replace(beside, path)  # noqa: PTH105 (Path.replace returns the path)

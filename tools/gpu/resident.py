@@ -1,4 +1,4 @@
-"""Our runs as PyTorch's are timed: from the host, and with inputs and outputs that stay on the device."""
+"""Runs of a plan for comparison with PyTorch: from the host, and with inputs and outputs that stay on the device."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gpu.timing import Run
 
 
 def ours(torch: Any, session: compiler.Session, case: Mapping[str, Any]) -> tuple[dict[str, Run], dict[str, str]]:
-    """Runs by `ours, place`, and why one cannot run."""
+    """The plan's runs by `ours, place`, and the reasons why others cannot run."""
     runs: dict[str, Run] = {"ours, host": partial(session.run, case)}
     if not takes_device_arrays(session):
-        return runs, {"ours, resident": "the session takes arrays of the host alone"}
+        return runs, {"ours, resident": "the session accepts only arrays on the host"}
     try:
         run = resident_run(torch, session, case)
         run()
@@ -26,12 +26,12 @@ def ours(torch: Any, session: compiler.Session, case: Mapping[str, Any]) -> tupl
 
 
 def takes_device_arrays(session: compiler.Session) -> bool:
-    """Whether a session takes arrays of the device and gives such arrays."""
+    """Whether a session accepts and returns arrays on the device."""
     return "device_outputs" in inspect.signature(session.run).parameters
 
 
 def resident_run(torch: Any, session: compiler.Session, case: Mapping[str, Any]) -> Run:
-    """A run between arrays of the device, which ends when the device has computed its outputs."""
+    """A run with inputs and outputs on the device, which ends when the device has computed the outputs."""
     given = {name: torch.from_numpy(value).cuda() for name, value in case.items()}
     run: Any = session.run
     torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""What one check finds: JSON between processes, a mark on the page."""
+"""The result of one check: JSON between processes, and a mark on the page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 Result = dict[str, Any]
 """The `number` and `name` of a check, its `verdict`, a `note`, and the figures that its section shows.
 
-A result that is `partial` is followed by another one of the same number, unless its process ends early.
+Another result with the same number follows a `partial` result, unless its process ends early.
 """
 
 MARKS = {
@@ -21,13 +21,13 @@ MARKS = {
     "not run": "✗ not run:",
     "refused": "✗",
 }
-"""The verdicts, and their marks on the page."""
+"""Verdict → its mark on the page."""
 GOOD = ("equal", "near", "left out")
-"""The verdicts that leave the exit code 0."""
+"""The verdicts that do not change the exit code 0."""
 
 
 class Unequal(Exception):
-    """Two values that have to be equal are not."""
+    """Two values that must be equal differ."""
 
 
 class NotRun(Exception):
@@ -44,13 +44,13 @@ _VERDICTS = {Unequal: "different", NotRun: "not run", LeftOut: "left out"}
 def unavailable(device: str, reason: str) -> Exception:
     """The exception for a check that needs PyTorch's CUDA or one of NVIDIA's tools.
 
-    The emulator does without them. On a GPU they are part of the plan.
+    With the emulator, the check is left out. On a GPU, a missing tool is marked ✗.
     """
     return LeftOut(f"not run: {reason}") if device == "emulator" else NotRun(reason)
 
 
 def guarded(results: Iterator[Result]) -> Iterator[Result]:
-    """Results that grow; the last one is whole, and an exception is its verdict."""
+    """Partial results with all fields so far, then the final result. An exception determines its verdict."""
     found: Result = {"verdict": "equal"}
     try:
         for result in results:
@@ -62,12 +62,12 @@ def guarded(results: Iterator[Result]) -> Iterator[Result]:
 
 
 def one_line(error: Exception) -> str:
-    """An error as a cell of a table."""
+    """The text of an error for a cell of a table, in one line."""
     return " ".join(str(error).replace("|", "/").split()) or type(error).__name__
 
 
 def is_wrong(result: Result) -> bool:
-    """Whether a result counts for the exit code."""
+    """Whether a result makes the exit code 1."""
     return result["verdict"] not in GOOD
 
 
@@ -77,20 +77,20 @@ def verdict(result: Result) -> str:
 
 
 def words(result: Result) -> str:
-    """How far a result is off, and its note."""
+    """A result's difference, if it is large, and its note."""
     is_far = result["verdict"] == "different" and isinstance(result.get("off"), float)
     off = f"off by {result['off']:.2g} of the tolerance" if is_far else ""
     return "; ".join(filter(None, (off, result.get("note", ""))))
 
 
 def told(result: Result) -> str:
-    """A result as a line of the terminal; it begins with ✗ where it counts for the exit code."""
+    """A result as a line for the terminal, which starts with ✗ if the result makes the exit code 1."""
     mark = "✗ " if is_wrong(result) else ""
     return f"{mark}{result['name']}: {'; '.join(filter(None, (result['verdict'], words(result))))}"
 
 
 def finite(value: Any) -> Any:
-    """A value of JSON, in which a number that JSON lacks is text: `nan`, `inf` or `-inf`."""
+    """Converts data for JSON: numbers that JSON lacks become the texts `nan`, `inf` and `-inf`."""
     if isinstance(value, dict):
         return {key: finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

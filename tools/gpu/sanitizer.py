@@ -1,4 +1,4 @@
-"""Small plans under compute-sanitizer, which cover the kernels whose threads share memory."""
+"""Runs small plans under compute-sanitizer. They cover the kernels whose threads share memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpu.tools import found
 
 TOOLS = ("memcheck", "racecheck", "synccheck")
 PATIENCE = 90
-"""Seconds of one run."""
+"""The time limit of one run in seconds."""
 RESERVE = 5
 """Seconds before the deadline at which a run ends."""
 AT_ONCE = max(2, (os.cpu_count() or 2) // 2)
@@ -30,10 +30,10 @@ def names(setting: Setting) -> list[str]:
 
 
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
-    """Runs every group of plans under one tool, several at once."""
+    """Runs every group of plans under one tool, several in parallel."""
     program = found("compute-sanitizer")
     if program is None:
-        raise unavailable(setting.device, "compute-sanitizer is not here")
+        raise unavailable(setting.device, "compute-sanitizer is not installed")
     if not (groups := files.names(setting.bundle, "sanitized")):
         raise NotRun("the bundle has no plans for it")
     told: dict[str, Result] = {}
@@ -45,7 +45,7 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
 
 
 def together(told: dict[str, Result], planned: int) -> Result:
-    """The result of a tool, as far as it has run."""
+    """The result of a tool for the groups that have run."""
     wrong = {group: result for group, result in sorted(told.items()) if is_wrong(result)}
     result: Result = {"groups": told, "summary": f"{len(told) - len(wrong)} of {planned} groups of plans are clean"}
     if wrong:
@@ -55,7 +55,7 @@ def together(told: dict[str, Result], planned: int) -> Result:
 
 
 def sanitized(program: str, tool: str, group: str, setting: Setting) -> Result:
-    """What compute-sanitizer says of a group of plans."""
+    """The result of compute-sanitizer for a group of plans."""
     seconds = min(PATIENCE, setting.left - RESERVE)
     if seconds <= 0:
         return {"verdict": "not run", "note": "time was up"}
@@ -67,12 +67,12 @@ def sanitized(program: str, tool: str, group: str, setting: Setting) -> Result:
 
 
 def verdict_of(told: str) -> Result:
-    """What a run under compute-sanitizer printed, as a result."""
+    """The result from the output of a run under compute-sanitizer."""
     if "Device not supported" in told:
         return {"verdict": "not run", "note": "compute-sanitizer does not support the device"}
     summary = next((line.strip("= ") for line in told.splitlines() if "SUMMARY:" in line), None)
     if summary is None:
-        return {"verdict": "not run", "note": " ".join(told.split())[-300:] or "it said nothing"}
+        return {"verdict": "not run", "note": " ".join(told.split())[-300:] or "it printed nothing"}
     is_clean = re.search(r"SUMMARY: 0 (errors|hazards)", summary) is not None
     printed_results = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
     ran = printed_results[-1] if printed_results else None
@@ -83,5 +83,5 @@ def verdict_of(told: str) -> Result:
 
 
 def said(result: Result) -> str:
-    """The words of a result without its mark."""
+    """The text of a result without its mark."""
     return verdict(result).partition(" ")[2]

@@ -1,4 +1,4 @@
-"""The shapes of the convolutions that are timed."""
+"""The shapes of the timed convolutions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Shape:
-    """Images `[batch, channels, size, size]`, or lines where `is_line`, and as many `outputs` channels."""
+    """Images `[batch, channels, size, size]`, or `[batch, channels, size]` if `is_line`, and the output channels."""
 
     batch: int
     channels: int
@@ -24,7 +24,7 @@ class Shape:
 
     @property
     def name(self) -> str:
-        """As the page shows it."""
+        """The name on the page."""
         kind = "transposed " if self.is_transposed else ""
         line = "" if self.is_line else "²"
         parts = [f"{kind}{self.batch}×{self.channels}→{self.outputs} {self.size}{line} k{self.kernel}"]
@@ -33,7 +33,7 @@ class Shape:
 
     @property
     def axes(self) -> int:
-        """How many axes an image has."""
+        """The number of spatial axes."""
         return 1 if self.is_line else 2
 
     @property
@@ -49,7 +49,7 @@ class Shape:
 
     @property
     def padding(self) -> int:
-        """Zeros at each end of an axis."""
+        """The padding at each end of an axis."""
         whole = self.dilation * (self.kernel - 1)
         return (self.kernel - self.stride) // 2 if self.is_transposed else whole // 2
 
@@ -74,7 +74,7 @@ class Shape:
 
     @property
     def operations(self) -> int:
-        """Multiplications and additions."""
+        """The number of multiplications and additions."""
         pixels = self.size if self.is_transposed else self.output_size
         return 2 * self.batch * math.prod([pixels] * self.axes) * math.prod(self.weights)
 
@@ -102,4 +102,4 @@ SHAPES = [
     *(Shape(batch, 128, 128, 56, 3, groups=32) for batch in (1, 32)),
     *(Shape(batch, 3, 8, 640, 3, 2) for batch in (1, 8)),
 ]
-"""Layers of networks for pictures and sound, with few and many images."""
+"""Layers of networks for images and sound, with small and large batches."""

@@ -1,7 +1,7 @@
-"""Where a run's time goes: submitting work, uploads, the device, downloads.
+"""The split of a run's time into submitting work, uploads, the device, and downloads.
 
-`SOURCES` are the ways to find out, the most precise one first. Each gives the same fields, or nothing where it does not
-work here. A field that it does not know is `None`.
+`SOURCES` are the functions that measure it, most precise first. Each returns the same fields, or `None` if it does not
+work on this machine. An unknown field is `None`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gpu.trace import COPY, FILL, KERNEL, RUN, WAIT, Event, microseconds, of, tr
 
 RUNS = 5
 STREAM_WAITS = "Stream Wait Event"
-"""What CUPTI calls a wait of a stream, during which the host goes on."""
+"""CUPTI's name for a wait of a stream, which does not block the host."""
 
 COLUMNS = {
     "submit": "split.submit_ms",
@@ -40,9 +40,9 @@ Case = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Split:
-    """One run on average, and the source of the figures.
+    """The averages of a run, and the source of the figures.
 
-    `submit_ms` lasts from the run's start to the end of its last launch's call. The others are times on the device.
+    `submit_ms` is the time from the run's start to the end of its last launch call. The other times are on the device.
     """
 
     by: str
@@ -63,7 +63,7 @@ def split(session: compiler.Session, case: Case, device: str) -> dict[str, Any]:
 
 
 def by_cupti(session: compiler.Session, case: Case, device: str) -> Split | None:
-    """The kernels and copies that CUPTI records through PyTorch's profiler."""
+    """The split from the kernels and copies that CUPTI records through PyTorch's profiler."""
     try:
         torch = torch_on(device)
     except (NotRun, LeftOut):
@@ -72,7 +72,7 @@ def by_cupti(session: compiler.Session, case: Case, device: str) -> Split | None
 
 
 def of_trace(found: list[Event], runs: int) -> Split | None:
-    """The split of some runs' events; none where CUPTI recorded nothing of the device."""
+    """The split from the events of `runs` runs; `None` if CUPTI recorded no events of the device."""
     kernels = of(found, KERNEL)
     if not kernels:
         return None
@@ -91,7 +91,7 @@ def of_trace(found: list[Event], runs: int) -> Split | None:
 
 
 def submitting(found: list[Event], runs: int) -> float | None:
-    """Milliseconds from a run's start to the end of its last launch's call, on average; none where no call is seen."""
+    """The average of `submit_ms`; `None` if no launch call is recorded."""
     calls = [event for event in found if event.category in ("cuda_driver", "cuda_runtime") and "Launch" in event.name]
     spans = of(found, "user_annotation", RUN)
     lasting = [
@@ -103,7 +103,7 @@ def submitting(found: list[Event], runs: int) -> float | None:
 
 
 def waiting(found: list[Event], runs: int) -> float | None:
-    """How often the host waits in a run, on average; none where no wait is seen, since every run waits at its end."""
+    """The average number of the host's waits in a run; `None` if none is recorded, because every run has one."""
     spans = of(found, "user_annotation", RUN)
     waits = [event for event in of(found, WAIT) if event.name != STREAM_WAITS]
     seen = sum(any(span.start <= wait.start <= span.end for span in spans) for wait in waits)
@@ -111,7 +111,7 @@ def waiting(found: list[Event], runs: int) -> float | None:
 
 
 def by_steps(session: compiler.Session, case: Case, device: str) -> Split:
-    """The session's own profile, which waits for every step: its times hold the launches and the waits.
+    """The split from the session's profile, which waits for every step. Its times include launches and waits.
 
     The last transfers are downloads, and all others count as uploads.
     """
@@ -130,7 +130,7 @@ def by_steps(session: compiler.Session, case: Case, device: str) -> Split:
 
 
 def size(values: Case) -> float:
-    """The bytes of the arrays."""
+    """The number of bytes of the arrays."""
     return float(sum(value.nbytes for value in values.values() if isinstance(value, np.ndarray)))
 
 

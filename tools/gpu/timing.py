@@ -1,4 +1,4 @@
-"""Times of several runs that take turns, so that a machine which is disturbed disturbs all of them alike."""
+"""Times several runs in turns, so that a busy machine affects all of them equally."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 Run = Callable[[], Any]
 TURN = 0.02
-"""Seconds of one turn of a run; a longer run is made once in each."""
+"""Seconds of one turn. A longer run runs once in each turn."""
 LEAST = 3
-"""Turns of every run."""
+"""The least number of turns of every run."""
 
 
 def in_turns(runs: Mapping[str, Run], seconds: float) -> dict[str, dict[str, float]]:
-    """Milliseconds of each run: `median`, the quartiles `low` and `high`, and how many `runs` were timed.
+    """Milliseconds of each run: `median`, the quartiles `low` and `high`, and the number of timed `runs`.
 
-    Each run is made once before, and `seconds` bounds them all but for the least number of turns.
+    Each run first runs once untimed. `seconds` limits the total time, except for the least number of turns.
     """
     for run in runs.values():
         run()
@@ -42,6 +42,6 @@ def _turn(run: Run) -> list[float]:
 
 
 def summary(times: list[float]) -> dict[str, float]:
-    """The median, the quartiles and the number of some times."""
+    """The median, the quartiles and the number of times."""
     low, middle, high = statistics.quantiles(times, n=4) if len(times) > 1 else 3 * times
     return {"median": middle, "low": low, "high": high, "runs": len(times)}

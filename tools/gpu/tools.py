@@ -1,4 +1,4 @@
-"""Where NVIDIA's command-line tools are."""
+"""The paths of NVIDIA's command-line tools."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NSIGHT = Path("/opt/nvidia/nsight-compute")
 
 
 def found(tool: str) -> str | None:
-    """The path of a tool, or none."""
+    """The path of a tool; `None` if it is not installed."""
     versions = sorted(NSIGHT.glob("*"), reverse=True) if NSIGHT.is_dir() else []
     folders = [os.environ.get("PATH", ""), *FOLDERS, *map(str, versions)]
     return shutil.which(tool, path=os.pathsep.join(folders))

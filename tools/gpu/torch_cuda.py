@@ -1,4 +1,4 @@
-"""PyTorch on the same GPU, where it is there."""
+"""PyTorch on the same GPU, if it is installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def torch_on(device: str) -> Any:
     """PyTorch, with the device as its current one.
 
     Raises:
-        NotRun, LeftOut: it is not here, or does not find the GPU.
+        NotRun, LeftOut: PyTorch is not installed, or does not find the GPU.
     """
     if not device.startswith("cuda"):
         raise unavailable(device, f"PyTorch has no device {device!r}")
@@ -27,6 +27,6 @@ def torch_on(device: str) -> Any:
 
 
 def allow_tf32(torch: Any, is_allowed: bool) -> None:
-    """Lets products and convolutions of `float32` use TF32, or not."""
+    """Sets whether products and convolutions of `float32` may use TF32."""
     torch.backends.cuda.matmul.allow_tf32 = is_allowed
     torch.backends.cudnn.allow_tf32 = is_allowed

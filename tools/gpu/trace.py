@@ -1,4 +1,4 @@
-"""What CUPTI records of runs, through PyTorch's profiler: kernels and copies by name, with their times."""
+"""Events of runs that CUPTI records through PyTorch's profiler: kernels and copies, with their names and times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RUN = "run of the plan"
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that was recorded; times are in µs."""
+    """A recorded event; times are in µs."""
 
     category: str
     name: str
@@ -25,12 +25,12 @@ class Event:
 
     @property
     def end(self) -> float:
-        """When it ended."""
+        """The end time."""
         return self.start + self.duration
 
 
 def traced(torch: Any, run: Callable[[], Any], runs: int) -> list[Event]:
-    """The events of some runs, after two that nothing records."""
+    """The events of `runs` runs, after two unrecorded ones."""
     for _ in range(2):
         run()
     torch.cuda.synchronize()
@@ -47,7 +47,7 @@ def traced(torch: Any, run: Callable[[], Any], runs: int) -> list[Event]:
 
 
 def with_waits(torch: Any) -> Any:
-    """What lets the profiler record waits; none where PyTorch has no such setting."""
+    """The setting with which the profiler records waits; `None` if PyTorch lacks it."""
     try:
         return torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)
     except (AttributeError, TypeError):
@@ -75,5 +75,5 @@ def of(found: Iterable[Event], category: str, word: str = "") -> list[Event]:
 
 
 def microseconds(found: Iterable[Event]) -> float:
-    """The durations together."""
+    """The sum of the durations."""
     return sum(event.duration for event in found)

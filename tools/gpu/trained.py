@@ -1,4 +1,4 @@
-"""The trained models, each in a process of its own: results, times, and where the time goes."""
+"""The trained models, each in a separate process: results, times, and the split of the time."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from gpu.split import COLUMNS, split
 from gpu.timing import in_turns
 
 SECONDS = 1.0
-"""What the timed runs may take."""
+"""Seconds for the timed runs."""
 
-NOTE = """✓ equals the processor's result within the tolerance. ≈ is as near to onnxruntime's result as the processor's
-has to be. Times are medians, with half the distance of the quartiles. `tune` counts the driver's calls."""
+NOTE = """✓ equals the CPU's result within the tolerance. ≈ is as close to onnxruntime's result as the CPU's must be.
+Times are medians, with half the distance of the quartiles. `tune` counts the driver's calls."""
 lines = table(
     {"inputs": "cases", "off, of the tolerance": "off", "loading, s": "loading", "host steps": "hosted"},
     {"run, ms": "run", "processor, ms": "processor", **COLUMNS, "not timed": "untimed"},
@@ -34,7 +34,7 @@ def names(setting: Setting) -> list[str]:
 
 
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
-    """Compares every case of a model; then times its first case on the device and on the processor."""
+    """Compares every case of a model, then times its first case on the device and on the CPU."""
     model = files.read(setting.bundle, "trained", name)
     refuse_large(model, setting)
     plan, case = compiler.Plan(model["plan"]), model["cases"][0]

@@ -1,4 +1,4 @@
-"""By which kernels a plan computes a convolution in `float32`: the twin of `runtime/plan/src/gpu/conv/way.rs`."""
+"""The choice of kernels for a `float32` convolution on a GPU: a copy of `runtime/plan/src/gpu/conv/way.rs`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpu.shapes import Shape
 
 TILES = {"small": (32, 32), "medium": (64, 64), "large": (128, 64)}
-"""The outputs and the windows of a tile."""
+"""Form → the numbers of outputs and of windows in a tile."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class Constants:
 
 @dataclass(frozen=True)
 class Way:
-    """A form, `product`, `direct` or a tile, and the parts that a tile's depth has."""
+    """A form (`product`, `direct` or a tile), and the number of parts into which a tile's depth is split."""
 
     form: str
     parts: int = 1
 
     @property
     def name(self) -> str:
-        """As the environment variable `CANDLE_PLAN_CONV` takes it."""
+        """The value of the environment variable `CANDLE_PLAN_CONV`."""
         return f"{self.form}:{self.parts}" if self.form in TILES else self.form
 
 
@@ -40,14 +40,14 @@ PRODUCT, DIRECT = Way("product"), Way("direct")
 
 
 def way_of(shape: Shape, constants: Constants) -> Way:
-    """The way that a plan chooses by these constants."""
+    """The way that a plan chooses with these constants."""
     if is_product(shape, constants):
         return PRODUCT
     return DIRECT if is_direct(shape, constants) else tiles(shape, constants)
 
 
 def is_product(shape: Shape, constants: Constants) -> bool:
-    """Whether the convolution is a product of matrices."""
+    """Whether the convolution runs as a matrix product."""
     channels, outputs = shape.channels // shape.groups, shape.outputs // shape.groups
     is_one = shape.groups == 1 or (shape.batch == 1 and min(channels, outputs) >= constants.few)
     is_point = (shape.kernel, shape.stride, shape.padding) == (1, 1, 0)
@@ -55,14 +55,14 @@ def is_product(shape: Shape, constants: Constants) -> bool:
 
 
 def is_direct(shape: Shape, constants: Constants) -> bool:
-    """Whether each output is for one thread, where the convolution is not a product."""
+    """Whether one thread computes each output, for a convolution that is not a product."""
     elements = shape.batch * shape.outputs * shape.output_size**shape.axes
     is_worth = depth(shape) <= constants.short or elements >= constants.many
     return shape.outputs // shape.groups < constants.few and is_worth
 
 
 def tiles(shape: Shape, constants: Constants) -> Way:
-    """The tile and its parts, where the convolution is computed tile by tile."""
+    """The tile and the number of parts, for a convolution with tiles."""
     for tile in ("large", "medium"):
         is_whole = computed(shape, tile) <= computed(shape, "small") // 3 * 4
         if blocks(shape, tile) * parts(shape, tile, constants) >= constants.enough and is_whole:
@@ -71,19 +71,19 @@ def tiles(shape: Shape, constants: Constants) -> Way:
 
 
 def parts(shape: Shape, tile: str, constants: Constants) -> int:
-    """The parts of the depth that give a tile enough blocks."""
+    """The number of parts of the depth with which a tile has enough blocks."""
     wanted = -(-constants.enough // blocks(shape, tile))
     return max(1, min(wanted, depth(shape) // constants.part, constants.most_parts))
 
 
 def depth(shape: Shape) -> int:
-    """The terms of a sum."""
+    """The number of terms of a sum."""
     apart = shape.stride // math.gcd(shape.stride, shape.dilation) if shape.is_transposed else 1
     return int(shape.channels // shape.groups * (-(-shape.kernel // apart)) ** shape.axes)
 
 
 def blocks(shape: Shape, tile: str) -> int:
-    """The blocks of a tile, in one part."""
+    """The number of blocks of a tile, in one part."""
     high, wide = TILES[tile]
     size, step = shape.output_size, shape.stride if shape.is_transposed else 1
     windows = shape.batch * (-(-size // step)) ** shape.axes
@@ -92,5 +92,5 @@ def blocks(shape: Shape, tile: str) -> int:
 
 
 def computed(shape: Shape, tile: str) -> int:
-    """The outputs that the blocks of a tile compute, with those that are thrown away."""
+    """The number of outputs that the blocks of a tile compute, including discarded ones."""
     return blocks(shape, tile) * math.prod(TILES[tile])

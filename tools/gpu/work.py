@@ -1,6 +1,6 @@
-"""What the checks run in processes of their own: each prints lines of JSON for everything that it checks.
+"""The program of the processes that run checks. It prints the results of its checks as lines of JSON.
 
-An error after which a GPU runs nothing ends its process; the next check has another process.
+An error after which a process cannot use the GPU ends the process. The next check runs in another process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gpu.process import Setting  # noqa: E402
 from gpu.results import Result, finite, guarded, one_line  # noqa: E402
 
 LARGEST = 1 << 16
-"""Bytes of one line of JSON; a longer result keeps its verdict."""
+"""The limit of a line of JSON, in bytes. A longer result keeps only its verdict."""
 TIMES = click.FloatRange(0)
 
 
@@ -33,13 +33,13 @@ TIMES = click.FloatRange(0)
 @click.option("--bundle", type=click.Path(path_type=Path), default=FOLDER)
 @click.option("--device", default="cuda")
 @click.option("--out", type=click.Path(path_type=Path), default=ROOT / "build")
-@click.option("--deadline", type=TIMES, default=float("inf"), help="When it has to end, by the monotonic clock.")
-@click.option("--started", type=TIMES, default=0.0, help="When it was started, by the same clock.")
-@click.option("--start", default=0, help="The first check.")
-@click.option("--stop", type=int, help="The check behind the last one.")
-@click.option("--only", help="The name of a check, in place of these numbers.")
+@click.option("--deadline", type=TIMES, default=float("inf"), help="The deadline, by the monotonic clock.")
+@click.option("--started", type=TIMES, default=0.0, help="The start time, by the same clock.")
+@click.option("--start", default=0, help="The index of the first check.")
+@click.option("--stop", type=int, help="The index after the last check.")
+@click.option("--only", help="The name of a check, instead of these indices.")
 def main(section: str, started: float, start: int, stop: int | None, only: str | None, **where: Any) -> None:
-    """Run the checks of one section; of the section `open`, only whether the device can be used."""
+    """Run the checks of one section. The section `open` only checks whether the device is usable."""
     end_with_parent()
     setting = Setting(**where)
     prepare(setting.bundle)
@@ -55,14 +55,14 @@ def main(section: str, started: float, start: int, stop: int | None, only: str |
 
 
 def prepare(bundle: Path) -> None:
-    """Takes the extensions of a bundle, and keeps the driver's translations of kernels."""
+    """Loads the extensions of a bundle, and sets the folder for the driver's cache of kernels."""
     os.environ.setdefault("CUDA_CACHE_PATH", str(beside(bundle) / "kernels"))
     os.environ.setdefault("CUDA_CACHE_MAXSIZE", str(1 << 30))
     compiler.__path__.insert(0, str(unpacked(bundle)))
 
 
 def refuse_or_open(setting: Setting) -> None:
-    """Opens the device, or prints why that fails."""
+    """Opens the device, or prints the reason why that fails."""
     try:
         first = read(setting.bundle, "small", names(setting.bundle, "small")[0])
         compiler.load(compiler.Plan(first["plan"]), device=setting.device, threads=1)

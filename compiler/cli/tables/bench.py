@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["page", "show"]
 
 Table = tuple[list[str], list[list[Cell]]]
-"""Columns, as `compiler.cli.output.table` takes them, and rows."""
+"""The columns and rows of `compiler.cli.output.table`."""
 
 COLD = {"load": "load", "first": "first run", "peak": "peak memory"}
 ABSENT = "–"
 
 
 def show(timings: Sequence[Timing]) -> None:
-    """Print what was found, and what failed."""
+    """Print the tables, the means and the failures."""
     for columns, rows in _tables(timings):
         table(columns, rows)
     for line in [*_summary(timings), *_failures(timings)]:
@@ -34,7 +34,7 @@ def show(timings: Sequence[Timing]) -> None:
 
 
 def page(timings: Sequence[Timing], command: str, machine: str, refused: Mapping[str, Exception]) -> str:
-    """The same as a Markdown page."""
+    """The tables, the means and the failures as a Markdown page."""
     refusals = [f"✗ {name}: {str(error).splitlines()[0]}" for name, error in refused.items()]
     lines = [*_summary(timings), *_failures(timings), *refusals]
     parts = [
@@ -54,7 +54,7 @@ LEGEND = (
 
 
 def _tables(timings: Sequence[Timing]) -> list[Table]:
-    """The table of times, and that of cold starts if there are any."""
+    """The table of times, and the tables of cold starts if there are any."""
     if not timings:
         return []
     others = [name for name in OTHERS if any(name in (*each.engines, *each.failed) for each in timings)]
@@ -99,7 +99,7 @@ def _value(cold: Cold | None, what: str) -> float:
 
 
 def _summary(timings: Sequence[Timing]) -> list[str]:
-    """The geometric means, with the worst that each stands for."""
+    """The geometric means, each with its worst ratio."""
     lines = []
     for engine, by_threads in means(timings).items():
         for threads, mean in by_threads.items():

@@ -39,7 +39,7 @@ def show_expectation(steps: Sequence[GpuStep]) -> None:
 
 
 def expectation_data(steps: Sequence[GpuStep]) -> dict[str, Any]:
-    """The same for programs."""
+    """The steps as JSON data."""
     return {
         "steps": [{**asdict(step), "launches": step.launches, "precision": step.precision} for step in steps],
         "least_seconds": {gpu.name: sum(gpu.seconds(step) for step in steps if step.calls) for gpu in GPUS},

@@ -58,7 +58,7 @@ def show_alternatives(prepared: Prepared) -> None:
 
 
 def form(kernel: str | None, program: str | None) -> str:
-    """How a step runs: `direct, in blocks; Relu`."""
+    """The form of a step, such as `direct, in blocks; Relu`."""
     return "; ".join(part for part in (kernel, program) if part)
 
 
@@ -71,7 +71,7 @@ def _row(step: PreparedStep) -> list[Cell]:
 
 
 def _names(values: Sequence[PreparedValue | None]) -> str:
-    """The values by number, without constants."""
+    """The numbers of the values, without constants."""
     return ", ".join(
         f"{_short(value.value)}{BLOCKS if value.layout == 'blocks' else ''}{TAKEN if value.taken else ''}"
         for value in values
@@ -80,5 +80,5 @@ def _names(values: Sequence[PreparedValue | None]) -> str:
 
 
 def _short(name: str) -> str:
-    """`%3` of `%3:relu`."""
+    """`%3:relu` → `%3`."""
     return name.partition(":")[0]

@@ -32,7 +32,7 @@ def show_profile(steps: Sequence[StepTime], peaks: Peaks | None, runs: int) -> N
     table((f"the {len(slowest)} slowest steps", *SPEED, "kernel", "origin"), rows)
     moved = (
         sum(step.bytes or 0 for step in steps if step.op == "Transfer") // 2 // runs
-    )  # a transfer counts reading and writing
+    )  # a transfer counts both its reads and its writes
     if moved:
         console.print(f"{megabytes(moved)} per run move to the device and back")
     for step in steps:

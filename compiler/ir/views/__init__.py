@@ -1,1 +1,1 @@
-"""Views of ONNX nodes: one place for each operator family that reads attributes, inputs, defaults and opset forms."""
+"""Views of ONNX nodes. A view reads the attributes, inputs and defaults of all versions of an operator family."""

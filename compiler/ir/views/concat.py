@@ -1,4 +1,4 @@
-"""Concat: the axis along which it joins."""
+"""Concat: the axis of the concatenation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ConcatView"]
 
 @dataclass(frozen=True)
 class ConcatView(View[V]):
-    """`Concat`: its inputs, one after the other along `axis`. `raise_first_versions` writes the default of version 1.
+    """`Concat`: its inputs, joined along `axis`. `raise_first_versions` writes the default of version 1.
 
     Source: https://onnx.ai/onnx/operators/onnx__Concat.html
     """

@@ -1,4 +1,4 @@
-"""Gather and its siblings: the axis that they take from."""
+"""Gather and GatherElements: the axis of the indices."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ class GatherView(View[V]):
         """The view of a Gather."""
         return cls(node.optional(0), node.optional(1), node.int("axis", 0))
 
-    def place(self, rank: int) -> int | None:
-        """The axis counted from the start; `None` for an axis that a tensor of this rank does not have."""
+    def normalized_axis(self, rank: int) -> int | None:
+        """The axis as a nonnegative number; `None` if a tensor of this rank does not have the axis."""
         return resolved(self.axis, rank)

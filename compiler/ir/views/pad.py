@@ -1,4 +1,4 @@
-"""Pad: how much is added before and after each axis, and what."""
+"""Pad: the numbers of elements added before and after each axis, and their value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["PadView"]
 
 @dataclass(frozen=True)
 class PadView(View[V]):
-    """`Pad`: pads and value are attributes before version 11, and inputs from it on; version 18 added the axes.
+    """`Pad`: pads and value are attributes before version 11, and inputs from version 11 on; version 18 added the axes.
 
     Source: https://onnx.ai/onnx/operators/onnx__Pad.html
     """
@@ -23,9 +23,9 @@ class PadView(View[V]):
     x: V | None
     mode: str
     pads: Listed[V, int] | None
-    """Those before each axis, then those after."""
+    """The pads before each axis, then those after."""
     value: V | None
-    """The input that is added with mode `constant`; `None`: `number`."""
+    """The input with the padding value of mode `constant`; `None` if there is only `number`."""
     number: float | None
     """The padding value of mode `constant`; `None` if the input is not a constant."""
     axes: Listed[V, int] | None
@@ -44,7 +44,7 @@ class PadView(View[V]):
         return cls(node.optional(0), mode, pads, value, number, ints_at(node, 3))
 
     def amounts(self, rank: int) -> np.ndarray | None:
-        """The pads of all axes `[2, rank]`, those before and those after; `None` where they are not known."""
+        """The pads of all axes `[2, rank]`: those before, and those after; `None` if unknown."""
         given = None if self.pads is None else self.pads.known
         axes = tuple(range(rank)) if self.axes is None else self.axes.known
         if given is None or axes is None or len(given) != 2 * len(axes):

@@ -1,4 +1,4 @@
-"""ReduceSum and its siblings: which axes are reduced, and whether they stay."""
+"""ReduceSum and the other reductions: the reduced axes, and whether they are kept."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["REDUCTIONS", "ReduceView", "axes_of", "keeps_axes", "moved_in"]
 
 _KINDS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 REDUCTIONS = tuple(f"Reduce{kind}" for kind in _KINDS)
-"""The operators."""
+"""The names of all reduction operators."""
 
 
 @dataclass(frozen=True)
 class ReduceView(View[V]):
-    """`Reduce…`: the axes are an attribute before version 18 (ReduceSum: 13), and an input from it on.
+    """`Reduce…`: the axes are an attribute before version 18 (ReduceSum: 13), and an input in later versions.
 
     Source: https://onnx.ai/onnx/operators/onnx__ReduceSum.html
     """
@@ -28,7 +28,7 @@ class ReduceView(View[V]):
     axes: Listed[V, int] | None
     keepdims: bool
     keeps_without_axes: bool
-    """Whether nothing is reduced if there are no axes, and not all of them: the attribute `noop_with_empty_axes`."""
+    """Whether no axis is reduced, instead of all, if the axes are absent or empty: `noop_with_empty_axes`."""
 
     @classmethod
     def read(cls, node: Source[V]) -> ReduceView[V]:
@@ -37,10 +37,7 @@ class ReduceView(View[V]):
         return cls(node.optional(0), axes, node.flag("keepdims", True), keeps)
 
     def known_axes(self, rank: int | None) -> tuple[int, ...] | None:
-        """The axes that are reduced, counted from the end and in order.
-
-        The result is `None` where they are not known, and where no axis is reduced.
-        """
+        """The reduced axes, negative and sorted; `None` if unknown, and if no axis is reduced."""
         axes = () if self.axes is None else self.axes.known
         if axes is None:
             return None
@@ -57,13 +54,13 @@ def moved_in(op_type: str) -> int:
 
 
 def axes_of(node: ir.Node) -> tuple[int, ...] | None:
-    """The axes that a Reduce* node reduces, counted from the end and in order; `None` where they are not known."""
+    """The axes that a Reduce* node reduces, negative and sorted; `None` if unknown."""
     view = ReduceView[ir.Value].of(node)
     shape = None if view is None or view.x is None else view.x.shape
     return None if view is None else view.known_axes(None if shape is None else len(shape))
 
 
 def keeps_axes(node: ir.Node) -> bool:
-    """Whether the reduced axes stay, with size 1."""
+    """Whether the result keeps the reduced axes, with size 1."""
     view = ReduceView[ir.Value].of(node)
     return view is not None and view.keepdims

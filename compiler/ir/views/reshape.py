@@ -11,7 +11,7 @@ __all__ = ["FlattenView", "ReshapeView", "SqueezeView"]
 
 @dataclass(frozen=True)
 class ReshapeView(View[V]):
-    """`Reshape`: a 0 in the shape copies the input's dimension, unless `allow_zero`; -1 is what is left.
+    """`Reshape`: a 0 in the shape copies the input's dimension, unless `allow_zero`; -1 stands for the remaining size.
 
     Source: https://onnx.ai/onnx/operators/onnx__Reshape.html
     """
@@ -30,7 +30,7 @@ class ReshapeView(View[V]):
 
 @dataclass(frozen=True)
 class FlattenView(View[V]):
-    """`Flatten`: a matrix, the axes before `axis` in its rows.
+    """`Flatten`: a matrix, whose rows are the axes before `axis`.
 
     Source: https://onnx.ai/onnx/operators/onnx__Flatten.html
     """
@@ -48,7 +48,7 @@ class FlattenView(View[V]):
 
 @dataclass(frozen=True)
 class SqueezeView(View[V]):
-    """`Squeeze` and `Unsqueeze`: the axes are an attribute before version 13, and an input from it on.
+    """`Squeeze` and `Unsqueeze`: the axes are an attribute before version 13, and an input from version 13 on.
 
     Without axes, Squeeze drops every dimension of size 1.
 
@@ -65,8 +65,8 @@ class SqueezeView(View[V]):
         """The view of a Squeeze or an Unsqueeze."""
         return cls(node.optional(0), ints_of(node, "axes", 1, 13))
 
-    def places(self, rank: int) -> list[int] | None:
-        """The axes, counted from the start of the larger shape, of this rank; `None` where they are not known."""
+    def normalized_axes(self, rank: int) -> list[int] | None:
+        """The axes as nonnegative numbers, for the larger shape, which has this rank; `None` if unknown."""
         known = None if self.axes is None else self.axes.known
         places = [resolved(axis, rank) for axis in known or ()]
         found = [place for place in places if place is not None]

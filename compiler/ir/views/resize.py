@@ -1,4 +1,4 @@
-"""Resize, Upsample, and the plan's `Interpolate`: the axes that are resized, and how."""
+"""Resize, Upsample, and the plan's `Interpolate`: the resized axes, scales, sizes and modes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from compiler.ir.views.source import Listed, Source, V, View, floats_at, floats_
 __all__ = ["Changes", "ResizeView"]
 
 _MODERN = 11
-"""The version of Resize that has coordinates of choice; version 10 is what Upsample is."""
+"""The first version of Resize with an attribute for coordinates; version 10 is equal to Upsample."""
 
 
 @dataclass(frozen=True)
 class ResizeView(View[V]):
     """`Resize`, `Upsample` and `Interpolate`.
 
-    Of Upsample, the scales are an attribute before version 9, and an input from it on; of Resize, they are input 1 in
-    version 10 and input 2 from version 11 on. `Interpolate` has attributes only.
+    The scales of Upsample are an attribute before version 9, and an input from version 9 on. The scales of Resize are
+    input 1 in version 10, and input 2 from version 11 on. `Interpolate` has only attributes.
 
     Sources: https://onnx.ai/onnx/operators/onnx__Resize.html, https://onnx.ai/onnx/operators/onnx__Upsample.html
     """
@@ -28,20 +28,20 @@ class ResizeView(View[V]):
 
     x: V | None
     is_legacy: bool
-    """Whether coordinates are x ÷ scale, and the nearest place is the next one where an axis shrinks."""
+    """Whether coordinates are x ÷ scale, and mode nearest rounds them up if an axis shrinks."""
     mode: str
-    """`nearest`, `linear` or `cubic`, where the node has a mode that its operator defines."""
+    """`nearest`, `linear` or `cubic`; any other text if the node's mode is invalid."""
     coordinates: str
     rounding: str
     policy: str
     axes: tuple[int, ...] | None
-    """The axes that scales, sizes and region are for; `None`: all."""
+    """The axes to which scales, sizes and region apply; `None`: all."""
     scales: Listed[V, float] | None
     sizes: Listed[V, int] | None
 
     @classmethod
     def read(cls, node: Source[V]) -> ResizeView[V]:
-        """The view of a node. A Resize of the graph needs its version: attributes do not tell its forms apart."""
+        """The view of a node. For a Resize of the graph, pass the version: its attributes do not determine it."""
         x, mode = node.optional(0), node.string("mode", "nearest")
         if node.op_type == "Upsample" or (node.op_type == "Resize" and not node.is_since(_MODERN, "scales")):
             is_first = node.op_type == "Upsample"
@@ -63,15 +63,15 @@ class ResizeView(View[V]):
         )
 
     def resized_axes(self, rank: int) -> list[int] | None:
-        """The axes that the scales and sizes are for, counted from the start; `None` for axes that are not there."""
+        """The axes of the scales and sizes as nonnegative numbers; `None` if the tensor lacks one of them."""
         axes = range(rank) if self.axes is None else self.axes
         places = [place for axis in axes if (place := resolved(axis, rank)) is not None]
         return places if len(places) == len(axes) else None
 
     def changes(self, old: Sequence[object] | None, new: Sequence[object] | None) -> Changes:
-        """How many axes change: those with a scale other than 1, and those whose sizes before and after differ.
+        """The number of axes with a scale other than 1, or whose sizes before and after differ.
 
-        `old` and `new` are the dimensions of the input and of the result, where their ranks are known.
+        `old` and `new` are the dimensions of the input and of the result; `None` if the rank is unknown.
         """
         if old is None:
             scales = () if self.scales is None else self.scales.known or ()
@@ -92,7 +92,7 @@ class Changes:
 
 
 def _changes(scale: float | None, before: object, after: object) -> bool | None:
-    """Whether an axis changes; `None` where that is not known."""
+    """Whether an axis changes; `None` if unknown."""
     if scale is not None and scale != 1:
         return True
     if isinstance(before, int) and isinstance(after, int):

@@ -1,4 +1,4 @@
-"""Slice: the elements that it takes along each axis."""
+"""Slice: the range of each axis."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ __all__ = ["Range", "SliceView", "ranges_of"]
 
 @dataclass(frozen=True)
 class Range:
-    """Places `start, start + step, …` before `end` of an axis; an `end` beyond the axis is its end."""
+    """The indices `start, start + step, …` before `end` of an axis; an `end` beyond the axis means the axis's end."""
 
     start: int
     end: int
     step: int = 1
 
     def of(self, other: Range) -> Range:
-        """These places of the places of another range."""
+        """The composition of both ranges: this range of the elements of `other`."""
         end = other.start + self.end * other.step
         return Range(other.start + self.start * other.step, min(end, other.end), self.step * other.step)
 
 
 @dataclass(frozen=True)
 class SliceView(View[V]):
-    """`Slice`: the bounds are attributes before version 10, and inputs from it on.
+    """`Slice`: the bounds are attributes before version 10, and inputs from version 10 on.
 
     Source: https://onnx.ai/onnx/operators/onnx__Slice.html
     """
@@ -53,8 +53,8 @@ class SliceView(View[V]):
     def ranges(self, dims: Sequence[object]) -> dict[int, Range | None] | None:
         """The range of each named axis, for an input with the dimensions `dims`.
 
-        A range is `None` where it goes backwards, or where a bound counts from an end that is not known. The result is
-        `None` where the numbers are not known or do not fit each other.
+        A range is `None` if its step is negative, or if a negative bound refers to an unknown size. The result is
+        `None` if the numbers are unknown or inconsistent.
         """
         if self.starts is None or self.ends is None:
             return None
@@ -79,7 +79,7 @@ def _range(size: object, start: int, end: int, step: int) -> Range | None:
 
 
 def ranges_of(node: ir.Node | None) -> dict[int, Range] | None:
-    """The forward range of each axis that a Slice names; `None` if it is unknown, or for another node."""
+    """The range of each axis that a Slice names; `None` if one is unknown or backward, or for another node."""
     view = SliceView[ir.Value].of(node)
     if view is None or view.x is None or view.x.shape is None:
         return None

@@ -20,7 +20,7 @@ V_co = TypeVar("V_co", covariant=True)
 N = TypeVar("N", int, float)
 T = TypeVar("T")
 Self = TypeVar("Self", bound="View[Any]")
-# The classes below have methods of the names `int` and `float`.
+# The classes below have methods named `int` and `float`.
 Int: TypeAlias = int
 Float: TypeAlias = float
 _Kind = ir.AttributeType
@@ -28,18 +28,18 @@ _REQUIRED: Any = object()
 
 
 class Source(Protocol[V_co]):
-    """A node as a view reads it. A lowering's node is one: it tracks which attributes a view reads."""
+    """The interface of views to a node. A lowering's node implements it, and tracks the attributes that are read."""
 
     op_type: str
 
     def optional(self, index: Int) -> V_co | None:
-        """Input `index`, if it is there."""
+        """Input `index`; `None` if it is absent."""
 
     def constant(self, index: Int) -> np.ndarray | None:
-        """The elements of input `index`, if it is a constant."""
+        """The elements of input `index`; `None` if it is not a constant."""
 
     def is_since(self, version: Int, attribute: str) -> bool:
-        """Whether the node uses the operator's `version` or a newer one, which makes `attribute` an input."""
+        """Whether the node has this `version` or a newer one, where `attribute` is an input."""
 
     @overload
     def int(self, name: str) -> Int: ...
@@ -66,7 +66,7 @@ class Source(Protocol[V_co]):
 
 
 class _UnreadableError(Exception):
-    """An attribute is missing, or has another type than the operator's."""
+    """An attribute is missing or has the wrong type."""
 
 
 class _GraphNode:
@@ -113,10 +113,10 @@ class _GraphNode:
 
 
 class View(Generic[V]):
-    """The base of views: what the inputs and attributes of a node mean, whatever its opset."""
+    """The base of views: the meaning of a node's inputs and attributes, independent of its opset."""
 
     operators: ClassVar[tuple[tuple[str, str], ...]]
-    """Domain and name of the operators that the view is of."""
+    """The domain and name of each operator that the view reads."""
 
     @classmethod
     @abstractmethod
@@ -124,15 +124,15 @@ class View(Generic[V]):
         """The view of a node of one of `operators`.
 
         Raises:
-            CompileError: a lowering's node lacks an attribute, or the attribute has another type than the operator's.
+            CompileError: an attribute of a lowering's node is missing or has the wrong type.
         """
 
     @classmethod
     def of(cls: type[Self], node: ir.Node | None, version: int | None = None) -> Self | None:
         """The view of a node of the graph.
 
-        Without a `version` of the operator, the node's attributes tell its form. The result is `None` without a node,
-        for a node of another operator, and for a node whose attributes are missing or have other types.
+        Without a `version` of the operator, the node's attributes determine it. The result is `None` without a node,
+        for a node of another operator, and for a node whose attributes are missing or have the wrong type.
         """
         if node is None or (node.domain, node.op_type) not in cls.operators:
             return None
@@ -145,19 +145,19 @@ class View(Generic[V]):
 
 @dataclass(frozen=True)
 class Listed(Generic[V, N]):
-    """A list of numbers that is an attribute, or an input `value`; `known` are the numbers, where they are constant."""
+    """A list of numbers, from an attribute or from an input `value`; `known` are the numbers if they are constant."""
 
     value: V | None
     known: tuple[N, ...] | None
 
     @property
     def is_attribute(self) -> bool:
-        """Whether the numbers are an attribute, and not an input."""
+        """Whether the numbers come from an attribute, not from an input."""
         return self.value is None
 
 
 def ints_of(node: Source[V], name: str, index: int, since: int, *, required: bool = False) -> Listed[V, int] | None:
-    """The integers that are attribute `name` before version `since`, and input `index` from it on; `None`: absent."""
+    """The integers of attribute `name` before version `since`, and of input `index` from it on; `None` if absent."""
     if node.is_since(since, name):
         return ints_at(node, index)
     listed = node.ints(name) if required else node.ints(name, None)
@@ -165,7 +165,7 @@ def ints_of(node: Source[V], name: str, index: int, since: int, *, required: boo
 
 
 def ints_at(node: Source[V], index: int) -> Listed[V, int] | None:
-    """The integers of input `index`; `None`: absent."""
+    """The integers of input `index`; `None` if absent."""
     value, array = node.optional(index), node.constant(index)
     if value is None:
         return None
@@ -173,7 +173,7 @@ def ints_at(node: Source[V], index: int) -> Listed[V, int] | None:
 
 
 def floats_of(node: Source[V], name: str, index: int, since: int, *, required: bool = False) -> Listed[V, float] | None:
-    """The floating-point numbers that are attribute `name` before version `since`, and input `index` from it on."""
+    """The floats of attribute `name` before version `since`, and of input `index` from it on; `None` if absent."""
     if node.is_since(since, name):
         return floats_at(node, index)
     listed = node.floats(name) if required else node.floats(name, None)
@@ -181,7 +181,7 @@ def floats_of(node: Source[V], name: str, index: int, since: int, *, required: b
 
 
 def floats_at(node: Source[V], index: int) -> Listed[V, float] | None:
-    """The floating-point numbers of input `index`; `None`: absent."""
+    """The floats of input `index`; `None` if absent."""
     value, array = node.optional(index), node.constant(index)
     if value is None:
         return None
@@ -189,5 +189,5 @@ def floats_at(node: Source[V], index: int) -> Listed[V, float] | None:
 
 
 def resolved(axis: int, rank: int) -> int | None:
-    """The axis counted from the start; `None` for an axis that a tensor of this rank does not have."""
+    """The axis as a nonnegative number; `None` if a tensor of this rank does not have the axis."""
     return axis % rank if -rank <= axis < rank else None

@@ -1,4 +1,4 @@
-"""Split: the axis, the sizes of the parts, and the places of each part."""
+"""Split: the axis, the sizes of the parts, and the range of each part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Part", "SplitView"]
 
 @dataclass(frozen=True)
 class SplitView(View[V]):
-    """`Split`: the sizes are an attribute before version 13, and an input from it on; without sizes, parts are equal.
+    """`Split`: the sizes are an attribute before version 13, and an input since; without sizes, parts are equal.
 
     Source: https://onnx.ai/onnx/operators/onnx__Split.html
     """
@@ -44,7 +44,7 @@ class Part:
 
     @staticmethod
     def of(value: ir.Value) -> Part | None:
-        """The part that a value is, where the sizes of the parts up to it are known; `None` for another value."""
+        """The part that a value is; `None` if it is not a Split's output, or if an earlier part's size is unknown."""
         node = value.producer()
         view = SplitView[ir.Value].of(node)
         if node is None or view is None or view.x is None or view.x.shape is None:

@@ -1,4 +1,4 @@
-"""Transpose: the order of the axes."""
+"""Transpose: the permutation of the axes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TransposeView(View[V]):
         return cls(node.optional(0), None if perm is None else tuple(perm))
 
     def order(self, rank: int | None) -> tuple[int, ...] | None:
-        """The order of the axes; `None` where it follows from a rank that is not known, or orders other axes."""
+        """The permutation; `None` if it depends on an unknown rank, or is no permutation of the axes."""
         if self.perm is None:
             return None if rank is None else tuple(reversed(range(rank)))
         count = len(self.perm) if rank is None else rank

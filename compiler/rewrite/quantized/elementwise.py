@@ -20,7 +20,7 @@ __all__ = ["average", "look_up", "moved", "pair"]
 
 Found = tuple[ir.Value, list[ir.Node]]
 _PIXELS = (2**31 - 1) // 255
-"""The largest number of codes whose sum fits 32 bits."""
+"""The largest number of codes whose sum is sure to fit 32 bits."""
 
 
 def pair(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
@@ -51,7 +51,7 @@ def average(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
         return "the input is not dequantized from 8 bits, or its rank is not known"
     limits = np.iinfo(target.zero.dtype)
     if (target.low, target.high) != (limits.min, limits.max):
-        return "it has limits"
+        return "a Clip or Relu limits the result"
     with np.errstate(all="ignore"):
         scale = target.scale / x.scale
     if not are_normal(scale):
@@ -65,7 +65,7 @@ def average(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
 
 
 def moved(target: Target, new: Rewriter, evaluate: Evaluate, opsets: Mapping[str, int]) -> Found | None:
-    """An operator that only moves or picks elements, of the codes; what is joined is brought to the result's codes."""
+    """An operator that only moves or selects elements, on codes. Concat first converts inputs to the result's codes."""
     value = target.node.inputs[0]
     node = None if value is None else value.producer()
     if node is None or value is None or node.domain or len(node.outputs) != 1 or sole_user(value) is None:
@@ -96,7 +96,7 @@ def _looked_up(codes: QuantParams, table: np.ndarray, kind: ir.TypeProtocol | No
 
 
 def look_up(target: Target, new: Rewriter, evaluate: Evaluate, opsets: Mapping[str, int]) -> Found | None:
-    """A chain of functions of the numbers of one input of codes, as a table of what each code becomes."""
+    """A chain of elementwise functions of one quantized input, as a table with the result of each code."""
     value, chain = target.node.inputs[0], list[ir.Node]()
     while value is not None and (codes := quant_params_of(value)) is None:
         node = value.producer()
@@ -116,7 +116,7 @@ def look_up(target: Target, new: Rewriter, evaluate: Evaluate, opsets: Mapping[s
 
 
 def _is_function(node: ir.Node) -> bool:
-    """Whether the node is a function of its first input alone, element by element; others are single constants."""
+    """Whether the node is an elementwise function of its first input, and its other inputs are single constants."""
     if node.domain or node.op_type not in onnx_schema.ELEMENTWISE or node.inputs[0] is None:
         return False
     others = [constant_of(value) for value in node.inputs[1:] if value is not None]

@@ -1,4 +1,4 @@
-"""Scales and zero points of codes: the integers that DequantizeLinear reads and that QuantizeLinear gives."""
+"""Scales and zero points of codes: the integers that DequantizeLinear reads and QuantizeLinear returns."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Array = np.ndarray[Any, Any]
 
 CODES = (ir.DataType.INT8, ir.DataType.UINT8)
 _PLAIN = frozenset(["axis", "saturate"])
-"""The supported attributes: the axis of several scales, and saturation, which integers always have."""
+"""The supported attributes: `axis`, and `saturate`, which has no effect on integers."""
 _NORMAL = np.finfo(np.float32).tiny, np.float32(2.0**96)
-"""The scales with which codes, and sums of them that fit 32 bits, stand for float32 numbers of full precision."""
+"""The range of scales for which codes, and 32-bit sums of codes, represent normal float32 numbers."""
 
 
 @dataclass(frozen=True)
 class QuantParams:
-    """`(value − zero) · scale`: what a DequantizeLinear gives, whose scales and zero points are constants.
+    """The result of a DequantizeLinear with constant scales and zero points: `(value − zero) · scale`.
 
-    `scale` and `zero` are scalars, or `[size]` of the value's `axis`.
+    `scale` and `zero` are scalars, or `[size]` for the value's `axis`.
     """
 
     node: ir.Node
@@ -44,12 +44,12 @@ class QuantParams:
     scale: Array
     zero: Array
     axis: int | None
-    """The axis of the scales; `None`: there is one for all."""
+    """The axis of the scales; `None` if there is one scale."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """`clamp(round(x ÷ scale) + zero, low, high)`: what a QuantizeLinear gives, of constant scale and zero point."""
+    """The result of a QuantizeLinear with constant parameters: `clamp(round(x ÷ scale) + zero, low, high)`."""
 
     node: ir.Node
     scale: Array
@@ -58,22 +58,22 @@ class Target:
     high: int
 
     def code(self, number: float) -> int:
-        """The code of a number."""
+        """The code that represents a number."""
         with np.errstate(over="ignore"):
             found = np.rint(np.float32(number) / self.scale) + np.float32(self.zero)
         return int(np.clip(found, self.low, self.high))
 
     def same_as(self, codes: QuantParams) -> bool:
-        """Whether the codes stand for the same numbers as these."""
+        """Whether `codes` have the same scale and zero point."""
         one, other = (codes.scale, codes.zero), (self.scale, self.zero)
         return codes.axis is None and all(a.dtype == b.dtype and a == b for a, b in zip(one, other, strict=True))
 
 
 def quant_params_of(value: ir.Value | None) -> QuantParams | None:
-    """Codes, scales and zero points of the DequantizeLinear that gives the value.
+    """The codes, scales and zero points of the DequantizeLinear that produces the value.
 
-    `None` if no such node does, if the codes are not of 8 or 32 bits, or if the scales are not `float32` constants, one
-    for all codes or one each along an axis.
+    The result is `None` without such a node, if the codes do not have 8 or 32 bits, or if the scales are not `float32`
+    constants: one for all codes, or one for each index of an axis.
     """
     node = None if value is None else value.producer()
     if node is None or node.op_identifier() != ("", "DequantizeLinear", "") or node.inputs[0] is None:
@@ -85,22 +85,22 @@ def quant_params_of(value: ir.Value | None) -> QuantParams | None:
 
 
 def single_scale_params_of(value: ir.Value | None) -> QuantParams | None:
-    """As `quant_params_of`; `None` also if the codes are not of 8 bits, or have several scales."""
+    """Like `quant_params_of`, but also `None` if the codes do not have 8 bits, or have several scales."""
     codes = quant_params_of(value)
     return None if codes is None or codes.axis is not None or codes.value.dtype not in CODES else codes
 
 
 def target_of(node: ir.Node) -> Target | None:
-    """The target of a QuantizeLinear to 8 bits; `None` if its scale is not a constant of one element."""
+    """The target of a QuantizeLinear to 8 bits; `None` if its scale is not one constant number."""
     found = _parameters(node, node.outputs[0].dtype)
     return None if found is None else _target(node, *found)
 
 
 def quant_params_from(node: ir.Node, index: int, axis: int | None) -> QuantParams | None:
-    """The codes that are input `index` of a node, with the scales and zero points that are the two inputs after it.
+    """The codes in input `index` of a node, with the scales and zero points in the two inputs after it.
 
-    `None` if the codes are not of 8 bits, or if the scales are not `float32` constants, one for all codes or one each
-    along `axis`.
+    The result is `None` if the codes do not have 8 bits, or if the scales are not `float32` constants: one for all
+    codes, or one for each index of `axis`.
     """
     value = node.inputs[index]
     found = None if value is None else _numbers(node.inputs[index + 1], node.inputs[index + 2], value.dtype)
@@ -110,13 +110,13 @@ def quant_params_from(node: ir.Node, index: int, axis: int | None) -> QuantParam
 
 
 def target_from(node: ir.Node, index: int) -> Target | None:
-    """The target of a node whose inputs `index` and `index + 1` are scale and zero point."""
+    """The target of a node whose inputs `index` and `index + 1` are its scale and zero point."""
     found = _numbers(node.inputs[index], node.inputs[index + 1], node.outputs[0].dtype)
     return None if found is None else _target(node, *found)
 
 
 def _codes(node: ir.Node, value: ir.Value, scale: Array, zero: Array, axis: int | None) -> QuantParams | None:
-    """Codes with one scale, or one each along an axis, which may count from the last."""
+    """Codes with one scale, or with one for each index of an axis, which may be negative."""
     if scale.size == 1:
         return QuantParams(node, value, scale.reshape(()), zero.reshape(()), None)
     size = rank(value)
@@ -134,14 +134,14 @@ def _target(node: ir.Node, scale: Array, zero: Array) -> Target | None:
 
 
 def _parameters(node: ir.Node, dtype: ir.DataType | None) -> tuple[Array, Array] | None:
-    """Scale and zero point of a node that has them after its input."""
+    """The scale and zero point of a node that has them in inputs 1 and 2."""
     if not node.attributes.keys() <= _PLAIN:
         return None
     return _numbers(node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None, dtype)
 
 
 def _numbers(scales: ir.Value | None, zeros: ir.Value | None, dtype: ir.DataType | None) -> tuple[Array, Array] | None:
-    """Constant scales and zero points, which are as many."""
+    """Constant normal float32 scales and as many constant zero points; `None` for any others."""
     scale, zero = constant_of(scales), constant_of(zeros)
     if dtype is None or scale is None or scale.dtype != np.float32 or (zeros is not None and zero is None):
         return None
@@ -153,13 +153,13 @@ def _numbers(scales: ir.Value | None, zeros: ir.Value | None, dtype: ir.DataType
 
 
 def are_normal(scales: Array) -> bool:
-    """Whether scales are positive, neither so small that numbers lose digits nor so large that they are infinite."""
+    """Whether scales are in the range `_NORMAL`, so that results are neither subnormal nor infinite."""
     least, most = _NORMAL
     return bool(((least <= scales) & (scales < most)).all())
 
 
 def bounded(target: Target) -> tuple[ir.Value | None, Target, list[ir.Node]]:
-    """The value before Relu and Clip nodes that limits of codes replace, the target with limits, and these nodes."""
+    """The value before Relu and Clip nodes, the target with the limits that replace these nodes, and the nodes."""
     value, nodes = target.node.inputs[0], list[ir.Node]()
     while value is not None and (node := value.producer()) is not None and sole_user(value) is not None:
         bounds = _bounds(node)
@@ -174,7 +174,7 @@ def bounded(target: Target) -> tuple[ir.Value | None, Target, list[ir.Node]]:
 
 
 def _bounds(node: ir.Node) -> tuple[float, float] | None:
-    """The least and the greatest number that a Relu or Clip gives; `None` where they are not known, or no numbers."""
+    """The smallest and largest result of a Relu or Clip; `None` if one is unknown or NaN."""
     if node.op_identifier() == ("", "Relu", ""):
         return 0.0, np.inf
     if node.op_identifier() != ("", "Clip", ""):

@@ -29,7 +29,7 @@ _NOT_CODES = "an operand is not dequantized from 8 bits, with one scale or one f
 
 
 def convolution(node: ir.Node, target: Target | None, new: Rewriter) -> ir.Value | str:
-    """`Conv` of codes. Weights have one scale or one for each output. Without a target, the result is numbers."""
+    """`Conv` of codes. The weights have one scale, or one for each output. Without a target, the result is floats."""
     x, w = single_scale_params_of(node.inputs[0]), quant_params_of(node.inputs[1])
     if x is None or w is None:
         return _NOT_CODES
@@ -37,8 +37,11 @@ def convolution(node: ir.Node, target: Target | None, new: Rewriter) -> ir.Value
 
 
 def product(node: ir.Node, target: Target | None, new: Rewriter) -> ir.Value | str:
-    """`MatMul` and `Gemm` of codes, the right side a matrix with one scale or one a column, as `convolution`."""
-    turned = _is_turned(node)
+    """`MatMul` and `Gemm` of codes. The right operand is a matrix with one scale, or one for each column.
+
+    Without a target, the result is floats.
+    """
+    turned = _is_transposed(node)
     if isinstance(turned, str):
         return turned
     a, b = single_scale_params_of(node.inputs[0]), quant_params_of(node.inputs[1])
@@ -48,7 +51,7 @@ def product(node: ir.Node, target: Target | None, new: Rewriter) -> ir.Value | s
 
 
 def qlinear(node: ir.Node, new: Rewriter) -> ir.Value | str:
-    """`QLinearConv` and `QLinearMatMul`, scales and zero points being constants."""
+    """`QLinearConv` and `QLinearMatMul` with constant scales and zero points."""
     is_conv = node.op_type == "QLinearConv"
     x, w = quant_params_from(node, 0, None), quant_params_from(node, 3, 0 if is_conv else 1)
     target = target_from(node, 6)
@@ -89,7 +92,7 @@ def _product(
     if b.value.dtype not in CODES or b.axis not in (None, 0 if turned else 1):
         return _NOT_CODES
     if matrix is None or matrix.ndim != 2 or (rank(a.value) or 0) < 2:
-        return "the right side is not a constant matrix, or a rank is unknown"
+        return "the right operand is not a constant matrix, or a rank is unknown"
     parameters = _parameters(a, b, matrix if turned else matrix.T, bias, target)
     if isinstance(parameters, str):
         return parameters
@@ -107,20 +110,20 @@ def _kind(node: ir.Node, target: Target | None) -> ir.TypeProtocol | None:
     return (target.node if target else node).outputs[0].type
 
 
-def _is_turned(node: ir.Node) -> bool | str:
-    """Whether the right side of a product is given transposed."""
+def _is_transposed(node: ir.Node) -> bool | str:
+    """Whether the right operand of a product is transposed; or the reason why the product is not supported."""
     if node.op_type == "MatMul":
         return False
     numbers = {name: attribute.value for name, attribute in node.attributes.items()}
     if numbers.get("transA", 0) or numbers.get("alpha", 1.0) != 1 or numbers.get("beta", 1.0) != 1:
-        return "it scales its operands, or transposes the left one"
+        return "it scales its operands, or transposes the left operand"
     return bool(numbers.get("transB", 0))
 
 
 def _parameters(
     x: QuantParams, w: QuantParams, weights: Array, bias: ir.Value | None, target: Target | None
 ) -> dict[str, Array | None] | str:
-    """Scale, zero points and bias, as the plan's operators take them, or why not; `weights` has its outputs first."""
+    """The scale, zero points and bias of the plan's operator, or the reason why not; axis 0 of `weights` is outputs."""
     with np.errstate(all="ignore"):
         unit = x.scale * w.scale
         scale = unit if target is None else unit / target.scale
@@ -140,7 +143,7 @@ def _constants(parameters: dict[str, Array | None], new: Rewriter) -> list[ir.Va
 
 
 def channels_last(value: ir.Value, new: Rewriter) -> ir.Value:
-    """`[N, C, …]` as `[N, …, C]`."""
+    """Transposes `[N, C, …]` to `[N, …, C]`."""
     order = (0, *range(2, rank(value) or 0), 1)
     return typed(new.op("Transpose", value, perm=list(order)), value.type, reordered_shape(value.shape, order))
 
@@ -148,7 +151,7 @@ def channels_last(value: ir.Value, new: Rewriter) -> ir.Value:
 def channels_first(
     value: ir.Value, given: ir.Value, kind: ir.TypeProtocol | None, shape: ir.Shape | None, new: Rewriter
 ) -> ir.Value:
-    """`[N, …, C]`, of as many axes as `given`, as `[N, C, …]`, which is `shape`."""
+    """Transposes `[N, …, C]`, which has the rank of `given`, to `[N, C, …]`, which has the shape `shape`."""
     size = rank(given) or 0
     order = (0, size - 1, *range(1, size - 1))
     typed(value, kind, reordered_shape(shape, inverse(order)))

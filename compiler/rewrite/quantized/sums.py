@@ -14,16 +14,16 @@ __all__ = ["bias_units", "fit"]
 
 Array = np.ndarray[Any, Any]
 _ROUNDING = 2.0**-22
-"""The largest relative difference of two numbers that differ only by two roundings to float32."""
-_OF_A_CODE = 2.0**-6
-"""The largest shift of a result by the rounded bias, in codes. It changes only codes this near a tie."""
+"""The largest relative difference that two roundings to float32 cause."""
+_MOST_SHIFT = 2.0**-6
+"""The largest shift of a result by the rounded bias, in codes. It changes only codes this close to a tie."""
 
 
 def bias_units(given: ir.Value | None, unit: Array, outputs: int, target: Target | None) -> Array | str | None:
-    """The bias as `int32 [outputs]` in units of the products, scalar or `[outputs]`; `None`: there is none.
+    """The bias as `int32 [outputs]` in multiples of `unit`, which is a scalar or `[outputs]`; `None` without a bias.
 
-    It is rounded to them where that changes a number by no more than float32 rounds it anyway or, with a target, the
-    result by 1/64 of a code. Otherwise, and where it is not one an output, gives the reason.
+    Rounding to a multiple must change the bias by at most float32's rounding error or, with a target, the result by at
+    most 1/64 of a code. Otherwise, or if the bias does not have one number for each output, the result is the reason.
     """
     if given is None:
         return None
@@ -39,7 +39,7 @@ def bias_units(given: ir.Value | None, unit: Array, outputs: int, target: Target
 
 
 def _numbers(given: ir.Value) -> Array | None:
-    """The numbers of a constant bias, or the codes of one that is given in units of the products."""
+    """The numbers of a constant bias, which may be dequantized from codes; `None` if it is not constant."""
     codes = quant_params_of(given)
     if codes is None:
         return constant_of(given)
@@ -52,19 +52,19 @@ def _numbers(given: ir.Value) -> Array | None:
 def _units(numbers: Array, unit: Array, target: Target | None) -> Array | str:
     if numbers.dtype == np.int32:
         return numbers
-    with np.errstate(all="ignore"):  # what is not finite is not near anything
+    with np.errstate(all="ignore"):  # the comparison rejects numbers that are not finite
         exact = numbers.astype(np.float64) / unit
         units = np.rint(exact)
         near = np.abs(exact) * _ROUNDING
         if target is not None:
-            near = np.maximum(near, _OF_A_CODE * float(target.scale) / unit)
+            near = np.maximum(near, _MOST_SHIFT * float(target.scale) / unit)
         if not (np.abs(units - exact) <= near).all():
             return "the bias is too fine for the products' unit"
     return units if (np.abs(units) < 2**31).all() else "the bias is too large for 32 bits"
 
 
 def fit(x: QuantParams, weights: Array, zero: Array, bias: Array | None) -> bool:
-    """Whether 32 bits hold `Σ (x − x.zero) · (weights[o] − zero[o]) + bias[o]` whatever the codes `x` are."""
+    """Whether `Σ (x − x.zero) · (weights[o] − zero[o]) + bias[o]` fits 32 bits for all codes `x`."""
     limits = np.iinfo(x.zero.dtype)
     farthest = max(int(limits.max) - int(x.zero), int(x.zero) - int(limits.min))
     distances = np.abs(weights.astype(np.int16) - zero.reshape(-1, *[1] * (weights.ndim - 1)))
