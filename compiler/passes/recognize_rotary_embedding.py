@@ -114,7 +114,10 @@ class RotatePairs(_Recognize):
 
 
 class RotateNeighbors(_Recognize):
-    """The same rotation of neighbors: the parts are stacked, `[…, D / 2, 2]`, and read as `[…, D]`."""
+    """`reshape(stack(x₁ · cos - x₂ · sin, x₁ · sin + x₂ · cos))` → `RotaryEmbedding(x)` of neighbors `x₁`, `x₂`.
+
+    The stack is `[…, D / 2, 2]`, and the reshape reads it as `[…, D]`.
+    """
 
     pattern = Op(
         "Reshape",
