@@ -225,7 +225,7 @@ def strict_device_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def threads_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--threads`."""
-    help_text = "Number of threads.  [default: one per core]"
+    help_text = "Number of threads.  [default: one per logical core]"
     return click.option("--threads", type=click.IntRange(1, MAX_THREADS), metavar="N", help=help_text)(function)
 
 
