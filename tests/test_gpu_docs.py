@@ -1,4 +1,4 @@
-"""The table of docs/cuda.md has every sentence that a missing or failing GPU ends in."""
+"""The table of docs/cuda.md has the error messages of a missing or failing GPU."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ LONG = 18
 
 def rows() -> list[str]:
     """The sentences of the table."""
-    section = (ROOT / "docs/cuda.md").read_text().partition("## Errors of a missing or failing GPU")[2].partition("\n## ")[0]
+    page = (ROOT / "docs/cuda.md").read_text()
+    section = page.partition("## Errors of a missing or failing GPU")[2].partition("\n## ")[0]
     return re.findall(r"^\| `(.*?)` \| ", section, re.MULTILINE)
 
 

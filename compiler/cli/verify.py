@@ -99,10 +99,10 @@ def command(
     ✗  not equal
 
     Without --tolerance, an output with a larger difference is also equal in two cases. In the first case, it is within
-    the tolerance of the result that onnxruntime gives without its optimizations. In the second case, its rounding errors
-    are at most three times onnxruntime's, and the largest of them is at least a thirtieth of onnxruntime's largest. The
-    command measures rounding errors against the model in double precision, if this compiler can compute that. With
-    --tolerance, no output is uncertain.
+    the tolerance of the result that onnxruntime gives without its optimizations. In the second case, its rounding
+    errors are at most three times onnxruntime's, and the largest of them is at least a thirtieth of onnxruntime's
+    largest. The command measures rounding errors against the model in double precision, if this compiler can compute
+    that. With --tolerance, no output is uncertain.
 
     The exit code is 1 if an output has a ✗.
 
