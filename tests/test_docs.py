@@ -21,6 +21,7 @@ EXAMPLES = {
     "runtime/plan/src/cpu/hypot.rs",
     "runtime/plan/src/ops/hypot.rs",
     "tests/lower/test_hypot.py",
+    "tests/passes/test_fuse_negation.py",
 }
 """Files that the pages on adding something let the reader write."""
 

@@ -27,7 +27,8 @@ LONG = 18
 
 def rows() -> list[str]:
     """The sentences of the table."""
-    section = (ROOT / "docs/cuda.md").read_text().partition("## What is said where")[2].partition("\n## ")[0]
+    page = (ROOT / "docs/cuda.md").read_text()
+    section = page.partition("## Errors of a missing or failing GPU")[2].partition("\n## ")[0]
     return re.findall(r"^\| `(.*?)` \| ", section, re.MULTILINE)
 
 

@@ -79,6 +79,15 @@ def test_every_pass_has_its_place():
             )
 
 
+def test_every_rule_states_its_rewrite():
+    reports = []
+    compiler.compile(model(), Options(on_pass=reports.append))
+    formulas = {name: formula for report in reports for name, formula in report.rules.items()}
+    assert formulas
+    wrong = [name for name, formula in formulas.items() if "→" not in formula]
+    assert not wrong, f"the first line of the docstring states the rewrite, as in `x + 0` → `x`: {wrong}"
+
+
 def test_two_compiles_give_the_same_bytes():
     assert compiler.compile(model()).data == compiler.compile(model()).data
 

@@ -109,9 +109,9 @@ def program(verbose: bool) -> None:
     candlec run model.plan --input io.npz      runs it
     candlec verify model.onnx model.plan       compares it with onnxruntime
 
-    Each verb has its own --help. Exit codes: 0 success, 1 model refused or command failed, 2 wrong usage, 70 compiler
-    bug, 130 interrupted by Ctrl-C. `cc` is the same program: it passes everything that is not a verb to the system's
-    C compiler, so that both can live in one environment.
+    `candlec COMMAND --help` describes a command. Exit codes: 0 success, 1 model refused or command failed, 2 wrong
+    usage, 70 compiler bug, 130 interrupted by Ctrl-C. The program `cc` has the same commands. It passes all other
+    arguments to the system's C compiler, so that builds in the same environment work as before.
     """
 
 

@@ -156,13 +156,13 @@ def input_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def pin_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--dim`, as the parameter `dims`. It fixes sizes at compile time, and may be repeated."""
-    help_text = "Compile for a fixed size of a symbolic dimension, for example batch=1. May be repeated."
+    help_text = "Fix the size of a symbolic dimension when compiling, for example batch=1. May be repeated."
     return click.option("--dim", "dims", multiple=True, metavar="NAME=N", callback=_sizes, help=help_text)(function)
 
 
 def size_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--size`, as the parameter `sizes`. It sets sizes of random inputs, and may be repeated."""
-    help_text = "Set the size of a symbolic dimension of the random inputs, for example batch=1. May be repeated."
+    help_text = "Set the size of a symbolic dimension of random inputs, for example batch=1. May be repeated."
     return click.option("--size", "sizes", multiple=True, metavar="NAME=N", callback=_sizes, help=help_text)(function)
 
 
@@ -219,13 +219,13 @@ def named_device_option(help_text: str) -> Callable[[Callable[..., Any]], Callab
 
 def strict_device_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--strict-device`."""
-    help_text = "Fail instead of falling back to the CPU."
+    help_text = "Fail if a step has no kernel for the device, instead of running the step on the CPU."
     return click.option("--strict-device", is_flag=True, help=help_text)(function)
 
 
 def threads_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--threads`."""
-    help_text = "Number of threads.  [default: one per core]"
+    help_text = "Number of threads.  [default: one per logical core]"
     return click.option("--threads", type=click.IntRange(1, MAX_THREADS), metavar="N", help=help_text)(function)
 
 
@@ -236,7 +236,7 @@ def memory_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[...
 
 def packing_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--memory`, as the parameter `packing`."""
-    help_text = "low: skip weight layouts that enlarge weights. Convolutions are slower."
+    help_text = "low: use no weight layouts that need more memory than the weights. Convolutions are slower."
     choice = click.Choice(["full", "low"])
     return click.option("--memory", "packing", type=choice, default="full", show_default=True, help=help_text)(function)
 

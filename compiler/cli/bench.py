@@ -111,10 +111,10 @@ def command(
 ) -> None:
     """Time FILES, and show median, spread, and the ratio of the plan's time to the other runtimes' times.
 
-    A ratio below 1 means that the plan is faster. The command compiles a model and times it beside onnxruntime. It
-    times a plan alone, or beside other runtimes if FILES include the model of the plan. All runtimes run the same
-    inputs in turns, so that a busy machine disturbs all alike. The exit code is 1 if the compiler refuses a model. The
-    command also reports the failures of the other runtimes.
+    FILES are models and plans. The command compiles a model, and times its plan beside onnxruntime. It times a given
+    plan alone, or beside the other runtimes if FILES also contain the model of the plan. A ratio below 1 means that the
+    plan is faster. All runtimes run the same inputs in turns, so that a busy machine slows all of them equally. The
+    exit code is 1 if the compiler refuses a model. The command also reports the failures of the other runtimes.
 
     \b
     candlec bench model.onnx --input io.npz --threads 1

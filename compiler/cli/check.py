@@ -53,9 +53,11 @@ def command(
 ) -> None:
     """Show which operators of MODEL the compiler supports, and why and where it refuses a node.
 
-    The command writes no file. The exit code is 1 if the compiler refuses the model. With --device cuda, the command
-    also shows where each step of the optimized plan runs. For steps that fall back to the CPU because the GPU has no
-    kernel for them, it shows the data that moves. With --strict-device, such steps make the exit code 1.
+    The command writes no file. The exit code is 1 if the compiler refuses the model.
+
+    With --device cuda, the command also shows where each step of the optimized plan runs. If the GPU has no kernel for
+    a step, the step runs on the CPU, and the command shows how much data moves between both. With --strict-device, such
+    steps make the exit code 1.
 
     \b
     ✓  supported

@@ -62,9 +62,9 @@ def _summary(name: str) -> str:
     "-o", "--output", type=arguments.OUTPUT, metavar="PLAN", help="Write the plan to this file.  [default: MODEL.plan]"
 )
 @arguments.pin_option
-@click.option("--passes", metavar="LIST", help="Run only these optional passes, separated by commas.")
-@click.option("--no-optimize", is_flag=True, help="Run only the passes that compilation requires.")
-@arguments.memory_option("Limit the memory of all values of a run at once, for example 2GB; for untrusted models.")
+@click.option("--passes", metavar="LIST", help="Run only these of the optional passes below, separated by commas.")
+@click.option("--no-optimize", is_flag=True, help="Run none of the optional passes.")
+@arguments.memory_option("Limit the memory of all values of a run together, for example 2GB; for untrusted models.")
 @click.option("--strip-origins", is_flag=True, help="Omit module paths and source lines from the plan.")
 @click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass, to find compiler bugs.")
 @click.option(
@@ -88,7 +88,8 @@ def command(
 ) -> None:
     """Compile MODEL (.onnx) into a plan, and show what each pass did.
 
-    A plan is one file with everything that a run needs. The same model and options give the same bytes.
+    A plan is one file with everything that a run needs. A pass is a step of the compiler that changes the graph of the
+    model. The same model and options give the same bytes.
 
     \b
     candlec compile model.onnx

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 @click.option(
     "--prepared",
     is_flag=True,
-    help="Print every step as a session runs it: kernel, layouts, reused storage, memory of live values.",
+    help="Print every step as a session runs it: kernel, layouts, reused storage, memory in use.",
 )
 @click.option(
     "--alternatives",
     is_flag=True,
-    help="With --prepared, print the forms that the planner compared for each convolution, and their expected times.",
+    help="With --prepared, print the forms that the runtime compared for each convolution, and their expected times.",
 )
 @click.option(
     "--device",
@@ -58,13 +58,14 @@ def command(
     packing: Memory,
     as_json: bool,
 ) -> None:
-    """Show the inputs, outputs, constants, operators and provenance of FILE, which is a plan or an ONNX model.
+    """Show the source, inputs, outputs, constants and operators of FILE, which is a plan or an ONNX model.
 
-    With --prepared, the command compiles a model first. `docs/performance.md` explains the names of the kernels.
+    With --prepared, the command shows the steps as a session runs them. It compiles FILE first if it is a model.
+    `docs/performance.md` explains the names of the kernels.
 
     With --prepared --device cuda, the command lists the steps as a GPU would run them: kernels and library calls,
-    launches, bytes, and the least time that the published limits of some GPUs allow. It needs no GPU: it runs the plan
-    on random inputs, with zeros for all values on the GPU.
+    launches, bytes, and the shortest time that the published limits of some GPUs allow. It needs no GPU: it records the
+    work of a run on random inputs.
 
     \b
     candlec inspect model.plan

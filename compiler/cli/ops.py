@@ -23,9 +23,10 @@ def command(context: click.Context, names: tuple[str, ...], device: str, as_json
     """List the supported ONNX operators, each with the newest version that the compiler supports.
 
     The family is the file in compiler/lower/ that compiles the operator. With OPERATOR, the list has only these
-    operators, and the exit code is 1 if the compiler does not support one of them. With --device cuda, the command
-    lists the ops of plans instead, to which the compiler translates operators. It shows the module of the CUDA kernel
-    of each op, or where else the op runs.
+    operators, and the exit code is 1 if the compiler does not support one of them.
+
+    The compiler translates ONNX operators to the ops of a plan. With --device cuda, the command lists these ops
+    instead. It shows the module of the CUDA kernel of each op, or where else the op runs.
 
     \b
     candlec ops

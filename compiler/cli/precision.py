@@ -50,9 +50,9 @@ def command(
     """Measure the rounding errors of each model's plan and of onnxruntime against the model in double precision.
 
     An error is the largest difference divided by the output's largest magnitude. The command reports the largest error
-    of all outputs and inputs. In the ratio, errors of less than one rounding of float32, 1.2e-7, count as 1.2e-7. A
-    quantized model has no form in double precision. The exit code is 1 if a plan's error is more than --at-most times
-    onnxruntime's.
+    of all outputs for all inputs, and the ratio of the plan's error to onnxruntime's. In this ratio, an error below
+    1.2e-7, which is one rounding of float32, counts as 1.2e-7. A quantized model has no form in double precision, so
+    its errors are unknown. The exit code is 1 if a ratio is more than --at-most.
 
     \b
     candlec zoo precision

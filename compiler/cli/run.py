@@ -55,10 +55,11 @@ def command(
 ) -> None:
     """Run PLAN, and show the dtype, shape and range of each output.
 
-    Without --input, the inputs are random arrays of the declared shapes; --size gives the sizes of symbolic dimensions.
+    Without --input, the inputs are random arrays of the declared shapes. A symbolic dimension is a dimension with a
+    name instead of a size; --size sets its size.
 
-    The outputs of one run can be the inputs of another. An .npz file stores dtypes that NumPy lacks as records with one
-    field, which holds the bits: arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16).
+    The outputs of one run can be the inputs of another. NumPy lacks some dtypes, such as bfloat16. An .npz file stores
+    their bits in a field with the name of the dtype: arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16).
 
     \b
     candlec run model.plan --input io.npz --output out.npz

@@ -63,7 +63,7 @@ ADVICE_ON_INPUTS = """\
     "--tolerance",
     type=arguments.Finite(0),
     metavar="X",
-    help="Largest allowed difference, relative to the output's largest element.  [default: by dtype, 1e-5 for float32]",
+    help="Largest allowed difference ÷ the output's largest element.  [default: by dtype, 1e-5 for float32]",
 )
 @click.option(
     "--layerwise", is_flag=True, help="Also compare intermediate values, and show the first one that differs."
@@ -92,25 +92,27 @@ def command(
 
     \b
     ✓  equal: the largest absolute difference is at most the tolerance times the largest element; integers, strings
-       and booleans are identical. Without --tolerance, an output is also equal if it is as near to the result of
-       onnxruntime without its optimizations, or if its error against the model in double precision is at most three
-       times onnxruntime's, and not far smaller
-    ≈  uncertain: not equal, but onnxruntime's results with and without its optimizations differ from each other by
-       more than the tolerance, and the output is nearer to one of them than they are to each other; never with
-       --tolerance
+       and booleans are identical
+    ≈  uncertain: not equal, but onnxruntime's results with and without its optimizations differ by more than the
+       tolerance, and the output is nearer to one of them than they are to each other
     ?  random numbers, which differ between any two programs: dtype and shape are the same
     ✗  not equal
 
-    The command measures errors only if the difference exceeds the tolerance and this compiler can compute the model in
-    double precision, node by node. The exit code is 1 if an output has a ✗.
+    Without --tolerance, an output with a larger difference is also equal in two cases. In the first case, it is within
+    the tolerance of the result that onnxruntime gives without its optimizations. In the second case, its rounding
+    errors are at most three times onnxruntime's, and the largest of them is at least a thirtieth of onnxruntime's
+    largest. The command measures rounding errors against the model in double precision, if this compiler can compute
+    that. With --tolerance, no output is uncertain.
+
+    The exit code is 1 if an output has a ✗.
 
     On processors with AVX2 or AVX-512 and without VNNI, onnxruntime's products of uint8 and int8 saturate. There the
     command gives onnxruntime an equivalent model that uses uint8, and a line below the table says so.
 
-    With --layerwise, the command also compares intermediate values: every value that a step of the plan computes under
-    its name in the model, in the order of the plan, with the value that onnxruntime computes node by node. The first
-    value that differs shows where to look. Fused steps leave few such values; the plan of `candlec compile
-    --no-optimize` has nearly all of them.
+    With --layerwise, the command also compares the intermediate values of the plan that have a name in the model. It
+    compares them in the order of the plan, with the values that onnxruntime computes node by node. The first value that
+    differs shows where to look. A plan of `candlec compile --no-optimize` has nearly all values of the model; a plan
+    with fused steps has few.
 
     \b
     candlec verify model.onnx

@@ -43,10 +43,10 @@ def command() -> None:
     of the dtype, with a `reason`. An optional `uncertain` says why results of the model may be uncertain (≈, see
     `candlec verify`). Other keys are for human readers.
 
-    A baseline is a file of your own that lists known differences, for folders that other people maintain. It has one
-    table for each model, with the `reason`. For `pinned` and for `unpinned` shapes, the table has the `verdict` and
-    `at_most`, the allowed multiple of the tolerance; or `refused`, the error codes with which the compiler refuses the
-    model.
+    A baseline is a TOML file of your own that lists known differences, for folders that other people maintain. It has
+    one table for each model, with the `reason`. The entry `pinned` is for models that are compiled for the input shapes
+    of each case, and `unpinned` for dynamic shapes (`zoo run --unpin`). Both have the `verdict` and `at_most`, the
+    allowed multiple of the tolerance; or `refused`, the error codes with which the compiler refuses the model.
 
     \b
     candlec zoo run --zoo models
@@ -89,8 +89,8 @@ def run(
     """Compile each model, run it on each of its inputs, and compare every output with onnxruntime's.
 
     The command compiles each model with and without optimization, and runs it with one thread and with two, or on the
-    device. Without --unpin, it compiles for the input shapes of each case. `candlec verify --help` explains the
-    marks.
+    device. A case is a file of inputs in INDEX.json. Without --unpin, the command compiles for the input shapes of each
+    case. `candlec verify --help` explains the marks.
 
     The exit code is 1 if the compiler refuses a model, or if a result is different (✗) or uncertain (≈) and neither
     INDEX.json nor the baseline allows it. It is also 1 if the baseline lists a model that is equal now, or that is not
@@ -134,9 +134,9 @@ def run(
 def update(context: click.Context, folder: Path, names: tuple[str, ...], baseline: Path, as_json: bool) -> None:
     """Check the models as `candlec zoo run` does, with and without --unpin, and write the differences to a baseline.
 
-    The command keeps the reasons in the file, and the lines that still hold. The reason of a new entry is the measured
-    difference; you can replace it with a better one. The command removes models that are equal or not in the folder.
-    Review the changes to the file.
+    The command keeps the reasons in the file, and the entries that are still correct. The reason of a new entry is the
+    measured difference; you can replace it with a better one. The command removes models that are equal or not in the
+    folder. Review the changes to the file.
 
     The exit code is 1 if a model cannot be checked, or if its difference has no bound, for example because an output
     has another shape. The entries of such models stay unchanged.

@@ -114,9 +114,9 @@ class RotatePairs(_Recognize):
 
 
 class RotateNeighbors(_Recognize):
-    """`reshape(stack(x₁ · cos - x₂ · sin, x₁ · sin + x₂ · cos), […, D])` → `RotaryEmbedding(x, interleaved=1)`.
+    """`reshape(stack(x₁ · cos - x₂ · sin, x₁ · sin + x₂ · cos))` → `RotaryEmbedding(x)` of neighbors `x₁`, `x₂`.
 
-    The stack is `[…, D / 2, 2]`: the rotation is of neighboring elements.
+    The stack is `[…, D / 2, 2]`, and the reshape reads it as `[…, D]`.
     """
 
     pattern = Op(

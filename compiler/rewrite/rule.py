@@ -244,8 +244,7 @@ class _Driver:
         if graph is None:
             raise ValueError(f"{root.op_type} is in no graph")
         new = Rewriter(graph)
-        results = rewrite(new)
-        results = [results] if isinstance(results, ir.Value) else list(results)
+        results = _checked(rewrite(new), rule, root)
         users = [use.node for value in root.outputs for use in value.uses()]
         replaced = [root] if rule.allow_shared_intermediates else list(match.nodes)
         origin.inherit(new.nodes, replaced)
@@ -261,6 +260,19 @@ class _Driver:
 def _attempt(rule: AnyRule, match: Match) -> str | Callable[[Rewriter], Results]:
     escaping = None if rule.allow_shared_intermediates else match.escaping()
     return rule.attempt(match) if escaping is None else f"{escaping.name!r} is needed elsewhere too"
+
+
+def _checked(results: Results, rule: AnyRule, root: ir.Node) -> list[ir.Value]:
+    """The results of a rewrite as a list, which may be shorter than the root's outputs if the rest have no readers.
+
+    Raises:
+        TypeError: `rewrite` returned no values, or more values than the root has outputs.
+    """
+    values = [results] if isinstance(results, ir.Value) else list(results or ())
+    if not 1 <= len(values) <= len(root.outputs) or not all(isinstance(each, ir.Value) for each in values):
+        wanted = "one value" if len(root.outputs) == 1 else f"one to {len(root.outputs)} values"
+        raise TypeError(f"{rule.name}.rewrite returns {wanted} for the outputs of {root.op_type}, not {results!r}")
+    return values
 
 
 def drop_dead(graph: ir.Graph, values: Sequence[ir.Value]) -> list[ir.Value]:

@@ -98,6 +98,19 @@ def test_a_single_operator_is_a_near_miss_only_where_the_rule_says_so(check_pass
     assert len(report.near_misses) == near
 
 
+@pytest.mark.parametrize("results", [lambda x: None, lambda x: [], lambda x: [x, x]], ids=["None", "none", "two"])
+def test_a_rewrite_returns_values_for_the_outputs(parse, results):
+    class Wrong(Rule):
+        pattern = Op("Neg", Var("x"))
+
+        def rewrite(self, match, new):
+            return results(match["x"])
+
+    model = parse("agraph (float[N] x) => (float[N] y) { y = Neg(x) }")
+    with pytest.raises(TypeError, match="returns one value for the outputs of Neg, not "):
+        rules_pass("wrong", [Wrong()]).run(model)
+
+
 def test_origins_of_all_replaced_nodes(check_pass):
     report = check_pass(
         swish, "agraph (float[N] x) => (float[N] y) { s = Sigmoid(x)  y = Mul(x, s) }", same_results=None
