@@ -9,11 +9,11 @@ from compiler.plan.encode import Op, Struct, Variant
 
 
 Accumulation: TypeAlias = Literal["Sum", "Prod"]
-"""What [`Cumulative`] accumulates."""
+"""The function that [`Cumulative`] accumulates."""
 
 
 class Activation:
-    """A function of one gate or of the state."""
+    """An activation function."""
 
     class Affine(Variant):
         """`α·x + β`"""
@@ -22,7 +22,7 @@ class Activation:
         second: float
 
     class Elu(Variant):
-        """`x` where positive, else `α·(eˣ − 1)`"""
+        """`x` if positive, else `α·(eˣ − 1)`"""
 
         value: float
 
@@ -33,7 +33,7 @@ class Activation:
         second: float
 
     class LeakyRelu(Variant):
-        """`x` where not negative, else `α·x`"""
+        """`x` if not negative, else `α·x`"""
 
         value: float
 
@@ -44,7 +44,7 @@ class Activation:
         second: float
 
     class ThresholdedRelu(Variant):
-        """`x` where `x > α`, else 0"""
+        """`x` if `x > α`, else 0"""
 
         value: float
 
@@ -71,68 +71,62 @@ class ArgReduce(Op):
     """The function."""
 
     keepdims: bool
-    """Whether the axis stays, with size 1."""
+    """Whether the result keeps the axis, with size 1."""
 
     select_last_index: bool
-    """Of equal elements, whether the last one counts and not the first."""
+    """Whether the last of equal elements counts instead of the first."""
 
 
 ArgReduction: TypeAlias = Literal["ArgMax", "ArgMin"]
-"""Which extremum [`ArgReduce`] looks for."""
+"""The extremum that [`ArgReduce`] finds."""
 
 
 class Attention(Op):
-    """`Y = softmax(softcap(Q · Kᵀ · scale) + mask) · V`. Q `[N, heads, L, D]` or `[N, L, heads · D]`; K, V alike
-    with kv_heads heads, each shared by heads / kv_heads heads of Q; mask (optional) broadcasts to `[N, heads,
-    L, S]`, added, or chosen where bool; its last dimension may be shorter than S: later keys are not seen; past
-    key and past value (optional) `[N, kv_heads, P, D]` come before K and V; nonpad (optional) int64 `[N]`, the
-    number of keys that are seen. Y as Q; present key and value (optional) `[N, kv_heads, S, D]`; scores
-    (optional) `[N, heads, L, S]`.
-    """
+    """`Y = softmax(softcap(Q · Kᵀ · scale) + mask) · V`."""
 
     guard: AttentionGuard
-    """Which weights are 0 though softmax does not say so."""
+    """The weights that are set to 0 after softmax."""
 
     is_causal: bool
-    """Whether a query sees no key after its position."""
+    """Whether a query sees only keys up to its position."""
 
     scores: AttentionScores
-    """What the output of scores holds."""
+    """The content of the fourth output."""
 
     heads: int | None = None
-    """The heads of Q; null where Q has a dimension for them."""
+    """The number of heads of Q; null if Q has a dimension for them."""
 
     kv_heads: int | None = None
-    """The heads of K and V; null where they have a dimension for them."""
+    """The number of heads of K and V; null if they have a dimension for them."""
 
     left_window: int | None = None
-    """How many keys before its position a query sees; null for all."""
+    """The number of keys before its position that a query sees; null means all."""
 
     right_window: int | None = None
-    """How many keys after its position a query sees; null for all."""
+    """The number of keys after its position that a query sees; null means all."""
 
     scale: float | None = None
-    """The factor of the products; null for `1 / √D`."""
+    """The factor of the products; null means `1 / √D`."""
 
     softcap: float | None = None
-    """`c · tanh(score / c)` for a cap c; null for none."""
+    """The cap c in `c · tanh(score / c)`; null means no cap."""
 
 
 AttentionGuard: TypeAlias = Literal["Unseeing", "Nothing", "Undefined"]
-"""Which weights of [`Attention`] are 0 though softmax does not say so."""
+"""Which weights of [`Attention`] are set to 0 after softmax."""
 
 
 AttentionScores: TypeAlias = Literal["Product", "Capped", "Masked", "Softmax"]
-"""Which scores the fourth output of [`Attention`] holds."""
+"""The scores in the fourth output of [`Attention`]."""
 
 
 class AveragePool(Op):
-    """The mean of each window. X `[N, C, W]` or `[N, C, H, W]`; Y the same with the number of windows in place of
-    the sizes.
+    """The mean of each window. X `[N, C, W]` or `[N, C, H, W]`; Y as X, with the numbers of windows as spatial
+    sizes.
     """
 
     count_padding: bool
-    """Whether padding counts as zeros; what lies beyond it never counts."""
+    """Whether padding counts as zeros. Elements beyond the padding never count."""
 
     window: PoolWindow
     """The window."""
@@ -140,7 +134,7 @@ class AveragePool(Op):
 
 class BatchNorm(Op):
     """`Y = (X − mean) / √(var + ε) · scale + B`. X `[N, C, …]` with at most two spatial dimensions; scale, B,
-    mean, var `[C]`, or the dimensions of X after the batch for a normalization of single activations; Y as X.
+    mean, var `[C]`, or, to normalize each activation on its own, the dimensions of X after the batch; Y as X.
     """
 
     epsilon: float
@@ -183,85 +177,85 @@ BinaryFunction: TypeAlias = Literal[
 
 
 class BitCast(Op):
-    """The bits of `X` as elements of the type `to`, which is as wide."""
+    """`Y` has the bits of `X` as elements of the type `to`, which has the same width."""
 
     to: DType
     """The type of the result."""
 
 
 class Block(Struct):
-    """A graph: the model's, or a nested one of a control-flow op. It sees its own values only."""
+    """A graph: the main graph of the model, or a nested one of a control-flow op. It sees only its own values."""
 
     constants: list[ConstantValue]
     """The values that are constants."""
 
     inputs: list[ValueId]
-    """The values that the caller gives."""
+    """The values that the caller passes in."""
 
     outputs: list[ValueId]
-    """The values that the caller gets."""
+    """The values that the caller receives."""
 
     steps: list[Step]
-    """What is computed, in order: a step's inputs stand before it."""
+    """The steps, in order. A step's inputs are defined before it."""
 
     values: list[ValueInfo]
     """Every value of the block; everything else refers to values by their index here."""
 
 
 Case: TypeAlias = Literal["keep", "lower", "upper"]
-"""What becomes of upper and lower case."""
+"""The case of a result."""
 
 
 class Cast(Op):
-    """`X` with each element converted to the type `to`."""
+    """`Y = X`, with each element converted to the type `to`."""
 
     round: Round
-    """How `float8_e8m0fnu` rounds."""
+    """The rounding for `float8_e8m0fnu`."""
 
     saturate: bool
-    """Whether what is too large for an 8-bit float becomes its largest number, and not an infinity or NaN."""
+    """Whether a number too large for an 8-bit float becomes its largest number instead of an infinity or NaN."""
 
     to: DType
     """The type of the result."""
 
 
 class CenterCropPad(Op):
-    """`X` cut or padded with zeros about its center, so that axis `axes[i]` has size `shape[i]`, with `shape:
-    int64 [n]` in input 1. An odd place is cut or put at the end.
+    """Crops `X` or pads it with zeros around its center, so that axis `axes[i]` has size `shape[i]`. Input 1 is
+    `shape: int64 [n]`. If the number of elements to remove or to add is odd, the extra one is at the end.
     """
 
     axes: list[int] | None = None
-    """The axes; negative ones count from the end; absent: all."""
+    """The axes; a negative axis counts from the end; absent means all."""
 
 
 class Clip(Op):
-    """`Y = min(max(X, low), high)`, with `low` and `high` from inputs 1 and 2, of one element each; an absent one
-    does not bound. Where `low > high` everything is `high`; NaN stays NaN.
+    """`Y = min(max(X, low), high)`. Inputs 1 and 2 are `low` and `high`, of one element each; an absent one is no
+    bound. If `low > high`, every element becomes `high`. NaN stays NaN.
     """
 
 
 class Col2Im(Op):
-    """`Y[n, c, p·s + i·d − before] += X[n, (c, i), p]`: the columns of a sliding window, each element added where
-    it was taken.
+    """`Y[n, c, p·s + i·d − before] += X[n, (c, i), p]`: adds each element of a sliding window's columns at its
+    place in the image.
     """
 
     dilations: list[int]
     """The step inside the window on each axis."""
 
     pads: list[list[int]]
-    """`[before, after]`: what surrounds the image on each axis."""
+    """`[before, after]`: the padding of the image on each axis."""
 
     strides: list[int]
     """The step of the window on each axis."""
 
 
 Combination: TypeAlias = Literal["none", "add", "mul", "min", "max"]
-"""What an update does to the element that stands at its place."""
+"""How an update combines with the present element."""
 
 
 class Compress(Op):
-    """The rows of `axis` of `X` whose entry in `condition: bool [n]` is true; rows beyond `n` are dropped. Without
-    `axis`, the elements of `X` in order.
+    """The rows of `axis` of `X` for which `condition: bool [n]` is true; rows beyond `n` are dropped. Without
+    `axis`, the condition selects from the elements of `X` in row-major order.
     """
 
     axis: int | None = None
@@ -269,14 +263,14 @@ class Compress(Op):
 
 
 class Concat(Op):
-    """The inputs, equal in all dimensions but `axis`, one after the other along `axis`."""
+    """Concatenates the inputs along `axis`. They are equal in all other dimensions."""
 
     axis: int
     """The axis; a negative one counts from the end."""
 
 
 class ConcatFromSequence(Op):
-    """A sequence's tensors joined along `axis`, or, where `new_axis`, stacked along an axis that is put in there."""
+    """Concatenates the tensors of a sequence along `axis`, or, with `new_axis`, stacks them along a new axis."""
 
     axis: int
     """The axis of the result; a negative one counts from the end."""
@@ -286,10 +280,10 @@ class ConcatFromSequence(Op):
 
 
 class Constant:
-    """A constant: its type says dtype and shape."""
+    """A constant, with its dtype and shape."""
 
     class Tensor(Variant):
-        """A tensor of the file, by this constant's index in decimal."""
+        """A tensor of the file, named by this constant's index in decimal."""
 
         value: TensorType
 
@@ -309,7 +303,7 @@ ConstantId: TypeAlias = int
 
 
 class ConstantValue(Struct):
-    """A value that is a constant."""
+    """A constant value, and the constant that it holds."""
 
     constant: ConstantId
 
@@ -328,17 +322,17 @@ class Conv(Op):
     """The number of groups."""
 
     pads: AnyPadding
-    """What surrounds the input."""
+    """The padding of the input."""
 
     strides: list[int]
     """The step of the window on each spatial axis."""
 
     epilogue: Program | None = None
-    """What finishes the result."""
+    """The program that finishes the result."""
 
 
 class ConvInteger(Op):
-    """`Y = conv(X − x_zero, W − w_zero) + B` in `int32`; the padding is `x_zero`."""
+    """`Y = conv(X − x_zero, W − w_zero) + B` in `int32`. The padding of `X` is `x_zero`."""
 
     dilations: list[int]
     """The step inside the window on each spatial axis."""
@@ -347,7 +341,7 @@ class ConvInteger(Op):
     """The number of groups."""
 
     pads: AnyPadding
-    """What surrounds the input."""
+    """The padding of the input."""
 
     strides: list[int]
     """The step of the window on each spatial axis."""
@@ -365,19 +359,19 @@ class ConvTranspose(Op):
     """The number of groups."""
 
     output_padding: list[int]
-    """Elements added to the end of the output."""
+    """The number of elements to add at the end of the output."""
 
     pads: AnyPadding
-    """What is cut off the output."""
+    """The elements to cut off the output."""
 
     strides: list[int]
     """The step between the outputs of neighboring inputs, on each spatial axis."""
 
     epilogue: Program | None = None
-    """What finishes the result."""
+    """The program that finishes the result."""
 
     output_shape: list[int] | None = None
-    """The output's spatial sizes, instead of explicit pads."""
+    """The spatial sizes of the output, instead of explicit pads."""
 
 
 Coordinates: TypeAlias = Literal[
@@ -389,24 +383,24 @@ Coordinates: TypeAlias = Literal[
     "Asymmetric",
     "TfCropAndResize",
 ]
-"""Where a place `y` of the result lies in the source; `scale` is the axis's scale, `n` and `m` its old and new
-size.
+"""The source coordinate of a position `y` of the result. `scale` is the scale of the axis, `n` and `m` are its
+old and new size.
 """
 
 
 class Cumulative(Op):
-    """`Y[i] = X[0] ∘ … ∘ X[i]` along an axis. X `[D0, …]`, axis int32 or int64 `[]` or `[1]` (negative: from the
-    end); Y as X.
+    """`Y[i] = X[0] ∘ … ∘ X[i]` along an axis. X `[D0, …]`, axis int32 or int64 `[]` or `[1]` (a negative axis
+    counts from the end); Y as X.
     """
 
     exclusive: bool
-    """Whether `X[i]` itself is left out: `Y[0]` is 0, or 1 for products."""
+    """Whether to leave out `X[i]` itself: `Y[0]` is then 0, or 1 for products."""
 
     function: Accumulation
     """The function."""
 
     reverse: bool
-    """Whether it runs from the end of the axis."""
+    """Whether to accumulate from the end of the axis."""
 
 
 DType: TypeAlias = Literal[
@@ -435,13 +429,13 @@ DType: TypeAlias = Literal[
     "float4_e2m1fn",
     "string",
 ]
-"""The element type of a tensor as ONNX means it, under its NumPy or `ml_dtypes` name."""
+"""The element type of a tensor, as ONNX defines it, under its NumPy or `ml_dtypes` name."""
 
 
 class DeformConv(Op):
-    """`Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · M[n, i, j, y, x] · X(n, c, y·s + i·d − before + Δy, x·s + j·d −
-    before + Δx)`, with `(Δy, Δx) = D[n, i, j, :, y, x]`: `X` between pixels is the linear combination of 2 × 2
-    of them, those outside are zeros.
+    """`Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · M[n, i, j, y, x] · X(n, c, v, u)` with `v = y·s + i·d − before +
+    Δy`, `u = x·s + j·d − before + Δx` and `(Δy, Δx) = D[n, i, j, :, y, x]`. Between pixels, `X` is a linear
+    combination of 2 × 2 pixels; pixels outside count as zero.
     """
 
     dilations: list[int]
@@ -454,23 +448,23 @@ class DeformConv(Op):
     """The number of groups of channels that share offsets."""
 
     pads: list[list[int]]
-    """`[before, after]` along height and width."""
+    """The padding, `[before, after]` along height and width."""
 
     strides: list[int]
     """The step of the window along height and width."""
 
 
 class DepthToSpace(Op):
-    """`Y [N, C/b², H·b, W·b]` from `X [N, C, H, W]`: each block of `b²` channels becomes a square of pixels, `Y[n,
-    c, h·b + i, w·b + j] = X[n, k, h, w]` with `k = (i·b + j)·C/b² + c`, or `k = (c·b + i)·b + j` where
-    `channels_first`. Source: [ONNX DepthToSpace](https://onnx.ai/onnx/operators/onnx__DepthToSpace.html).
+    """`Y [N, C/b², H·b, W·b]` from `X [N, C, H, W]`: each block of `b²` channels becomes a square of pixels. `Y[n,
+    c, h·b + i, w·b + j] = X[n, k, h, w]` with `k = (i·b + j)·C/b² + c`, or, with `channels_first`, `k = (c·b +
+    i)·b + j`. Source: [ONNX DepthToSpace](https://onnx.ai/onnx/operators/onnx__DepthToSpace.html).
     """
 
     block_size: int
     """`b`."""
 
     channels_first: bool
-    """Whether a channel's pixels are neighbors (ONNX's mode `CRD`)."""
+    """Whether the channels that become the pixels of one channel are adjacent (ONNX's mode `CRD`)."""
 
 
 class DequantizeLinear(Op):
@@ -480,32 +474,34 @@ class DequantizeLinear(Op):
     """The axis of the scales; a negative one counts from the end."""
 
     block: int
-    """How many neighbors along `axis` share a scale; 0: the scales are not blocked."""
+    """The number of neighbors along `axis` that share a scale; 0 if the scales are not blocked."""
 
     to: DType
-    """The type of the result: a float."""
+    """The type of the result, a floating-point type."""
 
 
 class Det(Op):
-    """The determinant of each matrix of the floating-point tensor `X [.., M, M]`: `Y [..]`. Computed in float64 by
-    elimination with row pivots.
+    """`Y [..]`, the determinant of each matrix of the floating-point tensor `X [.., M, M]`. It is computed in
+    float64 by elimination with row pivots.
     """
 
 
 class Dft(Op):
     """The discrete Fourier transform along `axis` of `X [.., 1]` (real) or `[.., 2]` (complex): `Y[k] = Σₙ
-    X[n]·exp(∓2πi·kn/N)`, divided by `N` where `inverse`. The signal is cut, or padded with zeros, to the length
-    `N` in input 1 (absent: its own). Computed in float64.
+    X[n]·exp(∓2πi·kn/N)`, divided by `N` with `inverse`. The signal is truncated, or padded with zeros, to the
+    length `N` in input 1 (absent: its own length). Computed in float64.
     """
 
     inverse: bool
-    """Whether the transform goes back from a spectrum."""
+    """Whether this is the inverse transform."""
 
     one_sided: bool
-    """Whether half of the spectrum stands for all of it."""
+    """Whether half of the spectrum represents all of it."""
 
     axis: int | None = None
-    """The axis, not the last one; a negative one counts from the end. `null`: it is input 2, one integer."""
+    """The axis, not the last one; a negative axis counts from the end. `null` means that input 2, one integer, is
+    the axis.
+    """
 
 
 Dim: TypeAlias = int | str
@@ -513,18 +509,18 @@ Dim: TypeAlias = int | str
 
 
 class Direction(Struct):
-    """A direction in which a layer reads its sequences."""
+    """A direction in which a layer reads its sequences, with its activations."""
 
     activations: list[AnyActivation]
     """The functions f, g and h, as many as the cell has."""
 
     reversed: bool
-    """Whether each sequence is read from its end."""
+    """Whether the layer reads each sequence from its end."""
 
 
 class DynamicQuantizeLinear(Op):
-    """`X: float32` as `Y: uint8`, with `scale: float32 []` and `zero: uint8 []` such that zero and every element
-    is in range.
+    """Quantizes `X: float32` to `Y: uint8`, with `scale: float32 []` and `zero: uint8 []` such that zero and every
+    element are in range.
     """
 
 
@@ -539,28 +535,28 @@ class Elementwise(Op):
     """The result of a program on `float32` inputs, which broadcast to one shape as NumPy does."""
 
     program: Program
-    """What is computed for each element; it begins with `Load`."""
+    """The program for each element; it begins with `Load`."""
 
 
 class Expand(Op):
-    """`X` broadcast with a tensor of the shape in input 1, `shape: int64 [n]`: dimensions are aligned at the end,
-    and those of size 1 repeated; a 1 in `shape` leaves `X`'s dimension as it is.
+    """Broadcasts `X` with a tensor of the shape in input 1, `shape: int64 [n]`. Dimensions are aligned at the end,
+    and those of size 1 are repeated; a 1 in `shape` keeps the dimension of `X`.
     """
 
 
 class EyeLike(Op):
-    """Ones on a diagonal of a matrix of `X`'s shape, zeros elsewhere: `Y[i, i + k] = 1`. Input: `X [M, N]`."""
+    """A matrix of the shape of `X [M, N]` with ones on a diagonal and zeros elsewhere: `Y[i, i + k] = 1`."""
 
     dtype: DType
     """The element type of the result."""
 
     k: int
-    """The diagonal: 0 is the main one, positive ones lie above it."""
+    """The diagonal: 0 is the main one, and a positive number is above it."""
 
 
 class Fill(Op):
-    """A tensor of the shape in input 0, `shape: int64 [rank]`, every element of which is input 1, one element of
-    any dtype.
+    """A tensor whose elements all equal input 1, one element of any dtype. Input 0 is its shape, `shape: int64
+    [rank]`.
     """
 
 
@@ -574,8 +570,8 @@ class Flatten(Op):
 
 
 class Gather(Op):
-    """Rows of `axis` of `X`, in the order and shape of `indices`: `Y[…, i₀, …, iₖ, …] = X[…, indices[i₀, …, iₖ],
-    …]`. A negative index counts from the end.
+    """Selects rows of `X` along `axis`, in the order and shape of `indices`: `Y[…, i₀, …, iₖ, …] = X[…,
+    indices[i₀, …, iₖ], …]`. A negative index counts from the end.
     """
 
     axis: int
@@ -583,8 +579,9 @@ class Gather(Op):
 
 
 class GatherElements(Op):
-    """For each element of `indices`, the element of `X` at the same place but for `axis`, where the index says:
-    `Y[i₀, …] = X[i₀, …, indices[i₀, …], …]`. A negative index counts from the end.
+    """Selects an element of `X` for each element of `indices`. The element has the same position, except that the
+    index gives its position along `axis`: `Y[i₀, …] = X[i₀, …, indices[i₀, …], …]`. A negative index counts
+    from the end.
     """
 
     axis: int
@@ -592,9 +589,9 @@ class GatherElements(Op):
 
 
 class GatherNd(Op):
-    """For each vector of `indices [.., k]`, the part of `X` that its numbers lead to along the `k` dimensions
-    after the first `batch_dims`, which `X` and `indices` share: `Y[b, i] = X[b, indices[b, i, 0], …, indices[b,
-    i, k - 1]]`.
+    """Selects a part of `X` for each vector of `indices [.., k]`: `Y[b, i] = X[b, indices[b, i, 0], …, indices[b,
+    i, k - 1]]`. `X` and `indices` share the first `batch_dims` dimensions, and the numbers of a vector are
+    indices into the `k` dimensions after them.
     """
 
     batch_dims: int
@@ -602,7 +599,9 @@ class GatherNd(Op):
 
 
 class Gemm(Op):
-    """`Y = alpha · A' · B' + beta · C`, then the epilogue, with `A'` and `B'` transposed where asked."""
+    """`Y = alpha · A' · B' + beta · C`, then the epilogue. `A'` and `B'` are `A` and `B`, transposed with
+    `trans_a` and `trans_b`.
+    """
 
     alpha: float
     """The factor of the product."""
@@ -611,34 +610,34 @@ class Gemm(Op):
     """The factor of `C`."""
 
     trans_a: bool
-    """Whether `A` is given transposed."""
+    """Whether `A` is stored transposed."""
 
     trans_b: bool
-    """Whether `B` is given transposed."""
+    """Whether `B` is stored transposed."""
 
     epilogue: Program | None = None
-    """What finishes the result."""
+    """The program that finishes the result."""
 
 
 class GridSample(Op):
-    """`Y[n, c, i, j]`: the image `X[n, c]` at the point `G[n, i, j] = (x, y)`, for `X [N, C, H, W]` and a
-    floating-point grid `G [N, Hout, Wout, 2]`; `Y [N, C, Hout, Wout]`. Coordinates run from -1 to 1 over the
-    width and the height.
+    """Samples an image at the points of a grid: `Y[n, c, i, j]` is the image `X[n, c]` at the point `G[n, i, j] =
+    (x, y)`. Inputs: `X [N, C, H, W]` and a floating-point grid `G [N, Hout, Wout, 2]`; output: `Y [N, C, Hout,
+    Wout]`. Coordinates run from -1 to 1 over the width and the height.
     """
 
     align_corners: bool
-    """Whether -1 and 1 are the centers of the outermost pixels, and not their outer edges."""
+    """Whether -1 and 1 are the centers of the outermost pixels instead of their outer edges."""
 
     mode: Sampling
-    """How a value is made of the pixels around a point."""
+    """The interpolation between pixels."""
 
     outside: Outside
-    """What lies outside the image."""
+    """The pixels outside the image."""
 
 
 class GroupNorm(Op):
-    """`Y = (X − mean) / √(variance + ε) · scale + bias`, mean and variance taken over groups of neighboring
-    channels. X `[N, C, …]`; scale, bias `[C]` or one a group; Y as X.
+    """`Y = (X − mean) / √(variance + ε) · scale + bias`, with mean and variance over groups of neighboring
+    channels. X `[N, C, …]`; scale, bias `[C]` or with one element per group; Y as X.
     """
 
     epsilon: float
@@ -666,18 +665,18 @@ class Gru(Op):
     """Whether `n = g(X·Wᵀ + r ∘ (H·Rᵀ + b) + b)`."""
 
     clip: float | None = None
-    """What the sums of the gates are clipped to, on both sides."""
+    """The bound of the gates' sums: they are clipped to it on both sides."""
 
 
 class Identity(Op):
-    """`Y = X`, for a value of any kind, sharing storage. Source: [ONNX
+    """`Y = X`, for a value of any kind. `Y` shares the storage of `X`. Source: [ONNX
     Identity](https://onnx.ai/onnx/operators/onnx__Identity.html).
     """
 
 
 class If(Op):
     """The outputs of `then_branch` if the first input, `bool` of one element, is true, else those of
-    `else_branch`. Both blocks take all other inputs.
+    `else_branch`. All other inputs are inputs of both blocks.
     """
 
     else_branch: Block
@@ -686,7 +685,7 @@ class If(Op):
 
 
 class InstanceNorm(Op):
-    """`Y = (X − mean) / √(variance + ε) · scale + B`, mean and variance taken over the spatial dimensions. X `[N,
+    """`Y = (X − mean) / √(variance + ε) · scale + B`, with mean and variance over the spatial dimensions. X `[N,
     C, …]` with at most two spatial dimensions; scale, B `[C]`; Y as X.
     """
 
@@ -743,43 +742,43 @@ AnyInstruction: TypeAlias = (
 
 
 class Interpolate(Op):
-    """X resampled along `axes`, each place of Y taken from, or interpolated between, places of X. Inputs: X, and,
-    each optional and with a number for each of `axes`: `roi [2·axes]` (all starts, then all ends; for
+    """Resamples X along `axes`: each element of Y is copied from, or interpolated between, elements of X. Inputs:
+    X, and, each optional and with a number for each of `axes`: `roi [2·axes]` (all starts, then all ends; for
     `TfCropAndResize`), `scales` (float32) and `sizes` (int64).
     """
 
     antialias: bool
-    """Whether, where an axis shrinks, the filter widens so that every place of X counts."""
+    """Whether the filter widens if an axis shrinks, so that every element of X counts."""
 
     coordinates: Coordinates
-    """Where a place of Y lies in X."""
+    """The coordinate in X of a position in Y."""
 
     exclude_outside: bool
-    """Whether places outside X count as nothing, and not as the outermost place."""
+    """Whether positions outside X do not count. Otherwise, they count as the outermost position."""
 
     extrapolation: float
     """The value of places outside the region, for `TfCropAndResize`."""
 
     mode: AnyInterpolation
-    """How a value is made of the places around a coordinate."""
+    """The interpolation of a value at a coordinate."""
 
     size_policy: SizePolicy
-    """What `sizes` mean."""
+    """The meaning of `sizes`."""
 
     axes: list[int] | None = None
-    """The axes that the inputs are for; negative ones count from the end; null: all."""
+    """The axes of the inputs' numbers; a negative axis counts from the end; null means all."""
 
 
 class Interpolation:
-    """How a value is made of the places around a coordinate."""
+    """The interpolation of a value at a coordinate."""
 
     class Nearest(Variant):
-        """The nearest place's."""
+        """The value at the nearest position."""
 
         value: Rounding
 
     class Cubic(Variant):
-        """Interpolated between four places, by cubic convolution with this coefficient (−0.75 and −0.5 are usual)."""
+        """Interpolation between four positions by cubic convolution with this coefficient (usually −0.75 or −0.5)."""
 
         value: float
 
@@ -789,15 +788,14 @@ AnyInterpolation: TypeAlias = Interpolation.Nearest | Interpolation.Cubic | Lite
 
 
 class LabelEncoder(Op):
-    """Each element of `X` as the value that belongs to its key: `Y[i] = values[k]` where `X[i] = keys[k]`, the
-    last such `k`, or the default where there is none. Numbers that are not a number are equal.
+    """Replaces each element of `X` by the value of its key: `Y[i] = values[k]` for the last `k` with `keys[k] =
+    X[i]`, or the default if there is none. A NaN equals a NaN.
     """
 
 
 class LayerNorm(Op):
-    """`Y = (X − Mean) · InvStdDev · Scale + B` with `InvStdDev = 1 / √(variance + ε)`, over the axes from `axis`
-    on. X `[D0, …]`; Scale, B (optional) broadcast to X; Y as X; Mean, InvStdDev (optional) float32, of size 1
-    in the normalized axes.
+    """`Y = (X − Mean) · InvStdDev · Scale + B` over the axes from `axis` to the last, with `InvStdDev = 1 /
+    √(variance + ε)`.
     """
 
     axis: int
@@ -808,22 +806,22 @@ class LayerNorm(Op):
 
 
 class LookUp(Op):
-    """`Y = table[X]`, the table indexed with the bits of each code."""
+    """`Y = table[X]`, where the bits of a code are the index into the table."""
 
 
 class Loop(Op):
     """Runs `body` while its condition holds, at most `M` times."""
 
     body: Block
-    """What is repeated."""
+    """The block to repeat."""
 
     carried: int
     """The number of carried values."""
 
 
 class LpPool(Op):
-    """`(Σ |x|ᵖ)^(1/p)` of each window. X `[N, C, W]` or `[N, C, H, W]`; Y the same with the number of windows in
-    place of the sizes.
+    """`(Σ |x|ᵖ)^(1/p)` of each window. X `[N, C, W]` or `[N, C, H, W]`; Y as X, with the numbers of windows as
+    spatial sizes.
     """
 
     p: int
@@ -834,8 +832,8 @@ class LpPool(Op):
 
 
 class Lrn(Op):
-    """`Y = X / (bias + alpha / size · Σ X²)^beta`, summed over the `size` channels around each: ⌊(size−1)/2⌋
-    before and ⌈(size−1)/2⌉ after it. X `[N, C, …]`; Y as X.
+    """`Y = X / (bias + alpha / size · Σ X²)^beta`, with the sum over the `size` channels around each channel:
+    ⌊(size−1)/2⌋ before and ⌈(size−1)/2⌉ after it. X `[N, C, …]`; Y as X.
     """
 
     alpha: float
@@ -845,10 +843,10 @@ class Lrn(Op):
     """The exponent."""
 
     bias: float
-    """What is added to the sum."""
+    """The number to add to the sum."""
 
     size: int
-    """The number of channels summed over, not 0."""
+    """The number of channels in the sum, not 0."""
 
 
 class Lstm(Op):
@@ -869,124 +867,123 @@ class Lstm(Op):
     """Whether `f = 1 − i`."""
 
     clip: float | None = None
-    """What the sums of the gates are clipped to, on both sides."""
+    """The bound of the gates' sums: they are clipped to it on both sides."""
 
 
 class MatMul(Op):
-    """`Y = A · B`, then the epilogue: matrices are the last two dimensions, the dimensions before them broadcast;
-    a vector is a row on the left and a column on the right, and its dimension is dropped from the result.
+    """`Y = A · B`, then the epilogue. The last two dimensions are matrices, and the dimensions before them
+    broadcast. A vector is a row on the left and a column on the right; the result lacks its dimension.
     """
 
     trans_a: bool
-    """Whether the matrices of `A` are given transposed."""
+    """Whether the matrices of `A` are stored transposed."""
 
     trans_b: bool
-    """Whether the matrices of `B` are given transposed."""
+    """Whether the matrices of `B` are stored transposed."""
 
     epilogue: Program | None = None
-    """What finishes the result."""
+    """The program that finishes the result."""
 
 
 class MatMulInteger(Op):
-    """`Y = (A − a_zero) · (B − b_zero)` in `int32`, matrices and batches as in `MatMul`."""
+    """`Y = (A − a_zero) · (B − b_zero)` in `int32`, with matrices and batches as in `MatMul`."""
 
 
 class MaxPool(Op):
-    """The largest element of each window; padding is never the largest. X `[N, C, W]` or `[N, C, H, W]`; Y the
-    same with the number of windows in place of the sizes; the optional second output has Y's shape and says
-    where in X, as a whole, each element stands: the first of equals.
-    """
+    """The largest element of each window; padding is never the largest."""
 
     column_major: bool
-    """Whether the indices number the elements of an image column by column."""
+    """Whether the indices count the elements of an image column by column."""
 
     window: PoolWindow
     """The window."""
 
 
 class MaxRoiPool(Op):
-    """The greatest element of each of `height × width` bins of each region of interest: `[rois, C, height,
-    width]`; 0 for a bin without pixels.
+    """The maximum of each of `height × width` bins of each region of interest: `[rois, C, height, width]`. A bin
+    without pixels is 0.
     """
 
     height: int
     """The height of the result."""
 
     scale: float
-    """What coordinates are multiplied with."""
+    """The factor of the coordinates."""
 
     width: int
     """The width of the result."""
 
 
 class MaxUnpool(Op):
-    """A tensor of zeros with each element of X where its index says. X and I (int64) `[N, C, W]` or `[N, C, H,
-    W]`, and, optionally, the output's shape (int64).
+    """A tensor of zeros with each element of X at the position that its index gives. Inputs: X and I (int64) `[N,
+    C, W]` or `[N, C, H, W]`, and the output's shape (int64, optional).
     """
 
     kernel: list[int]
-    """The elements of a window."""
+    """The sizes of a window."""
 
     pads: list[list[int]]
-    """`[before, after]` for each spatial axis."""
+    """The padding, `[before, after]` for each spatial axis."""
 
     strides: list[int]
-    """The distances between windows."""
+    """The strides of the window."""
 
 
 class MelWeightMatrix(Op):
-    """The matrix `[⌊dft_length/2⌋ + 1, bins]` that sums a spectrum into triangles whose corners are equally spaced
-    on the mel scale, `mel(f) = 2595·log₁₀(1 + f/700)`. Inputs, one element each: `bins`, `dft_length`,
-    `sample_rate`, and the `lower` and `upper` edge in hertz.
+    """The matrix `[⌊dft_length/2⌋ + 1, bins]` that sums a spectrum into triangles. Their corners have equal
+    distances on the mel scale, `mel(f) = 2595·log₁₀(1 + f/700)`. Inputs, of one element each: `bins`,
+    `dft_length`, `sample_rate`, and the `lower` and `upper` edge in hertz.
     """
 
     dtype: DType
-    """The element type of the result: a floating-point one."""
+    """The element type of the result, a floating-point type."""
 
 
 class Multinomial(Op):
-    """`samples` classes for each row of `X [B, C]`, unnormalized logarithms of the classes' probabilities: `Y [B,
-    samples]`.
+    """Draws `samples` classes for each row of `X [B, C]`, which holds unnormalized logarithms of the classes'
+    probabilities. The result is `Y [B, samples]`.
     """
 
     dtype: DType
     """The element type of the classes: `int32` or `int64`."""
 
     samples: int
-    """How many classes are drawn a row."""
+    """The number of classes to draw per row."""
 
     seed: int
-    """Where the generator starts."""
+    """The seed of the generator."""
 
 
 class NonMaxSuppression(Op):
-    """The boxes that no better box of their class overlaps: `int64 [selected, 3]` of batch, class and box."""
+    """Selects the boxes that no better box of their class overlaps. The result is `int64 [selected, 3]`: batch,
+    class and box.
+    """
 
     centered: bool
-    """Whether a box is its center, width and height, and not two corners `[y1, x1, y2, x2]`."""
+    """Whether a box is given by its center, width and height instead of two corners `[y1, x1, y2, x2]`."""
 
 
 class NonZero(Op):
-    """Where `X` is not zero: `Y int64 [rank, n]`, a column of indices for each such element, in row-major order. A
-    scalar counts as a list of one element.
+    """The indices of the nonzero elements of `X`: `Y int64 [rank, n]`, with a column of indices for each element,
+    in row-major order. A scalar counts as a list of one element.
     """
 
 
 class OneHot(Op):
-    """`Y[…, d, …] = on` where `indices[…] = d` (negative ones count from `depth`), `off` elsewhere; the new axis
-    has size `depth`. Inputs: `indices`, `depth` (one element), `values [2]` = `off, on` of any dtype. Indices
-    outside `-depth .. depth` give `off` only; fractions are cut off.
+    """`Y[…, d, …] = on` if `indices[…] = d`, else `off`; the new axis has size `depth`. Inputs: `indices`, `depth`
+    (one element), `values [2]` = `off, on` of any dtype. Negative indices count from `depth`. An index outside
+    `-depth .. depth` gives only `off`. Fractions are truncated.
     """
 
     axis: int
-    """The place of the new axis in the result; a negative one counts from the end."""
+    """The position of the new axis in the result; a negative one counts from the end."""
 
 
 class Operand:
-    """What an instruction reads beside the accumulator."""
+    """What an instruction reads besides the accumulator."""
 
     class Input(Variant):
-        """The step's input of this index."""
+        """The step's input with this index."""
 
         value: int
 
@@ -996,7 +993,7 @@ class Operand:
         value: float
 
     class Saved(Variant):
-        """What [`Instruction::Save`] put into this slot."""
+        """The value that [`Instruction::Save`] saved in this slot."""
 
         value: int
 
@@ -1006,34 +1003,32 @@ AnyOperand: TypeAlias = Operand.Input | Operand.Constant | Operand.Saved
 
 
 class Optional(Op):
-    """The input as an optional that holds it; without an input, an optional that holds nothing."""
+    """An optional that holds the input, or that holds nothing if there is no input."""
 
     type: AnyType | None = None
-    """The type of what the optional could hold; needed when there is no input."""
+    """The type of the optional's value; needed if there is no input."""
 
 
 class OptionalGetElement(Op):
-    """What an optional holds, which must be something; a value that is no optional is passed on."""
+    """The value of an optional, which must hold one. A value that is not an optional is passed on."""
 
 
 class OptionalHasElement(Op):
-    """Whether the input is there and, if it is an optional, holds something: `bool []`."""
+    """Whether the input is present and, if it is an optional, holds a value: `bool []`."""
 
 
 class Origin(Struct):
-    """Where a step came from: the nodes of the model that it does the work of, and the source lines that made
-    them.
-    """
+    """The origin of a step: the nodes of the model that it computes, and the source lines that made them."""
 
     module: str
-    """The path of the PyTorch module, as `encoder.0.conv`; empty where the model does not say."""
+    """The path of the PyTorch module, as `encoder.0.conv`; empty if the model does not record it."""
 
     nodes: list[str]
     """The ONNX nodes, as `Conv(encoder.0.conv)`."""
 
     source: str
-    """File and line, relative to the project, as `model.py:118 in UNet3D.forward`; empty where the model does not
-    say.
+    """File and line, relative to the project, as `model.py:118 in UNet3D.forward`; empty if the model does not
+    record them.
     """
 
 
@@ -1042,25 +1037,25 @@ OriginId: TypeAlias = int
 
 
 Outside: TypeAlias = Literal["Zeros", "Border", "Reflection"]
-"""What lies outside an image."""
+"""The pixels outside an image."""
 
 
 class Pad(Op):
-    """`X` with `pads[a]` places before axis `a` and `pads[n + a]` after it; negative numbers cut off. Inputs: `X`,
-    `pads: int64 [2n]`, `value: []` of `X`'s dtype (for mode `constant`; absent: zero), `axes: [n]` (absent: all
-    axes).
+    """Adds `pads[a]` elements before axis `a` of `X` and `pads[n + a]` after it; negative numbers remove elements.
+    Inputs: `X`, `pads: int64 [2n]`, `value: []` of the dtype of `X` (for mode `constant`; absent: zero), `axes:
+    [n]` (absent: all axes).
     """
 
     mode: PadMode
-    """What the new places show."""
+    """The values of the new elements."""
 
 
 PadMode: TypeAlias = Literal["constant", "edge", "reflect", "wrap"]
-"""What padding shows."""
+"""The values of the elements that padding adds."""
 
 
 class Padding:
-    """What surrounds the input of a sliding window."""
+    """The padding of a sliding window's input."""
 
     class Explicit(Variant):
         """`[before, after]` for each spatial axis."""
@@ -1085,7 +1080,7 @@ class Plan(Struct):
     """The model's own metadata (`metadata_props`)."""
 
     origins: list[Origin]
-    """Where steps came from; steps refer to these by index."""
+    """The origins of steps; steps refer to these by index."""
 
     passes: list[str]
     """The passes that ran, in order."""
@@ -1094,27 +1089,28 @@ class Plan(Struct):
     """SHA-256 of the model file the plan was compiled from, in hexadecimal."""
 
     max_memory: int | None = None
-    """The most bytes that the values of a run may hold at once, beside the constants; null: as many as there are.
-    """
+    """The most bytes that the values of a run may hold at once, beside the constants; null for no bound."""
 
 
 class PoolWindow(Struct):
-    """The window of a pooling, and where it stops; one number for each of the one or two spatial axes."""
+    """The window of a pooling op, with a number for each of the one or two spatial axes."""
 
     ceil: bool
-    """Whether a last window may reach past the padding, as long as it begins before it."""
+    """Whether the last window may extend past the padding. It must begin inside the input or the padding before
+    it.
+    """
 
     dilations: list[int]
-    """The distances between a window's elements."""
+    """The dilations: the distances between the elements of a window."""
 
     kernel: list[int]
-    """The elements of a window."""
+    """The sizes of a window."""
 
     padding: AnyPadding
-    """What surrounds the input."""
+    """The padding of the input."""
 
     strides: list[int]
-    """The distances between windows."""
+    """The strides of the window."""
 
 
 class Program(Struct):
@@ -1126,11 +1122,11 @@ class Program(Struct):
 
 class QLinearBinary(Op):
     """The codes of `f((A − a_zero) · a_scale, (B − b_zero) · b_scale)`: `clamp(round(… ÷ y_scale) + y_zero, low,
-    high)`, ties to even.
+    high)`, with ties to even.
     """
 
     function: QLinearFunction
-    """What the two numbers become."""
+    """The function of the two numbers."""
 
     high: int
     """The largest code of the result."""
@@ -1140,8 +1136,9 @@ class QLinearBinary(Op):
 
 
 class QLinearConv(Op):
-    """`Y = clamp(round((conv(X − x_zero, W − w_zero) + B) · scale) + y_zero, low, high)`, ties to even; without
-    `y_zero`, `Y = (conv(X − x_zero, W − w_zero) + B) · scale` in `float32`. Outside, `X` is `x_zero`.
+    """`Y = clamp(round((conv(X − x_zero, W − w_zero) + B) · scale) + y_zero, low, high)`, with ties to even.
+    Without `y_zero`, `Y = (conv(X − x_zero, W − w_zero) + B) · scale` in `float32`. The padding of `X` is
+    `x_zero`.
     """
 
     dilations: list[int]
@@ -1157,25 +1154,25 @@ class QLinearConv(Op):
     """The smallest code of the result."""
 
     pads: AnyPadding
-    """What surrounds the input."""
+    """The padding of the input."""
 
     strides: list[int]
     """The step of the window on each spatial axis."""
 
 
 QLinearFunction: TypeAlias = Literal["Add", "Mul"]
-"""What two numbers become."""
+"""A function of two numbers."""
 
 
 class QLinearGlobalAveragePool(Op):
     """The codes of the means over the spatial axes: `saturate(round(Σ (X − x_zero) ÷ (count · scale)) + y_zero)`,
-    ties to even.
+    with ties to even.
     """
 
 
 class QLinearMatMul(Op):
-    """`Y = clamp(round(((A − a_zero) · (B − b_zero) + C) · scale) + y_zero, low, high)`, ties to even; without
-    `y_zero`, `Y = ((A − a_zero) · (B − b_zero) + C) · scale` in `float32`.
+    """`Y = clamp(round(((A − a_zero) · (B − b_zero) + C) · scale) + y_zero, low, high)`, with ties to even.
+    Without `y_zero`, `Y = ((A − a_zero) · (B − b_zero) + C) · scale` in `float32`.
     """
 
     high: int
@@ -1186,36 +1183,34 @@ class QLinearMatMul(Op):
 
 
 class QuantizeLinear(Op):
-    """`Y = saturate(round(X ÷ scale) + zero)`, ties to even; for small floats `Y` is the nearest to `X ÷ scale +
-    zero`.
+    """`Y = saturate(round(X ÷ scale) + zero)`, with ties to even. If `Y` is a small float, it is the one nearest
+    to `X ÷ scale + zero`.
     """
 
     axis: int
     """The axis of the scales; a negative one counts from the end."""
 
     block: int
-    """How many neighbors along `axis` share a scale; 0: the scales are not blocked."""
+    """The number of neighbors along `axis` that share a scale; 0 if the scales are not blocked."""
 
     precision: DType
-    """The type whose precision `X ÷ scale` is rounded to."""
+    """The type to whose precision `X ÷ scale` is rounded."""
 
     saturate: bool
-    """For 8-bit floats: whether what is too large becomes the largest number."""
+    """For 8-bit floats: whether a number that is too large becomes the largest number."""
 
     to: DType
     """The type of the result."""
 
 
 class Raise(Op):
-    """Fails with a message when it is run: what is left of a branch that cannot run with the shapes that are
-    known.
-    """
+    """Fails with a message. The compiler puts it in place of a branch that cannot run with the known shapes."""
 
     message: str
     """Why the branch cannot run."""
 
     types: list[AnyType]
-    """The types of the outputs that there would be."""
+    """The types of the branch's outputs."""
 
 
 class RandomNormal(Op):
@@ -1233,7 +1228,7 @@ class RandomNormal(Op):
     """The standard deviation."""
 
     seed: int
-    """Where the generator starts."""
+    """The seed of the generator."""
 
 
 class RandomUniform(Op):
@@ -1249,12 +1244,12 @@ class RandomUniform(Op):
     """The lower bound."""
 
     seed: int
-    """Where the generator starts."""
+    """The seed of the generator."""
 
 
 class Range(Op):
-    """`Y[i] = start + i·delta` for `i` below `max(⌈(limit - start) / delta⌉, 0)`. Inputs: `start`, `limit`,
-    `delta`, one element each; float16 and bfloat16 are computed in float32.
+    """`Y[i] = start + i·delta` for `0 ≤ i < max(⌈(limit - start) / delta⌉, 0)`. Inputs: `start`, `limit` and
+    `delta`, of one element each. float16 and bfloat16 are computed in float32.
     """
 
 
@@ -1267,35 +1262,36 @@ class Reduce(Op):
     """The function."""
 
     keepdims: bool
-    """Whether reduced dimensions stay, with size 1."""
+    """Whether the result keeps the reduced dimensions, with size 1."""
 
     noop_with_empty_axes: bool
-    """Whether an empty input `axes` reduces no axis, and not all."""
+    """Whether an empty input `axes` reduces no axis instead of all."""
 
     axes: list[int] | None = None
-    """The reduced axes; negative ones count from the end. Null: all, or those of the input."""
+    """The reduced axes; a negative axis counts from the end. Null means all axes, or those of the input."""
 
 
 Reduction: TypeAlias = Literal["Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare"]
-"""What [`Reduce`] computes of the elements `x` along the reduced axes."""
+"""The function of the elements `x` along the reduced axes that [`Reduce`] computes."""
 
 
 class RegexFullMatch(Op):
-    """Whether each string of `X`, as a whole, matches a regular expression: `bool` of `X`'s shape."""
+    """Whether each string of `X`, as a whole, matches a regular expression: `bool`, of the shape of `X`."""
 
     pattern: str
     """The expression, in [RE2's syntax](https://github.com/google/re2/wiki/Syntax)."""
 
 
 class Requantize(Op):
-    """`Y = saturate(round(X · a_scale · b_scale ÷ y_scale) + y_zero)`, ties to even, the factors combined first,
-    in `float32`.
+    """`Y = saturate(round(X · a_scale · b_scale ÷ y_scale) + y_zero)`, with ties to even. The factors are combined
+    first, in `float32`.
     """
 
 
 class Reshape(Op):
-    """`Y = X` under the dimensions of input 1, `shape: int64 [rank]`. A `-1` there takes what the other dimensions
-    leave; a `0` is `X`'s own dimension at that place, or zero where `allow_zero`.
+    """`Y = X` with the dimensions in input 1, `shape: int64 [rank]`. A `-1` stands for the size that the other
+    dimensions leave. A `0` stands for the dimension of `X` at the same position, or, with `allow_zero`, for
+    zero.
     """
 
     allow_zero: bool
@@ -1303,8 +1299,8 @@ class Reshape(Op):
 
 
 class ReverseSequence(Op):
-    """`X` with the first `lengths[b]` steps of each batch member `b` in reverse order. Inputs: `X`, at least two
-    axes, of which one of the first two is the batch and the other one time; `lengths: int64 [batch]`.
+    """`X` with the first `lengths[b]` steps of each batch member `b` in reverse order. Inputs: `X`, whose first
+    two axes are the batch and time, or time and the batch; `lengths: int64 [batch]`.
     """
 
     time_first: bool
@@ -1312,8 +1308,8 @@ class ReverseSequence(Op):
 
 
 class RmsNorm(Op):
-    """`Y = X / √(mean of X² + ε) · scale` over the axes from `axis` on. X `[D0, …]`; scale broadcasts to X; Y has
-    scale's dtype.
+    """`Y = X / √(mean of X² + ε) · scale` over the axes from `axis` to the last. X `[D0, …]`; scale broadcasts to
+    X; Y has the dtype of scale.
     """
 
     axis: int
@@ -1336,105 +1332,105 @@ class Rnn(Op):
     """H, the size of the state."""
 
     clip: float | None = None
-    """What the sum is clipped to, on both sides."""
+    """The bound of the sum: it is clipped to it on both sides."""
 
 
 class RoiAlign(Op):
-    """Each region of interest, resampled to `[height, width]`: `[rois, C, height, width]`."""
+    """Resamples each region of interest to `[height, width]`: the result is `[rois, C, height, width]`."""
 
     greatest: bool
-    """Whether a bin is the greatest of its samples' weighted corners, and not the mean."""
+    """Whether a bin is the maximum of its samples' weighted corners instead of the mean."""
 
     half_pixel: bool
-    """Whether pixel centers lie at halves; without, a region is at least one pixel wide."""
+    """Whether pixel centers lie at halves. If not, a region is at least one pixel wide."""
 
     height: int
     """The height of the result."""
 
     samples: int
-    """Samples along each side of a bin; 0: as many as pixels, rounded up."""
+    """The number of samples along each side of a bin; 0 means one per pixel, rounded up."""
 
     scale: float
-    """What coordinates are multiplied with."""
+    """The factor of the coordinates."""
 
     width: int
     """The width of the result."""
 
 
 class RotaryEmbedding(Op):
-    """Turns pairs of elements of each head's vector by the angle of its position: `y₁ = cos · x₁ − sin · x₂`, `y₂
-    = sin · x₁ + cos · x₂`.
+    """Rotates pairs of elements of each head's vector by the angle of its position: `y₁ = cos · x₁ − sin · x₂`,
+    `y₂ = sin · x₁ + cos · x₂`.
     """
 
     interleaved: bool
-    """Whether a pair is two neighbors, and not elements i and i + R / 2."""
+    """Whether a pair is two adjacent elements instead of elements i and i + R / 2."""
 
     heads: int | None = None
-    """The heads; null where X has a dimension for them."""
+    """The number of heads; null if X has a dimension for them."""
 
     rotary_dim: int | None = None
-    """R; null for all of a vector."""
+    """R, the number of rotated elements; null means all elements of a vector."""
 
 
 Round: TypeAlias = Literal["Up", "Down", "Nearest"]
-"""How a power of two is chosen for a number."""
+"""The rounding of a number to a power of two."""
 
 
 Rounding: TypeAlias = Literal["Floor", "Ceil", "RoundPreferFloor", "RoundPreferCeil", "CeilWhenShrinking"]
-"""Which place is the nearest to a coordinate."""
+"""The rounding of a coordinate to the nearest position."""
 
 
 Sampling: TypeAlias = Literal["Nearest", "Linear", "Cubic"]
-"""How a value is made of the pixels around a point."""
+"""The interpolation between pixels."""
 
 
 class Scan(Op):
     """Runs `body` once for each slice of the scanned inputs."""
 
     body: Block
-    """What is repeated."""
+    """The block to repeat."""
 
     inputs: list[Scanned]
-    """How each scanned input is cut."""
+    """The axis and order of the slices of each scanned input."""
 
     outputs: list[Scanned]
-    """How each output besides the states is stacked."""
+    """The axis and order in which each output other than the states is stacked."""
 
     states: int
     """The number of states."""
 
 
 class Scanned(Struct):
-    """The axis along which a tensor is cut or stacked, and in which order."""
+    """The axis along which a tensor is sliced or stacked, and the order of the slices."""
 
     axis: int
-    """The axis of the whole tensor; a negative one counts from the end."""
+    """The axis of the whole tensor; a negative axis counts from the end."""
 
     reverse: bool
-    """Whether the last slice comes first."""
+    """Whether the order is from the last slice to the first."""
 
 
 class ScatterElements(Op):
-    """`X` with updates written where the indices say: for each place `i₀, …` of `indices`, `Y[i₀, …, indices[i₀,
-    …], …] ⟵ updates[i₀, …]`, the index on `axis`. A negative index counts from the end; where places repeat,
-    updates follow their order. Inputs: `X`, `indices`, `updates`.
+    """`X` with updates at the positions that the indices give: `Y[i₀, …, indices[i₀, …], …] ⟵ updates[i₀, …]` for
+    each position `i₀, …` of `indices`, with the index on `axis`. A negative index counts from the end. Updates
+    of the same position apply in order. Inputs: `X`, `indices`, `updates`.
     """
 
     axis: int
     """The axis; a negative one counts from the end."""
 
     reduction: Combination
-    """What an update does to the element that stands there."""
+    """How an update combines with the present element."""
 
 
 class ScatterNd(Op):
-    """`X` with parts written that the vectors of `indices [.., k]` lead to: `Y[indices[i, 0], …, indices[i, k -
-    1]] ⟵ updates[i]`. Inputs: `X`, `indices`, `updates`. A negative index counts from the end; where places
-    repeat, updates follow their order.
+    """`X` with updates of the parts that the vectors of `indices [.., k]` select: `Y[indices[i, 0], …, indices[i,
+    k - 1]] ⟵ updates[i]`. Inputs: `X`, `indices`, `updates`. A negative index counts from the end. Updates of
+    the same part apply in order.
     """
 
     reduction: Combination
-    """What an update does to the element that stands there."""
+    """How an update combines with the present element."""
 
 
 class SequenceAt(Op):
@@ -1449,33 +1445,33 @@ class SequenceEmpty(Op):
     """A sequence without items."""
 
     dtype: DType
-    """The element type of the items that it may get."""
+    """The element type of the items that it can hold."""
 
 
 class SequenceErase(Op):
-    """A sequence without item `position`. Inputs: the sequence, `position: []` (absent: the last item), from `-n`
-    to `n - 1` for `n` items.
+    """Removes item `position` from a sequence. Inputs: the sequence, `position: []` (absent: the last item), from
+    `-n` to `n - 1` for `n` items.
     """
 
 
 class SequenceInsert(Op):
-    """A sequence with a tensor put in before item `position`. Inputs: the sequence, the tensor, `position: []`
+    """Inserts a tensor into a sequence before item `position`. Inputs: the sequence, the tensor, `position: []`
     (absent: at the end), from `-n` to `n` for `n` items.
     """
 
 
 class SequenceLength(Op):
-    """The number of a sequence's items, as `int64 []`."""
+    """The number of items of a sequence, as `int64 []`."""
 
 
 class Shape(Op):
-    """The dimensions `start .. end` of `X`, as `int64 [n]`; the range is cut to the dimensions that there are."""
+    """The dimensions `start .. end` of `X`, as `int64 [n]`; the range is clamped to the rank."""
 
     start: int
     """The first dimension; a negative one counts from the end."""
 
     end: int | None = None
-    """One past the last dimension; a negative one counts from the end; absent: all the rest."""
+    """One past the last dimension; a negative one counts from the end; absent means the rank."""
 
 
 class Size(Op):
@@ -1485,48 +1481,48 @@ class Size(Op):
 
 
 SizePolicy: TypeAlias = Literal["Stretch", "NotLarger", "NotSmaller"]
-"""What becomes of the ratio of the sizes."""
+"""The treatment of sizes that change the aspect ratio."""
 
 
 class Slice(Op):
-    """`Y = X[start : end : step, …]` with NumPy's meaning of negative and too large bounds. Inputs: `X`, `starts:
-    [n]`, `ends: [n]`, and, where they are there, `axes: [n]` (else the first `n`) and `steps: [n]` (else 1).
+    """`Y = X[start : end : step, …]`, with negative and too large bounds as in NumPy. Inputs: `X`, `starts: [n]`,
+    `ends: [n]`, `axes: [n]` (absent: the first `n`) and `steps: [n]` (absent: 1).
     """
 
 
 class Softmax(Op):
-    """`Y = function of X along axis`. X `[D0, …]` of floating point; Y as X."""
+    """`Y = function of X along axis`. X `[D0, …]`, floating-point; Y as X."""
 
     axis: int
     """The axis; a negative one counts from the end."""
 
     coerce_2d: bool
-    """Whether the axes from `axis` to the last are taken together as one (then `axis` may be the rank)."""
+    """Whether the axes from `axis` to the last count as one axis; `axis` may then be the rank."""
 
     function: SoftmaxFunction
     """The function."""
 
 
 SoftmaxFunction: TypeAlias = Literal["Softmax", "LogSoftmax", "Hardmax"]
-"""What [`Softmax`] computes along the axis."""
+"""The function that [`Softmax`] computes along the axis."""
 
 
 class SpaceToDepth(Op):
-    """`Y [N, C·b², H/b, W/b]` from `X [N, C, H, W]`: each square of pixels becomes a block of channels, `Y[n, k,
-    h, w] = X[n, c, h·b + i, w·b + j]` with `k = (i·b + j)·C + c`, or `k = (c·b + i)·b + j` where
-    `channels_first`. Source: [ONNX SpaceToDepth](https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html).
+    """`Y [N, C·b², H/b, W/b]` from `X [N, C, H, W]`: each square of pixels becomes a block of channels. `Y[n, k,
+    h, w] = X[n, c, h·b + i, w·b + j]` with `k = (i·b + j)·C + c`, or, with `channels_first`, `k = (c·b + i)·b +
+    j`. Source: [ONNX SpaceToDepth](https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html).
     """
 
     block_size: int
     """`b`."""
 
     channels_first: bool
-    """Whether a channel's pixels are neighbors (ONNX's mode `CRD`)."""
+    """Whether the channels made from the pixels of one channel are adjacent (ONNX's mode `CRD`)."""
 
 
 class Split(Op):
-    """`X` cut along `axis` into as many parts as there are outputs: of the sizes in input 1, `split: int64
-    [outputs]`, or, when it is absent, of equal sizes, the last one maybe smaller.
+    """Splits `X` along `axis` into as many parts as there are outputs. Input 1, `split: int64 [outputs]`, holds
+    their sizes. If it is absent, the parts have equal sizes, except for the last one, which may be smaller.
     """
 
     axis: int
@@ -1534,20 +1530,20 @@ class Split(Op):
 
 
 class SplitToSequence(Op):
-    """`X` cut along `axis` into a sequence. Input 1, `split`, is a list of sizes, or one size of all parts but the
-    last, which may be smaller; where it is absent, the parts have size 1.
+    """Splits `X` along `axis` into a sequence. Input 1, `split`, is a list of sizes, or one size for all parts, of
+    which the last may be smaller. If it is absent, the parts have size 1.
     """
 
     axis: int
     """The axis; a negative one counts from the end."""
 
     keep_axis: bool
-    """Whether parts keep the axis when there is no `split`."""
+    """Whether parts keep the axis if `split` is absent."""
 
 
 class Squeeze(Op):
-    """`Y = X` without some dimensions of size 1: those in `axes`, or those in input 1, `axes: int64 [n]`, or, when
-    neither is there, all. Source: [ONNX Squeeze](https://onnx.ai/onnx/operators/onnx__Squeeze.html).
+    """`Y = X` without some dimensions of size 1: those in `axes`, or those in input 1, `axes: int64 [n]`, or, if
+    both are absent, all. Source: [ONNX Squeeze](https://onnx.ai/onnx/operators/onnx__Squeeze.html).
     """
 
     axes: list[int] | None = None
@@ -1558,72 +1554,74 @@ class Step(Struct):
     """One operation."""
 
     inputs: list[ValueId | None]
-    """The inputs; `null` for an optional one that is absent."""
+    """The inputs; `null` for an absent optional one."""
 
     op: Op
-    """What is done."""
+    """The op."""
 
     origin: OriginId
-    """Where the step came from."""
+    """The origin of the step."""
 
     outputs: list[ValueId | None]
-    """The outputs; `null` for one that nobody uses."""
+    """The outputs; `null` for an unused one."""
 
 
 class Stft(Op):
-    """The spectra of frames of a signal `X [B, L, 1]` (real) or `[B, L, 2]` (complex): frame `f` is `X[f·step
-    ..][..length]`, multiplied by the window; `Y [B, frames, length, 2]`, or the first `⌊length/2⌋ + 1` elements
-    of each spectrum where `one_sided`. Computed in float64. Inputs: `X`, `step: []`, `window: [length]`
-    (absent: ones), `length: []` (absent: the window's, or `L`).
+    """The spectra of the frames of a signal `X [B, L, 1]` (real) or `[B, L, 2]` (complex). Frame `f` is `X[f·step
+    ..][..length]`, multiplied by the window. The result is `Y [B, frames, length, 2]`, or, with `one_sided`,
+    the first `⌊length/2⌋ + 1` elements of each spectrum. Computed in float64. Inputs: `X`, `step: []`, `window:
+    [length]` (absent: ones), `length: []` (absent: that of the window, or `L`).
     """
 
     one_sided: bool
-    """Whether half of a spectrum stands for all of it; the signal is real then."""
+    """Whether half of a spectrum represents all of it; the signal must then be real."""
 
 
 class StringConcat(Op):
-    """`Z = X ‖ Y`: each string of `X` followed by the string of `Y` at the same place, broadcast as NumPy does."""
+    """`Z = X ‖ Y`: each string of `X`, followed by the string of `Y` at the same position. The shapes broadcast as
+    in NumPy.
+    """
 
 
 class StringNormalizer(Op):
-    """The strings of `X [C]` or `[1, C]` that are not stop words, in another case; one empty string where none is
-    left.
+    """The strings of `X [C]` or `[1, C]` that are not stop words, with their case changed. If none are left, the
+    result is one empty string.
     """
 
     case: Case
     """The case of the results."""
 
     ignore_case: bool
-    """Whether a stop word of another case is dropped too."""
+    """Whether a stop word matches in any case."""
 
     stop_words: list[str]
-    """What is dropped."""
+    """The words to drop."""
 
 
 class StringSplit(Op):
-    """The parts of each string of `X` between occurrences of a delimiter: `Y [dims(X), n]`, padded with empty
-    strings to the largest number of parts, and `Z: int64` of `X`'s shape, the numbers of parts. An empty string
-    has no parts.
+    """Splits each string of `X` at a delimiter. `Y [dims(X), n]` holds the parts, padded with empty strings to the
+    largest number of parts; `Z: int64`, of the shape of `X`, holds the numbers of parts. An empty string has no
+    parts.
     """
 
     delimiter: str
-    """What separates parts; empty: any white space, which is then also cut off at both ends."""
+    """The delimiter. An empty one means any white space, which is then also removed at both ends."""
 
     most: int | None = None
-    """After how many splits the rest stays whole; absent: never."""
+    """The maximum number of splits, after which the rest stays whole; absent means no maximum."""
 
 
 class TensorScatter(Op):
-    """A cache with new rows written into it: `Y[b, …, w[b] + s, …] = update[b, …, s, …]`, the place on `axis`,
-    modulo the cache's size where `circular`. Inputs: `cache [B, …, S, …]`, `update [B, …, s, …]`, `w: [B]`
-    (absent: zeros).
+    """A cache with new rows written into it: `Y[b, …, w[b] + s, …] = update[b, …, s, …]`, with the position on
+    `axis`. With `circular`, the position is taken modulo the size of the cache. Inputs: `cache [B, …, S, …]`,
+    `update [B, …, s, …]`, `w: [B]` (absent: zeros).
     """
 
     axis: int
-    """The axis of rows, not the first one; a negative one counts from the end."""
+    """The axis of rows, not the first one; a negative axis counts from the end."""
 
     circular: bool
-    """Whether rows beyond the end are written from the start again."""
+    """Whether rows beyond the end continue at the start."""
 
 
 class TensorType(Struct):
@@ -1633,57 +1631,55 @@ class TensorType(Struct):
     """The logical element type."""
 
     shape: list[Dim | None] | None = None
-    """The dimensions; `null` when not even the rank is known."""
+    """The dimensions; `null` if even the rank is unknown."""
 
 
 class TfIdfVectorizer(Op):
-    """How often each n-gram of a pool occurs in each row of `X [C]` or `[N, C]`: `Y: float32 [columns]` or `[N,
-    columns]`.
-    """
+    """Counts each n-gram of a pool in each row of `X [C]` or `[N, C]`: `Y: float32 [columns]` or `[N, columns]`."""
 
     columns: int
     """The number of columns."""
 
     longest: int
-    """The most elements of an n-gram that counts."""
+    """The maximum number of elements of an n-gram that counts."""
 
     max_skips: int
-    """How many elements may be left out between two of an n-gram."""
+    """The maximum number of elements to skip between two elements of an n-gram."""
 
     shortest: int
-    """The fewest elements of an n-gram that counts."""
+    """The minimum number of elements of an n-gram that counts."""
 
 
 class Tile(Op):
-    """`X` repeated `r` times along each axis, with `r` from input 1, `repeats: int64 [rank]`: `Y[i] = X[i mod
-    dims]`.
+    """Repeats `X` along each axis: `Y[i] = X[i mod dims]`. Input 1, `repeats: int64 [rank]`, holds the number of
+    repeats.
     """
 
 
 class TopK(Op):
-    """`Values, Indices = the k greatest (or smallest) elements of X along axis, in order, and where they stand`. X
-    `[…, D, …]`, k int64 `[1]`; Values of X's dtype and Indices int64 `[…, k, …]`.
+    """`Values, Indices = the k greatest (or smallest) elements of X along axis, in order, and their indices`. X
+    `[…, D, …]`, k int64 `[1]`; Values with the dtype of X, and Indices int64, `[…, k, …]`.
     """
 
     axis: int
     """The axis; a negative one counts from the end."""
 
     largest: bool
-    """Whether the greatest elements are wanted, and not the smallest."""
+    """Whether to select the greatest elements instead of the smallest."""
 
 
 class Transpose(Op):
-    """`Y[i₀, i₁, …] = X[j₀, j₁, …]` with `j[permutation[a]] = i[a]`: dimension `a` of `Y` is `X`'s dimension
-    `permutation[a]`.
+    """`Y[i₀, i₁, …] = X[j₀, j₁, …]` with `j[permutation[a]] = i[a]`: dimension `a` of `Y` is dimension
+    `permutation[a]` of `X`.
     """
 
     permutation: list[int] | None = None
-    """The order of axes; absent: reversed."""
+    """The order of the axes; absent means reversed."""
 
 
 class Trilu(Op):
-    """The upper or lower triangle of each matrix of `X [.., M, N]`, zeros elsewhere: `Y[i, j] = X[i, j]` where `j
-    - i ≥ k` (upper) or `j - i ≤ k` (lower). Inputs: `X`, `k: int64 []` (absent: 0).
+    """The upper or lower triangle of each matrix of `X [.., M, N]`, with zeros elsewhere: `Y[i, j] = X[i, j]` if
+    `j - i ≥ k` (upper) or `j - i ≤ k` (lower). Inputs: `X`, `k: int64 []` (absent: 0).
     """
 
     upper: bool
@@ -1699,7 +1695,7 @@ class Type:
         value: TensorType
 
     class Sequence(Variant):
-        """A sequence whose items are all of one type."""
+        """A sequence of items of one type."""
 
         value: AnyType
 
@@ -1721,7 +1717,7 @@ class Unary(Op):
 
 
 class UnaryFunction:
-    """A function of one element. Parameters are `f32`, as ONNX attributes are."""
+    """A function of one element. Parameters are `f32`, like ONNX attributes."""
 
     class Swish(Variant):
         """`x / (1 + exp(-alpha·x))`"""
@@ -1773,7 +1769,7 @@ class UnaryFunction:
         min: float
 
     class IsInf(Variant):
-        """True where `x` is an infinity of a sign that counts"""
+        """True if `x` is infinite and its sign is selected"""
 
         negative: bool
         positive: bool
@@ -1832,25 +1828,25 @@ AnyUnaryFunction: TypeAlias = (
 
 
 class Unique(Op):
-    """The different rows of `axis` of `X` (without `axis`: the different elements), and three `int64` lists: where
-    each stands first in `X`, which of them each row of `X` is, and how often each stands there. NaNs are equal,
-    and larger than numbers.
+    """The distinct rows of `axis` of `X` (without `axis`: the distinct elements), and three `int64` lists: the
+    index of the first occurrence of each in `X`, the index of each row of `X` among the distinct rows, and the
+    number of occurrences of each. NaNs are equal, and larger than numbers.
     """
 
     sorted: bool
-    """Whether the results ascend; else they stand in the order of their first occurrence."""
+    """Whether the results are in ascending order instead of the order of their first occurrence."""
 
     axis: int | None = None
     """The axis; a negative one counts from the end."""
 
 
 class Unsqueeze(Op):
-    """`Y = X` with dimensions of size 1 put in, at the places of `Y` in `axes`, or in input 1, `axes: int64 [n]`.
-    Source: [ONNX Unsqueeze](https://onnx.ai/onnx/operators/onnx__Unsqueeze.html).
+    """`Y = X` with new dimensions of size 1, at the positions in `Y` that `axes`, or input 1, `axes: int64 [n]`,
+    gives. Source: [ONNX Unsqueeze](https://onnx.ai/onnx/operators/onnx__Unsqueeze.html).
     """
 
     axes: list[int] | None = None
-    """The new dimensions' places in the result; a negative one counts from the end."""
+    """The positions of the new dimensions in the result; a negative one counts from the end."""
 
 
 ValueId: TypeAlias = int
@@ -1858,7 +1854,7 @@ ValueId: TypeAlias = int
 
 
 class ValueInfo(Struct):
-    """A value's name in the model (empty where a pass made it) and its type."""
+    """A value's name in the model (empty if a pass made the value) and its type."""
 
     name: str
 
@@ -1866,6 +1862,4 @@ class ValueInfo(Struct):
 
 
 class Where(Op):
-    """`Z = X where C, else Y`, element by element; `C: bool`, `X` and `Y`, which are of one type, broadcast as
-    NumPy does.
-    """
+    """`Z = X if C else Y`, element by element; `C: bool`, `X` and `Y` broadcast as NumPy does."""
