@@ -8,7 +8,7 @@ enum WeightGuard : u32 { GuardUnseeing, GuardNothing, GuardUndefined };
 
 // Rows `[rows, keys]` of the scores `[N, heads, queries, keys]`, starting with row `first`.
 struct AttentionRows {
-    // W: products, which are replaced by scores. T: weights, which may share their memory.
+    // W: products, which are replaced by scores. T: weights, which may share the scores' memory.
     u64 scores, weights;
     // T: where the scores of a stage are stored, complete, or 0.
     u64 kept;

@@ -3,7 +3,7 @@
 #include "broadcast.cuh"
 #include "numbers.cuh"
 
-// A negative exponent maps 1 and -1 to a power of themselves, and other bases, including 0, to 0.
+// A negative exponent maps 1 and -1 to a power of themselves, and other bases, including 0, to 0. Exponent 0 gives 1.
 template <class T> HOST_DEVICE T whole_power(T x, i64 exponent) {
     u64 base = (u64)x, rest = exponent < 0 ? 0 - (u64)exponent : (u64)exponent, power = 1;
     bool is_unit = x == 1 || (T(-1) < T(0) && x == T(-1));

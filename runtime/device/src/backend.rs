@@ -47,7 +47,7 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// Queues matrix products.
     ///
     /// # Safety
-    /// The addresses are those of matrices with these sizes. The sizes are at most
+    /// The addresses are those of matrices with these sizes. `gemm.batch` is at most
     /// [`MOST_BLOCKS`](crate::launch::MOST_BLOCKS).
     unsafe fn gemm(&self, gemm: &Gemm) -> Result<()>;
 

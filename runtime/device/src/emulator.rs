@@ -27,7 +27,7 @@ const UNWRITTEN: u8 = 0xA5;
 /// Guard bytes after every buffer, which reveal out-of-bounds writes.
 const GUARD: usize = 64;
 
-/// Kernels that write a list in any order; the listed kernel then sorts it.
+/// Kernels that write a list in any order; later kernels sort it.
 const UNORDERED: [(&str, &str); 1] = [("topk", "topk_select")];
 /// Kernels whose output depends on the number of blocks.
 const OF_BLOCKS: [(&str, &str); 1] = [("quantize", "range")];

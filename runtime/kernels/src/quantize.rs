@@ -1,4 +1,4 @@
-//! Linear quantization of floats to integers of up to 16 bits, and back.
+//! Linear quantization of floats to small integers, and back.
 //!
 //! `q = clamp(round(x ÷ scale) + zero, low, high)`, ties to even; `x = (q − zero)·scale`. Source:
 //! [ONNX QuantizeLinear](https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html).

@@ -26,7 +26,7 @@ use window::{Block, Windows};
 
 /// Multiplications that are worth a thread.
 const TASK: usize = 1 << 19;
-/// Rows are computed separately if tiles then waste at most one in this many outputs.
+/// Rows are computed separately if their last vectors waste at most one lane per this many outputs.
 const SPARE: usize = 7;
 
 /// The sizes of a convolution's input and output.
@@ -186,11 +186,11 @@ impl Convolution<'_> {
         }
     }
 
-    /// Computes all rows of pixels of a block, for the `outputs` of the first tile.
+    /// Computes all rows of pixels of a block for `outputs` outputs; `tile` starts at the first pixel.
     fn rows(&self, outputs: usize, block: &Block, tile: Tile, scratch: &mut Scratch<f32>) {
         let (tiles, width, row) = (Tiles::of(self.weights.isa), self.shape.output[1], self.windows.row);
-        // Rows of the input are longer than rows of the output. One pass over all rows also computes the outputs in the
-        // gaps, which are discarded; computing each row separately is chosen if it wastes less.
+        // Rows of the input are longer than rows of the output. Rows are computed separately if their last vectors waste
+        // few lanes. Otherwise, one pass over all rows also computes the outputs in the gaps, which are discarded.
         let length = (block.rows() - 1) * row + block.columns();
         // SAFETY: `check` and `Windows` keep every offset inside the input and the weights. This block's outputs belong
         // to this task.

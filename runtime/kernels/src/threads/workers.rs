@@ -106,7 +106,7 @@ impl Drop for Workers {
         self.board.ended.store(true, SeqCst);
         self.board.wake_all();
         for thread in self.threads.drain(..) {
-            // `work` catches the panics of tasks, and nothing else in a worker panics.
+            // `serve` catches the panics of tasks, and nothing else in a worker panics.
             let _ = thread.join();
         }
     }

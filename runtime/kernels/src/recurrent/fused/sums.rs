@@ -1,7 +1,7 @@
 //! Products of rows with a block of weights, `[length][gates][lanes]`: one vector of sums per gate.
 //!
-//! The latency of a multiplication is eight times its throughput. The functions therefore compute about eight
-//! independent sums at a time: of two blocks, of two pieces of one block, or of several rows.
+//! Eight multiplications can start during the latency of one. The functions therefore compute about eight independent
+//! sums at a time: of two blocks, of two pieces of one block, or of several rows.
 
 use crate::gemm::tile::PIECE;
 use crate::prefetch::prefetch;
