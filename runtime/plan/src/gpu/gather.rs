@@ -159,7 +159,6 @@ impl OnGpu for Gather {
 ///
 /// # Errors
 /// The rank is too large for kernels.
-/// Kernels do not take so many dimensions.
 pub(super) fn element_steps(dims: &[usize], indices: &[usize], axis: usize) -> Result<(Dims, Strides, u32)> {
     let mut strides = View::contiguous(dims).strides;
     let step = std::mem::take(&mut strides[axis]);
