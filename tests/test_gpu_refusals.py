@@ -49,8 +49,8 @@ def test_a_bundle_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("{bad", "it is no JSON"),
-        ("\udcff", "it is no JSON"),
+        ("{bad", "it is not JSON"),
+        ("\udcff", "it is not JSON"),
         ("{}", "`commit` is missing"),
         ("[]", "`commit` is missing"),
         ('{"commit": "a", "command": "b", "made": "c"}', "`made` is missing"),
@@ -136,7 +136,7 @@ def test_the_other_commit_is_told_where_a_call_begins(tmp_path: Path) -> None:
     folder = write_bundle(tmp_path / "bundle")
     tool("gpu.files").write_about(folder, {**tool("gpu.files").about(folder), "commit": "0123456"})
     done = called(folder, tmp_path / "out", "smoke", "--seconds", "0", device="cpu")
-    assert done.stderr.startswith("The bundle is of 0123456, and this checkout of ")
+    assert done.stderr.startswith("The bundle's commit is 0123456, and this checkout's is ")
     assert done.stderr.splitlines()[0] in (tmp_path / "out/cuda-smoke.md").read_text()
 
 
@@ -151,7 +151,7 @@ def test_results_that_cannot_be_written(bundle: Path, tmp_path: Path) -> None:
 
 
 def test_a_device_without_a_name(bundle: Path, tmp_path: Path) -> None:
-    sentence = "device 'auto': a check is of one device; name it, such as cuda or cuda:1"
+    sentence = "device 'auto': a check needs the name of a device, such as cuda or cuda:1"
     check_refused(bundle, tmp_path / "out", sentence, device="auto")
 
 

@@ -36,7 +36,7 @@ RACES = "========= RACECHECK SUMMARY: {} hazards displayed ({} errors, 0 warning
         ),
         ("========= Error: Device not supported\n", "not run", "compute-sanitizer does not support the device"),
         ("Unable to\nfind it\n", "not run", "Unable to find it"),
-        ("", "not run", "it said nothing"),
+        ("", "not run", "it printed nothing"),
     ],
 )
 def test_what_the_sanitizer_says(told: str, verdict: str, note: str) -> None:
@@ -219,7 +219,7 @@ class Stand:
 
 
 class Old:
-    """A session that takes arrays of the host alone."""
+    """A session that takes arrays of arrays on the host."""
 
     def run(self, given: dict[str, Any]) -> str:
         return "host"
@@ -235,7 +235,7 @@ def test_our_runs_from_the_host_and_resident() -> None:
     assert {name: run() for name, run in runs.items()} == {"ours, host": "host", "ours, resident": "resident"}
     assert without == {}
     runs, without = ours(torch, Old(), case)
-    assert list(runs) == ["ours, host"] and "the host alone" in without["ours, resident"]
+    assert list(runs) == ["ours, host"] and "arrays on the host" in without["ours, resident"]
 
 
 def test_both_sides_are_timed_both_ways_beside_compiling(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

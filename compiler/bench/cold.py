@@ -51,7 +51,7 @@ def start(case: Case, engine: str, threads: int) -> Cold:
     """Load and run a case in this process."""
     importlib.import_module(ENGINES[engine].package)
     gc.collect()
-    bare = _forget_peak()
+    bare = _reset_peak()
     began = time.perf_counter()
     run = ENGINES[engine].load(case, threads)
     loaded = time.perf_counter()
@@ -62,7 +62,7 @@ def start(case: Case, engine: str, threads: int) -> Cold:
     return Cold(1e3 * (loaded - began), 1e3 * (ran - loaded), max(_megabytes("VmHWM") - bare, PAGE))
 
 
-def _forget_peak() -> float:
+def _reset_peak() -> float:
     """Reset the peak, and return the present memory in megabytes."""
     try:
         Path("/proc/self/clear_refs").write_text("5")

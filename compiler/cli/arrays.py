@@ -115,7 +115,7 @@ def _as_saved(name: str, array: Array) -> Array:
     return bits.view(np.dtype([(array.dtype.name, bits.dtype)]))
 
 
-def _as_given(array: Array) -> Array:
+def _from_saved(array: Array) -> Array:
     """The inverse of `_as_saved`."""
     if array.dtype.kind in "SU":
         return array.astype(str).astype(object)
@@ -140,7 +140,7 @@ def _safetensors(arrays: Mapping[str, Array]) -> bytes:
 
 
 def _read_npy(file: IO[bytes]) -> Array:
-    return _as_given(np.lib.format.read_array(file, allow_pickle=False))
+    return _from_saved(np.lib.format.read_array(file, allow_pickle=False))
 
 
 def _read_npz(file: IO[bytes]) -> dict[str, Array]:

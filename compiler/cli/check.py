@@ -76,7 +76,7 @@ def command(
         warnings, refusal = _findings(model, dims)
     operators = _operators(counts, refusal)
     findings = [*warnings, *refusal.diagnostics]
-    placed = _placed(model, dims) if device != "cpu" and not refusal.diagnostics else []
+    placed = _placement(model, dims) if device != "cpu" and not refusal.diagnostics else []
     missing = [step for step in placed if step.host == "no_kernel"]
     is_right = not refusal.diagnostics and not (strict_device and missing)
     if as_json:
@@ -95,7 +95,7 @@ def command(
     context.exit(0 if is_right else 1)
 
 
-def _placed(model: Path, dims: dict[str, int]) -> list[PlacedStep]:
+def _placement(model: Path, dims: dict[str, int]) -> list[PlacedStep]:
     """The placement of the optimized plan's steps."""
     import compiler
     from compiler.runtime.session import placed_steps

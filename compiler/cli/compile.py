@@ -100,7 +100,7 @@ def command(
 
     if no_optimize and passes is not None:
         raise click.UsageError("--no-optimize skips all passes of --passes: give only one of the two options")
-    target = output or _beside(model)
+    target = output or _default_output(model)
     _check_outputs(model, {"--output": target, "--report": report})
     chosen = None if passes is None else [name.strip() for name in passes.split(",") if name.strip()]
     _check_names(chosen or ())
@@ -126,11 +126,11 @@ def command(
     if as_json:
         print_json({"ok": True, "plan": str(target), "seconds": seconds, **_facts(plan, record)})
     else:
-        _tell(plan, record)
+        _show(plan, record)
         console.print(f"{target}: {megabytes(len(plan.data))}, compiled in {seconds:.2f} s", style="bold")
 
 
-def _beside(model: Path) -> Path:
+def _default_output(model: Path) -> Path:
     if not model.name:
         raise click.BadParameter(f"{str(model)!r} is not a file", param_hint="MODEL")
     return model.with_suffix(".plan")
@@ -194,7 +194,7 @@ def _steps(plan: Plan) -> Counter[str]:
     return Counter(next(iter(step["op"])) for step in plan.document["main"]["steps"])
 
 
-def _tell(plan: Plan, record: Record) -> None:
+def _show(plan: Plan, record: Record) -> None:
     """Print the passes that changed the model, and the steps of the plan."""
     rows = [_row(report, seconds) for report, seconds in record.passes if report.fired]
     if rows:

@@ -152,7 +152,7 @@ def update(context: click.Context, folder: Path, names: tuple[str, ...], baselin
     after = dict(known) if names else {}
     failed: dict[str, str] = {}
     for entry in entries:
-        new, problem = _renewed(entry, known.get(entry.name))
+        new, problem = _new_entry(entry, known.get(entry.name))
         after |= {entry.name: new} if new else {}
         if new is None:
             after.pop(entry.name, None)
@@ -175,7 +175,7 @@ def update(context: click.Context, folder: Path, names: tuple[str, ...], baselin
     context.exit(1 if failed else 0)
 
 
-def _renewed(entry: Entry, known: KnownDifference | None) -> tuple[KnownDifference | None, str]:
+def _new_entry(entry: Entry, known: KnownDifference | None) -> tuple[KnownDifference | None, str]:
     """The new entry of a model; or the former entry, and the reason why there is no new one."""
     from compiler.zoo.baseline import SHAPES, renewed
 

@@ -64,7 +64,7 @@ def check_value_kinds(model: onnx.ModelProto) -> list[Diagnostic]:
         if isinstance(holder, onnx.GraphProto):
             values = [("input", each) for each in holder.input] + [("output", each) for each in holder.output] + values
         for what, value in values:
-            kind = _foreign(value.type)
+            kind = _unsupported_contents(value.type)
             if kind is not None:
                 message = f"the {what} {value.name!r} holds {kind}, which are not supported"
                 found.setdefault(value.name, Diagnostic("CC0205", message, help=_MAPS if "map" in kind else _KINDS))
@@ -72,7 +72,7 @@ def check_value_kinds(model: onnx.ModelProto) -> list[Diagnostic]:
     return list(found.values())
 
 
-def _foreign(kind: onnx.TypeProto) -> str | None:
+def _unsupported_contents(kind: onnx.TypeProto) -> str | None:
     """The contents of an unsupported kind of value; `None` for a supported kind or an unknown type."""
     match kind.WhichOneof("value"):
         case "tensor_type" if kind.tensor_type.elem_type not in _ELEMENTS:
@@ -93,7 +93,7 @@ def _foreign(kind: onnx.TypeProto) -> str | None:
 
 
 def _inside(kind: onnx.TypeProto) -> str | None:
-    return "values of no type" if kind.WhichOneof("value") is None else _foreign(kind)
+    return "values of no type" if kind.WhichOneof("value") is None else _unsupported_contents(kind)
 
 
 def output_types(model: onnx.ModelProto) -> list[str | None]:

@@ -61,7 +61,7 @@ def export(
     shapes = _shapes(given, dynamic) if dynamic else None
     if opset is not None:
         _check_opset(opset)
-    with _evaluating(module), _quiet():
+    with _evaluating(module), _logging_hidden():
         program = _program(module, tuple(args), shapes, opset, optimize)
     if outputs is not None:
         _name_outputs(program.model, outputs)
@@ -162,7 +162,7 @@ def _evaluating(module: torch.nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _logging_hidden() -> Iterator[None]:
     """Hide PyTorch's log messages, because its exception holds the error. TORCH_LOGS shows them again."""
     loggers = [logging.getLogger(name) for name in ("torch", "onnxscript")]
     levels = [logger.level for logger in loggers]

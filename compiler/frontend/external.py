@@ -54,7 +54,7 @@ def _problem(location: str, weights: Sequence[onnx.TensorProto], folder: Path | 
     wrong, advice = _why_not(location, folder)
     if wrong:
         return Diagnostic("CC0103", f"{held} in the file {location!r}, which {wrong}", help=advice)
-    misfits = [misfit for weight in weights if (misfit := _misfit(weight, (folder / location).stat().st_size))]
+    misfits = [misfit for weight in weights if (misfit := _length_problem(weight, (folder / location).stat().st_size))]
     if misfits:
         message = f"the file {location!r} does not match the model: {_some(misfits, '; ')}"
         return Diagnostic("CC0103", message, help="copy the model and its weights again")
@@ -89,7 +89,7 @@ def _why_not(location: str, folder: Path) -> tuple[str, str]:
     return ("", "") if os.access(path, os.R_OK) else ("cannot be read: permission denied", "")
 
 
-def _misfit(weight: onnx.TensorProto, size: int) -> str | None:
+def _length_problem(weight: onnx.TensorProto, size: int) -> str | None:
     """The reason why a weight does not fit a file of `size` bytes; `None` if it does. Length 0 means no length."""
     facts = _facts(weight)
     for key in ("offset", "length"):

@@ -57,7 +57,7 @@ def load_model(source: Source, found: list[Diagnostic] | None = None) -> Loaded:
     proto = _parse(data, source)  # a copy, because the checks remove parts of it
     if twice := check_names(proto):
         raise CompileError(twice)
-    wrong += [*_write_out_sparse(proto), *check_value_kinds(proto), *check_external(tensors_of(proto), folder)]
+    wrong += [*_expand_sparse(proto), *check_value_kinds(proto), *check_external(tensors_of(proto), folder)]
     declared = output_types(proto)
     model = _deserialize(proto)
     model.graph.metadata_props[OUTPUT_TYPES] = json.dumps(declared)
@@ -115,7 +115,7 @@ def _parse(data: bytes, source: Source) -> onnx.ModelProto:
     return proto
 
 
-def _write_out_sparse(model: onnx.ModelProto) -> list[Diagnostic]:
+def _expand_sparse(model: onnx.ModelProto) -> list[Diagnostic]:
     """Replace sparse tensors with dense ones, in place. An invalid one becomes empty."""
     wrong: list[Diagnostic] = []
     for holder in node_lists(model):

@@ -211,7 +211,7 @@ class Node:
         asked = self.dtype_attr(name, default)
         if asked is None or asked == default:
             return asked
-        if _digits(asked) < _digits(value.dtype):
+        if _mantissa_bits(asked) < _mantissa_bits(value.dtype):
             self.refuse("CC0202", f"{self.op_type} of {value.dtype} cannot compute in {asked}, which {name} requires")
         return asked
 
@@ -261,7 +261,7 @@ class Node:
         return default is not None and value == default
 
 
-def _digits(dtype: str) -> int:
+def _mantissa_bits(dtype: str) -> int:
     """The number of bits of a floating-point type's mantissa; 0 for any other type."""
     kind = dtypes.numpy_dtype(dtype)
     if kind.kind != "f" and "float" not in dtype:

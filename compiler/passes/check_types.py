@@ -36,14 +36,14 @@ def _problems(node: ir.Node, inputs: list[onnx_schema.Input]) -> Iterator[str]:
             continue
         name = f"{node.op_type}'s input {described.name}"
         if found not in described.types:
-            yield f"{name} is {found}" + _instead(described.types)
+            yield f"{name} is {found}" + _expected_types(described.types)
         elif described.variable:
             other, first = bound.setdefault(described.variable, (described.name, found))
             if first != found:
                 yield f"{name} is {found}, but {other} must have the same type and is {first}"
 
 
-def _instead(types: frozenset[str]) -> str:
+def _expected_types(types: frozenset[str]) -> str:
     return (
         f", not {' or '.join(sorted(types))}" if len(types) <= _MOST_LISTED else ", which the operator does not accept"
     )

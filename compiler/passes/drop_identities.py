@@ -12,7 +12,7 @@ from compiler.rewrite.rule import Rewriter, Rule, can_be_renamed, rules_pass
 __all__ = ["drop_identities"]
 
 
-class _PassesOn(Rule):
+class _DropCopy(Rule):
     """The base of rules whose root returns its first input."""
 
     def check(self, match: Match) -> str | None:
@@ -27,7 +27,7 @@ class _PassesOn(Rule):
         return match["x"]
 
 
-class DropIdentity(_PassesOn):
+class DropIdentity(_DropCopy):
     """`Identity(x)` → `x`."""
 
     pattern = Op("Identity", Var("x"))
@@ -36,39 +36,39 @@ class DropIdentity(_PassesOn):
 _NAMES = {int(dtype): dtype.name for dtype in ir.DataType}
 
 
-class DropCast(_PassesOn):
+class DropCast(_DropCopy):
     """`Cast(x, to=dtype of x)` → `x`."""
 
     pattern = Op("Cast", Var("x"))
 
     def check(self, match: Match) -> str | None:
-        """The types have to be known and equal."""
+        """The types are known and equal."""
         target = match.root.attributes["to"].as_int()
         if match["x"].dtype != target:
             return f"it casts {match['x'].dtype or 'an unknown type'} to {_NAMES.get(target, target)}"
         return super().check(match)
 
 
-class DropCastLike(_PassesOn):
-    """`CastLike(x, y)` → `x`, where both have one dtype."""
+class DropCastLike(_DropCopy):
+    """`CastLike(x, y)` → `x`, if both have the same dtype."""
 
     pattern = Op("CastLike", Var("x"), Var("like"))
 
     def check(self, match: Match) -> str | None:
-        """The types have to be known and equal."""
+        """The types are known and equal."""
         if match["x"].dtype is None or match["x"].dtype != match["like"].dtype:
             return f"it casts {match['x'].dtype} to {match['like'].dtype}"
         return super().check(match)
 
 
 class CastLikeToCast(Rule):
-    """`CastLike(x, y)` → `Cast(x, to=dtype of y)`, which is a constant where `x` is one."""
+    """`CastLike(x, y)` → `Cast(x, to=dtype of y)`, which is constant if `x` is."""
 
     pattern = Op("CastLike", Var("x"), Var("like"))
     notable = True
 
     def check(self, match: Match) -> str | None:
-        """The type has to be known."""
+        """The type of `y` is known."""
         return "the type of the second input is not known" if match["like"].dtype is None else None
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:

@@ -65,7 +65,7 @@ class JoinSlices(FindingRule[_Parts]):
 
     def rewrite(self, match: Match, found: _Parts, new: Rewriter) -> ir.Value:
         """The remaining parts, joined."""
-        parts = [part if isinstance(part, ir.Value) else _made(part, new) for part in found]
+        parts = [part if isinstance(part, ir.Value) else _value_of(part, new) for part in found]
         return parts[0] if len(parts) == 1 else new.like(match.root, *parts)
 
 
@@ -119,7 +119,7 @@ def _joined(concat: ir.Node, axis: int) -> Iterator[ir.Value | _Piece]:
         yield before
 
 
-def _made(piece: _Piece, new: Rewriter) -> ir.Value:
+def _value_of(piece: _Piece, new: Rewriter) -> ir.Value:
     if piece.value is not None:
         return piece.value
     if piece.is_whole:

@@ -48,7 +48,7 @@ class GatherNDToGather(FindingRule[_Indices]):
         result = source
         # Last axis of the source first, so that new axes do not shift the axes of the other Gathers.
         for axis, value in sorted(zip(perm, values, strict=False), key=lambda pair: -pair[0]):
-            shape = _taken(result.shape, axis, value.shape)
+            shape = _gathered_shape(result.shape, axis, value.shape)
             result = typed(new.op("Gather", result, value, version=13, axis=axis), source.type, shape)
         order = _order(perm, [rank(value) or 0 for value in values])
         return result if order == tuple(range(len(order))) else new.op("Transpose", result, perm=list(order))
@@ -64,7 +64,7 @@ def _source(value: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
     return value, tuple(range(rank(value) or 0))
 
 
-def _taken(shape: ir.Shape | None, axis: int, places: ir.Shape | None) -> ir.Shape | None:
+def _gathered_shape(shape: ir.Shape | None, axis: int, places: ir.Shape | None) -> ir.Shape | None:
     """The shape after a Gather."""
     return None if shape is None or places is None else ir.Shape([*shape[:axis], *places, *shape[axis + 1 :]])
 
@@ -80,7 +80,7 @@ def _indices(grid: ir.Value) -> _Indices | None:
     """The indices of each axis of the source, in order; `None` if they are not separable."""
     array = constant_of(grid)
     if array is not None:
-        return next(_separated(array), None) if array.ndim > 1 else None
+        return next(_separate_indices(array), None) if array.ndim > 1 else None
     node = grid.producer()
     view, dims = SqueezeView[ir.Value].of(node), rank(grid) or 0
     if node is None or node.op_type != "Unsqueeze" or view is None or view.x is None:
@@ -88,7 +88,7 @@ def _indices(grid: ir.Value) -> _Indices | None:
     return [view.x] if view.normalized_axes(dims) == [dims - 1] else None
 
 
-def _separated(grid: np.ndarray) -> Iterator[_Indices]:
+def _separate_indices(grid: np.ndarray) -> Iterator[_Indices]:
     """The ways to separate a grid with entries of one or two numbers into the indices of each axis."""
     if grid.shape[-1] == 1:
         yield [grid[..., 0]]

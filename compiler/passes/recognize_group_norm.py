@@ -67,7 +67,7 @@ class _Parameters:
     bias: np.ndarray
 
 
-class _TakeConstant(FindingRule[_Parameters]):
+class _FoldConstant(FindingRule[_Parameters]):
     """The base of rules that fold a constant, one number per channel, into the preceding normalization."""
 
     normalization: ClassVar[Op] = Op(
@@ -102,20 +102,20 @@ class _TakeConstant(FindingRule[_Parameters]):
         )
 
 
-class TakeChannelScale(_TakeConstant):
+class TakeChannelScale(_FoldConstant):
     """`(normalized(x) · s + b) · c` → `normalized(x) · (s · c) + b · c`."""
 
-    pattern = Op("Mul", _TakeConstant.normalization, Const("c"))
+    pattern = Op("Mul", _FoldConstant.normalization, Const("c"))
 
     def fold(self, scale: np.ndarray, bias: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The scale and the bias, both multiplied by `c`."""
         return scale * c, bias * c
 
 
-class TakeChannelBias(_TakeConstant):
+class TakeChannelBias(_FoldConstant):
     """`(normalized(x) · s + b) + c` → `normalized(x) · s + (b + c)`."""
 
-    pattern = Op("Add", _TakeConstant.normalization, Const("c"))
+    pattern = Op("Add", _FoldConstant.normalization, Const("c"))
 
     def fold(self, scale: np.ndarray, bias: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The scale, and the sum of the bias and `c`."""

@@ -176,7 +176,7 @@ def _scales_between(places: np.ndarray, size: int, offset: float) -> Iterator[fl
     above = np.max(at / (places + 1), initial=0, where=places < size - 1)
     below = np.min(at / np.maximum(places, 1), initial=np.inf, where=places > 0)
     if above < below < np.inf:
-        yield from _simple((above + below) / 2, size, len(places))
+        yield from _rounded_scales((above + below) / 2, size, len(places))
 
 
 def _linear_forms(coordinates: np.ndarray, size: int) -> Iterator[tuple[dict[str, Any], float | None]]:
@@ -186,11 +186,11 @@ def _linear_forms(coordinates: np.ndarray, size: int) -> Iterator[tuple[dict[str
     inside = np.flatnonzero((coordinates > 0) & (coordinates < size - 1))
     if len(inside):
         last = inside[-1]
-        for scale in _simple((last + 0.5) / (coordinates[last] + 0.5), size, len(coordinates)):
+        for scale in _rounded_scales((last + 0.5) / (coordinates[last] + 0.5), size, len(coordinates)):
             yield _LINEAR, scale
 
 
-def _simple(scale: float, size: int, new: int) -> Iterator[float]:
+def _rounded_scales(scale: float, size: int, new: int) -> Iterator[float]:
     """The scale rounded to 1 to 8 digits, wherever it results in the new size."""
     for digits in range(1, 9):
         simple = float(f"{scale:.{digits}g}")

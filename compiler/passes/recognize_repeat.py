@@ -80,7 +80,7 @@ def _repeated(match: Match) -> _Repeated | None:
             factors[-1] *= full
         else:
             return None
-    source = _viewed(single, kept)
+    source = _before_views(single, kept)
     return _Repeated(source, factors) if source is not None and _is_repeated(kept, factors, result) else None
 
 
@@ -96,7 +96,7 @@ def _is_repeated(kept: _Dims, factors: list[int], result: _Dims) -> bool:
     )
 
 
-def _viewed(value: ir.Value, dims: _Dims) -> ir.Value | None:
+def _before_views(value: ir.Value, dims: _Dims) -> ir.Value | None:
     """A value with these dimensions and the same elements in the same order."""
     node = value.producer()
     while node is not None and node.domain == "" and node.op_type in ("Unsqueeze", "Reshape") and node.inputs[0]:

@@ -44,7 +44,7 @@ class UnflattenGemm(FindingRule[list[int]]):
         columns, target = _sizes(gemm)[1], _target(match)
         if columns is None or last_size(result) != columns or target is None:
             return "the shapes differ in more than the last axis"
-        return _why_no_row(match, columns) or target
+        return _bias_problem(match, columns) or target
 
     def rewrite(self, match: Match, found: list[int], new: Rewriter) -> ir.Value:
         """The product plus the bias."""
@@ -52,7 +52,7 @@ class UnflattenGemm(FindingRule[list[int]]):
         array = constant_of(w) if _flag(match.node("gemm"), "transB") else None
         if array is not None:
             w = new.constant(np.ascontiguousarray(array.T), f"{w.name}.transposed")
-        product = typed(new.op("MatMul", _given(match, found, new), w), result.type, result.shape)
+        product = typed(new.op("MatMul", _reshaped_input(match, found, new), w), result.type, result.shape)
         return new.op("Add", product, match["bias"]) if match.has("bias") else product
 
 
@@ -76,7 +76,7 @@ def _target(match: Match) -> list[int] | None:
     return reshape_target(x.dims, [*result.dims[:-1], inner])
 
 
-def _given(match: Match, target: list[int], new: Rewriter) -> ir.Value:
+def _reshaped_input(match: Match, target: list[int], new: Rewriter) -> ir.Value:
     """`x` as `[…, K]`."""
     x, result = match["x"], match.root.outputs[0].shape
     shape = ir.Shape([*(() if result is None else result.dims[:-1]), target[-1]])
@@ -85,7 +85,7 @@ def _given(match: Match, target: list[int], new: Rewriter) -> ir.Value:
     return typed(new.op("Reshape", x, new.constant(np.array(target, np.int64), "shape"), version=14), x.type, shape)
 
 
-def _why_no_row(match: Match, columns: int | None) -> str | None:
+def _bias_problem(match: Match, columns: int | None) -> str | None:
     if not match.has("bias"):
         return None
     shape = static_shape(match["bias"])

@@ -61,7 +61,7 @@ def shapeless(kind: AnyType) -> AnyType:
 
 
 def refined(kind: AnyType, other: AnyType | None) -> AnyType:
-    """The type with the rank, numbers and symbols of `other`, another type of the same value, where its own lack."""
+    """The type, completed with the rank, numbers and symbols of `other`, another type of the same value."""
     if isinstance(kind, Type.Tensor) and isinstance(other, Type.Tensor):
         shape = _refined_shape(kind.value.shape, other.value.shape)
         return Type.Tensor(replaced(kind.value, shape=shape))

@@ -62,7 +62,7 @@ def with_outputs(data: bytes, values: Sequence[int]) -> bytes:
     outputs += [value for value in values if value not in outputs]
     text = json.dumps(plan, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     header["__metadata__"] = {**metadata, "plan": text, "sha256": _digest(text, [memoryview(data)[end:]])}
-    return _headed(header) + data[end:]
+    return _header(header) + data[end:]
 
 
 def _constant(array: np.ndarray) -> ops.AnyConstant:
@@ -89,7 +89,7 @@ def _file(text: str, constants: Sequence[np.ndarray]) -> bytes:
         header[str(index)] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [begin, position]}
         chunks.append(bits.reshape(-1).view(np.uint8).data)
     metadata = {"format": FORMAT, "plan": text, "plan_version": str(VERSION), "sha256": _digest(text, chunks)}
-    return b"".join([_headed({"__metadata__": metadata, **header}), *chunks])
+    return b"".join([_header({"__metadata__": metadata, **header}), *chunks])
 
 
 def _sort_key(bits: np.ndarray) -> tuple[bool, int]:
@@ -100,7 +100,7 @@ def _sort_key(bits: np.ndarray) -> tuple[bool, int]:
     return bits.nbytes % _ALIGNMENT != 0, -bits.itemsize
 
 
-def _headed(header: Mapping[str, object]) -> bytes:
+def _header(header: Mapping[str, object]) -> bytes:
     """The header of a safetensors file, preceded by its length."""
     head = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     if len(head) > _LONGEST_HEADER:

@@ -89,7 +89,7 @@ class TakeScale(Rule):
         ones = constant_of(node.inputs[1])
         if ones is None or not (ones == 1).all() or len(node.inputs) > 2:
             return "it has a scale or bias already"
-        return _why_no_parameter(match["scale"], node)
+        return _parameter_problem(match["scale"], node)
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The normalization with the scale."""
@@ -104,7 +104,7 @@ class TakeBias(Rule):
     def check(self, match: Match) -> str | None:
         """The normalization has no bias yet, and the new bias has the shape of the normalized axes."""
         node = match.node("norm")
-        return "it has a bias already" if len(node.inputs) > 2 else _why_no_parameter(match["bias"], node)
+        return "it has a bias already" if len(node.inputs) > 2 else _parameter_problem(match["bias"], node)
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The normalization with the bias."""
@@ -112,7 +112,7 @@ class TakeBias(Rule):
         return new.like(node, *node.inputs, _parameter(match["bias"], node, new))
 
 
-def _why_no_parameter(value: ir.Value, norm: ir.Node) -> str | None:
+def _parameter_problem(value: ir.Value, norm: ir.Node) -> str | None:
     """The reason why a value cannot be the scale or bias: apart from leading ones, its shape must be the scale's."""
     expected, array = static_shape(norm.inputs[1]), constant_of(value)
     shape = static_shape(value) if array is None else _without_ones(array.shape, len(expected or ()))

@@ -31,7 +31,7 @@ class Worklist:
         """Yields the nodes to visit that are still in a graph, until no node is queued and no change is left."""
         while self._queue or self._changed:
             if not self._queue:
-                self._look_around()
+                self._queue_affected()
                 continue
             node = self._queue.popleft()
             self._queued.discard(node)
@@ -48,7 +48,7 @@ class Worklist:
             if producer is not None:
                 self._changed[producer] = None
 
-    def _look_around(self) -> None:
+    def _queue_affected(self) -> None:
         """Queues the changed nodes, and every node whose visit reads one of them."""
         level, seen = self._changed, dict(self._changed)
         self._changed = {}

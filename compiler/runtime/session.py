@@ -214,7 +214,7 @@ class Session:
             RunError: a step failed.
             TypeError: the inputs are not a dict.
         """
-        given = self._given(inputs)
+        given = self._checked_inputs(inputs)
         try:
             outputs: dict[str, Any] = self._runtime.run(given, device_outputs)
         except failures(self._module) as error:
@@ -227,7 +227,7 @@ class Session:
         Raises: as `run`.
         """
         runs = validate_whole_number("runs", runs, 1, 2**32)
-        given = self._given(inputs)
+        given = self._checked_inputs(inputs)
         try:
             steps = json.loads(self._runtime.profile(given, runs))
         except failures(self._module) as error:
@@ -242,7 +242,7 @@ class Session:
         """The processor's peaks with the session's number of threads. Each call measures them, for a moment."""
         return Peaks(*self._runtime.peaks())
 
-    def _given(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    def _checked_inputs(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs, after checking that none is unknown or missing."""
         if type(inputs) is dict and inputs.keys() == self._names:
             return inputs
