@@ -116,11 +116,6 @@ class Node:
         shape = self._node.outputs[index].shape
         return None if shape is None else shape.rank()
 
-    def output_dims(self, index: Int = 0) -> tuple[object, ...] | None:
-        """The dimensions that the graph gives output `index`: numbers and symbols; `None` without a rank."""
-        shape = self._node.outputs[index].shape
-        return None if shape is None else tuple(shape.dims)
-
     def output_dtype(self, index: Int = 0) -> str | None:
         """The dtype of output `index` in the graph, if known."""
         dtype = self._node.outputs[index].dtype

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from compiler._runtime import MOST_RESIZED_AXES
 from compiler.ir.graph import PLAN_DOMAIN
 from compiler.ir.views.resize import ResizeView
 from compiler.lower.lists import floats, ints
@@ -60,24 +59,12 @@ def _op(node: Node, view: ResizeView[Value]) -> ops.Interpolate:
     )
 
 
-def _check_axes(node: Node, view: ResizeView[Value]) -> None:
-    """Refuses a resize of more axes than the runtime resizes, at the shapes that the plan states."""
-    count = view.changes(None if view.x is None else view.x.shape, node.output_dims()).least
-    if count > MOST_RESIZED_AXES:
-        node.refuse(
-            "CC0301",
-            f"{count}-D resizing is not supported",
-            help=f"resize at most {MOST_RESIZED_AXES} axes at a time, with one {node.op_type} after another",
-        )
-
-
 @lowers("Resize", newest=19)
 def resize(node: Node, build: PlanBuilder) -> Value:
     """`Resize`; before opset 11 it is what `Upsample` is."""
     view = ResizeView.read(node)
     if view.is_legacy:
         return _upsample(node, build, view)
-    _check_axes(node, view)
     op = _op(node, view)
     roi = node.optional(1) if op.coordinates == "TfCropAndResize" else None
     return build(op, node.input(0), roi, floats(build, view.scales), ints(build, view.sizes))
@@ -91,7 +78,6 @@ def upsample(node: Node, build: PlanBuilder) -> Value:
 
 def _upsample(node: Node, build: PlanBuilder, view: ResizeView[Value]) -> Value:
     """Coordinates are x ÷ scale; as in onnxruntime, the nearest place is the next one where an axis shrinks."""
-    _check_axes(node, view)
     modes: dict[str, ops.AnyInterpolation] = {
         "nearest": ops.Interpolation.Nearest("CeilWhenShrinking"),
         "linear": "Linear",
@@ -111,5 +97,4 @@ def _upsample(node: Node, build: PlanBuilder, view: ResizeView[Value]) -> Value:
 def interpolate(node: Node, build: PlanBuilder) -> Value:
     """The compiler's own: the scales of the coordinates' formula, the new sizes, or both, as attributes."""
     view = ResizeView.read(node)
-    _check_axes(node, view)
     return build(_op(node, view), node.input(0), None, floats(build, view.scales), ints(build, view.sizes))

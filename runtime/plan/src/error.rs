@@ -49,6 +49,14 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// An op would do more than any kernel does by design; the executor adds the [`Place`].
+    #[error("{message}: {help}")]
+    Limit {
+        /// What is not supported.
+        message: String,
+        /// What to do instead.
+        help: String,
+    },
     /// What an op says of its inputs or attributes; the executor adds the [`Place`].
     #[error("{0}")]
     Op(String),

@@ -158,8 +158,8 @@ impl Op {
     /// The outputs' types from the inputs': [`Operator::infer`] for types that a value can have, to such types.
     ///
     /// # Errors
-    /// As [`Operator::infer`], where a type has [no value](crate::types::Type::check), and where blocks nest deeper than
-    /// [`MAX_DEPTH`].
+    /// As [`Operator::infer`] and [`Operator::check`], where a type has [no value](crate::types::Type::check), and where
+    /// blocks nest deeper than [`MAX_DEPTH`].
     pub fn infer(&self, types: &Types) -> Result<Vec<Type>> {
         if self.blocks().into_iter().any(|block| block.depth() >= MAX_DEPTH) {
             bail!("blocks nest deeper than {MAX_DEPTH}");
@@ -167,6 +167,25 @@ impl Op {
         types.inputs.iter().flatten().try_for_each(|kind| kind.check())?;
         let outputs = self.operator().infer(types)?;
         outputs.iter().try_for_each(Type::check)?;
+        self.operator().check(types, &outputs.iter().map(Some).collect::<Vec<_>>())?;
         Ok(outputs)
+    }
+
+    /// Checks that the outputs can have the types that a plan states; `None` stands for an output that nobody reads.
+    ///
+    /// # Errors
+    /// As [`Op::infer`], where a stated type does not agree with the inferred one, and as [`Operator::check`].
+    pub fn check(&self, types: &Types, stated: &[Option<&Type>]) -> Result<()> {
+        let inferred = self.infer(types)?;
+        for (index, stated) in stated.iter().enumerate().filter_map(|(index, stated)| Some((index, (*stated)?))) {
+            match inferred.get(index) {
+                None => bail!("output {index} is never computed"),
+                Some(found) if !stated.agrees_with(found) => {
+                    bail!("output {index} is declared {stated}, and computed {found}")
+                }
+                Some(_) => {}
+            }
+        }
+        self.operator().check(types, stated)
     }
 }
