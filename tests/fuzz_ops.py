@@ -298,7 +298,9 @@ def _constant(array: Any) -> Json:
 def _declare(step: Json, values: list[Json]) -> None:
     inputs = [None if id is None else values[id]["type"] for id in step["inputs"]]
     try:
-        kinds = json.loads(_runtime.infer(json.dumps(step["op"]), json.dumps(inputs), len(step["outputs"])))
+        kinds = json.loads(
+            _runtime.infer(json.dumps(step["op"]), json.dumps(inputs), [None] * len(inputs), len(step["outputs"]))
+        )
     except _runtime.OpError:
         return
     for id, kind in zip(step["outputs"], kinds, strict=False):

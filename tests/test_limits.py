@@ -156,7 +156,7 @@ def test_blocks_nest_as_deep_as_is_said() -> None:
 
 def test_an_error_does_not_show_a_whole_description() -> None:
     with pytest.raises(_runtime.OpError) as error:
-        _runtime.infer('{"NoSuchOp":"' + "x" * 100_000 + '"}', "[]", 1)
+        _runtime.infer('{"NoSuchOp":"' + "x" * 100_000 + '"}', "[]", [], 1)
     assert len(str(error.value)) < 10_000
 
 

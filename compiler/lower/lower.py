@@ -11,7 +11,7 @@ from compiler.ir import onnx_schema, origin
 from compiler.ir.graph import PLAN_DOMAIN, constant_of, graph_attributes, nodes_of, opset_of
 from compiler.ir.origin import Origin
 from compiler.lower.node import LOWERINGS, Node
-from compiler.plan import PlanBuilder, Pool, RefusedError, Value, ops
+from compiler.plan import LimitError, PlanBuilder, Pool, RefusedError, Value, ops
 from compiler.plan.types import refined, tensor, type_of
 
 __all__ = ["can_lower", "lower", "lower_nodes", "refusals", "unknown_operators"]
@@ -177,6 +177,8 @@ class _Lowering:
         try:
             self.assign(node, self.lower_node(node, inputs, builder), builder)
             return True
+        except LimitError as error:
+            found = [Diagnostic("CC0301", str(error), origin.of(node), error.help)]
         except RefusedError as error:
             code = "CC0210" if error.for_shapes else "CC0205"
             found = [Diagnostic(code, f"{node.op_type}: {error}", origin.of(node))]
@@ -254,7 +256,7 @@ class _Lowering:
             message = f"{node.op_type} computes {result.dtype} for {value.name!r}, whose type is {declared.value.dtype}"
             raise CompileError([Diagnostic("CC0207", message, origin.of(node))])
         if result.owner is builder and result.constant is None and result not in builder.inputs:
-            result.type = refined(result.type, declared)
+            builder.refine(result, refined(result.type, declared))
             result.name = result.name or value.name or ""
 
 

@@ -116,11 +116,6 @@ class Node:
         shape = self._node.outputs[index].shape
         return None if shape is None else shape.rank()
 
-    def output_dims(self, index: Int = 0) -> tuple[object, ...] | None:
-        """The dimensions of output `index` in the graph, numbers and symbols; `None` if the rank is unknown."""
-        shape = self._node.outputs[index].shape
-        return None if shape is None else tuple(shape.dims)
-
     def output_dtype(self, index: Int = 0) -> str | None:
         """The dtype of output `index` in the graph; `None` if unknown."""
         dtype = self._node.outputs[index].dtype

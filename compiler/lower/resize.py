@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from compiler._runtime import MOST_RESIZED_AXES
 from compiler.ir.graph import PLAN_DOMAIN
 from compiler.ir.views.resize import ResizeView
 from compiler.lower.lists import floats, ints
@@ -60,24 +59,12 @@ def _op(node: Node, view: ResizeView[Value]) -> ops.Interpolate:
     )
 
 
-def _check_axes(node: Node, view: ResizeView[Value]) -> None:
-    """Refuses a resize of more axes than the runtime supports, for the shapes in the plan."""
-    count = view.changes(None if view.x is None else view.x.shape, node.output_dims()).least
-    if count > MOST_RESIZED_AXES:
-        node.refuse(
-            "CC0301",
-            f"{count}-D resizing is not supported",
-            help=f"resize at most {MOST_RESIZED_AXES} axes at a time, with one {node.op_type} after another",
-        )
-
-
 @lowers("Resize", newest=19)
 def resize(node: Node, build: PlanBuilder) -> Value:
     """`Resize`; before opset 11 it is equal to `Upsample`."""
     view = ResizeView.read(node)
     if view.is_legacy:
         return _upsample(node, build, view)
-    _check_axes(node, view)
     op = _op(node, view)
     roi = node.optional(1) if op.coordinates == "TfCropAndResize" else None
     return build(op, node.input(0), roi, floats(build, view.scales), ints(build, view.sizes))
@@ -90,8 +77,7 @@ def upsample(node: Node, build: PlanBuilder) -> Value:
 
 
 def _upsample(node: Node, build: PlanBuilder, view: ResizeView[Value]) -> Value:
-    """`Upsample`: coordinates are x ÷ scale. Mode nearest rounds them up if an axis shrinks, as in onnxruntime."""
-    _check_axes(node, view)
+    """Coordinates are x ÷ scale; as in onnxruntime, the nearest place is the next one where an axis shrinks."""
     modes: dict[str, ops.AnyInterpolation] = {
         "nearest": ops.Interpolation.Nearest("CeilWhenShrinking"),
         "linear": "Linear",
@@ -111,5 +97,4 @@ def _upsample(node: Node, build: PlanBuilder, view: ResizeView[Value]) -> Value:
 def interpolate(node: Node, build: PlanBuilder) -> Value:
     """`Interpolate`; attributes: the scales in the formula of the coordinates, the new sizes, or both."""
     view = ResizeView.read(node)
-    _check_axes(node, view)
     return build(_op(node, view), node.input(0), None, floats(build, view.scales), ints(build, view.sizes))

@@ -1,8 +1,19 @@
 """The plan: its types, and the code that builds, writes, reads and prints it."""
 
-from compiler.plan.builder import Nested, PlanBuilder, Pool, RefusedError, Value
+from compiler.plan.builder import LimitError, Nested, PlanBuilder, Pool, RefusedError, Value
 from compiler.plan.plan import Plan, TensorInfo
 from compiler.plan.show import show
 from compiler.plan.types import tensor
 
-__all__ = ["Nested", "Plan", "PlanBuilder", "Pool", "RefusedError", "TensorInfo", "Value", "show", "tensor"]
+__all__ = [
+    "LimitError",
+    "Nested",
+    "Plan",
+    "PlanBuilder",
+    "Pool",
+    "RefusedError",
+    "TensorInfo",
+    "Value",
+    "show",
+    "tensor",
+]

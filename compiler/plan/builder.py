@@ -5,9 +5,10 @@ The types of results come from the runtime's `infer`, so that the rules for dtyp
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
@@ -23,14 +24,25 @@ from compiler.plan.types import described, shapeless, tensor, tensor_type
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-__all__ = ["Nested", "PlanBuilder", "RefusedError", "Value"]
+__all__ = ["LimitError", "Nested", "PlanBuilder", "RefusedError", "Value"]
+
+_SMALL = 1024
+"""The most bytes of a constant that the runtime infers types from: two pads for each of 64 axes."""
 
 
 class RefusedError(Exception):
-    """An op refuses its inputs. With `for_shapes`, it would accept other shapes of the same dtypes."""
+    """An op refuses its inputs. `for_shapes`: it would accept other shapes and constants of the same dtypes."""
 
     def __init__(self, message: str, *, for_shapes: bool = False) -> None:
         self.for_shapes = for_shapes
+        super().__init__(message)
+
+
+class LimitError(RefusedError):
+    """An op would do more than any kernel of the runtime does by design. `help` says what to do instead."""
+
+    def __init__(self, message: str, help: str) -> None:
+        self.help = help
         super().__init__(message)
 
 
@@ -150,6 +162,78 @@ class PlanBuilder:
         self._steps.append(_Step(op, given, results, self.origin))
         return results[0] if outputs is None else tuple(results)
 
+    def refine(self, result: Value, kind: ops.AnyType) -> None:
+        """Give a result of a step a more exact type than the inferred one.
+
+        Raises:
+            RefusedError: the step's op does not give such a result.
+        """
+        if kind == result.type:
+            return
+        result.type = kind
+        maker = next((step for step in reversed(self._steps) if result in step.outputs), None)
+        if maker is not None:
+            _check(maker.op, maker.inputs, maker.outputs)
+
+    def constant(self, array: np.ndarray) -> int:
+        """The index of a constant. Equal small constants and identical large ones share an index."""
+        small = array.nbytes <= 4096 and array.dtype != object
+        key = (array.dtype, array.shape, array.tobytes()) if small else id(array)
+        if key not in self._index:
+            self._index[key] = len(self.constants)
+            self.constants.append(array)
+        return self._index[key]
+
+    def origin(self, origin: Origin) -> int:
+        """The index of an origin. Equal origins share an index."""
+        if origin not in self._origins:
+            self._origins[origin] = len(self.origins)
+            self.origins.append(origin)
+        return self._origins[origin]
+
+
+class PlanBuilder:
+    """The steps of one block. Call it with an op and its inputs; the result is the op's output."""
+
+    def __init__(self, lower_graph: Callable[[ir.Graph, PlanBuilder], list[Value]], parent: PlanBuilder | None = None):
+        self.origin = Origin()
+        self.values: dict[ir.Value, Value] = {}
+        self.captured: dict[Value, Value] = {}
+        self.inputs: list[Value] = []
+        self.pool: Pool = parent.pool if parent else Pool()
+        self._lower_graph, self._parent = lower_graph, parent
+        self._steps: list[_Step] = []
+
+    @overload
+    def __call__(self, op: Op, *inputs: Value | None) -> Value: ...
+    @overload
+    def __call__(self, op: Op, *inputs: Value | None, outputs: int) -> tuple[Value, ...]: ...
+    def __call__(self, op: Op, *inputs: Value | None, outputs: int | None = None) -> Value | tuple[Value, ...]:
+        """Add a step. Return its one output, or a tuple if the caller gives the number of outputs.
+
+        Raises:
+            RefusedError: the op does not accept the inputs, or a plan cannot hold an attribute.
+        """
+        given = [None if value is None else self._own(value) for value in inputs]
+        while given and given[-1] is None:
+            given.pop()
+        results = [Value(kind, self) for kind in _infer(op, given, 1 if outputs is None else outputs)]
+        self._steps.append(_Step(op, given, results, self.origin))
+        return results[0] if outputs is None else tuple(results)
+
+    def refine(self, result: Value, kind: ops.AnyType) -> None:
+        """Give a result of a step a more exact type than the inferred one.
+
+        Raises:
+            RefusedError: the step's op does not give such a result.
+        """
+        if kind == result.type:
+            return
+        result.type = kind
+        for step in reversed(self._steps):
+            if result in step.outputs:
+                return _check(step.op, step.inputs, step.outputs)
+
     def constant(self, array: np.ndarray) -> Value:
         """Adds a constant. Its type is one of NumPy or `ml_dtypes`; strings are object arrays."""
         return Value(tensor(dtypes.name_of(array), array.shape), self, constant=array)
@@ -228,28 +312,63 @@ def _number(ids: dict[Value, int], value: Value) -> int:
 
 
 def _infer(op: Op, inputs: Sequence[Value | None], outputs: int) -> list[ops.AnyType]:
+    text, types, constants = _text_of(op), _types_of(inputs), _constants_of(inputs)
     try:
-        text = canonical(op)
-    except ValueError as error:
-        raise RefusedError(f"an attribute of {type(op).__name__} is infinite or not a number") from error
-    types = [None if value is None else value.type for value in inputs]
-    try:
-        return _infer_text(text, canonical(types), outputs)
+        return _infer_text(text, canonical(types), constants, outputs)
+    except LimitError:
+        raise
     except RefusedError as error:
         raise RefusedError(str(error), for_shapes=_takes_other_shapes(text, types, outputs)) from None
 
 
-def _takes_other_shapes(op: str, types: Sequence[ops.AnyType | None], outputs: int) -> bool:
+def _check(op: Op, inputs: Sequence[Value | None], outputs: Sequence[Value]) -> None:
+    _check_text(_text_of(op), canonical(_types_of(inputs)), _constants_of(inputs), canonical(_types_of(outputs)))
+
+
+def _text_of(op: Op) -> str:
     try:
-        _infer_text(op, canonical([None if kind is None else shapeless(kind) for kind in types]), outputs)
+        return canonical(op)
+    except ValueError as error:
+        raise RefusedError(f"an attribute of {type(op).__name__} is infinite or not a number") from error
+
+
+def _types_of(values: Sequence[Value | None]) -> list[ops.AnyType | None]:
+    return [None if value is None else value.type for value in values]
+
+
+def _constants_of(inputs: Sequence[Value | None]) -> tuple[bytes | None, ...]:
+    """The bytes of the constants that may be axes, sizes or the like."""
+    arrays = [None if value is None else value.constant for value in inputs]
+    is_small = [array is not None and array.nbytes <= _SMALL and array.dtype != object for array in arrays]
+    return tuple(array.tobytes() if small else None for array, small in zip(arrays, is_small, strict=True))
+
+
+def _takes_other_shapes(op: str, types: Sequence[ops.AnyType | None], outputs: int) -> bool:
+    others = canonical([None if kind is None else shapeless(kind) for kind in types])
+    try:
+        _infer_text(op, others, (None,) * len(types), outputs)
     except RefusedError:
         return False
     return True
 
 
 @functools.lru_cache(maxsize=4096)
-def _infer_text(op: str, types: str, outputs: int) -> list[ops.AnyType]:
+def _infer_text(op: str, types: str, constants: tuple[bytes | None, ...], outputs: int) -> list[ops.AnyType]:
+    with _refusals():
+        return [decode.type_from(kind) for kind in json.loads(_runtime.infer(op, types, constants, outputs))]
+
+
+@functools.lru_cache(maxsize=4096)
+def _check_text(op: str, types: str, constants: tuple[bytes | None, ...], outputs: str) -> None:
+    with _refusals():
+        _runtime.check(op, types, constants, outputs)
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
     try:
-        return [decode.type_from(kind) for kind in json.loads(_runtime.infer(op, types, outputs))]
+        yield
+    except _runtime.LimitError as error:
+        raise LimitError(*error.args) from None
     except _runtime.OpError as error:
-        raise RefusedError(str(error)) from None
+        raise RefusedError(str(error), for_shapes=True) from None

@@ -10,6 +10,7 @@ create_exception!(_runtime, InputError, PyException, "An input that does not fit
 create_exception!(_runtime, RunError, PyException, "A step that failed: step, op, inputs, origin, message, within.");
 create_exception!(_runtime, DeviceError, PyException, "A device that cannot be used: message.");
 create_exception!(_runtime, OpError, PyException, "What an op says of its inputs or attributes: message.");
+create_exception!(_runtime, LimitError, OpError, "An op would do more than any kernel does by design: message, help.");
 
 /// Returns the exception for an error.
 pub fn to_python(error: Error) -> PyErr {
@@ -23,6 +24,7 @@ pub fn to_python(error: Error) -> PyErr {
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::Threads { .. } => PyValueError::new_err(error.to_string()),
         Error::Device { .. } => DeviceError::new_err((error.to_string(),)),
+        Error::Limit { message, help } => LimitError::new_err((message, help)),
         Error::Op(message) => OpError::new_err((message,)),
     }
 }

@@ -16,6 +16,7 @@ use candle_plan_kernels::allocator::Allocator;
 use candle_plan_kernels::isa::Isa;
 use mimalloc::MiMalloc;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 
 #[global_allocator]
 static ALLOCATOR: Allocator<MiMalloc> = Allocator::new(MiMalloc);
@@ -25,7 +26,7 @@ mod _runtime {
     #[pymodule_export]
     use super::device_arrays::DeviceArray;
     #[pymodule_export]
-    use super::errors::{DeviceError, InputError, OpError, PlanError, RunError};
+    use super::errors::{DeviceError, InputError, LimitError, OpError, PlanError, RunError};
     #[pymodule_export]
     use super::session::Session;
     #[pymodule_export]
@@ -33,20 +34,31 @@ mod _runtime {
     #[pymodule_export]
     const MOST_RESIZED_AXES: usize = candle_plan::ops::resize::MOST_AXES;
     #[pymodule_export]
-    use super::{infer, levels, ops, placed_steps, plan_json, schema, verify};
+    use super::{check, infer, levels, ops, placed_steps, plan_json, schema, verify};
 }
 
-/// Returns the output types of an op (as JSON) for inputs of the given types (a JSON list of types and nulls), as JSON.
+/// The outputs' types, as JSON, of an op (JSON) on inputs of the given types (a JSON list of types and nulls). `constants` are
+/// the bytes of the inputs that are constants, in the order of the inputs.
 #[pyfunction]
-fn infer(op: &str, inputs: &str, outputs: usize) -> PyResult<String> {
-    candle_plan::infer::infer(op, inputs, outputs).map_err(errors::to_python)
+fn infer(op: &str, inputs: &str, constants: Vec<Option<PyBackedBytes>>, outputs: usize) -> PyResult<String> {
+    candle_plan::infer::infer(op, inputs, &slices(&constants), outputs).map_err(errors::to_python)
+}
+
+/// Checks that an op on such inputs can have the outputs' types that a plan states (a JSON list of types and nulls).
+#[pyfunction]
+fn check(op: &str, inputs: &str, constants: Vec<Option<PyBackedBytes>>, outputs: &str) -> PyResult<()> {
+    candle_plan::infer::check(op, inputs, &slices(&constants), outputs).map_err(errors::to_python)
+}
+
+fn slices(constants: &[Option<PyBackedBytes>]) -> Vec<Option<&[u8]>> {
+    constants.iter().map(|constant| constant.as_deref()).collect()
 }
 
 /// Returns every rule of the plan format that a plan file violates; empty if there is none.
 #[pyfunction]
 fn verify(plan: &[u8]) -> Vec<String> {
     match candle_plan::read::read(plan) {
-        Ok((plan, _)) => candle_plan::verify::verify(&plan),
+        Ok((plan, constants)) => candle_plan::verify::verify(&plan, &constants),
         Err(Error::Verify(violations)) => violations,
         Err(error) => vec![error.to_string()],
     }

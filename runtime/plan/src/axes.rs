@@ -7,7 +7,7 @@ use smallvec::{smallvec, SmallVec};
 use crate::error::{Error, Result};
 use crate::extent;
 use crate::kernel::Call;
-use crate::types::TensorType;
+use crate::types::{TensorType, Types};
 use crate::value::{Array, MAX_RANK};
 
 /// Resolves axis `axis` of a tensor of rank `rank`; a negative axis counts from the end.
@@ -109,7 +109,31 @@ pub fn optional_list(call: &Call, i: usize) -> Result<Option<Cow<'static, [i64]>
     call.optional_tensor(i)?.map(|_| list(call, i).map(Cow::Owned)).transpose()
 }
 
-fn not_a_list(rank: usize) -> Error {
+/// The [numbers] of input `i`, where it is a constant.
+///
+/// # Errors
+/// As [`numbers`].
+pub(crate) fn constant_list(inputs: &Types, i: usize) -> Result<Option<Vec<i64>>> {
+    inputs.constant(i).map(numbers).transpose()
+}
+
+/// The [dims] of input `i`, where it is a constant.
+///
+/// # Errors
+/// As [`numbers`] and [`dims`].
+pub(crate) fn constant_dims(inputs: &Types, i: usize) -> Result<Option<Vec<usize>>> {
+    constant_list(inputs, i)?.map(|sizes| dims(&sizes)).transpose()
+}
+
+/// The [number] of input `i`, where it is a constant.
+///
+/// # Errors
+/// As [`number`].
+pub(crate) fn constant_number(inputs: &Types, i: usize, name: &str) -> Result<Option<i64>> {
+    inputs.constant(i).map(|array| number(name, array)).transpose()
+}
+
+fn no_list(rank: usize) -> Error {
     Error::op(format!("a list of sizes or axes has one dimension, found {rank}"))
 }
 

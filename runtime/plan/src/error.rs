@@ -49,7 +49,15 @@ pub enum Error {
         /// Why it is not possible.
         reason: String,
     },
-    /// An op's message about its inputs or attributes. The executor adds the [`Place`].
+    /// An op would do more than any kernel does by design; the executor adds the [`Place`].
+    #[error("{message}: {help}")]
+    Limit {
+        /// What is not supported.
+        message: String,
+        /// What to do instead.
+        help: String,
+    },
+    /// What an op says of its inputs or attributes; the executor adds the [`Place`].
     #[error("{0}")]
     Op(String),
 }

@@ -281,7 +281,11 @@ impl Run<'_> {
 
     /// Adds the step's place to an op's error. An error that already has a place (from a nested step) keeps it.
     fn place(&self, error: Error, step: &PreparedStep, inputs: &[Input], outlines: &[Outline]) -> Error {
-        let Error::Op(mut message) = error else { return error };
+        let mut message = match error {
+            Error::Op(message) => message,
+            Error::Limit { .. } => error.to_string(),
+            placed => return placed,
+        };
         let describe = |(i, input): (usize, &Input)| match input {
             Input::Shared(value) => step.describe(i, value),
             Input::Owned(value) => step.describe(i, value),

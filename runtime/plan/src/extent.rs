@@ -1,8 +1,10 @@
 //! Comparison of sizes in checks. In a run, all sizes are known; before it, only some are. An unknown size fits every
 //! size.
 
+use candle_plan_kernels::broadcast::Dims;
+
 use crate::bail;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A size in a run, or a dimension of a type.
 pub(crate) trait Extent {
@@ -37,15 +39,27 @@ pub(crate) fn at_most(a: &impl Extent, b: &impl Extent) -> bool {
     a.known().zip(b.known()).is_none_or(|(a, b)| a <= b)
 }
 
-/// The number of elements, if every size is known.
+/// The number of elements, where every size is known; at most the largest number.
 pub(crate) fn count(dims: &[impl Extent]) -> Option<usize> {
-    dims.iter().try_fold(1usize, |count, dim| count.checked_mul(dim.known()?))
+    dims.iter().try_fold(1usize, |count, dim| Some(count.saturating_mul(dim.known()?)))
+}
+
+/// The sizes of a run, which knows all of them.
+///
+/// # Errors
+/// One is not known.
+pub(crate) fn known_sizes(dims: &[impl Extent]) -> Result<Dims> {
+    dims.iter().map(|dim| dim.known().ok_or_else(|| Error::op(format!("{} is not known", text(dims))))).collect()
 }
 
 /// Formats a shape for an error message: `[2, ?]`.
 pub(crate) fn text(dims: &[impl Extent]) -> String {
-    let size = |dim: &_| Extent::known(dim).map_or_else(|| "?".to_string(), |size| size.to_string());
-    format!("[{}]", dims.iter().map(size).collect::<Vec<_>>().join(", "))
+    format!("[{}]", dims.iter().map(size_text).collect::<Vec<_>>().join(", "))
+}
+
+/// A size as errors show it: `2` or `?`.
+pub(crate) fn size_text(size: &impl Extent) -> String {
+    size.known().map_or_else(|| "?".to_string(), |size| size.to_string())
 }
 
 /// Checks that a tensor of shape `from` broadcasts to one of shape `to`, as NumPy does.

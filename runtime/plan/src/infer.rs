@@ -1,29 +1,83 @@
 //! Type inference of one op, for a compiler that writes plans: JSON in, JSON out.
 
+use bytemuck::cast_slice_mut;
 use serde::de::DeserializeOwned;
 
+use crate::array::words;
 use crate::bail;
+use crate::by_width;
 use crate::error::{Error, Result};
 use crate::ops::Op;
-use crate::types::{Type, Types};
+use crate::types::{TensorType, Type, Types};
+use crate::value::Array;
 
 /// The number of characters of a JSON text that an error shows.
 const SHOWN: usize = 200;
 
-/// Infers the types of an op's outputs, as JSON. `op` is JSON, and `inputs` a JSON list of types and nulls.
+/// The outputs' types, as JSON, of an op (JSON) on inputs of the given types (a JSON list of types and nulls). `constants` are
+/// the bytes of the inputs that are constants of known sizes, in the order of the inputs.
 ///
 /// # Errors
-/// A text is malformed, or the op rejects the inputs or the number of outputs.
-pub fn infer(op: &str, inputs: &str, outputs: usize) -> Result<String> {
-    let op: Op = parse(op)?;
-    let inputs: Vec<Option<Type>> = parse(inputs)?;
-    let inputs: Vec<Option<&Type>> = inputs.iter().map(Option::as_ref).collect();
-    let arity = op.operator().arity();
-    if !arity.inputs.contains(&inputs.len()) || !arity.outputs.contains(&outputs) {
-        bail!("{} does not take {} inputs to {outputs} outputs", op.name(), inputs.len());
-    }
-    let types = op.infer(&Types { inputs: &inputs, outputs })?;
+/// A text is not what it should be, bytes do not fill a constant, or the op refuses the inputs or the number of outputs.
+pub fn infer(op: &str, inputs: &str, constants: &[Option<&[u8]>], outputs: usize) -> Result<String> {
+    let step = Step::parse(op, inputs, constants)?;
+    let types = step.with_types(outputs, |types| step.op.infer(types))?;
     serde_json::to_string(&types).map_err(|error| Error::op(error.to_string()))
+}
+
+/// Checks that an op on such inputs can have the outputs' types that a plan states (a JSON list of types and nulls).
+///
+/// # Errors
+/// As [`infer`], and where the op refuses the outputs.
+pub fn check(op: &str, inputs: &str, constants: &[Option<&[u8]>], outputs: &str) -> Result<()> {
+    let step = Step::parse(op, inputs, constants)?;
+    let outputs: Vec<Option<Type>> = parse(outputs)?;
+    let outputs: Vec<Option<&Type>> = outputs.iter().map(Option::as_ref).collect();
+    step.with_types(outputs.len(), |types| step.op.check(types, &outputs))
+}
+
+/// A step of a plan that is not written yet.
+struct Step {
+    op: Op,
+    inputs: Vec<Option<Type>>,
+    constants: Vec<Option<Array>>,
+}
+
+impl Step {
+    fn parse(op: &str, inputs: &str, constants: &[Option<&[u8]>]) -> Result<Step> {
+        let (op, inputs): (Op, Vec<Option<Type>>) = (parse(op)?, parse(inputs)?);
+        let array = |(kind, bytes): (&Option<Type>, &Option<&[u8]>)| match (kind, bytes) {
+            (Some(kind), Some(bytes)) => constant(kind.tensor()?, bytes).map(Some),
+            _ => Ok(None),
+        };
+        let constants = inputs.iter().zip(constants).map(array).collect::<Result<_>>()?;
+        Ok(Step { op, inputs, constants })
+    }
+
+    /// Calls `ask` with what is known of the inputs of a step with `outputs` outputs.
+    fn with_types<R>(&self, outputs: usize, ask: impl FnOnce(&Types) -> Result<R>) -> Result<R> {
+        let (op, count, arity) = (self.op.name(), self.inputs.len(), self.op.operator().arity());
+        if !arity.inputs.contains(&count) || !arity.outputs.contains(&outputs) {
+            bail!("{op} does not take {count} inputs to {outputs} outputs");
+        }
+        let inputs: Vec<Option<&Type>> = self.inputs.iter().map(Option::as_ref).collect();
+        let constants: Vec<Option<&Array>> = self.constants.iter().map(Option::as_ref).collect();
+        ask(&Types { inputs: &inputs, constants: &constants, outputs })
+    }
+}
+
+/// A constant of the type, made of the bytes of its elements.
+fn constant(kind: &TensorType, bytes: &[u8]) -> Result<Array> {
+    let dims = kind.sizes().ok_or_else(|| Error::op("the shape of a constant is not known"))?;
+    by_width!(kind.dtype, W => {
+        let mut elements = words::alloc_uninit::<W>(&dims)?;
+        let room: &mut [u8] = cast_slice_mut(&mut elements);
+        if room.len() != bytes.len() {
+            bail!("{} bytes do not fill a constant of {} {dims:?}", bytes.len(), kind.dtype);
+        }
+        room.copy_from_slice(bytes);
+        words::array(elements, &dims, kind.dtype)
+    })
 }
 
 fn parse<T: DeserializeOwned>(json: &str) -> Result<T> {
@@ -41,7 +95,7 @@ mod tests {
     fn types_follow_from_types() {
         let tensor = r#"{"Tensor": {"dtype": "float32", "shape": [2, null]}}"#;
         let relu = r#"{"Unary": {"function": "Relu"}}"#;
-        let given = infer(relu, &format!("[{tensor}]"), 1).expect("a type");
+        let given = infer(relu, &format!("[{tensor}]"), &[], 1).expect("a type");
         assert_eq!(given.replace(' ', ""), format!("[{tensor}]").replace(' ', ""));
         for (op, inputs, outputs, expected) in [
             (relu, "[]", 1, "does not take 0 inputs"),
@@ -50,8 +104,22 @@ mod tests {
             (r#"{"Unary": {}}"#, "[]", 1, "missing field"),
             (relu, "[1]", 1, "in [1]"),
         ] {
-            let error = infer(op, inputs, outputs).expect_err(expected).to_string();
+            let error = infer(op, inputs, &[], outputs).expect_err(expected).to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn constants_are_read() {
+        let reshape = r#"{"Reshape": {"allow_zero": false}}"#;
+        let types = r#"[{"Tensor": {"dtype": "float32", "shape": [6]}}, {"Tensor": {"dtype": "int64", "shape": [2]}}]"#;
+        let shape: &[u8] = bytemuck::cast_slice(&[3i64, -1]);
+        assert!(infer(reshape, types, &[None, Some(shape)], 1).expect("a type").contains("[3,2]"));
+        assert!(infer(reshape, types, &[None, None], 1).expect("a type").contains("[null,null]"));
+        let error = infer(reshape, types, &[None, Some(&shape[1..])], 1).expect_err("a byte is missing").to_string();
+        assert_eq!(error, "15 bytes do not fill a constant of int64 [2]");
+        let stated = |shape: &str| format!(r#"[{{"Tensor": {{"dtype": "float32", "shape": {shape}}}}}]"#);
+        assert!(check(reshape, types, &[None, Some(shape)], &stated(r#"["n", 2]"#)).is_ok());
+        assert!(check(reshape, types, &[None, Some(shape)], &stated("[2, 3]")).is_err());
     }
 }

@@ -177,7 +177,7 @@ impl Listing<'_> {
             Operand::Constant(_) => step.reads.get(i).copied().flatten().map(|slot| &self.info(slot).kind),
         };
         let inputs: Vec<Option<&Type>> = step.inputs.iter().enumerate().map(kind).collect();
-        step.kernel.scratch(&Types { inputs: &inputs, outputs: step.outputs.len() })
+        step.kernel.scratch(&Types::of(&inputs, step.outputs.len()))
     }
 
     fn slot(&self, slot: SlotId, constant: bool, taken: bool) -> Slot {

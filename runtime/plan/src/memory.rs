@@ -118,7 +118,7 @@ fn expected(operator: Option<&dyn Operator>, call: &Call) -> usize {
         (0..call.len()).map(|i| call.optional(i).map(type_of).transpose().ok()).collect();
     let Some(types) = types else { return 0 };
     let types: Vec<Option<&Type>> = types.iter().map(Option::as_ref).collect();
-    let results = operator.infer(&Types { inputs: &types, outputs: call.outputs }).unwrap_or_default();
+    let results = operator.infer(&Types::of(&types, call.outputs)).unwrap_or_default();
     results.iter().map(|kind| kind.tensor().map_or(0, TensorType::bytes)).fold(0, usize::saturating_add)
 }
 

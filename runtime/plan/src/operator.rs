@@ -21,7 +21,17 @@ pub trait Operator: Debug + Send + Sync {
     /// The inputs' dtypes, ranks or known sizes do not fit the operator.
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>>;
 
-    /// Where the operator runs, whatever its attributes and types.
+    /// Checks the types that a plan states for the outputs, which agree with those of [`infer`](Operator::infer): refuses
+    /// sizes of outputs that no kernel is written for, where the inputs do not tell them. `None` stands for an output that
+    /// nobody reads. By default, there is nothing more to check.
+    ///
+    /// # Errors
+    /// The outputs' sizes do not fit the operator.
+    fn check(&self, _inputs: &Types, _outputs: &[Option<&Type>]) -> Result<()> {
+        Ok(())
+    }
+
+    /// Where the operator runs by its nature, whatever its attributes and types.
     fn kind() -> Kind
     where
         Self: Sized,

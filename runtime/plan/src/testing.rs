@@ -47,22 +47,26 @@ pub fn run(op: &dyn Tested, inputs: &[Option<Value>]) -> Result<Value> {
     run_outputs(op, inputs, 1).map(|mut outputs| outputs.remove(0))
 }
 
-/// Runs an op with shared inputs, with inputs that the kernel may overwrite, with two threads and with packed
-/// constants. All results must agree to the bit, and with the types that `infer` gives. Returns the `count` outputs.
+/// The `count` outputs of an op: run with shared inputs, with inputs that the kernel may overwrite, with two threads and with
+/// packed constants; all must agree to the bit, and with the types that `infer` gives, also where it knows the inputs'
+/// elements. What `infer` refuses then, each run must refuse.
 pub fn run_outputs(op: &dyn Tested, inputs: &[Option<Value>], count: usize) -> Result<Vec<Value>> {
     let op = op.op();
     let types: Vec<Option<Type>> = inputs.iter().map(|value| value.as_ref().map(type_of)).collect();
     let types: Vec<Option<&Type>> = types.iter().map(Option::as_ref).collect();
     let arity = op.operator().arity();
     assert!(arity.inputs.contains(&inputs.len()), "{op:?} takes {:?} inputs", arity.inputs);
-    let inferred = op.operator().infer(&Types { inputs: &types, outputs: count })?;
+    let plain = op.operator().infer(&Types::of(&types, count))?;
     let values: Vec<Option<&Value>> = inputs.iter().map(Option::as_ref).collect();
     let kernel =
         |values: &[Option<&Value>]| cpu::kernel(&op, &Constants { values, types: &types, memory: Memory::Full });
     let unknown = vec![None; inputs.len()];
 
     let (one, two) = (Threads::serial(), Threads::new(2).map_err(|error| Error::op(error.to_string()))?);
-    let outputs = run_kernel(kernel(&unknown)?.as_ref(), inputs, count, false, &one)?;
+    let outputs = run_kernel(kernel(&unknown)?.as_ref(), inputs, count, false, &one);
+    let inferred = infer_constants(&op, inputs, &types, count);
+    assert!(inferred.is_ok() || outputs.is_err(), "{op:?}: {inferred:?}, but it runs");
+    let (inferred, outputs) = ([inferred?, plain], outputs?);
     assert_sharing(&op, inputs, &outputs);
     assert_replaced(kernel(&values)?.as_ref(), inputs, &outputs)?;
     // A new kernel for each run, because a kernel may count its runs.
@@ -70,7 +74,7 @@ pub fn run_outputs(op: &dyn Tested, inputs: &[Option<Value>], count: usize) -> R
         let other = run_kernel(kernel(known)?.as_ref(), inputs, count, owned, threads)?;
         assert!(same(&outputs, &other), "{op:?}: in place, threads or packing change the result");
     }
-    for (output, kind) in outputs.iter().zip(&inferred) {
+    for (output, kind) in inferred.iter().flat_map(|inferred| outputs.iter().zip(inferred)) {
         assert!(kind.admits(output), "{op:?} infers {kind}, gives {}", output.describe());
     }
     // A test that bounds the memory of the op must not count the memory of the device's run.
@@ -78,7 +82,15 @@ pub fn run_outputs(op: &dyn Tested, inputs: &[Option<Value>], count: usize) -> R
     Ok(outputs)
 }
 
-/// Runs a kernel. If the inputs are `owned`, it may overwrite those that it takes in place.
+/// What `infer` gives where every input is a constant.
+fn infer_constants(op: &Op, inputs: &[Option<Value>], types: &[Option<&Type>], outputs: usize) -> Result<Vec<Type>> {
+    let array = |value: &Option<Value>| value.as_ref().and_then(|value| value.tensor().ok()).cloned();
+    let arrays: Vec<Option<Array>> = inputs.iter().map(array).collect();
+    let constants: Vec<Option<&Array>> = arrays.iter().map(Option::as_ref).collect();
+    op.infer(&Types { inputs: types, constants: &constants, outputs })
+}
+
+/// The outputs of a kernel, which may overwrite the inputs that it takes in place if they are `owned`.
 fn run_kernel(
     kernel: &dyn Kernel,
     inputs: &[Option<Value>],

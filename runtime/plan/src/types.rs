@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::extent::{self, Extent};
@@ -184,16 +185,36 @@ impl std::fmt::Display for Type {
     }
 }
 
-/// The types of a step's inputs, for [`Operator::infer`](crate::operator::Operator::infer).
+/// The most elements of a constant that [`Types::constant`] returns.
+const MOST_ELEMENTS: usize = 1024;
+
+/// What is known of a step's inputs before a run, as [`Operator::infer`](crate::operator::Operator::infer) sees it.
 pub struct Types<'a> {
-    /// One entry per input; `None` for an absent one.
+    /// The types, one entry an input; `None` for an absent one.
     pub inputs: &'a [Option<&'a Type>],
-    /// The number of outputs of the step.
+    /// The constants, one entry an input; `None` for an input that is not constant. Empty where no input is.
+    pub constants: &'a [Option<&'a Array>],
+    /// How many outputs the step has.
     pub outputs: usize,
 }
 
-impl Types<'_> {
-    /// The number of inputs, including absent ones.
+impl<'a> Types<'a> {
+    /// The types of inputs of which none is known to be constant.
+    pub fn of(inputs: &'a [Option<&'a Type>], outputs: usize) -> Types<'a> {
+        Types { inputs, constants: &[], outputs }
+    }
+
+    /// Input `i`, where it is a small constant: a list of axes or sizes, or a scalar.
+    pub(crate) fn constant(&self, i: usize) -> Option<&'a Array> {
+        self.constants.get(i).copied().flatten().filter(|constant| constant.len() <= MOST_ELEMENTS)
+    }
+
+    /// Whether input `i` is a small constant, or absent.
+    pub(crate) fn is_fixed(&self, i: usize) -> bool {
+        self.optional(i).is_none() || self.constant(i).is_some()
+    }
+
+    /// The number of inputs, absent ones counted.
     pub fn len(&self) -> usize {
         self.inputs.len()
     }

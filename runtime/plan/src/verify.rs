@@ -5,8 +5,8 @@
 //! 3. A step's inputs are defined before it; a block's outputs are defined.
 //! 4. A constant's value has the constant's type.
 //! 5. A step has as many inputs and outputs as its op takes.
-//! 6. A step's op accepts its inputs' types, and the declared types of its outputs agree with the inferred ones.
-//! 7. Nested blocks satisfy these rules, and nest at most [`MAX_DEPTH`] deep.
+//! 6. A step's op accepts its inputs' types and constants, and the types that are declared for its outputs.
+//! 7. Nested blocks satisfy the same, at most [`MAX_DEPTH`] deep.
 //! 8. The plan's inputs and outputs have distinct names, and none is empty.
 //! 9. A value's type is one that values can have: at most 64 dimensions, whose product fits in memory's address range.
 
@@ -14,10 +14,11 @@ use std::collections::HashSet;
 
 use crate::plan::{Block, Constant, Plan, Step, ValueId, MAX_DEPTH};
 use crate::types::{Dim, TensorType, Type, Types};
+use crate::value::{Array, Value};
 
-/// Every violation of the rules above; empty if the plan is sound.
-pub fn verify(plan: &Plan) -> Vec<String> {
-    let mut verifier = Verifier { plan, violations: Vec::new() };
+/// Every violation of the rules above by a plan with these constants; empty when the plan is sound.
+pub fn verify(plan: &Plan, constants: &[Value]) -> Vec<String> {
+    let mut verifier = Verifier { plan, constants, violations: Vec::new() };
     verifier.block(&plan.main, "", 0);
     verifier.names("input", &plan.main.inputs);
     verifier.names("output", &plan.main.outputs);
@@ -26,10 +27,11 @@ pub fn verify(plan: &Plan) -> Vec<String> {
 
 struct Verifier<'a> {
     plan: &'a Plan,
+    constants: &'a [Value],
     violations: Vec<String>,
 }
 
-impl Verifier<'_> {
+impl<'a> Verifier<'a> {
     fn report(&mut self, place: &str, message: impl std::fmt::Display) {
         self.violations.push(format!("{place}{message}"));
     }
@@ -39,6 +41,7 @@ impl Verifier<'_> {
             return self.report(place, format!("blocks nest deeper than {MAX_DEPTH}"));
         }
         let mut defined = vec![false; block.values.len()];
+        let constants = self.constants_of(block);
         for id in &block.inputs {
             self.define(&mut defined, *id, place);
         }
@@ -48,7 +51,7 @@ impl Verifier<'_> {
         }
         for (index, step) in block.steps.iter().enumerate() {
             let place = format!("{place}step {index} {}: ", step.op.name());
-            self.step(block, step, &mut defined, &place, depth);
+            self.step(block, step, (&mut defined, &constants), &place, depth);
         }
         for id in &block.outputs {
             self.used(&defined, *id, place);
@@ -90,7 +93,27 @@ impl Verifier<'_> {
         }
     }
 
-    fn step(&mut self, block: &Block, step: &Step, defined: &mut [bool], place: &str, depth: usize) {
+    /// By value of the block, the constant that it is, if it is one.
+    fn constants_of(&self, block: &Block) -> Vec<Option<&'a Array>> {
+        let mut constants = vec![None; block.values.len()];
+        for entry in &block.constants {
+            if let (Some(constant), Some(Value::Tensor(array))) =
+                (constants.get_mut(entry.value.at()), self.constants.get(entry.constant.at()))
+            {
+                *constant = Some(array);
+            }
+        }
+        constants
+    }
+
+    fn step(
+        &mut self,
+        block: &Block,
+        step: &Step,
+        (defined, constants): (&mut [bool], &[Option<&Array>]),
+        place: &str,
+        depth: usize,
+    ) {
         let before = self.violations.len();
         if step.origin.at() >= self.plan.origins.len() {
             self.report(place, format!("origin {} does not exist", step.origin.0));
@@ -112,25 +135,19 @@ impl Verifier<'_> {
             self.block(nested, &format!("{place}block {index}: "), depth + 1);
         }
         if self.violations.len() == before {
-            self.types(block, step, place);
+            self.types(block, step, constants, place);
         }
     }
 
-    fn types(&mut self, block: &Block, step: &Step, place: &str) {
+    fn types(&mut self, block: &Block, step: &Step, constants: &[Option<&Array>], place: &str) {
         let kind = |id: &Option<ValueId>| id.and_then(|id| block.values.get(id.at())).map(|info| &info.kind);
         let inputs: Vec<Option<&Type>> = step.inputs.iter().map(kind).collect();
-        let inferred = match step.op.infer(&Types { inputs: &inputs, outputs: step.outputs.len() }) {
-            Ok(inferred) => inferred,
-            Err(error) => return self.report(place, error),
-        };
-        for (index, declared) in step.outputs.iter().map(kind).enumerate() {
-            match (inferred.get(index), declared) {
-                (None, Some(_)) => self.report(place, format!("output {index} is never computed")),
-                (Some(found), Some(declared)) if !declared.agrees_with(found) => {
-                    self.report(place, format!("output {index} is declared {declared}, and computed {found}"));
-                }
-                _ => {}
-            }
+        let outputs: Vec<Option<&Type>> = step.outputs.iter().map(kind).collect();
+        let constant = |id: &Option<ValueId>| id.and_then(|id| constants.get(id.at()).copied().flatten());
+        let constants: Vec<Option<&Array>> = step.inputs.iter().map(constant).collect();
+        let types = Types { inputs: &inputs, constants: &constants, outputs: outputs.len() };
+        if let Err(error) = step.op.check(&types, &outputs) {
+            self.report(place, error);
         }
     }
 

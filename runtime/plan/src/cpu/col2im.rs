@@ -6,7 +6,7 @@ use crate::axes;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::float::{to_f32, to_half};
+use crate::extent::known_sizes;
 use crate::kernel::{Call, Kernel};
 use crate::ops::col2im::Col2Im;
 use crate::value::{alloc_uninit, Array, Value};
@@ -31,6 +31,7 @@ impl Kernel for Col2Im {
 impl Col2Im {
     fn compute<T: Term + Element>(&self, x: &Array, image: &[usize], kernel: &[usize]) -> Result<Array> {
         let (windows, dims) = self.windows(x.dims(), image, kernel)?;
+        let dims = known_sizes(&dims)?;
         let mut out = alloc_uninit::<T>(&dims)?;
         out.fill(T::ZERO);
         let plane: usize = image.iter().product();

@@ -63,7 +63,7 @@ step! {
 }
 
 fn range<T: Step>(call: &Call) -> Result<Vec<Value>> {
-    let (start, delta, count) = extent::<T>(call)?;
+    let (start, delta, count) = extent::<T>([call.tensor(0)?, call.tensor(1)?, call.tensor(2)?])?;
     let mut out = with_capacity::<T>(count)?;
     out.extend((0..count).map(|i| T::at(start, delta, i)));
     Ok(vec![Array::new(out, &[count])?.into()])

@@ -72,10 +72,10 @@ impl Interpolate {
             let mut y = words::alloc_uninit::<W>(&dims)?;
             let indices: Option<Vec<Vec<u32>>> =
                 places.iter().map(|axis| axis.iter().map(|&place| u32::try_from(place?).ok()).collect()).collect();
-            let last = maps.iter().rposition(|map| !self.keeps(map)).unwrap_or(0);
-            let outer_unchanged = last < 2 || maps[..last - 1].iter().all(|map| self.keeps(map));
-            match indices {
-                Some(places) if last > 0 && outer_unchanged => {
+            let last = maps.iter().rposition(|map| !map.keeps()).unwrap_or(0);
+            let before_unchanged = last < 2 || maps[..last - 1].iter().all(|map| map.keeps());
+            match whole {
+                Some(places) if last > 0 && before_unchanged => {
                     let unit = dims[last + 1..].iter().product();
                     let planes = [x.dims()[last - 1], x.dims()[last]];
                     take(Isa::get(), threads, source, planes, unit, [&places[last - 1], &places[last]], &mut y);
@@ -93,7 +93,7 @@ impl Interpolate {
 
     fn weighted<T: Sampled>(&self, x: &Array, maps: &[AxisMap], threads: &Threads) -> Result<Array> {
         let filter = |map: &AxisMap| -> Result<Option<Filter<T::Wide>>> {
-            if self.keeps(map) {
+            if map.keeps() {
                 return Ok(None);
             }
             let taps = self.taps(map, T::DTYPE == DType::Float64)?;
@@ -117,8 +117,7 @@ impl Interpolate {
     fn extrapolate<R: Real>(&self, maps: &[AxisMap], y: &mut [R]) {
         let mut inner = 1;
         for map in maps.iter().rev() {
-            let outside =
-                |at: usize| !self.keeps(map) && self.is_outside(map, map.coordinate::<f32>(self.coordinates, at));
+            let outside = |at: usize| !map.keeps() && self.is_outside(map, map.coordinate::<f32>(self.coordinates, at));
             for at in (0..map.output).filter(|&at| outside(at)) {
                 for part in y.chunks_exact_mut(map.output * inner) {
                     part[at * inner..(at + 1) * inner].fill(R::from_f64(f64::from(self.extrapolation)));

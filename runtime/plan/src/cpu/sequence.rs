@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::sequence::{
-    ConcatFromSequence, SequenceAt, SequenceConstruct, SequenceEmpty, SequenceErase, SequenceInsert, SequenceLength,
-    SplitToSequence,
+    ConcatFromSequence, Parts, SequenceAt, SequenceConstruct, SequenceEmpty, SequenceErase, SequenceInsert,
+    SequenceLength, SplitToSequence,
 };
 use crate::value::held::Record;
 use crate::value::{list, scratch, Array, Items, Value};
@@ -133,16 +133,9 @@ fn place(call: &Call, i: usize, default: usize, count: usize) -> Result<usize> {
 
 /// Returns the sizes of the parts into which an axis of size `size` is split.
 fn part_sizes(split: Option<&Array>, size: usize) -> Result<Vec<usize>> {
-    let Some(split) = split else { return list(std::iter::repeat_n(1, size)) };
-    let sizes = axes::dims(&split.to_i64()?)?;
-    let sizes = match (split.rank(), &sizes[..]) {
-        (0, &[part]) if part > 0 => list((0..size).step_by(part).map(|start| part.min(size - start)))?,
-        (0, _) => bail!("a sequence cannot be made of parts of size {sizes:?}"),
-        _ => sizes,
-    };
-    match sizes.iter().try_fold(0usize, |sum, &part| sum.checked_add(part)) {
-        Some(sum) if sum == size => Ok(sizes),
-        _ => Err(Error::op(format!("sizes {sizes:?} do not make an axis of size {size}"))),
+    match Parts::of(split, &size)? {
+        Parts::Each(part) => list((0..size).step_by(part).map(|start| part.min(size - start))),
+        Parts::Sizes(sizes) => Ok(sizes),
     }
 }
 

@@ -5,16 +5,15 @@ use candle_plan_kernels::threads::Threads;
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
 
-use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::extent::one_element;
+use crate::error::Result;
+use crate::extent::known_sizes;
 use crate::kernel::{Call, Kernel};
 use crate::ops::cast::converted;
-use crate::ops::signal::{check_window, signal_axis, Dft, MelWeightMatrix, Stft, MEL};
+use crate::ops::signal::{size_of_one, Dft, Mel, MelWeightMatrix, Stft};
 use crate::types::Types;
-use crate::value::{alloc_uninit, element_count, scratch, with_capacity, Array, Value};
+use crate::value::{alloc_uninit, list, scratch, with_capacity, Array, Value};
 
 impl Kernel for Dft {
     fn scratch(&self, _inputs: &Types) -> Option<usize> {
@@ -23,22 +22,9 @@ impl Kernel for Dft {
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
-        let axis = match (self.axis, call.optional_tensor(2)?) {
-            (Some(axis), _) => signal_axis(axis, x.rank())?,
-            (None, Some(axis)) => signal_axis(axes::number("axis", axis)?, x.rank())?,
-            (None, None) => bail!("no axis is given"),
-        };
-        let (size, parts) = (x.dims()[axis], x.dims()[x.rank() - 1]);
-        self.check_parts(Some(parts))?;
-        let length = match call.optional_tensor(1)? {
-            Some(length) => size_of_one("the length", length)?,
-            None if self.one_sided && self.inverse => (2 * size).saturating_sub(2),
-            None => size,
-        };
-        if length == 0 {
-            bail!("a transform of length 0");
-        }
-        element_count(&[length, 2, 8])?;
+        let axis = self.axis(call.optional_tensor(2)?, x.rank())?;
+        self.check_parts(Some(x.dims()[x.rank() - 1]))?;
+        let length = known_sizes(&[self.length(call.optional_tensor(1)?, &x.dims()[axis])?])?[0];
         let y = self.transform(&converted(x, DType::Float64, call.threads)?, axis, length)?;
         Ok(vec![converted(&y, x.dtype(), call.threads)?.into()])
     }
@@ -50,10 +36,10 @@ impl Dft {
         let (size, parts) = (dims[axis], dims[dims.len() - 1]);
         let inner: usize = dims[axis + 1..dims.len() - 1].iter().product();
         let is_real = self.one_sided && self.inverse;
-        let kept = if self.one_sided && !self.inverse { length / 2 + 1 } else { length };
+        let kept = self.kept(length);
         let mut out_dims = dims.to_vec();
         out_dims[axis] = kept;
-        out_dims[dims.len() - 1] = if is_real { 1 } else { 2 };
+        out_dims[dims.len() - 1] = self.parts();
         let mut out = alloc_uninit::<f64>(&out_dims)?;
         if out.is_empty() {
             return Array::new(out, &out_dims);
@@ -116,13 +102,8 @@ impl Stft {
     ) -> Result<Array> {
         let &[batch, size, parts] = x.dims() else { bail!("expected [batch, length, 1 or 2], found {:?}", x.dims()) };
         self.check_parts(Some(parts))?;
-        check_window(window.map(Array::len), Some(size))?;
-        if step == 0 || length == 0 || length > size || window.is_some_and(|window| window.len() != length) {
-            let window = window.map(Array::len);
-            let window = window.map_or_else(String::new, |count| format!(" with a window of {count}"));
-            bail!("frames of {length} every {step}{window} do not fit a signal of {size}");
-        }
-        let (frames, kept) = ((size - length) / step + 1, if self.one_sided { length / 2 + 1 } else { length });
+        let counts = known_sizes(&self.spectra([Some(length), Some(step)], window.map(Array::len), Some(size))?)?;
+        let (frames, kept) = (counts[0], counts[1]);
         let dims = [batch, frames, kept, 2];
         let (data, window) = (x.read::<f64>()?, window.map(Array::read::<f64>).transpose()?);
         let fft = planned(length, false)?;
@@ -148,16 +129,12 @@ impl Stft {
 
 impl Kernel for MelWeightMatrix {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let [bins, length, rate] = [0, 1, 2].map(|i| size_of_one(MEL[i], call.tensor(i)?));
-        let [lower, upper] = [3, 4].map(|i| frequency(MEL[i], call.tensor(i)?));
-        let (bins, length, rate, lower, upper) = (bins?, length?, rate?, lower?, upper?);
-        let dims = [length / 2 + 1, bins];
-        element_count(&[length.saturating_mul(2), bins.saturating_add(2)])?;
-        let mut out = alloc_uninit::<f64>(&dims)?; // before the corners, of which there are about as many as bins
-        let corners = mel_corners(bins, length, rate, lower, upper);
-        if rate == 0 || corners.iter().any(|&corner| corner >= dims[0]) {
-            bail!("frequencies from {lower} to {upper} Hz are not all below half the sample rate {rate}");
-        }
+        let inputs = [call.tensor(0)?, call.tensor(1)?, call.tensor(2)?, call.tensor(3)?, call.tensor(4)?];
+        let mel = Mel::of(inputs)?;
+        let (bins, dims) = (mel.bins, mel.dims());
+        let mut out = alloc_uninit::<f64>(&dims)?; // before the corners, of which there are as many as bins
+        let corners = list(mel.corners())?;
+        mel.check_corners(corners.iter().copied())?;
         out.fill(0.0);
         for (bin, corners) in corners.windows(3).enumerate() {
             triangle([corners[0], corners[1], corners[2]], |place, value| out[place * bins + bin] = value);
@@ -166,17 +143,7 @@ impl Kernel for MelWeightMatrix {
     }
 }
 
-/// Returns the bins of the spectrum at the corners of the triangles. Computed in float32, like onnxruntime, because a
-/// corner may fall on the border between two bins.
-fn mel_corners(bins: usize, length: usize, rate: usize, lower: f32, upper: f32) -> Vec<usize> {
-    let mel = |hertz: f32| 2595.0 * (1.0 + hertz / 700.0).log10();
-    let hertz = |mel: f32| 700.0 * (10f32.powf(mel / 2595.0) - 1.0);
-    let (low, step) = (mel(lower), (mel(upper) - mel(lower)) / (bins + 2) as f32);
-    let place = |i: usize| ((length + 1) as f32 * hertz(low + step * i as f32) / rate as f32).floor() as usize;
-    (0..bins + 2).map(place).collect()
-}
-
-/// Sets a triangle of height 1 with these corners.
+/// A triangle of height 1 over the places of its corners.
 fn triangle([left, top, right]: [usize; 3], mut set: impl FnMut(usize, f64)) {
     let rise = top.saturating_sub(left);
     match rise {
@@ -208,23 +175,6 @@ fn complex(parts: &[f64]) -> Complex<f64> {
 fn mirror(line: &mut [Complex<f64>]) {
     for k in line.len() / 2 + 1..line.len() {
         line[k] = line[line.len() - k].conj();
-    }
-}
-
-/// Returns the only element of an input as a size. Errors call the input `name`.
-fn size_of_one(name: &str, array: &Array) -> Result<usize> {
-    let size = axes::number(name, array)?;
-    usize::try_from(size).map_err(|_| Error::op(format!("{name} is {size}, which is no size")))
-}
-
-/// Returns the only element of an input as a frequency. Errors call the input `name`.
-fn frequency(name: &str, array: &Array) -> Result<f32> {
-    one_element(name, array.dims())?;
-    let values = converted(array, DType::Float32, &Threads::serial())?;
-    let values = values.read::<f32>()?;
-    match values[0] {
-        hertz if hertz.is_finite() && hertz >= 0.0 => Ok(hertz),
-        other => bail!("{name} is {other}, which is no frequency"),
     }
 }
 

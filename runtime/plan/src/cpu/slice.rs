@@ -34,33 +34,33 @@ mod tests {
     use candle_plan_kernels::threads::Threads;
 
     use super::*;
-    use crate::ops::slice::Range;
+    use crate::ops::slice::{Cut, Range};
     use crate::testing::{run, tensor};
 
     #[test]
     fn ranges_are_clamped_by_the_sign_of_their_step() {
         let cases = [
-            ((1, 4, 1), Some((1, 1, 3))),
-            ((-3, i64::MAX, 1), Some((2, 1, 3))),
-            ((-9, 9, 2), Some((0, 2, 3))),
-            ((4, 1, 1), Some((0, 1, 0))),
-            ((9, 10, 1), Some((0, 1, 0))),
-            ((-1, i64::MIN, -1), Some((4, -1, 5))),
-            ((9, -9, -2), Some((4, -2, 3))),
-            ((3, 0, -1), Some((3, -1, 3))),
-            ((0, 3, -1), Some((0, 1, 0))),
-            ((-9, i64::MIN, -1), Some((0, 1, 1))),
-            ((-9, -5, -1), Some((0, 1, 0))),
-            ((-9, -6, -2), Some((0, 1, 1))),
-            ((0, i64::MAX, i64::MAX), Some((0, 1, 1))),
-            ((4, i64::MIN, i64::MIN), Some((4, 1, 1))),
-            ((0, 5, 0), None),
+            ((1, 4, 1), (1, 1, 3)),
+            ((-3, i64::MAX, 1), (2, 1, 3)),
+            ((-9, 9, 2), (0, 2, 3)),
+            ((4, 1, 1), (0, 1, 0)),
+            ((9, 10, 1), (0, 1, 0)),
+            ((-1, i64::MIN, -1), (4, -1, 5)),
+            ((9, -9, -2), (4, -2, 3)),
+            ((3, 0, -1), (3, -1, 3)),
+            ((0, 3, -1), (0, 1, 0)),
+            ((-9, i64::MIN, -1), (0, 1, 1)),
+            ((-9, -5, -1), (0, 1, 0)),
+            ((-9, -6, -2), (0, 1, 1)),
+            ((0, i64::MAX, i64::MAX), (0, 1, 1)),
+            ((4, i64::MIN, i64::MIN), (4, 1, 1)),
         ];
         for ((start, end, step), expected) in cases {
-            let expected = expected.map(|(start, step, count)| Range { start, step, count });
-            assert_eq!(Range::new(start, end, step, 5).ok(), expected, "{start}:{end}:{step}");
+            let (first, stride, count) = expected;
+            let range = Cut { start, end, step }.range(5);
+            assert_eq!(range, Range { start: first, step: stride, count }, "{start}:{end}:{step}");
         }
-        assert_eq!(Range::new(0, 5, -1, 0).ok().map(|range| range.count), Some(0));
+        assert_eq!(Cut { start: 0, end: 5, step: -1 }.range(0).count, 0);
     }
 
     fn slice(lists: &[&[i64]]) -> Result<(Vec<usize>, Vec<u8>)> {

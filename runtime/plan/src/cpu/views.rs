@@ -1,12 +1,10 @@
 //! CPU kernels: views of the same elements with other dimensions.
 
-use candle_plan_kernels::broadcast::Dims;
-
 use super::lists::{list, Lists};
 use super::packed::Packs;
 use crate::axes;
-use crate::bail;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::extent::known_sizes;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::movable::reshape;
 use crate::ops::views::{squeezed, unsqueezed, Flatten, Reshape, Squeeze, Unsqueeze};
@@ -21,8 +19,8 @@ impl Packs for Reshape {
 
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
         let value = call.value(0)?;
-        let dims = target(value.dims()?, &list(packed, call, 1)?, self.allow_zero)?;
-        Ok(vec![reshape(value, &dims)?])
+        let dims = self.target(value.dims()?, &list(packed, call, 1)?)?;
+        Ok(vec![reshape(value, &known_sizes(&dims)?)?])
     }
 }
 
@@ -39,8 +37,8 @@ impl Kernel for Squeeze {
         let value = call.value(0)?;
         let dims = value.dims()?;
         let dims = match (&self.axes, call.optional_tensor(1)?) {
-            (Some(axes), _) => squeezed(dims, axes, |&dim| dim == 1)?,
-            (None, Some(axes)) => squeezed(dims, &axes::numbers(axes)?, |&dim| dim == 1)?,
+            (Some(axes), _) => squeezed(dims, axes)?,
+            (None, Some(axes)) => squeezed(dims, &axes::numbers(axes)?)?,
             (None, None) => dims.iter().copied().filter(|&dim| dim != 1).collect(),
         };
         Ok(vec![reshape(value, &dims)?])
@@ -56,28 +54,6 @@ impl Kernel for Unsqueeze {
         };
         Ok(vec![reshape(value, &dims)?])
     }
-}
-
-fn target(dims: &[usize], shape: &[i64], allow_zero: bool) -> Result<Dims> {
-    let undetermined = || Error::op(format!("{dims:?} does not determine {shape:?}"));
-    let mut open = None;
-    let mut sizes = Dims::new();
-    for (axis, &size) in shape.iter().enumerate() {
-        sizes.push(match (size, dims.get(axis)) {
-            (-1, _) if open.replace(axis).is_some() => return Err(undetermined()),
-            (-1, _) => 1,
-            (0, Some(&dim)) if !allow_zero => dim,
-            (0, None) if !allow_zero => bail!("the 0 at {axis} of {shape:?} names no dimension of {dims:?}"),
-            _ => usize::try_from(size).map_err(|_| Error::op(format!("{shape:?} is not a shape")))?,
-        });
-    }
-    if let Some(axis) = open {
-        let known = sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size)).unwrap_or(usize::MAX);
-        let count: usize = dims.iter().product();
-        sizes[axis] =
-            if known != 0 && count.is_multiple_of(known) { count / known } else { return Err(undetermined()) };
-    }
-    Ok(sizes)
 }
 
 #[cfg(test)]

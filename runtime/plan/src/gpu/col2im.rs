@@ -8,6 +8,7 @@ use super::shapes::{Dims, MAX_RANK};
 use super::OnGpu;
 use crate::axes;
 use crate::error::Result;
+use crate::extent::known_sizes;
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
 use crate::ops::col2im::Col2Im;
@@ -41,6 +42,7 @@ impl OnGpu for Col2Im {
         let image = axes::dims(&call.tensor(1)?.to_i64()?)?;
         let kernel = axes::dims(&call.tensor(2)?.to_i64()?)?;
         let (windows, dims) = self.windows(x.dims(), &image, &kernel)?;
+        let dims = known_sizes(&dims)?;
         let y = alloc_uninit(gpu, &dims, x.dtype())?;
         if y.is_empty() {
             return Ok(vec![y.into()]);

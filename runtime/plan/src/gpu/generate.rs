@@ -89,7 +89,7 @@ impl OnGpu for Range {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let dtype = call.tensor(0)?.dtype();
         let (dims, params) = dispatch!("Range", dtype, [f32, f64, f16, bf16, i16, i32, i64], T => {
-            let (start, delta, elements) = extent::<T>(call)?;
+            let (start, delta, elements) = extent::<T>([call.tensor(0)?, call.tensor(1)?, call.tensor(2)?])?;
             let params = RangeParams {
                 start: start.to_i64(),
                 delta: delta.to_i64(),

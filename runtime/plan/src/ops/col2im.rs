@@ -4,10 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::padding::{check_steps, output_size};
+use crate::axes;
 use crate::bail;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::extent::{count, fits, text, Extent};
 use crate::operator::{Arity, Needs, Operator};
-use crate::types::{TensorType, Type, Types};
+use crate::types::{Dim, TensorType, Type, Types};
 
 /// `Y[n, c, p·s + i·d − before] += X[n, (c, i), p]`: adds each element of a sliding window's columns at its place in
 /// the image.
@@ -42,8 +44,18 @@ impl Operator for Col2Im {
             bail!("X must be [N, C · kernel, windows], found {}", Type::Tensor(x.clone()));
         }
         check_steps(&self.strides, &self.dilations, 1)?;
+        let lengths = [1, 2].map(|i| inputs.tensor(i).map(|list| list.shape.as_deref().and_then(count)));
+        let [image, kernel] = lengths;
+        self.check_axes(image?, kernel?)?;
         let mut shape = vec![None; 2 + self.strides.len()];
         shape[0] = x.shape.as_ref().and_then(|dims| dims[0].clone());
+        if let [Some(image), Some(kernel)] = [1, 2].map(|i| inputs.constant(i)) {
+            let x = x.shape.clone().unwrap_or_else(|| vec![None; 3]);
+            let (_, dims) = self.windows(&x, &axes::dims(&image.to_i64()?)?, &axes::dims(&kernel.to_i64()?)?)?;
+            for (dim, size) in shape.iter_mut().zip(dims).skip(1) {
+                *dim = size.map(Dim::Size);
+            }
+        }
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
     }
 
@@ -57,22 +69,37 @@ impl Operator for Col2Im {
 }
 
 impl Col2Im {
-    /// The number of windows on each axis, and the dimensions of the result.
-    pub(crate) fn windows(&self, x: &[usize], image: &[usize], kernel: &[usize]) -> Result<(Vec<usize>, Vec<usize>)> {
+    /// Checks that the attributes, and lists of the image and the kernel of these lengths, are for one number of axes.
+    fn check_axes(&self, image: Option<usize>, kernel: Option<usize>) -> Result<()> {
         let axes = self.strides.len();
-        if [self.dilations.len(), self.pads.len(), image.len(), kernel.len()] != [axes; 4] {
-            bail!("image {image:?}, kernel {kernel:?}, strides, dilations and pads are not for one number of axes");
+        let lengths = [Some(axes), Some(self.dilations.len()), Some(self.pads.len()), image, kernel];
+        if lengths.iter().any(|length| !fits(length, &axes)) {
+            bail!("strides, dilations, pads, image and kernel are not for one number of axes: {}", text(&lengths));
         }
+        Ok(())
+    }
+
+    /// The numbers of windows on each axis, and the dimensions of the result as far as they are known.
+    pub(crate) fn windows(
+        &self,
+        x: &[impl Extent],
+        image: &[usize],
+        kernel: &[usize],
+    ) -> Result<(Vec<usize>, Vec<Option<usize>>)> {
+        self.check_axes(Some(image.len()), Some(kernel.len()))?;
         let mut windows = Vec::new();
-        for a in 0..axes {
+        for a in 0..self.strides.len() {
             windows.push(output_size(image[a], kernel[a], self.strides[a], self.dilations[a], self.pads[a])?);
         }
-        let product = |sizes: &[usize]| sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
-        let &[batch, rows, columns] = x else { bail!("X has shape {x:?}, not [N, C · kernel, windows]") };
-        let taps = product(kernel).filter(|&taps| taps > 0 && rows.is_multiple_of(taps));
-        match taps.filter(|_| product(&windows) == Some(columns)) {
-            Some(taps) => Ok((windows, [&[batch, rows / taps], image].concat())),
-            None => Err(Error::op(format!("{x:?} does not hold the windows {windows:?} of kernel {kernel:?}"))),
+        let [batch, rows, columns] = x else { bail!("X has shape {}, not [N, C · kernel, windows]", text(x)) };
+        let taps = count(kernel).filter(|&taps| taps > 0 && rows.known().is_none_or(|rows| rows.is_multiple_of(taps)));
+        match taps.filter(|_| fits(&count(&windows), columns)) {
+            Some(taps) => {
+                let channels = rows.known().map(|rows| rows / taps);
+                let image = image.iter().copied().map(Some);
+                Ok((windows, [batch.known(), channels].into_iter().chain(image).collect()))
+            }
+            None => bail!("{} does not hold the windows {windows:?} of kernel {kernel:?}", text(x)),
         }
     }
 }

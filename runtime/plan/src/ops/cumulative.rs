@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::axes;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::{require_dtype, SUMMED};
@@ -45,6 +46,9 @@ impl Operator for Cumulative {
         require_dtype("X", x.dtype, &SUMMED)?;
         require_dtype("axis", axis.dtype, &[DType::Int32, DType::Int64])?;
         inputs.one_element(1, "axis")?;
+        if let (Some(axis), Some(rank)) = (axes::constant_number(inputs, 1, "axis")?, x.rank()) {
+            axes::resolve(axis, rank)?;
+        }
         Ok(vec![Type::Tensor(x.clone())])
     }
 

@@ -13,8 +13,6 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::extent::{count, one_element, text, Extent};
-use crate::float::Float;
-use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
@@ -33,8 +31,11 @@ impl Operator for Fill {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         inputs.one_element(1, "the value to fill with")?;
-        let shape = shape_of_rank(axes::length(inputs.tensor(0)?)?);
-        Ok(vec![Type::Tensor(TensorType { dtype: inputs.tensor(1)?.dtype, shape })])
+        let (rank, dtype) = (axes::length(inputs.tensor(0)?)?, inputs.tensor(1)?.dtype);
+        Ok(vec![Type::Tensor(match axes::constant_dims(inputs, 0)? {
+            Some(dims) => TensorType::sized(dtype, &dims),
+            None => TensorType { dtype, shape: shape_of_rank(rank) },
+        })])
     }
 
     fn needs(&self, input: usize) -> Needs {
@@ -65,7 +66,13 @@ impl Operator for Range {
             bail!("start, limit and delta are not all {dtype}");
         }
         (0..3).zip(RANGE).try_for_each(|(i, name)| inputs.one_element(i, name))?;
-        dispatch!("Range", dtype, [f32, f64, f16, bf16, i16, i32, i64], T => Ok(vec![Type::ranked(T::DTYPE, 1)]))
+        dispatch!("Range", dtype, [f32, f64, f16, bf16, i16, i32, i64], T => {
+            let elements = match [0, 1, 2].map(|i| inputs.constant(i)) {
+                [Some(start), Some(limit), Some(delta)] => Some(Dim::Size(extent::<T>([start, limit, delta])?.2)),
+                _ => None,
+            };
+            Ok(vec![Type::Tensor(TensorType { dtype, shape: Some(vec![elements]) })])
+        })
     }
 
     fn needs(&self, _: usize) -> Needs {
@@ -84,11 +91,11 @@ pub(crate) trait Step: Element + Source {
     fn at(start: Self, delta: Self, i: usize) -> Self;
 }
 
-/// The start, the step and the number of elements of a range.
-pub(crate) fn extent<T: Step>(call: &Call) -> Result<(T, T, usize)> {
+/// Where a range begins, in which steps it goes on, and how many elements it has, from start, limit and delta.
+pub(crate) fn extent<T: Step>(inputs: [&Array; 3]) -> Result<(T, T, usize)> {
     let [start, limit, delta] = [0, 1, 2].map(|i| {
-        one_element(RANGE[i], call.tensor(i)?.dims())?;
-        call.read::<T>(i).map(|value| value[0])
+        one_element(RANGE[i], inputs[i].dims())?;
+        inputs[i].read::<T>().map(|value| value[0])
     });
     let (start, limit, delta) = (start?, limit?, delta?);
     let Some(count) = T::count(start, limit, delta) else {
@@ -165,7 +172,8 @@ impl Operator for OneHot {
         inputs.shape(2)?.map_or(Ok(()), |values| OneHot::check_values(values))?;
         let mut shape = indices.shape.clone();
         if let Some(shape) = &mut shape {
-            shape.insert(axes::resolve(self.axis, shape.len() + 1)?, None::<Dim>);
+            let depth = inputs.constant(1).map(OneHot::depth).transpose()?;
+            shape.insert(axes::resolve(self.axis, shape.len() + 1)?, depth.map(Dim::Size));
         }
         Ok(vec![Type::Tensor(TensorType { dtype: values.dtype, shape })])
     }
@@ -182,11 +190,19 @@ impl Operator for OneHot {
 impl OneHot {
     /// The dimensions of the result, and the index of the new one.
     pub(crate) fn dims(&self, indices: &Array, depth: &Array) -> Result<(Vec<usize>, usize)> {
-        one_element("depth", depth.dims())?;
         let axis = axes::resolve(self.axis, indices.rank() + 1)?;
         let mut dims = indices.dims().to_vec();
-        dims.insert(axis, axes::dims(&truncated(depth)?)?[0]);
+        dims.insert(axis, OneHot::depth(depth)?);
         Ok((dims, axis))
+    }
+
+    /// The size of the new dimension.
+    fn depth(depth: &Array) -> Result<usize> {
+        one_element("depth", depth.dims())?;
+        match truncated(depth)?[0] {
+            size @ 0.. => Ok(size as usize),
+            other => bail!("depth is {other}, which is no size"),
+        }
     }
 
     /// Checks that there are two values.

@@ -107,7 +107,7 @@ impl Operator for ConvInteger {
         let outputs = inputs.tensor(1)?.size(0);
         inputs.shape(3)?.map_or(Ok(()), |zero| one_or_each(WEIGHTS_ZERO, zero, outputs))?;
         check_bias(inputs.shape(4)?.map(Vec::as_slice), outputs)?;
-        let plain = Types { inputs: &inputs.inputs[..2], outputs: 1 };
+        let plain = Types::of(&inputs.inputs[..2], 1);
         Ok(vec![infer_window(&self.window(), &plain, DType::Int32)?])
     }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
+use crate::extent::{fits, size_text, Extent};
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, Shape, TensorType, Type, Types};
 use crate::value::Array;
@@ -70,12 +71,13 @@ impl Operator for Split {
         if let Some(sizes) = inputs.optional_tensor(1)? {
             check_parts(axes::length(sizes)?, inputs.outputs)?;
         }
-        let equal = match (axis.and_then(|axis| x.size(axis)), inputs.optional(1)) {
-            (Some(size), None) => {
-                equal_parts(size, inputs.outputs)?.into_iter().map(|part| Some(Dim::Size(part))).collect()
-            }
-            _ => vec![None; inputs.outputs],
+        let size = axis.and_then(|axis| x.size(axis));
+        let sizes = match (axes::constant_list(inputs, 1)?, size) {
+            (Some(sizes), size) => Some(given_parts(&sizes, &size, inputs.outputs)?),
+            (None, Some(size)) if inputs.optional(1).is_none() => Some(equal_parts(size, inputs.outputs)?),
+            _ => None,
         };
+        let sizes = sizes.map(|sizes| sizes.into_iter().map(|size| Some(Dim::Size(size))).collect());
         let part = |size: Option<Dim>| {
             let mut shape = x.shape.clone();
             if let Some(dim) = shape.as_mut().zip(axis).and_then(|(shape, axis)| shape.get_mut(axis)) {
@@ -83,7 +85,7 @@ impl Operator for Split {
             }
             Type::Tensor(TensorType { dtype: x.dtype, shape })
         };
-        Ok(equal.into_iter().map(part).collect())
+        Ok(sizes.unwrap_or_else(|| vec![None; inputs.outputs]).into_iter().map(part).collect())
     }
 
     fn shares(&self, input: usize) -> bool {
@@ -104,14 +106,27 @@ impl Split {
     pub(crate) fn parts(&self, dims: &[usize], sizes: Option<&[i64]>, count: usize) -> Result<(usize, Vec<usize>)> {
         let axis = axes::resolve(self.axis, dims.len())?;
         let sizes = match sizes {
-            Some(sizes) => axes::dims(sizes)?,
+            Some(sizes) => given_parts(sizes, &dims[axis], count)?,
             None => equal_parts(dims[axis], count)?,
         };
-        check_parts(Some(sizes.len()), count)?;
-        if sum(&sizes) != Some(dims[axis]) {
-            bail!("sizes {sizes:?} do not add up to axis {axis} of {dims:?}");
-        }
         Ok((axis, sizes))
+    }
+}
+
+/// The sizes of `count` parts of an axis of size `size`, which are given.
+fn given_parts(sizes: &[i64], size: &impl Extent, count: usize) -> Result<Vec<usize>> {
+    let sizes = axes::dims(sizes)?;
+    check_parts(Some(sizes.len()), count)?;
+    check_sum(&sizes, size)?;
+    Ok(sizes)
+}
+
+/// Checks that the parts of an axis of size `size` make the whole axis.
+pub(crate) fn check_sum(sizes: &[usize], size: &impl Extent) -> Result<()> {
+    let sum = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
+    match sum {
+        Some(sum) if fits(&sum, size) => Ok(()),
+        _ => bail!("sizes {sizes:?} do not add up to an axis of size {}", size_text(size)),
     }
 }
 
@@ -172,8 +187,4 @@ fn equal_parts(size: usize, parts: usize) -> Result<Vec<usize>> {
         Some(last) if parts > 0 => Ok((1..parts).map(|_| most).chain([last]).collect()),
         _ => Err(Error::op(format!("{size} rows do not make {parts} parts of equal size"))),
     }
-}
-
-fn sum(sizes: &[usize]) -> Option<usize> {
-    sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size))
 }

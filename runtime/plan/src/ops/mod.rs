@@ -159,8 +159,8 @@ impl Op {
     /// Infers the outputs' types from the inputs': [`Operator::infer`], with a [check](Type::check) of all these types.
     ///
     /// # Errors
-    /// As [`Operator::infer`]; a type is one that [no value can have](crate::types::Type::check); or blocks nest deeper
-    /// than [`MAX_DEPTH`].
+    /// As [`Operator::infer`] and [`Operator::check`], where a type has [no value](crate::types::Type::check), and where
+    /// blocks nest deeper than [`MAX_DEPTH`].
     pub fn infer(&self, types: &Types) -> Result<Vec<Type>> {
         if self.blocks().into_iter().any(|block| block.depth() >= MAX_DEPTH) {
             bail!("blocks nest deeper than {MAX_DEPTH}");
@@ -168,6 +168,25 @@ impl Op {
         types.inputs.iter().flatten().try_for_each(|kind| kind.check())?;
         let outputs = self.operator().infer(types)?;
         outputs.iter().try_for_each(Type::check)?;
+        self.operator().check(types, &outputs.iter().map(Some).collect::<Vec<_>>())?;
         Ok(outputs)
+    }
+
+    /// Checks that the outputs can have the types that a plan states; `None` stands for an output that nobody reads.
+    ///
+    /// # Errors
+    /// As [`Op::infer`], where a stated type does not agree with the inferred one, and as [`Operator::check`].
+    pub fn check(&self, types: &Types, stated: &[Option<&Type>]) -> Result<()> {
+        let inferred = self.infer(types)?;
+        for (index, stated) in stated.iter().enumerate().filter_map(|(index, stated)| Some((index, (*stated)?))) {
+            match inferred.get(index) {
+                None => bail!("output {index} is never computed"),
+                Some(found) if !stated.agrees_with(found) => {
+                    bail!("output {index} is declared {stated}, and computed {found}")
+                }
+                Some(_) => {}
+            }
+        }
+        self.operator().check(types, stated)
     }
 }

@@ -1,16 +1,18 @@
 //! Padding and cropping.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::axes;
 use crate::bail;
 use crate::error::Result;
-use crate::extent::count;
+use crate::extent::{count, Extent};
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
-use crate::types::{TensorType, Type, Types};
-use crate::value::element_count;
+use crate::types::{Dim, Shape, TensorType, Type, Types};
+use crate::value::{element_count, Array};
 
 /// Adds `pads[a]` elements before axis `a` of `X` and `pads[n + a]` after it; negative numbers remove elements. Inputs:
 /// `X`, `pads: int64 [2n]`, `value: []` of the dtype of `X` (for mode `constant`; absent: zero), `axes: [n]` (absent:
@@ -54,7 +56,7 @@ impl Operator for Pad {
             None => x.rank(),
         };
         check_pads(inputs.shape(1)?.and_then(|pads| count(pads)), axes)?;
-        let shape = x.rank().map(|rank| vec![None; rank]);
+        let shape = x.shape.as_ref().map(|shape| self.padded_shape(shape, inputs)).transpose()?;
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
@@ -69,20 +71,37 @@ impl Operator for Pad {
 impl Pad {
     /// The window of each axis of a tensor of shape `dims`.
     pub(crate) fn windows(&self, call: &Call, dims: &[usize]) -> Result<Vec<Window>> {
-        let pads = call.tensor(1)?.to_i64()?;
-        let axes = match call.optional_tensor(3)? {
-            Some(axes) => axes.to_i64()?,
-            None => (0..dims.len() as i64).collect(),
-        };
-        check_pads(Some(pads.len()), Some(axes.len()))?;
-        axes::mask(&axes, dims.len())?;
-        let mut windows: Vec<Window> = dims.iter().map(|&dim| Window::whole(dim)).collect();
-        for (i, &axis) in axes.iter().enumerate() {
-            let axis = axes::resolve(axis, dims.len())?;
-            windows[axis] = self.mode.window(dims[axis], pads[i], pads[axes.len() + i])?;
-        }
-        Ok(windows)
+        let pads = pads_by_axis(call.tensor(1)?, call.optional_tensor(3)?, dims.len())?;
+        dims.iter().zip(pads).map(|(&dim, pads)| self.mode.window(dim, pads)).collect()
     }
+
+    /// The shape of the result, where pads and axes are constants.
+    fn padded_shape(&self, shape: &Shape, inputs: &Types) -> Result<Shape> {
+        if let Some(axes) = inputs.constant(3) {
+            axes::mask(&axes.to_i64()?, shape.len())?;
+        }
+        let Some(pads) = inputs.constant(1).filter(|_| inputs.is_fixed(3)) else { return Ok(vec![None; shape.len()]) };
+        let pads = pads_by_axis(pads, inputs.constant(3), shape.len())?;
+        let size = |(dim, pads): (&Option<Dim>, [i64; 2])| match (dim.known(), pads) {
+            (Some(size), pads) => Ok(Some(Dim::Size(self.mode.window(size, pads)?.count))),
+            (None, [0, 0]) => Ok(dim.clone()),
+            (None, _) => Ok(None),
+        };
+        shape.iter().zip(pads).map(size).collect()
+    }
+}
+
+/// The places to put before and after each axis of a tensor of rank `rank`.
+fn pads_by_axis(pads: &Array, axes: Option<&Array>, rank: usize) -> Result<Vec<[i64; 2]>> {
+    let pads = pads.to_i64()?;
+    let axes = axes.map_or_else(|| Ok((0..rank as i64).collect()), Array::to_i64)?;
+    check_pads(Some(pads.len()), Some(axes.len()))?;
+    axes::mask(&axes, rank)?;
+    let mut by_axis = vec![[0, 0]; rank];
+    for (i, &axis) in axes.iter().enumerate() {
+        by_axis[axes::resolve(axis, rank)?] = [pads[i], pads[axes.len() + i]];
+    }
+    Ok(by_axis)
 }
 
 /// Checks that there are two pads for each axis.
@@ -96,8 +115,8 @@ fn check_pads(pads: Option<usize>, axes: Option<usize>) -> Result<()> {
 }
 
 impl PadMode {
-    /// The window of an axis of size `size`, with `before` elements added before it and `after` after it.
-    fn window(self, size: usize, before: i64, after: i64) -> Result<Window> {
+    /// What an axis of size `size` shows with `before` places put before it and `after` after it.
+    fn window(self, size: usize, [before, after]: [i64; 2]) -> Result<Window> {
         let signed = size as i64;
         let count = before.checked_add(after).and_then(|pads| pads.checked_add(signed));
         let count = count.and_then(|count| usize::try_from(count).ok());
@@ -156,11 +175,16 @@ impl Operator for CenterCropPad {
         let given = inputs.tensor(1)?.shape.as_deref().and_then(count);
         check_sizes(given, self.axes.as_ref().map(Vec::len).or(x.rank()))?;
         let Some(shape) = &x.shape else { return Ok(vec![Type::any(x.dtype)]) };
-        let touched = match &self.axes {
-            Some(axes) => axes::mask(axes, shape.len())?,
-            None => vec![true; shape.len()].into(),
+        let shape = match inputs.constant(1) {
+            Some(sizes) => {
+                let sizes = self.sizes_by_axis(sizes, shape.len())?;
+                shape.iter().zip(sizes).map(|(dim, size)| size.map(Dim::Size).or_else(|| dim.clone())).collect()
+            }
+            None => {
+                let touched = axes::mask(&self.axes(shape.len()), shape.len())?;
+                shape.iter().zip(touched).map(|(dim, touched)| dim.clone().filter(|_| !touched)).collect()
+            }
         };
-        let shape = shape.iter().zip(touched).map(|(dim, touched)| dim.clone().filter(|_| !touched)).collect();
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
     }
 
@@ -175,19 +199,31 @@ impl Operator for CenterCropPad {
 impl CenterCropPad {
     /// The window of each axis of a tensor of shape `dims`.
     pub(crate) fn windows(&self, call: &Call, dims: &[usize]) -> Result<Vec<Window>> {
-        let shape = axes::dims(&call.tensor(1)?.to_i64()?)?;
-        let axes = self.axes.clone().unwrap_or_else(|| (0..dims.len() as i64).collect());
-        check_sizes(Some(shape.len()), Some(axes.len()))?;
-        axes::mask(&axes, dims.len())?;
-        let mut windows: Vec<Window> = dims.iter().map(|&dim| Window::whole(dim)).collect();
-        for (&axis, &size) in axes.iter().zip(&shape) {
-            let axis = axes::resolve(axis, dims.len())?;
+        let sizes = self.sizes_by_axis(call.tensor(1)?, dims.len())?;
+        let window = |(&dim, size): (&usize, Option<usize>)| {
+            let size = size.unwrap_or(dim);
+            let (cut, put) = (dim.saturating_sub(size) / 2, size.saturating_sub(dim) / 2);
+            Window { count: size, before: put, first: cut, kept: dim.min(size) }
+        };
+        Ok(dims.iter().zip(sizes).map(window).collect())
+    }
+
+    /// The new size of each axis of a tensor of rank `rank`; `None` for an axis that stays as it is.
+    fn sizes_by_axis(&self, sizes: &Array, rank: usize) -> Result<Vec<Option<usize>>> {
+        let (sizes, axes) = (axes::dims(&sizes.to_i64()?)?, self.axes(rank));
+        check_sizes(Some(sizes.len()), Some(axes.len()))?;
+        axes::mask(&axes, rank)?;
+        let mut by_axis = vec![None; rank];
+        for (&axis, &size) in axes.iter().zip(&sizes) {
             element_count(&[size])?;
-            let dim = dims[axis];
-            let (cut, added) = (dim.saturating_sub(size) / 2, size.saturating_sub(dim) / 2);
-            windows[axis] = Window { count: size, before: added, first: cut, kept: dim.min(size) };
+            by_axis[axes::resolve(axis, rank)?] = Some(size);
         }
-        Ok(windows)
+        Ok(by_axis)
+    }
+
+    /// The axes of a tensor of rank `rank` that get new sizes.
+    fn axes(&self, rank: usize) -> Cow<'_, [i64]> {
+        self.axes.as_deref().map_or_else(|| (0..rank as i64).collect(), Cow::Borrowed)
     }
 }
 

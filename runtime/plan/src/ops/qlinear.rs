@@ -74,7 +74,7 @@ impl Operator for QLinearConv {
         let (x, w) = (inputs.tensor(0)?, inputs.get(1)?);
         check_ends(inputs, w.tensor()?.size(0))?;
         let first = Type::Tensor(TensorType { dtype: x.dtype, shape: x.shape.as_deref().map(channels_second) });
-        let y = infer_window(&self.window(), &Types { inputs: &[Some(&first), Some(w)], outputs: 1 }, dtype)?;
+        let y = infer_window(&self.window(), &Types::of(&[Some(&first), Some(w)], 1), dtype)?;
         let shape = y.tensor()?.shape.as_deref().map(channels_last);
         Ok(vec![Type::Tensor(TensorType { dtype, shape })])
     }

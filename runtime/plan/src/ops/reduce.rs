@@ -75,8 +75,9 @@ impl Operator for Reduce {
             require_dtype("axes", axes.dtype, &[DType::Int64, DType::Int32])?;
         }
         let shape = match (&x.shape, axes) {
-            (Some(shape), None) => {
-                let mask = self.mask(None, shape.len())?;
+            (Some(shape), _) if inputs.is_fixed(1) => {
+                let axes = inputs.constant(1).map(Array::to_i64).transpose()?;
+                let mask = self.mask(axes.as_deref(), shape.len())?;
                 let kept = shape.iter().zip(mask).filter_map(|(dim, reduced)| match (reduced, self.keepdims) {
                     (false, _) => Some(dim.clone()),
                     (true, true) => Some(Some(Dim::Size(1))),

@@ -8,9 +8,10 @@ use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
+use crate::extent::{fits, text, Extent};
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
-use crate::types::{TensorType, Type, Types};
+use crate::types::{Dim, Shape, TensorType, Type, Types};
 
 /// Broadcasts `X` with a tensor of the shape in input 1, `shape: int64 [n]`. Dimensions are aligned at the end, and
 /// those of size 1 are repeated; a 1 in `shape` keeps the dimension of `X`.
@@ -28,7 +29,11 @@ impl Operator for Expand {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, shape) = (inputs.tensor(0)?, inputs.tensor(1)?);
         let rank = x.rank().zip(axes::length(shape)?).map(|(a, b)| a.max(b));
-        Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: shape_of_rank(rank) })])
+        let expanded = match (&x.shape, axes::constant_dims(inputs, 1)?) {
+            (Some(dims), Some(shape)) => Some(expanded_shape(dims, &shape)?),
+            _ => shape_of_rank(rank),
+        };
+        Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: expanded })])
     }
 
     fn shares(&self, input: usize) -> bool {
@@ -59,8 +64,11 @@ impl Operator for Tile {
         let (x, repeats) = (inputs.tensor(0)?, inputs.tensor(1)?);
         let given = axes::length(repeats)?;
         check_repeats(given, x.rank())?;
-        let rank = x.rank().or(given);
-        Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: shape_of_rank(rank) })])
+        let tiled = match (&x.shape, axes::constant_dims(inputs, 1)?) {
+            (Some(dims), Some(repeats)) => Some(tiled_shape(dims, &repeats)?),
+            _ => shape_of_rank(x.rank().or(given)),
+        };
+        Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: tiled })])
     }
 
     fn needs(&self, input: usize) -> Needs {
@@ -80,12 +88,25 @@ impl Tile {
         let inner = View::contiguous(dims);
         let pairs = repeats.iter().zip(dims).flat_map(|(&repeat, &dim)| [repeat, dim]).collect();
         let strides = inner.strides.iter().flat_map(|&stride| [0, stride]).collect();
-        let grown = |(&dim, &repeat): (&usize, &usize)| {
-            dim.checked_mul(repeat).ok_or_else(|| Error::op(format!("{repeat} times {dim} elements are too many")))
-        };
-        let grown = dims.iter().zip(&repeats).map(grown).collect::<Result<_>>()?;
+        let grown = dims.iter().zip(&repeats).map(|(&dim, &repeat)| repeated(dim, repeat)).collect::<Result<_>>()?;
         Ok((View { offset: 0, dims: pairs, strides }, grown))
     }
+}
+
+/// The shape of a tensor of shape `dims` that is repeated along each axis.
+fn tiled_shape(dims: &Shape, repeats: &[usize]) -> Result<Shape> {
+    check_repeats(Some(repeats.len()), Some(dims.len()))?;
+    let tiled = |(dim, &repeat): (&Option<Dim>, &usize)| match (dim.known(), repeat) {
+        (Some(size), repeat) => Ok(Some(Dim::Size(repeated(size, repeat)?))),
+        (None, 0) => Ok(Some(Dim::Size(0))),
+        (None, repeat) => Ok(dim.clone().filter(|_| repeat == 1)),
+    };
+    dims.iter().zip(repeats).map(tiled).collect()
+}
+
+/// The size of a dimension of size `dim` that is repeated.
+fn repeated(dim: usize, repeat: usize) -> Result<usize> {
+    dim.checked_mul(repeat).ok_or_else(|| Error::op(format!("{repeat} times {dim} elements are too many")))
 }
 
 /// Checks that there is a number of repeats for each dimension.
@@ -98,8 +119,34 @@ fn check_repeats(repeats: Option<usize>, rank: Option<usize>) -> Result<()> {
     }
 }
 
-/// The view that broadcasts a tensor of shape `dims` with `shape`.
+/// The broadcast shape of a tensor of shape `dims` with one of shape `shape`.
+fn expanded_shape(dims: &Shape, shape: &[usize]) -> Result<Shape> {
+    check_expansion(dims, shape)?;
+    let rank = dims.len().max(shape.len());
+    let size = |axis: usize| {
+        let own = (axis + dims.len()).checked_sub(rank).map_or(Some(Dim::Size(1)), |own| dims[own].clone());
+        let wanted = (axis + shape.len()).checked_sub(rank).map_or(1, |other| shape[other]);
+        if wanted == 1 {
+            own
+        } else {
+            Some(Dim::Size(wanted))
+        }
+    };
+    Ok((0..rank).map(size).collect())
+}
+
+/// Checks that each dimension has the size of that of `shape`, or that one of the two is 1.
+fn check_expansion(dims: &[impl Extent], shape: &[usize]) -> Result<()> {
+    let mut aligned = dims.iter().rev().zip(shape.iter().rev());
+    if !aligned.all(|(dim, wanted)| *wanted == 1 || fits(dim, &1) || fits(dim, wanted)) {
+        bail!("{} does not broadcast to {}", text(dims), text(shape));
+    }
+    Ok(())
+}
+
+/// The view of a tensor of shape `dims` that has its broadcast shape with `shape`.
 pub(crate) fn broadcast(dims: &[usize], shape: &[usize]) -> Result<View> {
+    check_expansion(dims, shape)?;
     let rank = dims.len().max(shape.len());
     let source = View::contiguous(dims);
     let mut view = View { offset: 0, dims: Vec::with_capacity(rank), strides: Vec::with_capacity(rank) };
@@ -107,11 +154,7 @@ pub(crate) fn broadcast(dims: &[usize], shape: &[usize]) -> Result<View> {
         let own = (axis + dims.len()).checked_sub(rank);
         let (dim, stride) = own.map_or((1, 0), |own| (dims[own], source.strides[own]));
         let wanted = (axis + shape.len()).checked_sub(rank).map_or(1, |other| shape[other]);
-        let (dim, stride) = match (dim, wanted) {
-            (dim, wanted) if dim == wanted || wanted == 1 => (dim, stride),
-            (1, wanted) => (wanted, 0),
-            _ => bail!("{dims:?} does not broadcast to {shape:?}"),
-        };
+        let (dim, stride) = if dim == wanted || wanted == 1 { (dim, stride) } else { (wanted, 0) };
         view.dims.push(dim);
         view.strides.push(stride);
     }

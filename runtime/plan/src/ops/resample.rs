@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bail;
 use crate::error::Result;
+use crate::extent::fits;
 use crate::value::element_count;
 
 /// The interpolation of a value at a coordinate.
@@ -65,29 +66,84 @@ pub(crate) struct AxisMap {
     pub region: [f32; 2],
 }
 
+/// What is known of how one axis is resized.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Resized {
+    pub input: Option<usize>,
+    pub output: Option<usize>,
+    pub scale: Option<f32>,
+    /// As an [`AxisMap`] has it.
+    pub region: [f32; 2],
+}
+
+impl Resized {
+    /// An axis that stays as it is.
+    pub fn identity(size: Option<usize>) -> Resized {
+        Resized { input: size, output: size, scale: Some(1.0), region: WHOLE }
+    }
+
+    /// An axis of size `input` of which nothing else is known.
+    pub fn unknown(input: Option<usize>) -> Resized {
+        Resized { input, output: None, scale: None, region: WHOLE }
+    }
+
+    /// An axis of size `input` with a scale, a size, or both; a size that follows from the scale may be rounded.
+    ///
+    /// # Errors
+    /// Neither is given, the scale is no positive number, or the size is too large.
+    pub fn of(input: Option<usize>, scale: Option<f32>, size: Option<usize>, rounded: bool) -> Result<Resized> {
+        if scale.is_none() && size.is_none() {
+            bail!("neither a scale nor a size is given");
+        }
+        if let Some(scale) = scale.filter(|scale| !(*scale > 0.0 && scale.is_finite())) {
+            bail!("{scale:?} is not a scale");
+        }
+        let scaled = |scale: f32| {
+            let size = input? as f32 * scale;
+            Some((if rounded { (size + 0.5).floor() } else { size.floor() }) as usize)
+        };
+        let ratio = |size: usize| Some(if input? == size { 1.0 } else { size as f32 / input? as f32 });
+        let output = size.or_else(|| scaled(scale?));
+        element_count(&[output.unwrap_or(0)])?;
+        Ok(Resized { input, output, scale: scale.or_else(|| ratio(size?)), region: WHOLE })
+    }
+
+    /// Whether the axis does not stay as it is, as far as that is known.
+    pub fn changes(&self) -> bool {
+        self.scale.is_some_and(|scale| scale != 1.0) || !fits(&self.input, &self.output) || self.region != WHOLE
+    }
+
+    /// Refuses to make something of nothing; a filter is no wider than a few times the axis.
+    pub fn check(&self) -> Result<()> {
+        let Some(AxisMap { input, output, scale, .. }) = self.map().filter(|map| !map.keeps()) else { return Ok(()) };
+        if input == 0 && output > 0 {
+            bail!("an axis of size 0 cannot be resized to {output}");
+        }
+        if output > 0 && scale * (input as f32 + 1.0) < 0.5 {
+            bail!("a scale of {scale} leaves nothing of an axis of size {input}");
+        }
+        Ok(())
+    }
+
+    /// The axis of a run, where all is known.
+    pub fn map(&self) -> Option<AxisMap> {
+        Some(AxisMap { input: self.input?, output: self.output?, scale: self.scale?, region: self.region })
+    }
+}
+
+/// The region that is all of an axis.
+pub(crate) const WHOLE: [f32; 2] = [0.0, 1.0];
+
 impl AxisMap {
     /// An axis that does not change.
     pub fn identity(size: usize) -> AxisMap {
-        AxisMap { input: size, output: size, scale: 1.0, region: [0.0, 1.0] }
+        AxisMap { input: size, output: size, scale: 1.0, region: WHOLE }
     }
 
-    /// Sets the scale of the axis, its new size, or both.
-    pub fn resize(&mut self, scale: Option<f32>, size: Option<usize>, rounded: bool) -> Result<()> {
-        let scaled = |scale: f32| {
-            let size = self.input as f32 * scale;
-            (if rounded { (size + 0.5).floor() } else { size.floor() }) as usize
-        };
-        (self.scale, self.output) = match (scale, size) {
-            (Some(scale), size) => (scale, size.unwrap_or_else(|| scaled(scale))),
-            (None, Some(size)) if self.input == size => (1.0, size),
-            (None, Some(size)) => (size as f32 / self.input as f32, size),
-            (None, None) => bail!("neither a scale nor a size is given"),
-        };
-        if scale.is_some_and(|scale| !(scale > 0.0 && scale.is_finite())) {
-            bail!("{:?} is not a positive, finite scale", self.scale);
-        }
-        element_count(&[self.output])?;
-        Ok(())
+    /// Whether the axis stays as it is.
+    pub fn keeps(&self) -> bool {
+        let AxisMap { input, output, scale, region } = *self;
+        !Resized { input: Some(input), output: Some(output), scale: Some(scale), region }.changes()
     }
 
     /// The factor of distances in the filter. It is below 1 if `antialias` widens the filter because the axis shrinks.
@@ -99,18 +155,7 @@ impl AxisMap {
         }
     }
 
-    /// Rejects an empty axis that would grow, and a scale so small that the filter would be much wider than the axis.
-    pub fn check(&self) -> Result<()> {
-        if self.input == 0 && self.output > 0 {
-            bail!("an axis of size 0 cannot be resized to {}", self.output);
-        }
-        if self.output > 0 && self.scale * (self.input as f32 + 1.0) < 0.5 {
-            bail!("a scale of {} leaves nothing of an axis of size {}", self.scale, self.input);
-        }
-        Ok(())
-    }
-
-    /// The source coordinate of position `at`, computed in `R`.
+    /// Where place `at` lies, computed in `R`.
     pub fn coordinate<R: Real>(&self, by: Coordinates, at: usize) -> f64 {
         let real = |v: f64| R::from_f64(v);
         let [half, y, n, m] = [real(0.5), real(at as f64), real(self.input as f64), real(self.output as f64)];

@@ -1,11 +1,13 @@
 //! Resizing of tensors along one or two axes.
 
+use std::borrow::Cow;
+
 use candle_plan_kernels::reduce::Number;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::resample::{AxisMap, Coordinates, Interpolation};
+use super::resample::{AxisMap, Coordinates, Interpolation, Resized, WHOLE};
 use super::sampled::Sampled;
 use crate::array::words;
 use crate::axes;
@@ -13,7 +15,7 @@ use crate::bail;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::extent::count;
+use crate::extent::{count, Extent};
 use crate::float::Float;
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
@@ -73,14 +75,32 @@ impl Operator for Interpolate {
             bail!("neither scales nor sizes are given");
         }
         self.check_lists(inputs)?;
+        let factors = self.constant_factors(inputs)?;
         let Some(shape) = &x.shape else { return Ok(vec![Type::any(x.dtype)]) };
-        let touched = match &self.axes {
-            Some(axes) => axes::mask(axes, shape.len())?,
-            None => vec![true; shape.len()].into(),
+        let touched = axes::mask(&self.axes(shape.len()), shape.len())?;
+        let resized = self.resized(shape, factors.as_ref())?;
+        let dim = |((dim, touched), resized): ((&Option<Dim>, bool), Resized)| match touched {
+            true => resized.output.map(Dim::Size),
+            false => dim.clone(),
         };
-        let kept = |(dim, touched): (&Option<Dim>, bool)| dim.clone().filter(|_| !touched);
-        let shape = Some(shape.iter().zip(touched).map(kept).collect());
+        let shape = Some(shape.iter().zip(touched).zip(resized).map(dim).collect());
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
+    }
+
+    /// Refuses more than [`MOST_AXES`] axes that change, where scales, or sizes before and after, show it.
+    fn check(&self, inputs: &Types, outputs: &[Option<&Type>]) -> Result<()> {
+        let y = outputs.first().copied().flatten().map(Type::tensor).transpose()?;
+        let (before, after) = (inputs.shape(0)?, y.and_then(|y| y.shape.as_ref()));
+        let factors = self.constant_factors(inputs)?;
+        let Some(rank) = before.or(after).map(Vec::len) else {
+            let scales = factors.iter().flat_map(|factors| factors.scales.iter().flatten());
+            return check_changed(scales.filter(|&&scale| scale != 1.0).count());
+        };
+        let unknown = vec![None; rank];
+        let resized = self.resized(before.unwrap_or(&unknown), factors.as_ref())?;
+        let stated = |(axis, after): (Resized, &Option<Dim>)| Resized { output: after.known().or(axis.output), ..axis };
+        let stated = resized.into_iter().zip(after.unwrap_or(&unknown)).map(stated);
+        check_changed(stated.filter(Resized::changes).count())
     }
 
     fn needs(&self, input: usize) -> Needs {
@@ -112,6 +132,47 @@ fn check_counts(counts: [Option<usize>; 2], bounds: Option<usize>, axes: usize) 
 /// The maximum number of axes that change: there are kernels for one and two.
 pub const MOST_AXES: usize = 2;
 
+/// Checks that at most [`MOST_AXES`] axes change.
+fn check_changed(count: usize) -> Result<()> {
+    match count {
+        ..=MOST_AXES => Ok(()),
+        _ => Err(Error::Limit {
+            message: format!("{count}-D resizing is not supported"),
+            help: format!("resize at most {MOST_AXES} axes at a time, with one resize after another"),
+        }),
+    }
+}
+
+/// What the inputs beside X say, those that are there: a number for each axis that is resized, two of the region.
+struct Factors {
+    region: Option<Vec<f32>>,
+    scales: Option<Vec<f32>>,
+    sizes: Option<Vec<usize>>,
+}
+
+impl Factors {
+    /// What is known of the axes that they are for, of sizes `inputs`.
+    fn resized(&self, inputs: &[Option<usize>], policy: SizePolicy) -> Result<Vec<Resized>> {
+        let counts = [self.scales.as_ref().map(Vec::len), self.sizes.as_ref().map(Vec::len)];
+        check_counts(counts, self.region.as_ref().map(Vec::len), inputs.len())?;
+        let axis = |(i, &input): (usize, &Option<usize>)| {
+            let mut axis = match (&self.sizes, policy) {
+                (Some(sizes), SizePolicy::NotLarger | SizePolicy::NotSmaller) => match policy.scale(sizes, inputs) {
+                    Some(scale) => Resized::of(input, Some(scale), None, true)?,
+                    None => Resized::unknown(input),
+                },
+                (sizes, _) => {
+                    let scale = self.scales.as_ref().map(|scales| scales[i]);
+                    Resized::of(input, scale, sizes.as_ref().map(|sizes| sizes[i]), false)?
+                }
+            };
+            axis.region = self.region.as_ref().map_or(WHOLE, |region| [region[i], region[inputs.len() + i]]);
+            axis.check().map(|()| axis)
+        };
+        inputs.iter().enumerate().map(axis).collect()
+    }
+}
+
 impl Interpolate {
     /// Checks the lengths of the lists in a step's inputs; an empty one counts as absent.
     fn check_lists(&self, inputs: &Types) -> Result<()> {
@@ -121,38 +182,51 @@ impl Interpolate {
         check_counts(counts, length(1)?.filter(|_| self.coordinates == Coordinates::TfCropAndResize), axes)
     }
 
-    /// The resizing of each axis of X.
-    pub(crate) fn maps(&self, call: &Call, dims: &[usize]) -> Result<Vec<AxisMap>> {
-        let axes = self.axes.clone().unwrap_or_else(|| (0..dims.len() as i64).collect());
+    /// The axes of a tensor of rank `rank` that the inputs are for.
+    fn axes(&self, rank: usize) -> Cow<'_, [i64]> {
+        self.axes.as_deref().map_or_else(|| (0..rank as i64).collect(), Cow::Borrowed)
+    }
+
+    /// What the inputs say, where all of them are constants.
+    fn constant_factors(&self, inputs: &Types) -> Result<Option<Factors>> {
+        let is_fixed = (1..inputs.len()).all(|i| inputs.is_fixed(i));
+        is_fixed.then(|| self.factors(|i| Ok(inputs.constant(i)))).transpose()
+    }
+
+    /// What the inputs say; `list` gives an input, where it is there. An empty list counts as absent.
+    fn factors<'a>(&self, list: impl Fn(usize) -> Result<Option<&'a Array>>) -> Result<Factors> {
+        let given = |i: usize| list(i).map(|list| list.filter(|list| !list.is_empty()));
+        let region = list(1)?.filter(|_| self.coordinates == Coordinates::TfCropAndResize);
+        Ok(Factors {
+            region: region.map(read_floats).transpose()?,
+            scales: given(2)?.map(read_floats).transpose()?,
+            sizes: given(3)?.map(|sizes| axes::dims(&sizes.to_i64()?)).transpose()?,
+        })
+    }
+
+    /// What is known of each axis of a tensor of shape `dims`; `factors` are what the inputs say, where that is known.
+    fn resized(&self, dims: &[impl Extent], factors: Option<&Factors>) -> Result<Vec<Resized>> {
+        let axes = self.axes(dims.len());
         axes::mask(&axes, dims.len())?;
-        let scales = call.optional_tensor(2)?.filter(|scales| !scales.is_empty()).map(read_floats).transpose()?;
-        let sizes = call.optional_tensor(3)?.filter(|sizes| !sizes.is_empty()).map(Array::to_i64).transpose()?;
-        let sizes = sizes.map(|sizes| axes::dims(&sizes)).transpose()?;
-        let roi = match call.optional_tensor(1)?.filter(|_| self.coordinates == Coordinates::TfCropAndResize) {
-            Some(roi) => read_floats(roi)?,
-            None => [vec![0.0; axes.len()], vec![1.0; axes.len()]].concat(),
+        let places = axes.iter().map(|&axis| axes::resolve(axis, dims.len())).collect::<Result<Vec<_>>>()?;
+        let inputs: Vec<Option<usize>> = places.iter().map(|&axis| dims[axis].known()).collect();
+        let touched = match factors {
+            Some(factors) => factors.resized(&inputs, self.size_policy)?,
+            None => inputs.iter().map(|&input| Resized::unknown(input)).collect(),
         };
-        let counts = [scales.as_ref().map(Vec::len), sizes.as_ref().map(Vec::len)];
-        check_counts(counts, Some(roi.len()), axes.len())?;
-        let one = sizes.as_ref().and_then(|sizes| {
-            self.size_policy.scale(
-                sizes
-                    .iter()
-                    .zip(&axes)
-                    .map(|(&size, &axis)| (size, axes::resolve(axis, dims.len()).map_or(1, |axis| dims[axis]))),
-            )
-        });
-        let mut maps: Vec<AxisMap> = dims.iter().map(|&size| AxisMap::identity(size)).collect();
-        for (i, &axis) in axes.iter().enumerate() {
-            let map = &mut maps[axes::resolve(axis, dims.len())?];
-            map.resize(
-                one.or(scales.as_ref().map(|s| s[i])),
-                sizes.as_ref().map(|s| s[i]).filter(|_| one.is_none()),
-                one.is_some(),
-            )?;
-            map.region = [roi[i], roi[axes.len() + i]];
+        let mut resized: Vec<Resized> = dims.iter().map(|dim| Resized::identity(dim.known())).collect();
+        for (axis, touched) in places.into_iter().zip(touched) {
+            resized[axis] = touched;
         }
-        Ok(maps)
+        Ok(resized)
+    }
+
+    /// How the places of each axis of Y lie in X.
+    pub(crate) fn maps(&self, call: &Call, dims: &[usize]) -> Result<Vec<AxisMap>> {
+        let factors = self.factors(|i| call.optional_tensor(i))?;
+        let resized = self.resized(dims, Some(&factors))?;
+        let map = |axis: &Resized| axis.map().ok_or_else(|| Error::op("a size is not known"));
+        resized.iter().map(map).collect()
     }
 
     /// The axes that change.
@@ -160,19 +234,12 @@ impl Interpolate {
     /// # Errors
     /// There are more than [`MOST_AXES`].
     pub(crate) fn changed(&self, maps: &[AxisMap]) -> Result<Vec<usize>> {
-        let changed: Vec<usize> = (0..maps.len()).filter(|&axis| !self.keeps(&maps[axis])).collect();
-        if changed.len() > MOST_AXES {
-            bail!("{} axes change: Resize is supported for at most {MOST_AXES} axes", changed.len());
-        }
+        let changed: Vec<usize> = (0..maps.len()).filter(|&axis| !maps[axis].keeps()).collect();
+        check_changed(changed.len())?;
         Ok(changed)
     }
 
-    pub(crate) fn keeps(&self, map: &AxisMap) -> bool {
-        let whole = self.coordinates != Coordinates::TfCropAndResize || map.region == [0.0, 1.0];
-        map.scale == 1.0 && map.input == map.output && whole
-    }
-
-    /// The bits of the extrapolation value.
+    /// The extrapolation value's bits.
     pub(crate) fn fill<W: words::Word>(&self, dtype: DType) -> Result<W> {
         if self.coordinates != Coordinates::TfCropAndResize || self.extrapolation == 0.0 {
             return Ok(bytemuck::Zeroable::zeroed());
@@ -186,12 +253,11 @@ impl Interpolate {
 
     /// The source position for each position of the result; `None` outside the region.
     pub(crate) fn places(&self, map: &AxisMap) -> Result<Vec<Option<usize>>> {
-        let Interpolation::Nearest(rounding) = self.mode else { bail!("only mode Nearest selects positions") };
-        if self.keeps(map) {
+        let Interpolation::Nearest(rounding) = self.mode else { bail!("only mode Nearest takes places") };
+        if map.keeps() {
             return list((0..map.input).map(Some));
         }
-        map.check()?;
-        let position = |at: usize| {
+        let place = |at: usize| {
             let coordinate = map.coordinate::<f32>(self.coordinates, at);
             let nearest = rounding.round(coordinate, map.scale < 1.0).max(0) as usize;
             (!self.is_outside(map, coordinate)).then_some(nearest.min(map.input - 1))
@@ -206,7 +272,6 @@ impl Interpolate {
     /// The source positions and weights for each position of an axis that changes. With `double`, coordinates are
     /// computed in `f64`.
     pub(crate) fn taps(&self, map: &AxisMap, double: bool) -> Result<AxisTaps> {
-        map.check()?;
         let mut taps = with_capacity(map.output.saturating_mul(self.mode.most_taps(map, self.antialias)))?;
         let mut ends = with_capacity(map.output.saturating_add(1))?;
         ends.push(0);
@@ -242,13 +307,14 @@ impl AxisTaps {
 }
 
 impl SizePolicy {
-    /// The common scale of all axes, from pairs of requested and present sizes; `None` for [`SizePolicy::Stretch`].
-    fn scale(self, sizes: impl Iterator<Item = (usize, usize)>) -> Option<f32> {
-        let scales = sizes.map(|(size, present)| size as f32 / present as f32);
+    /// The one scale of all axes, of sizes `inputs`; none where it needs one that is not known.
+    fn scale(self, sizes: &[usize], inputs: &[Option<usize>]) -> Option<f32> {
+        let scales = sizes.iter().zip(inputs).map(|(&size, input)| input.map(|input| size as f32 / input as f32));
+        let scales: Vec<f32> = scales.collect::<Option<_>>()?;
         match self {
             SizePolicy::Stretch => None,
-            SizePolicy::NotLarger => scales.reduce(f32::min),
-            SizePolicy::NotSmaller => scales.reduce(f32::max),
+            SizePolicy::NotLarger => scales.into_iter().reduce(f32::min),
+            SizePolicy::NotSmaller => scales.into_iter().reduce(f32::max),
         }
     }
 }

@@ -3,12 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::join::check_sum;
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::extent::Extent;
 use crate::operator::{Arity, Kind, Operator};
-use crate::types::{TensorType, Type, Types};
+use crate::types::{Dim, TensorType, Type, Types};
+use crate::value::Array;
 
 /// A sequence of the inputs, in order.
 ///
@@ -190,7 +193,10 @@ impl Operator for SplitToSequence {
         let mut item = inputs.tensor(0)?.clone();
         if let Some(shape) = &mut item.shape {
             let axis = axes::resolve(self.axis, shape.len())?;
-            shape[axis] = None;
+            shape[axis] = match inputs.is_fixed(1) {
+                true => Parts::of(inputs.constant(1), &shape[axis])?.common_size(&shape[axis]).map(Dim::Size),
+                false => None,
+            };
             if inputs.optional(1).is_none() && !self.keep_axis {
                 shape.remove(axis);
             }
@@ -207,7 +213,40 @@ impl Operator for SplitToSequence {
     }
 }
 
-/// Concatenates the tensors of a sequence along `axis`, or, with `new_axis`, stacks them along a new axis.
+/// The parts that an axis is cut into.
+pub(crate) enum Parts {
+    /// Parts of this size, and one of what is left.
+    Each(usize),
+    /// Parts of these sizes.
+    Sizes(Vec<usize>),
+}
+
+impl Parts {
+    /// The parts that `split` makes of an axis of size `size`: of size 1 where it is absent.
+    ///
+    /// # Errors
+    /// The sizes do not add up to the axis, or `split` is one size of 0.
+    pub(crate) fn of(split: Option<&Array>, size: &impl Extent) -> Result<Parts> {
+        let Some(split) = split else { return Ok(Parts::Each(1)) };
+        let sizes = axes::dims(&split.to_i64()?)?;
+        match (split.rank(), &sizes[..]) {
+            (0, &[0]) => bail!("a sequence cannot be made of parts of size 0"),
+            (0, &[part]) => Ok(Parts::Each(part)),
+            _ => check_sum(&sizes, size).map(|()| Parts::Sizes(sizes)),
+        }
+    }
+
+    /// The size that all parts of an axis of size `size` have, where there is one.
+    fn common_size(&self, size: &impl Extent) -> Option<usize> {
+        match self {
+            Parts::Each(1) => Some(1),
+            Parts::Each(part) => size.known().filter(|size| size.is_multiple_of(*part)).map(|_| *part),
+            Parts::Sizes(sizes) => sizes.first().copied().filter(|first| sizes.iter().all(|size| size == first)),
+        }
+    }
+}
+
+/// A sequence's tensors joined along `axis`, or, where `new_axis`, stacked along an axis that is put in there.
 ///
 /// Source: [ONNX ConcatFromSequence](https://onnx.ai/onnx/operators/onnx__ConcatFromSequence.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

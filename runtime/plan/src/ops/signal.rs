@@ -1,15 +1,18 @@
 //! Spectra of signals.
 
+use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cast::converted;
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
-use crate::error::Result;
-use crate::extent::count;
+use crate::error::{Error, Result};
+use crate::extent::{at_most, count, fits, one_element, size_text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
+use crate::value::{element_count, Array};
 
 /// The discrete Fourier transform along `axis` of `X [.., 1]` (real) or `[.., 2]` (complex):
 /// `Y[k] = Σₙ X[n]·exp(∓2πi·kn/N)`, divided by `N` with `inverse`. The signal is truncated, or padded with zeros, to
@@ -39,27 +42,75 @@ impl Operator for Dft {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         check_float(x)?;
-        let mut shape = x.shape.clone();
-        if let Some(shape) = &mut shape {
-            let rank = shape.len();
-            let axis = self.axis.map(|axis| signal_axis(axis, rank)).transpose()?;
-            inputs.one_element(1, "the length")?;
-            inputs.one_element(2, "axis")?;
-            self.check_parts(x.size(rank.saturating_sub(1)))?;
-            let changes = inputs.optional(1).is_some() || self.one_sided;
-            for (at, dim) in shape.iter_mut().enumerate() {
-                if at + 1 == rank {
-                    *dim = Some(Dim::Size(if self.one_sided && self.inverse { 1 } else { 2 }));
-                } else if changes && axis.is_none_or(|axis| axis == at) {
-                    *dim = None;
-                }
-            }
-        }
+        let Some(shape) = &x.shape else { return Ok(vec![Type::any(x.dtype)]) };
+        let rank = shape.len();
+        inputs.one_element(1, "the length")?;
+        inputs.one_element(2, "axis")?;
+        self.check_parts(x.size(rank.saturating_sub(1)))?;
+        let is_known = self.axis.is_some() || inputs.is_fixed(2);
+        let axis = is_known.then(|| self.axis(inputs.constant(2), rank)).transpose()?;
+        let transformed = axis.map(|axis| self.transformed(&shape[axis], inputs)).transpose()?.flatten();
+        let changes = inputs.optional(1).is_some() || self.one_sided;
+        let dim = |(at, dim): (usize, &Option<Dim>)| match axis {
+            _ if at + 1 == rank => Some(Dim::Size(self.parts())),
+            Some(axis) if axis != at => dim.clone(),
+            _ => transformed.clone().or_else(|| dim.clone().filter(|_| !changes)),
+        };
+        let shape = Some(shape.iter().enumerate().map(dim).collect());
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 }
 
 impl Dft {
+    /// The axis of a signal of rank `rank`, which may be given as an input.
+    pub(crate) fn axis(&self, given: Option<&Array>, rank: usize) -> Result<usize> {
+        match (self.axis, given) {
+            (Some(axis), _) => signal_axis(axis, rank),
+            (None, Some(axis)) => signal_axis(axes::number("axis", axis)?, rank),
+            (None, None) => bail!("no axis is given"),
+        }
+    }
+
+    /// The length `N`, which may be given, of a transform of an axis of size `size`, as far as it is known.
+    pub(crate) fn length(&self, given: Option<&Array>, size: &impl Extent) -> Result<Option<usize>> {
+        let length = match given {
+            Some(length) => Some(size_of_one("the length", length)?),
+            None if self.one_sided && self.inverse => size.known().map(|size| (2 * size).saturating_sub(2)),
+            None => size.known(),
+        };
+        if length == Some(0) {
+            bail!("a transform of length 0");
+        }
+        element_count(&[length.unwrap_or(1), 2, 8])?;
+        Ok(length)
+    }
+
+    /// How many elements of a transform of length `N` the result has.
+    pub(crate) fn kept(&self, length: usize) -> usize {
+        if self.one_sided && !self.inverse {
+            length / 2 + 1
+        } else {
+            length
+        }
+    }
+
+    /// The size of the last axis of the result.
+    pub(crate) fn parts(&self) -> usize {
+        if self.one_sided && self.inverse {
+            1
+        } else {
+            2
+        }
+    }
+
+    /// The size of the result's axis, where that of the signal's has size `size`.
+    fn transformed(&self, size: &Option<Dim>, inputs: &Types) -> Result<Option<Dim>> {
+        if !inputs.is_fixed(1) {
+            return Ok(None);
+        }
+        Ok(self.length(inputs.constant(1), size)?.map(|length| Dim::Size(self.kept(length))))
+    }
+
     pub(crate) fn check_parts(&self, parts: Option<usize>) -> Result<()> {
         match parts {
             Some(2) if self.one_sided && !self.inverse => {
@@ -103,14 +154,40 @@ impl Operator for Stft {
         self.check_parts(x.size(2))?;
         inputs.one_element(1, "the step")?;
         inputs.one_element(3, "the length")?;
-        check_window(inputs.shape(2)?.and_then(|window| count(window)), x.size(1))?;
+        let window = inputs.shape(2)?.and_then(|window| count(window));
+        let length = match (inputs.optional(3), inputs.optional(2)) {
+            (Some(_), _) => inputs.constant(3).map(|length| size_of_one("the length", length)).transpose()?,
+            (None, Some(_)) => window,
+            (None, None) => x.size(1),
+        };
+        let step = inputs.constant(1).map(|step| size_of_one("the step", step)).transpose()?;
+        let [frames, kept] = self.spectra([length, step], window, x.size(1))?.map(|size| size.map(Dim::Size));
         let batch = x.shape.as_ref().and_then(|shape| shape[0].clone());
-        let shape = Some(vec![batch, None, None, Some(Dim::Size(2))]);
+        let shape = Some(vec![batch, frames, kept, Some(Dim::Size(2))]);
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 }
 
 impl Stft {
+    /// How many frames of length `length`, with a step of `step`, a signal of size `size` has, and how many elements of each
+    /// spectrum are kept, as far as they are known; `window` is the size of the window, if there is one.
+    pub(crate) fn spectra(
+        &self,
+        [length, step]: [Option<usize>; 2],
+        window: Option<usize>,
+        size: Option<usize>,
+    ) -> Result<[Option<usize>; 2]> {
+        let fits_all = at_most(&window, &size) && at_most(&length, &size) && fits(&window, &length);
+        if step == Some(0) || length == Some(0) || !fits_all {
+            let windows = window.map_or_else(String::new, |window| format!(" with a window of {window}"));
+            let [length, step, size] = [length, step, size].map(|size| size_text(&size));
+            bail!("frames of {length} every {step}{windows} do not fit a signal of {size}");
+        }
+        let frames = |length: usize| Some((size? - length) / step? + 1);
+        let kept = |length: usize| if self.one_sided { length / 2 + 1 } else { length };
+        Ok([length.and_then(frames), length.map(kept)])
+    }
+
     pub(crate) fn check_parts(&self, parts: Option<usize>) -> Result<()> {
         match parts {
             Some(2) if self.one_sided => bail!("half of a spectrum represents all of it only for a real signal"),
@@ -140,24 +217,94 @@ impl Operator for MelWeightMatrix {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         (0..5).try_for_each(|i| inputs.tensor(i).map(|_| ()))?;
         (0..5).zip(MEL).try_for_each(|(i, name)| inputs.one_element(i, name))?;
-        let ranked = TensorType::ranked(self.dtype, 2);
-        check_float(&ranked)?;
-        Ok(vec![Type::Tensor(ranked)])
+        check_float(&TensorType::any(self.dtype))?;
+        let [Some(bins), Some(length), Some(rate), Some(lower), Some(upper)] =
+            [0, 1, 2, 3, 4].map(|i| inputs.constant(i))
+        else {
+            return Ok(vec![Type::ranked(self.dtype, 2)]);
+        };
+        let mel = Mel::of([bins, length, rate, lower, upper])?;
+        if mel.bins <= FEW_BINS {
+            mel.check_corners(mel.corners())?;
+        }
+        Ok(vec![Type::Tensor(TensorType::sized(self.dtype, &mel.dims()))])
     }
 }
+
+/// The most bins whose corners are checked before a run: the time grows with their number.
+const FEW_BINS: usize = 1 << 16;
 
 /// The names of the inputs of [`MelWeightMatrix`].
-pub(crate) const MEL: [&str; 5] = ["bins", "dft_length", "sample_rate", "lower", "upper"];
+const MEL: [&str; 5] = ["bins", "dft_length", "sample_rate", "lower", "upper"];
 
-/// Checks that a window of `window` elements fits a signal of `size` elements, if both are known.
-pub(crate) fn check_window(window: Option<usize>, size: Option<usize>) -> Result<()> {
-    match (window, size) {
-        (Some(window), Some(size)) if window > size => bail!("a window of {window} does not fit a signal of {size}"),
-        _ => Ok(()),
+/// What the inputs of [`MelWeightMatrix`] say.
+pub(crate) struct Mel {
+    pub bins: usize,
+    length: usize,
+    rate: usize,
+    lower: f32,
+    upper: f32,
+}
+
+impl Mel {
+    /// Reads the inputs.
+    ///
+    /// # Errors
+    /// One is not a number, no size or no frequency, or the matrix is too large.
+    pub(crate) fn of(inputs: [&Array; 5]) -> Result<Mel> {
+        let [bins, length, rate] = [0, 1, 2].map(|i| size_of_one(MEL[i], inputs[i]));
+        let [lower, upper] = [3, 4].map(|i| frequency(MEL[i], inputs[i]));
+        let (bins, length) = (bins?, length?);
+        element_count(&[length.saturating_mul(2), bins.saturating_add(2)])?;
+        Ok(Mel { bins, length, rate: rate?, lower: lower?, upper: upper? })
+    }
+
+    /// The dimensions of the matrix.
+    pub(crate) fn dims(&self) -> [usize; 2] {
+        [self.length / 2 + 1, self.bins]
+    }
+
+    /// The places in the spectrum of the triangles' corners. Computed in float32, as onnxruntime does: a corner may stand on
+    /// a border.
+    pub(crate) fn corners(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
+        let mel = |hertz: f32| 2595.0 * (1.0 + hertz / 700.0).log10();
+        let hertz = |mel: f32| 700.0 * (10f32.powf(mel / 2595.0) - 1.0);
+        let (low, step) = (mel(self.lower), (mel(self.upper) - mel(self.lower)) / (self.bins + 2) as f32);
+        let scaled = move |i: usize| (self.length + 1) as f32 * hertz(low + step * i as f32) / self.rate as f32;
+        (0..self.bins + 2).map(move |i| scaled(i).floor() as usize)
+    }
+
+    /// Checks that the corners lie in the spectrum.
+    ///
+    /// # Errors
+    /// There is no sample rate, or a corner lies above half of it.
+    pub(crate) fn check_corners(&self, mut corners: impl Iterator<Item = usize>) -> Result<()> {
+        if self.rate == 0 || corners.any(|corner| corner >= self.dims()[0]) {
+            let Mel { rate, lower, upper, .. } = self;
+            bail!("frequencies from {lower} to {upper} Hz are not all below half the sample rate {rate}");
+        }
+        Ok(())
     }
 }
 
-pub(crate) fn signal_axis(axis: i64, rank: usize) -> Result<usize> {
+/// The one size that the input holds that errors call `name`.
+pub(crate) fn size_of_one(name: &str, array: &Array) -> Result<usize> {
+    let size = axes::number(name, array)?;
+    usize::try_from(size).map_err(|_| Error::op(format!("{name} is {size}, which is no size")))
+}
+
+/// The one frequency that the input holds that errors call `name`.
+fn frequency(name: &str, array: &Array) -> Result<f32> {
+    one_element(name, array.dims())?;
+    let values = converted(array, DType::Float32, &Threads::serial())?;
+    let values = values.read::<f32>()?;
+    match values[0] {
+        hertz if hertz.is_finite() && hertz >= 0.0 => Ok(hertz),
+        other => bail!("{name} is {other}, which is no frequency"),
+    }
+}
+
+fn signal_axis(axis: i64, rank: usize) -> Result<usize> {
     match axes::resolve(axis, rank)? {
         axis if axis + 1 == rank => bail!("the last axis holds real and imaginary parts"),
         axis => Ok(axis),

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use candle_plan_kernels::strided::View;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
+use smallvec::{smallvec, SmallVec};
 
 use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
-use crate::extent::text;
+use crate::extent::{text, Extent};
 use crate::operator::{Arity, Needs, Operator};
-use crate::types::{TensorType, Type, Types};
+use crate::types::{Dim, Shape, TensorType, Type, Types};
 use crate::value::Array;
 
 /// `Y = X[start : end : step, …]`, with negative and too large bounds as in NumPy. Inputs: `X`, `starts: [n]`,
@@ -35,7 +35,11 @@ impl Operator for Slice {
             *length = inputs.optional_tensor(i + 1)?.map(axes::length).transpose()?.flatten();
         }
         check_lists(lengths, x.rank())?;
-        let shape = x.rank().map(|rank| vec![None; rank]);
+        if let (Some(axes), Some(rank)) = (axes::constant_list(inputs, 3)?, x.rank()) {
+            axes::mask(&axes, rank)?;
+        }
+        check_steps(axes::constant_list(inputs, 4)?.as_deref().unwrap_or_default())?;
+        let shape = x.shape.as_ref().map(|shape| self.sliced_shape(shape, inputs)).transpose()?;
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
@@ -58,19 +62,51 @@ impl Slice {
         dims: &[usize],
         list: impl Fn(usize) -> Result<Option<Cow<'a, [i64]>>>,
     ) -> Result<SmallVec<[Range; 6]>> {
+        let whole = |count: usize| Range { start: 0, step: 1, count };
+        let range = |(cut, &dim): (Option<Cut>, &usize)| cut.map_or(whole(dim), |cut| cut.range(dim));
+        Ok(self.cuts(dims.len(), list)?.into_iter().zip(dims).map(range).collect())
+    }
+
+    /// What is taken of each axis; `None` for an axis that is not cut.
+    fn cuts<'a>(
+        &self,
+        rank: usize,
+        list: impl Fn(usize) -> Result<Option<Cow<'a, [i64]>>>,
+    ) -> Result<SmallVec<[Option<Cut>; 6]>> {
         let required = |i: usize| list(i)?.ok_or_else(|| Error::op(format!("input {i} is missing")));
         let (starts, ends) = (required(1)?, required(2)?);
         let axes = list(3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
         let steps = list(4)?.unwrap_or_else(|| vec![1; starts.len()].into());
-        check_lists([&starts, &ends, &axes, &steps].map(|list| Some(list.len())), Some(dims.len()))?;
-        axes::mask(&axes, dims.len())?;
-        let mut ranges: SmallVec<[Range; 6]> = dims.iter().map(|&count| Range { start: 0, step: 1, count }).collect();
+        check_lists([&starts, &ends, &axes, &steps].map(|list| Some(list.len())), Some(rank))?;
+        axes::mask(&axes, rank)?;
+        check_steps(&steps)?;
+        let mut cuts = smallvec![None; rank];
         for (i, &axis) in axes.iter().enumerate() {
-            let axis = axes::resolve(axis, dims.len())?;
-            ranges[axis] = Range::new(starts[i], ends[i], steps[i], dims[axis])?;
+            cuts[axes::resolve(axis, rank)?] = Some(Cut { start: starts[i], end: ends[i], step: steps[i] });
         }
-        Ok(ranges)
+        Ok(cuts)
     }
+
+    /// The shape of what is taken, where the lists are constants.
+    fn sliced_shape(&self, shape: &Shape, inputs: &Types) -> Result<Shape> {
+        if !(1..inputs.len()).all(|i| inputs.is_fixed(i)) {
+            return Ok(vec![None; shape.len()]);
+        }
+        let cuts = self.cuts(shape.len(), |i| Ok(axes::constant_list(inputs, i)?.map(Cow::Owned)))?;
+        let size = |(dim, cut): (&Option<Dim>, Option<Cut>)| match cut {
+            Some(cut) => dim.known().map(|dim| Dim::Size(cut.range(dim).count)),
+            None => dim.clone(),
+        };
+        Ok(shape.iter().zip(cuts).map(size).collect())
+    }
+}
+
+/// Checks that the steps of slices go somewhere.
+fn check_steps(steps: &[i64]) -> Result<()> {
+    if steps.contains(&0) {
+        bail!("the step of a slice is 0");
+    }
+    Ok(())
 }
 
 /// Checks the lengths of starts, ends, axes and steps: they are equal, and at most the rank.
@@ -93,15 +129,22 @@ pub(crate) struct Range {
     pub(crate) count: usize,
 }
 
-impl Range {
-    /// `start : end : step` of a dimension of size `dim`.
-    pub(crate) fn new(start: i64, end: i64, step: i64, dim: usize) -> Result<Range> {
+/// What is taken of an axis: `start : end : step`, with a step other than 0.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cut {
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    pub(crate) step: i64,
+}
+
+impl Cut {
+    /// What that is of a dimension of size `dim`.
+    pub(crate) fn range(self, dim: usize) -> Range {
         let size = dim as i64;
         let from_start = |at: i64| if at < 0 { at.saturating_add(size) } else { at };
-        let (start, end) = (from_start(start), from_start(end));
-        let (start, distance) = match step {
-            0 => bail!("the step of a slice is 0"),
-            1.. => (start.clamp(0, size), end.clamp(0, size) - start.clamp(0, size)),
+        let (start, end) = (from_start(self.start), from_start(self.end));
+        let (start, distance) = match self.step {
+            0.. => (start.clamp(0, size), end.clamp(0, size) - start.clamp(0, size)),
             _ if size == 0 => (0, 0),
             // Unlike in Python, a start before the first element is the first.
             _ => {
@@ -109,13 +152,13 @@ impl Range {
                 (start, start - end.clamp(-1, size - 1))
             }
         };
-        let count = distance.max(0).unsigned_abs().div_ceil(step.unsigned_abs()) as usize;
-        // With fewer than two elements, the step does not matter.
-        Ok(Range {
+        let count = distance.max(0).unsigned_abs().div_ceil(self.step.unsigned_abs()) as usize;
+        // With fewer than two elements the step is never taken.
+        Range {
             start: if count == 0 { 0 } else { start as usize },
-            step: if count < 2 { 1 } else { step as isize },
+            step: if count < 2 { 1 } else { self.step as isize },
             count,
-        })
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::extent::{text, Extent};
+use crate::extent::{at_most, size_text, text, Extent};
 use crate::float::{require_dtype, NUMBERS};
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
@@ -113,7 +113,8 @@ impl Operator for TopK {
         let mut shape = x.shape.clone();
         if let Some(shape) = &mut shape {
             let axis = axes::resolve(self.axis, shape.len())?;
-            shape[axis] = None;
+            let k = axes::constant_number(inputs, 1, "K")?;
+            shape[axis] = k.map(|k| wanted(k, axis, &shape[axis])).transpose()?.map(Dim::Size);
         }
         let indices = Type::Tensor(TensorType { dtype: DType::Int64, shape: shape.clone() });
         let values = Type::Tensor(TensorType { dtype: x.dtype, shape });
@@ -144,10 +145,15 @@ impl TopK {
         let mut dims = x.dims().to_vec();
         let axis = axes::resolve(self.axis, dims.len())?;
         let split = axes::split(&dims, self.axis)?;
-        let Some(wanted) = usize::try_from(k).ok().filter(|&k| k <= dims[axis]) else {
-            bail!("K is {k}; axis {axis} has {} elements", dims[axis]);
-        };
-        dims[axis] = wanted;
-        Ok(Wanted { dims, split, k: wanted })
+        dims[axis] = wanted(k, axis, &dims[axis])?;
+        Ok(Wanted { k: dims[axis], dims, split })
+    }
+}
+
+/// How many elements are wanted of an axis of size `size`.
+fn wanted(k: i64, axis: usize, size: &impl Extent) -> Result<usize> {
+    match usize::try_from(k) {
+        Ok(k) if at_most(&k, size) => Ok(k),
+        _ => bail!("K is {k}; axis {axis} has {} elements", size_text(size)),
     }
 }

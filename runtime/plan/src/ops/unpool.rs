@@ -1,5 +1,6 @@
 //! Max unpooling: pooled elements at their original positions.
 
+use candle_plan_kernels::broadcast::Dims;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +8,12 @@ use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::extent::{all_fit, text, Extent};
+use crate::extent::{all_fit, at_most, known_sizes, text, Extent};
 use crate::float::{require_dtype, FLOATS};
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
-use crate::types::{TensorType, Type, Types};
+use crate::types::{Dim, TensorType, Type, Types};
+use crate::value::Array;
 
 /// A tensor of zeros with each element of X at the position that its index gives. Inputs: X and I (int64) `[N, C, W]`
 /// or `[N, C, H, W]`, and the output's shape (int64, optional).
@@ -31,38 +33,45 @@ pub struct MaxUnpool {
 }
 
 impl MaxUnpool {
-    /// The shape to which the indices refer.
-    fn unpooled(&self, dims: &[usize]) -> Result<Vec<usize>> {
-        let [n, c, spatial @ ..] = dims else { bail!("a tensor of shape {dims:?} has no spatial axes") };
+    /// The shape that the indices count in, as far as it is known.
+    fn unpooled(&self, dims: &[impl Extent]) -> Result<Vec<Option<usize>>> {
+        let [n, c, spatial @ ..] = dims else { bail!("a tensor of shape {} has no spatial axes", text(dims)) };
         if [self.kernel.len(), self.strides.len(), self.pads.len()] != [spatial.len(); 3] {
-            bail!("a window of {} spatial axes cannot have pooled a tensor of shape {dims:?}", self.kernel.len());
+            let axes = self.kernel.len();
+            bail!("a window of {axes} spatial axes cannot have pooled a tensor of shape {}", text(dims));
         }
-        let size = |a: usize| {
-            let steps = spatial[a].checked_sub(1)?.checked_mul(self.strides[a])?;
+        let size = |dim: usize, a: usize| {
+            let steps = dim.checked_sub(1)?.checked_mul(self.strides[a])?;
             let end = steps.checked_add(self.kernel[a])?;
             end.checked_sub(self.pads[a][0])?.checked_sub(self.pads[a][1])
         };
-        let sizes = (0..spatial.len()).map(|a| {
-            size(a).ok_or_else(|| {
-                Error::op(format!("a window of {:?} cannot have pooled to a tensor of shape {dims:?}", self.kernel))
-            })
-        });
-        [Ok(*n), Ok(*c)].into_iter().chain(sizes).collect()
+        let impossible = || {
+            let window = &self.kernel;
+            Error::op(format!("a window of {window:?} cannot have pooled to a tensor of shape {}", text(dims)))
+        };
+        let known =
+            |(a, dim): (usize, &_)| Extent::known(dim).map(|dim| size(dim, a).ok_or_else(impossible)).transpose();
+        [Ok(n.known()), Ok(c.known())].into_iter().chain(spatial.iter().enumerate().map(known)).collect()
     }
 
-    /// The shape to which the indices refer, and the shape of the result, which is at least as large.
-    pub(crate) fn sizes(&self, call: &Call) -> Result<(Vec<usize>, Vec<usize>)> {
+    /// The shape that the indices count in, and that of the result, which has room for it, as far as they are known. The
+    /// result's may be given.
+    fn shapes(&self, x: &[impl Extent], given: Option<&Array>) -> Result<[Vec<Option<usize>>; 2]> {
+        let counted = self.unpooled(x)?;
+        let Some(given) = given else { return Ok([counted.clone(), counted]) };
+        let dims = axes::dims(&given.to_i64()?)?;
+        if counted.len() != dims.len() || !counted.iter().zip(&dims).all(|(counted, dim)| at_most(counted, dim)) {
+            bail!("the output's shape {dims:?} has no room for {}", text(&counted));
+        }
+        Ok([counted, dims.into_iter().map(Some).collect()])
+    }
+
+    /// The shape that the indices count in, and that of the result.
+    pub(crate) fn sizes(&self, call: &Call) -> Result<(Dims, Dims)> {
         let (x, indices) = (call.tensor(0)?, call.tensor(1)?);
         check_indices(x.dims(), indices.dims())?;
-        let counted = self.unpooled(x.dims())?;
-        let dims = match call.optional_tensor(2)? {
-            Some(shape) => axes::dims(&shape.to_i64()?)?,
-            None => counted.clone(),
-        };
-        if counted.len() != dims.len() || counted.iter().zip(&dims).any(|(counted, dim)| counted > dim) {
-            bail!("the output's shape {dims:?} has no room for {counted:?}");
-        }
-        Ok((counted, dims))
+        let [counted, dims] = self.shapes(x.dims(), call.optional_tensor(2)?)?;
+        Ok((known_sizes(&counted)?, known_sizes(&dims)?))
     }
 }
 
@@ -94,11 +103,10 @@ impl Operator for MaxUnpool {
         if let (Some(x), Some(indices)) = (&x.shape, &indices.shape) {
             check_indices(x, indices)?;
         }
-        let shape = match x.sizes() {
-            Some(sizes) => Some(TensorType::sized(x.dtype, &self.unpooled(&sizes)?)).filter(|_| inputs.len() < 3),
-            None => None,
-        };
-        Ok(vec![Type::Tensor(shape.unwrap_or_else(|| TensorType::ranked(x.dtype, 2 + self.kernel.len())))])
+        let Some(dims) = &x.shape else { return Ok(vec![Type::ranked(x.dtype, 2 + self.kernel.len())]) };
+        let [_, sizes] = self.shapes(dims, inputs.constant(2))?;
+        let shape = sizes.into_iter().map(|size| size.filter(|_| inputs.is_fixed(2)).map(Dim::Size)).collect();
+        Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
     }
 
     fn needs(&self, input: usize) -> Needs {

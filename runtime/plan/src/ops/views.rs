@@ -1,11 +1,15 @@
 //! New dimensions for the same elements: no element moves.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use crate::axes;
 use crate::bail;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::extent::{count, fits, text, Extent};
 use crate::operator::{Arity, Kind, Needs, Operator};
 use crate::types::{Dim, Shape, TensorType, Type, Types};
 use crate::value::MAX_RANK;
@@ -27,8 +31,13 @@ impl Operator for Reshape {
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
-        let shape = shape_of_rank(axes::length(inputs.tensor(1)?)?);
-        Ok(vec![Type::Tensor(TensorType { dtype: inputs.tensor(0)?.dtype, shape })])
+        let x = inputs.tensor(0)?;
+        let rank = axes::length(inputs.tensor(1)?)?;
+        let shape = match (&x.shape, axes::constant_list(inputs, 1)?) {
+            (Some(dims), Some(shape)) => Some(self.viewed_shape(dims, &shape)?),
+            _ => shape_of_rank(rank),
+        };
+        Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
     fn shares(&self, input: usize) -> bool {
@@ -41,6 +50,42 @@ impl Operator for Reshape {
 
     fn kind() -> Kind {
         Kind::View
+    }
+}
+
+impl Reshape {
+    /// The sizes of a tensor of shape `dims` under `shape`, as far as they are known.
+    pub(crate) fn target(&self, dims: &[impl Extent], shape: &[i64]) -> Result<SmallVec<[Option<usize>; 6]>> {
+        let undetermined = || Error::op(format!("{} does not determine {shape:?}", text(dims)));
+        let (mut open, mut sizes) = (None, SmallVec::new());
+        for (axis, &size) in shape.iter().enumerate() {
+            sizes.push(match (size, dims.get(axis)) {
+                (-1, _) if open.replace(axis).is_some() => return Err(undetermined()),
+                (-1, _) => Some(1),
+                (0, Some(dim)) if !self.allow_zero => dim.known(),
+                (0, None) if !self.allow_zero => {
+                    bail!("the 0 at {axis} of {shape:?} names no dimension of {}", text(dims))
+                }
+                _ => Some(usize::try_from(size).map_err(|_| Error::op(format!("{shape:?} is not a shape")))?),
+            });
+        }
+        match (open, count(dims).zip(count(&sizes))) {
+            (Some(axis), Some((count, others))) if others != 0 && count.is_multiple_of(others) => {
+                sizes[axis] = Some(count / others);
+            }
+            (Some(_), Some(_)) => return Err(undetermined()),
+            (Some(axis), None) => sizes[axis] = None,
+            (None, Some((before, after))) if before != after => bail!("cannot view {} as {}", text(dims), text(&sizes)),
+            (None, _) => {}
+        }
+        Ok(sizes)
+    }
+
+    /// The shape of a tensor of shape `dims` under `shape`.
+    fn viewed_shape(&self, dims: &Shape, shape: &[i64]) -> Result<Shape> {
+        let sizes = self.target(dims, shape)?.into_iter().enumerate();
+        let kept = |axis: usize| dims.get(axis).filter(|_| shape[axis] == 0).cloned().flatten();
+        Ok(sizes.map(|(axis, size)| size.map(Dim::Size).or_else(|| kept(axis))).collect())
     }
 }
 
@@ -99,11 +144,8 @@ impl Operator for Squeeze {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
-        let shape = match (&self.axes, &x.shape, inputs.optional_tensor(1)?) {
-            (Some(_), _, Some(_)) => bail!("axes are given twice, as attribute and as input"),
-            (Some(axes), Some(shape), None) => {
-                Some(squeezed(shape, axes, |dim| !matches!(dim, Some(Dim::Size(2..) | Dim::Size(0))))?)
-            }
+        let shape = match (known_axes(self.axes.as_deref(), inputs)?, &x.shape, inputs.optional_tensor(1)?) {
+            (Some(axes), Some(shape), _) => Some(squeezed(shape, &axes)?),
             (None, Some(shape), Some(axes)) => {
                 let count = axes::length(axes)?;
                 check_dropped(count.unwrap_or(0), shape.len())?;
@@ -146,10 +188,9 @@ impl Operator for Unsqueeze {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
-        let shape = match (&self.axes, &x.shape, inputs.optional_tensor(1)?) {
-            (Some(_), _, Some(_)) => bail!("axes are given twice, as attribute and as input"),
+        let shape = match (known_axes(self.axes.as_deref(), inputs)?, &x.shape, inputs.optional_tensor(1)?) {
             (None, _, None) => bail!("axes are given neither as attribute nor as input"),
-            (Some(axes), Some(shape), None) => Some(unsqueezed(shape, axes, Some(Dim::Size(1)))?),
+            (Some(axes), Some(shape), _) => Some(unsqueezed(shape, &axes, Some(Dim::Size(1)))?),
             (None, Some(shape), Some(axes)) => {
                 shape_of_rank(axes::length(axes)?.and_then(|n| shape.len().checked_add(n)))
             }
@@ -180,7 +221,19 @@ fn needs(input: usize) -> Needs {
     }
 }
 
-/// A shape of which only the rank is known; `None` if the rank is unknown.
+/// The axes of an attribute, or of input 1 where it is a constant.
+///
+/// # Errors
+/// Both are there, or the input is no list of integers.
+fn known_axes<'a>(attribute: Option<&'a [i64]>, inputs: &Types) -> Result<Option<Cow<'a, [i64]>>> {
+    match (attribute, inputs.optional(1)) {
+        (Some(_), Some(_)) => bail!("axes are given twice, as attribute and as input"),
+        (Some(axes), None) => Ok(Some(Cow::Borrowed(axes))),
+        (None, _) => Ok(axes::constant_list(inputs, 1)?.map(Cow::Owned)),
+    }
+}
+
+/// A shape of which only the rank is known, if that.
 pub(crate) fn shape_of_rank(rank: Option<usize>) -> Option<Shape> {
     // No tensor has more dimensions. If the shape input is longer, the step fails when it runs.
     rank.filter(|&rank| rank <= MAX_RANK).map(|rank| vec![None; rank])
@@ -204,10 +257,10 @@ fn check_dropped(count: usize, rank: usize) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn squeezed<D: Clone>(dims: &[D], axes: &[i64], may_be_one: impl Fn(&D) -> bool) -> Result<Vec<D>> {
+pub(crate) fn squeezed<D: Extent + Clone>(dims: &[D], axes: &[i64]) -> Result<Vec<D>> {
     check_dropped(axes.len(), dims.len())?;
     let drop = axes::mask(axes, dims.len())?;
-    if let Some(axis) = (0..dims.len()).find(|&axis| drop[axis] && !may_be_one(&dims[axis])) {
+    if let Some(axis) = (0..dims.len()).find(|&axis| drop[axis] && !fits(&dims[axis], &1)) {
         bail!("axis {axis} cannot be dropped: its size is not 1");
     }
     Ok(dims.iter().zip(&drop).filter(|(_, &drop)| !drop).map(|(dim, _)| dim.clone()).collect())

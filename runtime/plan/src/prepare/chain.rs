@@ -72,7 +72,7 @@ impl Chain {
             let own = inputs.inputs.get(link.start..end)?.iter().copied();
             let own: Vec<Option<&Type>> = before.as_ref().map(Some).into_iter().chain(own).collect();
             let outputs = if at + 1 == self.0.len() { inputs.outputs } else { 1 };
-            let (operator, own) = (link.op.operator(), Types { inputs: &own, outputs });
+            let (operator, own) = (link.op.operator(), Types::of(&own, outputs));
             let types = operator.infer(&own).ok()?;
             sum = sum + operator.work(&own, &types)?;
             before = types.into_iter().next();

@@ -67,7 +67,7 @@ impl Executable {
     /// [`Error::Verify`] with every violation, or with a step whose constants do not fit its op; or the device's error
     /// if it has no room for the constants.
     pub fn prepare(plan: Plan, constants: Vec<Value>, device: &Device, memory: Memory) -> Result<Executable> {
-        let violations = crate::verify::verify(&plan);
+        let violations = crate::verify::verify(&plan, &constants);
         if !violations.is_empty() {
             return Err(Error::Verify(violations));
         }

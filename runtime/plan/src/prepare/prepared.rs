@@ -167,7 +167,7 @@ impl PreparedStep {
     /// Returns the work of a run for inputs and outputs of these types, in the layouts that the step uses.
     pub(crate) fn work(&self, inputs: &[Option<Type>], outputs: &[Type]) -> Option<Work> {
         let given: Vec<Option<&Type>> = inputs.iter().map(Option::as_ref).collect();
-        let given = Types { inputs: &given, outputs: outputs.len() };
+        let given = Types::of(&given, outputs.len());
         if self.ops.is_empty() {
             return Work::moving(&given, outputs);
         }
@@ -178,7 +178,7 @@ impl PreparedStep {
             inputs.iter().enumerate().map(|(i, kind)| kind.as_ref().map(|kind| self.in_rows(i, kind)).transpose());
         let rows: Vec<Option<Type>> = rows.collect::<Result<_>>().ok()?;
         let rows: Vec<Option<&Type>> = rows.iter().map(Option::as_ref).collect();
-        self.ops.work(&Types { inputs: &rows, outputs: outputs.len() })
+        self.ops.work(&Types::of(&rows, outputs.len()))
     }
 
     /// Returns the type of input `i` in rows.
