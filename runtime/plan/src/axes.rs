@@ -133,7 +133,7 @@ pub(crate) fn constant_number(inputs: &Types, i: usize, name: &str) -> Result<Op
     inputs.constant(i).map(|array| number(name, array)).transpose()
 }
 
-fn no_list(rank: usize) -> Error {
+fn not_a_list(rank: usize) -> Error {
     Error::op(format!("a list of sizes or axes has one dimension, found {rank}"))
 }
 

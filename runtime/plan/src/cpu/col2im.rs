@@ -7,6 +7,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::extent::known_sizes;
+use crate::float::{to_f32, to_half};
 use crate::kernel::{Call, Kernel};
 use crate::ops::col2im::Col2Im;
 use crate::value::{alloc_uninit, Array, Value};

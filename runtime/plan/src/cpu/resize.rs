@@ -74,11 +74,11 @@ impl Interpolate {
                 places.iter().map(|axis| axis.iter().map(|&place| u32::try_from(place?).ok()).collect()).collect();
             let last = maps.iter().rposition(|map| !map.keeps()).unwrap_or(0);
             let before_unchanged = last < 2 || maps[..last - 1].iter().all(|map| map.keeps());
-            match whole {
-                Some(places) if last > 0 && before_unchanged => {
+            match indices {
+                Some(indices) if last > 0 && before_unchanged => {
                     let unit = dims[last + 1..].iter().product();
                     let planes = [x.dims()[last - 1], x.dims()[last]];
-                    take(Isa::get(), threads, source, planes, unit, [&places[last - 1], &places[last]], &mut y);
+                    take(Isa::get(), threads, source, planes, unit, [&indices[last - 1], &indices[last]], &mut y);
                 }
                 _ => {
                     let fill = self.fill::<W>(x.dtype())?;

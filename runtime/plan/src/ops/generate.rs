@@ -13,6 +13,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::extent::{count, one_element, text, Extent};
+use crate::float::Float;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;

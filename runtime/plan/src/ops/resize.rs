@@ -262,7 +262,7 @@ impl Interpolate {
             let nearest = rounding.round(coordinate, map.scale < 1.0).max(0) as usize;
             (!self.is_outside(map, coordinate)).then_some(nearest.min(map.input - 1))
         };
-        list((0..map.output).map(position))
+        list((0..map.output).map(place))
     }
 
     pub(crate) fn is_outside(&self, map: &AxisMap, coordinate: f64) -> bool {
