@@ -150,7 +150,7 @@ class PlanBuilder:
     @overload
     def __call__(self, op: Op, *inputs: Value | None, outputs: int) -> tuple[Value, ...]: ...
     def __call__(self, op: Op, *inputs: Value | None, outputs: int | None = None) -> Value | tuple[Value, ...]:
-        """Adds a step. Returns its only output, or a tuple if `outputs` gives their number.
+        """Add a step. Return its one output, or a tuple if the caller gives the number of outputs.
 
         Raises:
             RefusedError: the op does not accept the inputs, or a plan cannot hold an attribute.
@@ -174,65 +174,6 @@ class PlanBuilder:
         maker = next((step for step in reversed(self._steps) if result in step.outputs), None)
         if maker is not None:
             _check(maker.op, maker.inputs, maker.outputs)
-
-    def constant(self, array: np.ndarray) -> int:
-        """The index of a constant. Equal small constants and identical large ones share an index."""
-        small = array.nbytes <= 4096 and array.dtype != object
-        key = (array.dtype, array.shape, array.tobytes()) if small else id(array)
-        if key not in self._index:
-            self._index[key] = len(self.constants)
-            self.constants.append(array)
-        return self._index[key]
-
-    def origin(self, origin: Origin) -> int:
-        """The index of an origin. Equal origins share an index."""
-        if origin not in self._origins:
-            self._origins[origin] = len(self.origins)
-            self.origins.append(origin)
-        return self._origins[origin]
-
-
-class PlanBuilder:
-    """The steps of one block. Call it with an op and its inputs; the result is the op's output."""
-
-    def __init__(self, lower_graph: Callable[[ir.Graph, PlanBuilder], list[Value]], parent: PlanBuilder | None = None):
-        self.origin = Origin()
-        self.values: dict[ir.Value, Value] = {}
-        self.captured: dict[Value, Value] = {}
-        self.inputs: list[Value] = []
-        self.pool: Pool = parent.pool if parent else Pool()
-        self._lower_graph, self._parent = lower_graph, parent
-        self._steps: list[_Step] = []
-
-    @overload
-    def __call__(self, op: Op, *inputs: Value | None) -> Value: ...
-    @overload
-    def __call__(self, op: Op, *inputs: Value | None, outputs: int) -> tuple[Value, ...]: ...
-    def __call__(self, op: Op, *inputs: Value | None, outputs: int | None = None) -> Value | tuple[Value, ...]:
-        """Add a step. Return its one output, or a tuple if the caller gives the number of outputs.
-
-        Raises:
-            RefusedError: the op does not accept the inputs, or a plan cannot hold an attribute.
-        """
-        given = [None if value is None else self._own(value) for value in inputs]
-        while given and given[-1] is None:
-            given.pop()
-        results = [Value(kind, self) for kind in _infer(op, given, 1 if outputs is None else outputs)]
-        self._steps.append(_Step(op, given, results, self.origin))
-        return results[0] if outputs is None else tuple(results)
-
-    def refine(self, result: Value, kind: ops.AnyType) -> None:
-        """Give a result of a step a more exact type than the inferred one.
-
-        Raises:
-            RefusedError: the step's op does not give such a result.
-        """
-        if kind == result.type:
-            return
-        result.type = kind
-        for step in reversed(self._steps):
-            if result in step.outputs:
-                return _check(step.op, step.inputs, step.outputs)
 
     def constant(self, array: np.ndarray) -> Value:
         """Adds a constant. Its type is one of NumPy or `ml_dtypes`; strings are object arrays."""
