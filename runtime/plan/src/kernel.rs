@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use candle_plan_device::Report;
 use candle_plan_kernels::threads::Threads;
 
 use crate::dtype::{DType, Element};
@@ -43,9 +44,9 @@ pub trait Kernel: Debug + Send + Sync {
         Some(0)
     }
 
-    /// What is wrong where a kernel on a device finds a fault in a value.
-    fn fault(&self) -> &'static str {
-        "a value is one that it cannot take"
+    /// Says what is wrong with a value that the kernel, on a device, reported.
+    fn fault(&self, report: &Report) -> String {
+        report.to_string()
     }
 
     /// Computes the outputs.

@@ -50,7 +50,7 @@ mod transfer;
 mod unary;
 mod unpool;
 
-use candle_plan_device::Gpu;
+use candle_plan_device::{Gpu, Report};
 
 use crate::error::Result;
 use crate::kernel::{Call, Constants};
@@ -86,9 +86,9 @@ pub trait OnGpu: std::fmt::Debug + Send + Sync {
         &[]
     }
 
-    /// What is wrong where the kernel finds a fault in a value.
-    fn fault(&self) -> &'static str {
-        "a value is one that it cannot take"
+    /// Says what is wrong with a value that the kernel reported: the sentence of the CPU kernel.
+    fn fault(&self, report: &Report) -> String {
+        report.to_string()
     }
 
     /// Computes the outputs, which lie on the GPU as the inputs do, but for those that the op

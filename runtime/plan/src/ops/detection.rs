@@ -1,5 +1,6 @@
 //! Boxes: those that stand for objects, and what lies inside them.
 
+use std::fmt::Display;
 use std::ops::Range;
 
 use schemars::JsonSchema;
@@ -77,6 +78,29 @@ pub(crate) fn check_regions(x: &[impl Extent], rois: &[impl Extent], width: usiz
 pub(crate) fn check_images(images: &[impl Extent], rois: &[impl Extent]) -> Result<()> {
     match (count(images), rois.first().and_then(Extent::known)) {
         (Some(images), Some(rois)) if images != rois => bail!("{images} numbers of images are not for {rois} regions"),
+        _ => Ok(()),
+    }
+}
+
+/// Says that a region is of an image that is not there.
+pub(crate) fn image_out_of_range(image: impl Display, region: usize, batch: usize) -> String {
+    format!("image {image} of region {region} is out of range for a batch of {batch}")
+}
+
+/// The most samples of a region, more than any sensible one has.
+pub(crate) const MOST_SAMPLES: f64 = 1e7;
+
+/// Says that a region has more samples than [`MOST_SAMPLES`].
+pub(crate) fn too_many_samples(samples: f64, region: usize) -> String {
+    format!("region {region} takes {samples} samples; at most {MOST_SAMPLES} are possible")
+}
+
+/// Checks that the images of X `[N, C, H, W]` have pixels, where there are regions.
+pub(crate) fn check_pixels(x: &[usize], rois: &[usize]) -> Result<()> {
+    match (x, rois) {
+        (&[_, _, high, wide], &[count, _]) if high * wide == 0 && count > 0 => {
+            bail!("an image of {high} × {wide} cannot be sampled")
+        }
         _ => Ok(()),
     }
 }

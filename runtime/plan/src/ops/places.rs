@@ -17,6 +17,11 @@ pub(crate) struct Places {
     pub run: usize,
 }
 
+/// Says that an index, element `place` of the indices, leads beyond an axis.
+pub(crate) fn index_out_of_range(index: i64, place: usize, axis: usize, size: usize) -> String {
+    format!("index {index} (element {place} of the indices) is out of range for axis {axis} of size {size}")
+}
+
 /// The axis along which indices of shape `indices` pick elements of a tensor of shape `dims`.
 ///
 /// # Errors

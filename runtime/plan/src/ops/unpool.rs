@@ -66,6 +66,11 @@ impl MaxUnpool {
     }
 }
 
+/// Says that an index, element `place` of the indices, is beyond the tensor of shape `counted` that it counts in.
+pub(crate) fn index_out_of_range(index: i64, place: usize, counted: &[usize]) -> String {
+    format!("index {index} (element {place} of the indices) is out of range for a tensor of shape {counted:?}")
+}
+
 /// Checks that X has an index for each element.
 fn check_indices(x: &[impl Extent], indices: &[impl Extent]) -> Result<()> {
     if !all_fit(x, indices) {
