@@ -87,69 +87,69 @@ CASES = {
     "Gather": Case(
         GATHER,
         {"x": floats(2, 3), "i": np.array([[0, 2], [-3, 3], [5, -4]])},
-        "index 3 (element 3 of the indices) is out of range for axis 1 of size 3",
+        "index 3 is out of range for axis 1 of size 3 (element 3 of the indices)",
     ),
     "Gather, a negative index": Case(
         GATHER,
         {"x": floats(2, 3), "i": np.array([[-4, 3]])},
-        "index -4 (element 0 of the indices) is out of range for axis 1 of size 3",
+        "index -4 is out of range for axis 1 of size 3 (element 0 of the indices)",
     ),
     "Gather, the least integer": Case(
         GATHER,
         {"x": floats(2, 3), "i": np.array([[0, -(2**63)]])},
-        "index -9223372036854775808 (element 1 of the indices) is out of range for axis 1 of size 3",
+        "index -9223372036854775808 is out of range for axis 1 of size 3 (element 1 of the indices)",
     ),
     "Gather, many wrong indices of 32 bits": Case(
         NARROW,
         {"x": floats(1, 300), "i": WIDE},
-        "index -2 (element 3777 of the indices) is out of range for axis 0 of size 1",
+        "index -2 is out of range for axis 0 of size 1 (element 3777 of the indices)",
     ),
     "Gather, from an axis without elements": Case(
         "(float[n] x, int64[m] i) => (float[m] y) { y = Gather(x, i) }",
         {"x": floats(0), "i": np.array([0, 7])},
-        "index 0 (element 0 of the indices) is out of range for axis 0 of size 0",
+        "index 0 is out of range for axis 0 of size 0 (element 0 of the indices)",
     ),
     "GatherElements": Case(
         ELEMENTS,
         {"x": floats(2, 3), "i": np.array([[0, 1, -2], [0, -3, 2]])},
-        "index -3 (element 4 of the indices) is out of range for axis 0 of size 2",
+        "index -3 is out of range for axis 0 of size 2 (element 4 of the indices)",
     ),
     "GatherND": Case(
         VECTORS,
         {"x": floats(2, 3, 4, 5), "i": np.array([[[0, 0], [2, 3]], [[-3, 4], [3, 0]]])},
-        "index 4 (element 5 of the indices) is out of range for axis 2 of size 4",
+        "index 4 is out of range for axis 2 of size 4 (element 5 of the indices)",
     ),
     "GatherND, the first axis of a vector": Case(
         VECTORS,
         {"x": floats(2, 3, 4, 5), "i": np.array([[[0, 0]], [[3, 4]]])},
-        "index 3 (element 2 of the indices) is out of range for axis 1 of size 3",
+        "index 3 is out of range for axis 1 of size 3 (element 2 of the indices)",
     ),
-    "ScatterElements": scattered("none", "index 4 (element 3 of the indices) is out of range for axis 1 of size 4"),
+    "ScatterElements": scattered("none", "index 4 is out of range for axis 1 of size 4 (element 3 of the indices)"),
     "ScatterElements, sums": scattered(
-        "add", "index 4 (element 3 of the indices) is out of range for axis 1 of size 4"
+        "add", "index 4 is out of range for axis 1 of size 4 (element 3 of the indices)"
     ),
     "ScatterND": Case(
         PARTS,
         {"x": floats(2, 3, 4), "i": np.array([[0, 1], [1, -4], [2, 0]]), "u": floats(3, 4)},
-        "index -4 (element 3 of the indices) is out of range for axis 1 of size 3",
+        "index -4 is out of range for axis 1 of size 3 (element 3 of the indices)",
     ),
     "TensorScatter": written(
-        "", [2, 3], "index 3 (element 1 of write_indices) is out of range for 2 rows in a cache of 4"
+        "", [2, 3], "index 3 is out of range for 2 rows in a cache of 4 (element 1 of write_indices)"
     ),
     "TensorScatter, a negative place": written(
         ', mode = "circular"',
         [-1, 9],
-        "index -1 (element 0 of write_indices) is out of range for 2 rows in a cache of 4",
+        "index -1 is out of range for 2 rows in a cache of 4 (element 0 of write_indices)",
     ),
     "OneHot": Case(
         HOT,
         {"i": np.array([1, 2**63, 2**64 - 1], np.uint64), "d": np.array(3), "v": floats(2)},
-        "9223372036854775808 (element 1) does not fit in 64 bits",
+        "9223372036854775808 does not fit in 64 bits (element 1)",
     ),
     "MaxUnpool": Case(
         UNPOOL,
         {"x": floats(1, 1, 2, 2), "i": np.array([[[[0, 15], [16, -1]]]])},
-        "index 16 (element 2 of the indices) is out of range for a tensor of shape [1, 1, 4, 4]",
+        "index 16 is out of range for a tensor of shape [1, 1, 4, 4] (element 2 of the indices)",
     ),
     "Div": divided("Div", np.int32, [[1, 0, 0]], "Div: an integer is divided by zero (element 1 of the divisor)"),
     "Mod": divided("Mod", np.uint8, [[1], [0]], "Mod: an integer is divided by zero (element 1 of the divisor)"),
@@ -162,32 +162,34 @@ CASES = {
     "RotaryEmbedding": Case(
         ROTARY,
         {"x": floats(1, 2, 3, 4), "c": floats(2, 2), "s": floats(2, 2), "p": np.array([[1, -3, 2]])},
-        "position -3 (element 1 of position_ids) is out of range for caches of 2 rows",
+        "position -3 is out of range for caches of 2 rows (element 1 of position_ids)",
         23,
     ),
-    "RoiAlign": aligned([[0, 0, 1, 1]] * 3, [1, 2, -1], "image 2 of region 1 is out of range for a batch of 2"),
+    "RoiAlign": aligned([[0, 0, 1, 1]] * 3, [1, 2, -1], "image 2 is out of range for a batch of 2 (region 1)"),
     "RoiAlign, too many samples": aligned(
-        [[0, 0, 1, 1], [0, 0, 1e4, 1e4]], [0, 0], "region 1 takes 100040004 samples; at most 10000000 are possible"
+        [[0, 0, 1, 1], [0, 0, 1e4, 1e4]],
+        [0, 0],
+        "100040004 samples are too many; at most 10000000 are possible (region 1)",
     ),
     "RoiAlign, a wrong image after too many samples": aligned(
-        [[0, 0, 1e4, 1e4], [0, 0, 1, 1]], [0, 2], "image 2 of region 1 is out of range for a batch of 2"
+        [[0, 0, 1e4, 1e4], [0, 0, 1, 1]], [0, 2], "image 2 is out of range for a batch of 2 (region 1)"
     ),
-    "MaxRoiPool": pooled(2, "image 2 of region 1 is out of range for a batch of 2"),
-    "MaxRoiPool, half an image": pooled(0.5, "image 0.5 of region 1 is out of range for a batch of 2"),
-    "MaxRoiPool, no number": pooled(np.nan, "image NaN of region 1 is out of range for a batch of 2"),
+    "MaxRoiPool": pooled(2, "image 2 is out of range for a batch of 2 (region 1)"),
+    "MaxRoiPool, half an image": pooled(0.5, "image 0.5 is out of range for a batch of 2 (region 1)"),
+    "MaxRoiPool, no number": pooled(np.nan, "image NaN is out of range for a batch of 2 (region 1)"),
     "ReverseSequence": reversed_in(
         "batch_axis = 1, time_axis = 0",
         [0, 3, 1, 4],
-        "length 4 (element 3 of sequence_lens) is out of range for sequences of 3 steps",
+        "length 4 is out of range for sequences of 3 steps (element 3 of sequence_lens)",
     ),
     "ReverseSequence, a negative length": reversed_in(
         "batch_axis = 0, time_axis = 1",
         [4, -1, 5],
-        "length -1 (element 1 of sequence_lens) is out of range for sequences of 4 steps",
+        "length -1 is out of range for sequences of 4 steps (element 1 of sequence_lens)",
     ),
-    "LSTM": layer("LSTM", 16, [3, 4], "length 4 (element 1 of sequence_lens) is out of range for sequences of 3 steps"),
-    "GRU": layer("GRU", 12, [-1, 9], "length -1 (element 0 of sequence_lens) is out of range for sequences of 3 steps"),
-    "RNN": layer("RNN", 4, [0, 4], "length 4 (element 1 of sequence_lens) is out of range for sequences of 3 steps"),
+    "LSTM": layer("LSTM", 16, [3, 4], "length 4 is out of range for sequences of 3 steps (element 1 of sequence_lens)"),
+    "GRU": layer("GRU", 12, [-1, 9], "length -1 is out of range for sequences of 3 steps (element 0 of sequence_lens)"),
+    "RNN": layer("RNN", 4, [0, 4], "length 4 is out of range for sequences of 3 steps (element 1 of sequence_lens)"),
     # Numbers that the host reads before it launches a kernel.
     "TopK": Case(TOPK, {"x": floats(2, 3), "k": np.array([4])}, ""),
     "Slice": Case(
@@ -228,9 +230,9 @@ def test_the_first_step_is_told(gpu: str) -> None:
     session = compiler.load(plan_of(TWO_FAULTS), device=gpu)
     good, late, early = np.zeros(3, np.int64), np.array([0, 0, 9]), np.array([8, 0, 0])
     for i, j, message in (
-        (late, early, "index 9 (element 2 of the indices) is out of range for axis 0 of size 4"),
-        (good, early, "index 8 (element 0 of the indices) is out of range for axis 0 of size 4"),
-        (early, late, "index 8 (element 0 of the indices) is out of range for axis 0 of size 4"),
+        (late, early, "index 9 is out of range for axis 0 of size 4 (element 2 of the indices)"),
+        (good, early, "index 8 is out of range for axis 0 of size 4 (element 0 of the indices)"),
+        (early, late, "index 8 is out of range for axis 0 of size 4 (element 0 of the indices)"),
     ):
         with pytest.raises(compiler.RunError) as error:
             session.run({"x": floats(4), "i": i, "j": j})
@@ -255,6 +257,6 @@ def test_the_first_turn_of_a_loop_is_told(gpu: str) -> None:
     inputs = {"count": np.array(5), "x": floats(4), "i": np.array([1, 0, 2, 0])}
     here, there = (refusal(plan, device, inputs) for device in ("cpu", gpu))
     # Element 2 leads beyond the axis in turn 2, and element 0 in turn 3.
-    assert there.message == "index 4 (element 2 of the indices) is out of range for axis 0 of size 4" == here.message
+    assert there.message == "index 4 is out of range for axis 0 of size 4 (element 2 of the indices)" == here.message
     assert len(there.within) == 1
     assert there.within == here.within

@@ -42,7 +42,7 @@ pub struct Array {
 
 /// Says that an integer, element `place` of its tensor, is too large for [`Array::to_i64`].
 pub(crate) fn beyond_i64(integer: impl Display, place: usize) -> String {
-    format!("{integer} (element {place}) does not fit in 64 bits")
+    format!("{integer} does not fit in 64 bits (element {place})")
 }
 
 impl Array {

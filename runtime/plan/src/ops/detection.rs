@@ -84,7 +84,7 @@ pub(crate) fn check_images(images: &[impl Extent], rois: &[impl Extent]) -> Resu
 
 /// Says that a region is of an image that is not there.
 pub(crate) fn image_out_of_range(image: impl Display, region: usize, batch: usize) -> String {
-    format!("image {image} of region {region} is out of range for a batch of {batch}")
+    format!("image {image} is out of range for a batch of {batch} (region {region})")
 }
 
 /// The most samples of a region, more than any sensible one has.
@@ -92,7 +92,7 @@ pub(crate) const MOST_SAMPLES: f64 = 1e7;
 
 /// Says that a region has more samples than [`MOST_SAMPLES`].
 pub(crate) fn too_many_samples(samples: f64, region: usize) -> String {
-    format!("region {region} takes {samples} samples; at most {MOST_SAMPLES} are possible")
+    format!("{samples} samples are too many; at most {MOST_SAMPLES} are possible (region {region})")
 }
 
 /// Checks that the images of X `[N, C, H, W]` have pixels, where there are regions.

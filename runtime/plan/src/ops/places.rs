@@ -19,7 +19,7 @@ pub(crate) struct Places {
 
 /// Says that an index, element `place` of the indices, leads beyond an axis.
 pub(crate) fn index_out_of_range(index: i64, place: usize, axis: usize, size: usize) -> String {
-    format!("index {index} (element {place} of the indices) is out of range for axis {axis} of size {size}")
+    format!("index {index} is out of range for axis {axis} of size {size} (element {place} of the indices)")
 }
 
 /// The axis along which indices of shape `indices` pick elements of a tensor of shape `dims`.

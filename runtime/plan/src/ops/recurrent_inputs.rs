@@ -11,7 +11,7 @@ const NAMES: [&str; 8] = ["X", "W", "R", "B", "sequence_lens", "initial_h", "ini
 
 /// Says that the length of sequence `place` is negative, or more than the steps that there are.
 pub(crate) fn length_out_of_range(length: i64, place: usize, steps: usize) -> String {
-    format!("length {length} (element {place} of sequence_lens) is out of range for sequences of {steps} steps")
+    format!("length {length} is out of range for sequences of {steps} steps (element {place} of sequence_lens)")
 }
 
 /// The lengths of sequences of `steps` steps.

@@ -73,7 +73,7 @@ pub(crate) struct Sizes {
 
 /// Says that a position, element `place` of the positions, has no row in the caches.
 pub(crate) fn position_out_of_range(position: i64, place: usize, rows: usize) -> String {
-    format!("position {position} (element {place} of position_ids) is out of range for caches of {rows} rows")
+    format!("position {position} is out of range for caches of {rows} rows (element {place} of position_ids)")
 }
 
 impl RotaryEmbedding {

@@ -161,7 +161,7 @@ impl TensorScatter {
 /// Says that new rows do not all fit into a cache of `size` rows where they begin at `first`, element `place` of the places
 /// to write at.
 pub(crate) fn rows_out_of_range(first: i64, place: usize, [rows, size]: [usize; 2]) -> String {
-    format!("index {first} (element {place} of write_indices) is out of range for {rows} rows in a cache of {size}")
+    format!("index {first} is out of range for {rows} rows in a cache of {size} (element {place} of write_indices)")
 }
 
 /// Checks that there is an update for each index.

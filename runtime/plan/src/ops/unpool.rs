@@ -68,7 +68,7 @@ impl MaxUnpool {
 
 /// Says that an index, element `place` of the indices, is beyond the tensor of shape `counted` that it counts in.
 pub(crate) fn index_out_of_range(index: i64, place: usize, counted: &[usize]) -> String {
-    format!("index {index} (element {place} of the indices) is out of range for a tensor of shape {counted:?}")
+    format!("index {index} is out of range for a tensor of shape {counted:?} (element {place} of the indices)")
 }
 
 /// Checks that X has an index for each element.
