@@ -50,6 +50,18 @@ def test_check_says_where_every_step_would_run(told: Any) -> None:
     assert "cuda has no kernel for 1 step, which falls back to the CPU: 1 Det" in out + err
 
 
+@pytest.mark.parametrize("verb", [("check", "model.onnx"), ("ops", "Softmax")])
+def test_a_number_of_a_gpu_changes_nothing_without_a_device(told: Any, verb: tuple[str, ...]) -> None:
+    sentence = "the same holds for every GPU: the command does not look whether cuda:7 is present"
+    code, numbered, _ = told(WHOLE, *verb, "--device", "cuda:7")
+    assert code == 0
+    assert sentence in numbered
+    _, first, _ = told(WHOLE, *verb, "--device", "cuda")
+    # The lines of a table are as long as its longest word.
+    same = numbered.replace(sentence, "").replace("cuda:7", "cuda").replace("─", "")
+    assert same.split() == first.replace("─", "").split()
+
+
 def test_check_as_json(told: Any) -> None:
     code, out, _ = told(LACKING, "check", "model.onnx", "--device", "cuda", "--json")
     steps = json.loads(out)["steps"]

@@ -13,7 +13,7 @@ import click
 from compiler.cli import arguments
 from compiler.cli.failure import diagnostic_data, show_diagnostics
 from compiler.cli.output import RIGHT, UNKNOWN, WRONG, Cell, console, errors, json_option, print_json, table, working
-from compiler.cli.tables.placement import show_placement
+from compiler.cli.tables.placement import show_any_gpu, show_placement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,11 +53,10 @@ def command(
 ) -> None:
     """Show which operators of MODEL the compiler supports, and why and where it refuses a node.
 
-    The command writes no file. The exit code is 1 if the compiler refuses the model.
-
-    With --device cuda, the command also shows where each step of the optimized plan runs. If the GPU has no kernel for
-    a step, the step runs on the CPU, and the command shows how much data moves between both. With --strict-device, such
-    steps make the exit code 1.
+    The command writes no file. The exit code is 1 if the compiler refuses the model. With --device cuda, the command
+    also shows where each step of the optimized plan runs. It does not look for a GPU, and the answer is the same for
+    every one: cuda:7 means the same as cuda. For steps that fall back to the CPU because the GPU has no
+    kernel for them, it shows the data that moves. With --strict-device, such steps make the exit code 1.
 
     \b
     ✓  supported
@@ -89,6 +88,7 @@ def command(
         _show(operators, findings)
         if placed:
             show_placement(device, placed)
+            show_any_gpu(device)
         if strict_device and missing:
             sentence = f"refused: {device} lacks a kernel; without --strict-device, such steps fall back to the CPU"
             errors.print(sentence, style="red", soft_wrap=True)

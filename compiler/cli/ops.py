@@ -9,6 +9,7 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.output import console, errors, json_option, print_json, table
+from compiler.cli.tables.placement import show_any_gpu
 from compiler.errors import did_you_mean
 
 EXPANDED = "(its ONNX function body)"
@@ -23,10 +24,10 @@ def command(context: click.Context, names: tuple[str, ...], device: str, as_json
     """List the supported ONNX operators, each with the newest version that the compiler supports.
 
     The family is the file in compiler/lower/ that compiles the operator. With OPERATOR, the list has only these
-    operators, and the exit code is 1 if the compiler does not support one of them.
-
-    The compiler translates ONNX operators to the ops of a plan. With --device cuda, the command lists these ops
-    instead. It shows the module of the CUDA kernel of each op, or where else the op runs.
+    operators, and the exit code is 1 if the compiler does not support one of them. With --device cuda, the command
+    lists the ops of plans instead, to which the compiler translates operators. It shows the module of the CUDA kernel
+    of each op, or where else the op runs. It does not look for a GPU, and the answer is the same for every one: cuda:7
+    means the same as cuda.
 
     \b
     candlec ops
@@ -75,6 +76,7 @@ def _list_placements(context: click.Context, names: tuple[str, ...], device: str
         console.print(
             ", ".join(f"{count} {WHERE.get(where, 'with a kernel')}" for where, count in counts.most_common())
         )
+        show_any_gpu(device)
     operators = {operator for operator, *_ in _operators()} if missing else ()
     for name, question in missing.items():
         said = f"`candlec check MODEL --device {device}` shows its plan ops" if name in operators else question

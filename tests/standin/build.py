@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -29,6 +30,12 @@ KERNEL_FLAGS = ("-Wno-unknown-pragmas", "-Wno-unused")
 OWN_FLAGS = ("-Wall", "-Wextra", "-Wno-missing-field-initializers", "-fvisibility=default")
 MODULE = '#define MODULE "{name}"\n#include "device.cuh"\nnamespace {{\n#include "{name}.cu"\n}}\n'
 """The text that makes a C++ source of a kernel file, as in `runtime/device/build.rs`."""
+FUNCTIONS = """namespace standin {{
+extern const char* const FUNCTIONS[];
+const char* const FUNCTIONS[] = {{{names}nullptr}};
+}}
+"""
+"""The text that makes a C++ source of the names of the stand-in's functions."""
 JOBS = 2
 
 LIBRARIES = {"libcuda.so.1": "", "libcublas.so.13": "blas", "libcurand.so.10": "rand"}
@@ -108,7 +115,8 @@ def _kernel_objects() -> Path:
 
 def _link(work: Path, kernels: Path) -> None:
     """Compiles the stand-in's own sources and links the three libraries."""
-    _compile(sorted(SOURCES.glob("*.cpp")), work, OWN_FLAGS)
+    (work / "functions.cpp").write_text(_functions())
+    _compile([*sorted(SOURCES.glob("*.cpp")), work / "functions.cpp"], work, OWN_FLAGS)
     apart = [work / f"{source}.o" for source in LIBRARIES.values()]
     driver = [path for path in sorted([*work.glob("*.o"), *kernels.glob("*.o")]) if path not in apart]
     for names in ({name: name for name in LIBRARIES}, OWN_NAMES):
@@ -121,6 +129,13 @@ def _link(work: Path, kernels: Path) -> None:
                 _call(*LINK, f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN", "-o", work / name, work / f"{source}.o", cuda)
     for path in work.glob("*.o"):
         path.unlink()
+
+
+def _functions() -> str:
+    """A C++ source that lists the functions whose calls are counted."""
+    sources = "".join(path.read_text() for path in sorted(SOURCES.glob("*.cpp")))
+    names = re.findall(r'^ +ENTER\w*\("(\w+)"', sources, re.MULTILINE)
+    return FUNCTIONS.format(names="".join(f'"{name}", ' for name in names))
 
 
 def _compile(sources: Sequence[Path], work: Path, flags: Sequence[str]) -> None:

@@ -81,6 +81,8 @@ const Codes DRIVER_CODES = {NOT_INITIALIZED, INVALID_CONTEXT, 0};
 
 // Counts a call, and gives the code that it ends with at once; 0 where it goes on. Locks the state.
 int enter(Lock& lock, const char* symbol, Needs needs, const Codes& codes = DRIVER_CODES, bool survives_loss = false);
+// The functions that do so, by name, and null behind them. `build.py` lists them.
+extern const char* const FUNCTIONS[];
 // Whether this process is a fork of the one that loaded the library.
 bool forked();
 

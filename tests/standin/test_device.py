@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.standin.device import CONFIGURATION, StandIn
+from tests.standin.device import CONFIGURATION, StandIn, child
 from tests.standin.driver import Driver
 
 INVALID_VALUE, INVALID_CONTEXT, INVALID_HANDLE, OUT_OF_MEMORY, NOT_READY, NOT_SUPPORTED = 1, 201, 400, 2, 600, 801
@@ -187,6 +187,23 @@ def test_events_order_streams(driver: Driver) -> None:
         assert (found == seed).all()
         driver.free(block, driver.other)
         driver.call("cuEventDestroy_v2", event)
+
+
+@pytest.mark.parametrize("symbol", ["cuMemAllocFromPool", "cublasCreate", "cuda", "cuGetErrorName", ""])
+@pytest.mark.parametrize("key", ["fail", "lost"])
+def test_a_failure_of_no_function_is_refused(key: str, symbol: str, standin: StandIn, capfd: Any) -> None:
+    failure = f"{key}={symbol}:1:700"
+    assert standin.driver.standin_configure(failure.encode()) == 1
+    assert capfd.readouterr().err == f'stand-in: "{failure}" means nothing\n'
+    done = child("import ctypes; ctypes.CDLL('libcuda.so.1')", failure)
+    assert done.returncode < 0
+    assert done.stderr == f'stand-in: STANDIN has "{failure}", which means nothing\n'
+
+
+def test_a_failure_of_each_library_is_taken(standin: StandIn) -> None:
+    for symbol in ("cuInit", "cublasCreate_v2", "curandCreateGenerator"):
+        standin.configure(f"fail={symbol}:1+:3,lost={symbol}:2:700")
+    standin.configure(CONFIGURATION)
 
 
 def test_nothing_runs_before_somebody_waits(driver: Driver) -> None:

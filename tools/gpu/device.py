@@ -156,7 +156,9 @@ def no_memory_left(place: Place) -> str:
 def beyond_its_axis(place: Place) -> str:
     """Checks that the error of a kernel names the step."""
     good = place.case("gather")
-    return refused(place.session("gather"), good, {**good, "places": np.array([0, 99])}, "beyond its axis", "Gather")
+    return refused(
+        place.session("gather"), good, {**good, "places": np.array([0, 99])}, "index 99 is out of range", "Gather"
+    )
 
 
 def auto(place: Place) -> str:

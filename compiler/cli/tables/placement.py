@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from compiler.runtime.session import PlacedStep
 
-__all__ = ["show_missing", "show_placement"]
+__all__ = ["show_any_gpu", "show_missing", "show_placement"]
 
 
 def show_placement(device: str, steps: Sequence[PlacedStep]) -> None:
@@ -27,6 +27,12 @@ def show_placement(device: str, steps: Sequence[PlacedStep]) -> None:
                 f"{step.op} from {step.origin} runs on the host: {_moved(step.bytes)} there and back", style="red"
             )
     show_missing(device, steps)
+
+
+def show_any_gpu(device: str) -> None:
+    """Print that the placement holds for every GPU, if the device is one by its number."""
+    if ":" in device:
+        console.print(f"the same holds for every GPU: the command does not look whether {device} is present")
 
 
 def show_missing(device: str, steps: Sequence[PlacedStep]) -> None:

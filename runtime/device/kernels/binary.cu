@@ -10,10 +10,10 @@ template <class T> HOST_DEVICE void of_floats(const BinaryOf& p) {
     }
 }
 
-// Integers wrap around. Division truncates toward 0; division by 0 is a fault, and gives 0.
-template <class T> HOST_DEVICE T divide(const BinaryOf& p, T x, T y) {
+// Integers wrap. Division truncates toward 0; by 0 it is a fault, and gives 0. Z has the quotient as element `i`.
+template <class T> HOST_DEVICE T divide(const BinaryOf& p, u32 i, T x, T y) {
     if (y == 0) {
-        report(p.fault);
+        report(p.fault, (u32)place(p.dims, p.of_y, i), 0);
         return 0;
     }
     // The smallest integer divided by -1 wraps; the processor's division instruction cannot compute it.
@@ -30,14 +30,14 @@ template <class T> HOST_DEVICE T shift(const BinaryOf& p, T x, T y) {
     return is_inside ? (T)(x >> y) : x < 0 ? T(-1) : T(0);
 }
 
-template <class T> HOST_DEVICE T of_integers(const BinaryOf& p, T x, T y) {
+template <class T> HOST_DEVICE T of_integers(const BinaryOf& p, u32 i, T x, T y) {
     switch (p.function) {
         case AddOf: return (T)((u64)x + (u64)y);
         case SubOf: return (T)((u64)x - (u64)y);
         case MulOf: return (T)((u64)x * (u64)y);
         case DivOf:
         case ModOf:
-        case Fmod: return divide(p, x, y);
+        case Fmod: return divide(p, i, x, y);
         case Min: return y < x ? y : x;
         case Max: return y > x ? y : x;
         case PRelu: return x < 0 ? (T)((u64)x * (u64)y) : x;
@@ -56,7 +56,7 @@ template <class T> HOST_DEVICE T of_integers(const BinaryOf& p, T x, T y) {
 template <class T> HOST_DEVICE void of_integers(const BinaryOf& p) {
     for (u32 i = first(); i < p.count; i += stride()) {
         T x = at<const T>(p.x)[place(p.dims, p.of_x, i)], y = at<const T>(p.y)[place(p.dims, p.of_y, i)];
-        at<T>(p.z)[i] = of_integers(p, x, y);
+        at<T>(p.z)[i] = of_integers(p, i, x, y);
     }
 }
 

@@ -18,9 +18,11 @@ struct MaxRoiPool {
     f32 scale;
 };
 
-// The channels that a thread reads per bin, and an upper limit for the samples of a region.
+// The channels that a thread reads for a bin, and the most samples of a region, as `MOST_SAMPLES` in ops/detection.rs.
 const u32 CHANNELS = 8;
 const f64 MOST_SAMPLES = 1e7;
+// Distinguishes the place of a region with too many samples from that of one with a wrong image, which is told first.
+const u32 OF_SAMPLES = 0x80000000u;
 
 // The start of a region, the size of its bins, and the samples along the sides of a bin.
 struct Grid {
@@ -33,7 +35,7 @@ template <class T> HOST_DEVICE f64 corner(const RoiAlign& p, u32 region, u32 i) 
     return __dsub_rn(scaled, p.half_pixel ? 0.5 : 0);
 }
 
-// Computes the grid of a region; returns `false` if it has too many samples.
+// The grid of a region; `false`, after a report, where it has too many samples.
 template <class T> HOST_DEVICE bool lay(const RoiAlign& p, u32 region, Grid* grid) {
     f64 samples[2];
     for (u32 axis = 0; axis < 2; axis++) {
@@ -43,8 +45,12 @@ template <class T> HOST_DEVICE bool lay(const RoiAlign& p, u32 region, Grid* gri
         grid->step[axis] = length / (f64)(axis == 0 ? p.rows : p.columns);
         samples[axis] = p.samples ? (f64)p.samples : fmax(ceil(grid->step[axis]), 0.0);
     }
-    if (samples[0] * samples[1] * (f64)(p.rows * p.columns) > MOST_SAMPLES) return false;
-    // If one side has no samples, there are none.
+    f64 all = samples[0] * samples[1] * (f64)(p.rows * p.columns);
+    if (all > MOST_SAMPLES) {
+        report(p.fault, region | OF_SAMPLES, __double_as_longlong(all));
+        return false;
+    }
+    // As many samples in all: none, if one side has none.
     bool none = samples[0] == 0 || samples[1] == 0;
     for (u32 axis = 0; axis < 2; axis++) grid->samples[axis] = none ? 0 : (u32)samples[axis];
     return true;
@@ -92,8 +98,9 @@ template <class T> HOST_DEVICE void align(const RoiAlign& p) {
         u32 channels = p.channels - channel < CHANNELS ? p.channels - channel : CHANNELS;
         i64 image = at<const i64>(p.images)[region];
         Grid grid = {};
-        bool fits = image >= 0 && image < (i64)p.batch && lay<T>(p, region, &grid);
-        if (!fits) report(p.fault);
+        bool is_there = image >= 0 && image < (i64)p.batch;
+        if (!is_there) report(p.fault, region, image);
+        bool fits = is_there && lay<T>(p, region, &grid);
         u32 rows = fits ? grid.samples[0] : 0, columns = fits ? grid.samples[1] : 0;
         const T* x = at<const T>(p.x) + ((u64)(fits ? image : 0) * p.channels + channel) * p.high * p.wide;
         f64 known[CHANNELS];
@@ -144,7 +151,7 @@ template <class T> HOST_DEVICE void pool(const MaxRoiPool& p) {
         u32 bin = i % bins, channel = i / bins % p.channels, region = i / bins / p.channels;
         f64 image = (f64)widen(at<const T>(p.regions)[5 * (u64)region]);
         if (!(image >= 0 && image < (f64)p.batch && image == floor(image))) {
-            report(p.fault);
+            report(p.fault, region, __double_as_longlong(image));
             at<T>(p.y)[i] = narrowed<T>(wide<T>(0));
             continue;
         }

@@ -67,14 +67,7 @@ template <class T> HOST_DEVICE T* at(u64 address) { return reinterpret_cast<T*>(
 HOST_DEVICE u32 first() { return blockIdx.x * blockDim.x + threadIdx.x; }
 HOST_DEVICE u32 stride() { return gridDim.x * blockDim.x; }
 
-// Where a kernel reports an invalid value. The run then fails with the step's name.
-struct Fault {
-    u64 word;
-    u32 mark, padding;
-};
-HOST_DEVICE void report(const Fault& fault) { atomicCAS(at<u32>(fault.word), 0u, fault.mark); }
-
-// Dimensions, the outermost first, and the strides of each of a kernel's operands.
+// Dimensions, the outermost first, and strides over them for as many operands as a kernel has.
 const u32 RANK = 8;
 struct Dims {
     u32 rank;
@@ -84,7 +77,36 @@ struct Strides {
     i32 step[RANK];
 };
 
-// The offset of element `position` in row-major order: the sum of index · stride over all dimensions.
+// What a run tells of its first fault, all zeros before.
+struct Record {
+    // The mark and the number of the launch that found the fault.
+    u64 launch;
+    // ~place in the high 32 bits; in the low ones half of the value. The greatest is that of the smallest place.
+    u64 low, high;
+    Dims bounds;
+};
+// With what a launch reports a value that it cannot take: the number of its step and its own, and the sizes that the
+// value does not fit.
+struct Fault {
+    u64 record;
+    u32 mark, launch;
+    Dims bounds;
+    u32 padding;
+};
+
+// Reports that the kernel cannot take `value`, which is element `place` of its tensor. Of several launches the first one is
+// told, and of its values the one with the smallest place, in whatever order threads run. A place has one value.
+HOST_DEVICE void report(const Fault& fault, u32 place, i64 value) {
+    Record* record = at<Record>(fault.record);
+    u64 own = (u64)fault.mark << 32 | fault.launch, before = atomicCAS(&record->launch, (u64)0, own);
+    if (before != 0 && before != own) return;
+    if (before == 0) record->bounds = fault.bounds;
+    u64 smallest_first = (u64)~place << 32;
+    atomicMax(&record->low, smallest_first | (u32)value);
+    atomicMax(&record->high, smallest_first | (u32)(value >> 32));
+}
+
+// The sum over all dimensions of index · stride, for the element `position` in row-major order.
 HOST_DEVICE i64 offset(const Dims& dims, const Strides& strides, u32 position) {
     i64 sum = 0;
     for (u32 axis = dims.rank; axis-- > 0;) {

@@ -100,6 +100,11 @@ inline f32 __uint_as_float(u32 bits) {
     memcpy(&x, &bits, 4);
     return x;
 }
+inline i64 __double_as_longlong(f64 x) {
+    i64 bits;
+    memcpy(&bits, &x, 8);
+    return bits;
+}
 
 // A kernel in the list of all kernels. Its name is that of its module and its own: `copy/fill_u8`.
 struct Entry {

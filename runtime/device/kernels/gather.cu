@@ -12,7 +12,7 @@ struct GatherRows {
 template <class T> HOST_DEVICE void gather_rows(const GatherRows& p) {
     for (u32 i = first(); i < p.count; i += stride()) {
         u32 row = i / p.run, outer = row / p.picked, place = 0;
-        bool is_there = find_place(index_at(p.indices, row - outer * p.picked), p.size, p.fault, &place);
+        bool is_there = find_place(p.indices, row - outer * p.picked, p.size, p.fault, &place);
         u64 from = ((u64)outer * p.size + place) * p.run + (i - row * p.run);
         at<T>(p.y)[i] = is_there ? at<const T>(p.x)[from] : T{};
     }
@@ -32,7 +32,7 @@ struct GatherElements {
 template <class T> HOST_DEVICE void gather_elements(const GatherElements& p) {
     for (u32 i = first(); i < p.count; i += stride()) {
         u32 place = 0;
-        bool is_there = find_place(index_at(p.indices, i), p.size, p.fault, &place);
+        bool is_there = find_place(p.indices, i, p.size, p.fault, &place);
         i64 from = offset(p.dims, p.strides, i) + (i64)place * p.step;
         at<T>(p.y)[i] = is_there ? at<const T>(p.x)[from] : T{};
     }
@@ -67,9 +67,10 @@ template <class T> HOST_DEVICE void reverse_rows(const ReverseRows& p) {
     u32 steps = p.time_first ? p.outer : p.inner;
     for (u32 i = first(); i < p.count; i += stride()) {
         u32 row = i / p.run, outer = row / p.inner, inner = row - outer * p.inner;
-        i64 length = index_at(p.lengths, p.time_first ? inner : outer);
+        u32 member = p.time_first ? inner : outer;
+        i64 length = index_at(p.lengths, member);
         bool fits = length >= 0 && length <= (i64)steps;
-        if (!fits) report(p.fault);
+        if (!fits) report(p.fault, member, length);
         u32 step = p.time_first ? outer : inner, other = fits && step < length ? (u32)length - 1 - step : step;
         u64 from = (p.time_first ? (u64)other * p.inner + inner : (u64)outer * p.inner + other) * p.run;
         at<T>(p.y)[i] = fits ? at<const T>(p.x)[from + (i - row * p.run)] : T{};

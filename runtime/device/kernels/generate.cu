@@ -43,12 +43,13 @@ struct OneHotOf {
     u32 count, depth, inner, index;
 };
 
-// Truncates fractions. An integer that does not fit in 64 signed bits is a fault.
+// Fractions are cut off. An integer that 64 signed bits do not hold is a fault of the index at `place`.
 struct ToClass {
     const OneHotOf& p;
+    u32 place;
     template <class S> HOST_DEVICE i64 operator()(S x) const { return (i64)x; }
     HOST_DEVICE i64 operator()(u64 x) const {
-        if (x >> 63) report(p.fault);
+        if (x >> 63) report(p.fault, place, (i64)x);
         return x >> 63 ? (i64)p.depth : (i64)x;
     }
     // A number far out of range is not a class; NaN counts as 0.
@@ -59,8 +60,8 @@ struct ToClass {
 template <class T> HOST_DEVICE void one_hot(const OneHotOf& p) {
     const T* values = at<const T>(p.values);
     for (u32 i = first(); i < p.count; i += stride()) {
-        u32 row = i / p.inner, outer = row / p.depth;
-        i64 index = element(p.index, p.indices, outer * p.inner + i % p.inner, ToClass{p});
+        u32 row = i / p.inner, outer = row / p.depth, place = outer * p.inner + i % p.inner;
+        i64 index = element(p.index, p.indices, place, ToClass{p, place});
         if (index < 0) index += p.depth;
         at<T>(p.y)[i] = values[index == row - outer * p.depth];
     }

@@ -13,12 +13,12 @@ HOST_DEVICE i64 index_at(const Indices& indices, u64 i) {
     return indices.are_wide ? at<const i64>(indices.address)[i] : at<const i32>(indices.address)[i];
 }
 
-// Sets `place` to the position of `index` on an axis of `size`; a negative index counts from the end. Reports a fault
-// and returns false if the index is out of bounds.
-HOST_DEVICE bool find_place(i64 index, u32 size, const Fault& fault, u32* place) {
-    i64 from_start = index < 0 ? index + (i64)size : index;
+// The place that index `i` has on an axis of `size`, counted from the end where it is negative; false, after a report,
+// where there is none.
+HOST_DEVICE bool find_place(const Indices& indices, u32 i, u32 size, const Fault& fault, u32* place) {
+    i64 index = index_at(indices, i), from_start = index < 0 ? index + (i64)size : index;
     if (from_start < 0 || from_start >= (i64)size) {
-        report(fault);
+        report(fault, i, index);
         return false;
     }
     *place = (u32)from_start;
@@ -38,8 +38,8 @@ HOST_DEVICE bool find_slice(const Vectors& vectors, u32 vector, u64* slice) {
     *slice = vector / vectors.per_batch;
     for (u32 axis = 0; axis < vectors.picked.rank; axis++) {
         u32 place = 0, size = vectors.picked.size[axis];
-        i64 index = index_at(vectors.indices, (u64)vector * vectors.picked.rank + axis);
-        if (!find_place(index, size, vectors.fault, &place)) return false;
+        u32 i = vector * vectors.picked.rank + axis;
+        if (!find_place(vectors.indices, i, size, vectors.fault, &place)) return false;
         *slice = *slice * size + place;
     }
     return true;

@@ -200,7 +200,7 @@ template <class T> HOST_DEVICE void first_state(const RecurrentState& p) {
         u32 b = i / p.hidden % p.batch;
         if (p.lengths) {
             i32 length = at<const i32>(p.lengths)[b];
-            if (length < 0 || (u32)length > p.steps) report(p.fault);
+            if (length < 0 || (u32)length > p.steps) report(p.fault, b, length);
         }
         bool is_given = p.from && length_of(p.lengths, b, p.steps) > 0;
         at<wide<T>>(p.to)[i] = is_given ? (wide<T>)widen(at<const T>(p.from)[place_outside(p, i)]) : wide<T>(0);

@@ -18,10 +18,10 @@ HOST_DEVICE u32 cache_row(const RotaryTurn& p, u32 vector) {
     u32 batch = vector / p.heads / p.positions;
     u32 position = p.heads_first ? vector % p.positions : vector / p.heads % p.positions;
     if (!p.ids) return (batch * p.positions + position) % p.rows;
-    i64 id = at<const i64>(p.ids)[batch * p.positions + position];
-    if (id < 0) id += p.rows;
-    if (id >= 0 && id < (i64)p.rows) return (u32)id;
-    report(p.fault);
+    u32 place = batch * p.positions + position;
+    i64 id = at<const i64>(p.ids)[place], row = id < 0 ? id + p.rows : id;
+    if (row >= 0 && row < (i64)p.rows) return (u32)row;
+    report(p.fault, place, id);
     return p.rows;
 }
 

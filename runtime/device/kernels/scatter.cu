@@ -34,7 +34,7 @@ struct ScatterElements {
 HOST_DEVICE void keys_of_elements(const ScatterElements& p) {
     for (u32 i = first(); i < p.to.count; i += stride()) {
         u32 place = 0, slice = NOWHERE;
-        if (i < p.to.updates && find_place(index_at(p.indices, i), p.size, p.fault, &place))
+        if (i < p.to.updates && find_place(p.indices, i, p.size, p.fault, &place))
             slice = (u32)(offset(p.dims, p.strides, i) + (i64)place * p.step);
         write_key(p.to, i, slice);
     }
@@ -213,7 +213,7 @@ template <class T> HOST_DEVICE void write_cache(const ScatterCache& p) {
         u32 line = i / p.run, outer = line / p.rows, row = line - outer * p.rows;
         i64 begin = p.has_firsts ? index_at(p.firsts, outer / p.prefixes) : 0;
         if (begin < 0 || (!p.circular && begin > (i64)(p.size - p.rows))) {
-            report(p.fault);
+            report(p.fault, outer / p.prefixes, begin);
             continue;
         }
         u32 place = ((u32)(begin % p.size) + row) % p.size;

@@ -21,7 +21,7 @@ HOST_DEVICE void clear(const Unpooling& p) {
 HOST_DEVICE void mark(const Unpooling& p) {
     for (u32 i = first(); i < p.count; i += stride()) {
         i64 index = at<const i64>(p.indices)[i];
-        if (index < 0 || (u64)index >= p.counted) report(p.fault);
+        if (index < 0 || (u64)index >= p.counted) report(p.fault, i, index);
         else atomicMax(at<u32>(p.last) + offset(p.dims, p.strides, (u32)index), i + 1);
     }
 }

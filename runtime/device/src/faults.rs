@@ -5,24 +5,27 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use bytemuck::{Pod, Zeroable};
 use parking_lot::ReentrantMutex;
 
+use crate::error::{Error, Result};
 use crate::memory::Memory;
 
 /// The maximum number of nested runs of a session in one thread: a signal handler may run the session that it
 /// interrupts.
 pub(crate) const NESTED: usize = 8;
-/// The size of a word in bytes.
-pub(crate) const WORD: usize = size_of::<u32>();
-/// The size of all words in bytes.
-pub(crate) const BYTES: usize = NESTED * WORD;
+/// The bytes of all records.
+pub(crate) const BYTES: usize = NESTED * size_of::<Record>();
+/// The most bounds of a fault, as `RANK` in `device.cuh`.
+const MAX_BOUNDS: usize = 8;
 
 /// Where kernels report a value that they cannot process: an index out of bounds, a divisor of 0.
 #[derive(Debug)]
 pub(crate) struct Faults {
-    /// One 32-bit word on the GPU per nested run: the mark of the first fault, or 0.
-    words: Memory,
-    /// The mark of the kernels that are launched next.
+    /// A [`Record`] on the GPU for each of the nested runs.
+    records: Memory,
+    /// What the next kernels are marked with.
     mark: AtomicU32,
-    /// One bit per word, which is set if the word may not be 0.
+    /// The number of the next launch that can report a fault. No run has so many launches that a number comes twice.
+    launch: AtomicU32,
+    /// A bit for each record that may hold something else than zeros.
     unclear: AtomicU32,
     /// The current number of nested runs.
     pub depth: AtomicUsize,
@@ -31,10 +34,10 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// `words` has [`BYTES`] bytes.
-    pub fn new(words: Memory) -> Faults {
-        let (mark, unclear, depth) = (AtomicU32::new(0), AtomicU32::new(u32::MAX), AtomicUsize::new(0));
-        Faults { words, mark, unclear, depth, turn: ReentrantMutex::new(()) }
+    /// `records` is the memory of [`BYTES`] bytes.
+    pub fn new(records: Memory) -> Faults {
+        let [mark, launch, unclear] = [0, 0, u32::MAX].map(AtomicU32::new);
+        Faults { records, mark, launch, unclear, depth: AtomicUsize::new(0), turn: ReentrantMutex::new(()) }
     }
 
     /// Sets the mark of the kernels that are launched from now on.
@@ -42,36 +45,122 @@ impl Faults {
         self.mark.store(mark, Ordering::Relaxed);
     }
 
-    /// Returns the parameter for the kernels that are launched from now on.
-    pub fn fault(&self) -> Fault {
-        let word = self.depth.load(Ordering::Relaxed).saturating_sub(1);
-        Fault { word: self.address(word), mark: self.mark.load(Ordering::Relaxed), padding: 0 }
+    /// The parameter of the next launch.
+    ///
+    /// # Errors
+    /// There are more than 8 bounds, or one does not fit 32 bits.
+    pub fn fault(&self, bounds: &[usize]) -> Result<Fault> {
+        let record = self.address(self.depth.load(Ordering::Relaxed).saturating_sub(1));
+        let (mark, launch) = (self.mark.load(Ordering::Relaxed), self.launch.fetch_add(1, Ordering::Relaxed));
+        Ok(Fault { record, mark, launch, bounds: Bounds::new(bounds)?, padding: 0 })
     }
 
-    /// Returns the address of a word.
-    pub fn address(&self, word: usize) -> u64 {
-        self.words.address + (word * WORD) as u64
+    /// Where a record lies.
+    pub fn address(&self, record: usize) -> u64 {
+        self.records.address + (record * size_of::<Record>()) as u64
     }
 
-    /// Whether a word is known to be 0.
-    pub fn is_clear(&self, word: usize) -> bool {
-        self.unclear.load(Ordering::Relaxed) & 1 << word == 0
+    /// Whether a record is zeros for sure.
+    pub fn is_clear(&self, record: usize) -> bool {
+        self.unclear.load(Ordering::Relaxed) & 1 << record == 0
     }
 
-    /// Records whether a word is known to be 0.
-    pub fn set_clear(&self, word: usize, is_clear: bool) {
+    /// Keeps whether a record is zeros for sure.
+    pub fn set_clear(&self, record: usize, is_clear: bool) {
         match is_clear {
-            true => self.unclear.fetch_and(!(1 << word), Ordering::Relaxed),
-            false => self.unclear.fetch_or(1 << word, Ordering::Relaxed),
+            true => self.unclear.fetch_and(!(1 << record), Ordering::Relaxed),
+            false => self.unclear.fetch_or(1 << record, Ordering::Relaxed),
         };
     }
 }
 
-/// The parameter with which a kernel reports an invalid value. Must match `Fault` in `device.cuh`.
+/// The parameter with which a kernel reports a value that it cannot take. The twin of `Fault`.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct Fault {
-    pub(crate) word: u64,
-    pub(crate) mark: u32,
+    pub(crate) record: u64,
+    mark: u32,
+    launch: u32,
+    bounds: Bounds,
     padding: u32,
+}
+
+/// The sizes that a value does not fit. The twin of `Dims`.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Bounds {
+    rank: u32,
+    size: [u32; MAX_BOUNDS],
+}
+
+#[cfg(all(test, feature = "emulator"))]
+impl Fault {
+    /// What a kernel writes that reports this.
+    pub(crate) fn record_of(&self, report: &Report) -> Record {
+        let launch = u64::from(self.mark) << 32 | u64::from(self.launch);
+        let word = |half: u32| u64::from(!(report.place as u32)) << 32 | u64::from(half);
+        let [low, high] = [report.value as u32, (report.value >> 32) as u32].map(word);
+        Record { launch, low, high, bounds: self.bounds, padding: 0 }
+    }
+}
+
+impl Bounds {
+    fn new(bounds: &[usize]) -> Result<Bounds> {
+        let refused = || Error::Failed(format!("kernels of the device cannot report the sizes {bounds:?}"));
+        let mut all = Bounds { rank: bounds.len() as u32, size: [0; MAX_BOUNDS] };
+        for (i, &bound) in bounds.iter().enumerate() {
+            *all.size.get_mut(i).ok_or_else(refused)? = u32::try_from(bound).map_err(|_| refused())?;
+        }
+        Ok(all)
+    }
+}
+
+/// What the kernels of a run report; zeros before. The twin of `Record`.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Record {
+    launch: u64,
+    low: u64,
+    high: u64,
+    bounds: Bounds,
+    padding: u32,
+}
+
+/// A value that a kernel cannot take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The [mark](crate::Gpu::mark) of the kernel.
+    pub mark: u32,
+    /// Which element it is, the first of those that the kernel cannot take.
+    pub place: usize,
+    /// The value, as the kernel gives it.
+    pub value: i64,
+    /// The sizes that the value does not fit, as the [launch](crate::Gpu::fault) gave them.
+    pub bounds: Vec<usize>,
+}
+
+impl Report {
+    /// Bound `i`; 0 where the launch gave none.
+    pub fn bound(&self, i: usize) -> usize {
+        self.bounds.get(i).copied().unwrap_or_default()
+    }
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the value {} (element {}) is not allowed", self.value, self.place)
+    }
+}
+
+impl Record {
+    /// What was reported, if anything was.
+    pub fn report(&self) -> Option<Report> {
+        let [low, high] = [self.low, self.high].map(|word| word & u64::from(u32::MAX));
+        (self.launch != 0).then(|| Report {
+            mark: (self.launch >> 32) as u32,
+            place: !((self.low >> 32) as u32) as usize,
+            value: (high << 32 | low) as i64,
+            bounds: self.bounds.size.iter().take(self.bounds.rank as usize).map(|&size| size as usize).collect(),
+        })
+    }
 }

@@ -58,8 +58,8 @@ impl Gpu {
     }
 
     fn of(backend: Arc<dyn Backend>) -> Result<Gpu> {
-        let words = backend.allocate(BYTES)?;
-        Ok(Gpu { faults: Arc::new(Faults::new(words)), backend })
+        let records = backend.allocate(BYTES)?;
+        Ok(Gpu { faults: Arc::new(Faults::new(records)), backend })
     }
 
     /// The device's name.

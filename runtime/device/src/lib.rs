@@ -26,7 +26,7 @@ mod turn;
 pub use buffer::Buffer;
 pub use command::Command;
 pub use error::{Error, Result};
-pub use faults::Fault;
+pub use faults::{Fault, Report};
 pub use gemm::{Gemm, Kind, Matrix};
 pub use gpu::Gpu;
 pub use launch::{Grid, Symbol, BLOCK, MOST_BLOCKS};

@@ -2,17 +2,18 @@
 
 use std::sync::atomic::Ordering;
 
+use bytemuck::Zeroable;
 use parking_lot::ReentrantMutexGuard;
 
 use crate::error::{Error, Result};
-use crate::faults::{Fault, NESTED, WORD};
+use crate::faults::{Fault, Record, Report, NESTED};
 use crate::gpu::Gpu;
 use crate::memory::Download;
 
 /// The exclusive right to run kernels, and access to the faults that they report.
 pub struct Turn<'a> {
     gpu: &'a Gpu,
-    word: usize,
+    record: usize,
     _held: ReentrantMutexGuard<'a, ()>,
 }
 
@@ -23,9 +24,13 @@ impl Gpu {
         self.faults.set_mark(mark);
     }
 
-    /// Returns the parameter with which a kernel reports a fault.
-    pub fn fault(&self) -> Fault {
-        self.faults.fault()
+    /// The parameter with which the next launch reports a value that it cannot take, with the sizes that such a value does
+    /// not fit.
+    ///
+    /// # Errors
+    /// There are more than 8 sizes, or one does not fit 32 bits.
+    pub fn fault(&self, bounds: &[usize]) -> Result<Fault> {
+        self.faults.fault(bounds)
     }
 
     /// Waits until no other thread's run uses the GPU.
@@ -36,50 +41,51 @@ impl Gpu {
     pub fn turn(&self) -> Result<Turn<'_>> {
         self.backend.check_process()?;
         let held = self.faults.turn.lock();
-        let word = self.faults.depth.load(Ordering::Relaxed);
-        if word == NESTED {
+        let record = self.faults.depth.load(Ordering::Relaxed);
+        if record == NESTED {
             return Err(Error::Failed(format!("no more than {NESTED} runs of a session can be nested in a thread")));
         }
-        self.faults.depth.store(word + 1, Ordering::Relaxed);
-        let turn = Turn { gpu: self, word, _held: held };
+        self.faults.depth.store(record + 1, Ordering::Relaxed);
+        let turn = Turn { gpu: self, record, _held: held };
         turn.clear()?;
         Ok(turn)
     }
 }
 
 impl Turn<'_> {
-    /// Sets the word to 0 if it may have another value.
+    /// Makes the record zeros where it may be something else.
     fn clear(&self) -> Result<()> {
         let faults = &self.gpu.faults;
-        if faults.is_clear(self.word) {
+        if faults.is_clear(self.record) {
             return Ok(());
         }
+        let zeros = Record::zeroed();
         // SAFETY: the memory has as many bytes.
-        unsafe { self.gpu.backend.upload(&[0; WORD], faults.address(self.word))? };
-        faults.set_clear(self.word, true);
+        unsafe { self.gpu.backend.upload(bytemuck::bytes_of(&zeros), faults.address(self.record))? };
+        faults.set_clear(self.record, true);
         Ok(())
     }
 
-    /// Waits for all queued work, and copies `parts` to the host. Returns the mark of the first kernel in this turn
-    /// that reported a fault, if any.
+    /// Waits for all work before and copies `parts` to the host. Gives what the first kernel of this turn reported that
+    /// found a fault, if one did.
     ///
     /// # Errors
-    /// A copy or earlier work failed.
-    pub fn finish(&self, parts: Vec<Download>) -> Result<Option<u32>> {
-        let (mut word, faults) = ([0; WORD], &self.gpu.faults);
-        let mut parts: Vec<Download<'_>> = parts; // shortens the lifetime to that of `word`
-        parts.push(Download { from: faults.address(self.word), to: &mut word });
-        faults.set_clear(self.word, false);
+    /// What the device says, also of work before.
+    pub fn finish(&self, parts: Vec<Download>) -> Result<Option<Report>> {
+        let (mut record, faults) = (Record::zeroed(), &self.gpu.faults);
+        let mut parts: Vec<Download<'_>> = parts; // as long as the record lives
+        parts.push(Download { from: faults.address(self.record), to: bytemuck::bytes_of_mut(&mut record) });
+        faults.set_clear(self.record, false);
         self.gpu.download(parts)?;
-        let mark = u32::from_ne_bytes(word);
-        faults.set_clear(self.word, mark == 0);
-        Ok(Some(mark).filter(|&mark| mark != 0))
+        let report = record.report();
+        faults.set_clear(self.record, report.is_none());
+        Ok(report)
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.gpu.faults.depth.store(self.word, Ordering::Relaxed);
+        self.gpu.faults.depth.store(self.record, Ordering::Relaxed);
     }
 }
 
@@ -87,26 +93,31 @@ impl Drop for Turn<'_> {
 mod tests {
     use super::*;
 
-    /// Writes the mark like a kernel that detects a fault.
-    fn report(gpu: &Gpu) {
-        let Fault { word, mark, .. } = gpu.fault();
-        // SAFETY: the word exists.
-        unsafe { gpu.backend.upload(&mark.to_ne_bytes(), word) }.expect("it is copied");
+    /// Writes a record as a kernel that finds a fault does.
+    fn tell(gpu: &Gpu, report: &Report) {
+        let fault = gpu.fault(&report.bounds).expect("few bounds");
+        // SAFETY: the record is there.
+        unsafe { gpu.backend.upload(bytemuck::bytes_of(&fault.record_of(report)), fault.record) }
+            .expect("it is copied");
     }
 
     #[test]
     fn a_nested_run_keeps_the_fault_of_the_outer_one() {
         let gpu = Gpu::emulator().expect("enough memory");
+        let reports = [
+            Report { mark: 7, place: 0, value: i64::MIN + 1, bounds: vec![3, 0, 5] },
+            Report { mark: 8, place: 1 << 31, value: 1 << 31, bounds: Vec::new() },
+        ];
         gpu.mark(7);
         let outer = gpu.turn().expect("the first");
-        report(&gpu);
+        tell(&gpu, &reports[0]);
         let inner = gpu.turn().expect("nested");
         assert_eq!(inner.finish(Vec::new()), Ok(None));
         gpu.mark(8);
-        report(&gpu);
-        assert_eq!(inner.finish(Vec::new()), Ok(Some(8)));
+        tell(&gpu, &reports[1]);
+        assert_eq!(inner.finish(Vec::new()), Ok(Some(reports[1].clone())));
         drop(inner);
-        assert_eq!(outer.finish(Vec::new()), Ok(Some(7)));
+        assert_eq!(outer.finish(Vec::new()), Ok(Some(reports[0].clone())));
         drop(outer);
         // Later turns do not see these faults.
         let turns: Vec<Turn> = (0..NESTED).map(|_| gpu.turn().expect("as many")).collect();

@@ -134,7 +134,7 @@ impl StepCommands {
     }
 }
 
-/// The end of a run: the host copies all outputs at once, together with the fault word.
+/// The end of a run: all outputs come to the host at once, with the record of faults.
 fn outputs(index: usize, commands: &[Command]) -> StepCommands {
     StepCommands { index, op: "Outputs", added: true, calls: 1, ..StepCommands::of(commands) }
 }
@@ -162,7 +162,7 @@ impl Observer for Recorder<'_> {
     fn kernel(&self, seen: Seen, call: &mut Call, run: &mut KernelRun) -> Result<Vec<Value>> {
         let input_types: Option<Vec<Option<Type>>> =
             (0..call.len()).map(|i| call.optional(i).map(type_of).transpose().ok()).collect();
-        self.gpu.take_commands(); // these belong to no step: a run begins by clearing the fault word
+        self.gpu.take_commands(); // of no step: a run begins with the record of faults
         let outputs = run(call)?;
         let work = input_types.and_then(|input_types| work_of(seen.step, &input_types, &outputs));
         let mut found = self.found.lock();

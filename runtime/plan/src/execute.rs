@@ -1,5 +1,6 @@
 //! Runs an executable. [Prepare](crate::prepare) has made every decision; this file only moves values.
 
+use candle_plan_device::Report;
 use candle_plan_kernels::broadcast::Dims;
 use candle_plan_kernels::buffer;
 use candle_plan_kernels::threads::Threads;
@@ -55,14 +56,14 @@ impl Executable {
         Run { executable: self, threads, watch, observer, outputs: Outputs::Host }.on_device(inputs)
     }
 
-    /// Returns the error of the step with this number, whose kernel found an invalid value.
-    pub(crate) fn fault(&self, mark: Mark) -> Error {
-        let Some((step, within)) = self.main.marked(mark) else {
-            return Error::op(format!("a kernel found a fault, of no step: {}", mark.0));
+    /// The error of the step a kernel of which reported a value that it cannot take.
+    pub(crate) fn fault(&self, report: &Report) -> Error {
+        let Some((step, within)) = self.main.marked(Mark(report.mark)) else {
+            return Error::op(format!("a kernel found a fault, of no step: {}", report.mark));
         };
         let (index, op, origin) = (step.index, step.name, self.origin(step));
         let place = Place { step: index.0 as usize, op, within, inputs: Vec::new(), origin };
-        Error::Run { place: Box::new(place), message: step.kernel.fault().to_string() }
+        Error::Run { place: Box::new(place), message: step.kernel.fault(report) }
     }
 }
 

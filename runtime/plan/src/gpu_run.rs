@@ -4,7 +4,7 @@ use candle_plan_device::{Download, Gpu, Turn};
 
 use crate::array::transfer::{alloc_on_host, upload};
 use crate::error::{Error, Result};
-use crate::prepare::{Executable, Mark};
+use crate::prepare::Executable;
 use crate::value::{Array, Value};
 
 /// Where the tensors among a run's outputs go.
@@ -63,8 +63,8 @@ impl Executable {
             }
             Err(error) => (turn.finish(Vec::new()).map_err(Error::from), Err(error)),
         };
-        match (finished, run) {
-            (Ok(Some(mark)), _) => Err(self.fault(Mark(mark))),
+        match (told, run) {
+            (Ok(Some(report)), _) => Err(self.fault(&report)),
             (_, Err(error)) => Err(error),
             (Err(error), Ok(_)) => Err(self.device_error(error)),
             (Ok(None), Ok((mut values, downloads))) => {

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use candle_plan_device::Report;
 use candle_plan_kernels::threads::Threads;
 
 use crate::dtype::{DType, Element};
@@ -43,9 +44,9 @@ pub trait Kernel: Debug + Send + Sync {
         Some(0)
     }
 
-    /// The error message for a value that a kernel on a device cannot take.
-    fn fault(&self) -> &'static str {
-        "a value is one that it cannot take"
+    /// Says what is wrong with a value that the kernel, on a device, reported.
+    fn fault(&self, report: &Report) -> String {
+        report.to_string()
     }
 
     /// Computes the outputs.

@@ -117,7 +117,7 @@ pub fn fault(op: &dyn Tested, inputs: &[Value]) -> bool {
     run_on_device(op, inputs).unwrap_or_else(|error| panic!("on the device: {error}")).1
 }
 
-/// Runs an op on a device. Returns the outputs, and whether the kernel found a fault.
+/// What the op gives on a device, and whether its kernel found a fault, of which the kernel of the host says the same.
 pub fn run_on_device(op: &dyn Tested, inputs: &[Value]) -> Result<(Vec<Value>, bool)> {
     let op = op.op();
     let (gpu, types) = (Gpu::emulator()?, inputs.iter().map(type_of).collect::<Vec<Type>>());
@@ -130,7 +130,13 @@ pub fn run_on_device(op: &dyn Tested, inputs: &[Value]) -> Result<(Vec<Value>, b
     gpu.mark(7);
     let inputs: Vec<Option<Value>> = inputs.iter().cloned().map(Some).collect();
     let outputs = run_placed(&op, placed.as_ref(), &gpu, (&inputs, false), 1)?;
-    Ok((outputs, turn.finish(Vec::new())? == Some(7)))
+    let report = turn.finish(Vec::new())?;
+    if let Some(report) = &report {
+        let kernel = cpu::kernel(&op, &operands)?;
+        let error = run_kernel(kernel.as_ref(), &inputs, 1, false, &Threads::serial()).expect_err("as on the device");
+        assert_eq!((report.mark, placed.fault(report)), (7, error.to_string()), "{op:?}");
+    }
+    Ok((outputs, report.is_some()))
 }
 
 /// Asserts that an op with a kernel for a device gives the same outputs there, with shared inputs and with inputs that

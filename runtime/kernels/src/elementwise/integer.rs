@@ -196,7 +196,8 @@ fn binary<T: Integer>(
 ) -> Result<(), Undefined> {
     let divides = matches!(function, Binary::Div | Binary::Mod | Binary::Fmod);
     if divides && !out.is_empty() && y.contains(&T::default()) {
-        return Err(Undefined::DivisionByZero);
+        let place = y.iter().position(|&divisor| divisor == T::default());
+        return Err(Undefined::DivisionByZero(place.unwrap_or_default()));
     }
     match function {
         Binary::Min => zip(threads, broadcast, (x, y), out, T::min),
@@ -287,11 +288,11 @@ mod tests {
 
     #[test]
     fn division_by_zero_is_an_error() {
-        let broadcast = Broadcast::new(&[2], &[&[2], &[]]).unwrap();
+        let broadcast = Broadcast::new(&[2], &[&[], &[2]]).unwrap();
         let mut out = [0i32; 2];
         for function in [Binary::Div, Binary::Mod, Binary::Fmod] {
-            let result = binary(&Threads::serial(), function, &broadcast, (&[1, 2], &[0]), &mut out);
-            assert_eq!(result, Err(Undefined::DivisionByZero));
+            let result = binary(&Threads::serial(), function, &broadcast, (&[1], &[7, 0]), &mut out);
+            assert_eq!(result, Err(Undefined::DivisionByZero(1)));
         }
     }
 }

@@ -26,9 +26,9 @@ pub enum Undefined {
     /// The function is not defined for the element type.
     #[error("the function is not defined for this element type")]
     Function,
-    /// An integer was divided by zero.
-    #[error("an integer is divided by zero")]
-    DivisionByZero,
+    /// An integer was divided by element `.0` of the second operand, which is zero.
+    #[error("an integer is divided by element {0}, which is zero")]
+    DivisionByZero(usize),
 }
 
 /// `out[i] = function(x[i])`

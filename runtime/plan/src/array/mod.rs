@@ -9,6 +9,7 @@ mod tests;
 pub(crate) mod transfer;
 pub mod words;
 
+use std::fmt::Display;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -36,6 +37,11 @@ pub struct Array {
     start: usize,
     dims: Dims,
     dtype: DType,
+}
+
+/// Says that an integer, element `place` of its tensor, is too large for [`Array::to_i64`].
+pub(crate) fn beyond_i64(integer: impl Display, place: usize) -> String {
+    format!("{integer} does not fit in 64 bits (element {place})")
 }
 
 impl Array {
@@ -172,8 +178,8 @@ impl Array {
             DType::Int64 => Ok(self.read::<i64>()?.to_vec()),
             DType::Bool => list(self.read::<Bool>()?.iter().map(|b| i64::from(b.0))),
             dtype => dispatch!("an index", dtype, [i32, i16, i8, u8, u16, u32, u64], T => {
-                let fits = |v: &T| i64::try_from(*v).map_err(|_| Error::op(format!("{v} does not fit in 64 bits")));
-                self.read::<T>()?.iter().map(fits).collect()
+                let fits = |(place, v): (usize, &T)| i64::try_from(*v).map_err(|_| Error::Op(beyond_i64(v, place)));
+                self.read::<T>()?.iter().enumerate().map(fits).collect()
             }),
         }
     }

@@ -85,7 +85,7 @@ impl Binary {
     fn explain(&self, error: Undefined, dtype: DType) -> Error {
         match error {
             Undefined::Function => Error::op(format!("{:?} is not defined for {dtype}", self.function)),
-            Undefined::DivisionByZero => Error::op(format!("{:?}: {error}", self.function)),
+            Undefined::DivisionByZero(place) => Error::Op(self.divided_by_zero(place)),
         }
     }
 

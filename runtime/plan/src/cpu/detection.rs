@@ -6,11 +6,12 @@ use candle_plan_kernels::scratch::Scratch;
 
 use crate::bail;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
 use crate::ops::cast::converted;
 use crate::ops::detection::{
-    check_boxes, check_images, check_regions, greatest, MaxRoiPool, NonMaxSuppression, RoiAlign, Sample,
+    check_boxes, check_images, check_pixels, check_regions, greatest, image_out_of_range, too_many_samples, MaxRoiPool,
+    NonMaxSuppression, RoiAlign, Sample, MOST_SAMPLES,
 };
 use crate::value::{alloc_uninit, element_count, list, with_capacity, Array, Value};
 
@@ -83,28 +84,27 @@ fn intersection_over_union(a: &[f32; 4], b: &[f32; 4]) -> f32 {
     intersection / (area(a) + area(b) - intersection)
 }
 
-/// The largest number of samples of a region, far more than a sensible region has.
-const MAX_SAMPLES: f64 = 1e7;
-
 impl Kernel for RoiAlign {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, rois, images) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
         check_regions(x.dims(), rois.dims(), 4)?;
         check_images(images.dims(), rois.dims())?;
+        check_pixels(x.dims(), rois.dims())?;
         let (&[batch, channels, high, wide], &[count, _]) = (x.dims(), rois.dims()) else {
             bail!("images have four dimensions, and regions two");
         };
         let images = images.to_i64()?;
-        if images.iter().any(|&image| image < 0 || image >= batch as i64) {
-            bail!("{images:?} are not the images of {count} regions among {batch}");
+        let is_absent = |(_, &image): &(usize, &i64)| !(0..batch as i64).contains(&image);
+        if let Some((region, &image)) = images.iter().enumerate().find(is_absent) {
+            return Err(Error::Op(image_out_of_range(image, region, batch)));
         }
         let widen = |input: &Array| converted(input, DType::Float64, call.threads);
         let (data, boxes) = (widen(x)?, widen(rois)?);
         let (data, boxes) = (data.read::<f64>()?, boxes.read::<f64>()?);
         let dims = [count, channels, self.height, self.width];
         let mut out = with_capacity(element_count(&dims)?)?;
-        for (region, &image) in boxes.chunks_exact(4).zip(&images) {
-            let bins = self.bins(region, high, wide)?;
+        for (i, (region, &image)) in boxes.chunks_exact(4).zip(&images).enumerate() {
+            let bins = self.bins((i, region), high, wide)?;
             for channel in 0..channels {
                 let plane = (image as usize * channels + channel) * high * wide;
                 out.extend(bins.iter().map(|bin| self.value(bin, &data[plane..plane + high * wide])));
@@ -115,8 +115,8 @@ impl Kernel for RoiAlign {
 }
 
 impl RoiAlign {
-    /// Returns the samples of each bin of a region, row by row.
-    fn bins(&self, region: &[f64], high: usize, wide: usize) -> Result<Vec<Vec<Sample>>> {
+    /// The samples of each bin of region `i`, row by row.
+    fn bins(&self, (i, region): (usize, &[f64]), high: usize, wide: usize) -> Result<Vec<Vec<Sample>>> {
         let shift = if self.half_pixel { 0.5 } else { 0.0 };
         let start = |i: usize| region[i] * f64::from(self.scale) - shift;
         let length = |i: usize| {
@@ -130,8 +130,9 @@ impl RoiAlign {
         let (step_y, step_x) = (length(1) / self.height as f64, length(0) / self.width as f64);
         let grid = |step: f64| if self.samples > 0 { self.samples as f64 } else { step.ceil().max(0.0) };
         let (rows, columns) = (grid(step_y), grid(step_x));
-        if rows * columns * (self.height * self.width) as f64 > MAX_SAMPLES || high * wide == 0 {
-            bail!("a region of {} × {} cannot be sampled in an image of {high} × {wide}", length(1), length(0));
+        let samples = rows * columns * (self.height * self.width) as f64;
+        if samples > MOST_SAMPLES {
+            return Err(Error::Op(too_many_samples(samples, i)));
         }
         let (rows, columns) = (rows as usize, columns as usize);
         let mut bins = with_capacity(element_count(&[self.height, self.width])?)?;
@@ -182,9 +183,9 @@ impl Kernel for MaxRoiPool {
         let mut out = alloc_uninit::<f64>(&dims)?;
         let (planes, bins) = (element_count(&[high, wide])?, element_count(&[self.height, self.width])?);
         let values = element_count(&[channels, bins])?;
-        let is_invalid = |r: &&[f64]| !(0.0..batch as f64).contains(&r[0]) || r[0].fract() != 0.0;
-        if let Some(region) = boxes.chunks_exact(5).find(is_invalid) {
-            bail!("{region:?} is not a region of one of {batch} images");
+        let is_absent = |(_, r): &(usize, &[f64])| !(0.0..batch as f64).contains(&r[0]) || r[0].fract() != 0.0;
+        if let Some((region, numbers)) = boxes.chunks_exact(5).enumerate().find(is_absent) {
+            return Err(Error::Op(image_out_of_range(numbers[0], region, batch)));
         }
         call.threads.for_each_chunk(&mut out, values, |i, out| {
             let region = &boxes[5 * i..][..5];

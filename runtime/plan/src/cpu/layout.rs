@@ -4,13 +4,12 @@ use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
 
 use super::gather::runs;
-use crate::axes;
-use crate::bail;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::movable::{copy_view, Movable};
 use crate::ops::layout::{stays, DepthToSpace, Regrouped, ReverseSequence, SpaceToDepth, Transpose};
 use crate::ops::places::Places;
+use crate::ops::recurrent_inputs::lengths_within;
 use crate::value::{Array, Value};
 
 impl Kernel for Transpose {
@@ -42,12 +41,9 @@ impl Kernel for SpaceToDepth {
 impl Kernel for ReverseSequence {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
-        let (x, lengths) = (&data.arrays[0], axes::dims(&call.tensor(1)?.to_i64()?)?);
+        let (x, lengths) = (&data.arrays[0], call.tensor(1)?.to_i64()?);
         let [first, second] = self.axes(x.dims(), lengths.len())?;
-        let (steps, batch) = if self.time_first { (first, second) } else { (second, first) };
-        if lengths.iter().any(|&length| length > steps) {
-            bail!("lengths {lengths:?} do not fit a batch of {batch} with {steps} steps");
-        }
+        let lengths = lengths_within(&lengths, if self.time_first { first } else { second })?;
         let reversed = |step: usize, length: usize| if step < length { length - 1 - step } else { step };
         let run: usize = x.dims()[2..].iter().product();
         let start = |i: usize| {

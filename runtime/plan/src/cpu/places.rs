@@ -8,7 +8,7 @@ use crate::axes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Constants};
-use crate::ops::places::{element_axis, vector_parts, Places, VectorParts};
+use crate::ops::places::{element_axis, index_out_of_range, vector_parts, Places, VectorParts};
 use crate::types::TensorType;
 use crate::value::{list, with_capacity, Array};
 use crate::work;
@@ -111,10 +111,10 @@ pub(super) fn element_places(dims: &[usize], indices: &Array, axis: i64) -> Resu
 /// Returns the indices, or an error if one is outside an axis of size `size`.
 fn in_range(indices: &Array, size: usize, axis: usize) -> Result<Vec<i64>> {
     let numbers = indices.to_i64()?;
-    let is_invalid = |number: i64| from_start(number, size) >= size;
-    if numbers.iter().fold(false, |wrong, &number| wrong | is_invalid(number)) {
-        if let Some(&number) = numbers.iter().find(|&&number| is_invalid(number)) {
-            return Err(out_of_range(number, axis, size));
+    let is_wrong = |number: i64| from_start(number, size) >= size;
+    if numbers.iter().fold(false, |wrong, &number| wrong | is_wrong(number)) {
+        if let Some((place, &number)) = numbers.iter().enumerate().find(|(_, &number)| is_wrong(number)) {
+            return Err(Error::Op(index_out_of_range(number, place, axis, size)));
         }
     }
     Ok(numbers)
@@ -126,12 +126,8 @@ fn from_start(index: i64, size: usize) -> usize {
     (if index < 0 { index.wrapping_add(size as i64) } else { index }) as usize
 }
 
-fn out_of_range(index: i64, axis: usize, size: usize) -> Error {
-    Error::op(format!("index {index} is out of range for axis {axis} of size {size}"))
-}
-
-/// Walks through all coordinates of the dimensions `dims` in order, and returns the position of each in a tensor of
-/// shape `within`. That tensor may have more dimensions; the index on these and on `axis` is 0.
+/// Walks through all places of the dimensions `dims` in order, and says where each stands in a tensor of shape `within`,
+/// which may have more dimensions, with index 0 on those and on `axis`.
 struct Counter<'a> {
     dims: &'a [usize],
     strides: Vec<usize>,
@@ -180,9 +176,11 @@ pub(super) fn vector_places(dims: &[usize], indices: &Array, batch_dims: usize) 
             start.wrapping_add(at.wrapping_mul(stride))
         }));
     }
-    let mut axes = numbers.iter().zip(picked.iter().enumerate().cycle());
-    match axes.find(|(&number, (_, &size))| from_start(number, size) >= size).filter(|_| !is_inside) {
-        Some((&number, (axis, &size))) => Err(out_of_range(number, batch_dims + axis, size)),
+    let mut axes = numbers.iter().zip(picked.iter().enumerate().cycle()).enumerate();
+    match axes.find(|(_, (&number, (_, &size)))| from_start(number, size) >= size).filter(|_| !is_inside) {
+        Some((place, (&number, (axis, &size)))) => {
+            Err(Error::Op(index_out_of_range(number, place, batch_dims + axis, size)))
+        }
         None => Ok(Places { starts, run: rest.iter().product() }),
     }
 }

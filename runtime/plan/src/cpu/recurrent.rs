@@ -13,6 +13,7 @@ use crate::float::Float;
 use crate::form::Form;
 use crate::kernel::{Call, Constants};
 use crate::ops::recurrent::{Direction, Gru, Lstm, Recurrence, Rnn, BIAS, C, H, LENGTHS, P, R, W, X};
+use crate::ops::recurrent_inputs::lengths_within;
 use crate::types::{TensorType, Types};
 use crate::value::{alloc_uninit, Array, Value};
 
@@ -204,11 +205,7 @@ impl Recurrence<'_> {
 
     fn lengths(&self, call: &Call, steps: usize) -> Result<Option<Vec<usize>>> {
         let Some(lengths) = call.optional_tensor(LENGTHS)? else { return Ok(None) };
-        let fits = |&length: &i32| match usize::try_from(length) {
-            Ok(length) if length <= steps => Ok(length),
-            _ => Err(Error::op(format!("a sequence of length {length} among {steps} steps"))),
-        };
-        lengths.read::<i32>()?.iter().map(fits).collect::<Result<_>>().map(Some)
+        lengths_within(lengths.read::<i32>()?, steps).map(Some)
     }
 
     /// Returns a state `[D, B, H]`: input `i`, or zeros.

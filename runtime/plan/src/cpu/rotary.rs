@@ -3,12 +3,11 @@
 use candle_plan_kernels::real::Real;
 use half::{bf16, f16};
 
-use crate::bail;
 use crate::dispatch;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
-use crate::ops::rotary::{RotaryEmbedding, Sizes};
+use crate::ops::rotary::{position_out_of_range, RotaryEmbedding, Sizes};
 use crate::types::Types;
 use crate::value::{Array, Value};
 
@@ -48,12 +47,12 @@ impl RotaryEmbedding {
         let Sizes { batch, positions, heads, size, rotary, rows: count } = self.sizes(call)?;
         let rows = match call.optional_tensor(3)? {
             Some(ids) => {
-                let row = |id: i64| {
-                    usize::try_from(if id < 0 { id + count as i64 } else { id }).ok().filter(|&row| row < count)
+                let row = |(place, id): (usize, i64)| {
+                    let row = usize::try_from(if id < 0 { id + count as i64 } else { id }).ok();
+                    let row = row.filter(|&row| row < count);
+                    row.ok_or_else(|| Error::Op(position_out_of_range(id, place, count)))
                 };
-                let rows: Option<Vec<usize>> = ids.to_i64()?.into_iter().map(row).collect();
-                let Some(rows) = rows else { bail!("a position is not one of {count}") };
-                rows
+                ids.to_i64()?.into_iter().enumerate().map(row).collect::<Result<_>>()?
             }
             None => (0..batch.saturating_mul(positions)).map(|i| i % count).collect(),
         };

@@ -6,7 +6,6 @@ use half::{bf16, f16};
 use super::packed::Packs;
 use super::places::{self, element_places, starts_bytes, vector_places};
 use crate::array::words;
-use crate::axes;
 use crate::by_width;
 use crate::dispatch;
 use crate::dtype::{Bool, Element};
@@ -78,7 +77,7 @@ impl Kernel for TensorScatter {
         let (dims, new) = (target.array().dims(), target.updates().dims());
         let axis = self.fitting_axis(dims, new)?;
         let first = match call.optional_tensor(2)? {
-            Some(first) => axes::dims(&first.to_i64()?)?,
+            Some(first) => first.to_i64()?,
             None => list(std::iter::repeat_n(0, dims[0]))?,
         };
         check_places(first.len(), dims)?;

@@ -2,12 +2,11 @@
 
 use half::{bf16, f16};
 
-use crate::bail;
 use crate::dispatch;
 use crate::dtype::Element;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
-use crate::ops::unpool::MaxUnpool;
+use crate::ops::unpool::{index_out_of_range, MaxUnpool};
 use crate::value::{alloc_uninit, element_count, Array, Value};
 
 impl MaxUnpool {
@@ -15,18 +14,18 @@ impl MaxUnpool {
         let mut y = alloc_uninit::<T>(dims)?;
         y.fill(bytemuck::Zeroable::zeroed());
         let count = element_count(counted)?;
-        for (&x, &index) in x.read::<T>()?.iter().zip(indices) {
+        for (place, (&x, &index)) in x.read::<T>()?.iter().zip(indices).enumerate() {
             let Some(index) = usize::try_from(index).ok().filter(|&index| index < count) else {
-                bail!("index {index} is not in a tensor of shape {counted:?}");
+                return Err(Error::Op(index_out_of_range(index, place, counted)));
             };
-            y[place(index, counted, dims)] = x;
+            y[unpooled_place(index, counted, dims)] = x;
         }
         Array::new(y, dims)
     }
 }
 
-/// Converts the index of an element in a tensor of shape `counted` to its index in a tensor of shape `dims`.
-fn place(index: usize, counted: &[usize], dims: &[usize]) -> usize {
+/// Where in a tensor of shape `dims` the element stands that is element `index` of one of shape `counted`.
+fn unpooled_place(index: usize, counted: &[usize], dims: &[usize]) -> usize {
     let (mut rest, mut stride, mut place) = (index, 1, 0);
     for (&counted, &dim) in counted.iter().zip(dims).rev() {
         place += rest % counted * stride;

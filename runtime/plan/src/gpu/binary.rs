@@ -1,7 +1,7 @@
 //! GPU kernels: functions of two elements.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Fault, Gpu, Grid, Symbol};
+use candle_plan_device::{Fault, Gpu, Grid, Report, Symbol};
 use candle_plan_kernels::program::Binary as Function;
 
 use super::launch::{alloc_in_place, count, kind, launch, Params};
@@ -60,8 +60,8 @@ impl Binary {
 }
 
 impl OnGpu for Binary {
-    fn fault(&self) -> &'static str {
-        "a divisor is 0"
+    fn fault(&self, report: &Report) -> String {
+        self.divided_by_zero(report.place)
     }
 
     fn in_place(&self) -> &'static [usize] {
@@ -76,7 +76,7 @@ impl OnGpu for Binary {
             x: x.address()?,
             y: y.address()?,
             z: 0,
-            fault: gpu.fault(),
+            fault: gpu.fault(&[])?,
             count: count(dims.iter().product())?,
             function: code_of(self.function),
             dims: Dims::new(&broadcast.dims)?,

@@ -1,7 +1,7 @@
 //! GPU kernels: pooling of regions.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Fault, Gpu, Grid, Symbol};
+use candle_plan_device::{Fault, Gpu, Grid, Report, Symbol};
 
 use super::launch::{alloc_uninit, count, kind, launch, Params};
 use super::OnGpu;
@@ -9,7 +9,9 @@ use crate::bail;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
-use crate::ops::detection::{check_images, check_regions, MaxRoiPool, RoiAlign};
+use crate::ops::detection::{
+    check_images, check_pixels, check_regions, image_out_of_range, too_many_samples, MaxRoiPool, RoiAlign,
+};
 use crate::value::{Array, Value};
 
 /// Mirrors the kernel's struct `RoiAlign`.
@@ -64,6 +66,8 @@ unsafe impl Params for MaxRoiPoolParams {}
 
 /// The channels that a thread reads for a bin, as `CHANNELS` in `detection.cu`.
 const CHANNELS: usize = 8;
+/// A bit of the place that `RoiAlign` reports: the region has too many samples. As `OF_SAMPLES` in `detection.cu`.
+const OF_SAMPLES: usize = 1 << 31;
 
 impl Sizes {
     /// Reads the sizes of `X` and of regions of `width` numbers each.
@@ -93,17 +97,19 @@ impl Sizes {
 gpu_kernel!(RoiAlign: "detection");
 
 impl OnGpu for RoiAlign {
-    fn fault(&self) -> &'static str {
-        "a region is of an image that is not there, or too large"
+    fn fault(&self, report: &Report) -> String {
+        let region = report.place & !OF_SAMPLES;
+        match report.place == region {
+            true => image_out_of_range(report.value, region, report.bound(0)),
+            false => too_many_samples(f64::from_bits(report.value as u64), region),
+        }
     }
 
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (x, regions, images) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
         let sizes = Sizes::new(x, regions, 4, [self.height, self.width])?;
         check_images(images.dims(), regions.dims())?;
-        if (sizes.high == 0 || sizes.wide == 0) && sizes.count > 0 {
-            bail!("an image of {} × {} cannot be sampled", sizes.high, sizes.wide);
-        }
+        check_pixels(x.dims(), regions.dims())?;
         let y = alloc_uninit(gpu, &sizes.dims(), x.dtype())?;
         count(y.len())?;
         let params = RoiAlignParams {
@@ -111,7 +117,7 @@ impl OnGpu for RoiAlign {
             regions: regions.address()?,
             images: images.address()?,
             y: y.address()?,
-            fault: gpu.fault(),
+            fault: gpu.fault(&[x.dims()[0]])?,
             sizes,
             samples: count(self.samples)?,
             scale: self.scale,
@@ -131,8 +137,8 @@ impl OnGpu for RoiAlign {
 gpu_kernel!(MaxRoiPool: "detection");
 
 impl OnGpu for MaxRoiPool {
-    fn fault(&self) -> &'static str {
-        "a region is of an image that is not there, or too large"
+    fn fault(&self, report: &Report) -> String {
+        image_out_of_range(f64::from_bits(report.value as u64), report.place, report.bound(0))
     }
 
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
@@ -143,7 +149,7 @@ impl OnGpu for MaxRoiPool {
             x: x.address()?,
             regions: regions.address()?,
             y: y.address()?,
-            fault: gpu.fault(),
+            fault: gpu.fault(&[x.dims()[0]])?,
             sizes,
             scale: self.scale,
         };

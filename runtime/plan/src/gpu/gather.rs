@@ -1,7 +1,7 @@
 //! GPU kernels: gathers elements and rows by index. The kernel reports an index outside its axis as a fault.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Fault, Gpu, Grid, Symbol};
+use candle_plan_device::{Fault, Gpu, Grid, Report, Symbol};
 use candle_plan_kernels::strided::View;
 
 use super::launch::{alloc_uninit, count, elements_per_word, launch, width, word, Params};
@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::gpu::{gpu_kernel, has_few_dimensions};
 use crate::kernel::{Call, Constants};
 use crate::ops::gather::{Gather, GatherElements, GatherNd};
-use crate::ops::places::{element_axis, vector_parts, VectorParts};
+use crate::ops::places::{element_axis, index_out_of_range, vector_parts, VectorParts};
 use crate::value::{Array, Value};
 
 /// Whether kernels can read input `i` as indices.
@@ -62,12 +62,19 @@ impl Vectors {
     /// # Errors
     /// Kernels do not support their number or type.
     pub fn new(gpu: &Gpu, indices: &Array, parts: &VectorParts) -> Result<Vectors> {
+        count(indices.len())?;
         Ok(Vectors {
             indices: Indices::of(indices)?,
-            fault: gpu.fault(),
+            fault: gpu.fault(parts.picked)?,
             per_batch: count(parts.per_batch.iter().product())?,
             picked: Dims::new(parts.picked)?,
         })
+    }
+
+    /// Says which index of a vector is beyond its axis. The axes of the indices stand behind `batch_dims` others.
+    pub fn fault(report: &Report, batch_dims: usize) -> String {
+        let axis = report.place % report.bounds.len().max(1);
+        index_out_of_range(report.value, report.place, batch_dims + axis, report.bound(axis))
     }
 }
 
@@ -128,8 +135,8 @@ fn kernel(name: &'static str, kind: &'static str) -> Symbol {
 gpu_kernel!(Gather: "gather" if |self, operands| takes_indices(operands, 1));
 
 impl OnGpu for Gather {
-    fn fault(&self) -> &'static str {
-        "an index is beyond its axis"
+    fn fault(&self, report: &Report) -> String {
+        index_out_of_range(report.value, report.place, report.bound(0), report.bound(1))
     }
 
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
@@ -143,7 +150,7 @@ impl OnGpu for Gather {
             x: x.address()?,
             y: y.address()?,
             indices: Indices::of(indices)?,
-            fault: gpu.fault(),
+            fault: gpu.fault(&[axis, x.dims()[axis]])?,
             count: count(y.len() / joined)?,
             size: count(x.dims()[axis])?,
             picked: count(indices.len())?,
@@ -169,8 +176,8 @@ pub(super) fn element_steps(dims: &[usize], indices: &[usize], axis: usize) -> R
 gpu_kernel!(GatherElements: "gather" if |self, operands| takes_indices(operands, 1) && has_few_dimensions(operands));
 
 impl OnGpu for GatherElements {
-    fn fault(&self) -> &'static str {
-        "an index is beyond its axis"
+    fn fault(&self, report: &Report) -> String {
+        index_out_of_range(report.value, report.place, report.bound(0), report.bound(1))
     }
 
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
@@ -182,7 +189,7 @@ impl OnGpu for GatherElements {
             x: x.address()?,
             y: y.address()?,
             indices: Indices::of(indices)?,
-            fault: gpu.fault(),
+            fault: gpu.fault(&[axis, x.dims()[axis]])?,
             count: count(y.len())?,
             size: count(x.dims()[axis])?,
             step,
@@ -197,8 +204,8 @@ impl OnGpu for GatherElements {
 gpu_kernel!(GatherNd: "gather" if |self, operands| takes_indices(operands, 1) && has_few_dimensions(operands));
 
 impl OnGpu for GatherNd {
-    fn fault(&self) -> &'static str {
-        "an index is beyond its axis"
+    fn fault(&self, report: &Report) -> String {
+        Vectors::fault(report, self.batch_dims)
     }
 
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {

@@ -1,7 +1,7 @@
 //! GPU kernels: tensors generated from a few numbers.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Fault, Gpu, Grid, Symbol};
+use candle_plan_device::{Fault, Gpu, Grid, Report, Symbol};
 use candle_plan_kernels::cast::Source;
 use candle_plan_kernels::strided::View;
 use half::{bf16, f16};
@@ -11,6 +11,7 @@ use super::launch::{alloc_uninit, count, kind, launch, width, Params};
 use super::numbers::number;
 use super::select::bounded_diagonal;
 use super::OnGpu;
+use crate::array::beyond_i64;
 use crate::axes;
 use crate::bail;
 use crate::dispatch;
@@ -135,8 +136,8 @@ gpu_kernel!(OneHot: "generate" if |self, operands| {
 });
 
 impl OnGpu for OneHot {
-    fn fault(&self) -> &'static str {
-        "an index does not fit 64 bits"
+    fn fault(&self, report: &Report) -> String {
+        beyond_i64(report.value as u64, report.place)
     }
 
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
@@ -151,7 +152,7 @@ impl OnGpu for OneHot {
             indices: indices.address()?,
             values: values.address()?,
             y: y.address()?,
-            fault: gpu.fault(),
+            fault: gpu.fault(&[])?,
             count: count(y.len())?,
             depth: count(dims[axis])?,
             inner: count(dims[axis + 1..].iter().product())?,

@@ -1,7 +1,7 @@
 //! GPU kernels: operators that reorder elements.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Fault, Gpu, Grid, Symbol};
+use candle_plan_device::{Fault, Gpu, Grid, Report, Symbol};
 use candle_plan_kernels::strided::View;
 
 use super::copy::copied;
@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::gpu::{gpu_kernel, takes_indices};
 use crate::kernel::Call;
 use crate::ops::layout::{stays, DepthToSpace, Regrouped, ReverseSequence, SpaceToDepth, Transpose};
+use crate::ops::recurrent_inputs::length_out_of_range;
 use crate::value::{Array, Value};
 
 gpu_kernel!(Transpose: "copy");
@@ -77,8 +78,8 @@ unsafe impl Params for ReverseParams {}
 gpu_kernel!(ReverseSequence: "gather" if |self, operands| takes_indices(operands, 1));
 
 impl OnGpu for ReverseSequence {
-    fn fault(&self) -> &'static str {
-        "a length is beyond the axis"
+    fn fault(&self, report: &Report) -> String {
+        length_out_of_range(report.value, report.place, report.bound(0))
     }
 
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
@@ -91,7 +92,7 @@ impl OnGpu for ReverseSequence {
             x: x.address()?,
             y: y.address()?,
             lengths: Indices::of(lengths)?,
-            fault: gpu.fault(),
+            fault: gpu.fault(&[if self.time_first { outer } else { inner }])?,
             count: count(y.len() / joined)?,
             outer: count(outer)?,
             inner: count(inner)?,

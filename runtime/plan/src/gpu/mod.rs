@@ -50,7 +50,7 @@ mod transfer;
 mod unary;
 mod unpool;
 
-use candle_plan_device::Gpu;
+use candle_plan_device::{Gpu, Report};
 
 use crate::error::Result;
 use crate::kernel::{Call, Constants};
@@ -86,9 +86,9 @@ pub trait OnGpu: std::fmt::Debug + Send + Sync {
         &[]
     }
 
-    /// The error message if the kernel finds an invalid value.
-    fn fault(&self) -> &'static str {
-        "a value is one that it cannot take"
+    /// Says what is wrong with a value that the kernel reported: the sentence of the CPU kernel.
+    fn fault(&self, report: &Report) -> String {
+        report.to_string()
     }
 
     /// Computes the outputs. The inputs and outputs are on the GPU, except those that the op

@@ -1,6 +1,6 @@
 //! A step of a plan that was placed on a GPU.
 
-use candle_plan_device::Gpu;
+use candle_plan_device::{Gpu, Report};
 
 use super::OnGpu;
 use crate::error::Result;
@@ -19,8 +19,8 @@ impl Kernel for Placed {
         self.kernel.in_place()
     }
 
-    fn fault(&self) -> &'static str {
-        self.kernel.fault()
+    fn fault(&self, report: &Report) -> String {
+        self.kernel.fault(report)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

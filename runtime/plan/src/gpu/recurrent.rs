@@ -5,7 +5,7 @@
 mod tests;
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Fault, Gpu, Grid, Symbol};
+use candle_plan_device::{Fault, Gpu, Grid, Report, Symbol};
 use candle_plan_kernels::recurrent::{Activation, Cell};
 
 use super::gemm::{Matrices, Product};
@@ -15,14 +15,15 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::Call;
 use crate::ops::recurrent::{Gru, Lstm, Recurrence, Rnn, BIAS, C, H, LENGTHS, P, R, W, X};
+use crate::ops::recurrent_inputs::length_out_of_range;
 use crate::value::{Array, Value};
 
 macro_rules! on_gpu {
     ($($Op:ident)*) => { $(gpu_kernel!($Op: "recurrent" if |self, operands| operands.dtype(X).is_some());
 
     impl OnGpu for $Op {
-        fn fault(&self) -> &'static str {
-            "a sequence is longer than X"
+        fn fault(&self, report: &Report) -> String {
+            length_out_of_range(report.value, report.place, report.bound(0))
         }
 
         fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
@@ -254,7 +255,7 @@ impl<'a, 'v> Layer<'a, 'v> {
     fn state_params(&self) -> Result<StateParams> {
         Ok(StateParams {
             lengths: self.optional(LENGTHS)?,
-            fault: self.gpu.fault(),
+            fault: self.gpu.fault(&[self.steps])?,
             count: count(self.directions * self.batch * self.hidden)?,
             directions: count(self.directions)?,
             batch: count(self.batch)?,

@@ -1,14 +1,14 @@
 //! GPU kernels: rotary position embedding.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Fault, Gpu, Grid, Symbol};
+use candle_plan_device::{Fault, Gpu, Grid, Report, Symbol};
 
 use super::launch::{alloc_uninit, count, kind, launch, Params};
 use super::OnGpu;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
-use crate::ops::rotary::RotaryEmbedding;
+use crate::ops::rotary::{position_out_of_range, RotaryEmbedding};
 use crate::value::{Array, Value};
 
 /// Mirrors the kernel's struct `RotaryTurn`.
@@ -37,8 +37,8 @@ unsafe impl Params for RotaryParams {}
 gpu_kernel!(RotaryEmbedding: "rotary" if |self, operands| operands.dtype(0).is_some());
 
 impl OnGpu for RotaryEmbedding {
-    fn fault(&self) -> &'static str {
-        "a position is beyond the angles"
+    fn fault(&self, report: &Report) -> String {
+        position_out_of_range(report.value, report.place, report.bound(0))
     }
 
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
@@ -51,7 +51,7 @@ impl OnGpu for RotaryEmbedding {
             sin: sin.address()?,
             y: y.address()?,
             ids: call.optional_tensor(3)?.map_or(Ok(0), Array::address)?,
-            fault: gpu.fault(),
+            fault: gpu.fault(&[sizes.rows])?,
             count: count(y.len())?,
             size: count(sizes.size)?,
             rotary: count(sizes.rotary)?,
@@ -69,13 +69,9 @@ impl OnGpu for RotaryEmbedding {
 
 #[cfg(test)]
 mod tests {
-    use candle_plan_kernels::threads::Threads;
-
     use super::*;
     use crate::dtype::Element;
-    use crate::gpu::{download, upload};
-    use crate::kernel::{Blocks, Input};
-    use crate::testing::{run, tensor};
+    use crate::testing::{fault, run, tensor};
 
     fn check<T: Element>(from: impl Fn(f32) -> T) {
         let data = |dims: &[usize]| -> Option<Value> {
@@ -104,30 +100,14 @@ mod tests {
         check::<half::bf16>(half::bf16::from_f32);
     }
 
-    struct NoBlocks;
-
-    impl Blocks for NoBlocks {
-        fn run(&self, _: usize, _: Vec<Value>) -> Result<Vec<Value>> {
-            Ok(Vec::new())
-        }
-    }
-
     #[test]
-    fn positions_outside_the_caches_are_faults() {
-        let gpu = Gpu::emulator().expect("enough memory");
+    fn positions_outside_of_the_caches_are_told_of() {
         let op = RotaryEmbedding { heads: None, interleaved: false, rotary_dim: None };
-        for (id, found) in [(1i64, None), (2, Some(7)), (-3, Some(7)), (i64::MIN, Some(7))] {
-            let turn = gpu.turn().expect("it is there");
-            gpu.mark(7);
-            let caches = || tensor(&[1f32, 0.0], &[2, 1]);
-            let inputs = [tensor(&[1f32, 2.0], &[1, 1, 1, 2]), caches(), caches(), tensor(&[id], &[1, 1])];
-            let inputs: Vec<Value> = inputs.iter().map(|value| upload(&gpu, value).expect("enough memory")).collect();
-            let mut inputs: Vec<Input> = inputs.into_iter().map(Input::Owned).collect();
-            let threads = &Threads::serial();
-            let call = &mut Call { inputs: &mut inputs, outputs: 1, threads, blocks: &NoBlocks };
-            let y = OnGpu::run(&op, &gpu, call).expect("it runs");
-            assert_eq!(download(y[0].tensor().expect("a tensor")).expect("it is there").dims(), [1, 1, 1, 2]);
-            assert_eq!(turn.finish(Vec::new()).expect("it is there"), found, "position {id}");
+        let caches = || tensor(&[1f32, 0.0], &[2, 1]);
+        for (id, expected) in [(1i64, false), (2, true), (-3, true), (i64::MIN, true)] {
+            let last = if expected { 7 } else { -2 };
+            let inputs = [tensor(&[1f32; 6], &[1, 1, 3, 2]), caches(), caches(), tensor(&[0, id, last], &[1, 3])];
+            assert_eq!(fault(&op, &inputs), expected, "position {id}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! GPU kernels: scatters elements and slices by index. The kernel reports an index outside its axis as a fault.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Fault, Gpu, Grid};
+use candle_plan_device::{Fault, Gpu, Grid, Report};
 
 use super::gather::{element_steps, Indices, Vectors};
 use super::keys::{kernel, target, Keys, KeysParams};
@@ -12,8 +12,10 @@ use crate::bail;
 use crate::error::Result;
 use crate::gpu::{gpu_kernel, has_few_dimensions, takes_indices};
 use crate::kernel::Call;
-use crate::ops::places::{element_axis, vector_parts};
-use crate::ops::scatter::{check_elements, check_parts, check_places, ScatterElements, ScatterNd, TensorScatter};
+use crate::ops::places::{element_axis, index_out_of_range, vector_parts};
+use crate::ops::scatter::{
+    check_elements, check_parts, check_places, rows_out_of_range, ScatterElements, ScatterNd, TensorScatter,
+};
 use crate::value::{Array, Value};
 
 /// Mirrors the kernel's struct `ScatterElements`.
@@ -78,8 +80,8 @@ gpu_kernel!(ScatterElements: "scatter" if |self, operands| {
 });
 
 impl OnGpu for ScatterElements {
-    fn fault(&self) -> &'static str {
-        "an index is beyond its axis"
+    fn fault(&self, report: &Report) -> String {
+        index_out_of_range(report.value, report.place, report.bound(0), report.bound(1))
     }
 
     fn in_place(&self) -> &'static [usize] {
@@ -96,7 +98,7 @@ impl OnGpu for ScatterElements {
         let params = ElementsParams {
             to: keys.params()?,
             indices: Indices::of(indices)?,
-            fault: gpu.fault(),
+            fault: gpu.fault(&[axis, x.dims()[axis]])?,
             size: count(x.dims()[axis])?,
             step,
             dims,
@@ -113,8 +115,8 @@ gpu_kernel!(ScatterNd: "scatter" if |self, operands| {
 });
 
 impl OnGpu for ScatterNd {
-    fn fault(&self) -> &'static str {
-        "an index is beyond its axis"
+    fn fault(&self, report: &Report) -> String {
+        Vectors::fault(report, 0)
     }
 
     fn in_place(&self) -> &'static [usize] {
@@ -140,8 +142,8 @@ impl OnGpu for ScatterNd {
 gpu_kernel!(TensorScatter: "scatter" if |self, operands| operands.dtype(2).is_none() || takes_indices(operands, 2));
 
 impl OnGpu for TensorScatter {
-    fn fault(&self) -> &'static str {
-        "what is written is beyond the axis"
+    fn fault(&self, report: &Report) -> String {
+        rows_out_of_range(report.value, report.place, [report.bound(0), report.bound(1)])
     }
 
     fn in_place(&self) -> &'static [usize] {
@@ -165,7 +167,7 @@ impl OnGpu for TensorScatter {
             y: y.address()?,
             updates: updates.address()?,
             firsts: firsts.unwrap_or(Indices::zeroed()),
-            fault: gpu.fault(),
+            fault: gpu.fault(&[rows as usize, size as usize])?,
             count: count(updates.len() / joined)?,
             prefixes: count(prefixes)?,
             size,

@@ -1,7 +1,7 @@
 //! GPU kernels: max unpooling.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Fault, Gpu, Grid, Symbol};
+use candle_plan_device::{Fault, Gpu, Grid, Report, Symbol};
 
 use super::launch::{alloc_uninit, count, launch, width, Params};
 use super::shapes::{Dims, Strides};
@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
-use crate::ops::unpool::MaxUnpool;
+use crate::ops::unpool::{index_out_of_range, MaxUnpool};
 use crate::value::{element_count, Value};
 
 /// Mirrors the kernel's struct `Unpooling`.
@@ -37,8 +37,8 @@ unsafe impl Params for UnpoolingParams {}
 gpu_kernel!(MaxUnpool: "unpool" if |self, operands| operands.dtype(0).is_some());
 
 impl OnGpu for MaxUnpool {
-    fn fault(&self) -> &'static str {
-        "an index is beyond the result"
+    fn fault(&self, report: &Report) -> String {
+        index_out_of_range(report.value, report.place, &report.bounds)
     }
 
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
@@ -62,7 +62,7 @@ impl OnGpu for MaxUnpool {
             y: y.address()?,
             last: last.address()?,
             counted: u64::from(count(element_count(&counted)?)?),
-            fault: gpu.fault(),
+            fault: gpu.fault(&counted)?,
             count: count(x.len())?,
             total: count(y.len())?,
             dims: Dims::new(&counted)?,

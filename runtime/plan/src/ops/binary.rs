@@ -55,6 +55,11 @@ impl Binary {
         }
     }
 
+    /// Says that element `place` of Y, an integer that divides, is 0.
+    pub(crate) fn divided_by_zero(&self, place: usize) -> String {
+        format!("{:?}: an integer is divided by zero (element {place} of the divisor)", self.function)
+    }
+
     pub(crate) fn is_comparison(&self) -> bool {
         use Function::*;
         matches!(self.function, Equal | Less | LessOrEqual | Greater | GreaterOrEqual)

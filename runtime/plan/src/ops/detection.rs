@@ -1,5 +1,6 @@
 //! Object detection: selection of boxes, and pooling of regions.
 
+use std::fmt::Display;
 use std::ops::Range;
 
 use schemars::JsonSchema;
@@ -82,7 +83,30 @@ pub(crate) fn check_images(images: &[impl Extent], rois: &[impl Extent]) -> Resu
     }
 }
 
-/// Resamples each region of interest to `[height, width]`: the result is `[rois, C, height, width]`.
+/// Says that a region is of an image that is not there.
+pub(crate) fn image_out_of_range(image: impl Display, region: usize, batch: usize) -> String {
+    format!("image {image} is out of range for a batch of {batch} (region {region})")
+}
+
+/// The most samples of a region, more than any sensible one has.
+pub(crate) const MOST_SAMPLES: f64 = 1e7;
+
+/// Says that a region has more samples than [`MOST_SAMPLES`].
+pub(crate) fn too_many_samples(samples: f64, region: usize) -> String {
+    format!("{samples} samples are too many; at most {MOST_SAMPLES} are possible (region {region})")
+}
+
+/// Checks that the images of X `[N, C, H, W]` have pixels, where there are regions.
+pub(crate) fn check_pixels(x: &[usize], rois: &[usize]) -> Result<()> {
+    match (x, rois) {
+        (&[_, _, high, wide], &[count, _]) if high * wide == 0 && count > 0 => {
+            bail!("an image of {high} × {wide} cannot be sampled")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Each region of interest, resampled to `[height, width]`: `[rois, C, height, width]`.
 ///
 /// Inputs: `X: [N, C, H, W]`; `rois: [rois, 4]`, with `x1, y1, x2, y2`; `int64 [rois]`, the number of each region's
 /// image. A bin of the result is the mean or the maximum of bilinear samples on a regular grid.

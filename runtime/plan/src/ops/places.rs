@@ -17,7 +17,12 @@ pub(crate) struct Places {
     pub run: usize,
 }
 
-/// The axis along which indices of shape `indices` select elements of a tensor of shape `dims`.
+/// Says that an index, element `place` of the indices, leads beyond an axis.
+pub(crate) fn index_out_of_range(index: i64, place: usize, axis: usize, size: usize) -> String {
+    format!("index {index} is out of range for axis {axis} of size {size} (element {place} of the indices)")
+}
+
+/// The axis along which indices of shape `indices` pick elements of a tensor of shape `dims`.
 ///
 /// # Errors
 /// The axis is out of range, or the indices exceed the tensor on another axis.

@@ -2,14 +2,31 @@
 
 use crate::bail;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::Array;
 
 /// The names of the inputs of an LSTM; the other layers lack the last ones.
 const NAMES: [&str; 8] = ["X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"];
 
-/// The expected type of an input.
+/// Says that the length of sequence `place` is negative, or more than the steps that there are.
+pub(crate) fn length_out_of_range(length: i64, place: usize, steps: usize) -> String {
+    format!("length {length} is out of range for sequences of {steps} steps (element {place} of sequence_lens)")
+}
+
+/// The lengths of sequences of `steps` steps.
+///
+/// # Errors
+/// One is negative, or more than the steps.
+pub(crate) fn lengths_within<T: Copy + Into<i64>>(lengths: &[T], steps: usize) -> Result<Vec<usize>> {
+    let within = |(place, &length): (usize, &T)| {
+        let fitting = usize::try_from(length.into()).ok().filter(|&length| length <= steps);
+        fitting.ok_or_else(|| Error::Op(length_out_of_range(length.into(), place, steps)))
+    };
+    lengths.iter().enumerate().map(within).collect()
+}
+
+/// What an input has to be.
 pub(crate) struct Expected {
     pub dtype: DType,
     /// The sizes of the first `rank` axes, if they are known.

@@ -71,6 +71,11 @@ pub(crate) struct Sizes {
     pub rows: usize,
 }
 
+/// Says that a position, element `place` of the positions, has no row in the caches.
+pub(crate) fn position_out_of_range(position: i64, place: usize, rows: usize) -> String {
+    format!("position {position} is out of range for caches of {rows} rows (element {place} of position_ids)")
+}
+
 impl RotaryEmbedding {
     /// The batches, positions, heads and vector size of an X of this shape.
     fn vectors<D: Extent>(&self, x: &[D]) -> Result<[Option<usize>; 4]> {

@@ -8,7 +8,7 @@ use super::places::{element_axis, Places, VectorParts};
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::extent::{all_fit, at_most, count, fits, text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::types::{Type, Types};
@@ -137,15 +137,19 @@ impl TensorScatter {
         Ok(axis)
     }
 
-    /// The positions of the new rows.
-    pub(crate) fn places(&self, dims: &[usize], axis: usize, rows: usize, first: &[usize]) -> Result<Places> {
+    /// Where each new row begins.
+    ///
+    /// # Errors
+    /// One lies outside of the cache.
+    pub(crate) fn places(&self, dims: &[usize], axis: usize, rows: usize, first: &[i64]) -> Result<Places> {
         let (size, run) = (dims[axis], dims[axis + 1..].iter().product::<usize>());
         let per_batch: usize = dims[1..axis].iter().product();
         let mut starts = with_capacity(element_count(&[dims[0], per_batch, rows])?)?;
         for (batch, &first) in first.iter().enumerate() {
-            if rows > 0 && !self.circular && first > size - rows {
-                bail!("{rows} rows from {first} on exceed the cache of {size} rows");
-            }
+            let fits = |first: &usize| rows == 0 || self.circular || *first <= size - rows;
+            let Some(first) = usize::try_from(first).ok().filter(fits) else {
+                return Err(Error::Op(rows_out_of_range(first, batch, [rows, size])));
+            };
             let prefixes = if rows > 0 { per_batch } else { 0 };
             for prefix in batch * per_batch..batch * per_batch + prefixes {
                 starts.extend((0..rows).map(|row| (prefix * size + (first % size + row) % size) * run));
@@ -153,6 +157,12 @@ impl TensorScatter {
         }
         Ok(Places { starts, run })
     }
+}
+
+/// Says that new rows do not all fit into a cache of `size` rows where they begin at `first`, element `place` of the places
+/// to write at.
+pub(crate) fn rows_out_of_range(first: i64, place: usize, [rows, size]: [usize; 2]) -> String {
+    format!("index {first} is out of range for {rows} rows in a cache of {size} (element {place} of write_indices)")
 }
 
 /// Checks that there is an update for each index.

@@ -75,7 +75,12 @@ impl MaxUnpool {
     }
 }
 
-/// Checks that there is an index for each element of X.
+/// Says that an index, element `place` of the indices, is beyond the tensor of shape `counted` that it counts in.
+pub(crate) fn index_out_of_range(index: i64, place: usize, counted: &[usize]) -> String {
+    format!("index {index} is out of range for a tensor of shape {counted:?} (element {place} of the indices)")
+}
+
+/// Checks that X has an index for each element.
 fn check_indices(x: &[impl Extent], indices: &[impl Extent]) -> Result<()> {
     if !all_fit(x, indices) {
         bail!("indices of shape {} do not fit X of shape {}", text(indices), text(x));

@@ -1,12 +1,8 @@
 //! Compares recurrent layers on the emulator with the CPU.
 
-use candle_plan_kernels::threads::Threads;
-
 use super::*;
-use crate::gpu::upload;
-use crate::kernel::{Blocks, Input};
 use crate::ops::recurrent::Direction;
-use crate::testing::{run_outputs, tensor, Tested};
+use crate::testing::{fault, run_outputs, tensor, Tested};
 
 fn floats(dims: &[usize], seed: usize) -> Option<Value> {
     let data: Vec<f32> =
@@ -78,31 +74,12 @@ fn many_units_and_none() {
     }
 }
 
-struct NoBlocks;
-
-impl Blocks for NoBlocks {
-    fn run(&self, _: usize, _: Vec<Value>) -> Result<Vec<Value>> {
-        Ok(Vec::new())
-    }
-}
-
 #[test]
-fn lengths_beyond_the_steps_are_faults() {
-    let gpu = Gpu::emulator().expect("enough memory");
+fn lengths_beyond_the_steps_are_told_of() {
     let op = Rnn { hidden: 4, directions: directions(&[Activation::Tanh]), clip: None, batch_first: false };
-    for (lengths, found) in [([3, 0], None), ([4, 0], Some(7)), ([1, -1], Some(7))] {
-        let turn = gpu.turn().expect("it is there");
-        gpu.mark(7);
-        let mut inputs = inputs([3, 2], 4, 4);
-        inputs.push(Some(tensor(&lengths, &[2])));
-        let mut inputs: Vec<Input> = inputs
-            .iter()
-            .map(|value| value.as_ref().map(|value| upload(&gpu, value).expect("enough memory")))
-            .map(|value| value.map_or(Input::Absent, Input::Owned))
-            .collect();
-        let threads = &Threads::serial();
-        let call = &mut Call { inputs: &mut inputs, outputs: 2, threads, blocks: &NoBlocks };
-        OnGpu::run(&op, &gpu, call).expect("it runs");
-        assert_eq!(turn.finish(Vec::new()).expect("it is there"), found, "{lengths:?}");
+    for (lengths, expected) in [([3, 0], false), ([4, 5], true), ([1, -1], true)] {
+        let lengths = Some(tensor(&lengths, &[2]));
+        let inputs: Vec<Value> = inputs([3, 2], 4, 4).into_iter().chain([lengths]).flatten().collect();
+        assert_eq!(fault(&op, &inputs), expected, "{inputs:?}");
     }
 }
