@@ -63,7 +63,7 @@ impl Executable {
             }
             Err(error) => (turn.finish(Vec::new()).map_err(Error::from), Err(error)),
         };
-        match (told, run) {
+        match (finished, run) {
             (Ok(Some(report)), _) => Err(self.fault(&report)),
             (_, Err(error)) => Err(error),
             (Err(error), Ok(_)) => Err(self.device_error(error)),
