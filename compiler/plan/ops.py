@@ -270,7 +270,7 @@ class Concat(Op):
 
 
 class ConcatFromSequence(Op):
-    """Concatenates the tensors of a sequence along `axis`, or, with `new_axis`, stacks them along a new axis."""
+    """A sequence's tensors joined along `axis`, or, where `new_axis`, stacked along an axis that is put in there."""
 
     axis: int
     """The axis of the result; a negative one counts from the end."""
@@ -1336,7 +1336,7 @@ class Rnn(Op):
 
 
 class RoiAlign(Op):
-    """Resamples each region of interest to `[height, width]`: the result is `[rois, C, height, width]`."""
+    """Each region of interest, resampled to `[height, width]`: `[rois, C, height, width]`."""
 
     greatest: bool
     """Whether a bin is the maximum of its samples' weighted corners instead of the mean."""
