@@ -74,7 +74,7 @@ impl Faults {
     }
 }
 
-/// The parameter with which a kernel reports a value that it cannot take. The twin of `Fault`.
+/// The parameter with which a kernel reports a value that it cannot take. Mirrors the kernel's struct `Fault`.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct Fault {
@@ -85,7 +85,7 @@ pub struct Fault {
     padding: u32,
 }
 
-/// The sizes that a value does not fit. The twin of `Dims`.
+/// The sizes that a value does not fit. Mirrors the kernel's struct `Dims`.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Bounds {
@@ -115,7 +115,7 @@ impl Bounds {
     }
 }
 
-/// What the kernels of a run report; zeros before. The twin of `Record`.
+/// What the kernels of a run report; zeros before. Mirrors the kernel's struct `Record`.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Record {
