@@ -77,16 +77,16 @@ struct Strides {
     i32 step[RANK];
 };
 
-// What a run tells of its first fault, all zeros before.
+// The first value of a run that a kernel cannot take; all zeros before.
 struct Record {
-    // The mark and the number of the launch that found the fault.
+    // The mark and the number of the launch that reported the value; 0 for none.
     u64 launch;
-    // ~place in the high 32 bits; in the low ones half of the value. The greatest is that of the smallest place.
+    // The halves of the value, each below ~place in the high 32 bits: the smallest place makes the greatest words.
     u64 low, high;
+    // The sizes that the value has to fit.
     Dims bounds;
 };
-// With what a launch reports a value that it cannot take: the number of its step and its own, and the sizes that the
-// value does not fit.
+// How a launch reports such a value: where the record is, the number of its step, its own number, and the sizes.
 struct Fault {
     u64 record;
     u32 mark, launch;
@@ -94,8 +94,9 @@ struct Fault {
     u32 padding;
 };
 
-// Reports that the kernel cannot take `value`, which is element `place` of its tensor. Of several launches the first one is
-// told, and of its values the one with the smallest place, in whatever order threads run. A place has one value.
+// Reports `value`, element `place` of its tensor, which the kernel cannot take. The first launch that reports a value
+// claims the record, and the smallest of its places stays, in whatever order the threads run. All threads report the same
+// value for a place.
 HOST_DEVICE void report(const Fault& fault, u32 place, i64 value) {
     Record* record = at<Record>(fault.record);
     u64 own = (u64)fault.mark << 32 | fault.launch, before = atomicCAS(&record->launch, (u64)0, own);

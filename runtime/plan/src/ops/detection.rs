@@ -99,7 +99,7 @@ pub(crate) fn too_many_samples(samples: f64, region: usize) -> String {
 /// Checks that the images of X `[N, C, H, W]` have pixels, where there are regions.
 pub(crate) fn check_pixels(x: &[usize], rois: &[usize]) -> Result<()> {
     match (x, rois) {
-        (&[_, _, high, wide], &[count, _]) if high * wide == 0 && count > 0 => {
+        (&[_, _, high, wide], &[count, _]) if (high == 0 || wide == 0) && count > 0 => {
             bail!("an image of {high} × {wide} cannot be sampled")
         }
         _ => Ok(()),
