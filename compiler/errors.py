@@ -122,8 +122,9 @@ PAGES = {
         "Export the model again with a current exporter.",
     ),
     "CC0210": Page(
-        "The operator does not accept the shapes of the node's inputs. The node would fail in every run.",
-        "Check the shapes that the error names, and the sizes of `--dim` if you set any. "
+        "The operator does not accept the shapes of the node's inputs, or the axes, sizes or other numbers that are "
+        "constant inputs. The node would fail in every run.",
+        "Check the shapes and numbers that the error names, and the sizes of `--dim` if you set any. "
         "If onnxruntime runs the model with such inputs, please report it.",
     ),
     "CC0301": Page(

@@ -119,6 +119,28 @@ def test_a_branch_that_cannot_run_fails_when_it_is_taken():
         session.run({"x": x, "c": np.array(True)})
 
 
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        ("Reshape (x, five)", r"Reshape: cannot view \[2, 3\] as \[5, 1\]"),
+        ("Slice (x, zero, one, zero, zero)", "Slice: the step of a slice is 0"),
+    ],
+)
+@pytest.mark.parametrize("optimize", [True, False])
+def test_constants_that_fit_nowhere_fail_where_they_are_read(node: str, message: str, optimize: bool) -> None:
+    constants = "int64[2] five = {5, 1}, int64[1] zero = {0}, int64[1] one = {1}"
+    text = LATER.replace("MatMul (x, w)", node).replace("float[4, 1] w = {1, 1, 1, 1}", constants)
+    x = np.ones((2, 3), np.float32)
+    session = compiler.load(compiler.compile(parser.parse_model(text), compiler.Options(optimize=optimize)))
+    assert np.array_equal(session.run({"x": x, "c": np.array(False)})["y"], -x)
+    with pytest.raises(compiler.RunError, match=message):
+        session.run({"x": x, "c": np.array(True)})
+    text = text[: text.index("{\n")] + f"{{ y = {node} }}"
+    with pytest.raises(compiler.CompileError) as error:
+        compiler.compile(parser.parse_model(text), compiler.Options(optimize=optimize))
+    assert [each.code for each in error.value.diagnostics] == ["CC0210"]
+
+
 def test_shapes_that_fit_nowhere_are_refused():
     text = LATER[: LATER.index("{\n")] + "{ y = MatMul (x, w) }"
     with pytest.raises(compiler.CompileError) as error:

@@ -187,9 +187,9 @@ impl Interpolate {
         self.axes.as_deref().map_or_else(|| (0..rank as i64).collect(), Cow::Borrowed)
     }
 
-    /// What the inputs say, where all of them are constants.
+    /// What the inputs say, where scales and sizes are constants; a region that is no constant counts as absent.
     fn constant_factors(&self, inputs: &Types) -> Result<Option<Factors>> {
-        let is_fixed = (1..inputs.len()).all(|i| inputs.is_fixed(i));
+        let is_fixed = inputs.is_fixed(2) && inputs.is_fixed(3);
         is_fixed.then(|| self.factors(|i| Ok(inputs.constant(i)))).transpose()
     }
 
