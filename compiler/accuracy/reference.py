@@ -54,8 +54,7 @@ class Reference:
             self._session = _session(self._written, threads, optimize)
         else:
             self._session = self._exact_session()
-        self.inputs = [value.name for value in self._session.get_inputs()]
-        self.outputs = _output_names(self._session)
+        self.inputs, self.outputs = _names(self._session, "input"), _names(self._session, "output")
 
     @functools.cached_property
     def plain(self) -> Reference:
@@ -163,9 +162,10 @@ def _numpy(source: str | bytes) -> Any:
         raise ReferenceFailed(f"the onnx package's evaluator refuses the model: {_first_line(error)}") from error
 
 
-def _output_names(session: Any) -> list[str]:
-    names = getattr(session, "output_names", None)
-    return [output.name for output in session.get_outputs()] if names is None else list(names)
+def _names(session: Any, role: str) -> list[str]:
+    """The names of the inputs or outputs. NumPy's evaluator has them as an attribute, and onnxruntime as a method."""
+    names = getattr(session, f"{role}_names", None)
+    return [value.name for value in getattr(session, f"get_{role}s")()] if names is None else list(names)
 
 
 def _onnxruntime() -> Any:
