@@ -73,7 +73,7 @@ def rust_structures() -> tuple[Structures, dict[str, Twin]]:
                 parsed = re.findall(r"^\s*(?:pub(?:\([^)]*\))? )?(\w+): (.+?),$", without_comments(body), re.M)
                 fields = [rust_field(field, kind, sizes) for field, kind in parsed]
                 found.setdefault(name, []).append(fields)
-                if twin := re.search(r"The twin of `(\w+)`", documentation):
+                if twin := re.search(r"Mirrors the kernel's struct `(\w+)`", documentation):
                     twins[f"{path.stem}::{name}"] = Twin(twin[1], fields)
     return found, twins
 

@@ -21,8 +21,8 @@ const LEGACY: i64 = 1;
 const PER_THREAD: u64 = 2;
 /// The version of `__cuda_array_interface__` that added streams.
 const FIRST_WITH_STREAMS: u32 = 3;
+
 /// A tensor in the memory of a session's device: an output of `Session.run(…, device_outputs=True)`. It can be an input
-/// of other runs on that device, and with CUDA, of any library that supports `__cuda_array_interface__` or DLPack.
 /// of other runs on that device, and with CUDA, of any library that supports `__cuda_array_interface__` or DLPack.
 #[pyclass(frozen, module = "compiler._runtime")]
 pub struct DeviceArray {
