@@ -19,7 +19,7 @@ pub(crate) fn has_few_dimensions(operands: &Constants) -> bool {
     operands.types.iter().flatten().all(|kind| rank(kind).is_none_or(|rank| rank <= MAX_RANK))
 }
 
-/// Mirrors the kernels' struct `Dims`.
+/// Mirrors the kernel's struct `Dims`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Dims {
@@ -27,7 +27,7 @@ pub(super) struct Dims {
     size: [u32; MAX_RANK],
 }
 
-/// Mirrors the kernels' struct `Strides`.
+/// Mirrors the kernel's struct `Strides`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Strides {

@@ -6,7 +6,7 @@ use candle_plan_device::{Grid, BLOCK};
 use super::launch::count;
 use crate::error::Result;
 
-/// Mirrors the kernels' struct `Teams`.
+/// Mirrors the kernel's struct `Teams`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Teams {
@@ -14,7 +14,7 @@ pub(super) struct Teams {
     adjacent: u32,
 }
 
-/// Mirrors the kernels' struct `Lines`.
+/// Mirrors the kernel's struct `Lines`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Lines {

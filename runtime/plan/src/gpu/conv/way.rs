@@ -32,8 +32,8 @@ const PART: usize = 128;
 
 const MOST_PARTS: usize = 32;
 
-/// Fewer than `FEW` outputs per group leave most of a tile unused. Then one thread computes each output if sums have at most
-/// `SHORT` terms or there are at least `MANY` sums.
+/// Fewer than `FEW` outputs per group leave most of a tile unused. Then one thread computes each output if sums have at
+/// most `SHORT` terms or there are at least `MANY` sums.
 const FEW: usize = 16;
 
 const SHORT: usize = 64;
