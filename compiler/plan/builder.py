@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LimitError", "Nested", "PlanBuilder", "RefusedError", "Value"]
 
-_SMALL = 1024
-"""The most bytes of a constant that the runtime infers types from: two pads for each of 64 axes."""
-
 
 class RefusedError(Exception):
     """An op refuses its inputs. `for_shapes`: it would accept other shapes and constants of the same dtypes."""
@@ -253,9 +250,9 @@ def _number(ids: dict[Value, int], value: Value) -> int:
 
 
 def _infer(op: Op, inputs: Sequence[Value | None], outputs: int) -> list[ops.AnyType]:
-    text, types, constants = _text_of(op), _types_of(inputs), _constants_of(inputs)
+    text, types = _text_of(op), _types_of(inputs)
     try:
-        return _infer_text(text, canonical(types), constants, outputs)
+        return _infer_text(text, canonical(types), _constants_of(text, inputs), outputs)
     except LimitError:
         raise
     except RefusedError as error:
@@ -263,7 +260,8 @@ def _infer(op: Op, inputs: Sequence[Value | None], outputs: int) -> list[ops.Any
 
 
 def _check(op: Op, inputs: Sequence[Value | None], outputs: Sequence[Value]) -> None:
-    _check_text(_text_of(op), canonical(_types_of(inputs)), _constants_of(inputs), canonical(_types_of(outputs)))
+    text = _text_of(op)
+    _check_text(text, canonical(_types_of(inputs)), _constants_of(text, inputs), canonical(_types_of(outputs)))
 
 
 def _text_of(op: Op) -> str:
@@ -277,11 +275,20 @@ def _types_of(values: Sequence[Value | None]) -> list[ops.AnyType | None]:
     return [None if value is None else value.type for value in values]
 
 
-def _constants_of(inputs: Sequence[Value | None]) -> tuple[bytes | None, ...]:
-    """The bytes of the constants that may be axes, sizes or the like."""
-    arrays = [None if value is None else value.constant for value in inputs]
-    is_small = [array is not None and array.nbytes <= _SMALL and array.dtype != object for array in arrays]
-    return tuple(array.tobytes() if small else None for array, small in zip(arrays, is_small, strict=True))
+def _constants_of(op: str, inputs: Sequence[Value | None]) -> tuple[bytes | None, ...]:
+    """The bytes of the constants that the op reads as axes, sizes or the like."""
+    constants: list[bytes | None] = [None] * len(inputs)
+    for index in _number_inputs(op, len(inputs)):
+        value = inputs[index]
+        if value is not None and value.constant is not None and value.dtype != "string":
+            constants[index] = value.constant.tobytes()
+    return tuple(constants)
+
+
+@functools.lru_cache(maxsize=4096)
+def _number_inputs(op: str, count: int) -> list[int]:
+    with _refusals():
+        return _runtime.number_inputs(op, count)
 
 
 def _takes_other_shapes(op: str, types: Sequence[ops.AnyType | None], outputs: int) -> bool:

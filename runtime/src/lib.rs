@@ -34,7 +34,7 @@ mod _runtime {
     #[pymodule_export]
     const MOST_RESIZED_AXES: usize = candle_plan::ops::resize::MOST_AXES;
     #[pymodule_export]
-    use super::{check, infer, levels, ops, placed_steps, plan_json, schema, verify};
+    use super::{check, infer, levels, number_inputs, ops, placed_steps, plan_json, schema, verify};
 }
 
 /// The outputs' types, as JSON, of an op (JSON) on inputs of the given types (a JSON list of types and nulls). `constants` are
@@ -42,6 +42,12 @@ mod _runtime {
 #[pyfunction]
 fn infer(op: &str, inputs: &str, constants: Vec<Option<PyBackedBytes>>, outputs: usize) -> PyResult<String> {
     candle_plan::infer::infer(op, inputs, &slices(&constants), outputs).map_err(errors::to_python)
+}
+
+/// The inputs, of `count`, of which an op (JSON) reads numbers: `infer` reads constants among these.
+#[pyfunction]
+fn number_inputs(op: &str, count: usize) -> PyResult<Vec<usize>> {
+    candle_plan::infer::number_inputs(op, count).map_err(errors::to_python)
 }
 
 /// Checks that an op on such inputs can have the outputs' types that a plan states (a JSON list of types and nulls).

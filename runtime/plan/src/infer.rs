@@ -7,6 +7,7 @@ use crate::array::words;
 use crate::bail;
 use crate::by_width;
 use crate::error::{Error, Result};
+use crate::operator::Needs;
 use crate::ops::Op;
 use crate::types::{TensorType, Type, Types};
 use crate::value::Array;
@@ -23,6 +24,15 @@ pub fn infer(op: &str, inputs: &str, constants: &[Option<&[u8]>], outputs: usize
     let step = Step::parse(op, inputs, constants)?;
     let types = step.with_types(outputs, |types| step.op.infer(types))?;
     serde_json::to_string(&types).map_err(|error| Error::op(error.to_string()))
+}
+
+/// The inputs, of `count`, of which an op (JSON) [reads numbers](Needs::Numbers): `infer` reads constants among these.
+///
+/// # Errors
+/// The text is not that of an op.
+pub fn number_inputs(op: &str, count: usize) -> Result<Vec<usize>> {
+    let op: Op = parse(op)?;
+    Ok((0..count).filter(|&i| op.operator().needs(i) == Needs::Numbers).collect())
 }
 
 /// Checks that an op on such inputs can have the outputs' types that a plan states (a JSON list of types and nulls).
@@ -114,6 +124,7 @@ mod tests {
         let reshape = r#"{"Reshape": {"allow_zero": false}}"#;
         let types = r#"[{"Tensor": {"dtype": "float32", "shape": [6]}}, {"Tensor": {"dtype": "int64", "shape": [2]}}]"#;
         let shape: &[u8] = bytemuck::cast_slice(&[3i64, -1]);
+        assert_eq!(number_inputs(reshape, 2).expect("an op"), [1]);
         assert!(infer(reshape, types, &[None, Some(shape)], 1).expect("a type").contains("[3,2]"));
         assert!(infer(reshape, types, &[None, None], 1).expect("a type").contains("[null,null]"));
         let error = infer(reshape, types, &[None, Some(&shape[1..])], 1).expect_err("a byte is missing").to_string();

@@ -9,7 +9,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::extent::Extent;
-use crate::operator::{Arity, Kind, Operator};
+use crate::operator::{Arity, Kind, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
 
@@ -202,6 +202,13 @@ impl Operator for SplitToSequence {
             }
         }
         Ok(vec![Type::Sequence(Box::new(Type::Tensor(item)))])
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        match input {
+            0 => Needs::Elements,
+            _ => Needs::Numbers,
+        }
     }
 
     fn shares(&self, input: usize) -> bool {

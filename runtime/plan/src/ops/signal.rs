@@ -10,7 +10,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::extent::{at_most, count, fits, one_element, size_text, Extent};
-use crate::operator::{Arity, Operator};
+use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::{element_count, Array};
 
@@ -58,6 +58,13 @@ impl Operator for Dft {
         };
         let shape = Some(shape.iter().enumerate().map(dim).collect());
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        match input {
+            0 => Needs::Elements,
+            _ => Needs::Numbers,
+        }
     }
 }
 
@@ -166,6 +173,13 @@ impl Operator for Stft {
         let shape = Some(vec![batch, frames, kept, Some(Dim::Size(2))]);
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
+
+    fn needs(&self, input: usize) -> Needs {
+        match input {
+            0 | 2 => Needs::Elements,
+            _ => Needs::Numbers,
+        }
+    }
 }
 
 impl Stft {
@@ -228,6 +242,10 @@ impl Operator for MelWeightMatrix {
             mel.check_corners(mel.corners())?;
         }
         Ok(vec![Type::Tensor(TensorType::sized(self.dtype, &mel.dims()))])
+    }
+
+    fn needs(&self, _: usize) -> Needs {
+        Needs::Numbers
     }
 }
 
