@@ -45,6 +45,7 @@ impl Session {
     /// [`Error::Op`]: the session's device is the CPU, the memory belongs to another device, or the tensor's sizes and
     /// addresses do not fit 64-bit numbers. [`Error::Device`]: the device fails.
     ///
+    /// # Safety
     /// While the owner lives, the elements are where `lent` says. Nobody writes to them until the runs that take the
     /// value have returned. The stream belongs to the session's device.
     pub unsafe fn lend(&self, lent: Lent) -> Result<Value> {
