@@ -64,6 +64,7 @@ impl Array {
     /// Copies the array to a Candle tensor on `device`, which is the GPU that the array lies on. The copy is in memory
     /// of Candle's. The host does not wait for it, and the session may be dropped before.
     ///
+    /// # Errors
     /// The array or `device` is not on that GPU (for an array on the host, use [`Array::into_candle`]), Candle lacks
     /// the type (convert booleans to `uint8` with [`Array::reinterpret`]), the allocation fails, or the device fails.
     pub fn to_candle(&self, device: &candle_core::Device) -> Result<Tensor> {
