@@ -30,7 +30,10 @@ DRIVER = {
 BLAS = {
     "cublasCreate_v2", "cublasDestroy_v2", "cublasGemmStridedBatchedEx", "cublasSetMathMode", "cublasSetStream_v2",
 }  # fmt: skip
-GIVING_BACK = {"cuMemFreeAsync", "cuModuleUnload", "cuStreamDestroy_v2"}
+GIVING_BACK = {
+    "cuEventDestroy_v2", "cuMemFreeAsync", "cuMemFreeHost", "cuModuleUnload", "cuStreamDestroy_v2",
+    "cuStreamSynchronize", "cublasDestroy_v2",
+}  # fmt: skip
 """The functions whose failure leaks the resource that they should release."""
 LEAK = re.compile("(the context is released|a pool is destroyed) while ")
 SENTENCE = re.compile(r'^(DeviceError: device "cuda": |RunError: step \d+ \w+.*: )[^:].*', re.DOTALL)
