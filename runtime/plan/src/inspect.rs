@@ -8,7 +8,7 @@ use crate::ops::Op;
 use crate::types::{Type, Types};
 use std::collections::HashMap;
 
-use candle_plan_kernels::blocked;
+use candle_plan_kernels::convolution;
 use candle_plan_kernels::isa::Isa;
 use serde::Serialize;
 
@@ -157,7 +157,7 @@ impl Listing<'_> {
             return Vec::new();
         };
         let found = cpu::alternatives(conv, kind(0), kind(1), self.executable.memory).into_iter();
-        found.map(|blocked::Alternative { form, in_blocks, time }| Alternative { form, in_blocks, time }).collect()
+        found.map(|convolution::Alternative { form, in_blocks, time }| Alternative { form, in_blocks, time }).collect()
     }
 
     fn input(&self, step: &PreparedStep, i: usize, operand: Operand) -> Option<Slot> {

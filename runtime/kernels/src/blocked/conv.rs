@@ -1,7 +1,8 @@
 //! Convolutions over blocks of channels: the part that all forms share.
 
 use super::filter::Filter;
-use super::{Epilogue, BLOCK};
+use super::BLOCK;
+use crate::conv_form::Epilogue;
 use crate::conv_shape::Shape;
 use crate::gemm::Shared;
 use crate::scratch::Scratch;

@@ -1,34 +1,43 @@
-//! Convolutions over blocks of channels, in the form that the weights are packed for.
+//! Convolutions over blocks of channels, tap by tap or by Winograd's algorithm.
 
 use super::conv::Convolution;
 use super::direct::Direct;
 use super::filter::Filter;
-use super::{winograd, Epilogue};
+use super::winograd;
+use crate::conv_form::{Epilogue, PackedConv};
 use crate::conv_shape::Shape;
+use crate::isa::Isa;
 use crate::threads::Threads;
 
-/// `out = bias + filter * x`, then the epilogue. `x` is `[N, C / 16, H, W, 16]` and `out` is `[N, O / 16, H', W', 16]`.
-/// For a filter [for rows](Filter::for_rows), `x` is `[N, C, H, W]`.
-///
-/// # Panics
-/// The slices or the filter do not fit the shape.
-pub fn conv(
-    threads: &Threads,
-    shape: &Shape,
-    filter: &Filter,
-    bias: Option<&[f32]>,
-    x: &[f32],
-    out: &mut [f32],
-    epilogue: Epilogue,
-) {
-    let length = shape.batch * shape.channels.next_multiple_of(filter.unit) * shape.input[0] * shape.input[1];
-    assert_eq!(x.len(), length, "{shape:?}");
-    if out.is_empty() {
-        return;
+/// `out` is `[N, O / 16, H', W', 16]`. `x` is `[N, C / 16, H, W, 16]`, or `[N, C, H, W]` for a filter
+/// [for rows](Filter::for_rows).
+impl PackedConv for Filter {
+    fn run(
+        &self,
+        threads: &Threads,
+        shape: &Shape,
+        bias: Option<&[f32]>,
+        x: &[f32],
+        out: &mut [f32],
+        epilogue: Epilogue,
+    ) {
+        let length = shape.batch * shape.channels.next_multiple_of(self.unit) * shape.input[0] * shape.input[1];
+        assert_eq!(x.len(), length, "{shape:?}");
+        if out.is_empty() {
+            return;
+        }
+        let convolution = Convolution::new(shape, self, bias, x, out, epilogue);
+        match self.form {
+            None => Direct::new(&convolution, threads).run(threads),
+            Some(form) => winograd::run(form, &convolution, threads),
+        }
     }
-    let convolution = Convolution::new(shape, filter, bias, x, out, epilogue);
-    match filter.form {
-        None => Direct::new(&convolution, threads).run(threads),
-        Some(form) => winograd::run(form, &convolution, threads),
+
+    fn bytes(&self) -> usize {
+        Filter::bytes(self)
+    }
+
+    fn isa(&self) -> Isa {
+        self.isa
     }
 }

@@ -32,8 +32,19 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether a convolution can run in blocks: each group has whole blocks.
-    pub fn fits(groups: usize, channels: usize, outputs: usize) -> bool {
+    /// Whether a convolution can run on an image in blocks: it fills a block, and each group has whole blocks.
+    pub fn takes_blocks(shape: &Shape) -> bool {
+        Filter::has_blocks(shape) && !Filter::takes_rows(shape)
+    }
+
+    /// Whether a convolution reads its image as `[N, C, H, W]`: the image has too few channels to fill a block.
+    pub fn takes_rows(shape: &Shape) -> bool {
+        shape.groups == 1 && shape.channels < BLOCK
+    }
+
+    /// Whether each of several groups has whole blocks.
+    fn has_blocks(shape: &Shape) -> bool {
+        let Shape { groups, channels, outputs, .. } = *shape;
         let is_whole = |size: usize| size.is_multiple_of(groups) && (size / groups).is_multiple_of(BLOCK);
         groups == 1 || (groups > 1 && is_whole(channels) && is_whole(outputs))
     }
@@ -57,7 +68,7 @@ impl Filter {
     fn pack(isa: Isa, shape: &Shape, w: &[f32], form: Option<Form>, unit: usize) -> Filter {
         let Shape { groups, kernel, .. } = *shape;
         let (channels, outputs, window) = (shape.channels / groups, shape.outputs / groups, kernel[0] * kernel[1]);
-        assert!(Filter::fits(groups, shape.channels, shape.outputs), "{shape:?}");
+        assert!(Filter::has_blocks(shape), "{shape:?}");
         assert_eq!(w.len(), shape.outputs * channels * window, "{shape:?}");
         let (data, windows) = (Vec::new(), Recent::default());
         let mut filter = Filter { isa, groups, channels, outputs, kernel, unit, form, data, windows };
@@ -71,18 +82,8 @@ impl Filter {
         filter
     }
 
-    /// The instruction set that the weights were packed for.
-    pub fn isa(&self) -> Isa {
-        self.isa
-    }
-
-    /// The name of the chosen form.
-    pub fn form(&self) -> &'static str {
-        self.form.map_or("direct", Form::name)
-    }
-
     /// The size of the packed weights in bytes.
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         size_of_val(&self.data[..])
     }
 

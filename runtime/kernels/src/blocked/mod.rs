@@ -4,52 +4,33 @@
 //! read them, so elementwise functions may leave arbitrary values there.
 
 mod conv;
-mod cost;
 mod depthwise;
 mod direct;
+mod direct_form;
 mod dispatch;
 mod filter;
 mod form;
-mod planner;
 mod pool;
 mod reorder;
 mod separable;
 mod tile;
-mod weights;
 mod window;
 mod winograd;
 
 #[cfg(test)]
 mod tests;
 
-pub use depthwise::{depthwise, DepthwiseFilter};
-pub use planner::{alternatives, gain, is_worth_reordering, Alternative, REORDER};
+pub(crate) use depthwise::DepthwiseForm;
+pub(crate) use direct_form::{DirectForm, FromRowsForm};
 pub use pool::{pool, Pool};
 pub use reorder::{from_blocks, to_blocks};
-pub use separable::{is_separable, separable, Stage};
-pub use weights::Weights;
+pub use separable::{is_separable, separable, SeparableWeights, Stage};
+pub(crate) use winograd::WinogradForm;
 
-use crate::gemm::Finish;
 use crate::threads::Threads;
 
 /// The channels of a block.
 pub const BLOCK: usize = 16;
-
-/// What a convolution does to its outputs: it clamps them, then calls `finish`.
-#[derive(Clone, Copy)]
-pub struct Epilogue<'a> {
-    /// The smallest and the largest output; NaN stays NaN.
-    pub limits: [f32; 2],
-    /// Rewrites a run of outputs of one block of channels.
-    pub finish: Option<Finish<'a>>,
-}
-
-impl Epilogue<'_> {
-    /// No clamping.
-    pub const NO_LIMITS: [f32; 2] = [f32::NEG_INFINITY, f32::INFINITY];
-    /// Outputs stay as they are.
-    pub const NONE: Epilogue<'static> = Epilogue { limits: Epilogue::NO_LIMITS, finish: None };
-}
 
 /// The sizes of images `[N, C, H · W]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,10 +2,15 @@
 //! result stays in the cache.
 
 use super::conv::Convolution;
+use super::depthwise::{depthwise, DepthwiseFilter, DepthwiseForm};
 use super::direct::Direct;
-use super::{depthwise, DepthwiseFilter, Epilogue, Weights, BLOCK};
+use super::direct_form::DirectForm;
+use super::filter::Filter;
+use super::BLOCK;
+use crate::conv_form::{ConvForm, Epilogue, PackedConv};
 use crate::conv_shape::Shape;
 use crate::gemm::Finish;
+use crate::isa::Isa;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
@@ -18,13 +23,43 @@ const TASK: usize = 1 << 19;
 /// Bands per thread, so that the threads end at about the same time.
 const SHARES: usize = 4;
 
+/// The packed weights of both convolutions.
+#[derive(Debug)]
+pub struct SeparableWeights {
+    depthwise: DepthwiseFilter,
+    pointwise: Filter,
+}
+
+impl SeparableWeights {
+    /// Packs the weights `[C, 1, kernel…]` and `[O, C, 1, 1]` of two [separable](is_separable) convolutions.
+    ///
+    /// # Panics
+    /// The weights do not have these shapes, the first convolution is not depthwise, or the second is not 1 × 1.
+    pub fn new(isa: Isa, [first, second]: [&Shape; 2], [depthwise, pointwise]: [&[f32]; 2]) -> SeparableWeights {
+        let first = &first.row_oriented();
+        assert!(are_separable(first, second), "{first:?}, {second:?}");
+        SeparableWeights {
+            depthwise: DepthwiseFilter::new(isa, first, depthwise),
+            pointwise: Filter::new(isa, second, pointwise, None),
+        }
+    }
+
+    /// The names of the forms of both convolutions.
+    pub fn forms(&self) -> [&'static str; 2] {
+        [DepthwiseForm.name(), DirectForm.name()]
+    }
+
+    /// The size of the packed weights in bytes.
+    pub fn bytes(&self) -> usize {
+        self.depthwise.bytes() + self.pointwise.bytes()
+    }
+}
+
 /// One of the two convolutions.
 #[derive(Clone, Copy)]
 pub struct Stage<'a> {
     /// The sizes.
     pub shape: &'a Shape,
-    /// The packed weights.
-    pub weights: &'a Weights,
     /// One value per output.
     pub bias: Option<&'a [f32]>,
     /// What to do with its outputs.
@@ -39,22 +74,25 @@ pub fn is_separable(first: &Shape, second: &Shape) -> bool {
 }
 
 fn are_separable(first: &Shape, second: &Shape) -> bool {
-    let is_depthwise = first.groups > 1 && DepthwiseFilter::fits(first.groups, first.channels, first.outputs);
     let is_pointwise =
         second.groups == 1 && second.kernel == [1, 1] && second.strides == [1, 1] && second.before == [0, 0];
     let follows = [first.batch, first.outputs] == [second.batch, second.channels] && first.pixels() == second.pixels();
-    is_depthwise && is_pointwise && follows && second.input == second.output && !Weights::take_rows(second)
+    let fit = DepthwiseForm::fits_shape(first) && Filter::takes_blocks(second);
+    fit && is_pointwise && follows && second.input == second.output
 }
 
 /// Computes both convolutions. `x` is `[N, C / 16, H, W, 16]` and `out` is `[N, O / 16, H', W', 16]`.
 ///
 /// # Panics
 /// The slices, weights or shapes do not fit, the first convolution is not depthwise, or the second is not 1 × 1.
-pub fn separable(threads: &Threads, first: Stage, second: Stage, x: &[f32], out: &mut [f32]) {
+pub fn separable(
+    threads: &Threads,
+    weights: &SeparableWeights,
+    [first, second]: [Stage; 2],
+    x: &[f32],
+    out: &mut [f32],
+) {
     let shape = &first.shape.row_oriented();
-    let (Weights::Depthwise(filter), Weights::Groups(next)) = (first.weights, second.weights) else {
-        panic!("{shape:?}, {:?}", second.shape)
-    };
     assert!(are_separable(shape, second.shape), "{shape:?}, {:?}", second.shape);
     if out.is_empty() {
         return;
@@ -65,11 +103,11 @@ pub fn separable(threads: &Threads, first: Stage, second: Stage, x: &[f32], out:
     let fewest = if products < 2 * TASK { 1 } else { (SHARES * threads.count()).min(height) };
     let bands = height.div_ceil((BAND / (depth * width)).max(1)).max(fewest);
     let image = x.len() / shape.batch;
-    let pointwise = Convolution::new(second.shape, next, second.bias, &[], out, second.epilogue);
+    let pointwise = Convolution::new(second.shape, &weights.pointwise, second.bias, &[], out, second.epilogue);
     let run = |task: usize| {
         let (n, band) = (task / bands, task % bands);
         let [start, end] = [band, band + 1].map(|i| height * i / bands);
-        let between = depthwise_rows(shape, filter, &first, &x[n * image..][..image], n, [start, end]);
+        let between = depthwise_rows(shape, &weights.depthwise, &first, &x[n * image..][..image], n, [start, end]);
         Direct::of_pixels(&pointwise, (end - start) * width).pixels(n, start * width, &between);
     };
     match fewest {

@@ -4,7 +4,8 @@
 //! pixel is broadcast and multiplied with a row of weights. The pixels of a tile are in one row of the image, or in
 //! two.
 
-use super::{Epilogue, BLOCK};
+use super::BLOCK;
+use crate::conv_form::Epilogue;
 use crate::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Level;

@@ -1,25 +1,25 @@
 //! Convolutions in `f32` over one or two spatial axes (one axis is an image of one row), plain and transposed.
 
+mod form;
 mod plain;
 mod rows;
 mod taps;
 mod transposed;
-mod weights;
 mod window;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use form::RowsForm;
 pub use plain::{conv_plain, conv_transposed_plain};
 pub use rows::Rows;
 pub use transposed::{conv_transposed, TransposedWeights};
-pub use weights::Weights;
 
-use crate::blocked::{self, Images};
+use crate::conv_form::Epilogue;
 pub use crate::conv_shape::Shape;
 use crate::gemm::tile::{Start, Tile};
 use crate::gemm::tiles::Tiles;
-use crate::gemm::{Finish, Shared};
+use crate::gemm::Shared;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 use window::{Block, Windows};
@@ -28,15 +28,6 @@ use window::{Block, Windows};
 const TASK: usize = 1 << 19;
 /// Rows are computed separately if their last vectors waste at most one lane per this many outputs.
 const SPARE: usize = 7;
-
-/// The sizes of a convolution's input and output.
-fn images(shape: &Shape) -> [Images; 2] {
-    [(shape.channels, shape.input), (shape.outputs, shape.output)].map(|(channels, [h, w])| Images {
-        batch: shape.batch,
-        channels,
-        plane: h * w,
-    })
-}
 
 fn check(shape: &Shape, weights: &Rows, bias: Option<&[f32]>, x: &[f32], out: &[f32]) {
     assert!(shape.groups > 0 && shape.strides.iter().all(|&s| s > 0) && shape.fits(), "{shape:?}");
@@ -47,62 +38,21 @@ fn check(shape: &Shape, weights: &Rows, bias: Option<&[f32]>, x: &[f32], out: &[
     assert_eq!(out.len(), shape.batch * shape.outputs * shape.output[0] * shape.output[1], "{shape:?}");
 }
 
-/// `out[n, o, y, x] = bias[o] + Σ w[o, c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`. Calls `finish` on
-/// runs of one output's plane.
+/// `out[n, o, y, x] = bias[o] + Σ w[o, c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then the epilogue,
+/// which finishes runs of one output's plane.
 ///
 /// # Panics
 /// The slices do not fit the shape, or the shape does not [fit](Shape::fits).
 pub fn conv(
     threads: &Threads,
     shape: &Shape,
-    weights: &Weights,
-    bias: Option<&[f32]>,
-    x: &[f32],
-    out: &mut [f32],
-    finish: Option<Finish>,
-) {
-    let shape = &shape.row_oriented();
-    match weights {
-        Weights::Rows(weights) => by_rows(threads, shape, weights, bias, x, out, finish),
-        Weights::Blocks(weights) => by_blocks(threads, shape, weights, bias, x, out, finish),
-    }
-}
-
-/// [`conv`] in blocks of channels. Converts the image to blocks, unless the weights read rows, and converts the result
-/// back.
-fn by_blocks(
-    threads: &Threads,
-    shape: &Shape,
-    weights: &blocked::Weights,
-    bias: Option<&[f32]>,
-    x: &[f32],
-    out: &mut [f32],
-    finish: Option<Finish>,
-) {
-    let [from, to] = images(shape);
-    let mut moved;
-    let x = if matches!(weights, blocked::Weights::Rows(_)) {
-        x
-    } else {
-        moved = Scratch::for_overwrite(from.blocked_len());
-        blocked::to_blocks(weights.isa(), threads, from, x, &mut moved);
-        &moved
-    };
-    let mut blocks = Scratch::for_overwrite(to.blocked_len());
-    weights.conv(threads, shape, bias, x, &mut blocks, blocked::Epilogue::NONE);
-    blocked::from_blocks(weights.isa(), threads, to, &blocks, out, finish);
-}
-
-/// [`conv`] over rows of pixels.
-fn by_rows(
-    threads: &Threads,
-    shape: &Shape,
     weights: &Rows,
     bias: Option<&[f32]>,
     x: &[f32],
     out: &mut [f32],
-    finish: Option<Finish>,
+    epilogue: Epilogue,
 ) {
+    let shape = &shape.row_oriented();
     check(shape, weights, bias, x, out);
     if out.is_empty() {
         return;
@@ -118,7 +68,7 @@ fn by_rows(
     let units = images * blocks.len();
     // With too few blocks for the threads, each task computes some of the outputs of every block.
     let shares = (2 * wanted).div_ceil(units).clamp(1, if wanted == 1 { 1 } else { weights.panels() });
-    let work = Convolution { shape, weights, bias, windows, finish, x, out: Shared::new(out) };
+    let work = Convolution { shape, weights, bias, windows, epilogue, x, out: Shared::new(out) };
     let cost = (shape.taps() * shape.outputs / shape.groups * blocks[0].rows() * blocks[0].columns() / shares).max(1);
     let per_task = if wanted == 1 { units * shares } else { (TASK / cost).max(1) };
     threads.for_each((units * shares).div_ceil(per_task), |task| {
@@ -136,7 +86,7 @@ struct Convolution<'a> {
     weights: &'a Rows,
     bias: Option<&'a [f32]>,
     windows: &'a Windows,
-    finish: Option<Finish<'a>>,
+    epilogue: Epilogue<'a>,
     x: &'a [f32],
     out: Shared,
 }
@@ -180,9 +130,7 @@ impl Convolution<'_> {
             let offset = start + row * height * width;
             // SAFETY: whole rows of this block, or a part of one row. No other task accesses them.
             let run = unsafe { std::slice::from_raw_parts_mut(self.out.at(offset), block.rows() * block.columns()) };
-            if let Some(finish) = self.finish {
-                finish(run, offset);
-            }
+            self.epilogue.apply(run, offset);
         }
     }
 

@@ -48,7 +48,7 @@ impl Rows {
     }
 
     /// The size of the packed weights in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         size_of_val(&self.data[..])
     }
 

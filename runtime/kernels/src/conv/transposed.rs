@@ -6,7 +6,8 @@
 //! taps in reverse. The results are interleaved. Outputs of phases without taps equal the bias.
 
 use super::taps::Taps;
-use super::{conv, Rows, Weights};
+use super::{conv, Rows};
+use crate::conv_form::Epilogue;
 use crate::conv_shape::Shape;
 use crate::gemm::Finish;
 use crate::isa::Isa;
@@ -24,7 +25,7 @@ pub struct TransposedWeights {
 struct Phase {
     /// The taps along each axis.
     taps: [Taps; 2],
-    weights: Weights,
+    weights: Rows,
 }
 
 impl Phase {
@@ -43,7 +44,7 @@ impl Phase {
                 }
             }
         }
-        Phase { taps, weights: Weights::Rows(Rows::new(isa, shape.groups, outputs, count, &phase)) }
+        Phase { taps, weights: Rows::new(isa, shape.groups, outputs, count, &phase) }
     }
 
     /// Returns the shape of the plain convolution.
@@ -139,7 +140,8 @@ pub fn conv_transposed(
     let plane = shape.pixels();
     assert_eq!(out.len(), shape.batch * shape.outputs * plane, "{shape:?}");
     if let Some(phase) = weights.alone(shape) {
-        return conv(threads, &phase.shape(shape), &phase.weights, bias, x, out, finish);
+        let epilogue = Epilogue { finish, ..Epilogue::NONE };
+        return conv(threads, &phase.shape(shape), &phase.weights, bias, x, out, epilogue);
     }
     if weights.phases.len() < shape.strides[0].saturating_mul(shape.strides[1]) {
         let bias = |plane: usize| bias.map_or(0.0, |bias| bias[plane % shape.outputs]);
@@ -149,7 +151,7 @@ pub fn conv_transposed(
     for phase in &weights.phases {
         let small = phase.shape(shape);
         let part = &mut part[..shape.batch * shape.outputs * small.pixels()];
-        conv(threads, &small, &phase.weights, bias, x, part, None);
+        conv(threads, &small, &phase.weights, bias, x, part, Epilogue::NONE);
         interleave(threads, shape, part, small.output, phase.origin(shape), out);
     }
     if let Some(finish) = finish {

@@ -1,6 +1,7 @@
 //! CPU kernels: convolutions over one or two spatial axes.
 
-use candle_plan_kernels::conv::{self, Shape, Weights};
+use candle_plan_kernels::conv::conv_plain;
+use candle_plan_kernels::convolution::{ConvCase, ConvWeights, Epilogue, ImageLayout};
 use candle_plan_kernels::isa::Isa;
 
 use super::packed::Packs;
@@ -9,23 +10,19 @@ use crate::epilogue;
 use crate::error::Result;
 use crate::float::{read_f32, to_f32, to_half, widened_bytes};
 use crate::form::Form;
-use crate::kernel::{Call, Constants, Memory};
+use crate::kernel::{Call, Constants};
 use crate::ops::conv::Conv;
 use crate::ops::window::out_dims;
-use crate::types::{Type, Types};
+use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};
 
-/// The assumed size of an image axis whose size is unknown.
-const TYPICAL: usize = 32;
-
 impl Packs for Conv {
-    type Packed = Weights;
+    type Packed = ConvWeights;
 
     fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
         let Some(w) = constants.tensor(1).filter(|w| w.dtype() != DType::Float64) else { return Ok(None) };
-        let shape = self.typical_shape(constants.types.first().copied().flatten(), w.dims())?;
-        let pack = if constants.memory == Memory::Low { Weights::direct } else { Weights::new };
-        Ok(Some(pack(Isa::get(), &shape, &read_f32(w)?)))
+        let case = self.case(constants.types.first().copied().flatten(), w.dims(), constants.memory)?;
+        Ok(Some(ConvWeights::new(&case, ImageLayout::Rows, &read_f32(w)?)))
     }
 
     fn is_replaced(&self, input: usize) -> bool {
@@ -33,7 +30,7 @@ impl Packs for Conv {
     }
 
     fn form(&self, packed: Option<&Self::Packed>) -> Form {
-        let form = Form::of(packed, |weights: &Weights| Form::named(weights.form()).packed(weights.bytes()));
+        let form = Form::of(packed, |weights: &ConvWeights| Form::named(weights.form()).packed(weights.bytes()));
         form.with(self.epilogue.as_ref())
     }
 
@@ -59,24 +56,10 @@ impl Packs for Conv {
 }
 
 impl Conv {
-    /// Returns the sizes of a convolution for an input type. For unknown sizes, it assumes typical ones from the middle
-    /// of a network, at least as large as the window.
-    pub(super) fn typical_shape(&self, x: Option<&Type>, w: &[usize]) -> Result<Shape> {
-        let known = |axis: usize| x.and_then(|x| x.tensor().ok()?.size(axis));
-        let extent = |axis: usize| {
-            let dilation = self.dilations.get(axis).copied().unwrap_or(1);
-            w[axis + 2].saturating_sub(1).saturating_mul(dilation).saturating_add(1)
-        };
-        let channels = w.get(1).map_or(0, |channels| channels.saturating_mul(self.groups));
-        let axes = (0..w.len().saturating_sub(2)).map(|axis| known(axis + 2).unwrap_or(extent(axis).max(TYPICAL)));
-        let dims: Vec<usize> = [known(0).unwrap_or(1), known(1).unwrap_or(channels)].into_iter().chain(axes).collect();
-        self.window().shape(&dims, w)
-    }
-
     /// Convolves `float32` images. Weights that are not packed may also be 16-bit floats.
     fn run_f32(
         &self,
-        packed: Option<&Weights>,
+        packed: Option<&ConvWeights>,
         call: &Call,
         x: &Array,
         w: &Array,
@@ -87,7 +70,8 @@ impl Conv {
         let weights = match packed {
             Some(packed) => packed,
             None => {
-                packed_here = Weights::new(Isa::get(), &shape, &read_f32(w)?);
+                let case = ConvCase::new(Isa::get(), &shape, true);
+                packed_here = ConvWeights::new(&case, ImageLayout::Rows, &read_f32(w)?);
                 &packed_here
             }
         };
@@ -95,7 +79,8 @@ impl Conv {
         let mut out = alloc_uninit(&dims)?;
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
         epilogue::with(self.epilogue.as_ref(), call, &dims, |finish| {
-            conv::conv(call.threads, &shape, weights, bias, x, &mut out, finish);
+            let epilogue = Epilogue { finish, ..Epilogue::NONE };
+            weights.run(call.threads, &shape, bias, x, &mut out, epilogue);
             Ok(())
         })?;
         Array::new(out, &dims)
@@ -106,7 +91,7 @@ impl Conv {
         let dims = out_dims(&shape, x.rank());
         let mut out = alloc_uninit(&dims)?;
         let (x, w, bias) = (x.read::<f64>()?, w.read::<f64>()?, bias.map(Array::read::<f64>).transpose()?);
-        conv::conv_plain(call.threads, &shape, w, bias, x, &mut out);
+        conv_plain(call.threads, &shape, w, bias, x, &mut out);
         Array::new(out, &dims)
     }
 }

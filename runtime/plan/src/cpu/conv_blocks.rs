@@ -2,9 +2,8 @@
 
 use std::fmt::{self, Debug, Formatter};
 
-use candle_plan_kernels::blocked::{self, Alternative, Epilogue, Weights};
 use candle_plan_kernels::conv::Shape;
-use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::convolution::{self, Alternative, ConvWeights, Epilogue, ImageLayout};
 use candle_plan_kernels::program::Program;
 
 use super::blocks::{operand, Blocked};
@@ -15,29 +14,29 @@ use crate::kernel::{Call, Constants, Kernel, Memory};
 use crate::layout::{in_blocks, in_rows, Image, Layout};
 use crate::ops::conv::Conv;
 use crate::ops::window::{check_bias, out_dims};
-use crate::types::Type;
+use crate::types::{Type, Types};
 use crate::value::{alloc_uninit, Array, Value};
 
 /// Returns how a convolution of `float32` images with constant weights runs on blocks.
 pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) -> Option<(ConvBlocks, Blocked)> {
     let x = operands.types.first().copied().flatten()?;
     let (image, result) = (Image::of(x)?, Image::of(output?)?);
-    let shape = conv.typical_shape(Some(x), operands.tensor(1)?.dims()).ok()?;
-    if !Weights::fits(&shape) || shape.channels != image.channels {
-        return None;
-    }
+    let case = conv.case(Some(x), operands.tensor(1)?.dims(), operands.memory).ok()?;
+    let read = match convolution::image_for_blocks(&case)? {
+        ImageLayout::Rows => Layout::Rows,
+        ImageLayout::Blocks => Layout::Blocks,
+    };
     let layout = |i: usize| match i {
-        0 if !Weights::take_rows(&shape) => Some(Layout::Blocks),
-        0 => Some(Layout::Rows),
+        0 => Some(read),
         1 | 2 => Some(Layout::Rows),
         _ => operand(&result, operands, i),
     };
-    let kernel = ConvBlocks { conv: conv.clone(), channels: shape.channels, rank: image.rank };
+    let kernel = ConvBlocks { conv: conv.clone(), channels: image.channels, rank: image.rank };
     let blocked = Blocked {
         rank: image.rank,
         inputs: (0..operands.types.len()).map(layout).collect::<Option<Vec<_>>>()?,
         outputs: vec![Layout::Blocks],
-        gain: blocked::gain(Isa::get(), &shape),
+        gain: convolution::gain(&case),
     };
     Some((kernel, blocked))
 }
@@ -45,8 +44,8 @@ pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) 
 /// Returns every form of a convolution for these input and weight types, with its cost. There are none if the sizes of
 /// the weights are unknown.
 pub(crate) fn alternatives(conv: &Conv, x: Option<&Type>, w: Option<&Type>, memory: Memory) -> Vec<Alternative> {
-    let shape = || conv.typical_shape(x, &w?.tensor().ok()?.sizes()?).ok();
-    shape().map_or_else(Vec::new, |shape| blocked::alternatives(Isa::get(), &shape, memory == Memory::Full))
+    let case = || conv.case(x, &w?.tensor().ok()?.sizes()?, memory).ok();
+    case().map_or_else(Vec::new, |case| convolution::alternatives(&case))
 }
 
 /// A [`Conv`] of images in blocks.
@@ -65,8 +64,8 @@ impl ConvBlocks {
     /// The weights are not constant, or do not fit.
     pub fn pack(self, operands: &Constants) -> Result<Box<dyn Kernel>> {
         let w = operands.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;
-        let pack = if operands.memory == Memory::Low { Weights::direct } else { Weights::new };
-        let weights = pack(Isa::get(), &self.typical_shape(operands)?, w.read::<f32>()?);
+        let case = self.conv.case(operands.types.first().copied().flatten(), w.dims(), operands.memory)?;
+        let weights = ConvWeights::new(&case, ImageLayout::Blocks, w.read::<f32>()?);
         Ok(Box::new(PackedConvBlocks { op: self, weights }))
     }
 }
@@ -74,7 +73,7 @@ impl ConvBlocks {
 /// [`ConvBlocks`] with packed weights.
 struct PackedConvBlocks {
     op: ConvBlocks,
-    weights: Weights,
+    weights: ConvWeights,
 }
 
 impl Debug for PackedConvBlocks {
@@ -92,6 +91,12 @@ impl Kernel for PackedConvBlocks {
         Form::named(self.weights.form()).packed(self.weights.bytes()).with(self.op.conv.epilogue.as_ref())
     }
 
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        let window = self.op.conv.window();
+        let shape = window.shape(&inputs.tensor(0).ok()?.sizes()?, &inputs.tensor(1).ok()?.sizes()?).ok()?;
+        Some(size_of::<f32>().saturating_mul(self.weights.scratch(&shape)))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
         let shape = self.op.conv.window().shape(&self.op.input(x.dims())?, w.dims())?;
@@ -100,7 +105,7 @@ impl Kernel for PackedConvBlocks {
         let mut out = alloc_uninit(&dims)?;
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
         with_epilogue(self.op.conv.epilogue.as_ref(), call, &dims, |epilogue| {
-            self.weights.conv(call.threads, &shape, bias, x, &mut out, epilogue);
+            self.weights.run(call.threads, &shape, bias, x, &mut out, epilogue);
             Ok(())
         })?;
         Ok(vec![Array::new(out, &dims)?.into()])

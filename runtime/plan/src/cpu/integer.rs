@@ -1,6 +1,7 @@
 //! CPU kernels: products and convolutions of 8-bit integers with `int32` sums, and requantization to 8 bits.
 
-use candle_plan_kernels::conv::{self, Rows, Shape, Weights};
+use candle_plan_kernels::conv::{self, Rows, Shape};
+use candle_plan_kernels::convolution::Epilogue;
 use candle_plan_kernels::int8;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
@@ -89,7 +90,7 @@ fn by_matrix(
 
 /// Packed weights, and the largest sum of the magnitudes of one output's weights.
 pub(super) struct PackedBytes {
-    weights: Weights,
+    weights: Rows,
     largest_sum: f64,
 }
 
@@ -127,7 +128,7 @@ impl Packs for ConvInteger {
         let dims = out_dims(&shape, x.rank());
         let mut sums = if largest(&x)? * packed.largest_sum <= EXACT {
             let mut out = alloc_uninit(&dims)?;
-            conv::conv(call.threads, &shape, &packed.weights, None, x.read::<f32>()?, &mut out, None);
+            conv::conv(call.threads, &shape, &packed.weights, None, x.read::<f32>()?, &mut out, Epilogue::NONE);
             whole_elements(&out)
         } else {
             self.run_whole(call, &shape, &x)?
@@ -149,7 +150,7 @@ impl ConvInteger {
         let data = w.read::<f32>()?;
         let magnitude = |w: &[f32]| w.iter().map(|w| f64::from(w.abs())).sum::<f64>();
         let largest_sum = data.chunks(taps.max(1)).map(magnitude).fold(0.0, f64::max);
-        let weights = Weights::Rows(Rows::new(Isa::get(), self.groups, outputs / self.groups, taps, data));
+        let weights = Rows::new(Isa::get(), self.groups, outputs / self.groups, taps, data);
         Ok(PackedBytes { weights, largest_sum })
     }
 

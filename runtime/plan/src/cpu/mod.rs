@@ -7,6 +7,7 @@ use crate::ops::{each_op, family_modules, Op};
 mod blocks;
 mod choice;
 mod conv_blocks;
+mod conv_case;
 mod exact;
 mod lists;
 mod mask;

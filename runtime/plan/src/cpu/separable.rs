@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Debug, Formatter};
 
-use candle_plan_kernels::blocked::{self, Stage, Weights};
+use candle_plan_kernels::blocked::{self, SeparableWeights, Stage};
 use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::isa::Isa;
 
@@ -43,11 +43,11 @@ impl Separable {
     /// # Errors
     /// The weights are not constant.
     pub fn pack(self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        let weights = |i: usize, typical: &Shape| match operands.tensor(i) {
-            Some(w) => Ok(Weights::new(Isa::get(), typical, w.read::<f32>()?)),
+        let weights = |i: usize| match operands.tensor(i) {
+            Some(w) => w.read::<f32>(),
             None => Err(Error::op("the weights are not constant")),
         };
-        let weights = [weights(1, &self.typical[0])?, weights(self.inputs, &self.typical[1])?];
+        let weights = SeparableWeights::new(Isa::get(), self.typical.each_ref(), [weights(1)?, weights(self.inputs)?]);
         Ok(Box::new(PackedSeparable { op: self, weights }))
     }
 }
@@ -55,7 +55,7 @@ impl Separable {
 /// [`Separable`] with packed weights.
 struct PackedSeparable {
     op: Separable,
-    weights: [Weights; 2],
+    weights: SeparableWeights,
 }
 
 impl Debug for PackedSeparable {
@@ -70,10 +70,10 @@ impl Kernel for PackedSeparable {
     }
 
     fn form(&self) -> Form {
-        let (op, [first, second]) = (&self.op, &self.weights);
+        let (op, [first, second]) = (&self.op, self.weights.forms());
         let between = op.first.conv.epilogue.as_ref().map_or_else(String::new, |program| format!(" with {program}"));
-        let name = format!("{}{between}, then {} while it is in the cache", first.form(), second.form());
-        Form::named(name).packed(first.bytes() + second.bytes()).with(op.second.conv.epilogue.as_ref())
+        let name = format!("{first}{between}, then {second} while it is in the cache");
+        Form::named(name).packed(self.weights.bytes()).with(op.second.conv.epilogue.as_ref())
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -87,17 +87,16 @@ impl Kernel for PackedSeparable {
         for (bias, shape) in bias.iter().zip([&shape, &next]) {
             check_bias(bias.map(Array::dims), Some(shape.outputs))?;
         }
-        let [first, second] = &self.weights;
         let (between, dims) = (in_blocks(&between), in_blocks(&out_dims(&next, self.op.second.rank)));
         let mut out = alloc_uninit(&dims)?;
         let x = x.read::<f32>()?;
         let [first_bias, second_bias] = bias.map(|bias| bias.map(Array::read::<f32>).transpose());
         let (first_bias, second_bias) = (first_bias?, second_bias?);
         with_epilogue(self.op.first.conv.epilogue.as_ref(), call, &between, |epilogue| {
-            let first = Stage { shape: &shape, weights: first, bias: first_bias, epilogue };
+            let first = Stage { shape: &shape, bias: first_bias, epilogue };
             with_epilogue(self.op.second.conv.epilogue.as_ref(), call, &dims, |epilogue| {
-                let second = Stage { shape: &next, weights: second, bias: second_bias, epilogue };
-                blocked::separable(call.threads, first, second, x, &mut out);
+                let second = Stage { shape: &next, bias: second_bias, epilogue };
+                blocked::separable(call.threads, &self.weights, [first, second], x, &mut out);
                 Ok(())
             })
         })?;

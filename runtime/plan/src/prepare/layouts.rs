@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use candle_plan_kernels::blocked::REORDER;
+use candle_plan_kernels::convolution::REORDER;
 use candle_plan_kernels::threads::Threads;
 
 use super::cut::{Choices, Item};

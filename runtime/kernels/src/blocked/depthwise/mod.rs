@@ -5,12 +5,14 @@
 //! for the end of the image.
 
 mod axis;
+mod form;
 mod rows;
 mod tile;
 
 use std::ops::Range;
 
-use super::{Epilogue, BLOCK};
+use super::BLOCK;
+use crate::conv_form::Epilogue;
 use crate::conv_shape::Shape;
 use crate::gemm::Shared;
 use crate::isa::Isa;
@@ -18,6 +20,7 @@ use crate::padded_row::copy_row;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 use axis::{dilation, Axis};
+pub(crate) use form::DepthwiseForm;
 use rows::Rows;
 use tile::Tile;
 
@@ -38,19 +41,9 @@ pub struct DepthwiseFilter {
 }
 
 impl DepthwiseFilter {
-    /// The instruction set that the weights were packed for.
-    pub fn isa(&self) -> Isa {
-        self.isa
-    }
-
-    /// The size of the packed weights in bytes.
-    pub fn bytes(&self) -> usize {
-        size_of_val(&self.data[..])
-    }
-
-    /// Whether a convolution is depthwise, with one output per channel.
-    pub fn fits(groups: usize, channels: usize, outputs: usize) -> bool {
-        groups == channels && channels == outputs
+    /// Whether a convolution has one group per channel, with one output.
+    fn fits(shape: &Shape) -> bool {
+        shape.groups == shape.channels && shape.channels == shape.outputs
     }
 
     /// Packs the weights `w` `[C, 1, kernel…]`.
@@ -59,7 +52,7 @@ impl DepthwiseFilter {
     /// `w` does not have this shape, or the convolution is not depthwise.
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> DepthwiseFilter {
         let (channels, window) = (shape.channels, shape.kernel[0] * shape.kernel[1]);
-        assert!(DepthwiseFilter::fits(shape.groups, channels, shape.outputs), "{shape:?}");
+        assert!(DepthwiseFilter::fits(shape), "{shape:?}");
         assert_eq!(w.len(), channels * window, "{shape:?}");
         let lane = |first: usize, i: usize| match first + i % BLOCK {
             c if c < channels => w[c * window + i / BLOCK],

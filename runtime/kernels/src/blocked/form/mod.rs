@@ -20,9 +20,6 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// All forms.
-    pub const ALL: [Form; 3] = [Form::Square(Tile::Two), Form::Square(Tile::Four), Form::Line];
-
     /// Whether the form can compute a convolution.
     pub fn fits(self, shape: &Shape) -> bool {
         match self {
@@ -36,14 +33,6 @@ impl Form {
         match self {
             Form::Square(tile) => shape.output.map(|size| size.div_ceil(tile as usize)).iter().product(),
             Form::Line => line::tiles(shape),
-        }
-    }
-
-    /// The form's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Form::Square(tile) => tile.name(),
-            Form::Line => "Winograd F(4, 3) along one axis",
         }
     }
 

@@ -22,16 +22,6 @@ const B2: f32 = 9.0 / 4.0;
 const A3: f32 = 8.0 / 27.0;
 const B3: f32 = 27.0 / 8.0;
 
-impl Tile {
-    /// The form's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Tile::Two => "Winograd F(2, 3)",
-            Tile::Four => "Winograd F(4, 3)",
-        }
-    }
-}
-
 /// The weight transform: one row per point.
 pub(super) fn weight_rows(tile: Tile) -> Vec<[f64; 3]> {
     match tile {

@@ -7,6 +7,7 @@
 //! Sources: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks; for the points, Barabasz et al., Error
 //! Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks.
 
+mod form;
 mod line;
 mod patches;
 mod products;
@@ -18,6 +19,7 @@ use super::form::{Form, Products, Tile};
 use super::BLOCK;
 use crate::threads::Threads;
 use crate::vector::dispatch_isa;
+pub(crate) use form::WinogradForm;
 use line::Line;
 use patches::Patches;
 use products::Buffers;

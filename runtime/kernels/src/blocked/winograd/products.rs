@@ -3,7 +3,8 @@
 use super::super::conv::Convolution;
 use super::super::form::Products;
 use super::super::tile::{Tile, Tiles};
-use super::super::{Epilogue, BLOCK};
+use super::super::BLOCK;
+use crate::conv_form::Epilogue;
 use crate::scratch::Scratch;
 
 /// Bytes of transformed input that fit in the L2 cache, with weights that fit there too and with weights that do not.

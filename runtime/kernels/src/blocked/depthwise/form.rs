@@ -1,0 +1,69 @@
+//! The form of depthwise convolutions over blocks of channels.
+
+use super::{depthwise, DepthwiseFilter, BLOCK};
+use crate::conv_form::{ConvCase, ConvForm, Epilogue, ImageLayout, PackedConv};
+use crate::conv_shape::Shape;
+use crate::isa::Isa;
+use crate::threads::Threads;
+
+/// The time that blocks save per tap, relative to the tap's time in blocks. Blocks need no shuffles.
+const SAVING: f64 = 2.0;
+
+/// Depthwise convolutions of several channels.
+#[derive(Debug)]
+pub(crate) struct DepthwiseForm;
+
+impl DepthwiseForm {
+    /// Whether the form can compute a convolution of this shape.
+    pub fn fits_shape(shape: &Shape) -> bool {
+        shape.groups > 1 && DepthwiseFilter::fits(shape)
+    }
+}
+
+impl ConvForm for DepthwiseForm {
+    fn name(&self) -> &'static str {
+        "depthwise, in blocks"
+    }
+
+    fn layouts(&self) -> [ImageLayout; 2] {
+        [ImageLayout::Blocks; 2]
+    }
+
+    fn fits(&self, case: &ConvCase) -> bool {
+        DepthwiseForm::fits_shape(&case.shape)
+    }
+
+    fn cost(&self, ConvCase { shape, .. }: &ConvCase) -> f64 {
+        (shape.kernel[0] * shape.kernel[1] * shape.channels.div_ceil(BLOCK) * shape.pixels()) as f64
+    }
+
+    fn saving(&self, case: &ConvCase) -> Option<f64> {
+        Some(SAVING * self.cost(case))
+    }
+
+    fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
+        Box::new(DepthwiseFilter::new(case.isa, &case.shape, w))
+    }
+}
+
+impl PackedConv for DepthwiseFilter {
+    fn run(
+        &self,
+        threads: &Threads,
+        shape: &Shape,
+        bias: Option<&[f32]>,
+        x: &[f32],
+        out: &mut [f32],
+        epilogue: Epilogue,
+    ) {
+        depthwise(threads, shape, self, bias, x, out, epilogue);
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&self.data[..])
+    }
+
+    fn isa(&self) -> Isa {
+        self.isa
+    }
+}

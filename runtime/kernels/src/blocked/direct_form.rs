@@ -1,0 +1,63 @@
+//! The forms of convolutions over blocks of channels, tap by tap.
+
+use super::filter::Filter;
+use super::BLOCK;
+use crate::conv_form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
+
+/// Tap by tap over blocks of channels.
+#[derive(Debug)]
+pub(crate) struct DirectForm;
+
+/// Tap by tap over an image in rows, with too few channels to fill a block, to blocks of channels.
+#[derive(Debug)]
+pub(crate) struct FromRowsForm;
+
+impl ConvForm for DirectForm {
+    fn name(&self) -> &'static str {
+        "direct, in blocks"
+    }
+
+    fn layouts(&self) -> [ImageLayout; 2] {
+        [ImageLayout::Blocks; 2]
+    }
+
+    fn fits(&self, case: &ConvCase) -> bool {
+        Filter::takes_blocks(&case.shape)
+    }
+
+    fn cost(&self, case: &ConvCase) -> f64 {
+        cost(case)
+    }
+
+    fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
+        Box::new(Filter::new(case.isa, &case.shape, w, None))
+    }
+}
+
+impl ConvForm for FromRowsForm {
+    fn name(&self) -> &'static str {
+        "direct, from rows to blocks"
+    }
+
+    fn layouts(&self) -> [ImageLayout; 2] {
+        [ImageLayout::Rows, ImageLayout::Blocks]
+    }
+
+    fn fits(&self, case: &ConvCase) -> bool {
+        Filter::takes_rows(&case.shape)
+    }
+
+    fn cost(&self, case: &ConvCase) -> f64 {
+        cost(case)
+    }
+
+    fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
+        Box::new(Filter::for_rows(case.isa, &case.shape, w))
+    }
+}
+
+/// The time of both forms.
+fn cost(ConvCase { shape, .. }: &ConvCase) -> f64 {
+    let outputs = (shape.outputs / shape.groups).div_ceil(BLOCK);
+    shape.groups as f64 * products(shape.taps() as f64 * outputs as f64, shape.pixels() as f64)
+}

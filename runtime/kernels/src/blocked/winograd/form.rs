@@ -1,0 +1,71 @@
+//! The forms of convolutions by Winograd's algorithm over blocks of channels.
+
+use super::super::filter::Filter;
+use super::super::form::{Form, Tile};
+use super::BLOCK;
+use crate::conv_form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
+use crate::conv_shape::Shape;
+
+/// Winograd's algorithm with one of its tiles.
+#[derive(Debug)]
+pub(crate) struct WinogradForm(Form);
+
+impl WinogradForm {
+    /// `F(2, 3)` along both axes.
+    pub const TWO: WinogradForm = WinogradForm(Form::Square(Tile::Two));
+    /// `F(4, 3)` along both axes.
+    pub const FOUR: WinogradForm = WinogradForm(Form::Square(Tile::Four));
+    /// `F(4, 3)` along one axis.
+    pub const LINE: WinogradForm = WinogradForm(Form::Line);
+
+    /// The cost of transforming one vector of a tile's input, and one of its output, in multiply-adds of a vector.
+    /// Loads and stores dominate it.
+    fn transform(&self) -> [f64; 2] {
+        match self.0 {
+            Form::Square(Tile::Two) => [90.0, 70.0],
+            Form::Square(Tile::Four) => [250.0, 200.0],
+            Form::Line => [110.0, 90.0],
+        }
+    }
+
+    /// The time of one group.
+    fn group(&self, shape: &Shape) -> f64 {
+        let (channels, outputs) =
+            (shape.channels / shape.groups, (shape.outputs / shape.groups).div_ceil(BLOCK) as f64);
+        let (tiles, count) = (self.0.tiles(shape) as f64, self.0.products(shape.kernel));
+        let [input, output] = self.transform();
+        let transforms = (count.pieces * channels.div_ceil(BLOCK)) as f64 * input + outputs * output;
+        let terms = (channels * count.count()) as f64;
+        products(terms * outputs, tiles) + transforms * tiles
+    }
+}
+
+impl ConvForm for WinogradForm {
+    fn name(&self) -> &'static str {
+        match self.0 {
+            Form::Square(Tile::Two) => "Winograd F(2, 3), in blocks",
+            Form::Square(Tile::Four) => "Winograd F(4, 3), in blocks",
+            Form::Line => "Winograd F(4, 3) along one axis, in blocks",
+        }
+    }
+
+    fn layouts(&self) -> [ImageLayout; 2] {
+        [ImageLayout::Blocks; 2]
+    }
+
+    fn fits(&self, ConvCase { shape, .. }: &ConvCase) -> bool {
+        Filter::takes_blocks(shape) && shape.pixels() > 0 && self.0.fits(shape)
+    }
+
+    fn transforms(&self) -> bool {
+        true
+    }
+
+    fn cost(&self, ConvCase { shape, .. }: &ConvCase) -> f64 {
+        shape.groups as f64 * self.group(shape)
+    }
+
+    fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
+        Box::new(Filter::new(case.isa, &case.shape, w, Some(self.0)))
+    }
+}

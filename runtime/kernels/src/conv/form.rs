@@ -1,0 +1,90 @@
+//! The form of convolutions over rows of pixels.
+
+use super::{conv, Rows};
+use crate::blocked::BLOCK;
+use crate::conv_form::{products, ConvCase, ConvForm, Epilogue, ImageLayout, PackedConv};
+use crate::conv_shape::Shape;
+use crate::gemm::tiles::Tiles;
+use crate::isa::Isa;
+use crate::threads::Threads;
+
+/// The time of a multiply-add in a tile of `r` rows of pixels, relative to blocks: `ALL + FEW / r`. With few rows, the
+/// processor waits for the elements that each multiply-add reads.
+const ALL: f64 = 0.85;
+const FEW: f64 = 3.0;
+/// The cost of copying a row with its padding, in multiply-adds of a vector: per row, and per vector of it.
+const COPY: [f64; 2] = [60.0, 6.0];
+
+/// Tap by tap over rows of pixels.
+#[derive(Debug)]
+pub(crate) struct RowsForm;
+
+impl ConvForm for RowsForm {
+    fn name(&self) -> &'static str {
+        "direct, in rows"
+    }
+
+    fn layouts(&self) -> [ImageLayout; 2] {
+        [ImageLayout::Rows; 2]
+    }
+
+    fn fits(&self, _: &ConvCase) -> bool {
+        true
+    }
+
+    fn cost(&self, case: &ConvCase) -> f64 {
+        case.shape.groups as f64 * group(case.isa, &case.shape)
+    }
+
+    fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
+        let shape = &case.shape;
+        Box::new(Rows::new(case.isa, shape.groups, shape.outputs / shape.groups, shape.taps(), w))
+    }
+}
+
+/// The time of one group.
+fn group(isa: Isa, shape: &Shape) -> f64 {
+    let (channels, outputs) = (shape.channels / shape.groups, shape.outputs / shape.groups);
+    let tiles = Tiles::of(isa);
+    let reach = [0, 1].map(|a| shape.kernel[a].saturating_sub(1) * shape.dilations[a]);
+    let [height, width] = shape.output;
+    let vectors = |elements: usize| elements.next_multiple_of(tiles.lanes) as f64 / BLOCK as f64;
+    // Row by row, or in one line that includes the gaps between rows.
+    let line = height.saturating_sub(1) * (width + reach[1] / shape.strides[1]) + width;
+    let in_a_tile = outputs as f64 / outputs.div_ceil(tiles.rows()).max(1) as f64;
+    let terms = (channels * shape.kernel[0] * shape.kernel[1] * outputs) as f64;
+    let copied = (channels * (height * shape.strides[0] + reach[0])) as f64;
+    let length = vectors(width * shape.strides[1] + reach[1]);
+    let copies = if reach == [0, 0] { 0.0 } else { copied * (COPY[0] + COPY[1] * length) };
+    let time = (height as f64 * vectors(width)).min(vectors(line)) * (ALL + FEW / in_a_tile.max(1.0));
+    products(terms / BLOCK as f64, time * BLOCK as f64) + copies
+}
+
+impl Rows {
+    /// The name of the form.
+    pub fn form(&self) -> &'static str {
+        RowsForm.name()
+    }
+}
+
+impl PackedConv for Rows {
+    fn run(
+        &self,
+        threads: &Threads,
+        shape: &Shape,
+        bias: Option<&[f32]>,
+        x: &[f32],
+        out: &mut [f32],
+        epilogue: Epilogue,
+    ) {
+        conv(threads, shape, self, bias, x, out, epilogue);
+    }
+
+    fn bytes(&self) -> usize {
+        Rows::bytes(self)
+    }
+
+    fn isa(&self) -> Isa {
+        self.isa
+    }
+}

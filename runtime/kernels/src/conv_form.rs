@@ -1,0 +1,134 @@
+//! Forms of convolutions: a form is a way to compute a convolution, with its expected time and its packed weights.
+
+use std::fmt::Debug;
+
+use crate::conv_shape::Shape;
+use crate::gemm::Finish;
+use crate::isa::Isa;
+use crate::threads::Threads;
+use crate::vector::Vector;
+
+/// A convolution for which a form is chosen.
+#[derive(Debug, Clone)]
+pub struct ConvCase {
+    pub(crate) isa: Isa,
+    /// The expected sizes, [row-oriented](Shape::row_oriented).
+    pub(crate) shape: Shape,
+    pub(crate) may_transform: bool,
+}
+
+impl ConvCase {
+    /// The case of inputs of about the sizes in `shape`. Only with `may_transform` may packed weights be larger than
+    /// the weights, apart from padding to blocks.
+    pub fn new(isa: Isa, shape: &Shape, may_transform: bool) -> ConvCase {
+        ConvCase { isa, shape: shape.row_oriented(), may_transform }
+    }
+}
+
+/// The layout of an image or a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageLayout {
+    /// `[N, C, H, W]`
+    Rows,
+    /// `[N, C / 16, H, W, 16]`
+    Blocks,
+}
+
+/// A way to compute convolutions.
+pub trait ConvForm: Debug + Sync {
+    /// The form's name.
+    fn name(&self) -> &'static str;
+
+    /// The layouts of the image and of the result.
+    fn layouts(&self) -> [ImageLayout; 2];
+
+    /// Whether the form can compute the convolution.
+    fn fits(&self, case: &ConvCase) -> bool;
+
+    /// Whether packing transforms the weights to more numbers.
+    fn transforms(&self) -> bool {
+        false
+    }
+
+    /// The time for one image, in multiply-adds of a vector.
+    fn cost(&self, case: &ConvCase) -> f64;
+
+    /// The time that this form, with its result in blocks, saves for one image compared with images in rows. `None`:
+    /// the difference between the costs.
+    fn saving(&self, _case: &ConvCase) -> Option<f64> {
+        None
+    }
+
+    /// Packs the weights `w` `[O, C / groups, kernel…]` of a convolution that [fits](ConvForm::fits).
+    ///
+    /// # Panics
+    /// `w` does not have this shape, or the convolution does not fit.
+    fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv>;
+}
+
+/// The packed weights of a convolution.
+pub trait PackedConv: Debug + Send + Sync {
+    /// `out = bias + weights * x`, then the epilogue. `x` and `out` have the [layouts](ConvForm::layouts) of the form.
+    /// The sizes may differ from those of the [case](ConvCase) except for channels, outputs, groups and window.
+    ///
+    /// # Panics
+    /// The slices or the weights do not fit the shape.
+    fn run(
+        &self,
+        threads: &Threads,
+        shape: &Shape,
+        bias: Option<&[f32]>,
+        x: &[f32],
+        out: &mut [f32],
+        epilogue: Epilogue,
+    );
+
+    /// The size of the packed weights in bytes.
+    fn bytes(&self) -> usize;
+
+    /// The elements of scratch memory that [`run`](PackedConv::run) needs beyond buffers that fit a cache.
+    fn scratch(&self, _shape: &Shape) -> usize {
+        0
+    }
+
+    /// The instruction set that the weights were packed for.
+    fn isa(&self) -> Isa;
+}
+
+/// What a convolution does to its outputs: it clamps them, then calls `finish`.
+#[derive(Clone, Copy)]
+pub struct Epilogue<'a> {
+    /// The smallest and the largest output; NaN stays NaN.
+    pub limits: [f32; 2],
+    /// Rewrites a run of outputs: of one output's plane, or of one block of channels.
+    pub finish: Option<Finish<'a>>,
+}
+
+impl Epilogue<'_> {
+    /// No clamping.
+    pub const NO_LIMITS: [f32; 2] = [f32::NEG_INFINITY, f32::INFINITY];
+    /// Outputs stay as they are.
+    pub const NONE: Epilogue<'static> = Epilogue { limits: Epilogue::NO_LIMITS, finish: None };
+
+    /// Applies the epilogue to a run of outputs that starts at `offset`.
+    pub(crate) fn apply(&self, run: &mut [f32], offset: usize) {
+        if self.limits != Epilogue::NO_LIMITS {
+            run.iter_mut().for_each(|x| *x = x.within(self.limits));
+        }
+        if let Some(finish) = self.finish {
+            finish(run, offset);
+        }
+    }
+}
+
+/// The cost of fetching a vector of weights, in multiply-adds of a vector: if the weights fit in the L2 cache, and if
+/// they do not. In the latter case, a core gets about 12 GB/s while the others are busy too. With fewer pixels than
+/// this, the products wait for the weights.
+const FETCH: [f64; 2] = [16.0, 32.0];
+/// The vectors of weights that fit in the L2 cache: 1 MB.
+const NEAR: f64 = 16384.0;
+
+/// The time of the products of `pixels` pixels with `weights` vectors of weights, including the fetch of the weights.
+pub(crate) fn products(weights: f64, pixels: f64) -> f64 {
+    weights * pixels.max(FETCH[usize::from(weights > NEAR)])
+}

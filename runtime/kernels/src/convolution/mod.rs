@@ -1,0 +1,68 @@
+//! Convolutions of `f32` images in the form that a planner chooses when the weights are packed.
+
+mod planner;
+mod within_step;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::conv_form::{ConvCase, Epilogue, ImageLayout};
+pub use planner::{alternatives, gain, image_for_blocks, Alternative, REORDER};
+
+use crate::conv_form::PackedConv;
+use crate::conv_shape::Shape;
+use crate::threads::Threads;
+use within_step::WithinStep;
+
+/// The weights of a convolution, packed for the fastest form.
+#[derive(Debug)]
+pub struct ConvWeights {
+    form: String,
+    packed: Box<dyn PackedConv>,
+}
+
+impl ConvWeights {
+    /// Packs `w` `[O, C / groups, kernel…]` for a result in this layout. The image of a result in rows is also in rows;
+    /// that of a result in blocks, see [`image_for_blocks`].
+    ///
+    /// # Panics
+    /// `w` does not have this shape, or no form has its result in this layout.
+    pub fn new(case: &ConvCase, result: ImageLayout, w: &[f32]) -> ConvWeights {
+        let Some(fastest) = planner::fastest(case, result) else { panic!("no form for {case:?}") };
+        let packed = fastest.form.pack(case, w);
+        let packed = if fastest.converts() { WithinStep::boxed(fastest.form.layouts(), packed) } else { packed };
+        ConvWeights { form: fastest.name(), packed }
+    }
+
+    /// The name of the chosen form.
+    pub fn form(&self) -> &str {
+        &self.form
+    }
+
+    /// The size of the packed weights in bytes.
+    pub fn bytes(&self) -> usize {
+        self.packed.bytes()
+    }
+
+    /// The elements of scratch memory that [`run`](ConvWeights::run) needs beyond buffers that fit a cache.
+    pub fn scratch(&self, shape: &Shape) -> usize {
+        self.packed.scratch(shape)
+    }
+
+    /// `out[n, o, y, x] = bias[o] + Σ w[o, c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then the
+    /// epilogue.
+    ///
+    /// # Panics
+    /// The slices or the weights do not fit the shape, or the shape does not [fit](Shape::fits).
+    pub fn run(
+        &self,
+        threads: &Threads,
+        shape: &Shape,
+        bias: Option<&[f32]>,
+        x: &[f32],
+        out: &mut [f32],
+        epilogue: Epilogue,
+    ) {
+        self.packed.run(threads, &shape.row_oriented(), bias, x, out, epilogue);
+    }
+}

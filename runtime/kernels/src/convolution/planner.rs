@@ -1,0 +1,114 @@
+//! The planner of convolutions: lists every form with its cost, and chooses the fastest.
+
+use crate::blocked::{DepthwiseForm, DirectForm, FromRowsForm, WinogradForm, BLOCK};
+use crate::conv::RowsForm;
+use crate::conv_form::{ConvCase, ConvForm, ImageLayout};
+
+/// Every form, the simplest first: of equally fast forms, the first one is chosen. [`RowsForm`] can compute every
+/// convolution.
+pub(super) const FORMS: &[&dyn ConvForm] = &[
+    &RowsForm,
+    &DepthwiseForm,
+    &FromRowsForm,
+    &DirectForm,
+    &WinogradForm::TWO,
+    &WinogradForm::FOUR,
+    &WinogradForm::LINE,
+];
+
+/// The cost of moving a vector between `[N, C, H, W]` and blocks, in multiply-adds of a vector.
+pub const REORDER: f64 = 15.0;
+
+/// A form that can compute a convolution with its result in a layout.
+pub(super) struct Candidate {
+    pub form: &'static dyn ConvForm,
+    /// The layout of the result outside the step.
+    result: ImageLayout,
+    /// The time of the form for one image, in multiply-adds of a vector.
+    cost: f64,
+    /// The time of the conversions to the form's layouts and back.
+    moving: f64,
+}
+
+impl Candidate {
+    /// Returns the form as a candidate, unless its result is in rows and the wanted one in blocks, or there are too few
+    /// outputs to convert a result.
+    fn new(form: &'static dyn ConvForm, case: &ConvCase, result: ImageLayout) -> Option<Candidate> {
+        let moving = match (form.layouts()[1], result) {
+            (ImageLayout::Rows, ImageLayout::Blocks) => return None,
+            (ImageLayout::Blocks, ImageLayout::Rows) if case.shape.outputs < BLOCK => return None,
+            (_, ImageLayout::Rows) => moving(form, case),
+            (ImageLayout::Blocks, ImageLayout::Blocks) => 0.0,
+        };
+        Some(Candidate { form, result, cost: form.cost(case), moving })
+    }
+
+    /// Whether the step has to convert the image or the result.
+    pub fn converts(&self) -> bool {
+        self.result == ImageLayout::Rows && self.form.layouts().contains(&ImageLayout::Blocks)
+    }
+
+    pub fn name(&self) -> String {
+        format!("{}{}", self.form.name(), if self.converts() { " within the step" } else { "" })
+    }
+
+    fn time(&self) -> f64 {
+        self.cost + self.moving
+    }
+}
+
+/// The time to convert one image in rows to the layout of a form, and its result to rows.
+fn moving(form: &dyn ConvForm, ConvCase { shape, .. }: &ConvCase) -> f64 {
+    let [image, result] = form.layouts().map(|layout| usize::from(layout == ImageLayout::Blocks));
+    let image = image * shape.channels.div_ceil(BLOCK) * shape.input[0] * shape.input[1];
+    let vectors = image + result * shape.outputs.div_ceil(BLOCK) * shape.pixels();
+    vectors as f64 * REORDER
+}
+
+/// Returns every form that can compute a convolution, for images in rows and for a result in blocks.
+fn candidates(case: &ConvCase) -> impl Iterator<Item = Candidate> + '_ {
+    let forms = FORMS.iter().filter(|form| form.fits(case) && (case.may_transform || !form.transforms()));
+    forms.flat_map(|&form| {
+        [ImageLayout::Rows, ImageLayout::Blocks].into_iter().filter_map(|result| Candidate::new(form, case, result))
+    })
+}
+
+/// Returns the fastest form for a result in this layout; `None` if no form can compute it.
+pub(super) fn fastest(case: &ConvCase, result: ImageLayout) -> Option<Candidate> {
+    candidates(case).filter(|form| form.result == result).min_by(|a, b| a.time().total_cmp(&b.time()))
+}
+
+/// The layout in which a convolution with its result in blocks reads its image; `None` if no form has such a result.
+pub fn image_for_blocks(case: &ConvCase) -> Option<ImageLayout> {
+    fastest(case, ImageLayout::Blocks).map(|fastest| fastest.form.layouts()[0])
+}
+
+/// A form of a convolution and its time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Alternative {
+    /// The form's name.
+    pub form: String,
+    /// Whether the result is in blocks of channels.
+    pub in_blocks: bool,
+    /// The time of one image, in multiply-adds of a vector.
+    pub time: f64,
+}
+
+/// Returns every form of a convolution, for images in rows and for results in blocks.
+pub fn alternatives(case: &ConvCase) -> Vec<Alternative> {
+    let listed = candidates(case).map(|each| Alternative {
+        form: each.name(),
+        in_blocks: each.result == ImageLayout::Blocks,
+        time: each.time(),
+    });
+    listed.collect()
+}
+
+/// The multiply-adds of a vector that blocks of channels save in a convolution if neither the image nor the result must
+/// be converted; 0 if no form has its result in blocks.
+pub fn gain(case: &ConvCase) -> i64 {
+    let [rows, blocks] = [ImageLayout::Rows, ImageLayout::Blocks].map(|result| fastest(case, result));
+    let Some((rows, blocks)) = rows.zip(blocks) else { return 0 };
+    let saved = blocks.form.saving(case).unwrap_or(rows.cost - blocks.cost + rows.moving);
+    (case.shape.batch as f64 * saved) as i64
+}
