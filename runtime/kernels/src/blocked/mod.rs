@@ -18,7 +18,7 @@ mod window;
 mod winograd;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use depthwise::DepthwiseForm;
 pub(crate) use direct_form::{DirectForm, FromRowsForm};

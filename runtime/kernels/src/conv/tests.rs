@@ -77,7 +77,7 @@ fn products(s: &Shape, large: [usize; 2], small: [usize; 2], mut add: impl FnMut
     }
 }
 
-pub(crate) fn expected(s: &Shape, transposed: bool, w: &[f32], bias: &[f32], x: &[f32]) -> Vec<f64> {
+fn expected(s: &Shape, transposed: bool, w: &[f32], bias: &[f32], x: &[f32]) -> Vec<f64> {
     let plane = s.output[0] * s.output[1];
     let mut out: Vec<f64> =
         (0..s.batch * s.outputs * plane).map(|i| f64::from(bias[i / plane.max(1) % s.outputs])).collect();
@@ -113,38 +113,19 @@ fn check(s: &Shape, transposed: bool) {
                 let weights = TransposedWeights::new(isa, s, &w);
                 conv_transposed(&threads, s, &weights, Some(&bias), &x, &mut out, Some(&finish));
             } else {
-                let weights = Weights::Rows(Rows::new(isa, s.groups, s.outputs / s.groups, taps, &w));
-                conv(&threads, s, &weights, Some(&bias), &x, &mut out, Some(&finish));
+                let weights = Rows::new(isa, s.groups, s.outputs / s.groups, taps, &w);
+                let epilogue = Epilogue { finish: Some(&finish), ..Epilogue::NONE };
+                conv(&threads, s, &weights, Some(&bias), &x, &mut out, epilogue);
             }
             results.push(out);
         }
     }
     check_plain(s, transposed, [&w, &bias, &x], &expected);
-    if !transposed && blocked::Weights::fits(s) {
-        check_blocks(s, [&w, &bias, &x], &expected);
-    }
     for (i, expected) in expected.iter().enumerate() {
         let found = f64::from(results[0][i]) - (i % 5) as f64;
         assert!((found - expected).abs() <= 1e-6 * (taps as f64 + 5.0), "{s:?} {i}: {found} {expected}");
     }
     assert!(results.iter().all(|other| *other == results[0]), "{s:?}: not the same bits everywhere");
-}
-
-/// Checks the convolution in blocks within the step.
-fn check_blocks(s: &Shape, [w, bias, x]: [&[f32]; 3], expected: &[f64]) {
-    for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
-        let weights = Weights::Blocks(blocked::Weights::new(isa, s, w));
-        let mut out = vec![f32::NAN; expected.len()];
-        let finish = |run: &mut [f32], offset: usize| {
-            run.iter_mut().enumerate().for_each(|(i, x)| *x += ((offset + i) % 5) as f32);
-        };
-        conv(&Threads::new(count).unwrap(), s, &weights, Some(bias), x, &mut out, Some(&finish));
-        for (i, (found, expected)) in out.iter().zip(expected).enumerate() {
-            let error = (f64::from(*found) - (i % 5) as f64 - expected).abs();
-            let taps = s.channels / s.groups * s.kernel[0] * s.kernel[1];
-            assert!(error <= 3e-6 * (taps as f64 + 5.0), "{s:?} {isa:?} {i}: {found} {expected}");
-        }
-    }
 }
 
 fn check_plain(s: &Shape, transposed: bool, operands: [&[f32]; 3], expected: &[f64]) {

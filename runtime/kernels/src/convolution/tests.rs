@@ -1,0 +1,281 @@
+//! Runs every form of the table against the definition: the tests of a new form are here already.
+
+use super::planner::FORMS;
+use super::*;
+use crate::blocked::tests::blocked;
+use crate::blocked::{from_blocks, Images, BLOCK};
+use crate::conv::conv_plain;
+use crate::conv::tests::{draw, same, Draw};
+use crate::conv_form::ConvForm;
+use crate::gemm::tests::noise;
+use crate::isa::Isa;
+
+/// The largest error relative to the number of an output's products, and that of forms whose transforms have large
+/// factors.
+const TOLERANCE: f64 = 1e-6;
+const TOLERANCE_OF_FOUR: f64 = 3e-6;
+
+const LIMITS: [f32; 2] = [-0.5, 1.0];
+
+/// The operands of a convolution, and its result by the definition.
+struct Operands {
+    x: Vec<f32>,
+    w: Vec<f32>,
+    bias: Vec<f32>,
+    expected: Vec<f64>,
+}
+
+impl Operands {
+    fn of(shape: &Shape) -> Operands {
+        let x = noise(shape.batch * shape.channels * shape.input[0] * shape.input[1], 1);
+        let (w, bias) = (noise(shape.outputs * shape.taps(), 2), noise(shape.outputs, 3));
+        let [x64, w64, bias64] = [&x, &w, &bias].map(|x| x.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
+        let mut expected = vec![f64::NAN; shape.batch * shape.outputs * shape.pixels()];
+        conv_plain(&Threads::serial(), shape, &w64, Some(&bias64), &x64, &mut expected);
+        expected.iter_mut().for_each(|x| *x = x.clamp(f64::from(LIMITS[0]), f64::from(LIMITS[1])));
+        Operands { x, w, bias, expected }
+    }
+
+    /// Calls `compute` with an image in the first layout, for a result in the second. Returns the result in rows.
+    fn run(
+        &self,
+        layouts: [ImageLayout; 2],
+        shape: &Shape,
+        compute: impl FnOnce(Option<&[f32]>, &[f32], &mut [f32], Epilogue),
+    ) -> Vec<f32> {
+        let (plane, [image, result]) = (shape.input[0] * shape.input[1], layouts);
+        let to = Images { batch: shape.batch, channels: shape.outputs, plane: shape.pixels() };
+        let moved = (image == ImageLayout::Blocks).then(|| blocked(shape.batch, shape.channels, plane, &self.x));
+        let (unit, length) = match result {
+            ImageLayout::Rows => (1, to.len()),
+            ImageLayout::Blocks => (BLOCK, to.blocked_len()),
+        };
+        let added = |place: usize| (place / unit % 5) as f32;
+        let finish = |run: &mut [f32], offset: usize| {
+            run.iter_mut().enumerate().for_each(|(i, x)| *x += added(offset + i));
+        };
+        let epilogue = Epilogue { limits: LIMITS, finish: Some(&finish) };
+        let mut out = vec![f32::NAN; length];
+        compute(Some(&self.bias), moved.as_ref().unwrap_or(&self.x), &mut out, epilogue);
+        out.iter_mut().enumerate().for_each(|(i, x)| *x -= added(i));
+        if result == ImageLayout::Rows {
+            return out;
+        }
+        let mut rows = vec![f32::NAN; to.len()];
+        from_blocks(Isa::SCALAR, &Threads::serial(), to, &out, &mut rows, None);
+        rows
+    }
+
+    /// Compares results with the definition, and with each other bit by bit.
+    fn compare(&self, results: &[Vec<f32>], tolerance: f64, shape: &Shape, name: &str) {
+        let Some(first) = results.first() else { return };
+        let bound = tolerance * (shape.taps() as f64 + 5.0);
+        for (i, (&found, expected)) in first.iter().zip(&self.expected).enumerate() {
+            assert!((f64::from(found) - expected).abs() <= bound, "{name} {shape:?} {i}: {found} {expected}");
+        }
+        assert!(results.iter().all(|other| other == first), "{name} {shape:?}: not the same bits everywhere");
+    }
+}
+
+fn tolerance(form: &dyn ConvForm) -> f64 {
+    if form.name().contains("F(4, 3)") {
+        TOLERANCE_OF_FOUR
+    } else {
+        TOLERANCE
+    }
+}
+
+/// Checks every form that can compute a convolution, in its own layouts and within the step, with every instruction set
+/// and with several threads.
+fn check(shape: &Shape) {
+    let operands = Operands::of(shape);
+    for &form in FORMS {
+        let (mut own, mut within) = (Vec::new(), Vec::new());
+        for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
+            let (case, threads) = (ConvCase::new(isa, shape, true), Threads::new(count).unwrap());
+            if form.fits(&case) {
+                let run = |packed: &dyn PackedConv, layouts: [ImageLayout; 2]| {
+                    operands.run(layouts, &case.shape, |bias, x, out, epilogue| {
+                        packed.run(&threads, &case.shape, bias, x, out, epilogue);
+                    })
+                };
+                let packed = form.pack(&case, &operands.w);
+                own.push(run(&*packed, form.layouts()));
+                if form.layouts() != [ImageLayout::Rows; 2] {
+                    within.push(run(&*WithinStep::boxed(form.layouts(), packed), [ImageLayout::Rows; 2]));
+                }
+            }
+        }
+        operands.compare(&own, tolerance(form), shape, form.name());
+        operands.compare(&within, tolerance(form), shape, form.name());
+    }
+    check_choice(shape, &operands);
+}
+
+/// Checks that the cheapest listed form is chosen and computes the convolution, in both layouts, and whether memory is
+/// low or not.
+fn check_choice(shape: &Shape, operands: &Operands) {
+    let isa = Isa::widest();
+    for may_transform in [false, true] {
+        let case = ConvCase::new(isa, shape, may_transform);
+        let listed = alternatives(&case);
+        for result in [ImageLayout::Rows, ImageLayout::Blocks] {
+            let of_layout = listed.iter().filter(|each| each.in_blocks == (result == ImageLayout::Blocks));
+            let Some(cheapest) = of_layout.min_by(|a, b| a.time.total_cmp(&b.time)) else { continue };
+            let weights = ConvWeights::new(&case, result, &operands.w);
+            assert_eq!(weights.form(), cheapest.form, "{case:?}");
+            let form = FORMS.iter().find(|form| cheapest.form.starts_with(form.name())).unwrap();
+            assert!(form.fits(&case) && (may_transform || !form.transforms()), "{case:?}: {form:?}");
+            let image = if result == ImageLayout::Rows { Some(result) } else { image_for_blocks(&case) };
+            let found = operands.run([image.unwrap(), result], shape, |bias, x, out, epilogue| {
+                weights.run(&Threads::serial(), shape, bias, x, out, epilogue);
+            });
+            operands.compare(&[found], tolerance(*form), shape, weights.form());
+        }
+    }
+}
+
+/// Channels, outputs and groups: of every form, with whole and partial blocks.
+const SIZES: [[usize; 3]; 16] = [
+    [1, 1, 1],
+    [3, 9, 1],
+    [8, 24, 1],
+    [16, 16, 1],
+    [17, 8, 1],
+    [24, 40, 1],
+    [33, 17, 1],
+    [40, 1, 1],
+    [32, 64, 2],
+    [48, 48, 3],
+    [6, 9, 3],
+    [20, 4, 2],
+    [5, 5, 5],
+    [16, 16, 16],
+    [17, 17, 17],
+    [33, 33, 33],
+];
+
+/// A shape with the sizes of `source`'s choice.
+fn sized(source: &mut Draw, shape: Shape) -> Shape {
+    let [channels, outputs, groups] = SIZES[source.pair(SIZES.len())[0]];
+    Shape { channels, outputs, groups, ..shape }
+}
+
+#[test]
+fn random_shapes() {
+    let mut source = Draw(3);
+    let shapes: Vec<Shape> = std::iter::repeat_with(|| draw(&mut source, false)).flatten().take(500).collect();
+    shapes.into_iter().for_each(|shape| check(&sized(&mut source, shape)));
+}
+
+#[test]
+fn shapes_of_several_parts_and_tasks() {
+    for shape in [
+        same(1, 40, 70, 1, 30, 3),
+        same(2, 64, 64, 2, 20, 5),
+        same(1, 64, 48, 1, 40, 1),
+        same(1, 300, 30, 1, 7, 3),
+        same(2, 40, 40, 40, 30, 3),
+        Shape { strides: [2, 2], output: [30, 30], ..same(1, 40, 32, 1, 60, 3) },
+        same(0, 4, 4, 1, 5, 3),
+        Shape { output: [0, 5], ..same(1, 24, 24, 1, 5, 3) },
+        same(1, 0, 3, 1, 5, 3),
+        Shape { input: [0, 9], output: [2, 9], before: [2, 1], ..same(2, 40, 33, 1, 1, 3) },
+        Shape { input: [9, 0], output: [9, 5], before: [1, 4], ..same(1, 16, 16, 1, 1, 3) },
+    ] {
+        check(&shape);
+    }
+}
+
+#[test]
+fn random_shapes_of_three_by_three() {
+    let mut source = Draw(5);
+    for _ in 0..60 {
+        let [pads, cut] = [source.pair(4), source.pair(3)];
+        let input = source.pair(30).map(|size| size + 3);
+        let [channels, outputs] = [[16, 17, 24, 40], [1, 8, 24, 40]].map(|sizes| source.one_of(&sizes));
+        let output = [0, 1].map(|a| input[a] + pads[a] - 2 + cut[a]);
+        let before = pads.map(|pad| pad as isize);
+        check(&Shape { input, output, before, ..same(1, channels, outputs, 1, 1, 3) });
+    }
+}
+
+#[test]
+fn random_windows_along_a_line() {
+    let mut source = Draw(17);
+    for _ in 0..50 {
+        let [taps, dilation] = [source.one_of(&[3, 4, 5, 7, 11]), source.one_of(&[1, 1, 2, 5])];
+        let [channels, outputs] = [[16, 17, 24, 40], [1, 8, 24, 40]].map(|sizes| source.one_of(&sizes));
+        let [length, across] = source.pair(40).map(|size| size + 1);
+        let [pads, more] = source.pair(1 + taps * dilation);
+        let Some(output) = (length + pads + more).checked_sub((taps - 1) * dilation) else { continue };
+        let lying = Shape {
+            input: [across, length],
+            output: [across, output],
+            kernel: [1, taps],
+            dilations: [1, dilation],
+            before: [0, pads as isize],
+            ..same(source.one_of(&[1, 1, 2]), channels, outputs, 1, 1, 1)
+        };
+        let turned = |[a, b]: [usize; 2]| [b, a];
+        check(&lying);
+        check(&Shape {
+            input: turned(lying.input),
+            output: turned(lying.output),
+            kernel: turned(lying.kernel),
+            dilations: turned(lying.dilations),
+            before: [lying.before[1], 0],
+            ..lying
+        });
+    }
+}
+
+#[test]
+fn depthwise_windows_of_every_tile() {
+    let mut source = Draw(13);
+    for (kernel, stride) in [(1, 1), (3, 1), (5, 1), (7, 1), (3, 2), (5, 2), (7, 2), (9, 1)] {
+        for _ in 0..12 {
+            let [pads, more] = [source.pair(kernel), source.pair(kernel)];
+            let input = source.pair(26).map(|size| size + kernel);
+            let output = [0, 1].map(|a| (input[a] + pads[a] + more[a] - kernel) / stride + 1);
+            let before = pads.map(|pad| pad as isize);
+            check(&Shape { input, output, before, strides: [stride; 2], ..same(1, 17, 17, 17, 1, kernel) });
+        }
+    }
+    check(&Shape { before: [-1, -2], output: [9, 6], ..same(1, 16, 16, 16, 12, 3) });
+    check(&Shape { before: [0, 1 << 20], dilations: [1 << 40, 1], ..same(1, 16, 16, 16, 4, 1) });
+}
+
+#[test]
+fn every_form_is_listed_by_its_name() {
+    let point = same(1, 16, 16, 1, 28, 3);
+    let line = Shape { input: [1, 90], output: [1, 90], kernel: [1, 3], before: [0, 1], ..same(1, 16, 16, 1, 1, 1) };
+    let shapes = [same(1, 3, 16, 1, 28, 3), same(1, 16, 16, 16, 28, 3), point, line];
+    let listed = shapes.map(|shape| alternatives(&ConvCase::new(Isa::widest(), &shape, true)));
+    let names: Vec<&str> = listed.iter().flatten().map(|each| each.form.as_str()).collect();
+    for form in FORMS {
+        let within = format!("{} within the step", form.name());
+        assert!(names.contains(&form.name()), "{form:?}");
+        assert_eq!(names.contains(&within.as_str()), form.layouts() != [ImageLayout::Rows; 2], "{form:?}");
+    }
+}
+
+#[test]
+fn few_outputs_stay_in_rows() {
+    let signal =
+        Shape { input: [1, 2176], output: [1, 16], kernel: [1, 256], strides: [1, 128], ..same(1, 1, 258, 1, 1, 1) };
+    for (shape, is_worth_it) in [
+        (same(1, 64, 64, 1, 56, 3), true),
+        (Shape { before: [0, 0], ..signal }, true),
+        (same(1, 8, 8, 1, 100, 7), false),
+        (same(1, 32, 1, 1, 100, 3), false),
+        (same(1, 64, 6, 1, 30, 1), false),
+    ] {
+        for isa in Isa::available().filter(|&isa| isa != Isa::SCALAR) {
+            let case = ConvCase::new(isa, &shape, true);
+            let chosen = planner::fastest(&case, ImageLayout::Rows).unwrap();
+            assert_eq!(chosen.converts(), is_worth_it, "{case:?}");
+            assert_eq!(gain(&case) > 0, is_worth_it, "{case:?}");
+        }
+    }
+}
