@@ -31,10 +31,11 @@ KERNELS = [
     {"buffer", "lanes", "quantize", "transpose", "vector"},
     {"padded_row", "scratch", "threads"},
     {"cast", "gemm", "peaks", "program", "reduce", "rewrite", "strided", "topk"},
-    {"concat", "elementwise", "indexed", "int8", "pad", "real"},
+    {"concat", "conv_form", "elementwise", "indexed", "int8", "pad", "real"},
     {"norm", "pool", "recurrent", "resize", "sample", "softmax"},
     {"attention", "blocked"},
     {"conv"},
+    {"convolution"},
 ]
 """Every module of the crate `candle-plan-kernels`, in the same order."""
 
