@@ -68,20 +68,13 @@ pub trait ConvForm: Debug + Sync {
 
 /// The packed weights of a convolution.
 pub trait PackedConv: Debug + Send + Sync {
-    /// `out = bias + weights * x`, then the epilogue. `x` and `out` have the [layouts](ConvForm::layouts) of the form.
-    /// The sizes may differ from those of the [case](ConvCase) except for channels, outputs, groups and window.
+    /// `out = bias + weights * x`, then the epilogue. The image and the result have the [layouts](ConvForm::layouts) of
+    /// the form. The shape is [row-oriented](Shape::row_oriented), and may differ from that of the [case](ConvCase)
+    /// except for channels, outputs, groups and window.
     ///
     /// # Panics
     /// The slices or the weights do not fit the shape.
-    fn run(
-        &self,
-        threads: &Threads,
-        shape: &Shape,
-        bias: Option<&[f32]>,
-        x: &[f32],
-        out: &mut [f32],
-        epilogue: Epilogue,
-    );
+    fn run(&self, threads: &Threads, operands: ConvOperands);
 
     /// The size of the packed weights in bytes.
     fn bytes(&self) -> usize;
@@ -93,6 +86,20 @@ pub trait PackedConv: Debug + Send + Sync {
 
     /// The instruction set that the weights were packed for.
     fn isa(&self) -> Isa;
+}
+
+/// The operands of one convolution, without its weights.
+pub struct ConvOperands<'a> {
+    /// The sizes.
+    pub shape: &'a Shape,
+    /// One value per output.
+    pub bias: Option<&'a [f32]>,
+    /// The image.
+    pub x: &'a [f32],
+    /// The result.
+    pub out: &'a mut [f32],
+    /// What to do with the outputs.
+    pub epilogue: Epilogue<'a>,
 }
 
 /// What a convolution does to its outputs: it clamps them, then calls `finish`.

@@ -2,7 +2,7 @@
 
 use super::filter::Filter;
 use super::BLOCK;
-use crate::conv_form::Epilogue;
+use crate::conv_form::{ConvOperands, Epilogue};
 use crate::conv_shape::Shape;
 use crate::gemm::Shared;
 use crate::scratch::Scratch;
@@ -26,14 +26,8 @@ impl<'a> Convolution<'a> {
     ///
     /// # Panics
     /// The output, the bias or the filter does not fit the shape.
-    pub fn new(
-        shape: &'a Shape,
-        filter: &'a Filter,
-        bias: Option<&[f32]>,
-        x: &'a [f32],
-        out: &'a mut [f32],
-        epilogue: Epilogue<'a>,
-    ) -> Convolution<'a> {
+    pub fn new(filter: &'a Filter, operands: ConvOperands<'a>) -> Convolution<'a> {
+        let ConvOperands { shape, bias, x, out, epilogue } = operands;
         assert!(shape.groups > 0 && shape.strides.iter().all(|&s| s > 0) && shape.fits(), "{shape:?}");
         assert!(filter.is_for(shape), "{shape:?}");
         assert!(bias.is_none_or(|bias| bias.len() == shape.outputs), "{shape:?}");

@@ -64,9 +64,9 @@ impl<'a> Direct<'a> {
                 let columns = piece.min(width - at);
                 let x = tile.x.wrapping_add(y * tile.row + at * tile.pixel);
                 let out = tile.out.wrapping_add(y * tile.out_row + at * BLOCK);
-                // SAFETY: `conv` and `Windows` keep every tap inside `x`, and `Filter` keeps the weights inside its
-                // data. Only this task writes this part of these outputs. `tiles` belong to an `Isa`, which proves that
-                // the processor has their instructions.
+                // SAFETY: `Filter::run` and `Windows` keep every tap inside `x`, and `Filter` keeps the weights inside
+                // its data. Only this task writes this part of these outputs. `tiles` belong to an `Isa`, which proves
+                // that the processor has their instructions.
                 unsafe { tiles.run(rows, columns, outputs, Tile { x, out, ..tile }) };
                 let ready = (y + rows - 1) * width + at + columns;
                 if ready - done >= FINISHED || ready == height * width {

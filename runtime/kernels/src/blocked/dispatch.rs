@@ -4,29 +4,21 @@ use super::conv::Convolution;
 use super::direct::Direct;
 use super::filter::Filter;
 use super::winograd;
-use crate::conv_form::{Epilogue, PackedConv};
-use crate::conv_shape::Shape;
+use crate::conv_form::{ConvOperands, PackedConv};
 use crate::isa::Isa;
 use crate::threads::Threads;
 
 /// `out` is `[N, O / 16, H', W', 16]`. `x` is `[N, C / 16, H, W, 16]`, or `[N, C, H, W]` for a filter
 /// [for rows](Filter::for_rows).
 impl PackedConv for Filter {
-    fn run(
-        &self,
-        threads: &Threads,
-        shape: &Shape,
-        bias: Option<&[f32]>,
-        x: &[f32],
-        out: &mut [f32],
-        epilogue: Epilogue,
-    ) {
+    fn run(&self, threads: &Threads, operands: ConvOperands) {
+        let ConvOperands { shape, x, .. } = operands;
         let length = shape.batch * shape.channels.next_multiple_of(self.unit) * shape.input[0] * shape.input[1];
         assert_eq!(x.len(), length, "{shape:?}");
-        if out.is_empty() {
+        if operands.out.is_empty() {
             return;
         }
-        let convolution = Convolution::new(shape, self, bias, x, out, epilogue);
+        let convolution = Convolution::new(self, operands);
         match self.form {
             None => Direct::new(&convolution, threads).run(threads),
             Some(form) => winograd::run(form, &convolution, threads),

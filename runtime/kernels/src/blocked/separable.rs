@@ -7,7 +7,7 @@ use super::direct::Direct;
 use super::direct_form::DirectForm;
 use super::filter::Filter;
 use super::BLOCK;
-use crate::conv_form::{ConvForm, Epilogue, PackedConv};
+use crate::conv_form::{ConvForm, ConvOperands, Epilogue, PackedConv};
 use crate::conv_shape::Shape;
 use crate::gemm::Finish;
 use crate::isa::Isa;
@@ -103,7 +103,8 @@ pub fn separable(
     let fewest = if products < 2 * TASK { 1 } else { (SHARES * threads.count()).min(height) };
     let bands = height.div_ceil((BAND / (depth * width)).max(1)).max(fewest);
     let image = x.len() / shape.batch;
-    let pointwise = Convolution::new(second.shape, &weights.pointwise, second.bias, &[], out, second.epilogue);
+    let Stage { shape: next, bias, epilogue } = second;
+    let pointwise = Convolution::new(&weights.pointwise, ConvOperands { shape: next, bias, x: &[], out, epilogue });
     let run = |task: usize| {
         let (n, band) = (task / bands, task % bands);
         let [start, end] = [band, band + 1].map(|i| height * i / bands);
@@ -135,6 +136,7 @@ fn depthwise_rows(
     let finish = stage.epilogue.finish.map(|finish| move |run: &mut [f32], offset: usize| finish(run, place(offset)));
     let epilogue = Epilogue { finish: finish.as_ref().map(|finish| finish as Finish), ..stage.epilogue };
     let mut between = Scratch::for_overwrite(blocks * part);
-    depthwise(&Threads::serial(), &rows, filter, stage.bias, x, &mut between, epilogue);
+    let operands = ConvOperands { shape: &rows, bias: stage.bias, x, out: &mut between, epilogue };
+    depthwise(&Threads::serial(), filter, operands);
     between
 }

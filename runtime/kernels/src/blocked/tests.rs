@@ -1,6 +1,6 @@
 use super::*;
 use crate::conv::tests::same;
-use crate::conv_form::{ConvCase, ConvForm, Epilogue};
+use crate::conv_form::{ConvCase, ConvForm, ConvOperands, Epilogue};
 use crate::conv_shape::Shape;
 use crate::gemm::tests::noise;
 use crate::isa::Isa;
@@ -129,10 +129,12 @@ fn together_is_one_after_the_other() {
             let second = Stage { shape: &next, bias: Some(&bias[..outputs]), epilogue };
             let empty = |channels: usize| vec![f32::NAN; images(batch, channels, output[0] * output[1]).blocked_len()];
             let (mut between, mut expected, mut found) = (empty(channels), empty(outputs), empty(outputs));
-            let packed = DepthwiseForm.pack(&window, &w[0]);
-            packed.run(&threads, &window.shape, first.bias, &x, &mut between, epilogue);
-            let packed = DirectForm.pack(&point, &w[1]);
-            packed.run(&threads, &point.shape, second.bias, &between, &mut expected, epilogue);
+            let (shape, bias) = (&window.shape, first.bias);
+            let operands = ConvOperands { shape, bias, x: &x, out: &mut between, epilogue };
+            DepthwiseForm.pack(&window, &w[0]).run(&threads, operands);
+            let (shape, bias) = (&point.shape, second.bias);
+            let operands = ConvOperands { shape, bias, x: &between, out: &mut expected, epilogue };
+            DirectForm.pack(&point, &w[1]).run(&threads, operands);
             separable(&threads, &weights, [first, second], &x, &mut found);
             let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
             assert_eq!(bits(&found), bits(&expected), "{shape:?} {isa:?} {count}");

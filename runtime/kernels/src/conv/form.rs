@@ -2,7 +2,7 @@
 
 use super::{conv, Rows};
 use crate::blocked::BLOCK;
-use crate::conv_form::{products, ConvCase, ConvForm, Epilogue, ImageLayout, PackedConv};
+use crate::conv_form::{products, ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
 use crate::gemm::tiles::Tiles;
 use crate::isa::Isa;
@@ -68,16 +68,8 @@ impl Rows {
 }
 
 impl PackedConv for Rows {
-    fn run(
-        &self,
-        threads: &Threads,
-        shape: &Shape,
-        bias: Option<&[f32]>,
-        x: &[f32],
-        out: &mut [f32],
-        epilogue: Epilogue,
-    ) {
-        conv(threads, shape, self, bias, x, out, epilogue);
+    fn run(&self, threads: &Threads, operands: ConvOperands) {
+        conv(threads, self, operands);
     }
 
     fn bytes(&self) -> usize {

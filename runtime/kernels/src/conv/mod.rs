@@ -15,7 +15,7 @@ pub use plain::{conv_plain, conv_transposed_plain};
 pub use rows::Rows;
 pub use transposed::{conv_transposed, TransposedWeights};
 
-use crate::conv_form::Epilogue;
+use crate::conv_form::{ConvOperands, Epilogue};
 pub use crate::conv_shape::Shape;
 use crate::gemm::tile::{Start, Tile};
 use crate::gemm::tiles::Tiles;
@@ -43,16 +43,9 @@ fn check(shape: &Shape, weights: &Rows, bias: Option<&[f32]>, x: &[f32], out: &[
 ///
 /// # Panics
 /// The slices do not fit the shape, or the shape does not [fit](Shape::fits).
-pub fn conv(
-    threads: &Threads,
-    shape: &Shape,
-    weights: &Rows,
-    bias: Option<&[f32]>,
-    x: &[f32],
-    out: &mut [f32],
-    epilogue: Epilogue,
-) {
-    let shape = &shape.row_oriented();
+pub fn conv(threads: &Threads, weights: &Rows, operands: ConvOperands) {
+    let ConvOperands { bias, x, out, epilogue, .. } = operands;
+    let shape = &operands.shape.row_oriented();
     check(shape, weights, bias, x, out);
     if out.is_empty() {
         return;

@@ -115,7 +115,8 @@ fn check(s: &Shape, transposed: bool) {
             } else {
                 let weights = Rows::new(isa, s.groups, s.outputs / s.groups, taps, &w);
                 let epilogue = Epilogue { finish: Some(&finish), ..Epilogue::NONE };
-                conv(&threads, s, &weights, Some(&bias), &x, &mut out, epilogue);
+                let operands = ConvOperands { shape: s, bias: Some(&bias), x: &x, out: &mut out, epilogue };
+                conv(&threads, &weights, operands);
             }
             results.push(out);
         }

@@ -7,7 +7,7 @@
 
 use super::taps::Taps;
 use super::{conv, Rows};
-use crate::conv_form::Epilogue;
+use crate::conv_form::{ConvOperands, Epilogue};
 use crate::conv_shape::Shape;
 use crate::gemm::Finish;
 use crate::isa::Isa;
@@ -140,8 +140,8 @@ pub fn conv_transposed(
     let plane = shape.pixels();
     assert_eq!(out.len(), shape.batch * shape.outputs * plane, "{shape:?}");
     if let Some(phase) = weights.alone(shape) {
-        let epilogue = Epilogue { finish, ..Epilogue::NONE };
-        return conv(threads, &phase.shape(shape), &phase.weights, bias, x, out, epilogue);
+        let (shape, epilogue) = (&phase.shape(shape), Epilogue { finish, ..Epilogue::NONE });
+        return conv(threads, &phase.weights, ConvOperands { shape, bias, x, out, epilogue });
     }
     if weights.phases.len() < shape.strides[0].saturating_mul(shape.strides[1]) {
         let bias = |plane: usize| bias.map_or(0.0, |bias| bias[plane % shape.outputs]);
@@ -151,7 +151,8 @@ pub fn conv_transposed(
     for phase in &weights.phases {
         let small = phase.shape(shape);
         let part = &mut part[..shape.batch * shape.outputs * small.pixels()];
-        conv(threads, &small, &phase.weights, bias, x, part, Epilogue::NONE);
+        let epilogue = Epilogue::NONE;
+        conv(threads, &phase.weights, ConvOperands { shape: &small, bias, x, out: part, epilogue });
         interleave(threads, shape, part, small.output, phase.origin(shape), out);
     }
     if let Some(finish) = finish {

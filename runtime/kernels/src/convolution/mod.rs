@@ -6,7 +6,7 @@ mod within_step;
 #[cfg(test)]
 mod tests;
 
-pub use crate::conv_form::{ConvCase, Epilogue, ImageLayout};
+pub use crate::conv_form::{ConvCase, ConvOperands, Epilogue, ImageLayout};
 pub use planner::{alternatives, gain, image_for_blocks, Alternative, REORDER};
 
 use crate::conv_form::PackedConv;
@@ -54,15 +54,8 @@ impl ConvWeights {
     ///
     /// # Panics
     /// The slices or the weights do not fit the shape, or the shape does not [fit](Shape::fits).
-    pub fn run(
-        &self,
-        threads: &Threads,
-        shape: &Shape,
-        bias: Option<&[f32]>,
-        x: &[f32],
-        out: &mut [f32],
-        epilogue: Epilogue,
-    ) {
-        self.packed.run(threads, &shape.row_oriented(), bias, x, out, epilogue);
+    pub fn run(&self, threads: &Threads, operands: ConvOperands) {
+        let shape = &operands.shape.row_oriented();
+        self.packed.run(threads, ConvOperands { shape, ..operands });
     }
 }

@@ -37,12 +37,7 @@ impl Operands {
     }
 
     /// Calls `compute` with an image in the first layout, for a result in the second. Returns the result in rows.
-    fn run(
-        &self,
-        layouts: [ImageLayout; 2],
-        shape: &Shape,
-        compute: impl FnOnce(Option<&[f32]>, &[f32], &mut [f32], Epilogue),
-    ) -> Vec<f32> {
+    fn run(&self, layouts: [ImageLayout; 2], shape: &Shape, compute: impl FnOnce(ConvOperands)) -> Vec<f32> {
         let (plane, [image, result]) = (shape.input[0] * shape.input[1], layouts);
         let to = Images { batch: shape.batch, channels: shape.outputs, plane: shape.pixels() };
         let moved = (image == ImageLayout::Blocks).then(|| blocked(shape.batch, shape.channels, plane, &self.x));
@@ -56,7 +51,8 @@ impl Operands {
         };
         let epilogue = Epilogue { limits: LIMITS, finish: Some(&finish) };
         let mut out = vec![f32::NAN; length];
-        compute(Some(&self.bias), moved.as_ref().unwrap_or(&self.x), &mut out, epilogue);
+        let (bias, x) = (Some(&self.bias[..]), moved.as_ref().unwrap_or(&self.x));
+        compute(ConvOperands { shape, bias, x, out: &mut out, epilogue });
         out.iter_mut().enumerate().for_each(|(i, x)| *x -= added(i));
         if result == ImageLayout::Rows {
             return out;
@@ -95,9 +91,7 @@ fn check(shape: &Shape) {
             let (case, threads) = (ConvCase::new(isa, shape, true), Threads::new(count).unwrap());
             if form.fits(&case) {
                 let run = |packed: &dyn PackedConv, layouts: [ImageLayout; 2]| {
-                    operands.run(layouts, &case.shape, |bias, x, out, epilogue| {
-                        packed.run(&threads, &case.shape, bias, x, out, epilogue);
-                    })
+                    operands.run(layouts, &case.shape, |operands| packed.run(&threads, operands))
                 };
                 let packed = form.pack(&case, &operands.w);
                 own.push(run(&*packed, form.layouts()));
@@ -127,9 +121,8 @@ fn check_choice(shape: &Shape, operands: &Operands) {
             let form = FORMS.iter().find(|form| cheapest.form.starts_with(form.name())).unwrap();
             assert!(form.fits(&case) && (may_transform || !form.transforms()), "{case:?}: {form:?}");
             let image = if result == ImageLayout::Rows { Some(result) } else { image_for_blocks(&case) };
-            let found = operands.run([image.unwrap(), result], shape, |bias, x, out, epilogue| {
-                weights.run(&Threads::serial(), shape, bias, x, out, epilogue);
-            });
+            let run = |operands: ConvOperands| weights.run(&Threads::serial(), operands);
+            let found = operands.run([image.unwrap(), result], shape, run);
             operands.compare(&[found], tolerance(*form), shape, weights.form());
         }
     }

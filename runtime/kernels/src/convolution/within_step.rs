@@ -1,7 +1,7 @@
 //! A form on blocks of channels for images in rows: the step converts the image to blocks, and its result back.
 
 use crate::blocked::{from_blocks, to_blocks, Images};
-use crate::conv_form::{Epilogue, ImageLayout, PackedConv};
+use crate::conv_form::{ConvOperands, Epilogue, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
 use crate::isa::Isa;
 use crate::scratch::Scratch;
@@ -30,15 +30,8 @@ fn images(shape: &Shape) -> [Images; 2] {
 }
 
 impl PackedConv for WithinStep {
-    fn run(
-        &self,
-        threads: &Threads,
-        shape: &Shape,
-        bias: Option<&[f32]>,
-        x: &[f32],
-        out: &mut [f32],
-        epilogue: Epilogue,
-    ) {
+    fn run(&self, threads: &Threads, operands: ConvOperands) {
+        let ConvOperands { shape, bias, x, out, epilogue } = operands;
         let ([from, to], [image, result]) = (images(shape), self.layouts);
         let mut moved;
         let x = match image {
@@ -50,11 +43,12 @@ impl PackedConv for WithinStep {
             }
         };
         match result {
-            ImageLayout::Rows => self.packed.run(threads, shape, bias, x, out, epilogue),
+            ImageLayout::Rows => self.packed.run(threads, ConvOperands { shape, bias, x, out, epilogue }),
             ImageLayout::Blocks => {
                 let mut blocks = Scratch::for_overwrite(to.blocked_len());
-                self.packed.run(threads, shape, bias, x, &mut blocks, Epilogue { finish: None, ..epilogue });
-                from_blocks(self.isa(), threads, to, &blocks, out, epilogue.finish);
+                let (finish, epilogue) = (epilogue.finish, Epilogue { finish: None, ..epilogue });
+                self.packed.run(threads, ConvOperands { shape, bias, x, out: &mut blocks, epilogue });
+                from_blocks(self.isa(), threads, to, &blocks, out, finish);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! CPU kernels: convolutions over one or two spatial axes.
 
 use candle_plan_kernels::conv::conv_plain;
-use candle_plan_kernels::convolution::{ConvCase, ConvWeights, Epilogue, ImageLayout};
+use candle_plan_kernels::convolution::{ConvCase, ConvOperands, ConvWeights, Epilogue, ImageLayout};
 use candle_plan_kernels::isa::Isa;
 
 use super::packed::Packs;
@@ -80,7 +80,7 @@ impl Conv {
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
         epilogue::with(self.epilogue.as_ref(), call, &dims, |finish| {
             let epilogue = Epilogue { finish, ..Epilogue::NONE };
-            weights.run(call.threads, &shape, bias, x, &mut out, epilogue);
+            weights.run(call.threads, ConvOperands { shape: &shape, bias, x, out: &mut out, epilogue });
             Ok(())
         })?;
         Array::new(out, &dims)

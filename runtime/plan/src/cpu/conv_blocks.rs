@@ -3,7 +3,7 @@
 use std::fmt::{self, Debug, Formatter};
 
 use candle_plan_kernels::conv::Shape;
-use candle_plan_kernels::convolution::{self, Alternative, ConvWeights, Epilogue, ImageLayout};
+use candle_plan_kernels::convolution::{self, Alternative, ConvOperands, ConvWeights, Epilogue, ImageLayout};
 use candle_plan_kernels::program::Program;
 
 use super::blocks::{operand, Blocked};
@@ -105,7 +105,7 @@ impl Kernel for PackedConvBlocks {
         let mut out = alloc_uninit(&dims)?;
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
         with_epilogue(self.op.conv.epilogue.as_ref(), call, &dims, |epilogue| {
-            self.weights.run(call.threads, &shape, bias, x, &mut out, epilogue);
+            self.weights.run(call.threads, ConvOperands { shape: &shape, bias, x, out: &mut out, epilogue });
             Ok(())
         })?;
         Ok(vec![Array::new(out, &dims)?.into()])

@@ -1,7 +1,7 @@
 //! CPU kernels: products and convolutions of 8-bit integers with `int32` sums, and requantization to 8 bits.
 
 use candle_plan_kernels::conv::{self, Rows, Shape};
-use candle_plan_kernels::convolution::Epilogue;
+use candle_plan_kernels::convolution::{ConvOperands, Epilogue};
 use candle_plan_kernels::int8;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
@@ -128,7 +128,9 @@ impl Packs for ConvInteger {
         let dims = out_dims(&shape, x.rank());
         let mut sums = if largest(&x)? * packed.largest_sum <= EXACT {
             let mut out = alloc_uninit(&dims)?;
-            conv::conv(call.threads, &shape, &packed.weights, None, x.read::<f32>()?, &mut out, Epilogue::NONE);
+            let (x, epilogue) = (x.read::<f32>()?, Epilogue::NONE);
+            let operands = ConvOperands { shape: &shape, bias: None, x, out: &mut out, epilogue };
+            conv::conv(call.threads, &packed.weights, operands);
             whole_elements(&out)
         } else {
             self.run_whole(call, &shape, &x)?

@@ -1,7 +1,7 @@
 //! The form of depthwise convolutions over blocks of channels.
 
 use super::{depthwise, DepthwiseFilter, BLOCK};
-use crate::conv_form::{ConvCase, ConvForm, Epilogue, ImageLayout, PackedConv};
+use crate::conv_form::{ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
 use crate::isa::Isa;
 use crate::threads::Threads;
@@ -47,16 +47,8 @@ impl ConvForm for DepthwiseForm {
 }
 
 impl PackedConv for DepthwiseFilter {
-    fn run(
-        &self,
-        threads: &Threads,
-        shape: &Shape,
-        bias: Option<&[f32]>,
-        x: &[f32],
-        out: &mut [f32],
-        epilogue: Epilogue,
-    ) {
-        depthwise(threads, shape, self, bias, x, out, epilogue);
+    fn run(&self, threads: &Threads, operands: ConvOperands) {
+        depthwise(threads, self, operands);
     }
 
     fn bytes(&self) -> usize {

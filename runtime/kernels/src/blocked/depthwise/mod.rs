@@ -12,7 +12,7 @@ mod tile;
 use std::ops::Range;
 
 use super::BLOCK;
-use crate::conv_form::Epilogue;
+use crate::conv_form::{ConvOperands, Epilogue};
 use crate::conv_shape::Shape;
 use crate::gemm::Shared;
 use crate::isa::Isa;
@@ -72,15 +72,8 @@ impl DepthwiseFilter {
 ///
 /// # Panics
 /// The slices or the filter do not fit the shape.
-pub fn depthwise(
-    threads: &Threads,
-    shape: &Shape,
-    filter: &DepthwiseFilter,
-    bias: Option<&[f32]>,
-    x: &[f32],
-    out: &mut [f32],
-    epilogue: Epilogue,
-) {
+pub fn depthwise(threads: &Threads, filter: &DepthwiseFilter, operands: ConvOperands) {
+    let ConvOperands { shape, bias, x, out, epilogue } = operands;
     assert!(shape.strides.iter().all(|&s| s > 0) && shape.fits() && filter.is_for(shape), "{shape:?}");
     assert!(bias.is_none_or(|bias| bias.len() == shape.outputs), "{shape:?}");
     let blocks = shape.channels.div_ceil(BLOCK);
