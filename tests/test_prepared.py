@@ -17,6 +17,7 @@ import compiler
 from compiler.accuracy.random_inputs import random_inputs
 from compiler.cli import main
 from compiler.runtime.prepared import Prepared, PreparedStep
+from compiler.runtime.session import Memory
 
 
 def prepared(text: str, **weights: tuple[int, ...]) -> Prepared:
@@ -286,3 +287,15 @@ def test_alternatives_of_a_convolution_hold_its_kernel() -> None:
     within = {form.removesuffix(" within the step"): each.time for form, each in forms.items() if "within" in form}
     assert within
     assert all(time > forms[form].time for form, time in within.items()), "moving images takes time"
+
+
+@pytest.mark.parametrize("memory", ["full", "low"])
+@pytest.mark.parametrize("outputs", [8, 24, 64])
+def test_the_cheapest_alternative_is_chosen(outputs: int, memory: Memory) -> None:
+    text = "(float[1, 48, 28, 80] x) => (float[1, n, h, w] y) { y = Conv <pads = [1, 1, 1, 1]> (x, w) }"
+    plan = compiler.compile(model(text, w=(outputs, 48, 3, 3)))
+    (conv,) = [step for step in compiler.load(plan, memory=memory).prepared().steps if step.op == "Conv"]
+    (in_blocks,) = [each.in_blocks for each in conv.alternatives if each.form == conv.kernel]
+    cheapest = min((each for each in conv.alternatives if each.in_blocks == in_blocks), key=lambda each: each.time)
+    assert conv.kernel == cheapest.form
+    assert any("Winograd" in each.form for each in conv.alternatives) == (memory == "full")

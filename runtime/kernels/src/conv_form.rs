@@ -11,9 +11,11 @@ use crate::vector::Vector;
 /// A convolution for which a form is chosen.
 #[derive(Debug, Clone)]
 pub struct ConvCase {
+    /// The instruction set of the kernels.
     pub(crate) isa: Isa,
     /// The expected sizes, [row-oriented](Shape::row_oriented).
     pub(crate) shape: Shape,
+    /// Whether a form that [transforms](ConvForm::transforms) the weights may be chosen.
     pub(crate) may_transform: bool,
 }
 
@@ -45,7 +47,7 @@ pub trait ConvForm: Debug + Sync {
     /// Whether the form can compute the convolution.
     fn fits(&self, case: &ConvCase) -> bool;
 
-    /// Whether packing transforms the weights to more numbers.
+    /// Whether packing transforms the weights to more numbers. Such a form is not chosen if memory is low.
     fn transforms(&self) -> bool {
         false
     }
