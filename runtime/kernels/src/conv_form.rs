@@ -78,6 +78,11 @@ pub trait PackedConv: Debug + Send + Sync {
     /// The slices or the weights do not fit the shape.
     fn run(&self, threads: &Threads, operands: ConvOperands);
 
+    /// Whether [`run`](PackedConv::run) adds the residual of an epilogue. If not, epilogues must have none.
+    fn adds_residual(&self) -> bool {
+        false
+    }
+
     /// The size of the packed weights in bytes.
     fn bytes(&self) -> usize;
 
@@ -104,9 +109,20 @@ pub struct ConvOperands<'a> {
     pub epilogue: Epilogue<'a>,
 }
 
-/// What a convolution does to its outputs: it clamps them, then calls `finish`.
+/// An image of the result's shape and layout that a convolution adds to its outputs.
+#[derive(Clone, Copy)]
+pub enum Residual<'a> {
+    /// The elements that `out` has before the convolution.
+    InPlace,
+    /// Other elements.
+    Separate(&'a [f32]),
+}
+
+/// What a convolution does to its outputs: it adds the residual, clamps them, then calls `finish`.
 #[derive(Clone, Copy)]
 pub struct Epilogue<'a> {
+    /// What is added to the outputs, if the form [adds a residual](PackedConv::adds_residual).
+    pub residual: Option<Residual<'a>>,
     /// The smallest and the largest output; NaN stays NaN.
     pub limits: [f32; 2],
     /// Rewrites a run of outputs: of one output's plane, or of one block of channels.
@@ -117,7 +133,7 @@ impl Epilogue<'_> {
     /// No clamping.
     pub const NO_LIMITS: [f32; 2] = [f32::NEG_INFINITY, f32::INFINITY];
     /// Outputs stay as they are.
-    pub const NONE: Epilogue<'static> = Epilogue { limits: Epilogue::NO_LIMITS, finish: None };
+    pub const NONE: Epilogue<'static> = Epilogue { residual: None, limits: Epilogue::NO_LIMITS, finish: None };
 
     /// Applies the epilogue to a run of outputs that starts at `offset`.
     pub(crate) fn apply(&self, run: &mut [f32], offset: usize) {

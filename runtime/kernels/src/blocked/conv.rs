@@ -1,8 +1,9 @@
 //! Convolutions over blocks of channels: the part that all forms share.
 
+use super::addend::Addend;
 use super::filter::Filter;
 use super::BLOCK;
-use crate::conv_form::{ConvOperands, Epilogue};
+use crate::conv_form::{ConvOperands, Epilogue, Residual};
 use crate::conv_shape::Shape;
 use crate::gemm::Shared;
 use crate::scratch::Scratch;
@@ -25,7 +26,7 @@ impl<'a> Convolution<'a> {
     /// Creates the convolution of `x`, or of a transformed input that its form passes instead.
     ///
     /// # Panics
-    /// The output, the bias or the filter does not fit the shape.
+    /// The output, the bias, the residual or the filter does not fit the shape.
     pub fn new(filter: &'a Filter, operands: ConvOperands<'a>) -> Convolution<'a> {
         let ConvOperands { shape, bias, x, out, epilogue } = operands;
         assert!(shape.groups > 0 && shape.strides.iter().all(|&s| s > 0) && shape.fits(), "{shape:?}");
@@ -33,6 +34,9 @@ impl<'a> Convolution<'a> {
         assert!(bias.is_none_or(|bias| bias.len() == shape.outputs), "{shape:?}");
         let length = shape.batch * shape.outputs.next_multiple_of(BLOCK) * shape.output[0] * shape.output[1];
         assert_eq!(out.len(), length, "{shape:?}");
+        if let Some(Residual::Separate(residual)) = epilogue.residual {
+            assert_eq!(residual.len(), length, "{shape:?}");
+        }
         let bias = bias.map(|bias| filter.padded(bias));
         Convolution { shape, filter, bias, epilogue, x, out: Shared::new(out) }
     }
@@ -80,7 +84,18 @@ impl Convolution<'_> {
         self.out.at(self.offset(image, output, pixel))
     }
 
-    /// Runs the epilogue on the outputs of one block for some pixels.
+    /// Returns what is added to a pixel's outputs.
+    pub fn residual(&self, image: usize, output: usize, pixel: usize) -> Addend {
+        match self.epilogue.residual {
+            None => Addend::NONE,
+            Some(Residual::InPlace) => Addend::new(self.at(image, output, pixel)),
+            Some(Residual::Separate(residual)) => {
+                Addend::new(residual.as_ptr().wrapping_add(self.offset(image, output, pixel)))
+            }
+        }
+    }
+
+    /// Runs the function of the epilogue on the outputs of one block for some pixels.
     ///
     /// # Safety
     /// They belong to the caller's task and have been written.

@@ -63,11 +63,12 @@ impl<'a> Direct<'a> {
             for at in (0..width).step_by(piece) {
                 let columns = piece.min(width - at);
                 let x = tile.x.wrapping_add(y * tile.row + at * tile.pixel);
-                let out = tile.out.wrapping_add(y * tile.out_row + at * BLOCK);
+                let place = y * tile.out_row + at * BLOCK;
+                let (out, residual) = (tile.out.wrapping_add(place), tile.residual.from(place));
                 // SAFETY: `Filter::run` and `Windows` keep every tap inside `x`, and `Filter` keeps the weights inside
                 // its data. Only this task writes this part of these outputs. `tiles` belong to an `Isa`, which proves
                 // that the processor has their instructions.
-                unsafe { tiles.run(rows, columns, outputs, Tile { x, out, ..tile }) };
+                unsafe { tiles.run(rows, columns, outputs, Tile { x, out, residual, ..tile }) };
                 let ready = (y + rows - 1) * width + at + columns;
                 if ready - done >= FINISHED || ready == height * width {
                     for block in (first..end).step_by(BLOCK) {
@@ -102,6 +103,7 @@ impl<'a> Direct<'a> {
             out: self.convolution.at(image, first, pixel),
             out_block: self.convolution.out_block(),
             out_row: self.windows.output[1] * BLOCK,
+            residual: self.convolution.residual(image, first, pixel),
             limits: epilogue.limits,
         }
     }

@@ -25,6 +25,10 @@ impl PackedConv for Filter {
         }
     }
 
+    fn adds_residual(&self) -> bool {
+        true
+    }
+
     fn bytes(&self) -> usize {
         Filter::bytes(self)
     }

@@ -3,6 +3,7 @@
 //! If the number of channels is not a multiple of 16, the last block has unused lanes. Operations that mix lanes do not
 //! read them, so elementwise functions may leave arbitrary values there.
 
+mod addend;
 mod conv;
 mod depthwise;
 mod direct;

@@ -84,7 +84,8 @@ fn are_separable(first: &Shape, second: &Shape) -> bool {
 /// Computes both convolutions. `x` is `[N, C / 16, H, W, 16]` and `out` is `[N, O / 16, H', W', 16]`.
 ///
 /// # Panics
-/// The slices, weights or shapes do not fit, the first convolution is not depthwise, or the second is not 1 × 1.
+/// The slices, weights or shapes do not fit, the first convolution is not depthwise or has a residual, or the second is
+/// not 1 × 1.
 pub fn separable(
     threads: &Threads,
     weights: &SeparableWeights,
@@ -94,6 +95,7 @@ pub fn separable(
 ) {
     let shape = &first.shape.row_oriented();
     assert!(are_separable(shape, second.shape), "{shape:?}, {:?}", second.shape);
+    assert!(first.epilogue.residual.is_none(), "depthwise convolutions add no residual");
     if out.is_empty() {
         return;
     }

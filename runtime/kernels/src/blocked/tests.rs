@@ -119,7 +119,7 @@ fn together_is_one_after_the_other() {
         let finish = |run: &mut [f32], offset: usize| {
             run.iter_mut().enumerate().for_each(|(i, x)| *x += ((offset + i) / BLOCK % 5) as f32);
         };
-        let epilogue = Epilogue { limits: [-0.5, 1.0], finish: Some(&finish) };
+        let epilogue = Epilogue { residual: None, limits: [-0.5, 1.0], finish: Some(&finish) };
         for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
             let threads = Threads::new(count).unwrap();
             let w = [noise(channels * shape.kernel[0] * shape.kernel[1], 2), noise(channels * outputs, 4)];

@@ -4,6 +4,7 @@
 //! pixel is broadcast and multiplied with a row of weights. The pixels of a tile are in one row of the image, or in
 //! two.
 
+use super::addend::Addend;
 use super::BLOCK;
 use crate::conv_form::Epilogue;
 use crate::isa::Isa;
@@ -12,7 +13,7 @@ use crate::isa::Level;
 use crate::prefetch::prefetch;
 use crate::vector::Vector;
 
-/// The operands: `out[r][p][o] = start[o] + Σₜ Σ꜀ x[taps[t] + r · row + p · pixel + c] · w[t][c][o]`.
+/// The operands: `out[r][p][o] = residual[r][p][o] + start[o] + Σₜ Σ꜀ x[taps[t] + r · row + p · pixel + c] · w[t][c][o]`.
 #[derive(Clone, Copy)]
 pub(super) struct Tile<'a> {
     pub x: *const f32,
@@ -33,6 +34,8 @@ pub(super) struct Tile<'a> {
     /// 16.
     pub out_block: usize,
     pub out_row: usize,
+    /// What is added to the outputs, at the same strides.
+    pub residual: Addend,
     /// The smallest and the largest output.
     pub limits: [f32; 2],
 }
@@ -86,7 +89,8 @@ impl Tiles {
             // SAFETY: the tiles are adjacent and inside the area that the caller guarantees.
             unsafe {
                 let (x, out) = (tile.x.add(first * tile.pixel), tile.out.add(first * BLOCK));
-                kernels[end - first - 1](&Tile { x, out, ..tile });
+                let residual = tile.residual.from(first * BLOCK);
+                kernels[end - first - 1](&Tile { x, out, residual, ..tile });
             }
         }
     }
@@ -191,7 +195,7 @@ unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
     w
 }
 
-/// Adds the first sums to the start values, and later sums to the output. Clamps the last ones.
+/// Adds the first sums to the start values and the residual, and later sums to the output. Clamps the last ones.
 #[inline(always)]
 unsafe fn write<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(
     t: &Tile,
@@ -204,13 +208,14 @@ unsafe fn write<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS
             for (p, sums) in sums.iter().enumerate() {
                 // SAFETY: guaranteed by the caller.
                 unsafe {
-                    let out = t.out.add(r * t.out_row + at / BLOCK * t.out_block + at % BLOCK + p * BLOCK);
-                    let before = match first {
-                        false => V::load(out),
-                        true if t.start.is_null() => V::splat(0.0),
-                        true => V::load(t.start.add(at)),
+                    let place = r * t.out_row + at / BLOCK * t.out_block + at % BLOCK + p * BLOCK;
+                    let out = t.out.add(place);
+                    let sum = match first {
+                        false => V::load(out) + sums[v],
+                        true if t.start.is_null() => t.residual.add_to(V::splat(0.0) + sums[v], place),
+                        true => t.residual.add_to(V::load(t.start.add(at)) + sums[v], place),
                     };
-                    (before + sums[v]).within(limits).store(out);
+                    sum.within(limits).store(out);
                 }
             }
         }

@@ -6,7 +6,7 @@ mod within_step;
 #[cfg(test)]
 mod tests;
 
-pub use crate::conv_form::{ConvCase, ConvOperands, Epilogue, ImageLayout};
+pub use crate::conv_form::{ConvCase, ConvOperands, Epilogue, ImageLayout, Residual};
 pub use planner::{alternatives, gain, image_for_blocks, Alternative, REORDER};
 
 use crate::conv_form::PackedConv;
@@ -39,6 +39,11 @@ impl ConvWeights {
         &self.form
     }
 
+    /// Whether the form adds the residual of an epilogue.
+    pub fn adds_residual(&self) -> bool {
+        self.packed.adds_residual()
+    }
+
     /// The size of the packed weights in bytes.
     pub fn bytes(&self) -> usize {
         self.packed.bytes()
@@ -53,8 +58,10 @@ impl ConvWeights {
     /// epilogue.
     ///
     /// # Panics
-    /// The slices or the weights do not fit the shape, or the shape does not [fit](Shape::fits).
+    /// The slices or the weights do not fit the shape, or the shape does not [fit](Shape::fits). Or the epilogue has a
+    /// residual that the form does not [add](ConvWeights::adds_residual).
     pub fn run(&self, threads: &Threads, operands: ConvOperands) {
+        assert!(operands.epilogue.residual.is_none() || self.adds_residual(), "{} adds no residual", self.form);
         let shape = &operands.shape.row_oriented();
         self.packed.run(threads, ConvOperands { shape, ..operands });
     }

@@ -49,7 +49,7 @@ impl Operands {
         let finish = |run: &mut [f32], offset: usize| {
             run.iter_mut().enumerate().for_each(|(i, x)| *x += added(offset + i));
         };
-        let epilogue = Epilogue { limits: LIMITS, finish: Some(&finish) };
+        let epilogue = Epilogue { residual: None, limits: LIMITS, finish: Some(&finish) };
         let mut out = vec![f32::NAN; length];
         let (bias, x) = (Some(&self.bias[..]), moved.as_ref().unwrap_or(&self.x));
         compute(ConvOperands { shape, bias, x, out: &mut out, epilogue });
@@ -271,4 +271,53 @@ fn few_outputs_stay_in_rows() {
             assert_eq!(gain(&case) > 0, is_worth_it, "{case:?}");
         }
     }
+}
+
+/// Runs a form on an image of noise, in its own layouts.
+fn run_form(packed: &dyn PackedConv, layouts: [ImageLayout; 2], shape: &Shape, residual: Option<Residual>) -> Vec<f32> {
+    let of_layout = |layout: ImageLayout, images: Images| match layout {
+        ImageLayout::Rows => images.len(),
+        ImageLayout::Blocks => images.blocked_len(),
+    };
+    let images = |channels: usize, [h, w]: [usize; 2]| Images { batch: shape.batch, channels, plane: h * w };
+    let x = noise(of_layout(layouts[0], images(shape.channels, shape.input)), 1);
+    let length = of_layout(layouts[1], images(shape.outputs, shape.output));
+    let mut out = if matches!(residual, Some(Residual::InPlace)) { noise(length, 7) } else { vec![f32::NAN; length] };
+    let limits = if residual.is_some() { LIMITS } else { Epilogue::NO_LIMITS };
+    let epilogue = Epilogue { residual, limits, finish: None };
+    packed.run(&Threads::new(2).unwrap(), ConvOperands { shape, bias: None, x: &x, out: &mut out, epilogue });
+    out
+}
+
+#[test]
+fn residuals_are_added_before_outputs_are_clamped() {
+    let line = Shape { input: [1, 90], output: [1, 90], kernel: [1, 3], before: [0, 1], ..same(2, 40, 24, 1, 1, 1) };
+    let stem = Shape { strides: [2, 2], output: [15, 15], ..same(1, 3, 24, 1, 30, 3) };
+    let mut adding = 0;
+    for shape in [same(2, 40, 70, 1, 30, 3), same(1, 300, 30, 1, 7, 3), same(1, 64, 48, 2, 9, 1), line, stem] {
+        let w = noise(shape.outputs * shape.taps(), 2);
+        let cases = Isa::available().flat_map(|isa| FORMS.iter().map(move |form| (isa, form)));
+        for (isa, form) in cases {
+            let case = ConvCase::new(isa, &shape, true);
+            if !form.fits(&case) {
+                continue;
+            }
+            let packed = form.pack(&case, &w);
+            if !packed.adds_residual() {
+                continue;
+            }
+            adding += 1;
+            let run = |residual| run_form(&*packed, form.layouts(), &case.shape, residual);
+            let plain = run(None);
+            let residual = noise(plain.len(), 7);
+            let (in_place, separate) = (run(Some(Residual::InPlace)), run(Some(Residual::Separate(&residual))));
+            assert_eq!(in_place, separate, "{form:?} {isa:?} {shape:?}");
+            let bound = TOLERANCE * shape.taps() as f64;
+            for ((&found, x), added) in in_place.iter().zip(&plain).zip(&residual) {
+                let expected = (x + added).clamp(LIMITS[0], LIMITS[1]);
+                assert!(f64::from((found - expected).abs()) <= bound, "{form:?} {isa:?} {shape:?}: {found} {expected}");
+            }
+        }
+    }
+    assert!(adding >= 5 * Isa::available().count(), "{adding} cases");
 }

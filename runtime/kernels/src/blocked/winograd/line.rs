@@ -133,7 +133,7 @@ impl<'a> Line<'a> {
         });
     }
 
-    /// Transforms the products of one block of outputs, adds the bias, and stores the part of each tile inside the
+    /// Transforms the products of one block of outputs, adds the bias and the residual, and stores the part of each tile inside the
     /// output.
     #[inline(always)]
     fn output<V: Vector>(&self, image: usize, block: usize, groups: Range<usize>, products: &[f32], step: usize) {
@@ -141,7 +141,7 @@ impl<'a> Line<'a> {
         assert!(products.len() >= (INPUTS - 1) * step + tiles * BLOCK);
         let bias = self.convolution.bias(image, block).map(|bias| &bias[..BLOCK]);
         let limits = self.convolution.epilogue.limits;
-        let first = self.convolution.at(image, block, 0);
+        let (first, residual) = (self.convolution.at(image, block, 0), self.convolution.residual(image, block, 0));
         self.each_tile(groups, |tile, outer, beside, place| {
             for lane in (0..BLOCK).step_by(V::LANES) {
                 // SAFETY: asserted above; the bias is a block.
@@ -153,8 +153,9 @@ impl<'a> Line<'a> {
                     let place = place + i * self.dilation;
                     if place < self.length[1] {
                         let pixel = (outer * self.length[1] + place) * self.inner + beside;
+                        let place = pixel * BLOCK + lane;
                         // SAFETY: the position is inside the line and belongs to this task.
-                        unsafe { (bias + *value).within(limits).store(first.add(pixel * BLOCK + lane)) };
+                        unsafe { residual.add_to(bias + *value, place).within(limits).store(first.add(place)) };
                     }
                 }
             }

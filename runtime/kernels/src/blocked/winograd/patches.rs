@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::super::addend::Addend;
 use super::super::form::{self, Tile};
 use super::{Squares, BLOCK};
 use crate::vector::Vector;
@@ -58,7 +59,7 @@ impl Patches<'_> {
         }
     }
 
-    /// Transforms the products of one block of outputs, adds the bias, and stores the part of each tile inside the
+    /// Transforms the products of one block of outputs, adds the bias and the residual, and stores the part of each tile inside the
     /// output.
     #[inline(always)]
     pub fn output<V: Vector>(&self, block: usize, products: &[f32]) {
@@ -79,12 +80,14 @@ impl Patches<'_> {
             let [y, x] = [tile / self.work.columns() * M, tile % self.work.columns() * M];
             let size = [(height - y).min(M), (width - x).min(M)];
             let out = convolution.at(self.image, block, y * width + x);
+            let residual = convolution.residual(self.image, block, y * width + x);
             for lane in (0..BLOCK).step_by(V::LANES) {
                 // SAFETY: asserted above. The tile's pixels are inside the output and belong to this task.
                 unsafe {
                     let bias = bias.map_or(V::splat(0.0), |bias| V::load(bias.as_ptr().add(lane)));
                     let from = products.as_ptr().add(i * BLOCK + lane);
-                    output_patch::<V, M>(from, self.step, bias, limits, out.add(lane), width * BLOCK, size);
+                    let to = (out.add(lane), residual.from(lane));
+                    output_patch::<V, M>(from, self.step, bias, limits, to, width * BLOCK, size);
                 }
             }
         }
@@ -125,14 +128,15 @@ unsafe fn input_patch<V: Vector, const M: usize>(x: *const f32, row: usize, out:
 }
 
 /// # Safety
-/// `(M + 2)²` positions with stride `step` can be read, and `size` pixels with row stride `row` can be written.
+/// `(M + 2)²` positions with stride `step` can be read, and `size` pixels with row stride `row` can be written; those of
+/// the residual can be read.
 #[inline(always)]
 unsafe fn output_patch<V: Vector, const M: usize>(
     products: *const f32,
     step: usize,
     bias: V,
     limits: [f32; 2],
-    out: *mut f32,
+    (out, residual): (*mut f32, Addend),
     row: usize,
     [height, width]: [usize; 2],
 ) {
@@ -150,7 +154,10 @@ unsafe fn output_patch<V: Vector, const M: usize>(
         for (j, value) in line.iter().enumerate().take(M) {
             if j < width {
                 // SAFETY: guaranteed by the caller.
-                unsafe { (bias + *value).within(limits).store(out.add(i * row + j * BLOCK)) };
+                unsafe {
+                    let place = i * row + j * BLOCK;
+                    residual.add_to(bias + *value, place).within(limits).store(out.add(place));
+                }
             }
         }
     }

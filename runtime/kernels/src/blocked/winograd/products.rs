@@ -1,5 +1,6 @@
 //! The products of transformed weights and transformed tiles, position by position, which all forms share.
 
+use super::super::addend::Addend;
 use super::super::conv::Convolution;
 use super::super::form::Products;
 use super::super::tile::{Tile, Tiles};
@@ -80,6 +81,7 @@ impl Products {
                 out: scratch.products[position * out_step..].as_mut_ptr(),
                 out_block: count * BLOCK,
                 out_row: 0,
+                residual: Addend::NONE,
                 limits: Epilogue::NO_LIMITS,
             };
             // SAFETY: the scratch buffers and the weights hold every position's blocks of `count` tiles. The filter's
