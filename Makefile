@@ -127,10 +127,11 @@ cuda-check: ## check, time and profile plans on the GPU of this machine, with wh
 	$(SAY) "Checking plans on the GPU"
 	$(PYTHON) tools/cuda_check.py $(CALL)
 
+# A process may have the former module loaded: `install` makes a new file, but `cp` would overwrite the one that is mapped.
 compiler/_runtime_emulator.abi3.so: $(VENV)/.demo $(KERNELS)
 	$(SAY) "Building the module that runs the kernels for GPUs on the processor"
 	cd runtime && cargo build --release --package candle-plan-emulator --features extension-module
-	cp runtime/target/release/lib_runtime_emulator.so $@
+	install -m 755 runtime/target/release/lib_runtime_emulator.so $@
 
 emulator: compiler/_runtime_emulator.abi3.so ## the module that runs the kernels for GPUs on the processor, for tests
 
@@ -138,11 +139,11 @@ emulator: compiler/_runtime_emulator.abi3.so ## the module that runs the kernels
 quick: $(BIN)/candlec ## the changed runtime in seconds, for tests; its code is a little slower
 	cd runtime && cargo build --profile quick --package candle-plan-python --features extension-module
 	@rm -f $(VENV)/.demo $(VENV)/.test $(VENV)/.dev
-	cp runtime/target/quick/lib_runtime.so compiler/_runtime.abi3.so
+	install -m 755 runtime/target/quick/lib_runtime.so compiler/_runtime.abi3.so
 
 quick-emulator: $(BIN)/candlec ## the same of the module that runs the kernels for GPUs on the processor
 	cd runtime && cargo build --profile quick --package candle-plan-emulator --features extension-module
-	cp runtime/target/quick/lib_runtime_emulator.so compiler/_runtime_emulator.abi3.so
+	install -m 755 runtime/target/quick/lib_runtime_emulator.so compiler/_runtime_emulator.abi3.so
 	@touch --date=@0 compiler/_runtime_emulator.abi3.so
 
 $(BIN)/candlec:
