@@ -19,11 +19,11 @@ import tomlkit
 ROOT = Path(__file__).parent.parent
 TESTED_WITH = ("onnxruntime", "pytest", "pytest-xdist", "tomli; python_version < '3.11'")
 TESTS = (
-    *("tests/golden", "tests/test_arguments.py", "tests/test_attributes_of_plans.py", "tests/test_bad_input.py"),
-    *("tests/test_verify.py", "tests/test_cli.py", "tests/test_cli_check.py", "tests/test_crash.py"),
-    *("tests/test_declarations.py", "tests/test_diagnostics.py", "tests/test_external.py", "tests/test_imports.py"),
-    *("tests/test_load_model.py", "tests/test_loading.py", "tests/test_pipeline.py", "tests/test_sympy_later.py"),
-    *("tests/test_invariants.py", "tests/passes/test_fold_constants.py", "tests/passes/test_infer_shapes.py"),
+    *("tests/golden", "tests/cli", "tests/test_arguments.py", "tests/test_attributes_of_plans.py"),
+    *("tests/test_bad_input.py", "tests/test_verify.py", "tests/test_crash.py", "tests/test_declarations.py"),
+    *("tests/test_diagnostics.py", "tests/test_external.py", "tests/test_imports.py", "tests/test_load_model.py"),
+    *("tests/test_loading.py", "tests/test_pipeline.py", "tests/test_sympy_later.py", "tests/test_invariants.py"),
+    *("tests/passes/test_fold_constants.py", "tests/passes/test_infer_shapes.py"),
     *("tests/lower/test_conv.py", "tests/lower/test_shape.py"),
 )
 """Tests of the command line, compilation, plans and errors, which use onnx, onnx_ir and NumPy most."""

@@ -12,7 +12,7 @@ import onnx.parser
 import pytest
 
 import compiler
-from compiler.cli import main
+from tests.cli.command import run
 
 WHOLE = "(float[n, 2] x) => (float[n, 2] y) { a = Neg (x) y = Softmax (a) }"
 # There is no kernel for Det; Shape belongs on the host.
@@ -33,10 +33,9 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         compiler.compile(model).save("model.plan")
         x = np.eye(2, dtype=np.float32)
         np.savez("x.npz", x=x if graph == WHOLE else x[None].repeat(3, 0))
-        with pytest.raises(SystemExit) as ended:
-            main(list(arguments))
+        code = run(*arguments)
         captured = capsys.readouterr()
-        return int(ended.value.code or 0), " ".join(captured.out.split()), " ".join(captured.err.split())
+        return code, " ".join(captured.out.split()), " ".join(captured.err.split())
 
     return tell
 
@@ -112,7 +111,7 @@ def test_bench_and_zoo_run_on_a_device(told: Any) -> None:
     code, out, _ = told(WHOLE, *timed, "--json")
     assert code == 0
     assert (json.loads(out)["device"], json.loads(out)["ok"]) == ("emulator", True)
-    models = str(Path(__file__).parent.parent / "models")
+    models = str(Path(__file__).parents[2] / "models")
     code, out, _ = told(WHOLE, "zoo", "run", "--zoo", models, "--model", "digits", "--device", "emulator", "--json")
     assert code == 0
     assert {each["way"] for each in json.loads(out)["outcomes"]} == {"optimized, emulator", "plain, emulator"}
