@@ -216,7 +216,7 @@ sanitize: $(NEXTEST) ## the Rust tests of kernels, devices and plans under Addre
 		$(NEXTEST) nextest run --no-fail-fast --package candle-plan-kernels --package candle-plan-device --package candle-plan --features candle-plan-device/emulator \
 		--target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/sanitize
 
-check: format lint types test test-lowest test-processors lint-cuda ## what CI runs: format, lints, types, every test
+check: format lint types test test-lowest test-newest test-processors lint-cuda ## what CI runs: format, lints, types, every test
 
 $(BIN)/ruff: $(BIN)/maturin tests/constraints.txt
 	$(SAY) "Installing the linters"
