@@ -74,7 +74,7 @@ impl Col2Im {
         let axes = self.strides.len();
         let lengths = [Some(axes), Some(self.dilations.len()), Some(self.pads.len()), image, kernel];
         if lengths.iter().any(|length| !fits(length, &axes)) {
-            bail!("strides, dilations, pads, image and kernel are not for one number of axes: {}", text(&lengths));
+            bail!("strides, dilations, pads, image and kernel must have one length: {}", text(&lengths));
         }
         Ok(())
     }

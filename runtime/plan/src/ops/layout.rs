@@ -26,7 +26,7 @@ impl Transpose {
         let Some(permutation) = &self.permutation else { return Ok((0..rank).rev().collect()) };
         let signed: Vec<i64> = permutation.iter().map(|&axis| i64::try_from(axis).unwrap_or(i64::MAX)).collect();
         if axes::mask(&signed, rank)?.contains(&false) {
-            bail!("{permutation:?} does not order {rank} axes");
+            bail!("{permutation:?} is not a permutation of {rank} axes");
         }
         Ok(permutation.clone())
     }

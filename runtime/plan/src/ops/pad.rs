@@ -230,7 +230,7 @@ impl CenterCropPad {
 /// Checks that there is a size for each axis.
 fn check_sizes(sizes: Option<usize>, axes: Option<usize>) -> Result<()> {
     match (sizes, axes) {
-        (Some(sizes), Some(axes)) if sizes != axes => bail!("{sizes} sizes are not one for each of {axes} axes"),
+        (Some(sizes), Some(axes)) if sizes != axes => bail!("{sizes} sizes do not fit {axes} axes"),
         _ => Ok(()),
     }
 }

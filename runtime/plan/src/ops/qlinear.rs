@@ -108,7 +108,7 @@ impl Operator for QLinearMatMul {
         }
         if let (Some(shape), Some(depth)) = (&a.shape, b.size(0)) {
             if matches!(shape.last(), Some(Some(Dim::Size(size))) if *size != depth) {
-                bail!("rows of {:?} elements times columns of {depth}", shape.last());
+                bail!("rows of {:?} elements do not multiply columns of {depth}", shape.last());
             }
         }
         check_ends(inputs, b.size(1))?;

@@ -113,7 +113,7 @@ fn repeated(dim: usize, repeat: usize) -> Result<usize> {
 fn check_repeats(repeats: Option<usize>, rank: Option<usize>) -> Result<()> {
     match (repeats, rank) {
         (Some(repeats), Some(rank)) if repeats != rank => {
-            bail!("{repeats} repeats are not one for each of {rank} axes")
+            bail!("{repeats} repeats do not fit {rank} axes")
         }
         _ => Ok(()),
     }

@@ -120,11 +120,11 @@ impl Operator for Interpolate {
 fn check_counts(counts: [Option<usize>; 2], bounds: Option<usize>, axes: usize) -> Result<()> {
     for (count, name) in counts.into_iter().zip(["scales", "sizes"]) {
         if let Some(count) = count.filter(|&count| count != axes) {
-            bail!("{count} {name} are not for {axes} axes");
+            bail!("{count} {name} do not fit {axes} axes");
         }
     }
     match bounds {
-        Some(bounds) if bounds != 2 * axes => bail!("{bounds} bounds of the region are not for {axes} axes"),
+        Some(bounds) if bounds != 2 * axes => bail!("{bounds} bounds of the region do not fit {axes} axes"),
         _ => Ok(()),
     }
 }

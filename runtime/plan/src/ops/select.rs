@@ -71,7 +71,7 @@ impl Operator for Compress {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let condition = inputs.tensor(1)?;
         if condition.dtype != DType::Bool {
-            bail!("the condition is bool, not {}", condition.dtype);
+            bail!("the condition must be bool, not {}", condition.dtype);
         }
         picked(inputs.tensor(0)?, self.axis)
     }
