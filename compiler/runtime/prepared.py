@@ -77,8 +77,8 @@ class Prepared:
     """A plan after prepare.
 
     `isa` is the instruction set of the kernels. `constant_bytes` is the size of constants that are not packed, and
-    `packed_bytes` the size of packed constants. `peak_bytes` is the largest `alive_bytes`. `unknown_steps` is the number
-    of the plan's own steps without `alive_bytes`.
+    `packed_bytes` the size of packed constants. `peak_bytes` is the largest `alive_bytes`. `unknown_steps` is the
+    number of the plan's own steps without `alive_bytes`.
     """
 
     isa: str

@@ -60,11 +60,7 @@ impl Operator for Col2Im {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        if input == 0 {
-            Needs::Elements
-        } else {
-            Needs::Numbers
-        }
+        Needs::numbers_after_first(input)
     }
 }
 

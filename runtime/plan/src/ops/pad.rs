@@ -61,10 +61,7 @@ impl Operator for Pad {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        match input {
-            0 => Needs::Elements,
-            _ => Needs::Numbers,
-        }
+        Needs::numbers_after_first(input)
     }
 }
 
@@ -189,10 +186,7 @@ impl Operator for CenterCropPad {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        match input {
-            0 => Needs::Elements,
-            _ => Needs::Numbers,
-        }
+        Needs::numbers_after_first(input)
     }
 }
 

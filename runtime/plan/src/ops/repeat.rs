@@ -41,10 +41,7 @@ impl Operator for Expand {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        match input {
-            0 => Needs::Elements,
-            _ => Needs::Numbers,
-        }
+        Needs::numbers_after_first(input)
     }
 }
 
@@ -72,10 +69,7 @@ impl Operator for Tile {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        match input {
-            0 => Needs::Elements,
-            _ => Needs::Numbers,
-        }
+        Needs::numbers_after_first(input)
     }
 }
 

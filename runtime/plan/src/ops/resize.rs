@@ -104,11 +104,7 @@ impl Operator for Interpolate {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        if input == 0 {
-            Needs::Elements
-        } else {
-            Needs::Numbers
-        }
+        Needs::numbers_after_first(input)
     }
 
     fn shares(&self, input: usize) -> bool {
@@ -323,4 +319,20 @@ fn read_floats(array: &Array) -> Result<Vec<f32>> {
     dispatch!("a scale or region", array.dtype(), [f32, f64, f16, bf16], T => {
         Ok(<T as Float>::widen(array.read::<T>()?).iter().map(|v| v.to_f64() as f32).collect())
     })
+}
+
+#[cfg(test)]
+impl Interpolate {
+    /// A resize of `axes` to the sizes or by the scales of its inputs, with the defaults of ONNX otherwise.
+    pub(crate) fn plain(mode: Interpolation, coordinates: Coordinates, axes: &[i64]) -> Interpolate {
+        Interpolate {
+            mode,
+            coordinates,
+            antialias: false,
+            exclude_outside: false,
+            extrapolation: 0.0,
+            axes: Some(axes.to_vec()),
+            size_policy: SizePolicy::Stretch,
+        }
+    }
 }

@@ -37,11 +37,7 @@ impl Operator for Trilu {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        if input == 1 {
-            Needs::Numbers
-        } else {
-            Needs::Elements
-        }
+        Needs::numbers_after_first(input)
     }
 }
 

@@ -48,10 +48,7 @@ impl Operator for Slice {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        match input {
-            0 => Needs::Elements,
-            _ => Needs::Numbers,
-        }
+        Needs::numbers_after_first(input)
     }
 }
 
