@@ -64,8 +64,8 @@ def command(
     `docs/performance.md` explains the names of the kernels.
 
     With --prepared --device cuda, the command lists the steps as a GPU would run them: kernels and library calls,
-    launches, bytes, and the shortest time that the published limits of some GPUs allow. It needs no GPU: it records the
-    work of a run on random inputs.
+    launches and bytes. It also computes the shortest possible time on some GPUs from their published speed. It needs no
+    GPU, because it only records the work of a run on random inputs.
 
     \b
     candlec inspect model.plan

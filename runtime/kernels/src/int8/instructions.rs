@@ -4,12 +4,13 @@ use crate::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Level;
 
-/// The instructions that sum products of bytes. None saturates.
+/// The instructions that sum products of bytes. No sum saturates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Instructions {
     /// Portable Rust.
     Scalar,
-    /// Bytes widened to 16 bits, multiplied and added in pairs.
+    /// Pairs of products, added with saturation to 16 bits; weights are [split](super::remainder::Remainder) so that none
+    /// saturates.
     #[cfg(target_arch = "x86_64")]
     Avx2,
     /// Four products of bytes per lane, and their sum, in one instruction.
@@ -90,6 +91,15 @@ impl Dots {
         }
         all.dedup();
         all
+    }
+
+    /// Whether pairs of products saturate, unless the weights are split.
+    pub fn saturates(self) -> bool {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => true,
+            _ => false,
+        }
     }
 
     /// Returns the instructions for a depth of `pieces` pieces with `len` bytes each.

@@ -17,6 +17,7 @@ mod instructions;
 mod interleaved;
 mod positions;
 mod product;
+mod remainder;
 #[cfg(target_arch = "x86_64")]
 mod rows;
 #[cfg(target_arch = "x86_64")]
