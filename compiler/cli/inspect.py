@@ -123,7 +123,8 @@ def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, *, alterna
         raise click.UsageError("--dim fixes sizes at compile time, and a plan is compiled: leave --dim out")
     prepared = compiler.load(_plan_of(file, dims), memory=packing).prepared()
     if as_json:
-        print_json({"ok": True, **asdict(prepared)})
+        # `untold` is the former name of `unknown_steps`.
+        print_json({"ok": True, **asdict(prepared), "untold": prepared.unknown_steps})
     elif alternatives:
         show_alternatives(prepared)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,16 +77,22 @@ class Prepared:
     """A plan after prepare.
 
     `isa` is the instruction set of the kernels. `constant_bytes` is the size of constants that are not packed, and
-    `packed_bytes` the size of packed constants. `peak_bytes` is the largest `alive_bytes`. `untold` is the number of
-    steps without `alive_bytes`.
+    `packed_bytes` the size of packed constants. `peak_bytes` is the largest `alive_bytes`. `unknown_steps` is the
+    number of the plan's own steps without `alive_bytes`.
     """
 
     isa: str
     constant_bytes: int
     packed_bytes: int
     peak_bytes: int
-    untold: int
+    unknown_steps: int
     steps: list[PreparedStep]
+
+    @property
+    def untold(self) -> int:
+        """The former name of `unknown_steps`. It is deprecated."""
+        warnings.warn("Prepared.untold is deprecated: use unknown_steps", DeprecationWarning, stacklevel=2)
+        return self.unknown_steps
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Prepared:

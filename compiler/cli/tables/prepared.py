@@ -39,8 +39,8 @@ def show_prepared(prepared: Prepared) -> None:
     packed, constants = megabytes(prepared.packed_bytes), megabytes(prepared.constant_bytes)
     console.print(f"{prepared.isa}; constants {constants}, packed {packed}", soft_wrap=True)
     told = f"values take at most {megabytes(prepared.peak_bytes)} at once"
-    if prepared.untold:
-        count = f"{prepared.untold} step{'s' * (prepared.untold > 1)}"
+    if prepared.unknown_steps:
+        count = f"{prepared.unknown_steps} step{'s' * (prepared.unknown_steps > 1)}"
         told += f", without {count} of unknown sizes or with blocks (--dim fixes sizes of a model)"
     console.print(told, soft_wrap=True)
 

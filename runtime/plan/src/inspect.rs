@@ -30,7 +30,7 @@ pub struct Prepared {
     /// The most bytes that the plan's values hold at once, over the steps whose bytes are known.
     pub peak_bytes: usize,
     /// The number of the plan's steps whose bytes are unknown.
-    pub untold: usize,
+    pub unknown_steps: usize,
     /// The steps in order; the steps of a block follow the step that runs it.
     pub steps: Vec<StepForm>,
 }
@@ -109,7 +109,7 @@ impl Executable {
             constant_bytes: bytes_held(self.constants.iter()),
             packed_bytes: steps.iter().map(|step| step.form.packed_bytes).sum(),
             peak_bytes: alive.clone().flatten().max().unwrap_or(0),
-            untold: alive.filter(Option::is_none).count(),
+            unknown_steps: alive.filter(Option::is_none).count(),
             steps,
         }
     }

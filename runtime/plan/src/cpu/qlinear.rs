@@ -186,7 +186,7 @@ mod tests {
             (&conv([0; 2], 1, 0, 255), [u(2, &[1, 1, 2]), u(3, &[1, 3, 1]), f(1)], "channels"),
             (&conv([0; 2], 1, 0, 255), [u(2, &[1, 1, 2]), u(2, &[1, 2, 1]), f(2)], "the scale has shape [2]"),
             (&conv([0; 2], 1, 0, 255), [f(2), u(2, &[1, 2, 1]), f(1)], "float32"),
-            (&QLinearMatMul { low: 0, high: 255 }, [u(2, &[1, 2]), u(3, &[3, 1]), f(1)], "times"),
+            (&QLinearMatMul { low: 0, high: 255 }, [u(2, &[1, 2]), u(3, &[3, 1]), f(1)], "does not multiply"),
             (&QLinearMatMul { low: 0, high: 255 }, [u(2, &[1, 2]), u(2, &[1, 2, 1]), f(1)], "matrix"),
         ] {
             let inputs: Vec<_> = inputs.into_iter().chain([one.clone(), one.clone(), one.clone()]).collect();
