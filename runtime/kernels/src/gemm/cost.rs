@@ -7,9 +7,9 @@ use super::Sizes;
 /// The lanes of a vector whose instructions cost 1.
 const UNIT: f64 = 16.0;
 
-/// The cost of a row of a panel that does not follow the previous one in memory: the processor fetches no row in
-/// advance. As measured, a few sums that stay in the L1 cache cost less than reading rows in parts.
-pub(super) const JUMP: f64 = 28.0;
+/// The cost of a row of a panel that does not follow the one before it in memory: the processor does not fetch it in
+/// advance. Side by side, two panels therefore cost more than the sums that [`FewRows`](super::rows::FewRows) stores.
+pub(super) const JUMP: f64 = 4.0;
 
 /// How register tiles cover a product.
 #[derive(Debug, Clone, Copy)]

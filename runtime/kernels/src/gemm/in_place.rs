@@ -15,11 +15,11 @@ pub(super) struct InPlace;
 const FARTHEST: usize = u32::MAX as usize / DEPTH;
 /// Up to this number of elements, the right operand fits in the L1 cache.
 const NEAR: usize = 8192;
-/// The tiles of rows that read a panel from farther caches without a delay.
+/// The tiles of rows that read a larger operand without a delay.
 const PROMPT: f64 = 2.0;
 /// The cost of waiting for a row of a panel, for each further tile of rows: rows that lie apart displace one another
-/// from the L1 cache. As measured, it is more than the cost of packing the row.
-const WAIT: f64 = 40.0;
+/// from the L1 cache. A third tile therefore costs more than packing the rows.
+const WAIT: f64 = 12.0;
 
 impl ProductForm for InPlace {
     fn name(&self, _: &ProductCase) -> &'static str {

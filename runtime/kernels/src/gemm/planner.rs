@@ -32,8 +32,11 @@ fn fitting(case: &ProductCase) -> impl Iterator<Item = &'static dyn ProductForm>
 }
 
 /// Returns every form that can compute a product, by name, with its cost: the expected time on one thread, where an
-/// instruction on a vector of 16 numbers costs 1.
+/// instruction on a vector of 16 numbers costs 1. An empty product has no form.
 pub fn alternatives(case: &ProductCase) -> Vec<(&'static str, f64)> {
+    if case.sizes.m == 0 || case.sizes.n == 0 {
+        return Vec::new();
+    }
     fitting(case).map(|form| (form.name(case), form.cost(case))).collect()
 }
 
@@ -45,7 +48,7 @@ mod tests {
     use super::*;
     use crate::isa::Isa;
 
-    /// The choice by thresholds: those that measurements gave, and that the costs must reproduce.
+    /// The choice by thresholds, which the costs must reproduce.
     fn by_thresholds(case: &ProductCase) -> &'static str {
         let (tiles, Sizes { m, n, k }) = (Tiles::of(case.isa), case.sizes);
         let is_row = n == 1 && m != 1 && case.a[0] == 1;

@@ -124,7 +124,7 @@ impl Dots {
             // Four multiplications and additions, with conversions.
             Instructions::Scalar => 16 * pieces * quads,
             #[cfg(target_arch = "x86_64")]
-            Instructions::Avx2 => 6 * pieces * quads,
+            Instructions::Avx2 => 3 * pieces * quads,
             #[cfg(target_arch = "x86_64")]
             Instructions::AvxVnni | Instructions::Avx512Vnni => pieces * quads,
             #[cfg(target_arch = "x86_64")]
