@@ -90,7 +90,7 @@ impl<'a> Product<'a> {
         let length = self.source.length(rows[1] - rows[0]);
         for first in (0..k.max(1)).step_by(length) {
             let end = k.min(first + length);
-            let b = self.source.panels(self.problem, self.width, panels, [first, end], scratch);
+            let b = self.source.panels(self.width, panels, [first, end], scratch);
             for panel in panels[0]..panels[1] {
                 for depth in (first..end.max(first + 1)).step_by(DEPTH) {
                     let next = match depth + DEPTH < end {

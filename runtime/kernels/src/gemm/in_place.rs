@@ -46,7 +46,7 @@ impl ProductForm for InPlace {
 struct Lying<'a>(Matrix<'a>);
 
 impl Source for Lying<'_> {
-    fn panels(&self, _: &Problem, width: usize, _: [usize; 2], _: [usize; 2], _: &mut Lines) -> Panels {
+    fn panels(&self, width: usize, _: [usize; 2], _: [usize; 2], _: &mut Lines) -> Panels {
         let Matrix { data, row, .. } = self.0;
         let offsets = Some(std::array::from_fn(|i| (i * row) as u32));
         Panels { offsets, ..Panels::new(data.as_ptr(), width, row) }

@@ -84,7 +84,7 @@ impl Source for PackedB {
         (LEFT / rows.max(1)).next_multiple_of(DEPTH)
     }
 
-    fn panels(&self, _: &Problem, width: usize, _: [usize; 2], _: [usize; 2], _: &mut Lines) -> Panels {
+    fn panels(&self, width: usize, _: [usize; 2], _: [usize; 2], _: &mut Lines) -> Panels {
         Panels { format: self.format, ahead: true, ..Panels::new(self.data.as_ptr(), self.k * width, width) }
     }
 

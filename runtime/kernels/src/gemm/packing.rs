@@ -35,31 +35,27 @@ impl ProductForm for Packing {
     }
 
     fn run(&self, problem: &Problem, threads: &Threads, out: Shared) {
-        Product::new(problem, &Plain(problem.plain())).run(threads, out);
+        Product::new(problem, &Plain { problem, b: problem.plain() }).run(threads, out);
     }
 }
 
 /// A right operand whose panels are packed by the blocks that read them.
-struct Plain<'a>(Matrix<'a>);
+struct Plain<'a> {
+    problem: &'a Problem<'a>,
+    b: Matrix<'a>,
+}
 
 impl Source for Plain<'_> {
     fn is_packed_by_blocks(&self) -> bool {
         true
     }
 
-    fn panels(
-        &self,
-        problem: &Problem,
-        width: usize,
-        panels: [usize; 2],
-        depth: [usize; 2],
-        scratch: &mut Lines,
-    ) -> Panels {
+    fn panels(&self, width: usize, panels: [usize; 2], depth: [usize; 2], room: &mut Lines) -> Panels {
         let length = depth[1] - depth[0];
-        let room = scratch.alloc_uninit((panels[1] - panels[0]) * length * width);
-        let columns = panels.map(|panel| problem.sizes.n.min(panel * width));
-        pack(problem.isa, room, width, &self.0, depth, columns);
-        let origin = room.as_ptr().wrapping_sub(panels[0] * length * width).wrapping_sub(depth[0] * width);
+        let packed = room.alloc_uninit((panels[1] - panels[0]) * length * width);
+        let columns = panels.map(|panel| self.problem.sizes.n.min(panel * width));
+        pack(self.problem.isa, packed, width, &self.b, depth, columns);
+        let origin = packed.as_ptr().wrapping_sub(panels[0] * length * width).wrapping_sub(depth[0] * width);
         Panels::new(origin, length * width, width)
     }
 }

@@ -3,7 +3,7 @@
 use super::lines::Lines;
 use super::stored::Format;
 use super::tiles::Tiles;
-use super::{Problem, Sizes};
+use super::Sizes;
 
 /// The depth per tile before the next tile runs: the part of the right operand that is read stays in the cache.
 pub(super) const DEPTH: usize = 256;
@@ -53,14 +53,7 @@ pub(super) trait Source: Sync {
     }
 
     /// Returns panels `panels[0] .. panels[1]` of `width` columns, over a part of the depth.
-    fn panels(
-        &self,
-        problem: &Problem,
-        width: usize,
-        panels: [usize; 2],
-        depth: [usize; 2],
-        scratch: &mut Lines,
-    ) -> Panels;
+    fn panels(&self, width: usize, panels: [usize; 2], depth: [usize; 2], room: &mut Lines) -> Panels;
 
     /// Converts rows `depth` of a panel with `width` columns to `f32`; `None` if the panel has this type.
     fn widened<'s>(
