@@ -1,6 +1,5 @@
 //! The interface of the forms of a matrix product: the ways to compute it.
 
-use super::cost::Cover;
 use super::stored::Format;
 use super::{Problem, Shared, Sizes};
 use crate::isa::Isa;
@@ -55,11 +54,6 @@ pub(super) trait ProductForm: Sync {
 }
 
 impl ProductCase {
-    /// Returns how tiles cover the product.
-    pub(super) fn cover(&self) -> Cover {
-        Cover::of(self)
-    }
-
     /// The strides of the right operand, if it is not packed.
     pub(super) fn plain(&self) -> Option<[usize; 2]> {
         match self.b {

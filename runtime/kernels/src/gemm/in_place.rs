@@ -1,7 +1,7 @@
 //! Products that read the panels of the right operand in place.
 
 use super::blocks::Product;
-use super::cost::JUMP;
+use super::cost::{Cover, JUMP};
 use super::form::{ProductCase, ProductForm};
 use super::lines::Lines;
 use super::panels::{Panels, Source, DEPTH};
@@ -31,7 +31,7 @@ impl ProductForm for InPlace {
     }
 
     fn cost(&self, case: &ProductCase) -> f64 {
-        let cover = case.cover();
+        let cover = Cover::of(case);
         let is_near = case.plain().is_some_and(|[row, _]| case.sizes.k.saturating_mul(row) <= NEAR);
         let waits = if is_near { 0.0 } else { (cover.tiles - PROMPT).max(0.0) * cover.panels };
         cover.tiled(cover.rows) + cover.depth * ((cover.panels - 1.0) * JUMP + waits * WAIT)

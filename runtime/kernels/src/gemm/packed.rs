@@ -1,6 +1,7 @@
 //! Products with a right operand that is packed in advance, in panels.
 
 use super::blocks::Product;
+use super::cost::Cover;
 use super::form::{ProductCase, ProductForm, RightCase};
 use super::lines::Lines;
 use super::pack::PackedB;
@@ -30,7 +31,7 @@ impl ProductForm for PackedPanels {
             RightCase::Packed { format, .. } => format,
             RightCase::Plain(_) => Format::Float32,
         };
-        case.cover().tiled(products(format, case.sizes.m))
+        Cover::of(case).tiled(products(format, case.sizes.m))
     }
 
     fn run(&self, problem: &Problem, threads: &Threads, out: Shared) {

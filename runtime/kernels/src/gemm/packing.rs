@@ -1,7 +1,7 @@
 //! Products that pack the right operand on the way: each block packs its panels.
 
 use super::blocks::Product;
-use super::cost::JUMP;
+use super::cost::{Cover, JUMP};
 use super::form::{ProductCase, ProductForm};
 use super::lines::Lines;
 use super::pack::pack;
@@ -27,7 +27,7 @@ impl ProductForm for Packing {
     }
 
     fn cost(&self, case: &ProductCase) -> f64 {
-        let cover = case.cover();
+        let cover = Cover::of(case);
         let is_contiguous = case.plain().is_some_and(|[_, column]| column == 1);
         let each = if is_contiguous { COPY } else { TRANSPOSE };
         let packing = cover.panels * JUMP + each * cover.vectors * cover.instruction;

@@ -3,6 +3,7 @@
 //! Some rows of the right operand are added to a stretch of sums at a time. The sums stay in the L1 cache. Every sum
 //! has the same terms in the same order as in a tile.
 
+use super::cost::Cover;
 use super::form::{ProductCase, ProductForm};
 use super::tile::{Start, PIECE};
 use super::{Matrix, Problem, Shared, Sizes};
@@ -30,13 +31,13 @@ impl ProductForm for FewRows {
 
     fn fits(&self, case: &ProductCase) -> bool {
         let Sizes { m, k, .. } = case.sizes;
-        k > 0 && m <= MOST && case.plain().is_some_and(|[_, column]| column == 1) && case.cover().panels > 1.0
+        k > 0 && m <= MOST && case.plain().is_some_and(|[_, column]| column == 1) && Cover::of(case).panels > 1.0
     }
 
     /// For each vector of the right operand, there is one load, and one multiply-add per row. Loads and stores of the
     /// sums, and broadcasts, are added.
     fn cost(&self, case: &ProductCase) -> f64 {
-        let (cover, Sizes { m, n, .. }) = (case.cover(), case.sizes);
+        let (cover, Sizes { m, n, .. }) = (Cover::of(case), case.sizes);
         let sums = EXPOSED * 2.0 * cover.rows * cover.vectors / TERMS[m - 1] as f64;
         let broadcasts = cover.rows * n.div_ceil(STRETCH) as f64;
         cover.instruction * cover.depth * (cover.vectors + cover.rows * cover.vectors + sums + broadcasts)
