@@ -34,9 +34,9 @@ pub enum RightCase {
 
 /// A form of a matrix product.
 ///
-/// All forms compute the same bits. Each sum consists of pieces of [`PIECE`](super::tile::PIECE) terms, in order. A
-/// piece is summed from zero, with one `mul_add` per term, inside `dispatch_isa!`. It is then added to the start value
-/// ([`Problem::start`]) or to the sum of the pieces before it.
+/// All forms compute the same bits. A form divides each sum into pieces of [`PIECE`](super::tile::PIECE) terms. It sums
+/// each piece from zero, in order, with one [`mul_add`](crate::vector::Vector::mul_add) per term. Then it adds the piece
+/// to the start value ([`Problem::start`]) or to the sum of the pieces before it.
 pub(super) trait ProductForm: Sync {
     /// The form's name for a case that fits.
     fn name(&self, case: &ProductCase) -> &'static str;
@@ -54,6 +54,14 @@ pub(super) trait ProductForm: Sync {
 }
 
 impl ProductCase {
+    /// The type of the right operand's numbers.
+    pub(super) fn format(&self) -> Format {
+        match self.b {
+            RightCase::Packed { format, .. } => format,
+            RightCase::Plain(_) => Format::Float32,
+        }
+    }
+
     /// The strides of the right operand, if it is not packed.
     pub(super) fn plain(&self) -> Option<[usize; 2]> {
         match self.b {

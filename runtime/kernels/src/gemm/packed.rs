@@ -2,7 +2,7 @@
 
 use super::blocks::Product;
 use super::cost::Cover;
-use super::form::{ProductCase, ProductForm, RightCase};
+use super::form::{ProductCase, ProductForm};
 use super::lines::Lines;
 use super::pack::PackedB;
 use super::panels::{Panels, Source, DEPTH};
@@ -16,10 +16,7 @@ pub(super) struct PackedPanels;
 
 impl ProductForm for PackedPanels {
     fn name(&self, case: &ProductCase) -> &'static str {
-        match case.b {
-            RightCase::Packed { format, .. } => packed_name(format),
-            RightCase::Plain(_) => packed_name(Format::Float32),
-        }
+        packed_name(case.format())
     }
 
     fn fits(&self, case: &ProductCase) -> bool {
@@ -27,11 +24,7 @@ impl ProductForm for PackedPanels {
     }
 
     fn cost(&self, case: &ProductCase) -> f64 {
-        let format = match case.b {
-            RightCase::Packed { format, .. } => format,
-            RightCase::Plain(_) => Format::Float32,
-        };
-        Cover::of(case).tiled(products(format, case.sizes.m))
+        Cover::of(case).tiled(products(case.format(), case.sizes.m))
     }
 
     fn run(&self, problem: &Problem, threads: &Threads, out: Shared) {

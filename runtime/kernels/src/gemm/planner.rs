@@ -43,6 +43,7 @@ pub fn alternatives(case: &ProductCase) -> Vec<(&'static str, f64)> {
 #[cfg(test)]
 mod tests {
     use super::super::form::RightCase;
+    use super::super::packed::{packed_name, prefers_half};
     use super::super::tiles::Tiles;
     use super::super::{Format, PackedB, Sizes};
     use super::*;
@@ -54,13 +55,13 @@ mod tests {
         let is_row = n == 1 && m != 1 && case.a[0] == 1;
         match case.b {
             RightCase::Packed { format: Format::Float32, .. } if is_row => "transposed, as one row",
-            RightCase::Packed { format, .. } => super::super::packed_name(format),
+            RightCase::Packed { format, .. } => packed_name(format),
             RightCase::Plain(_) if is_row => "transposed, as one row",
             RightCase::Plain([_, column]) if column != 1 => "B packed on the way",
             RightCase::Plain(_) if k > 0 && m <= 4 && n > tiles.lanes * tiles.vectors(m.min(tiles.rows())) => {
                 "B in place, row by row"
             }
-            RightCase::Plain([row, _]) => match row <= 1 << 24 && (k * row <= 8192 || m <= 2 * tiles.rows()) {
+            RightCase::Plain([row, _]) => match row < 1 << 24 && (k * row <= 8192 || m <= 2 * tiles.rows()) {
                 true => "B in place",
                 false => "B packed on the way",
             },
@@ -95,7 +96,7 @@ mod tests {
 
     #[test]
     fn few_rows_prefer_16_bits() {
-        assert!((0..=8).all(super::super::prefers_half));
-        assert!((9..100).chain([1 << 40]).all(|rows| !super::super::prefers_half(rows)));
+        assert!((0..=8).all(prefers_half));
+        assert!((9..100).chain([1 << 40]).all(|rows| !prefers_half(rows)));
     }
 }

@@ -18,8 +18,7 @@ impl ProductForm for Turned {
     }
 
     fn fits(&self, case: &ProductCase) -> bool {
-        let is_single = !matches!(case.b, RightCase::Packed { format, .. } if format != Format::Float32);
-        case.sizes.n == 1 && case.sizes.m != 1 && case.a[0] == 1 && is_single
+        case.sizes.n == 1 && case.sizes.m != 1 && case.a[0] == 1 && case.format() == Format::Float32
     }
 
     fn cost(&self, case: &ProductCase) -> f64 {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::direct::Direct;
 use super::finish::Out;
-use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps};
+use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps, UNIT};
 use super::instructions::Dots;
 use super::patches::Patches;
 use super::product::{shifted_zero, Product, Rows};
@@ -36,7 +36,7 @@ impl QuantizedConvForm for DenseForm {
         let Layout { dots, row, is_padded } = Layout::of(case);
         let lanes = Tiles::of(dots).lanes;
         let instructions = case.outputs.div_ceil(lanes) * dots.time(case.kernel[0], row);
-        let products = instructions as f64 * lanes as f64 / 16.0;
+        let products = instructions as f64 * lanes as f64 / UNIT;
         let pieces = if case.groups == 1 { case.kernel[0] } else { case.taps() };
         let gathering = if is_padded { 0.0 } else { GATHER * products + COPY * pieces as f64 };
         case.groups as f64 * (products + gathering)

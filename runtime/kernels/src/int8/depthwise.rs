@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::finish::{Finish, Out};
-use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps};
+use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps, UNIT};
 use super::windows::{Tap, Windows};
 use super::{Codes, SPLIT};
 use crate::conv_shape::Shape;
@@ -29,7 +29,7 @@ impl QuantizedConvForm for DepthwiseForm {
     }
 
     fn cost(&self, case: &QuantizedConvCase) -> f64 {
-        TAP * case.taps() as f64 * case.groups as f64 / 16.0
+        TAP * case.taps() as f64 * case.groups as f64 / UNIT
     }
 
     fn pack(&self, case: &QuantizedConvCase, weights: &Taps) -> Box<dyn PackedQuantizedConv> {
@@ -38,7 +38,7 @@ impl QuantizedConvForm for DepthwiseForm {
 }
 
 /// The weights minus their zero points, `[tap][channel]`.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Depthwise {
     isa: Isa,
     channels: usize,

@@ -26,6 +26,9 @@ pub struct Taps<'a> {
     pub zeros: &'a [i32],
 }
 
+/// The lanes of a vector whose instructions cost 1.
+pub(super) const UNIT: f64 = 16.0;
+
 /// What is known of a convolution when its form is chosen. The sizes of the image are not known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QuantizedConvCase {
@@ -51,7 +54,7 @@ pub(super) trait QuantizedConvForm: Sync {
     fn fits(&self, case: &QuantizedConvCase) -> bool;
 
     /// The expected time for one pixel of the output, on one thread. An instruction on a vector of `lanes` sums costs
-    /// `lanes / 16`.
+    /// `lanes / 16`: see [`UNIT`].
     fn cost(&self, case: &QuantizedConvCase) -> f64;
 
     /// Packs the weights of a case that fits.

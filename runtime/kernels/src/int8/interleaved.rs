@@ -10,7 +10,7 @@ use num_integer::gcd;
 
 use super::depthwise::Depthwise;
 use super::finish::{Finish, Out};
-use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps};
+use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps, UNIT};
 use super::instructions::{Dots, Instructions};
 use super::positions::{is_compact, position, within};
 use super::product::shifted_zero;
@@ -40,7 +40,7 @@ impl QuantizedConvForm for InterleavedForm {
 
     fn cost(&self, case: &QuantizedConvCase) -> f64 {
         let quads = case.kernel[0].div_ceil(4) * (case.kernel[1] + INTERLEAVE);
-        quads as f64 * case.groups as f64 / 16.0
+        quads as f64 * case.groups as f64 / UNIT
     }
 
     fn pack(&self, case: &QuantizedConvCase, weights: &Taps) -> Box<dyn PackedQuantizedConv> {
@@ -78,7 +78,8 @@ impl Interleaved {
             let (i, j) = (tap / kernel[1], tap % kernel[1]);
             for at in 0..blocks * width {
                 let vectors = ((at / width * quads + i / 4) * kernel[1] + j) * width;
-                bytes[(vectors + at % width) * 4 + i % 4] = row[at % channels] as i8;
+                bytes[(vectors + at % width) * 4 + i % 4] =
+                    i8::try_from(row[at % channels]).expect("the weights are narrow");
             }
         }
         Interleaved { lanes, plain, kernel, blocks, data }
