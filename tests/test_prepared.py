@@ -303,3 +303,57 @@ def test_the_cheapest_alternative_is_chosen(outputs: int, memory: Memory) -> Non
     cheapest = min((each for each in conv.alternatives if each.in_blocks == in_blocks), key=lambda each: each.time)
     assert conv.kernel == cheapest.form
     assert any("Winograd" in each.form for each in conv.alternatives) == (memory == "full")
+
+
+BY_ROWS = "B in place, row by row"
+IN_PLACE = ["B in place", "B packed on the way"]
+"""Forms of a matrix product."""
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "expected"),
+    [
+        ("(float[n, 80] x) => (float[n, 60] y) { y = MatMul (x, w) }", (80, 60), ["B prepacked"]),
+        ("(float[2, 4, 80] x, float[80, 60] w) => (float[2, 4, 60] y) { y = MatMul (x, w) }", (), IN_PLACE),
+        ("(float[4, 80] x, float[80, 600] w) => (float[4, 600] y) { y = Gemm (x, w) }", (), [BY_ROWS, *IN_PLACE]),
+        ("(float[99, 800] x, float[800, 60] w) => (float[99, 60] y) { y = Gemm (x, w) }", (), IN_PLACE[::-1]),
+        ("(float[4, 80] x, float[60, 80] w) => (float[4, 60] y) { y = Gemm <transB = 1> (x, w) }", (), IN_PLACE[1:]),
+        ("(float[4, n] x, float[n, 60] w) => (float[4, 60] y) { y = MatMul (x, w) }", (), []),
+        ("(double[4, 8] x, double[8, 6] w) => (double[4, 6] y) { y = MatMul (x, w) }", (), []),
+        ("(float[0, 8] x, float[8, 6] w) => (float[0, 6] y) { y = MatMul (x, w) }", (), []),
+    ],
+    ids=["constant", "near", "few rows", "many rows", "transposed", "unknown depth", "double", "empty"],
+)
+def test_alternatives_of_a_product_are_sorted_as_expected(
+    text: str, weights: tuple[int, ...], expected: list[str]
+) -> None:
+    (step,) = prepared(text, **({"w": weights} if weights else {})).steps
+    assert [each.form for each in sorted(step.alternatives, key=lambda each: each.time)] == expected
+    assert all(each.time > 0 and not each.in_blocks for each in step.alternatives)
+
+
+@pytest.mark.parametrize("rows", ["1", "8", "rows"])
+def test_the_cheapest_format_of_weights_is_chosen(rows: str) -> None:
+    made = model(f"(float16[{rows}, 80] x) => (float16[{rows}, 60] y) {{ y = MatMul (x, w) }}")
+    made.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((80, 60), np.float16), "w"))
+    (step,) = compiler.load(compiler.compile(made)).prepared().steps
+    times = {each.form: each.time for each in step.alternatives}
+    assert times.keys() == {"B prepacked", "B prepacked as float16"}
+    assert step.kernel == "B prepacked as float16"
+    assert times[step.kernel] <= times["B prepacked"]
+
+
+@pytest.mark.parametrize(("groups", "dense"), [(1, True), (8, False)])
+def test_the_cheapest_form_of_a_quantized_convolution_is_chosen(groups: int, dense: bool) -> None:
+    made = model(
+        "(uint8[n, 8, 12, 40] x) => (uint8[n, 8, 12, 40] y) { "
+        "one = Constant <value_float = 1.0> () zero = Constant <value = uint8 {128}> () "
+        f"y = QLinearConv <pads = [1, 1, 1, 1], group = {groups}> (x, one, zero, w, one, zero, one, zero) }}"
+    )
+    codes = np.random.default_rng(0).integers(0, 256, (8, 8 // groups, 3, 3), np.uint8)
+    made.graph.initializer.append(onnx.numpy_helper.from_array(codes, "w"))
+    steps = compiler.load(compiler.compile(made)).prepared().steps
+    (step,) = [step for step in steps if step.op == "QLinearConv"]
+    assert step.kernel == min(step.alternatives, key=lambda each: each.time).form
+    assert "depthwise" not in step.kernel if dense else "depthwise" in step.kernel
+    assert len(step.alternatives) == 1 if dense else len(step.alternatives) > 1

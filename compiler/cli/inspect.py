@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 @click.option(
     "--alternatives",
     is_flag=True,
-    help="With --prepared, print the forms that the runtime compared for each convolution, and their expected times.",
+    help="With --prepared, print the forms that the runtime compared for each convolution and matrix "
+    "product, and their expected times.",
 )
 @click.option(
     "--device",

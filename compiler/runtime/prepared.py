@@ -29,10 +29,10 @@ class PreparedValue:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A form of a convolution that the planner compared.
+    """A form of a convolution or matrix product that a planner compared.
 
     `in_blocks` says whether its image and its result are in blocks of channels. `time` is the expected time for one
-    image, in multiply-adds of a vector.
+    image, or for one product of a stack, in multiply-adds of a vector.
     """
 
     form: str

@@ -22,8 +22,8 @@ BLOCKS = "▦"
 
 CHOSEN = "chosen"
 ALTERNATIVES_LEGEND = (
-    "expected: multiply-adds of a vector for one image   in blocks: without moving the image to blocks and back, "
-    "which prepare counts for all steps together"
+    "expected: multiply-adds of a vector for one image, or for one matrix product   "
+    "in blocks: without moving the image to blocks and back, which prepare counts for all steps together"
 )
 LEGEND = (
     f"{ADDED} added by prepare   {BLOCKS} in blocks of 16 channels, otherwise in rows   "
@@ -46,7 +46,7 @@ def show_prepared(prepared: Prepared) -> None:
 
 
 def show_alternatives(prepared: Prepared) -> None:
-    """Print the forms of every convolution with their expected times, the fastest first."""
+    """Print the forms of every convolution and matrix product with their expected times, the fastest first."""
     columns = (">step", "op", "form", ">expected", "")
     rows: list[list[Cell]] = []
     for step in prepared.steps:

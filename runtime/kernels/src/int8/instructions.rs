@@ -108,11 +108,27 @@ impl Dots {
     /// and 40 cycles to load and store their sums. Per row, this is one cycle for every 16 quads of each piece, plus
     /// 2.5. AMX is therefore faster from 32 bytes in one piece on.
     pub fn for_depth(self, pieces: usize, len: usize) -> Dots {
-        let quads = len.div_ceil(4);
-        if 2 * pieces * quads.div_ceil(QUADS) + 5 < pieces * quads {
+        let vectors = self.without_tiles();
+        if self.time(pieces, len) < vectors.time(pieces, len) {
             self
         } else {
-            self.without_tiles()
+            vectors
+        }
+    }
+
+    /// The time to sum `pieces` pieces of `len` bytes for a row and a vector of columns, in instructions. The processor
+    /// executes two vector instructions per cycle.
+    pub fn time(self, pieces: usize, len: usize) -> usize {
+        let quads = len.div_ceil(4);
+        match self.0 {
+            // Four multiplications and additions, with conversions.
+            Instructions::Scalar => 16 * pieces * quads,
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => 3 * pieces * quads,
+            #[cfg(target_arch = "x86_64")]
+            Instructions::AvxVnni | Instructions::Avx512Vnni => pieces * quads,
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Amx => 2 * pieces * quads.div_ceil(QUADS) + 5,
         }
     }
 
