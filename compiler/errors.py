@@ -56,9 +56,9 @@ PAGES = {
         "Check the path and the file's permissions. A relative path starts at the current directory.",
     ),
     "CC0103": Page(
-        "The compiler cannot read the model's external data, or its length differs from the length in the model. The "
-        "file of weights must be in the model's own folder, and must not be a link to a file elsewhere, because the "
-        "compiler does not trust the model.",
+        "The compiler cannot read a file of weights, or the length of the file differs from the length in the model. "
+        "The file must be in the model's own folder, and must not be a link to a file elsewhere, because the compiler "
+        "does not trust the model.",
         "Copy the .onnx file and all files of weights into one folder, and keep their names. A model passed as bytes "
         "has no folder: pass its path. You can store weights of less than 2 GB in the model itself: "
         "`onnx.save(onnx.load(path), one_file)`.",
@@ -79,7 +79,8 @@ PAGES = {
     ),
     "CC0107": Page(
         "Model-local functions call each other recursively. ONNX functions must not be recursive.",
-        "Write the repetition with Loop or Scan, or export the module again without turning its parts into functions.",
+        "Write the repetition with Loop or Scan. Another solution is to export the module again without turning its "
+        "parts into functions.",
     ),
     "CC0201": Page(
         "The compiler does not support this operator.",
@@ -95,8 +96,8 @@ PAGES = {
     "CC0203": Page(
         "The node has an attribute that the compiler does not read. The attribute may change the result, so the "
         "compiler refuses the node.",
-        "Remove the attribute if another version of the operator left it behind. If the operator's page in the "
-        "ONNX documentation lists it for the model's opset, please report it.",
+        "If the attribute belongs to another version of the operator, remove it. If the operator's page in the ONNX "
+        "documentation lists the attribute for the model's opset, this is a gap in the compiler: please report it.",
     ),
     "CC0204": Page(
         "The compiler does not support the node's operator version.",
@@ -109,7 +110,7 @@ PAGES = {
         "Write complex numbers as a last axis of size two. If a size is unknown, `--dim` may set it.",
     ),
     "CC0206": Page(
-        "The node computes something that belongs to training, such as random dropout.",
+        "The node belongs to training, such as random dropout. Plans support inference only.",
         "Export the module in evaluation mode: `module.eval()`, and `training=TrainingMode.EVAL` in torch.onnx.export.",
     ),
     "CC0207": Page(
@@ -125,40 +126,42 @@ PAGES = {
         "The operator does not accept the shapes of the node's inputs, or the axes, sizes or other numbers that are "
         "constant inputs. The node would fail in every run.",
         "Check the shapes and numbers that the error names, and the sizes of `--dim` if you set any. "
-        "If onnxruntime runs the model with such inputs, please report it.",
+        "If onnxruntime runs the model with such inputs, this is a bug in the compiler: please report it.",
     ),
     "CC0301": Page(
-        "The model has a three-dimensional operator: convolution, pooling, normalization, resize and so on, with three "
-        "spatial dimensions. By design, plans support only one- and two-dimensional operators.",
+        "The model has an operator with three spatial dimensions, such as a convolution, pooling, normalization or "
+        "resize. By design, plans support only one- and two-dimensional operators.",
         "Run that part of the model in onnxruntime. If a kernel has size 1 along an axis, rewrite the operator as a "
         "two-dimensional one and move that axis into the batch.",
     ),
     "CC0401": Page(
-        "Constant folding fails: the shapes or values of constant nodes contradict each other, such as an integer that "
-        "is divided by zero. With `--no-optimize`, only small integers are folded, and other such nodes fail in a run.",
+        "The compiler cannot compute a node with constant inputs. For example, the shapes of the inputs contradict "
+        "each other, or the node divides an integer by zero. With `--no-optimize`, the compiler computes only nodes of "
+        "small integers, and other such nodes fail in a run.",
         "Check the constants of the nodes that the error names. onnxruntime would fail there as well.",
     ),
     "CC0402": Page(
-        "The file declares a shape or type for a value, and the operators give it another one. This is only a warning: "
-        "the compiler uses the shape or type that the operators give.",
+        "The file declares a shape or type for a value, but another one follows from the operators. This is only a "
+        "warning: the compiler ignores the declaration.",
         "You need not do anything. To correct the file, remove its declarations and run "
         "`onnx.shape_inference.infer_shapes`.",
     ),
     "CC0403": Page(
-        "`--dim` sets a size for a dimension that no input of the model has as a symbol.",
+        "No input of the model has the symbolic dimension that `--dim` names.",
         "`candlec inspect MODEL` prints the inputs with their symbols. Name an unnamed dimension by its position: "
         "`--dim image.0=1`.",
     ),
     "CC0404": Page(
-        "The model declares an element type for an output, and the operators give it another one. "
-        "A reader of the output would get a wrong type, so the compiler refuses the model, as onnxruntime does.",
+        "The model declares an element type for an output, but another one follows from the operators. A program that "
+        "reads the output would get a wrong type, so the compiler refuses the model, as onnxruntime does.",
         "Correct the declaration (`model.graph.output[0].type.tensor_type.elem_type`), or insert a Cast before the "
-        "output. Converters to float16 leave such declarations behind: use their option that keeps the types of inputs "
-        "and outputs, or convert again.",
+        "output. If a converter to float16 wrote the model, convert it again with the option that keeps the types of "
+        "inputs and outputs.",
     ),
     "CC0405": Page(
         "Inputs of the model have default values: they are also initializers. A plan has no inputs with defaults, so "
-        "the compiler makes them constants, which is what most exporters mean. This is only a warning.",
+        "the compiler makes them constants. This is only a warning, because most exporters intend such inputs as "
+        "constants.",
         "To pass these inputs at run time, remove them from `model.graph.initializer`. To silence the warning, remove "
         "them from `model.graph.input`.",
     ),
@@ -174,10 +177,12 @@ PAGES = {
     "CC0504": Page(
         "The plan's description (steps, names, strings) is larger than the file format allows: 100,000,000 bytes. "
         "Numeric constants do not count.",
-        "`--strip-origins` makes the description smaller. Look up tables of strings outside the model.",
+        "`--strip-origins` makes the description smaller. If the model contains large tables of strings, look up the "
+        "strings outside the model.",
     ),
     "CC0505": Page(
-        "A pass of `--passes` requires a fact about the model that does not hold when the pass runs.",
+        "A pass of `--passes` requires a fact about the model, such as known shapes, that does not hold when the pass "
+        "runs.",
         "Add one of the passes that the error names to `--passes`, or leave out the pass that requires the fact.",
     ),
     "CC0506": Page(

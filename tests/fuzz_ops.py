@@ -17,8 +17,7 @@ import resource
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,10 @@ import compiler
 from compiler import _runtime
 from compiler.accuracy.random_inputs import random_inputs
 from compiler.ir import dtypes
-from compiler.plan.write import _file
 from compiler.runtime.session import DeviceError
 from tests.fuzz_bases import on_codes, on_images
+from tests.fuzz_changes import CHANGES, Case
+from tests.fuzz_schema import Chance, Json
 from tests.onnx_backend.cases import data_sets, load_cases
 
 EXPECTED = (compiler.PlanError, compiler.RunError, compiler.InputError, DeviceError)
@@ -41,233 +41,6 @@ MAX_MEMORY = 16 << 20
 MORE_MEMORY = 512 << 20
 SECONDS = 60
 MOST_TURNS = 100
-SCHEMA = json.loads(_runtime.schema())["$defs"]
-OPS = {name: kind["properties"][name] for kind in SCHEMA["Op"]["oneOf"] for name in kind["required"]}
-DTYPES = SCHEMA["DType"]["enum"]
-SIZES = [
-    0,
-    1,
-    2,
-    3,
-    4,
-    7,
-    8,
-    16,
-    64,
-    65,
-    255,
-    2**16,
-    2**31 - 1,
-    2**31,
-    2**32,
-    2**40,
-    2**62,
-    2**63 - 1,
-    2**63,
-    2**64 - 1,
-]
-INTEGERS = [*SIZES, -1, -2, -3, -8, -(2**31), -(2**62), -(2**63)]
-FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-30, 1e30, -1e30, 3.4e38, 1e300]
-TEXTS = ["", "a", "ij,jk->ik", "...i->...", "ii->i", "[a", "1.5", "nan", "a" * 1000]
-
-Json = Any
-Chance = random.Random
-
-
-@dataclass
-class Case:
-    """A plan, with its constants, and the inputs by name."""
-
-    plan: dict[str, Json]
-    constants: list[Any]
-    inputs: dict[str, Any]
-
-    @property
-    def main(self) -> dict[str, Json]:
-        return self.plan["main"]
-
-    def data(self) -> bytes:
-        return _file(json.dumps(self.plan, sort_keys=True, separators=(",", ":")), self.constants)
-
-
-# A value of a schema
-
-
-def generated(chance: Chance, schema: dict[str, Json], depth: int = 0) -> Json:
-    """Any value that the schema allows, numbers being extreme ones as often as not."""
-    if "$ref" in schema:
-        return generated(chance, SCHEMA[schema["$ref"].rsplit("/", 1)[-1]], depth + 1)
-    if "const" in schema:
-        return schema["const"]
-    if "enum" in schema:
-        return chance.choice(schema["enum"])
-    for choice in ("oneOf", "anyOf"):
-        if choice in schema:
-            flat = [each for each in schema[choice] if not {"$ref", "properties", "items"} & each.keys()]
-            return generated(chance, chance.choice(flat if depth > 7 and flat else schema[choice]), depth + 1)
-    kind = schema["type"]
-    return GENERATORS[chance.choice(kind) if isinstance(kind, list) else kind](chance, schema, depth)
-
-
-def _integer(chance: Chance, schema: dict[str, Json], _: int) -> int:
-    number = chance.choice(INTEGERS) if chance.random() < 0.5 else chance.randint(0, 4)
-    low, bits = schema.get("minimum", -(2**63)), int(schema.get("format", "int64").strip("uint") or 64)
-    return max(low, min(number, 2**bits - 1 if low == 0 else 2 ** (bits - 1) - 1))
-
-
-def _array(chance: Chance, schema: dict[str, Json], depth: int) -> list[Json]:
-    if "prefixItems" in schema:
-        return [generated(chance, item, depth + 1) for item in schema["prefixItems"]]
-    count = chance.choice([0, 1, 1, 2, 2, 2, 3, 4, 6]) if depth < 8 else 0
-    count = max(schema.get("minItems", 0), min(count, schema.get("maxItems", count)))
-    return [generated(chance, schema["items"], depth + 1) for _ in range(count)]
-
-
-def _object(chance: Chance, schema: dict[str, Json], depth: int) -> dict[str, Json]:
-    return {name: generated(chance, field, depth + 1) for name, field in schema.get("properties", {}).items()}
-
-
-GENERATORS: dict[str, Callable[[Chance, dict[str, Json], int], Json]] = {
-    "null": lambda chance, schema, depth: None,
-    "boolean": lambda chance, schema, depth: chance.random() < 0.5,
-    "number": lambda chance, schema, depth: chance.choice(FLOATS),
-    "string": lambda chance, schema, depth: chance.choice(TEXTS),
-    "integer": _integer,
-    "array": _array,
-    "object": _object,
-}
-
-
-# Changes
-
-
-def blocks(plan: Json) -> Iterator[dict[str, Json]]:
-    """The main block and the nested ones."""
-    if isinstance(plan, dict):
-        if "steps" in plan:
-            yield plan
-        for part in plan.values():
-            yield from blocks(part)
-    elif isinstance(plan, list):
-        for part in plan:
-            yield from blocks(part)
-
-
-def change_attribute(chance: Chance, case: Case) -> None:
-    step = chance.choice([step for block in blocks(case.main) for step in block["steps"]])
-    [(name, attributes)] = step["op"].items()
-    fields = SCHEMA[OPS[name]["$ref"].rsplit("/", 1)[-1]].get("properties", {})
-    for field in chance.sample(sorted(fields), min(len(fields), chance.choice([1, 1, 2, 9]))):
-        attributes[field] = generated(chance, fields[field])
-
-
-def change_operation(chance: Chance, case: Case) -> None:
-    step = chance.choice([step for block in blocks(case.main) for step in block["steps"]])
-    name = chance.choice(sorted(OPS))
-    step["op"] = {name: generated(chance, OPS[name])}
-
-
-def change_type(chance: Chance, case: Case) -> None:
-    value = chance.choice([value for block in blocks(case.main) for value in block["values"]])
-    shape = None if chance.random() < 0.2 else [chance.choice([None, "n", *SIZES]) for _ in range(chance.randint(0, 5))]
-    value["type"] = {"Tensor": {"dtype": chance.choice(DTYPES), "shape": shape}}
-
-
-def change_wires(chance: Chance, case: Case) -> None:
-    """Another input, one input more, one input less, or an absent input."""
-    block = chance.choice([block for block in blocks(case.main) if block["steps"]])
-    step = chance.choice(block["steps"])
-    inputs, other = step["inputs"], chance.choice([None, *range(len(block["values"]))])
-    first = int("Loop" in step["op"])  # without a number of turns it may turn for ever
-    if len(inputs) > first and chance.random() < 0.6:
-        inputs[chance.randrange(first, len(inputs))] = other
-    elif inputs and chance.random() < 0.5:
-        inputs.pop()
-    else:
-        inputs.append(other)
-
-
-def change_elements(chance: Chance, case: Case) -> None:
-    for arrays, key in _arrays(chance, case):
-        array = arrays[key] = arrays[key].copy()
-        for _ in range(min(array.size, chance.choice([1, 1, 2, array.size]))):
-            array.flat[chance.randrange(array.size)] = _element(chance, array.dtype)
-
-
-def change_shape(chance: Chance, case: Case) -> None:
-    """Other sizes, with elements repeated or removed; huge sizes if one of the other sizes is zero."""
-    for arrays, key in _arrays(chance, case):
-        shape = list(arrays[key].shape)
-        if shape and chance.random() < 0.6:
-            shape[chance.randrange(len(shape))] = chance.choice([0, 1, 2, 3, 5, 17])
-        else:
-            shape = [chance.choice([0, 1, 1, 2, 2, 3, 4, 5]) for _ in range(chance.choice([0, 1, 1, 2, 2, 3, 4, 5, 6]))]
-        if 0 in shape and chance.random() < 0.5:
-            shape = [0] * len(shape)
-            shape[chance.randrange(len(shape))] = chance.choice([1, 2**20, 2**31, 2**40])
-            arrays[key] = np.zeros([0, *shape], arrays[key].dtype)
-        elif arrays[key].size or 0 in shape:
-            arrays[key] = np.resize(arrays[key], shape)
-
-
-def change_dtype(chance: Chance, case: Case) -> None:
-    for arrays, key in _arrays(chance, case):
-        if arrays[key].dtype != object:
-            with np.errstate(all="ignore"):
-                wide = arrays[key].astype(np.float64)
-                arrays[key] = wide.astype(dtypes.numpy_dtype(chance.choice(DTYPES[:-1])))
-
-
-def make_constant(chance: Chance, case: Case) -> None:
-    """An input of the model becomes a constant."""
-    names = {case.main["values"][id]["name"]: id for id in case.main["inputs"]}
-    names = {name: id for name, id in names.items() if isinstance(case.inputs.get(name), np.ndarray)}
-    if names:
-        name = chance.choice(sorted(names))
-        case.main["inputs"].remove(names[name])
-        case.main["constants"].append({"constant": len(case.constants), "value": names[name]})
-        case.constants.append(case.inputs.pop(name))
-
-
-CHANGES = [
-    *[change_attribute] * 4,
-    *[change_operation] * 2,
-    *[change_elements] * 3,
-    *[change_shape] * 3,
-    *[make_constant] * 2,
-    change_dtype,
-    change_type,
-    change_wires,
-]
-
-
-def _arrays(chance: Chance, case: Case) -> list[tuple[Any, Any]]:
-    """The place of an array, as a collection and a key; `None` without arrays."""
-    places: list[tuple[Any, Any]] = [(case.constants, index) for index in range(len(case.constants))]
-    places += [(case.inputs, name) for name, value in case.inputs.items() if isinstance(value, np.ndarray)]
-    places += [
-        (value, index)
-        for value in case.inputs.values()
-        if isinstance(value, list)
-        for index, item in enumerate(value)
-        if isinstance(item, np.ndarray)
-    ]
-    return [chance.choice(places)] if places else []
-
-
-def _element(chance: Chance, dtype: np.dtype[Any]) -> Any:
-    if dtype.kind == "O":
-        return chance.choice(TEXTS)
-    if dtype.kind == "b":
-        return chance.random() < 0.5
-    if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        return min(max(chance.choice(INTEGERS), limits.min), limits.max)
-    with np.errstate(all="ignore"):
-        return np.float64(chance.choice([*FLOATS, np.nan, np.inf, -np.inf])).astype(dtype)
-
-
-# What is run
 
 
 def with_types(chance: Chance, case: Case) -> Case:

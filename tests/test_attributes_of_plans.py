@@ -17,7 +17,7 @@ CASES = {
     "no groups": ("Conv", '"groups":1', '"groups":0', "0 groups"),
     "no stride": ("Conv", '"strides":[1,1]', '"strides":[0,1]', "stride of at least 1"),
     "no dilation": ("Conv", '"dilations":[1,1]', '"dilations":[1,0]', "dilation of at least 1"),
-    "three strides": ("Conv", '"strides":[1,1]', '"strides":[1,1,1]', "are not for rank 4"),
+    "three strides": ("Conv", '"strides":[1,1]', '"strides":[1,1,1]', "do not fit rank 4"),
     "no groups of the transpose": ("ConvTranspose", '"groups":1', '"groups":0', "0 groups"),
     "no stride of the transpose": ("ConvTranspose", '"strides":[1,1]', '"strides":[1,0]', "stride of at least 1"),
     "no stride of a pool": ("MaxPool", '"strides":[1,1]', '"strides":[1,0]', "stride of at least 1"),

@@ -16,7 +16,7 @@ from compiler.bench import cold, timing, turns
 from compiler.bench.cold import Cold
 from compiler.bench.engines import ENGINES, OTHERS, PLAN, Case, Engine
 from compiler.bench.process import in_fresh_process
-from compiler.bench.timing import Timing
+from compiler.bench.timing import BEST, Timing
 from compiler.bench.turns import Times, Turns, time_in_turns
 from compiler.cli.tables import bench as bench_table
 
@@ -123,6 +123,7 @@ def test_means_are_geometric_and_by_threads() -> None:
     assert timing.means(timings) == {
         "onnxruntime": {1: pytest.approx(2), 2: pytest.approx(3)},
         "openvino": {1: pytest.approx(2)},
+        BEST: {1: pytest.approx(8)},
     }
     found = {what: timing.cold_means(timings, what)["onnxruntime"][1] for what in ("load", "first", "peak")}
     assert found == {"load": pytest.approx(0.25), "first": pytest.approx(1), "peak": pytest.approx(2)}
@@ -130,7 +131,8 @@ def test_means_are_geometric_and_by_threads() -> None:
     assert page.startswith(
         "# Times beside other runtimes\n\n`candlec bench a b`\n\nthis machine. All runtimes take turns"
     )
-    assert "| a | 1 | 1.000 ms ± 20% | 2.000 ms ± 20% | 0.50 | – | – |" in page
+    assert "| a | 1 | 1.000 ms ± 20% | 2.000 ms ± 20% | 0.50 | – | – | – |" in page
+    assert "| b | 1 | 8.000 ms ± 20% | 1.000 ms ± 20% | 8.00 | 4.000 ms ± 20% | 2.00 | 8.00 |" in page
     assert "| a | 1.00 ms | 4.00 ms | – | 0.25 | – |" in page
     assert "1 thread, 2 models: 2.00; worst: 8.00 (b)" in page
     assert page.endswith("- ✗ c: odd\n")

@@ -47,3 +47,10 @@ def test_a_machine_without_cargo(tmp_path: Path) -> None:
     program(tmp_path / "bin/nvcc", "exit 0")
     done = built(CUDA_HOME=str(tmp_path), PATH=str(tmp_path / "bin"))
     assert (done.returncode, done.stderr) == (1, "cargo is missing: install Rust from https://rustup.rs\n")
+
+
+def test_no_target_overwrites_a_module_that_may_be_loaded() -> None:
+    """`install` replaces the file, but `cp` writes into the file that other processes have mapped."""
+    recipes = (ROOT / "Makefile").read_text().splitlines()
+    copied = [line for line in recipes if ".so" in line and line.startswith("\tcp ")]
+    assert not copied, f"use `install -m 755` in {copied}"

@@ -45,3 +45,10 @@ def test_both_files_are_written(written: list[Path]) -> None:
     generate.main()
     assert [path.name for path in written] == ["plan.schema.json", "ops.py"]
     assert sys.modules["compiler.plan.ops"].__file__ == str(written[1])
+
+
+def test_no_line_of_a_docstring_ends_within_a_url() -> None:
+    """URLs contain hyphens, and may be longer than a line."""
+    url = f"https://example.com/{'-'.join(['part'] * 30)}"
+    for words in range(40):
+        assert url in generate._doc({"description": " ".join([*["word"] * words, f"[source]({url}).", "The end."])})

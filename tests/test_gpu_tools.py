@@ -166,14 +166,9 @@ def test_peers_in_every_mode(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for place in (torch.Tensor, torch.nn.Module):
         monkeypatch.setattr(place, "cuda", lambda self: self)
-    for name, value in {
-        "CUDAGraph": Graph,
-        "Stream": Stream,
-        "current_stream": Stream,
-        "synchronize": nothing,
-        "graph": contextlib.nullcontext,
-        "stream": contextlib.nullcontext,
-    }.items():
+    stand_ins = {"CUDAGraph": Graph, "Stream": Stream, "current_stream": Stream, "synchronize": nothing}
+    contexts = dict.fromkeys(("graph", "stream"), contextlib.nullcontext)
+    for name, value in (stand_ins | contexts).items():
         monkeypatch.setattr(torch.cuda, name, value)
     network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
     case = {"x": np.ones((2, 3, 8, 8), np.float32)}

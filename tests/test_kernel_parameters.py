@@ -181,17 +181,3 @@ def test_every_structure_that_is_launched_is_checked() -> None:
         for name in re.findall(r"^unsafe impl Params for (\w+)", path.read_text(), re.MULTILINE)
     }
     assert launched <= set(TWINS)
-
-
-def test_every_operator_with_a_kernel_is_in_the_table() -> None:
-    """An operator without its line in `kernels!` would run on the host, although its kernel is written."""
-    declared = {
-        name
-        for path in RUST.rglob("*.rs")
-        for name in re.findall(r"^gpu_kernel!\((\w+):", path.read_text(), re.MULTILINE)
-    }
-    recurrent = re.search(r"^on_gpu! \{ ([\w ]+) \}", (RUST / "recurrent.rs").read_text(), re.MULTILINE)
-    table = re.search(r"^kernels! \{\n(.*?)^\}", (RUST / "mod.rs").read_text(), re.DOTALL | re.MULTILINE)
-    assert recurrent is not None and table is not None
-    listed = {name for line in table[1].splitlines() for name in line.partition(":")[2].strip(" ;").split()}
-    assert declared | set(recurrent[1].split()) == listed

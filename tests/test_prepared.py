@@ -15,9 +15,9 @@ import pytest
 
 import compiler
 from compiler.accuracy.random_inputs import random_inputs
-from compiler.cli import main
 from compiler.runtime.prepared import Prepared, PreparedStep
 from compiler.runtime.session import Memory
+from tests.cli.command import run
 
 
 def prepared(text: str, **weights: tuple[int, ...]) -> Prepared:
@@ -174,7 +174,7 @@ def test_a_program_is_shown_and_takes_over_what_dies() -> None:
 def test_sizes_that_are_not_known_are_not_told() -> None:
     found = prepared("(float[4, 8] x, int64[2] s) => (float[o, p] y) { a = Exp (x) b = Reshape (a, s) y = Sqrt (b) }")
     assert [step.alive_bytes for step in found.steps] == [16 + 4 * 32, None, None]
-    assert (found.peak_bytes, found.untold) == (16 + 4 * 32, 2)
+    assert (found.peak_bytes, found.unknown_steps) == (16 + 4 * 32, 2)
 
 
 MEASURED = [
@@ -190,7 +190,7 @@ def test_what_is_alive_is_what_a_run_needs(text: str) -> None:
     plan = compiler.compile(model(text))
     found = compiler.load(plan, threads=1).prepared()
     inputs = random_inputs(plan.inputs, {})
-    assert found.untold == 0
+    assert found.unknown_steps == 0
     compiler.load(plan, threads=1, max_memory=found.peak_bytes).run(inputs)
     with pytest.raises(compiler.RunError, match="max_memory"):
         compiler.load(plan, threads=1, max_memory=found.peak_bytes - 1).run(inputs)
@@ -222,7 +222,7 @@ def test_a_run_fits_in_the_peak_that_was_told(name: str, dtype: str) -> None:
     made = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 23]> agraph {graph}')
     plan = compiler.compile(made)
     found = compiler.load(plan, threads=2).prepared()
-    assert found.untold == 0
+    assert found.unknown_steps == 0
     outputs = compiler.load(plan, threads=2, max_memory=found.peak_bytes).run(random_inputs(plan.inputs, {}))
     assert sum(value.nbytes for value in outputs.values()) <= found.peak_bytes
 
@@ -233,7 +233,18 @@ def test_steps_of_blocks_follow_the_step_that_runs_them() -> None:
                     else_branch = e () => (float[4] q) { q = Sin (x) }>
     }""")
     assert [(step.op, step.depth) for step in found.steps] == [("If", 0), ("Unary", 1), ("Unary", 1)]
-    assert (found.steps[0].alive_bytes, found.untold) == (None, 1)
+    assert (found.steps[0].alive_bytes, found.unknown_steps) == (None, 1)
+
+
+def test_the_former_name_of_unknown_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = model("(float[n] x) => (float[n] y) { a = Exp (x) y = Softmax (a) }")
+    found = compiler.load(compiler.compile(made), threads=1).prepared()
+    with pytest.warns(DeprecationWarning, match=r"Prepared\.untold is deprecated: use unknown_steps"):
+        assert found.untold == found.unknown_steps == 2
+    onnx.save(made, tmp_path / "m.onnx")
+    assert run("inspect", str(tmp_path / "m.onnx"), "--prepared", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["untold"] == told["unknown_steps"] == 2
 
 
 def test_a_profile_tells_the_kernel() -> None:
@@ -241,13 +252,6 @@ def test_a_profile_tells_the_kernel() -> None:
     session = compiler.load(compiler.compile(made), threads=1)
     (step,) = session.profile(random_inputs(session.inputs, {}), 1)
     assert (step.kernel, step.program) == ("B prepacked", "Relu")
-
-
-def run(*arguments: str) -> int | str | None:
-    """The exit code of `candlec` with these arguments."""
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    return ended.value.code
 
 
 def test_the_command_shows_a_table_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -299,3 +303,57 @@ def test_the_cheapest_alternative_is_chosen(outputs: int, memory: Memory) -> Non
     cheapest = min((each for each in conv.alternatives if each.in_blocks == in_blocks), key=lambda each: each.time)
     assert conv.kernel == cheapest.form
     assert any("Winograd" in each.form for each in conv.alternatives) == (memory == "full")
+
+
+BY_ROWS = "B in place, row by row"
+IN_PLACE = ["B in place", "B packed on the way"]
+"""Forms of a matrix product."""
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "expected"),
+    [
+        ("(float[n, 80] x) => (float[n, 60] y) { y = MatMul (x, w) }", (80, 60), ["B prepacked"]),
+        ("(float[2, 4, 80] x, float[80, 60] w) => (float[2, 4, 60] y) { y = MatMul (x, w) }", (), IN_PLACE),
+        ("(float[4, 80] x, float[80, 600] w) => (float[4, 600] y) { y = Gemm (x, w) }", (), [BY_ROWS, *IN_PLACE]),
+        ("(float[99, 800] x, float[800, 60] w) => (float[99, 60] y) { y = Gemm (x, w) }", (), IN_PLACE[::-1]),
+        ("(float[4, 80] x, float[60, 80] w) => (float[4, 60] y) { y = Gemm <transB = 1> (x, w) }", (), IN_PLACE[1:]),
+        ("(float[4, n] x, float[n, 60] w) => (float[4, 60] y) { y = MatMul (x, w) }", (), []),
+        ("(double[4, 8] x, double[8, 6] w) => (double[4, 6] y) { y = MatMul (x, w) }", (), []),
+        ("(float[0, 8] x, float[8, 6] w) => (float[0, 6] y) { y = MatMul (x, w) }", (), []),
+    ],
+    ids=["constant", "near", "few rows", "many rows", "transposed", "unknown depth", "double", "empty"],
+)
+def test_alternatives_of_a_product_are_sorted_as_expected(
+    text: str, weights: tuple[int, ...], expected: list[str]
+) -> None:
+    (step,) = prepared(text, **({"w": weights} if weights else {})).steps
+    assert [each.form for each in sorted(step.alternatives, key=lambda each: each.time)] == expected
+    assert all(each.time > 0 and not each.in_blocks for each in step.alternatives)
+
+
+@pytest.mark.parametrize("rows", ["1", "8", "rows"])
+def test_the_cheapest_format_of_weights_is_chosen(rows: str) -> None:
+    made = model(f"(float16[{rows}, 80] x) => (float16[{rows}, 60] y) {{ y = MatMul (x, w) }}")
+    made.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((80, 60), np.float16), "w"))
+    (step,) = compiler.load(compiler.compile(made)).prepared().steps
+    times = {each.form: each.time for each in step.alternatives}
+    assert times.keys() == {"B prepacked", "B prepacked as float16"}
+    assert step.kernel == "B prepacked as float16"
+    assert times[step.kernel] <= times["B prepacked"]
+
+
+@pytest.mark.parametrize(("groups", "dense"), [(1, True), (8, False)])
+def test_the_cheapest_form_of_a_quantized_convolution_is_chosen(groups: int, dense: bool) -> None:
+    made = model(
+        "(uint8[n, 8, 12, 40] x) => (uint8[n, 8, 12, 40] y) { "
+        "one = Constant <value_float = 1.0> () zero = Constant <value = uint8 {128}> () "
+        f"y = QLinearConv <pads = [1, 1, 1, 1], group = {groups}> (x, one, zero, w, one, zero, one, zero) }}"
+    )
+    codes = np.random.default_rng(0).integers(0, 256, (8, 8 // groups, 3, 3), np.uint8)
+    made.graph.initializer.append(onnx.numpy_helper.from_array(codes, "w"))
+    steps = compiler.load(compiler.compile(made)).prepared().steps
+    (step,) = [step for step in steps if step.op == "QLinearConv"]
+    assert step.kernel == min(step.alternatives, key=lambda each: each.time).form
+    assert "depthwise" not in step.kernel if dense else "depthwise" in step.kernel
+    assert len(step.alternatives) == 1 if dense else len(step.alternatives) > 1

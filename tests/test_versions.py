@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,15 @@ def test_a_dependency_needs_a_lower_bound(tmp_path: Path, monkeypatch: pytest.Mo
 )
 def test_names_are_compared_as_pip_does(requirement: str, name: str) -> None:
     assert TOOL["normalized"](requirement) == name
+
+
+def test_an_environment_without_pip_is_made_again(tmp_path: Path) -> None:
+    broken = tmp_path / "python"
+    assert not TOOL["has_pip"](broken)
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    assert not TOOL["has_pip"](broken)
+    assert TOOL["has_pip"](Path(sys.executable))
 
 
 @pytest.mark.parametrize("path", TOOL["TESTS"])

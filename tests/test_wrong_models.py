@@ -111,5 +111,5 @@ def test_a_slice_of_more_axes_than_starts_is_refused(optimize):
             s = Slice(x, b, e, a) y = Neg(s)
         }}"""
     )
-    with pytest.raises(CompileError, match="Slice: starts, ends, axes and steps are not equally many"):
+    with pytest.raises(CompileError, match="Slice: starts, ends, axes and steps must have one length"):
         compiler.compile(model, Options(optimize=optimize))

@@ -39,6 +39,7 @@ def main() -> None:
         sys.exit(f"`cargo {verb}` failed with exit code {code}: fix the errors above, and run this again")
     if is_lint:
         return
+    EXTENSION.unlink(missing_ok=True)  # a process may have it loaded: copying over it would change the mapped pages
     shutil.copy2(target / profile / "lib_runtime_cuda.so", EXTENSION)
     size = EXTENSION.stat().st_size / 1e6
     print(f"{EXTENSION.relative_to(ROOT)}: {size:.1f} MB in {time.perf_counter() - start:.0f} s")

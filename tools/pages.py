@@ -15,13 +15,14 @@ This page explains the codes of errors and warnings, and how to fix them. `candl
 OPERATORS = """# Operators
 
 The tables list the ONNX operators that have a lowering of their own, with the newest supported version. The family is
-the name of the file in `compiler/lower/`, and for most operators also of the file in `runtime/plan/src/ops/`. The
-compiler also supports every operator that the installed onnx package defines as a function of other operators.
+the name of the file in `compiler/lower/`. For most operators, the file in `runtime/plan/src/ops/` has the same name.
+
+The compiler also supports every operator that the installed onnx package defines as a function of other operators.
 `candlec ops` lists all supported operators.
 """
 REMARKED = """## Remarks
 
-This list gives the results that the standard does not define, and those that differ from onnxruntime's.
+These results are not defined by the standard, or differ from onnxruntime's.
 """
 
 

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     from compiler.bench.engines import Case
 
-__all__ = ["Timing", "cold_means", "means", "time_case"]
+__all__ = ["BEST", "Timing", "cold_means", "means", "time_case"]
+
+BEST = "best"
+"""Stands for the fastest other engine of a model."""
 
 DISAGREEMENT = 1.1
 """The largest quotient of the ratios of two processes that agree."""
@@ -43,6 +46,13 @@ class Timing:
         """The engines with times."""
         return [name for name in self.processes[0].times if name not in self.failed]
 
+    @property
+    def compared(self) -> list[str]:
+        """The other engines with times, and `BEST` if several engines were asked."""
+        others = [name for name in self.engines if name != PLAN]
+        several = len(others) + len(self.failed) > 1
+        return [*others, BEST] if others and several else others
+
     def milliseconds(self, engine: str) -> float:
         """The median of the processes' medians."""
         return statistics.median(turns.times[engine].milliseconds for turns in self.processes)
@@ -53,9 +63,10 @@ class Timing:
         return max((each.high - each.low) / 2 / each.milliseconds for each in times)
 
     def ratios(self, engine: str) -> list[float]:
-        """Our time ÷ an engine's, for each process."""
+        """Our time ÷ an engine's, or ÷ the shortest of the other engines' for `BEST`, for each process."""
+        engines = [name for name in self.engines if name != PLAN] if engine == BEST else [engine]
         times = [turns.times for turns in self.processes]
-        return [each[PLAN].milliseconds / each[engine].milliseconds for each in times]
+        return [each[PLAN].milliseconds / min(each[name].milliseconds for name in engines) for each in times]
 
     def ratio(self, engine: str) -> float:
         """Our time ÷ an engine's: the median of the processes."""
@@ -69,7 +80,7 @@ class Timing:
 
     def data(self) -> dict[str, Any]:
         """The results as JSON data."""
-        ratios = {engine: self.ratio(engine) for engine in self.engines if engine != PLAN}
+        ratios = {engine: self.ratio(engine) for engine in self.compared}
         engines = {
             engine: {
                 "milliseconds": self.milliseconds(engine),
@@ -120,8 +131,8 @@ def _cold(case: Case, engines: Iterable[str], threads: int) -> dict[str, Cold]:
 
 
 def means(timings: Iterable[Timing]) -> dict[str, dict[int, float]]:
-    """The geometric mean of our time ÷ another engine's, by engine and number of threads."""
-    return _means(timings, lambda timing: {engine: timing.ratio(engine) for engine in timing.engines})
+    """The geometric mean of our time ÷ another engine's, by engine (or `BEST`) and number of threads."""
+    return _means(timings, lambda timing: {engine: timing.ratio(engine) for engine in timing.compared})
 
 
 def cold_means(timings: Iterable[Timing], what: str) -> dict[str, dict[int, float]]:

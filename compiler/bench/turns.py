@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from compiler.accuracy.reference import ReferenceFailed
 from compiler.bench.engines import ENGINES
+from compiler.bench.runs import timed_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -76,12 +77,7 @@ def _is_too_few(taken: Mapping[str, list[float]]) -> bool:
 
 def _one_turn(run: Run) -> list[float]:
     """Milliseconds of the runs of one turn. A short first run does not count, because the caches are cold."""
-    times: list[float] = []
-    end = time.perf_counter() + TURN
-    while not times or time.perf_counter() < end:
-        start = time.perf_counter()
-        run()
-        times.append(1e3 * (time.perf_counter() - start))
+    times = timed_runs(run, TURN)
     return times[1:] or times
 
 

@@ -110,8 +110,8 @@ def program(verbose: bool) -> None:
     candlec verify model.onnx model.plan       compares it with onnxruntime
 
     `candlec COMMAND --help` describes a command. Exit codes: 0 success, 1 model refused or command failed, 2 wrong
-    usage, 70 compiler bug, 130 interrupted by Ctrl-C. The program `cc` has the same commands. It passes all other
-    arguments to the system's C compiler, so that builds in the same environment work as before.
+    usage, 70 compiler bug, 130 interrupted by Ctrl-C. The program `cc` has the same commands. The system's C compiler
+    has the same name, so `cc` passes all other arguments to that compiler.
     """
 
 

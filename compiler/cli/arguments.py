@@ -236,7 +236,7 @@ def memory_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[...
 
 def packing_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--memory`, as the parameter `packing`."""
-    help_text = "low: use no weight layouts that need more memory than the weights. Convolutions are slower."
+    help_text = "low: do not enlarge weights to make convolutions faster; this saves memory."
     choice = click.Choice(["full", "low"])
     return click.option("--memory", "packing", type=choice, default="full", show_default=True, help=help_text)(function)
 

@@ -39,7 +39,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
     "--against",
     callback=_against,
     metavar="LIST",
-    help="Runtimes to compare with, separated by commas: onnxruntime, openvino, mnn; or nothing.  "
+    help="Runtimes to compare with, separated by commas: onnxruntime, openvino, mnn. The word `nothing` selects none.  "
     "[default: onnxruntime, if the model is known]",
 )
 @click.option(
@@ -111,10 +111,11 @@ def command(
 ) -> None:
     """Time FILES, and show median, spread, and the ratio of the plan's time to the other runtimes' times.
 
-    FILES are models and plans. The command compiles a model, and times its plan beside onnxruntime. It times a given
-    plan alone, or beside the other runtimes if FILES also contain the model of the plan. A ratio below 1 means that the
-    plan is faster. All runtimes run the same inputs in turns, so that a busy machine slows all of them equally. The
-    exit code is 1 if the compiler refuses a model. The command also reports the failures of the other runtimes.
+    FILES are models and plans. If a file is a model, the command compiles it, and times the plan beside onnxruntime. If
+    a file is a plan, the command times it alone, or beside the other runtimes if FILES also contain its model. A ratio
+    below 1 means that the plan is faster. All runtimes run the same inputs in turns, so that a busy machine slows all
+    of them equally. The exit code is 1 if the compiler refuses a model. The command also reports the failures of the
+    other runtimes.
 
     \b
     candlec bench model.onnx --input io.npz --threads 1

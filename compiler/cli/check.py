@@ -53,10 +53,12 @@ def command(
 ) -> None:
     """Show which operators of MODEL the compiler supports, and why and where it refuses a node.
 
-    The command writes no file. The exit code is 1 if the compiler refuses the model. With --device cuda, the command
-    also shows where each step of the optimized plan runs. It does not look for a GPU, and the answer is the same for
-    every one: cuda:7 means the same as cuda. For steps that fall back to the CPU because the GPU has no
-    kernel for them, it shows the data that moves. With --strict-device, such steps make the exit code 1.
+    The command writes no file. The exit code is 1 if the compiler refuses the model.
+
+    With --device cuda, the command also shows where each step of the optimized plan runs. It does not look for a GPU,
+    so the answer is the same for every GPU: cuda:7 means the same as cuda. If the GPU has no kernel for a step, the
+    step runs on the CPU, and the command shows the amount of data that the step copies. With --strict-device, the exit
+    code is 1 if there is such a step.
 
     \b
     ✓  supported

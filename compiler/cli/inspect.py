@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 @click.option(
     "--alternatives",
     is_flag=True,
-    help="With --prepared, print the forms that the runtime compared for each convolution, and their expected times.",
+    help="With --prepared, print the forms that the runtime compared for each convolution and matrix "
+    "product, and their expected times.",
 )
 @click.option(
     "--device",
@@ -64,8 +65,8 @@ def command(
     `docs/performance.md` explains the names of the kernels.
 
     With --prepared --device cuda, the command lists the steps as a GPU would run them: kernels and library calls,
-    launches, bytes, and the shortest time that the published limits of some GPUs allow. It needs no GPU: it records the
-    work of a run on random inputs.
+    launches and bytes. It also computes the shortest possible time on some GPUs from their published speed. It needs no
+    GPU, because it only records the work of a run on random inputs.
 
     \b
     candlec inspect model.plan
@@ -123,7 +124,8 @@ def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, *, alterna
         raise click.UsageError("--dim fixes sizes at compile time, and a plan is compiled: leave --dim out")
     prepared = compiler.load(_plan_of(file, dims), memory=packing).prepared()
     if as_json:
-        print_json({"ok": True, **asdict(prepared)})
+        # `untold` is the former name of `unknown_steps`.
+        print_json({"ok": True, **asdict(prepared), "untold": prepared.unknown_steps})
     elif alternatives:
         show_alternatives(prepared)
     else:

@@ -24,10 +24,11 @@ def command(context: click.Context, names: tuple[str, ...], device: str, as_json
     """List the supported ONNX operators, each with the newest version that the compiler supports.
 
     The family is the file in compiler/lower/ that compiles the operator. With OPERATOR, the list has only these
-    operators, and the exit code is 1 if the compiler does not support one of them. With --device cuda, the command
-    lists the ops of plans instead, to which the compiler translates operators. It shows the module of the CUDA kernel
-    of each op, or where else the op runs. It does not look for a GPU, and the answer is the same for every one: cuda:7
-    means the same as cuda.
+    operators, and the exit code is 1 if the compiler does not support one of them.
+
+    The compiler translates the operators to ops of plans. With --device cuda, the command lists these ops instead. For
+    each op, it shows the module of the CUDA kernel. If there is none, it shows where the op runs. The command does not
+    look for a GPU, so the answer is the same for every GPU: cuda:7 means the same as cuda.
 
     \b
     candlec ops

@@ -94,20 +94,20 @@ def command(
     ✓  equal: the largest absolute difference is at most the tolerance times the largest element; integers, strings
        and booleans are identical
     ≈  uncertain: not equal, but onnxruntime's results with and without its optimizations differ by more than the
-       tolerance, and the output is nearer to one of them than they are to each other
+       tolerance, and the output is nearer to one of these results than the results are to each other
     ?  random numbers, which differ between any two programs: dtype and shape are the same
     ✗  not equal
 
-    Without --tolerance, an output with a larger difference is also equal in two cases. In the first case, it is within
-    the tolerance of the result that onnxruntime gives without its optimizations. In the second case, its rounding
-    errors are at most three times onnxruntime's, and the largest of them is at least a thirtieth of onnxruntime's
-    largest. The command measures rounding errors against the model in double precision, if this compiler can compute
-    that. With --tolerance, no output is uncertain.
+    Without --tolerance, an output with a larger difference also counts as equal in two cases. In the first case, it is
+    within the tolerance of the result that onnxruntime gives without its optimizations. In the second case, its
+    rounding errors are at most three times onnxruntime's, and the largest of them is at least a thirtieth of
+    onnxruntime's largest. The command measures rounding errors against the model in double precision, if this compiler
+    can compute the model in double precision. With --tolerance, no output is uncertain.
 
     The exit code is 1 if an output has a ✗.
 
-    On processors with AVX2 or AVX-512 and without VNNI, onnxruntime's products of uint8 and int8 saturate. There the
-    command gives onnxruntime an equivalent model that uses uint8, and a line below the table says so.
+    On processors with AVX2 or AVX-512 and without VNNI, onnxruntime's products of uint8 and int8 saturate. On these
+    processors, the command gives onnxruntime an equivalent model that uses uint8. A line below the table says so.
 
     With --layerwise, the command also compares the intermediate values of the plan that have a name in the model. It
     compares them in the order of the plan, with the values that onnxruntime computes node by node. The first value that

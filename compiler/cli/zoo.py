@@ -39,14 +39,15 @@ def command() -> None:
     """Check the models of a folder against onnxruntime. INDEX.json in the folder lists the models.
 
     INDEX.json is a list with one object for each model. `name` is the name of the model, `file` is the model file, and
-    `cases` lists .npz files of inputs; paths are relative to the folder. An optional `tolerance` replaces the tolerance
-    of the dtype, with a `reason`. An optional `uncertain` says why results of the model may be uncertain (≈, see
-    `candlec verify`). Other keys are for human readers.
+    `cases` lists .npz files of inputs. Paths are relative to the folder. An optional `tolerance`, with its `reason`,
+    replaces the tolerance of the dtype. An optional `uncertain` gives the reason why results of the model may be
+    uncertain (≈, see `candlec verify`). Other keys are for human readers.
 
-    A baseline is a TOML file of your own that lists known differences, for folders that other people maintain. It has
-    one table for each model, with the `reason`. The entry `pinned` is for models that are compiled for the input shapes
-    of each case, and `unpinned` for dynamic shapes (`zoo run --unpin`). Both have the `verdict` and `at_most`, the
-    allowed multiple of the tolerance; or `refused`, the error codes with which the compiler refuses the model.
+    A baseline is a TOML file of your own that lists known differences. Use it for a folder that other people maintain.
+    It has one table for each model, with the `reason`. The entry `pinned` is for models that are compiled for the input
+    shapes of each case, and `unpinned` for dynamic shapes (`zoo run --unpin`). Each entry has a `verdict` and
+    `at_most`, the allowed multiple of the tolerance. For a model that the compiler refuses, an entry has `refused`
+    instead, the list of the error codes.
 
     \b
     candlec zoo run --zoo models
@@ -94,7 +95,7 @@ def run(
 
     The exit code is 1 if the compiler refuses a model, or if a result is different (✗) or uncertain (≈) and neither
     INDEX.json nor the baseline allows it. It is also 1 if the baseline lists a model that is equal now, or that is not
-    in the folder. A model that cannot be checked, because of its files or of onnxruntime, is always an error.
+    in the folder. If the command cannot check a model because of its files or of onnxruntime, this is always an error.
 
     \b
     candlec zoo run

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import onnx_ir as ir
-from onnx_shape_inference import SYM_DATA_KEY
+
+from compiler.ir.shape_library import ELEMENTS
 
 __all__ = [
     "CODES_ELEMENTWISE",
@@ -69,9 +70,9 @@ def elements_of(value: ir.Value | None) -> list[int | str] | None:
     array = constant_of(value)
     if array is not None:
         return [int(item) for item in array] if array.ndim == 1 and array.dtype.kind in "iu" else None
-    if value is None or SYM_DATA_KEY not in value.metadata_props or rank(value) != 1:
+    if value is None or ELEMENTS not in value.metadata_props or rank(value) != 1:
         return None
-    elements: list[int | str] = json.loads(value.metadata_props[SYM_DATA_KEY])
+    elements: list[int | str] = json.loads(value.metadata_props[ELEMENTS])
     return elements
 
 

@@ -1,6 +1,6 @@
-"""Inference of the types and shapes of a node's outputs. No other module calls `onnx_shape_inference` for a node.
+"""Inference of the types and shapes of a node's outputs.
 
-The library infers them from the inputs, and `compiler.ir.shape_fixes` corrects its answers.
+The library onnx-shape-inference infers them from the inputs, and `compiler.ir.shape_fixes` corrects its answers.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import functools
 from collections.abc import Callable, Iterable
 
 import onnx_ir as ir
-from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext, registry
 
 from compiler.ir.graph import PLAN_DOMAIN, elements_of, nodes_of, opset_of
 from compiler.ir.shape_fixes import Corrections
+from compiler.ir.shape_library import ELEMENTS, Context, new_context, rule
 
 __all__ = ["Inference", "NewNodes"]
 
@@ -27,9 +27,8 @@ class Inference:
         is_known: Callable[[ir.Node], bool] = lambda node: not node.domain,
     ) -> None:
         """Reserves the symbols of the values `named`. `is_known` tells whether the library may infer a node."""
-        registry.collect()
         self._opsets, self._is_known = model.opset_imports, is_known
-        self.context = ShapeInferenceContext(model.opset_imports, policy="override")
+        self.context = new_context(model.opset_imports)
         shapes = [value.shape for value in named if value.shape is not None]
         self.context.reserve_symbol_names({symbol for shape in shapes for dim in shape for symbol in _symbols(dim)})
         self._corrections = Corrections(self.context)
@@ -40,13 +39,10 @@ class Inference:
         for value in node.outputs:
             value.type = value.shape = None
             value.const_value = None
-            value.metadata_props.pop(SYM_DATA_KEY, None)
+            value.metadata_props.pop(ELEMENTS, None)
         version = opset_of(node, self._opsets.get(node.domain, 1))
-        # The rules for opset 7 also hold before it, and `raise_legacy` needs these shapes. The rules for operators
-        # that will be refused are not called, because some of them guess a type.
-        infer = None
-        if self._is_known(node):
-            infer = registry.get(node.domain, node.op_type, version if node.domain else max(version, 7))
+        # The rules for operators that will be refused are not called, because some of them guess a type.
+        infer = rule(node, version) if self._is_known(node) else None
         reason = None
         try:
             if infer is not None:
@@ -83,12 +79,12 @@ class NewNodes:
             self._inference.outputs(node)
 
 
-def _follow(value: ir.Value | None, context: ShapeInferenceContext) -> None:
+def _follow(value: ir.Value | None, context: Context) -> None:
     """Tells the context the symbolic elements of a value that an earlier inference found."""
     if value is None:
         return
     context.name_anonymous_dims(value)
-    elements = elements_of(value) if SYM_DATA_KEY in value.metadata_props else None
+    elements = elements_of(value) if ELEMENTS in value.metadata_props else None
     if elements is not None and value.const_value is None:
         context.set_symbolic_value(
             value, [each if isinstance(each, int) else ir.SymbolicDim(each) for each in elements]

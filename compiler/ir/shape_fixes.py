@@ -7,16 +7,16 @@ broadcast to each other are equal. None of this is always true.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
-from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext
 
 from compiler.ir.onnx_schema import ELEMENTWISE
+from compiler.ir.shape_library import ELEMENTS, Context
 from compiler.ir.views.reshape import SqueezeView
 from compiler.ir.views.slice import Range, SliceView
 
-__all__ = ["Corrections"]
+__all__ = ["CORRECTED", "Corrections"]
 
 Dim = int | ir.SymbolicDim
 
@@ -28,31 +28,22 @@ _LONGEST = 100
 class Corrections:
     """Corrects the shapes of a context, node by node."""
 
-    def __init__(self, context: ShapeInferenceContext) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
         self._names: dict[str, ir.SymbolicDim] = {}
 
     def correct(self, node: ir.Node) -> None:
         """Corrects the inferred shapes and sizes of a node's outputs."""
-        if node.domain == "" and node.op_type == "Div":
-            _follow_quotient(self._context, node)
-        if node.domain == "" and node.op_type == "Where":
-            _follow_choice(self._context, node)
-        if node.domain == "" and node.op_type == "Slice":
-            _bound_slice(self._context, node)
-        if node.domain == "" and node.op_type == "Squeeze":
-            _forget_rank(node)
-        if node.domain == "" and (node.op_type in ELEMENTWISE or node.op_type == "Expand"):
-            _broadcast(self._context, node)
-        if node.domain == "" and node.op_type == "RMSNormalization":
-            _set_type(node.outputs[0], node.inputs[1])
+        if node.domain == "":
+            for correct in CORRECTED.get(node.op_type, ()):
+                correct(self._context, node)
         for value in node.outputs:
             self._simplify(value)
 
     def _simplify(self, value: ir.Value) -> None:
         if value.shape is not None and any(map(_needs_simplification, value.shape.dims)):
             value.shape = ir.Shape(map(self._simplified, value.shape.dims))
-        sizes = self._context.get_symbolic_value(value) if SYM_DATA_KEY in value.metadata_props else None
+        sizes = self._context.get_symbolic_value(value) if ELEMENTS in value.metadata_props else None
         if sizes is not None and any(map(_needs_simplification, sizes)):
             self._context.set_symbolic_value(value, [self._simplified(size) for size in sizes])
 
@@ -74,13 +65,14 @@ def _needs_simplification(size: Dim) -> bool:
     return text is not None and (text.isdecimal() or len(text) > _LONGEST)
 
 
-def _set_type(value: ir.Value, source: ir.Value | None) -> None:
-    """Sets a value's element type to that of `source`. The library uses that of the first input."""
-    if source is not None and source.dtype is not None:
-        value.dtype = source.dtype
+def _set_type_of_scale(_context: Context, node: ir.Node) -> None:
+    """Sets the output's element type to that of the second input, the scale. The library uses that of the first."""
+    scale = node.inputs[1]
+    if scale is not None and scale.dtype is not None:
+        node.outputs[0].dtype = scale.dtype
 
 
-def _follow_quotient(context: ShapeInferenceContext, node: ir.Node) -> None:
+def _follow_quotient(context: Context, node: ir.Node) -> None:
     """Follows sizes through a division by a positive number. The library does so only for known numbers."""
     sizes, divisors = (None if value is None else context.get_symbolic_value(value) for value in node.inputs)
     if not sizes or divisors is None or len(divisors) != 1 or not all(map(_is_no_difference, sizes)):
@@ -95,7 +87,7 @@ def _is_no_difference(size: Dim) -> bool:
     return size >= 0 if isinstance(size, int) else size.value is not None and "-" not in size.value
 
 
-def _follow_choice(context: ShapeInferenceContext, node: ir.Node) -> None:
+def _follow_choice(context: Context, node: ir.Node) -> None:
     """Follows sizes through `Where(Equal(a, b), x, y)`, which exporters write to replace sizes of -1."""
     condition, *branches = node.inputs
     equal = None if condition is None else condition.producer()
@@ -123,7 +115,7 @@ def _chosen(a: Dim, b: Dim, x: Dim, y: Dim) -> Dim | None:
     return y if isinstance(number, int) and number < 0 and _is_no_difference(size) else None
 
 
-def _bound_slice(context: ShapeInferenceContext, node: ir.Node) -> None:
+def _bound_slice(context: Context, node: ir.Node) -> None:
     """Bounds a slice of a dimension of unknown size, which may end before the slice's bounds."""
     given, result = node.inputs[0], node.outputs[0]
     if given is None or given.shape is None or result.shape is None or len(given.shape) != len(result.shape):
@@ -137,7 +129,7 @@ def _bound_slice(context: ShapeInferenceContext, node: ir.Node) -> None:
     result.shape = ir.Shape(dims)
 
 
-def _forget_rank(node: ir.Node) -> None:
+def _forget_rank(_context: Context, node: ir.Node) -> None:
     """Forgets the rank of a Squeeze without axes and with an unknown size, because it drops dimensions of size 1."""
     view = SqueezeView[ir.Value].of(node)
     if view is None or view.axes is not None or view.x is None or view.x.shape is None:
@@ -146,7 +138,7 @@ def _forget_rank(node: ir.Node) -> None:
         node.outputs[0].shape = None
 
 
-def _broadcast(context: ShapeInferenceContext, node: ir.Node) -> None:
+def _broadcast(context: Context, node: ir.Node) -> None:
     """Corrects broadcast dimensions: either of two symbols that broadcast to each other may be 1."""
     shapes = [None if value is None else value.shape for value in node.inputs]
     dims = [[] if shape is None else list(shape.dims) for shape in shapes]
@@ -175,6 +167,17 @@ def _is_bounded(text: str | None, other: str | None) -> bool:
     return bounded is not None and bounded["size"] == other and int(bounded["bound"]) > 1
 
 
-def _unknown(context: ShapeInferenceContext) -> ir.SymbolicDim:
+def _unknown(context: Context) -> ir.SymbolicDim:
     symbol: ir.SymbolicDim = context.new_symbolic_dim()
     return symbol
+
+
+CORRECTED: dict[str, tuple[Callable[[Context, ir.Node], None], ...]] = {
+    **dict.fromkeys((*ELEMENTWISE, "Expand"), (_broadcast,)),
+    "Div": (_follow_quotient, _broadcast),
+    "RMSNormalization": (_set_type_of_scale,),
+    "Slice": (_bound_slice,),
+    "Squeeze": (_forget_rank,),
+    "Where": (_follow_choice, _broadcast),
+}
+"""The operators whose inferred outputs are wrong or too vague, and what corrects them, in this order."""

@@ -92,7 +92,7 @@ for _name, _newest in [*_PLAIN.items(), *((name, newest) for name, (_, newest) i
 for _name in CHAINS:
     lowers(_name, newest=13)(_chain)
 lowers("Mean", newest=13)(_mean)
-remark("Mod", "Floats are allowed with `fmod = 0`, unlike in the standard: the result has the sign of the divisor.")
+remark("Mod", "Unlike the standard, plans allow floats with `fmod = 0`. The result has the sign of the divisor.")
 
 
 @lowers("SwiGLU", newest=28)

@@ -29,8 +29,9 @@ def conv(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "Conv",
-    "Windows of three rows or columns may be computed in tiles of outputs (Winograd). Infinity or NaN in the input "
-    "then makes all outputs of its tiles NaN; in onnxruntime, only the outputs of its windows.",
+    "For windows of three rows or columns, the runtime may compute tiles of outputs together (Winograd's algorithm). "
+    "Infinity or NaN in the input then makes all outputs of a tile NaN; in onnxruntime, only the outputs whose windows "
+    "contain it.",
 )
 
 

@@ -28,8 +28,8 @@ def max_pool(node: Node, build: PlanBuilder) -> Value | tuple[Value, ...]:
 
 remark(
     "MaxPool",
-    "A window ignores NaN; in onnxruntime, the result depends on the position of NaN. A window of padding alone "
-    "gives −∞; in onnxruntime, it gives the lowest finite number.",
+    "A window ignores NaN; in onnxruntime, the result depends on the position of NaN. A window that covers only "
+    "padding gives −∞; in onnxruntime, it gives the lowest finite number.",
 )
 
 

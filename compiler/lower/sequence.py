@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.ir.views.split import SplitToSequenceView
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -44,9 +45,9 @@ def sequence_length(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("SplitToSequence", newest=24)
 def split_to_sequence(node: Node, build: PlanBuilder) -> Value:
-    """`SplitToSequence`; `keepdims` has an effect only without sizes."""
-    op = ops.SplitToSequence(axis=node.int("axis", 0), keep_axis=node.flag("keepdims", True))
-    return build(op, node.input(0), node.optional(1))
+    """`SplitToSequence`."""
+    view = SplitToSequenceView.read(node)
+    return build(ops.SplitToSequence(axis=view.axis, keep_axis=view.keeps_axis), node.input(0), view.size)
 
 
 @lowers("ConcatFromSequence", newest=11)

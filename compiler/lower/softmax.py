@@ -29,8 +29,8 @@ def hardmax(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "Hardmax",
-    "The first of the largest numbers becomes 1, or the first NaN in a row without numbers; in onnxruntime, a row with "
-    "NaN has no 1.",
+    "The first of the largest numbers becomes 1. In a row without numbers, the first NaN becomes 1. In onnxruntime, a "
+    "row with NaN has no 1.",
 )
 
 

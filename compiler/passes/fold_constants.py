@@ -1,4 +1,4 @@
-"""Computes nodes whose inputs are constants at compile time."""
+"""Computes nodes with constant inputs at compile time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalizes reductions: counts their axes from the end, and keeps axes that a reshape restores."""
+"""Normalizes reductions: counts their axes from the end, and keeps reduced axes if a reshape restores them."""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ import onnx_ir as ir
 from compiler.ir import origin
 from compiler.ir.graph import constant_of, nodes_of, static_shape
 from compiler.ir.inference import NewNodes
+from compiler.ir.views.source import resolved
+from compiler.ir.views.split import SplitToSequenceView
 from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 from compiler.rewrite.rule import Rewriter, insert, replace_uses
 
@@ -18,18 +20,19 @@ def _split_sequences(model: ir.Model, report: PassReport) -> None:
     """Replaces a SplitToSequence whose readers are SequenceAt at constant positions with Split, and maybe Squeeze."""
     known = NewNodes(model)
     for node in list(nodes_of(model)):
-        if node.domain == "" and node.op_type == "SplitToSequence":
+        view = SplitToSequenceView[ir.Value].of(node)
+        if view is not None:
             here = origin.of(node)
-            reason = _split(node, known)
+            reason = _split(node, view, known)
             if reason is None:
                 report.fired.append(Fired("split", here))
             else:
                 report.missed.append(Missed("split", here, reason))
 
 
-def _split(node: ir.Node, known: NewNodes) -> str | None:
+def _split(node: ir.Node, view: SplitToSequenceView[ir.Value], known: NewNodes) -> str | None:
     """Rewrites one node; returns the reason if it cannot."""
-    sizes = _sizes(node)
+    sizes = _sizes(view)
     if sizes is None:
         return "the sizes of the parts are not known"
     readers = _readers(node.outputs[0], len(sizes))
@@ -39,17 +42,10 @@ def _split(node: ir.Node, known: NewNodes) -> str | None:
     if graph is None:
         return "the node is in no graph"
     new = Rewriter(graph)
-    axis = _axis(node)
-    parts = new.op(
-        "Split",
-        node.inputs[0],
-        new.constant(np.array(sizes, np.int64), "sizes"),
-        outputs=len(sizes),
-        version=13,
-        axis=axis,
-    )
-    if _drops_axis(node):
-        where = new.constant(np.array([axis], np.int64), "axes")
+    given = new.constant(np.array(sizes, np.int64), "sizes")
+    parts = new.op("Split", view.x, given, outputs=len(sizes), version=13, axis=view.axis)
+    if not view.keeps_axis:
+        where = new.constant(np.array([view.axis], np.int64), "axes")
         parts = tuple(new.op("Squeeze", part, where, version=13) for part in parts)
     known.infer(new.nodes)
     origin.inherit(new.nodes, [node])
@@ -62,27 +58,11 @@ def _split(node: ir.Node, known: NewNodes) -> str | None:
     return None
 
 
-def _axis(node: ir.Node) -> int:
-    return node.attributes["axis"].as_int() if "axis" in node.attributes else 0
-
-
-def _drops_axis(node: ir.Node) -> bool:
-    """Whether the parts lack the axis: `keepdims=0`, without sizes, drops it."""
-    has_sizes = len(node.inputs) > 1 and node.inputs[1] is not None
-    return not has_sizes and "keepdims" in node.attributes and node.attributes["keepdims"].as_int() == 0
-
-
-def _sizes(node: ir.Node) -> list[int] | None:
+def _sizes(view: SplitToSequenceView[ir.Value]) -> tuple[int, ...] | None:
     """The sizes of the parts along the axis."""
-    given = node.inputs[1] if len(node.inputs) > 1 else None
-    array = constant_of(given)
-    if array is not None and array.ndim == 1:
-        return [int(size) for size in array]
-    shape, axis = static_shape(node.inputs[0]), _axis(node)
-    if shape is None or not -len(shape) <= axis < len(shape) or (given is not None and array is None):
-        return None
-    total, step = shape[axis], 1 if array is None else int(array)
-    return [min(step, total - begin) for begin in range(0, total, step)] if step > 0 else None
+    shape = static_shape(view.x)
+    axis = None if shape is None else resolved(view.axis, len(shape))
+    return view.sizes(None if shape is None or axis is None else shape[axis])
 
 
 def _readers(sequence: ir.Value, count: int) -> list[tuple[ir.Node, int]] | str:

@@ -1,4 +1,4 @@
-"""Replaces slices that together cover one value with one Split, also if a Reshape and Gathers take the slices."""
+"""Replaces slices that together cover one value with one Split. The slices may also be a Reshape and Gathers."""
 
 from __future__ import annotations
 

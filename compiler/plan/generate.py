@@ -200,7 +200,10 @@ def _doc(schema: Schema) -> str:
     text = " ".join(schema.get("description", "Its attributes.").split("\n\n")[0].split())
     text = text.replace("\\", "\\\\")
     quoted = f'"""{text}"""'
-    return quoted if len(quoted) <= 112 else '"""' + "\n".join(textwrap.wrap(text, 108)) + '\n"""'
+    if len(quoted) <= 112:
+        return quoted
+    lines = textwrap.wrap(text, 108, break_long_words=False, break_on_hyphens=False)  # a URL stays in one piece
+    return '"""' + "\n".join(lines) + '\n"""'
 
 
 if __name__ == "__main__":

@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Generic, TypeVar, overload
 
 import numpy as np
 import onnx_ir as ir
-from onnx_shape_inference import SYM_DATA_KEY
 
 from compiler.errors import CompileError, Diagnostic
 from compiler.ir import origin
 from compiler.ir.graph import nodes_of
 from compiler.ir.inference import NewNodes
+from compiler.ir.shape_library import ELEMENTS
 from compiler.rewrite.pattern import AnyOf, Match, Op
 from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 from compiler.rewrite.worklist import Worklist
@@ -305,8 +305,8 @@ def replace_uses(old: ir.Value, new: ir.Value) -> None:
     """
     if new.type is None:
         new.type, new.shape = old.type, old.shape
-    if SYM_DATA_KEY in old.metadata_props:
-        new.metadata_props.setdefault(SYM_DATA_KEY, old.metadata_props[SYM_DATA_KEY])
+    if ELEMENTS in old.metadata_props:
+        new.metadata_props.setdefault(ELEMENTS, old.metadata_props[ELEMENTS])
     if old.is_graph_output() and not can_be_renamed(old, new):
         new = _copy(old, new)
     if old.is_graph_output() or not new.name:

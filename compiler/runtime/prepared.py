@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,10 +29,10 @@ class PreparedValue:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A form of a convolution that the planner compared.
+    """A form of a convolution or matrix product that a planner compared.
 
     `in_blocks` says whether its image and its result are in blocks of channels. `time` is the expected time for one
-    image, in multiply-adds of a vector.
+    image, or for one product of a stack, in multiply-adds of a vector.
     """
 
     form: str
@@ -76,16 +77,22 @@ class Prepared:
     """A plan after prepare.
 
     `isa` is the instruction set of the kernels. `constant_bytes` is the size of constants that are not packed, and
-    `packed_bytes` the size of packed constants. `peak_bytes` is the largest `alive_bytes`. `untold` is the number of
-    steps without `alive_bytes`.
+    `packed_bytes` the size of packed constants. `peak_bytes` is the largest `alive_bytes`. `unknown_steps` is the
+    number of the plan's own steps without `alive_bytes`.
     """
 
     isa: str
     constant_bytes: int
     packed_bytes: int
     peak_bytes: int
-    untold: int
+    unknown_steps: int
     steps: list[PreparedStep]
+
+    @property
+    def untold(self) -> int:
+        """The former name of `unknown_steps`. It is deprecated."""
+        warnings.warn("Prepared.untold is deprecated: use unknown_steps", DeprecationWarning, stacklevel=2)
+        return self.unknown_steps
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Prepared:

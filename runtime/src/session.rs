@@ -168,7 +168,7 @@ fn conversion_error(py: Python<'_>, name: &str, kind: &Type, error: PyErr) -> Py
     if !is_conversion_error {
         return error;
     }
-    let found = format!("what a plan does not have: {}", error.value(py));
+    let found = format!("an unsupported value: {}", error.value(py));
     to_python(Error::Input { name: name.to_string(), expected: kind.to_string(), found })
 }
 

@@ -16,10 +16,10 @@ exporter (`dynamo=False`). It compiles each model with and without optimization,
 PyTorch's.
 
 - **yes**: the outputs are equal, within the tolerance of the test.
-- **CC0301** and other codes: the compiler refuses the model with this code; `candlec explain CODE` explains it.
+- **CC0301** and other codes: the compiler refuses the model with this code. `candlec explain CODE` explains the code.
 - **no export**: this exporter cannot export the layer.
-- **another**: this exporter writes a model that computes another function than PyTorch; the notes name the difference.
-  The plan gives the results that onnxruntime gives for the same model.
+- **another**: this exporter writes a model of another function than the layer's; the notes name the difference. The
+  plan gives the same results as onnxruntime for this model.
 """
 
 

@@ -202,7 +202,10 @@ LAYERS = [
     ),
     function("hann_window", lambda x: x * torch.hann_window(5), X),
     function(
-        "hamming_window", lambda x: x * torch.hamming_window(5), X, misexported={"dynamo": "25/46 instead of 0.54"}
+        "hamming_window",
+        lambda x: x * torch.hamming_window(5),
+        X,
+        misexported={"dynamo": "it uses the coefficient 25/46 instead of 0.54"},
     ),
     function("cosine_similarity", torch.cosine_similarity, X, X.flip(1)),
     function("softmax of another dtype", lambda x: torch.softmax(x, 1, dtype=torch.float64), X),

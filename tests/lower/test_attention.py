@@ -193,7 +193,7 @@ REFUSED = {
     "left_window_size -2": ([Q, K, V], {"left_window_size": -2}),
     "K must have 4 dimensions": ([Q, K[0], V], {}),
     "K is float64": ([Q, K.astype(np.float64), V], {}),
-    "a past and nonpad_kv_seqlen": ([Q, K, V, None, K, V, np.array([1, 1])], {}),
+    "past_key and nonpad_kv_seqlen": ([Q, K, V, None, K, V, np.array([1, 1])], {}),
 }
 
 

@@ -200,8 +200,8 @@ def test_the_first_version_says_whether_it_gives_its_sequence(node_model):
         ({"activations": ["Tanh", "Tanh", "Cosine"]}, "no activation 'Cosine'"),
         ({"clip": -1.0}, "limit of a clip"),
         ({"layout": 2}, "layout 0 or 1"),
-        ({"hidden_size": HIDDEN + 1}, "is needed"),
-        ({"direction": "bidirectional"}, "is needed"),
+        ({"hidden_size": HIDDEN + 1}, "it must be"),
+        ({"direction": "bidirectional"}, "it must be"),
     ],
 )
 def test_refusals(node_model, attributes, message):

@@ -1,15 +1,15 @@
-"""Passes on random graphs: any of them in any order keep the results, and each reaches its fixpoint.
+"""Passes on random graphs and trained models: any passes and rules, in any order, keep the results.
 
-Hypothesis draws the graphs and the orders of passes, and shrinks an order that fails. Every run has the same examples.
-The environment variable FUZZ multiplies their number.
+On random graphs, each pass also reaches its fixpoint in one run. Hypothesis draws these graphs and the orders, and
+shrinks an order that fails. Every run has the same examples. The environment variable FUZZ multiplies their number.
 """
 
 from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,15 @@ from compiler.ir.graph import nodes_of
 from compiler.ir.text import graph_text
 from compiler.pipeline import passes
 from compiler.plan.write import write
+from compiler.rewrite import rule
+from compiler.rewrite.report import PassReport
+from compiler.zoo.index import Entry
 from tests.fuzz_bases import on_axes, on_codes, on_images
-from tests.trained.zoo import entries
+from tests.trained.rewrite import cut_at_quantized, quantized, showing_quantized
+from tests.trained.zoo import entries, pinned
 
 TOLERANCE = 1e-4
-SMALL_MODELS = ("digits", "dtln_model_1", "super_resolution_pt", "tract_byte_sb_bidi_lstm")
+TIMES = int(os.environ.get("FUZZ", "1"))
 
 Make = Callable[[random.Random], tuple[onnx.ModelProto, dict[str, Any]]]
 
@@ -46,7 +50,7 @@ OPTIONAL = [step for step in passes(Options()) if not step.needed and step.name 
 
 def examples(number: int) -> settings:
     """The settings of a test with this number of examples."""
-    count, slow = number * int(os.environ.get("FUZZ", "1")), [HealthCheck.too_slow]
+    count, slow = number * TIMES, [HealthCheck.too_slow]
     return settings(max_examples=count, derandomize=True, deadline=None, database=None, suppress_health_check=slow)
 
 
@@ -57,8 +61,21 @@ def orders(draw: st.DrawFn) -> list[str]:
     return names[: draw(st.integers(1, len(names)))]
 
 
-def run_in_order(model: ir.Model, order: list[str]) -> None:
-    """Runs the optional passes whose required facts hold when their turn comes."""
+@contextmanager
+def rules_in_any_order(chance: random.Random) -> Iterator[None]:
+    """Passes try their rules in a random order, another one in each run."""
+    driver = rule._Driver
+
+    def shuffled(model: ir.Model, rules: Sequence[rule.AnyRule], report: PassReport) -> rule._Driver:
+        return driver(model, chance.sample(rules, len(rules)), report)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rule, "_Driver", shuffled)
+        yield
+
+
+def run_in_order(model: ir.Model, order: list[str]) -> list[str]:
+    """Runs the optional passes whose required facts hold when their turn comes. Returns the names of these."""
     facts = {fact for step in passes(Options()) if step.needed for fact in step.ensures} | {"stored weights"}
     named = {step.name: step for step in OPTIONAL}
     done = []
@@ -67,10 +84,10 @@ def run_in_order(model: ir.Model, order: list[str]) -> None:
             step.run(model)
             facts = (facts | step.ensures) - step.ends
             done.append(step.name)
-    note(f"passes that ran: {done}")
+    return done
 
 
-def loaded(proto: onnx.ModelProto | Path) -> ir.Model:
+def loaded(proto: onnx.ModelProto) -> ir.Model:
     """A model after the passes that every compilation needs."""
     model = load_model(proto).model
     for step in passes(Options()):
@@ -109,30 +126,42 @@ def close(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None
         np.testing.assert_allclose(found[name], wanted, rtol=TOLERANCE, atol=TOLERANCE * largest)
 
 
+def cut(entry: Entry) -> tuple[onnx.ModelProto, dict[str, Any]]:
+    """A model and inputs. It is cut at its quantized values, where a rounding error would become a step of a code."""
+    case = entry.cases[0]
+    proto, feeds = onnx.load(entry.path), entry.inputs(case)
+    names = quantized(proto)
+    if not names:
+        return proto, feeds
+    shown = Reference(showing_quantized(proto), optimize=False).run(feeds)
+    wanted = {name: shown[name] for name in names}
+    return cut_at_quantized(pinned(entry, case), wanted), {**feeds, **{f"{name} given": wanted[name] for name in names}}
+
+
 @examples(80)
 @given(chance=CHANCES, order=orders())
-def test_any_passes_in_any_order_keep_the_results(chance: random.Random, order: list[str]) -> None:
+def test_any_passes_and_rules_in_any_order_keep_the_results(chance: random.Random, order: list[str]) -> None:
     make, proto, feeds = random_graph(chance)
     expected = results(compiler.compile(proto, Options(optimize=False)), feeds)
     if make is on_axes:
         close(expected, Reference(proto, optimize=False).run(feeds))
     model = loaded(proto)
-    run_in_order(model, order)
+    with rules_in_any_order(chance):
+        note(f"passes that ran: {run_in_order(model, order)}")
     assert violations(model) == []
     close(results(plan_of(model), feeds), expected)
 
 
-@pytest.mark.parametrize("name", SMALL_MODELS)
-@examples(4)
-@given(order=orders())
-def test_any_passes_in_any_order_keep_the_results_of_a_trained_model(name: str, order: list[str]) -> None:
-    if name not in entries():
-        pytest.skip("shared/zoo is not there")
-    entry = entries()[name]
-    feeds = entry.inputs(entry.cases[0])
-    expected = results(compiler.compile(entry.path, Options(optimize=False)), feeds)
-    model = loaded(Path(entry.path))
-    run_in_order(model, order)
+@pytest.mark.parametrize("seed", range(2 * TIMES))
+@pytest.mark.parametrize("name", entries())
+def test_any_passes_and_rules_in_any_order_keep_the_results_of_a_trained_model(name: str, seed: int) -> None:
+    chance = random.Random(f"{name} {seed}")
+    proto, feeds = cut(entries()[name])
+    model = loaded(proto)
+    order = chance.sample([step.name for step in OPTIONAL], chance.randint(1, len(OPTIONAL)))
+    with rules_in_any_order(chance):
+        print(f"passes that ran: {run_in_order(model, order)}")  # a failure shows this
+    expected = results(compiler.compile(proto, Options(optimize=False)), feeds)
     close(results(plan_of(model), feeds), expected)
 
 

@@ -8,7 +8,7 @@ from compiler.ir.views.reduce import ReduceView, axes_of
 from compiler.ir.views.reshape import SqueezeView
 from compiler.ir.views.resize import Changes, ResizeView
 from compiler.ir.views.slice import Range, SliceView, ranges_of
-from compiler.ir.views.split import Part
+from compiler.ir.views.split import Part, SplitToSequenceView
 from compiler.ir.views.transpose import TransposeView
 from compiler.lower import refusals
 
@@ -57,6 +57,22 @@ def test_parts_of_splits(parse, text, opset):
     assert Part.of(node.outputs[1]) == Part(node.inputs[0], 2, 3, 8)
     node.outputs[0].shape = None
     assert Part.of(node.outputs[1]) is None
+
+
+SEQUENCES = {
+    ("y = SplitToSequence(x)", ""): (0, (1, 1, 1), True),
+    ("y = SplitToSequence<axis=-1, keepdims=0>(x)", ""): (-1, (1, 1, 1), False),
+    ("y = SplitToSequence<keepdims=0>(x, n)", "int64 n={2}"): (0, (2, 1), True),
+    ("y = SplitToSequence(x, n)", "int64[2] n={1, 2}"): (0, (1, 2), True),
+    ("y = SplitToSequence(x, n)", "int64 n={0}"): (0, None, True),
+    ("y = SplitToSequence(x, k)", ""): (0, None, True),
+}
+
+
+@pytest.mark.parametrize(("text", "constants"), SEQUENCES)
+def test_parts_of_sequences(parse, text, constants):
+    view = SplitToSequenceView.of(last(parse, text, 11, constants))
+    assert (view.axis, view.sizes(3), view.keeps_axis) == SEQUENCES[text, constants]
 
 
 PADS = {

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from compiler.bench.runs import timed_runs
+
 Run = Callable[[], Any]
 TURN = 0.02
 """Seconds of one turn. A longer run runs once in each turn."""
@@ -25,20 +27,9 @@ def in_turns(runs: Mapping[str, Run], seconds: float) -> dict[str, dict[str, flo
     end, turns = time.perf_counter() + seconds, 0
     while turns < LEAST or time.perf_counter() < end:
         for name, run in runs.items():
-            taken[name] += _turn(run)
+            taken[name] += timed_runs(run, TURN)
         turns += 1
     return {name: summary(times) for name, times in taken.items()}
-
-
-def _turn(run: Run) -> list[float]:
-    """Milliseconds of the runs of one turn."""
-    times: list[float] = []
-    end = time.perf_counter() + TURN
-    while not times or time.perf_counter() < end:
-        start = time.perf_counter()
-        run()
-        times.append(1e3 * (time.perf_counter() - start))
-    return times
 
 
 def summary(times: list[float]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from compiler.bench.engines import OTHERS, PLAN
-from compiler.bench.timing import Timing, cold_means, means
+from compiler.bench.timing import BEST, Timing, cold_means, means
 from compiler.cli.output import Cell, console, markdown, table
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ Table = tuple[list[str], list[list[Cell]]]
 
 COLD = {"load": "load", "first": "first run", "peak": "peak memory"}
 ABSENT = "–"
+NAMES = {BEST: "the best of the other runtimes"}
 
 
 def show(timings: Sequence[Timing]) -> None:
@@ -49,7 +50,8 @@ def page(timings: Sequence[Timing], command: str, machine: str, refused: Mapping
 
 LEGEND = (
     "All runtimes take turns in one process. Times are the median ± half the distance of the quartiles. A ratio is the "
-    "plan's time ÷ the other's; ≠ marks a ratio that differs by more than a tenth between processes."
+    "plan's time ÷ the other's; ÷ best is the plan's time ÷ that of the fastest other runtime. ≠ marks a ratio that "
+    "differs by more than a tenth between processes."
 )
 
 
@@ -59,6 +61,8 @@ def _tables(timings: Sequence[Timing]) -> list[Table]:
         return []
     others = [name for name in OTHERS if any(name in (*each.engines, *each.failed) for each in timings)]
     columns = ["model", ">threads", f">{PLAN}", *(column for name in others for column in (f">{name}", ">ratio"))]
+    if len(others) > 1:
+        columns.append(">÷ best")
     tables: list[Table] = [(columns, [_row(timing, others) for timing in timings])]
     cold = [timing for timing in timings if timing.cold]
     for what, title in COLD.items() if cold else ():
@@ -67,11 +71,13 @@ def _tables(timings: Sequence[Timing]) -> list[Table]:
     return tables
 
 
-def _row(timing: Timing, others: Iterable[str]) -> list[Cell]:
+def _row(timing: Timing, others: Sequence[str]) -> list[Cell]:
     cells: list[Cell] = [timing.model, str(timing.threads), _time(timing, PLAN)]
     for engine in others:
         known = engine in timing.engines
         cells += [_time(timing, engine), _ratio(timing, engine)] if known else [ABSENT, ABSENT]
+    if len(others) > 1:
+        cells.append(_ratio(timing, BEST) if BEST in timing.compared else ABSENT)
     return cells
 
 
@@ -103,11 +109,11 @@ def _summary(timings: Sequence[Timing]) -> list[str]:
     lines = []
     for engine, by_threads in means(timings).items():
         for threads, mean in by_threads.items():
-            alike = [each for each in timings if each.threads == threads and engine in each.engines]
+            alike = [each for each in timings if each.threads == threads and engine in each.compared]
             worst = max(alike, key=lambda each: each.ratio(engine))
             lines.append(
-                f"geometric mean of time ÷ {engine}, {_count(threads, 'thread')}, {_count(len(alike), 'model')}: "
-                f"{mean:.2f}; worst: {worst.ratio(engine):.2f} ({worst.model})"
+                f"geometric mean of time ÷ {NAMES.get(engine, engine)}, {_count(threads, 'thread')}, "
+                f"{_count(len(alike), 'model')}: {mean:.2f}; worst: {worst.ratio(engine):.2f} ({worst.model})"
             )
     for what, title in COLD.items():
         for engine, by_threads in cold_means(timings, what).items():

@@ -22,8 +22,8 @@ BLOCKS = "▦"
 
 CHOSEN = "chosen"
 ALTERNATIVES_LEGEND = (
-    "expected: multiply-adds of a vector for one image   in blocks: without moving the image to blocks and back, "
-    "which prepare counts for all steps together"
+    "expected: multiply-adds of a vector for one image, or for one matrix product   "
+    "in blocks: without moving the image to blocks and back, which prepare counts for all steps together"
 )
 LEGEND = (
     f"{ADDED} added by prepare   {BLOCKS} in blocks of 16 channels, otherwise in rows   "
@@ -39,14 +39,14 @@ def show_prepared(prepared: Prepared) -> None:
     packed, constants = megabytes(prepared.packed_bytes), megabytes(prepared.constant_bytes)
     console.print(f"{prepared.isa}; constants {constants}, packed {packed}", soft_wrap=True)
     told = f"values take at most {megabytes(prepared.peak_bytes)} at once"
-    if prepared.untold:
-        count = f"{prepared.untold} step{'s' * (prepared.untold > 1)}"
+    if prepared.unknown_steps:
+        count = f"{prepared.unknown_steps} step{'s' * (prepared.unknown_steps > 1)}"
         told += f", without {count} of unknown sizes or with blocks (--dim fixes sizes of a model)"
     console.print(told, soft_wrap=True)
 
 
 def show_alternatives(prepared: Prepared) -> None:
-    """Print the forms of every convolution with their expected times, the fastest first."""
+    """Print the forms of every convolution and matrix product with their expected times, the fastest first."""
     columns = (">step", "op", "form", ">expected", "")
     rows: list[list[Cell]] = []
     for step in prepared.steps:

@@ -8,7 +8,7 @@ use crate::gemm::Gemm;
 use crate::launch::{Grid, Symbol};
 use crate::memory::{Download, Memory};
 
-/// A kind of GPU: CUDA, the emulator or a dry run.
+/// A kind of GPU: CUDA, the emulator or a dry run. A backend that does all work at once queues none, and has no streams.
 pub(crate) trait Backend: Debug + Send + Sync {
     fn name(&self) -> &str;
 
@@ -52,7 +52,9 @@ pub(crate) trait Backend: Debug + Send + Sync {
     unsafe fn gemm(&self, gemm: &Gemm) -> Result<()>;
 
     /// Waits for all queued work.
-    fn finish(&self) -> Result<()>;
+    fn finish(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// Waits for all work of the GPU, including that of other libraries.
     fn finish_all(&self) -> Result<()> {
@@ -65,19 +67,25 @@ pub(crate) trait Backend: Debug + Send + Sync {
     }
 
     /// The stream that the work is queued on, as a CUDA handle; `None` if the backend has no streams.
-    fn stream(&self) -> Option<u64>;
+    fn stream(&self) -> Option<u64> {
+        None
+    }
 
     /// Makes work that is queued from now on wait for the work already queued on another stream.
     ///
     /// # Safety
-    /// `stream` is a stream of this GPU.
-    unsafe fn wait_for(&self, stream: u64) -> Result<()>;
+    /// The argument is a stream of this GPU.
+    unsafe fn wait_for(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
 
     /// Makes work that is queued on another stream from now on wait for the work already queued here.
     ///
     /// # Safety
-    /// `stream` is a stream of this GPU.
-    unsafe fn make_wait(&self, stream: u64) -> Result<()>;
+    /// The argument is a stream of this GPU.
+    unsafe fn make_wait(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
 
     /// Checks that an address from outside belongs to this GPU's memory.
     fn check_address(&self, address: u64) -> Result<()>;

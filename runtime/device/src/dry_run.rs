@@ -73,22 +73,6 @@ impl Backend for DryRun {
         Ok(())
     }
 
-    fn finish(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn stream(&self) -> Option<u64> {
-        None
-    }
-
-    unsafe fn wait_for(&self, _: u64) -> Result<()> {
-        Ok(())
-    }
-
-    unsafe fn make_wait(&self, _: u64) -> Result<()> {
-        Ok(())
-    }
-
     fn check_address(&self, _: u64) -> Result<()> {
         Ok(())
     }

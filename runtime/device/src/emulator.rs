@@ -217,22 +217,6 @@ impl Backend for Emulator {
         unsafe { self.launch(symbol, grid, bytemuck::bytes_of(&params)) }
     }
 
-    fn finish(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn stream(&self) -> Option<u64> {
-        None
-    }
-
-    unsafe fn wait_for(&self, _: u64) -> Result<()> {
-        Ok(())
-    }
-
-    unsafe fn make_wait(&self, _: u64) -> Result<()> {
-        Ok(())
-    }
-
     fn check_address(&self, address: u64) -> Result<()> {
         let memory = MEMORY.lock();
         match memory.range(..=address).next_back() {

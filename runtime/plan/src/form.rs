@@ -1,4 +1,5 @@
-//! The form of a step: how it runs, described for people by [`Kernel::form`](crate::kernel::Kernel::form).
+//! The form of a step: how it runs, described for people by [`Kernel::form`](crate::kernel::Kernel::form). Its
+//! alternatives are those that a planner compared.
 
 use candle_plan_kernels::program::Program;
 use serde::Serialize;
@@ -12,6 +13,25 @@ pub struct Form {
     pub program: Option<String>,
     /// The bytes of the packed constants.
     pub packed_bytes: usize,
+}
+
+/// A form of a step that a planner compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Alternative {
+    /// The form, in words.
+    pub form: String,
+    /// Whether it reads and writes images in blocks of channels.
+    pub in_blocks: bool,
+    /// The expected time for one image or one matrix product, in multiply-adds of a vector.
+    pub time: f64,
+}
+
+impl Alternative {
+    /// The alternatives of these names and times, for values in the layout of the plan.
+    pub fn all<N: Into<String>>(found: impl IntoIterator<Item = (N, f64)>) -> Vec<Alternative> {
+        let alternative = |(form, time): (N, f64)| Alternative { form: form.into(), in_blocks: false, time };
+        found.into_iter().map(alternative).collect()
+    }
 }
 
 impl Form {

@@ -12,7 +12,7 @@ use candle_plan_kernels::convolution;
 use candle_plan_kernels::isa::Isa;
 use serde::Serialize;
 
-use crate::form::Form;
+use crate::form::{Alternative, Form};
 use crate::layout::{type_in_blocks, Layout};
 use crate::memory::bytes_held;
 use crate::plan::{Block, ValueInfo};
@@ -30,7 +30,7 @@ pub struct Prepared {
     /// The most bytes that the plan's values hold at once, over the steps whose bytes are known.
     pub peak_bytes: usize,
     /// The number of the plan's steps whose bytes are unknown.
-    pub untold: usize,
+    pub unknown_steps: usize,
     /// The steps in order; the steps of a block follow the step that runs it.
     pub steps: Vec<StepForm>,
 }
@@ -65,19 +65,8 @@ pub struct StepForm {
     /// without constants. An op that may return a view of an input counts as returning one only if their sizes are
     /// equal. `None` if a size or the scratch is unknown, or the step runs blocks.
     pub alive_bytes: Option<usize>,
-    /// The forms that the planner compared, for a convolution with constant weights.
+    /// The forms that a planner compared, for a convolution with constant weights or a matrix product.
     pub alternatives: Vec<Alternative>,
-}
-
-/// A form of a convolution.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Alternative {
-    /// The form, in words.
-    pub form: String,
-    /// Whether it reads and writes images in blocks of channels.
-    pub in_blocks: bool,
-    /// The expected time for one image, in multiply-adds of a vector.
-    pub time: f64,
 }
 
 /// An input or an output of a step.
@@ -109,7 +98,7 @@ impl Executable {
             constant_bytes: bytes_held(self.constants.iter()),
             packed_bytes: steps.iter().map(|step| step.form.packed_bytes).sum(),
             peak_bytes: alive.clone().flatten().max().unwrap_or(0),
-            untold: alive.filter(Option::is_none).count(),
+            unknown_steps: alive.filter(Option::is_none).count(),
             steps,
         }
     }
@@ -148,8 +137,12 @@ impl Listing<'_> {
         }
     }
 
-    /// The forms that the planner compared for a step.
+    /// The forms that a planner compared for a step.
     fn alternatives(&self, step: &PreparedStep) -> Vec<Alternative> {
+        let of_kernel = step.kernel.alternatives(&Types::of(&self.input_types(step), step.outputs.len()));
+        if !of_kernel.is_empty() {
+            return of_kernel;
+        }
         let is_constant = matches!(step.inputs.get(1), Some(Operand::Constant(_)));
         let kind = |i: usize| step.reads.get(i).copied().flatten().map(|slot| &self.info(slot).kind);
         let (Some(Op::Conv(conv)), true, Device::Cpu) = (step.ops.single(), is_constant, &self.executable.device)
@@ -171,13 +164,17 @@ impl Listing<'_> {
 
     /// The scratch bytes of a step's kernel, if they are known.
     fn scratch(&self, step: &PreparedStep) -> Option<usize> {
+        step.kernel.scratch(&Types::of(&self.input_types(step), step.outputs.len()))
+    }
+
+    /// The types of a step's inputs; `None` for an absent one.
+    fn input_types(&self, step: &PreparedStep) -> Vec<Option<&Type>> {
         let kind = |(i, operand): (usize, &Operand)| match *operand {
             Operand::Absent => None,
             Operand::Slot(slot) | Operand::Dying(slot) => Some(&self.info(slot).kind),
             Operand::Constant(_) => step.reads.get(i).copied().flatten().map(|slot| &self.info(slot).kind),
         };
-        let inputs: Vec<Option<&Type>> = step.inputs.iter().enumerate().map(kind).collect();
-        step.kernel.scratch(&Types::of(&inputs, step.outputs.len()))
+        step.inputs.iter().enumerate().map(kind).collect()
     }
 
     fn slot(&self, slot: SlotId, constant: bool, taken: bool) -> Slot {

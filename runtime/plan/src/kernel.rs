@@ -7,7 +7,7 @@ use candle_plan_kernels::threads::Threads;
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::form::Form;
+use crate::form::{Alternative, Form};
 use crate::types::{Type, Types};
 use crate::value::{Array, Items, Value};
 
@@ -35,6 +35,12 @@ pub trait Kernel: Debug + Send + Sync {
     /// The kernel's name and parameters, and the bytes of its packed weights.
     fn form(&self) -> Form {
         Form::default()
+    }
+
+    /// The forms that a planner compared for inputs of these types, if the kernel has several. They include the form that
+    /// [`form`](Kernel::form) names. The planner assumes typical values for unknown sizes.
+    fn alternatives(&self, _inputs: &Types) -> Vec<Alternative> {
+        Vec::new()
     }
 
     /// An upper bound in bytes on the scratch memory of a run on inputs of these sizes, such as images in another

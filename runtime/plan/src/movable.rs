@@ -33,7 +33,11 @@ impl Movable {
             arrays.push(value.tensor()?.clone());
         }
         match arrays.iter().find(|array| array.dtype() != arrays[0].dtype()) {
-            Some(other) => Err(Error::op(format!("{} and {} do not mix", arrays[0].dtype(), other.dtype()))),
+            Some(other) => Err(Error::op(format!(
+                "the inputs must have one type, found {} and {}",
+                arrays[0].dtype(),
+                other.dtype()
+            ))),
             None => Ok(Movable { arrays, strings: None }),
         }
     }

@@ -81,6 +81,17 @@ pub enum Needs {
     Dims,
 }
 
+impl Needs {
+    /// The elements of the first input, and the numbers of the others: axes, sizes and the like.
+    pub fn numbers_after_first(input: usize) -> Needs {
+        if input == 0 {
+            Needs::Elements
+        } else {
+            Needs::Numbers
+        }
+    }
+}
+
 /// The numbers of inputs and outputs that a step of an op may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arity {

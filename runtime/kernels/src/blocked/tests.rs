@@ -98,6 +98,15 @@ fn pools_of_blocks_are_those_of_rows() {
     }
 }
 
+/// The result of one convolution, in blocks.
+fn alone(form: &dyn ConvForm, isa: Isa, threads: &Threads, stage: &Stage, w: &[f32], x: &[f32]) -> Vec<f32> {
+    let case = ConvCase::new(isa, stage.shape, true);
+    let (shape, bias, epilogue) = (&case.shape, stage.bias, stage.epilogue);
+    let mut out = vec![f32::NAN; images(shape.batch, shape.outputs, shape.pixels()).blocked_len()];
+    form.pack(&case, w).run(threads, ConvOperands { shape, bias, x, out: &mut out, epilogue });
+    out
+}
+
 #[test]
 fn together_is_one_after_the_other() {
     let depthwise = |batch, channels, size, kernel| same(batch, channels, channels, channels, size, kernel);
@@ -124,17 +133,11 @@ fn together_is_one_after_the_other() {
             let threads = Threads::new(count).unwrap();
             let w = [noise(channels * shape.kernel[0] * shape.kernel[1], 2), noise(channels * outputs, 4)];
             let weights = SeparableWeights::new(isa, [&shape, &next], [&w[0], &w[1]]);
-            let [window, point] = [&shape, &next].map(|shape| ConvCase::new(isa, shape, true));
             let first = Stage { shape: &shape, bias: Some(&bias[..channels]), epilogue };
             let second = Stage { shape: &next, bias: Some(&bias[..outputs]), epilogue };
-            let empty = |channels: usize| vec![f32::NAN; images(batch, channels, output[0] * output[1]).blocked_len()];
-            let (mut between, mut expected, mut found) = (empty(channels), empty(outputs), empty(outputs));
-            let (shape, bias) = (&window.shape, first.bias);
-            let operands = ConvOperands { shape, bias, x: &x, out: &mut between, epilogue };
-            DepthwiseForm.pack(&window, &w[0]).run(&threads, operands);
-            let (shape, bias) = (&point.shape, second.bias);
-            let operands = ConvOperands { shape, bias, x: &between, out: &mut expected, epilogue };
-            DirectForm.pack(&point, &w[1]).run(&threads, operands);
+            let between = alone(&DepthwiseForm, isa, &threads, &first, &w[0], &x);
+            let expected = alone(&DirectForm, isa, &threads, &second, &w[1], &between);
+            let mut found = vec![f32::NAN; expected.len()];
             separable(&threads, &weights, [first, second], &x, &mut found);
             let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
             assert_eq!(bits(&found), bits(&expected), "{shape:?} {isa:?} {count}");

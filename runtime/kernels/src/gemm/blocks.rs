@@ -14,7 +14,7 @@ use crate::threads::Threads;
 /// A product that is computed by tiles.
 pub(super) struct Product<'a> {
     problem: &'a Problem<'a>,
-    source: Source<'a>,
+    source: &'a dyn Source,
     tiles: Tiles,
     /// The columns per panel.
     width: usize,
@@ -32,8 +32,6 @@ const SHARES: usize = 4;
 const LEAST: usize = 2;
 /// The prefetch distance of the right operand for few rows, in bytes.
 const AHEAD: usize = 8192;
-/// Elements of the left operand that are read again for every panel; they fit in the L2 cache.
-const LEFT: usize = 1 << 18;
 
 thread_local! {
     /// The buffer in which blocks pack or widen their panels.
@@ -50,14 +48,9 @@ struct Part {
 }
 
 impl<'a> Product<'a> {
-    pub fn new(problem: &'a Problem<'a>, source: Source<'a>) -> Product<'a> {
+    pub fn new(problem: &'a Problem<'a>, source: &'a dyn Source) -> Product<'a> {
         let tiles = Tiles::of(problem.isa);
-        let Sizes { m, n, .. } = problem.sizes;
-        let width = match &source {
-            Source::Packed(b) => b.width,
-            Source::Direct(_) | Source::Packing(_) => tiles.panel_width(m, n),
-        };
-        Product { problem, source, tiles, width }
+        Product { problem, source, tiles, width: source.width(tiles, problem.sizes) }
     }
 
     pub fn run(&self, threads: &Threads, out: Shared) {
@@ -77,14 +70,14 @@ impl<'a> Product<'a> {
 
     /// The number of blocks along the rows and along the columns.
     fn cut(&self, threads: usize, tiles: usize, panels: usize) -> [usize; 2] {
-        let most = if matches!(self.source, Source::Packing(_)) { PACKING_ROWS } else { ROWS };
+        let most = if self.source.is_packed_by_blocks() { PACKING_ROWS } else { ROWS };
         let [mut down, mut across] = [tiles.div_ceil(most.div_ceil(self.tiles.rows())), panels.div_ceil(PANELS)];
         if threads > 1 {
             let more =
                 |count: usize, other: usize, most: usize| (SHARES * threads).div_ceil(other).min(most).max(count);
             across = more(across, down, panels.div_ceil(LEAST));
             // Every block packs its panels, so there are only as many blocks along the rows as the threads need.
-            if across < threads || !matches!(self.source, Source::Packing(_)) {
+            if across < threads || !self.source.is_packed_by_blocks() {
                 down = more(down, across, tiles.div_ceil(LEAST));
             }
         }
@@ -94,13 +87,10 @@ impl<'a> Product<'a> {
     /// Computes rows `rows[0] .. rows[1]` of panels `panels[0] .. panels[1]`.
     fn block(&self, out: Shared, rows: [usize; 2], panels: [usize; 2], scratch: &mut Lines) {
         let Sizes { n, k, .. } = self.problem.sizes;
-        let length = match &self.source {
-            Source::Packed(_) => (LEFT / (rows[1] - rows[0]).max(1)).next_multiple_of(DEPTH),
-            Source::Direct(_) | Source::Packing(_) => DEPTH,
-        };
+        let length = self.source.length(rows[1] - rows[0]);
         for first in (0..k.max(1)).step_by(length) {
             let end = k.min(first + length);
-            let b = self.source.panels(self.problem.isa, [n, self.width], panels, [first, end], scratch);
+            let b = self.source.panels(self.width, panels, [first, end], scratch);
             for panel in panels[0]..panels[1] {
                 for depth in (first..end.max(first + 1)).step_by(DEPTH) {
                     let next = match depth + DEPTH < end {

@@ -5,32 +5,38 @@
 //! the instruction set.
 
 mod blocks;
+mod cost;
+mod form;
+mod in_place;
 mod lines;
 mod pack;
+mod packed;
+mod packing;
 mod panels;
 mod plain;
+mod planner;
 mod rows;
 mod stored;
 mod strip;
 mod table;
 pub(crate) mod tile;
 pub(crate) mod tiles;
+mod turned;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use form::{ProductCase, RightCase};
 pub(crate) use lines::Lines;
 pub use pack::PackedB;
+pub use packed::{packed_name, prefers_half};
 pub use plain::{product, Plain, Term};
+pub use planner::alternatives;
 pub use stored::Format;
 
 use crate::isa::Isa;
 use crate::threads::Threads;
-use blocks::Product;
-use panels::Source;
-use rows::Rows;
 use tile::Start;
-use tiles::Tiles;
 
 /// A matrix inside a slice: element `(i, j)` is `data[i · row + j · column]`.
 #[derive(Debug, Clone, Copy)]
@@ -126,7 +132,8 @@ pub fn gemm(
     }
     let serial = Threads::serial();
     let threads = if m * n * k > SPLIT { threads } else { &serial };
-    Problem { isa, sizes, a: *a, b: *b, bias, finish }.run(threads, Shared::new(out));
+    let problem = Problem { isa, sizes, a: *a, b: *b, bias, finish };
+    planner::choose(&problem.case()).run(&problem, threads, Shared::new(out));
 }
 
 /// A product whose operands fit the sizes.
@@ -140,48 +147,22 @@ struct Problem<'a> {
     finish: Option<Finish<'a>>,
 }
 
-impl Problem<'_> {
-    fn run(&self, threads: &Threads, out: Shared) {
-        let Sizes { m, n, k } = self.sizes;
-        if let Some(turned) = self.turned() {
-            return turned.run(threads, out);
-        }
-        let tiles = Tiles::of(self.isa);
-        let source = match self.b {
-            Right::Packed(b) => Source::Packed(b),
-            Right::Plain(b) if b.column != 1 => Source::Packing(b),
-            Right::Plain(b) => {
-                let one_panel = n <= tiles.lanes * tiles.vectors(m.min(tiles.rows()));
-                if k > 0 && !one_panel && m <= rows::MOST {
-                    return Rows { problem: self, b }.run(threads, out);
-                }
-                let is_near = k.saturating_mul(b.row) <= NEAR;
-                match b.row <= FARTHEST && (is_near || m <= DIRECT_TILES * tiles.rows()) {
-                    true => Source::Direct(b),
-                    false => Source::Packing(b),
-                }
-            }
+impl<'a> Problem<'a> {
+    /// What decides the form.
+    fn case(&self) -> ProductCase {
+        let b = match self.b {
+            Right::Packed(b) => b.case(),
+            Right::Plain(b) => RightCase::Plain([b.row, b.column]),
         };
-        Product::new(self, source).run(threads, out);
+        ProductCase { isa: self.isa, sizes: self.sizes, a: [self.a.row, self.a.column], b }
     }
 
-    /// The product of the transposed operands, for one column, which has the elements of a row in memory: the columns
-    /// of the left side become rows that follow one another, where they do.
-    fn turned(&self) -> Option<Self> {
-        let Sizes { m, n, k } = self.sizes;
-        let (data, column) = match self.b {
-            _ if n != 1 || m == 1 || self.a.row != 1 => return None,
-            Right::Packed(b) if b.format != Format::Float32 => return None,
-            Right::Packed(b) => (&b.data[..], b.width),
-            Right::Plain(b) => (b.data, b.row),
-        };
-        let bias = match self.bias {
-            Bias::Rows(bias) => Bias::Columns(bias),
-            Bias::Columns(bias) => Bias::Rows(bias),
-            Bias::None => Bias::None,
-        };
-        let b = Right::Plain(Matrix { data: self.a.data, row: self.a.column, column: self.a.row });
-        Some(Problem { sizes: Sizes { m: n, n: m, k }, a: Matrix { data, row: 0, column }, b, bias, ..*self })
+    /// The right operand of a form that fits only operands that are not packed.
+    fn plain(&self) -> Matrix<'a> {
+        match self.b {
+            Right::Plain(b) => b,
+            Right::Packed(_) => unreachable!("the form fits operands that are not packed"),
+        }
     }
 
     /// Returns the start values of the tile at a row and column, after `depth` terms have been summed.
@@ -207,13 +188,6 @@ impl Problem<'_> {
         }
     }
 }
-
-/// Up to this number of tiles of rows, packing the right operand costs more than it saves.
-const DIRECT_TILES: usize = 2;
-/// The maximum row stride that a tile's table of offsets can represent.
-const FARTHEST: usize = u32::MAX as usize / panels::DEPTH;
-/// Up to this number of elements, the right operand is read in place, because it fits in the L1 cache.
-const NEAR: usize = 8192;
 
 /// The output, shared by tasks that write disjoint parts of it.
 #[derive(Clone, Copy)]

@@ -2,6 +2,7 @@
 
 use half::{bf16, f16};
 
+use super::form::RightCase;
 use super::lines::Lines;
 use super::stored::{Format, Half};
 use super::tiles::Tiles;
@@ -69,6 +70,16 @@ impl PackedB {
             Format::Bfloat16 => narrowed::<bf16>(threads, &mut data, size, width * k, panel),
         }
         PackedB { isa, k, n, width, format, data }
+    }
+
+    /// What is known of a `[k, n]` matrix that is packed in a format, when the form of a product is chosen.
+    pub fn case_of(isa: Isa, n: usize, format: Format) -> RightCase {
+        RightCase::Packed { format, width: Tiles::of(isa).panel_width(usize::MAX, n) }
+    }
+
+    /// What is known of the matrix when the form of a product is chosen.
+    pub(super) fn case(&self) -> RightCase {
+        RightCase::Packed { format: self.format, width: self.width }
     }
 
     /// Converts the packed numbers from number `first` on to `f32`, until `to` is full.

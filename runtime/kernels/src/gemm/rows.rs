@@ -3,35 +3,70 @@
 //! Some rows of the right operand are added to a stretch of sums at a time. The sums stay in the L1 cache. Every sum
 //! has the same terms in the same order as in a tile.
 
+use super::cost::Cover;
+use super::form::{ProductCase, ProductForm};
 use super::tile::{Start, PIECE};
 use super::{Matrix, Problem, Shared, Sizes};
 use crate::threads::Threads;
 use crate::vector::{dispatch_isa, Vector};
 
 /// The maximum number of rows.
-pub(super) const MOST: usize = 4;
+const MOST: usize = 4;
+/// For each number of rows, the rows of the right operand that are added to the sums at a time.
+const TERMS: [usize; MOST] = [8, 8, 4, 4];
 /// Columns per stretch.
 const STRETCH: usize = 1024;
+/// The part of the loads and stores of sums that takes time of its own. The processor executes the rest beside the
+/// multiply-adds.
+const EXPOSED: f64 = 0.1;
+
+/// The form for few rows and more columns than a tile has. One tile also reads the matrix in its order, and keeps the
+/// sums in registers.
+pub(super) struct FewRows;
+
+impl ProductForm for FewRows {
+    fn name(&self, _: &ProductCase) -> &'static str {
+        "B in place, row by row"
+    }
+
+    fn fits(&self, case: &ProductCase) -> bool {
+        let Sizes { m, k, .. } = case.sizes;
+        k > 0 && m <= MOST && case.plain().is_some_and(|[_, column]| column == 1) && Cover::of(case).panels > 1.0
+    }
+
+    /// For each vector of the right operand, there is one load, and one multiply-add per row. Loads and stores of the
+    /// sums, and broadcasts, are added.
+    fn cost(&self, case: &ProductCase) -> f64 {
+        let (cover, Sizes { m, n, .. }) = (Cover::of(case), case.sizes);
+        let sums = EXPOSED * 2.0 * cover.rows * cover.vectors / TERMS[m - 1] as f64;
+        let broadcasts = cover.rows * n.div_ceil(STRETCH) as f64;
+        cover.instruction * cover.depth * (cover.vectors + cover.rows * cover.vectors + sums + broadcasts)
+    }
+
+    fn run(&self, problem: &Problem, threads: &Threads, out: Shared) {
+        Rows { problem, b: problem.plain() }.run(threads, out);
+    }
+}
 
 /// A product with few rows.
-pub(super) struct Rows<'a> {
-    pub problem: &'a Problem<'a>,
+struct Rows<'a> {
+    problem: &'a Problem<'a>,
     /// The right operand; its columns are contiguous.
-    pub b: Matrix<'a>,
+    b: Matrix<'a>,
 }
 
 impl Rows<'_> {
-    pub fn run(&self, threads: &Threads, out: Shared) {
+    fn run(&self, threads: &Threads, out: Shared) {
         let Sizes { m, n, .. } = self.problem.sizes;
         let length = n.div_ceil(threads.count()).next_multiple_of(16).min(STRETCH);
         threads.for_each(n.div_ceil(length), |i| {
             let columns = [i * length, n.min((i + 1) * length)];
             dispatch_isa!(self.problem.isa, (this: &Rows = self, out: Shared = out, columns: [usize; 2] = columns), V =>
             match this.problem.sizes.m {
-                1 => this.stretch::<V, 1, 8>(out, columns),
-                2 => this.stretch::<V, 2, 8>(out, columns),
-                3 => this.stretch::<V, 3, 4>(out, columns),
-                _ => this.stretch::<V, 4, 4>(out, columns),
+                1 => this.stretch::<V, 1, { TERMS[0] }>(out, columns),
+                2 => this.stretch::<V, 2, { TERMS[1] }>(out, columns),
+                3 => this.stretch::<V, 3, { TERMS[2] }>(out, columns),
+                _ => this.stretch::<V, 4, { TERMS[3] }>(out, columns),
             });
             // SAFETY: the columns belong to this task.
             unsafe { self.problem.finish(out, [0, m], columns) }

@@ -34,15 +34,6 @@ impl Format {
             Format::Float16 | Format::Bfloat16 => 2,
         }
     }
-
-    /// The name in ONNX.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Float32 => "float32",
-            Format::Float16 => "float16",
-            Format::Bfloat16 => "bfloat16",
-        }
-    }
 }
 
 /// A number of a packed matrix.

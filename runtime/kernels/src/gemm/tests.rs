@@ -1,5 +1,7 @@
 use half::{bf16, f16};
 
+use super::form::ProductForm;
+use super::planner::FORMS;
 use super::*;
 
 /// Pseudo-random numbers in -1 .. 1.
@@ -61,16 +63,11 @@ fn check(sizes: Sizes, transposed: [bool; 2], format: Format) {
                 let packed = PackedB::new(isa, &threads, k, n, &b);
                 let narrow = PackedB::narrowest(isa, &threads, k, n, &b);
                 assert!(narrow.format() == format || k == 0 || n <= 1, "{sizes:?}: {:?}", narrow.format());
-                for right in [Right::Plain(b), Right::Packed(&packed), Right::Packed(&narrow)] {
-                    let mut out = vec![f32::NAN; m * n];
-                    let seen = std::sync::Mutex::new(vec![0; m * n]);
-                    let finish = |run: &mut [f32], offset: usize| {
-                        run.iter_mut().for_each(|x| *x *= 2.0);
-                        seen.lock().unwrap()[offset..offset + run.len()].iter_mut().for_each(|count| *count += 1);
-                    };
-                    gemm(isa, &threads, sizes, &a, &right, bias, &mut out, Some(&finish));
-                    assert!(seen.into_inner().unwrap().iter().all(|&count| count == 1), "{sizes:?}");
-                    results.push(out);
+                let narrow = Some(&narrow).filter(|narrow| narrow.format() != packed.format());
+                let rights = [Some(Right::Plain(b)), Some(Right::Packed(&packed)), narrow.map(Right::Packed)];
+                for right in rights.into_iter().flatten() {
+                    let problem = Problem { isa, sizes, a, b: right, bias, finish: None };
+                    results.extend(results_of_all_forms(&problem, &threads));
                 }
             }
         }
@@ -80,6 +77,31 @@ fn check(sizes: Sizes, transposed: [bool; 2], format: Format) {
         }
         assert!(results.iter().all(|other| *other == results[0]), "{sizes:?}: not the same bits everywhere");
     }
+}
+
+/// Returns the result of [`gemm`], and that of each form that fits. Each doubles its elements in `finish`, once.
+fn results_of_all_forms(problem: &Problem, threads: &Threads) -> Vec<Vec<f32>> {
+    let Problem { isa, sizes, a, b, bias, .. } = *problem;
+    let result = |run: &dyn Fn(Finish, &mut [f32])| {
+        let mut out = vec![f32::NAN; sizes.m * sizes.n];
+        let seen = std::sync::Mutex::new(vec![0; out.len()]);
+        let finish = |run: &mut [f32], offset: usize| {
+            run.iter_mut().for_each(|x| *x *= 2.0);
+            seen.lock().unwrap()[offset..offset + run.len()].iter_mut().for_each(|count| *count += 1);
+        };
+        run(&finish, &mut out);
+        assert!(seen.into_inner().unwrap().iter().all(|&count| count == 1), "{sizes:?}");
+        out
+    };
+    let mut results = vec![result(&|finish, out| gemm(isa, threads, sizes, &a, &b, bias, out, Some(finish)))];
+    let fits = |form: &&&dyn ProductForm| sizes.m * sizes.n > 0 && form.fits(&problem.case());
+    results.extend(FORMS.iter().filter(fits).map(|form| {
+        let run = |finish: Finish, out: &mut [f32]| {
+            form.run(&Problem { finish: Some(finish), ..*problem }, threads, Shared::new(out));
+        };
+        result(&run)
+    }));
+    results
 }
 
 fn check_plain(Sizes { m, n, k }: Sizes, a: &Matrix, b: &Matrix, bias: Bias, expected: &[f64]) {

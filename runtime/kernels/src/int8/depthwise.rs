@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::finish::{Finish, Out};
+use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps, UNIT};
 use super::windows::{Tap, Windows};
 use super::{Codes, SPLIT};
 use crate::conv_shape::Shape;
@@ -12,8 +13,32 @@ use crate::quantize::Code;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
+/// The form for one channel and one output per group.
+pub(super) struct DepthwiseForm;
+
+/// The instructions for a tap of a vector of channels: two loads with a conversion, a multiplication and an addition.
+const TAP: f64 = 4.0;
+
+impl QuantizedConvForm for DepthwiseForm {
+    fn name(&self, _: &QuantizedConvCase) -> String {
+        "int8, depthwise".to_string()
+    }
+
+    fn fits(&self, case: &QuantizedConvCase) -> bool {
+        case.is_depthwise()
+    }
+
+    fn cost(&self, case: &QuantizedConvCase) -> f64 {
+        TAP * case.taps() as f64 * case.groups as f64 / UNIT
+    }
+
+    fn pack(&self, case: &QuantizedConvCase, weights: &Taps) -> Box<dyn PackedQuantizedConv> {
+        Box::new(Depthwise::new(case, weights))
+    }
+}
+
 /// The weights minus their zero points, `[tap][channel]`.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Depthwise {
     isa: Isa,
     channels: usize,
@@ -29,20 +54,14 @@ const WIDE: usize = 64;
 const NARROW: usize = 16;
 
 impl Depthwise {
-    /// The size of the packed weights in bytes.
-    pub fn bytes(&self) -> usize {
-        size_of_val(&self.differences[..]) + size_of_val(&self.sums[..])
-    }
-
-    /// Packs `w` `[C, taps]`.
-    pub fn new(isa: Isa, taps: usize, w: &[u8], signed: bool, zeros: &[i32]) -> Depthwise {
-        let channels = w.len().checked_div(taps).unwrap_or(zeros.len());
-        let mut differences = vec![0; w.len()];
+    /// Packs the weights `[C, 1, kernel]` of a depthwise convolution.
+    pub fn new(case: &QuantizedConvCase, weights: &Taps) -> Depthwise {
+        let (isa, channels, taps) = (case.isa, case.groups, case.taps());
+        let mut differences = vec![0; weights.bits.len()];
         let mut sums = vec![0; channels];
-        for (i, &bits) in w.iter().enumerate() {
+        for (i, &bits) in weights.bits.iter().enumerate() {
             let (channel, tap) = (i / taps, i % taps);
-            let code = if signed { i32::from(bits as i8) } else { i32::from(bits) };
-            let difference = code - zeros[if zeros.len() == 1 { 0 } else { channel }];
+            let difference = weights.code(bits) - weights.zero(channel);
             differences[tap * channels + channel] = difference as i16;
             sums[channel] += difference;
         }
@@ -74,25 +93,23 @@ impl Depthwise {
     }
 }
 
-/// [`conv`](super::conv()) with one channel per group.
-pub(super) fn conv(
-    threads: &Threads,
-    shape: &Shape,
-    weights: &Depthwise,
-    x: Codes,
-    bias: Option<&[i32]>,
-    mut out: Out,
-) {
-    let finish = weights.finish(shape, x.zero, bias, &mut out);
-    let outside = Scratch::filled(x.zero as u8, shape.channels * shape.output[1]);
-    weights.for_each_run(threads, shape, |run| {
-        if x.signed {
-            let (x, outside) = (bytemuck::cast_slice(x.bits), bytemuck::cast_slice(&outside));
-            lines::<i8>(weights.isa, weights, &finish, shape, x, outside, run);
-        } else {
-            lines::<u8>(weights.isa, weights, &finish, shape, x.bits, &outside, run);
-        }
-    });
+impl PackedQuantizedConv for Depthwise {
+    fn run(&self, threads: &Threads, shape: &Shape, x: Codes, bias: Option<&[i32]>, mut out: Out) {
+        let finish = self.finish(shape, x.zero, bias, &mut out);
+        let outside = Scratch::filled(x.zero as u8, shape.channels * shape.output[1]);
+        self.for_each_run(threads, shape, |run| {
+            if x.signed {
+                let (x, outside) = (bytemuck::cast_slice(x.bits), bytemuck::cast_slice(&outside));
+                lines::<i8>(self.isa, self, &finish, shape, x, outside, run);
+            } else {
+                lines::<u8>(self.isa, self, &finish, shape, x.bits, &outside, run);
+            }
+        });
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&self.differences[..]) + size_of_val(&self.sums[..])
+    }
 }
 
 per_isa! {

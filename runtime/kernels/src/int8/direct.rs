@@ -7,7 +7,7 @@ use super::positions::{is_compact, within};
 use super::product::BLOCK;
 use super::tile::Tile;
 use super::tiles::{configured, Tiles};
-use super::weights::Weights;
+use super::weights::{Panel, Weights};
 use super::{Codes, SIGN, SPLIT};
 use crate::conv_shape::Shape;
 use crate::scratch::Scratch;
@@ -57,18 +57,13 @@ impl<'a> Direct<'a> {
         let fit = (BLOCK / self.pitch.max(1)).saturating_sub(self.rows(1)) / shape.strides[0] + 1;
         let band = fit.min(shape.output[0].div_ceil(parts.div_ceil(shape.batch.max(1))));
         let bands = shape.output[0].div_ceil(band);
-        let panels = weights.sums.len() / self.width();
+        let panels = weights.panels();
         let shares = parts.div_ceil(shape.batch * bands).min(panels);
         threads.for_each(shape.batch * bands * shares, |task| {
             let (image, place, share) = (task / shares / bands, task / shares % bands, task % shares);
             let lines = place * band..shape.output[0].min((place + 1) * band);
             self.band(image, lines, panels * share / shares..panels * (share + 1) / shares, finish);
         });
-    }
-
-    /// Columns per panel.
-    fn width(&self) -> usize {
-        Tiles::of(self.weights.dots).lanes * self.weights.vectors
     }
 
     /// The number of image rows that `lines` rows of the output read.
@@ -78,7 +73,7 @@ impl<'a> Direct<'a> {
 
     /// Computes some rows of an image's output, in some panels.
     fn band(&self, image: usize, lines: Range<usize>, panels: Range<usize>, finish: &Finish) {
-        let (shape, weights, width) = (self.shape, self.weights, self.width());
+        let (shape, weights, width) = (self.shape, self.weights, self.weights.width());
         // The padding of a window's row may be read beyond the last row.
         let beyond = self.row - shape.kernel[1] * shape.channels;
         let mut band = Scratch::for_overwrite(self.rows(lines.len()) * self.pitch + beyond);
@@ -87,15 +82,15 @@ impl<'a> Direct<'a> {
         let dots = weights.dots.for_rows(shape.output[1]);
         let (pieces, quads) = dots.cut(&pieces, self.row / 4);
         let _configured = configured(dots, quads);
-        let data = bytemuck::cast_slice::<f32, i8>(&weights.data);
         for panel in panels {
+            let Panel { data, pieces, quads } = weights.panel(panel, &pieces, quads);
             for line in lines.clone() {
                 let tile = Tile {
                     a: band[(line - lines.start) * shape.strides[0] * self.pitch..].as_ptr(),
                     a_row: shape.strides[1] * shape.channels,
                     pieces: &pieces,
                     quads,
-                    panel: data[panel * width * weights.depth()..].as_ptr(),
+                    panel: data.as_ptr(),
                     finish,
                     row_sums: std::ptr::null(),
                     column: panel * width,
@@ -103,9 +98,9 @@ impl<'a> Direct<'a> {
                     out: (image * shape.output[0] + line) * shape.output[1] * weights.n + panel * width,
                     out_row: weights.n,
                 };
-                // SAFETY: the band has every row and column that the windows read, including the padding. `data` has
-                // whole panels. The tasks' outputs are disjoint. `dots` proves that the processor has the instructions
-                // of the tiles.
+                // SAFETY: the band has every row and column that the windows read, including the padding. Panels are
+                // whole. The tasks' outputs are disjoint. `dots` proves that the processor has the instructions of the
+                // tiles.
                 unsafe { Tiles::of(dots).run(shape.output[1], weights.vectors, &tile) };
             }
         }

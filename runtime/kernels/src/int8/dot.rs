@@ -100,7 +100,7 @@ impl Dot for Scalar {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86::{Avx2, Vnni};
+pub(super) use x86::{Pairs, Registers, Vnni};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
@@ -111,73 +111,41 @@ mod x86 {
     use crate::int8::rows;
     use crate::int8::vector::Vector;
 
-    /// [`Instructions::Avx2`](crate::int8::instructions::Instructions::Avx2)
-    pub struct Avx2;
+    /// How registers of bytes are multiplied and summed.
+    pub trait Multiply<R: Vector> {
+        /// Adds to each lane its four products of an unsigned and a signed byte.
+        fn dot(sums: R, unsigned: R, signed: R) -> R;
+    }
 
-    impl Dot for Avx2 {
-        const LANES: usize = 8;
-        /// Two sums per column, for four columns each; they are added at the end.
-        type Sums = [__m256i; 2];
-        type Left = __m256i;
-        type Right = [__m256i; 2];
+    /// In one instruction; see [`Vector::dot`].
+    pub struct Vnni;
 
+    impl<R: Vector> Multiply<R> for Vnni {
         #[inline(always)]
-        unsafe fn start(finish: &Finish, column: usize) -> [__m256i; 2] {
-            // SAFETY: by the trait's contract, the caller has the instruction set; the caller guarantees the rest.
-            unsafe {
-                let from = finish.start.as_ptr().add(column).cast::<__m128i>();
-                [_mm256_cvtepu32_epi64(_mm_loadu_si128(from)), _mm256_cvtepu32_epi64(_mm_loadu_si128(from.add(1)))]
-            }
+        fn dot(sums: R, unsigned: R, signed: R) -> R {
+            sums.dot(unsigned, signed)
         }
+    }
 
-        #[inline(always)]
-        unsafe fn left(from: *const u8) -> __m256i {
-            // SAFETY: as above.
-            unsafe { _mm256_cvtepu8_epi16(_mm_set1_epi32(from.cast::<i32>().read_unaligned())) }
-        }
+    /// In pairs, for AVX2. The weights are split so that no pair of products saturates; see
+    /// [`Remainder`](crate::int8::remainder::Remainder).
+    pub struct Pairs;
 
+    impl Multiply<__m256i> for Pairs {
         #[inline(always)]
-        unsafe fn right(from: *const i8) -> [__m256i; 2] {
-            // SAFETY: as above.
+        fn dot(sums: __m256i, unsigned: __m256i, signed: __m256i) -> __m256i {
+            // SAFETY: by the contract of `Dot`, the caller has the instruction set.
             unsafe {
-                let halves = [_mm_loadu_si128(from.cast()), _mm_loadu_si128(from.add(16).cast())];
-                [_mm256_cvtepi8_epi16(halves[0]), _mm256_cvtepi8_epi16(halves[1])]
-            }
-        }
-
-        #[inline(always)]
-        fn add(sums: [__m256i; 2], left: __m256i, right: [__m256i; 2]) -> [__m256i; 2] {
-            // SAFETY: as above. A pair of products is at most 2 · 255 · 128.
-            unsafe {
-                let products = [_mm256_madd_epi16(left, right[0]), _mm256_madd_epi16(left, right[1])];
-                [_mm256_add_epi32(sums[0], products[0]), _mm256_add_epi32(sums[1], products[1])]
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn finish<const V: usize>(
-            sums: &[[__m256i; 2]; V],
-            finish: &Finish,
-            column: usize,
-            row_sum: i32,
-            offset: usize,
-            count: usize,
-        ) {
-            // SAFETY: as above.
-            unsafe {
-                let mut totals = [_mm256_setzero_si256(); V];
-                for (total, [a, b]) in totals.iter_mut().zip(sums) {
-                    *total = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_hadd_epi32(*a, *b));
-                }
-                rows::write(&totals, finish, column, row_sum, offset, count);
+                let pairs = _mm256_maddubs_epi16(unsigned, signed);
+                _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
             }
         }
     }
 
-    /// VNNI, for both widths.
-    pub struct Vnni<V>(PhantomData<V>);
+    /// One sum per lane of a register.
+    pub struct Registers<R, M>(PhantomData<(R, M)>);
 
-    impl<R: Vector> Dot for Vnni<R> {
+    impl<R: Vector, M: Multiply<R>> Dot for Registers<R, M> {
         const LANES: usize = R::LANES;
         type Sums = R;
         type Left = R;
@@ -203,7 +171,7 @@ mod x86 {
 
         #[inline(always)]
         fn add(sums: R, left: R, right: R) -> R {
-            sums.dot(left, right)
+            M::dot(sums, left, right)
         }
 
         #[inline(always)]

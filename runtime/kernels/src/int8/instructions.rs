@@ -4,12 +4,13 @@ use crate::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Level;
 
-/// The instructions that sum products of bytes. None saturates.
+/// The instructions that sum products of bytes. No sum saturates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Instructions {
     /// Portable Rust.
     Scalar,
-    /// Bytes widened to 16 bits, multiplied and added in pairs.
+    /// Pairs of products, added with saturation to 16 bits; weights are [split](super::remainder::Remainder) so that none
+    /// saturates.
     #[cfg(target_arch = "x86_64")]
     Avx2,
     /// Four products of bytes per lane, and their sum, in one instruction.
@@ -92,17 +93,42 @@ impl Dots {
         all
     }
 
+    /// Whether pairs of products saturate, unless the weights are split.
+    pub fn saturates(self) -> bool {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => true,
+            _ => false,
+        }
+    }
+
     /// Returns the instructions for a depth of `pieces` pieces with `len` bytes each.
     ///
     /// For a row and 16 columns, VNNI needs half a cycle per quad. AMX needs 16 cycles for up to 16 quads of 16 rows,
     /// and 40 cycles to load and store their sums. Per row, this is one cycle for every 16 quads of each piece, plus
     /// 2.5. AMX is therefore faster from 32 bytes in one piece on.
     pub fn for_depth(self, pieces: usize, len: usize) -> Dots {
-        let quads = len.div_ceil(4);
-        if 2 * pieces * quads.div_ceil(QUADS) + 5 < pieces * quads {
+        let vectors = self.without_tiles();
+        if self.time(pieces, len) < vectors.time(pieces, len) {
             self
         } else {
-            self.without_tiles()
+            vectors
+        }
+    }
+
+    /// The time to sum `pieces` pieces of `len` bytes for a row and a vector of columns, in instructions. The processor
+    /// executes two vector instructions per cycle.
+    pub fn time(self, pieces: usize, len: usize) -> usize {
+        let quads = len.div_ceil(4);
+        match self.0 {
+            // Four multiplications and additions, with conversions.
+            Instructions::Scalar => 16 * pieces * quads,
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => 3 * pieces * quads,
+            #[cfg(target_arch = "x86_64")]
+            Instructions::AvxVnni | Instructions::Avx512Vnni => pieces * quads,
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Amx => 2 * pieces * quads.div_ceil(QUADS) + 5,
         }
     }
 

@@ -10,8 +10,9 @@ use num_integer::gcd;
 
 use super::depthwise::Depthwise;
 use super::finish::{Finish, Out};
+use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps, UNIT};
 use super::instructions::{Dots, Instructions};
-use super::positions::{position, within};
+use super::positions::{is_compact, position, within};
 use super::product::shifted_zero;
 use super::rows;
 use super::strips::Strips;
@@ -22,12 +23,38 @@ use crate::gemm::Lines;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
+/// The form for one channel and one output per group, with four taps per instruction.
+pub(super) struct InterleavedForm;
+
+/// The instructions that interleave a vector of channels, as in a window of more columns.
+const INTERLEAVE: usize = 2;
+
+impl QuantizedConvForm for InterleavedForm {
+    fn name(&self, _: &QuantizedConvCase) -> String {
+        "int8, depthwise, rows interleaved for VNNI".to_string()
+    }
+
+    fn fits(&self, case: &QuantizedConvCase) -> bool {
+        case.is_depthwise() && case.is_narrow && lanes(case.dots).is_some()
+    }
+
+    fn cost(&self, case: &QuantizedConvCase) -> f64 {
+        let quads = case.kernel[0].div_ceil(4) * (case.kernel[1] + INTERLEAVE);
+        quads as f64 * case.groups as f64 / UNIT
+    }
+
+    fn pack(&self, case: &QuantizedConvCase, weights: &Taps) -> Box<dyn PackedQuantizedConv> {
+        Box::new(Interleaved::new(case, weights))
+    }
+}
+
 /// Weights, `[block][rows / 4][column][channel][4]`. A block has as many channels as four registers. Blocks cycle
 /// through the channels until one ends with the last channel, because consecutive pixels are one run of channels.
-#[derive(Debug, Clone)]
-pub(super) struct Interleaved {
+#[derive(Debug)]
+struct Interleaved {
     /// The lanes of the registers.
     lanes: usize,
+    /// The original weights, which support any shape.
     plain: Depthwise,
     kernel: [usize; 2],
     blocks: usize,
@@ -35,19 +62,13 @@ pub(super) struct Interleaved {
 }
 
 impl Interleaved {
-    /// The original weights, which support any shape.
-    pub fn plain(&self) -> &Depthwise {
-        &self.plain
-    }
-
-    /// The size of the packed weights in bytes.
-    pub fn bytes(&self) -> usize {
-        self.plain.bytes() + size_of_val(&self.data[..])
-    }
-
-    /// Packs weights; `None` if a difference from a zero point does not fit in `i8`, or the processor has no VNNI.
-    pub fn new(dots: Dots, channels: usize, kernel: [usize; 2], plain: &Depthwise) -> Option<Interleaved> {
-        let lanes = lanes(dots)?;
+    /// Packs weights.
+    ///
+    /// # Panics
+    /// The form does not fit.
+    fn new(case: &QuantizedConvCase, weights: &Taps) -> Interleaved {
+        let lanes = lanes(case.dots).expect("the processor has VNNI");
+        let (plain, channels, kernel) = (Depthwise::new(case, weights), case.groups, case.kernel);
         let width = 4 * lanes;
         let (quads, blocks) = (kernel[0].div_ceil(4), channels / gcd(channels, width));
         let mut data = Lines::for_overwrite(blocks * quads * kernel[1] * width);
@@ -57,14 +78,15 @@ impl Interleaved {
             let (i, j) = (tap / kernel[1], tap % kernel[1]);
             for at in 0..blocks * width {
                 let vectors = ((at / width * quads + i / 4) * kernel[1] + j) * width;
-                bytes[(vectors + at % width) * 4 + i % 4] = i8::try_from(row[at % channels]).ok()?;
+                bytes[(vectors + at % width) * 4 + i % 4] =
+                    i8::try_from(row[at % channels]).expect("the weights are narrow");
             }
         }
-        Some(Interleaved { lanes, plain: plain.clone(), kernel, blocks, data })
+        Interleaved { lanes, plain, kernel, blocks, data }
     }
 }
 
-/// The lanes of registers that sum four products of bytes per lane.
+/// The lanes of registers that sum four products of bytes per lane; `None` if the processor has no VNNI.
 fn lanes(dots: Dots) -> Option<usize> {
     match dots.instructions() {
         Instructions::Avx512Vnni | Instructions::Amx => Some(<__m512i as Vector>::LANES),
@@ -73,31 +95,32 @@ fn lanes(dots: Dots) -> Option<usize> {
     }
 }
 
-/// [`conv`](super::conv()) with one channel per group.
-pub(super) fn conv(
-    threads: &Threads,
-    shape: &Shape,
-    weights: &Interleaved,
-    x: Codes,
-    bias: Option<&[i32]>,
-    mut out: Out,
-) {
-    assert_eq!(shape.kernel, weights.kernel, "{shape:?}");
-    let mut finish = weights.plain.finish(shape, shifted_zero(&x), bias, &mut out);
-    repeat(&mut finish, shape.channels, weights.blocks * 4 * weights.lanes);
-    let strips = Strips::new(shape, weights.lanes);
-    let outside = Scratch::filled(x.zero as u8, shape.channels * shape.input[1]);
-    let task = Task { weights, finish: &finish, shape, strips: &strips, x: &x, outside: &outside };
-    weights.plain.for_each_run(threads, shape, |run| {
-        // SAFETY: the `Dots` of the weights prove that the processor has VNNI with this number of lanes. The results of
-        // the run's pixels belong to this task alone.
-        unsafe {
-            match weights.lanes {
-                <__m512i as Vector>::LANES => wide(&task, run),
-                _ => narrow(&task, run),
-            }
+impl PackedQuantizedConv for Interleaved {
+    fn run(&self, threads: &Threads, shape: &Shape, x: Codes, bias: Option<&[i32]>, mut out: Out) {
+        if !is_compact(shape) {
+            return self.plain.run(threads, shape, x, bias, out);
         }
-    });
+        assert_eq!(shape.kernel, self.kernel, "{shape:?}");
+        let mut finish = self.plain.finish(shape, shifted_zero(&x), bias, &mut out);
+        repeat(&mut finish, shape.channels, self.blocks * 4 * self.lanes);
+        let strips = Strips::new(shape, self.lanes);
+        let outside = Scratch::filled(x.zero as u8, shape.channels * shape.input[1]);
+        let task = Task { weights: self, finish: &finish, shape, strips: &strips, x: &x, outside: &outside };
+        self.plain.for_each_run(threads, shape, |run| {
+            // SAFETY: the `Dots` of the weights prove that the processor has VNNI with this number of lanes. The
+            // results of the run's pixels belong to this task alone.
+            unsafe {
+                match self.lanes {
+                    <__m512i as Vector>::LANES => wide(&task, run),
+                    _ => narrow(&task, run),
+                }
+            }
+        });
+    }
+
+    fn bytes(&self) -> usize {
+        self.plain.bytes() + size_of_val(&self.data[..])
+    }
 }
 
 /// Repeats the per-channel values in the order of the blocks, for `len` channels.

@@ -7,16 +7,21 @@
 #[cfg(target_arch = "x86_64")]
 mod amx;
 mod conv;
+mod dense;
 mod depthwise;
 mod direct;
 mod dot;
 mod elementwise;
 mod finish;
+mod form;
 mod instructions;
 #[cfg(target_arch = "x86_64")]
 mod interleaved;
+mod patches;
+mod planner;
 mod positions;
 mod product;
+mod remainder;
 #[cfg(target_arch = "x86_64")]
 mod rows;
 #[cfg(target_arch = "x86_64")]
@@ -31,9 +36,10 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
-pub use conv::{conv, Filter, Taps};
+pub use conv::{conv, Filter};
 pub use elementwise::{binary, look_up, mean, Function, Quantize};
 pub use finish::{Out, Requantize};
+pub use form::Taps;
 pub use product::product;
 pub use weights::{Matrix, Weights};
 

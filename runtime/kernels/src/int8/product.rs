@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::finish::{Finish, Out};
 use super::tile::Tile;
 use super::tiles::{configured, Tiles};
-use super::weights::Weights;
+use super::weights::{Panel, Weights};
 use super::{Codes, SIGN, SPLIT};
 use crate::scratch::Scratch;
 use crate::threads::Threads;
@@ -78,18 +78,13 @@ impl Product<'_> {
         let height = (BLOCK / (b.k + 1)).clamp(16, 512).min(m.div_ceil(parts).next_multiple_of(12));
         let height = b.dots.whole_tiles(height);
         let blocks = m.div_ceil(height);
-        let panels = b.sums.len() / self.width();
+        let panels = b.panels();
         let shares = parts.div_ceil(blocks).min(panels);
         threads.for_each(blocks * shares, |task| {
             let (block, share) = (task / shares, task % shares);
             let rows = block * height..m.min((block + 1) * height);
             self.block(rows, panels * share / shares..panels * (share + 1) / shares, &finish, first);
         });
-    }
-
-    /// Columns per panel.
-    fn width(&self) -> usize {
-        Tiles::of(self.b.dots).lanes * self.b.vectors
     }
 
     /// Computes some rows in some panels.
@@ -110,14 +105,15 @@ impl Product<'_> {
         let dots = b.dots.for_rows(rows.len());
         let (pieces, quads) = dots.cut(&[0], row / 4);
         let _configured = configured(dots, quads);
-        let (width, data) = (self.width(), bytemuck::cast_slice::<f32, i8>(&b.data));
+        let width = b.width();
         for panel in panels {
+            let Panel { data, pieces, quads } = b.panel(panel, &pieces, quads);
             let tile = Tile {
                 a: a.as_ptr(),
                 a_row: row,
                 pieces: &pieces,
                 quads,
-                panel: data[panel * width * row..].as_ptr(),
+                panel: data.as_ptr(),
                 finish,
                 row_sums: if row_sums.is_empty() { std::ptr::null() } else { row_sums.as_ptr() },
                 column: panel * width,
@@ -125,8 +121,8 @@ impl Product<'_> {
                 out: rows.start * self.out_row + first + panel * width,
                 out_row: self.out_row,
             };
-            // SAFETY: `run` checked that the rows and the output have the stated sizes, and `data` has whole panels.
-            // The blocks of tasks are disjoint. `dots` proves that the processor has the instructions of the tiles.
+            // SAFETY: `run` checked that the rows and the output have the stated sizes, and panels are whole. The
+            // blocks of tasks are disjoint. `dots` proves that the processor has the instructions of the tiles.
             unsafe { Tiles::of(dots).run(rows.len(), b.vectors, &tile) };
         }
         drop(gathered);

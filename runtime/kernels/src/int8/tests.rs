@@ -1,6 +1,8 @@
 //! Compares every level with sums computed one by one.
 
+use super::form::QuantizedConvCase;
 use super::instructions::{Dots, Instructions};
+use super::planner::fitting;
 use super::*;
 use crate::conv_shape::Shape;
 use crate::isa::Isa;
@@ -184,24 +186,33 @@ fn convolutions_are_the_sums_of_products() {
                 let w_zeros = zeros(if wide { s.outputs } else { 1 }, w_signed, wide);
                 let Shape { groups, outputs, kernel, .. } = s;
                 let taps = Taps { groups, outputs, kernel, bits: &w, signed: w_signed, zeros: &w_zeros };
-                let filter = Filter::summed(isa, dots, &taps);
+                let case = QuantizedConvCase::of(isa, dots, &taps);
                 let bias: Vec<i32> = (0..s.outputs as i32).map(|o| o * 100 - 50).collect();
                 let len = s.batch * s.pixels() * s.outputs;
                 let expected: Vec<i32> =
                     (0..len).map(|at| sum(&s, &x, &w, w_signed, &w_zeros, at) + bias[at % s.outputs]).collect();
-                for threads in [Threads::serial(), Threads::new(3).unwrap()] {
-                    let mut sums = vec![0; len];
-                    conv(&threads, &s, &filter, x, Some(&bias), Out::Sums(&mut sums));
-                    assert_eq!(sums, expected, "{s:?} by {dots:?}, {case}");
+                for form in fitting(&case) {
+                    let filter = Filter::packed(form, case, &taps);
+                    check_filter(&s, &filter, x, &bias, &expected);
                 }
-                let by = Requantize { scale: &[0.003], zero: 128, low: 128, high: 255 };
-                let mut codes = vec![0; len];
-                conv(&Threads::serial(), &s, &filter, x, Some(&bias), Out::Codes(&mut codes, by));
-                let expected: Vec<u8> = expected.iter().map(|&sum| requantized(sum, 0.003, &by)).collect();
-                assert_eq!(codes, expected, "{s:?} by {dots:?}, {case}");
             }
         }
     }
+}
+
+/// Compares the results of a packed convolution with the expected sums.
+fn check_filter(s: &Shape, filter: &Filter, x: Codes, bias: &[i32], expected: &[i32]) {
+    let name = filter.form();
+    for threads in [Threads::serial(), Threads::new(3).unwrap()] {
+        let mut sums = vec![0; expected.len()];
+        conv(&threads, s, filter, x, Some(bias), Out::Sums(&mut sums));
+        assert_eq!(sums, expected, "{s:?}: {name}");
+    }
+    let by = Requantize { scale: &[0.003], zero: 128, low: 128, high: 255 };
+    let mut codes = vec![0; expected.len()];
+    conv(&Threads::serial(), s, filter, x, Some(bias), Out::Codes(&mut codes, by));
+    let expected: Vec<u8> = expected.iter().map(|&sum| requantized(sum, 0.003, &by)).collect();
+    assert_eq!(codes, expected, "{s:?}: {name}");
 }
 
 #[test]

@@ -101,24 +101,24 @@ pub(super) mod x86 {
     use std::arch::x86_64::{__m256i, __m512i};
 
     use super::{tile, Kernel, Tile};
-    use crate::int8::dot::{Avx2, Vnni};
+    use crate::int8::dot::{Pairs, Registers, Vnni};
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vnni,avx2,fma")]
     unsafe fn avx512_vnni<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
         // SAFETY: guaranteed by the caller.
-        unsafe { tile::<Vnni<__m512i>, ROWS, VECTORS>(t) }
+        unsafe { tile::<Registers<__m512i, Vnni>, ROWS, VECTORS>(t) }
     }
 
     #[target_feature(enable = "avxvnni,avx2,fma")]
     unsafe fn avx_vnni<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
         // SAFETY: guaranteed by the caller.
-        unsafe { tile::<Vnni<__m256i>, ROWS, VECTORS>(t) }
+        unsafe { tile::<Registers<__m256i, Vnni>, ROWS, VECTORS>(t) }
     }
 
     #[target_feature(enable = "avx2,fma")]
     unsafe fn avx2<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
         // SAFETY: guaranteed by the caller.
-        unsafe { tile::<Avx2, ROWS, VECTORS>(t) }
+        unsafe { tile::<Registers<__m256i, Pairs>, ROWS, VECTORS>(t) }
     }
 
     /// For 32 registers: the sums, one vector of each kind of operand, and those for the conversion.
@@ -126,6 +126,6 @@ pub(super) mod x86 {
         1 [12 4 2 1] 2 [12 4 2 1] 3 [8 4 2 1] 4 [6 2 1]);
     /// For 16 registers, with operands that are read once taken from memory.
     pub static AVX_VNNI: &[&[(usize, Kernel)]] = kernels!(avx_vnni: 1 [12 6 2 1] 2 [6 3 1]);
-    /// For 16 registers; a sum takes two of them.
-    pub static AVX2: &[&[(usize, Kernel)]] = kernels!(avx2: 1 [6 3 1] 2 [3 1]);
+    /// For 16 registers, one of which holds pairs of products.
+    pub static AVX2: &[&[(usize, Kernel)]] = kernels!(avx2: 1 [12 6 2 1] 2 [6 3 1]);
 }

@@ -1,7 +1,10 @@
 //! The right operand of a product, packed in panels that a tile reads from front to back.
 
+use std::borrow::Cow;
+
 use super::finish::{Finish, Out};
 use super::instructions::Dots;
+use super::remainder::Remainder;
 use super::tiles::Tiles;
 use super::SIGN;
 use crate::gemm::Lines;
@@ -26,7 +29,7 @@ pub struct Matrix<'a> {
 /// A `[k, n]` matrix of codes in panels of columns, `[panel][depth / 4][column][4]`, padded with 0.
 ///
 /// A column is stored as `i8` differences from its zero point if all of them fit, else as codes with a separate zero
-/// point.
+/// point. If the instructions saturate, the columns are [split](Remainder), and panels have additional quads.
 #[derive(Debug, Clone)]
 pub struct Weights {
     pub(super) dots: Dots,
@@ -34,11 +37,20 @@ pub struct Weights {
     pub(super) n: usize,
     /// Vectors of columns per panel.
     pub(super) vectors: usize,
-    pub(super) data: Lines,
+    data: Lines,
+    remainder: Remainder,
     /// The sum of each column's differences from its zero point, padded.
     pub(super) sums: Vec<i32>,
     /// Each column's stored zero point, padded; empty if all are 0.
     pub(super) zeros: Vec<i32>,
+}
+
+/// Columns that a tile reads from front to back, and what it multiplies them with.
+pub(super) struct Panel<'a> {
+    pub data: &'a [i8],
+    /// The pieces of a row of the left operand, in the order of `data`, and the quads of each.
+    pub pieces: Cow<'a, [usize]>,
+    pub quads: usize,
 }
 
 impl Weights {
@@ -76,7 +88,8 @@ impl Weights {
             k,
             n,
             vectors,
-            data: Lines::for_overwrite((padded * quads * 4).div_ceil(4)),
+            data: Lines::for_overwrite(padded * quads),
+            remainder: Remainder::default(),
             sums: vec![0; padded],
             zeros: vec![0; padded],
         };
@@ -97,7 +110,39 @@ impl Weights {
         if packed.zeros.iter().all(|&zero| zero == 0) {
             packed.zeros.clear();
         }
+        if dots.saturates() {
+            packed.split();
+        }
         packed
+    }
+
+    /// Splits columns so that no pair of products saturates.
+    fn split(&mut self) {
+        let (size, width, count) = (self.depth() * self.width(), self.width(), self.panels());
+        let panels: &mut [i8] = bytemuck::cast_slice_mut(&mut self.data);
+        let (remainder, split) = Remainder::split(&mut panels[..size * count], size, width);
+        if remainder.has_quads() {
+            self.remainder = remainder;
+            self.data = Lines::for_overwrite(split.len() / 4);
+            bytemuck::cast_slice_mut(&mut self.data)[..split.len()].copy_from_slice(&split);
+        }
+    }
+
+    /// The columns of a panel.
+    pub(super) fn width(&self) -> usize {
+        self.vectors * Tiles::of(self.dots).lanes
+    }
+
+    /// The number of panels.
+    pub(super) fn panels(&self) -> usize {
+        self.sums.len() / self.width()
+    }
+
+    /// Returns a panel. `pieces` are those of a row of the left operand, with `quads` quads each.
+    pub(super) fn panel<'a>(&'a self, panel: usize, pieces: &'a [usize], quads: usize) -> Panel<'a> {
+        let first = panel * self.depth() + self.remainder.before(panel) * 4;
+        let (pieces, quads) = self.remainder.pieces(panel, pieces, quads);
+        Panel { data: &bytemuck::cast_slice(&self.data)[first * self.width()..], pieces, quads }
     }
 
     /// Returns the conversion of sums over codes with the zero point `zero`, for columns `first ..` of `out`.

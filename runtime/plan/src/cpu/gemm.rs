@@ -3,14 +3,14 @@
 use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
 use candle_plan_kernels::isa::Isa;
 
-use super::matrices::{form, is_narrow, is_single, matrix, pack, plain, singles};
+use super::matrices::{alternatives, form, is_narrow, is_single, matrix, pack, plain, singles};
 use super::packed::Packs;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::epilogue;
 use crate::error::{Error, Result};
 use crate::float::{to_f32, to_half, widened_bytes};
-use crate::form::Form;
+use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants};
 use crate::ops::gemm::{steps, Gemm};
 use crate::types::Types;
@@ -35,6 +35,10 @@ impl Packs for Gemm {
 
     fn form(&self, packed: Option<&Self::Packed>) -> Form {
         Form::of(packed, |packed: &PackedB| form(std::slice::from_ref(packed))).with(self.epilogue.as_ref())
+    }
+
+    fn alternatives(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
+        alternatives(packed.map(std::slice::from_ref), inputs, [self.trans_a, self.trans_b])
     }
 
     fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {

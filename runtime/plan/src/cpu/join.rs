@@ -70,7 +70,7 @@ impl Packs for Split {
 /// # Errors
 /// Their dimensions differ on another axis than `axis`.
 pub(super) fn joined(arrays: &[&Array], axis: i64, call: &Call) -> Result<Array> {
-    let Some(first) = arrays.first() else { bail!("nothing to join") };
+    let Some(first) = arrays.first() else { bail!("there are no inputs") };
     let (axis, dims) = joined_dims(arrays, axis)?;
     by_width!(first.dtype(), W => {
         let mut out = words::alloc_uninit::<W>(&dims)?;

@@ -4,14 +4,14 @@ use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term}
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 
-use super::matrices::{form, is_narrow, is_single, matrix, pack_all, plain};
+use super::matrices::{alternatives, form, is_narrow, is_single, matrix, pack_all, plain};
 use super::packed::Packs;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::epilogue;
 use crate::error::Result;
 use crate::float::{to_f32, to_half, widened_bytes};
-use crate::form::Form;
+use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants};
 use crate::ops::matmul::{MatMul, Product};
 use crate::types::Types;
@@ -35,6 +35,10 @@ impl Packs for MatMul {
 
     fn form(&self, packed: Option<&Self::Packed>) -> Form {
         Form::of(packed, |packed: &Vec<PackedB>| form(packed)).with(self.epilogue.as_ref())
+    }
+
+    fn alternatives(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
+        alternatives(packed.map(Vec::as_slice), inputs, [self.trans_a, self.trans_b])
     }
 
     fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {

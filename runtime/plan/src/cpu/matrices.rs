@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use candle_plan_kernels::gemm::{Format, Matrix, PackedB, Plain};
+use candle_plan_kernels::gemm::{
+    self, packed_name, prefers_half, Format, Matrix, PackedB, Plain, ProductCase, RightCase, Sizes,
+};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
@@ -12,9 +14,10 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::Float;
-use crate::form::Form;
+use crate::form::{Alternative, Form};
 use crate::kernel::{Constants, Memory};
 use crate::ops::matrices::ordered;
+use crate::types::{TensorType, Types};
 use crate::value::Array;
 use crate::work;
 
@@ -54,16 +57,58 @@ pub(super) fn pack(data: &[f32], [k, n]: [usize; 2], transposed: bool, narrow: b
     pack(Isa::get(), &Threads::serial(), k, n, &matrix(data, [k, n], transposed))
 }
 
-/// The largest number of rows for which a product is limited by memory bandwidth.
-const FEW: u64 = 8;
+/// The assumed number of rows of `A` if it is unknown.
+const TYPICAL_ROWS: usize = 1;
 
-/// Whether to pack B in the narrowest type that holds its numbers exactly: if `A` has few rows or an unknown number, or
-/// if memory is low. Half the bytes take little more than half the time for one row, and the same time for eight. With
-/// more rows, widening the panels costs time: a sixth of the total for 16 rows, a thirtieth for 128.
+/// Whether to pack B in the narrowest type that holds its numbers exactly: if the planner expects 16-bit numbers to be as
+/// fast, or if memory is low.
 pub(super) fn is_narrow(constants: &Constants, trans_a: bool) -> bool {
     let a = constants.types.first().copied().flatten().and_then(|a| a.tensor().ok());
-    let rows = a.and_then(|a| work::count(a)?.checked_div(work::size_from_end(a, usize::from(trans_a))?));
-    constants.memory == Memory::Low || rows.is_none_or(|rows| rows <= FEW)
+    constants.memory == Memory::Low || prefers_half(a.and_then(|a| rows(a, trans_a)).unwrap_or(TYPICAL_ROWS))
+}
+
+/// The number of rows of all matrices of `A`, if it is known.
+fn rows(a: &TensorType, trans_a: bool) -> Option<usize> {
+    usize::try_from(work::count(a)?.checked_div(work::size_from_end(a, usize::from(trans_a))?)?).ok()
+}
+
+/// Returns the forms of one product of two stacks. If B is packed, they are those of each format that was possible. There
+/// are none if sizes of B are unknown, or if the product is not computed in `f32`.
+pub(super) fn alternatives(
+    packed: Option<&[PackedB]>,
+    inputs: &Types,
+    [trans_a, trans_b]: [bool; 2],
+) -> Vec<Alternative> {
+    let (isa, cases) = (Isa::get(), sizes(inputs, [trans_a, trans_b]));
+    let Some(sizes) = cases else { return Vec::new() };
+    let Sizes { m, n, k } = sizes;
+    let strides = |transposed: bool, [rows, columns]: [usize; 2]| if transposed { [1, rows] } else { [columns, 1] };
+    let operands = match packed {
+        Some(packed) => {
+            let narrow = packed.iter().map(PackedB::format).filter(|format| *format != Format::Float32);
+            [Format::Float32].into_iter().chain(narrow.take(1)).map(|format| PackedB::case_of(isa, n, format)).collect()
+        }
+        None => vec![RightCase::Plain(strides(trans_b, [k, n]))],
+    };
+    let of = |b| gemm::alternatives(&ProductCase { isa, sizes, a: strides(trans_a, [m, k]), b });
+    Alternative::all(operands.into_iter().flat_map(of))
+}
+
+/// The sizes of one product of two stacks of matrices; rows of unknown number count as typical.
+fn sizes(inputs: &Types, [trans_a, trans_b]: [bool; 2]) -> Option<Sizes> {
+    let (a, b) = (inputs.tensor(0).ok()?, inputs.tensor(1).ok().filter(|b| is_single(b.dtype))?);
+    let (stack, k, n) = match *ordered(&b.sizes()?, trans_b).ok()? {
+        [k] => (1, k, 1),
+        [ref stack @ .., k, n] => (work::product(stack), k, n),
+        [] => return None,
+    };
+    // Matrices of A that meet the same matrix of B are one tall matrix, unless they are stored transposed.
+    let m = match a.rank()? {
+        1 => Some(1),
+        _ if stack == 1 && !trans_a => rows(a, trans_a),
+        _ => work::size_from_end(a, usize::from(!trans_a)).and_then(|m| usize::try_from(m).ok()),
+    };
+    Some(Sizes { m: m.unwrap_or(TYPICAL_ROWS), n, k })
 }
 
 /// Whether products of this type are computed in `f32`.
@@ -81,8 +126,8 @@ pub(super) fn form(packed: &[PackedB]) -> Form {
     let mut formats: Vec<Format> = packed.iter().map(PackedB::format).collect();
     formats.dedup();
     let kernel = match formats[..] {
-        [format] if format != Format::Float32 => format!("B prepacked as {}", format.name()),
-        _ => "B prepacked".to_owned(),
+        [format] => packed_name(format),
+        _ => packed_name(Format::Float32),
     };
     Form::named(kernel).packed(packed.iter().map(PackedB::bytes).sum())
 }

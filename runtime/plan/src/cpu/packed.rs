@@ -3,7 +3,7 @@
 use std::fmt::{self, Debug, Formatter};
 
 use crate::error::Result;
-use crate::form::Form;
+use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::types::Types;
 use crate::value::Value;
@@ -38,6 +38,11 @@ pub(super) trait Packs: Debug + Clone + Send + Sync + 'static {
     /// See [`Kernel::form`].
     fn form(&self, _packed: Option<&Self::Packed>) -> Form {
         Form::default()
+    }
+
+    /// See [`Kernel::alternatives`].
+    fn alternatives(&self, _packed: Option<&Self::Packed>, _inputs: &Types) -> Vec<Alternative> {
+        Vec::new()
     }
 
     /// See [`Kernel::scratch`].
@@ -118,6 +123,10 @@ impl<O: Packs> Kernel for Packed<O> {
 
     fn form(&self) -> Form {
         self.op.form(self.packed.as_ref())
+    }
+
+    fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {
+        self.op.alternatives(self.packed.as_ref(), inputs)
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {

@@ -7,10 +7,11 @@ use super::packed::Packs;
 use crate::bail;
 use crate::error::Result;
 use crate::extent::one_or_each;
-use crate::form::Form;
+use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants};
 use crate::ops::qlinear::{is_signed, numbers, single, End, QLinearConv, QLinearMatMul, WEIGHTS_ZERO};
 use crate::size::alloc_uninit;
+use crate::types::Types;
 use crate::value::{Array, Value};
 
 impl Packs for QLinearConv {
@@ -29,6 +30,11 @@ impl Packs for QLinearConv {
 
     fn form(&self, packed: Option<&Self::Packed>) -> Form {
         Form::of(packed, |filter: &Filter| Form::named(filter.form()).packed(filter.bytes()))
+    }
+
+    fn alternatives(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
+        let pixels = packed.and_then(|_| self.pixels(inputs));
+        Alternative::all(packed.zip(pixels).map(|(filter, pixels)| filter.alternatives(pixels)).unwrap_or_default())
     }
 
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
@@ -110,6 +116,15 @@ impl<'a> End<'a> {
 }
 
 impl QLinearConv {
+    /// The pixels of the result for one image, if the sizes of the image are known.
+    fn pixels(&self, inputs: &Types) -> Option<usize> {
+        let (x, w) = (inputs.tensor(0).ok()?, inputs.tensor(1).ok()?.sizes()?);
+        let dims: Option<Vec<usize>> =
+            (0..x.rank()?).map(|axis| if axis == 0 { Some(1) } else { x.size(axis) }).collect();
+        let shape = self.shape(&dims?, &w).ok()?;
+        Some(shape.output[0].saturating_mul(shape.output[1]))
+    }
+
     fn pack_weights(&self, w: &Array, zero: &Array) -> Result<Filter> {
         let outputs = w.dims().first().copied().unwrap_or(0);
         let zeros = numbers(zero)?;
@@ -186,7 +201,7 @@ mod tests {
             (&conv([0; 2], 1, 0, 255), [u(2, &[1, 1, 2]), u(3, &[1, 3, 1]), f(1)], "channels"),
             (&conv([0; 2], 1, 0, 255), [u(2, &[1, 1, 2]), u(2, &[1, 2, 1]), f(2)], "the scale has shape [2]"),
             (&conv([0; 2], 1, 0, 255), [f(2), u(2, &[1, 2, 1]), f(1)], "float32"),
-            (&QLinearMatMul { low: 0, high: 255 }, [u(2, &[1, 2]), u(3, &[3, 1]), f(1)], "times"),
+            (&QLinearMatMul { low: 0, high: 255 }, [u(2, &[1, 2]), u(3, &[3, 1]), f(1)], "does not multiply"),
             (&QLinearMatMul { low: 0, high: 255 }, [u(2, &[1, 2]), u(2, &[1, 2, 1]), f(1)], "matrix"),
         ] {
             let inputs: Vec<_> = inputs.into_iter().chain([one.clone(), one.clone(), one.clone()]).collect();

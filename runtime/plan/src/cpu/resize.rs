@@ -132,19 +132,10 @@ impl Interpolate {
 mod tests {
     use super::*;
     use crate::ops::resample::Rounding;
-    use crate::ops::resize::SizePolicy;
     use crate::testing::{run, tensor};
 
     fn op(mode: Interpolation, coordinates: Coordinates) -> Interpolate {
-        Interpolate {
-            mode,
-            coordinates,
-            antialias: false,
-            exclude_outside: false,
-            extrapolation: 0.0,
-            axes: Some(vec![-1]),
-            size_policy: SizePolicy::Stretch,
-        }
+        Interpolate::plain(mode, coordinates, &[-1])
     }
 
     fn resized(

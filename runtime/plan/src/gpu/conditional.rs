@@ -95,8 +95,8 @@ impl OnGpu for Clip {
         let (dtype, dims) = (x.dtype(), x.dims().to_vec());
         let bound = |i: usize| match call.optional_tensor(i)? {
             None => Ok(0),
-            Some(bound) if bound.dtype() != dtype => bail!("bounds of {dtype} are not {}", bound.dtype()),
-            Some(bound) if bound.len() != 1 => bail!("a bound has one element, not shape {:?}", bound.dims()),
+            Some(bound) if bound.dtype() != dtype => bail!("a bound must be {dtype}, like X, not {}", bound.dtype()),
+            Some(bound) if bound.len() != 1 => bail!("a bound must have one element, found shape {:?}", bound.dims()),
             Some(bound) => bound.address(),
         };
         let (low, high) = (bound(1)?, bound(2)?);

@@ -231,7 +231,7 @@ pub(super) fn bits(value: &Array) -> Result<u64> {
     let mut bits = [0; size_of::<u64>()];
     let bytes = value.bytes_on_host()?;
     if value.len() != 1 || bytes.len() > bits.len() {
-        bail!("{} elements, where one is needed", value.len());
+        bail!("expected one element, found {}", value.len());
     }
     bits[..bytes.len()].copy_from_slice(bytes);
     Ok(u64::from_le_bytes(bits))

@@ -21,7 +21,7 @@ impl OnGpu for Concat {
         let parts: Vec<&Array> = (0..call.len()).map(|i| call.tensor(i)).collect::<Result<_>>()?;
         let (axis, dims) = joined_dims(&parts, self.axis)?;
         if let Some(other) = parts.iter().find(|part| part.dtype() != parts[0].dtype()) {
-            bail!("{} and {} do not mix", parts[0].dtype(), other.dtype());
+            bail!("the inputs must have one type, found {} and {}", parts[0].dtype(), other.dtype());
         }
         let y = alloc_uninit(gpu, &dims, parts[0].dtype())?;
         let mut start = 0;

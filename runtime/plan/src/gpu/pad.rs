@@ -42,7 +42,9 @@ impl OnGpu for Pad {
         let x = call.tensor(0)?;
         let windows = self.windows(call, x.dims())?;
         let value = match call.optional_tensor(2)? {
-            Some(value) if value.dtype() != x.dtype() => bail!("{} and {} do not mix", x.dtype(), value.dtype()),
+            Some(value) if value.dtype() != x.dtype() => {
+                bail!("a {} tensor cannot be padded with {}", x.dtype(), value.dtype())
+            }
             Some(value) => bits(value)?,
             None => 0,
         };

@@ -212,20 +212,7 @@ mod tests {
 
     use super::*;
     use crate::ops::resample::{Coordinates, Rounding};
-    use crate::ops::resize::SizePolicy;
     use crate::testing::{run, tensor};
-
-    fn op(mode: Interpolation, coordinates: Coordinates, axes: &[i64]) -> Interpolate {
-        Interpolate {
-            mode,
-            coordinates,
-            antialias: false,
-            exclude_outside: false,
-            extrapolation: 0.0,
-            axes: Some(axes.to_vec()),
-            size_policy: SizePolicy::Stretch,
-        }
-    }
 
     fn resized(op: &Interpolate, x: Value, sizes: &[i64]) {
         let inputs = [Some(x), None, None, Some(tensor(sizes, &[sizes.len()]))];
@@ -252,14 +239,17 @@ mod tests {
             for coordinates in places {
                 for sizes in [[13, 4], [3, 9], [1, 1], [5, 14], [0, 3]] {
                     let x = || tensor(&ramp(2 * 3 * 5 * 7), &[2, 3, 5, 7]);
-                    resized(&op(mode, coordinates, &[2, -1]), x(), &sizes);
-                    resized(&op(mode, coordinates, &[1, 3]), x(), &sizes);
-                    let filters =
-                        Interpolate { antialias: true, exclude_outside: true, ..op(mode, coordinates, &[2, 3]) };
+                    resized(&Interpolate::plain(mode, coordinates, &[2, -1]), x(), &sizes);
+                    resized(&Interpolate::plain(mode, coordinates, &[1, 3]), x(), &sizes);
+                    let filters = Interpolate {
+                        antialias: true,
+                        exclude_outside: true,
+                        ..Interpolate::plain(mode, coordinates, &[2, 3])
+                    };
                     resized(&filters, x(), &sizes);
                 }
-                resized(&op(mode, coordinates, &[0]), tensor(&ramp(70), &[7, 10]), &[4]);
-                resized(&op(mode, coordinates, &[0]), tensor(&ramp(70), &[70]), &[333]);
+                resized(&Interpolate::plain(mode, coordinates, &[0]), tensor(&ramp(70), &[7, 10]), &[4]);
+                resized(&Interpolate::plain(mode, coordinates, &[0]), tensor(&ramp(70), &[70]), &[333]);
             }
         }
     }
@@ -270,7 +260,7 @@ mod tests {
         let dims = [2, 5, 6];
         for mode in MODES {
             for antialias in [false, true] {
-                let op = Interpolate { antialias, ..op(mode, Coordinates::HalfPixel, &[1, 2]) };
+                let op = Interpolate { antialias, ..Interpolate::plain(mode, Coordinates::HalfPixel, &[1, 2]) };
                 resized(&op, tensor(&all.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>(), &dims), &[7, 4]);
                 resized(&op, tensor(&all.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>(), &dims), &[7, 4]);
                 resized(&op, tensor(&all.iter().map(|&x| f64::from(x)).collect::<Vec<_>>(), &dims), &[7, 4]);
@@ -287,7 +277,7 @@ mod tests {
     #[test]
     fn regions_are_cropped_and_extrapolated() {
         for mode in MODES {
-            let crop = op(mode, Coordinates::TfCropAndResize, &[1, 0]);
+            let crop = Interpolate::plain(mode, Coordinates::TfCropAndResize, &[1, 0]);
             let crop = Interpolate { extrapolation: 77.5, ..crop };
             let roi = Some(tensor(&[0.2f32, -0.3, 0.9, 1.2], &[4]));
             let sizes = || Some(tensor(&[5i64, 8], &[2]));

@@ -44,7 +44,7 @@ impl OnGpu for MaxUnpool {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (x, indices) = (call.tensor(0)?, call.tensor(1)?);
         if indices.dtype() != DType::Int64 {
-            bail!("MaxUnpool's indices are int64, found {}", indices.dtype());
+            bail!("MaxUnpool's indices must be int64, not {}", indices.dtype());
         }
         let (counted, dims) = self.sizes(call)?;
         let y = alloc_uninit(gpu, &dims, x.dtype())?;

@@ -89,10 +89,10 @@ impl Operator for Attention {
         }
         check_dtypes(inputs)?;
         if inputs.optional(4).is_some() != inputs.optional(5).is_some() {
-            bail!("past key and past value are given together");
+            bail!("past_key and past_value must be given together");
         }
         if inputs.optional(4).is_some() && inputs.optional(6).is_some() {
-            bail!("a past and nonpad_kv_seqlen do not go together");
+            bail!("past_key and nonpad_kv_seqlen cannot be given together");
         }
         self.check_types(inputs)?;
         let present = [k, v].map(|new| Type::ranked(new.dtype, 4));

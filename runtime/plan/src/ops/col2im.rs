@@ -60,11 +60,7 @@ impl Operator for Col2Im {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        if input == 0 {
-            Needs::Elements
-        } else {
-            Needs::Numbers
-        }
+        Needs::numbers_after_first(input)
     }
 }
 
@@ -74,7 +70,7 @@ impl Col2Im {
         let axes = self.strides.len();
         let lengths = [Some(axes), Some(self.dilations.len()), Some(self.pads.len()), image, kernel];
         if lengths.iter().any(|length| !fits(length, &axes)) {
-            bail!("strides, dilations, pads, image and kernel are not for one number of axes: {}", text(&lengths));
+            bail!("strides, dilations, pads, image and kernel must have one length: {}", text(&lengths));
         }
         Ok(())
     }

@@ -29,10 +29,10 @@ impl Operator for Where {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (condition, x, y) = (inputs.tensor(0)?, inputs.tensor(1)?, inputs.tensor(2)?);
         if condition.dtype != DType::Bool {
-            bail!("the condition is bool, not {}", condition.dtype);
+            bail!("the condition must be bool, not {}", condition.dtype);
         }
         if x.dtype != y.dtype {
-            bail!("the two choices are of one type, not {} and {}", x.dtype, y.dtype);
+            bail!("X and Y must have one type, found {} and {}", x.dtype, y.dtype);
         }
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: shape_of(&[condition, x, y])? })])
     }
@@ -55,9 +55,11 @@ impl Operator for Clip {
         let x = inputs.tensor(0)?;
         for i in [1, 2] {
             match inputs.optional_tensor(i)? {
-                Some(bound) if bound.dtype != x.dtype => bail!("bounds of {} are not {}", x.dtype, bound.dtype),
+                Some(bound) if bound.dtype != x.dtype => {
+                    bail!("a bound must be {}, like X, not {}", x.dtype, bound.dtype)
+                }
                 Some(bound) if bound.sizes().is_some_and(|sizes| sizes.iter().product::<usize>() != 1) => {
-                    bail!("a bound has one element, not shape {:?}", bound.sizes().unwrap_or_default())
+                    bail!("a bound must have one element, found shape {:?}", bound.sizes().unwrap_or_default())
                 }
                 _ => {}
             }
@@ -71,6 +73,6 @@ pub(crate) fn bound<T: Element>(call: &Call, i: usize) -> Result<Option<T>> {
     let Some(array) = call.optional_tensor(i)? else { return Ok(None) };
     match *array.read::<T>()? {
         [value] => Ok(Some(value)),
-        _ => Err(Error::op(format!("a bound has one element, not shape {:?}", array.dims()))),
+        _ => Err(Error::op(format!("a bound must have one element, found shape {:?}", array.dims()))),
     }
 }

@@ -50,7 +50,7 @@ impl Operator for If {
         check_block(&self.else_branch, "else_branch", captures)?;
         let (then, other) = (results(&self.then_branch), results(&self.else_branch));
         if then.len() != other.len() || then.len() < inputs.outputs {
-            bail!("the branches give {} and {} outputs, the step {}", then.len(), other.len(), inputs.outputs);
+            bail!("the branches have {} and {} outputs, and the step has {}", then.len(), other.len(), inputs.outputs);
         }
         then.into_iter().zip(other).map(|(then, other)| join(then, other)).collect()
     }

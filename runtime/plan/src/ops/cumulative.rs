@@ -53,10 +53,6 @@ impl Operator for Cumulative {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        if input == 1 {
-            Needs::Numbers
-        } else {
-            Needs::Elements
-        }
+        Needs::numbers_after_first(input)
     }
 }

@@ -78,7 +78,7 @@ pub(crate) fn check_regions(x: &[impl Extent], rois: &[impl Extent], width: usiz
 /// Checks that there is an image number for each region.
 pub(crate) fn check_images(images: &[impl Extent], rois: &[impl Extent]) -> Result<()> {
     match (count(images), rois.first().and_then(Extent::known)) {
-        (Some(images), Some(rois)) if images != rois => bail!("{images} numbers of images are not for {rois} regions"),
+        (Some(images), Some(rois)) if images != rois => bail!("{images} image numbers do not fit {rois} regions"),
         _ => Ok(()),
     }
 }

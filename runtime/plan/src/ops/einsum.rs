@@ -35,7 +35,7 @@ impl Operator for Einsum {
             bail!("Einsum is not defined for {}", first.dtype);
         }
         if let Some(other) = all.iter().find(|other| other.dtype != first.dtype) {
-            bail!("{} and {} do not mix", first.dtype, other.dtype);
+            bail!("the inputs must have one type, found {} and {}", first.dtype, other.dtype);
         }
         let ranks: Option<Vec<usize>> = all.iter().map(|tensor| tensor.rank()).collect();
         let Some(ranks) = ranks else { return Ok(vec![Type::any(first.dtype)]) };

@@ -130,7 +130,7 @@ pub(crate) fn vectors(indices: &TensorType) -> Result<Option<(&[Option<Dim>], us
 pub(crate) fn index_type<'a>(inputs: &'a Types, i: usize) -> Result<&'a TensorType> {
     let indices = inputs.tensor(i)?;
     if !indices.dtype.is_int() {
-        bail!("indices are integers, not {}", indices.dtype);
+        bail!("indices must be integers, not {}", indices.dtype);
     }
     Ok(indices)
 }

@@ -48,7 +48,7 @@ impl Operator for Gemm {
         epilogue::check(self.epilogue.as_ref(), inputs, dtype)?;
         let whole = |x: f32| x.fract() == 0.0 && x.abs() < 2e9;
         if dtype.is_int() && !(whole(self.alpha) && whole(self.beta)) {
-            bail!("alpha {} and beta {} must be whole for {dtype}", self.alpha, self.beta);
+            bail!("alpha {} and beta {} must be whole numbers for {dtype}", self.alpha, self.beta);
         }
         let (a, b) = (inputs.tensor(0)?, inputs.tensor(1)?);
         for (name, operand) in [("A", a), ("B", b)] {

@@ -64,7 +64,7 @@ impl Operator for Range {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let dtype = inputs.tensor(0)?.dtype;
         if (1..3).any(|i| inputs.tensor(i).is_ok_and(|other| other.dtype != dtype)) {
-            bail!("start, limit and delta are not all {dtype}");
+            bail!("start, limit and delta must all be {dtype}");
         }
         (0..3).zip(RANGE).try_for_each(|(i, name)| inputs.one_element(i, name))?;
         dispatch!("Range", dtype, [f32, f64, f16, bf16, i16, i32, i64], T => {
@@ -202,14 +202,14 @@ impl OneHot {
         one_element("depth", depth.dims())?;
         match truncated(depth)?[0] {
             size @ 0.. => Ok(size as usize),
-            other => bail!("depth is {other}, which is no size"),
+            other => bail!("depth is {other}, which is not a size"),
         }
     }
 
     /// Checks that there are two values.
     pub(crate) fn check_values(values: &[impl Extent]) -> Result<()> {
         if count(values).is_some_and(|count| count != 2) {
-            bail!("values have shape {}; they are [off, on]", text(values));
+            bail!("values have shape {}; they must be two numbers, [off, on]", text(values));
         }
         Ok(())
     }

@@ -30,12 +30,12 @@ impl Operator for Concat {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let all: Vec<&TensorType> = (0..inputs.len()).map(|i| inputs.tensor(i)).collect::<Result<_>>()?;
-        let Some((first, rest)) = all.split_first() else { bail!("nothing to join") };
+        let Some((first, rest)) = all.split_first() else { bail!("there are no inputs") };
         let mut shape = first.shape.clone();
         let axis = shape.as_ref().map(|shape| axes::resolve(self.axis, shape.len())).transpose()?;
         for other in rest {
             if other.dtype != first.dtype {
-                bail!("{} and {} do not mix", first.dtype, other.dtype);
+                bail!("the inputs must have one type, found {} and {}", first.dtype, other.dtype);
             }
             shape = match (shape, &other.shape, axis) {
                 (Some(shape), Some(other), Some(axis)) => Some(joined_shape(shape, other, axis)?),
@@ -93,10 +93,7 @@ impl Operator for Split {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        match input {
-            0 => Needs::Elements,
-            _ => Needs::Numbers,
-        }
+        Needs::numbers_after_first(input)
     }
 }
 
@@ -143,15 +140,16 @@ fn check_parts(sizes: Option<usize>, count: usize) -> Result<()> {
 /// # Errors
 /// The tensors differ in another dimension.
 pub(crate) fn joined_dims(arrays: &[&Array], axis: i64) -> Result<(usize, Dims)> {
-    let Some(first) = arrays.first() else { bail!("nothing to join") };
+    let Some(first) = arrays.first() else { bail!("there are no inputs") };
     let axis = axes::resolve(axis, first.rank())?;
     let mut dims = Dims::from_slice(first.dims());
     for other in &arrays[1..] {
         let is_same = |(i, (a, b)): (usize, (&usize, &usize))| i == axis || a == b;
         if other.rank() != dims.len() || !dims.iter().zip(other.dims()).enumerate().all(is_same) {
-            bail!("{:?} and {:?} differ beside axis {axis}", first.dims(), other.dims());
+            bail!("{:?} and {:?} differ on an axis other than {axis}", first.dims(), other.dims());
         }
-        dims[axis] = dims[axis].checked_add(other.dims()[axis]).ok_or_else(|| Error::op("the parts are too many"))?;
+        dims[axis] =
+            dims[axis].checked_add(other.dims()[axis]).ok_or_else(|| Error::op("the joined axis is too long"))?;
     }
     Ok((axis, dims))
 }
@@ -166,7 +164,7 @@ pub(crate) fn place_of(dims: &[usize], axis: usize, start: usize, size: usize) -
 
 fn joined_shape(mut shape: Shape, other: &Shape, axis: usize) -> Result<Shape> {
     if shape.len() != other.len() {
-        bail!("tensors of ranks {} and {} do not join", shape.len(), other.len());
+        bail!("tensors of ranks {} and {} cannot be joined", shape.len(), other.len());
     }
     for (i, (dim, other_dim)) in shape.iter_mut().zip(other).enumerate() {
         *dim = match (dim.take(), other_dim) {

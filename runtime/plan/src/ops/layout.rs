@@ -26,7 +26,7 @@ impl Transpose {
         let Some(permutation) = &self.permutation else { return Ok((0..rank).rev().collect()) };
         let signed: Vec<i64> = permutation.iter().map(|&axis| i64::try_from(axis).unwrap_or(i64::MAX)).collect();
         if axes::mask(&signed, rank)?.contains(&false) {
-            bail!("{permutation:?} does not order {rank} axes");
+            bail!("{permutation:?} is not a permutation of {rank} axes");
         }
         Ok(permutation.clone())
     }
@@ -70,9 +70,8 @@ impl Operator for DepthToSpace {
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
-        let x = inputs.tensor(0)?;
+        let (x, n, [c, h, w]) = image(inputs)?;
         let block = checked_block(self.block_size)?;
-        let (n, [c, h, w]) = image_dims(x)?;
         if let Some(c) = c.filter(|c| c % (block * block) != 0) {
             bail!("{c} channels are not a multiple of the block's {} pixels", block * block);
         }
@@ -122,9 +121,8 @@ impl Operator for SpaceToDepth {
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
-        let x = inputs.tensor(0)?;
+        let (x, n, [c, h, w]) = image(inputs)?;
         let block = checked_block(self.block_size)?;
-        let (n, [c, h, w]) = image_dims(x)?;
         if let Some(size) = [h, w].into_iter().flatten().find(|size| size % block != 0) {
             bail!("{size} pixels are not a multiple of the block size {block}");
         }
@@ -215,11 +213,12 @@ fn checked_block(block_size: usize) -> Result<usize> {
     Ok(block_size)
 }
 
-/// The batch dimension of an image, and its sizes `[C, H, W]`.
-fn image_dims(x: &TensorType) -> Result<(Option<Dim>, [Option<usize>; 3])> {
+/// Input 0, an image, with its batch dimension and its sizes `[C, H, W]`.
+fn image<'a>(inputs: &'a Types<'a>) -> Result<(&'a TensorType, Option<Dim>, [Option<usize>; 3])> {
+    let x = inputs.tensor(0)?;
     match x.shape.as_deref() {
-        None => Ok((None, [None; 3])),
-        Some([n, _, _, _]) => Ok((n.clone(), [x.size(1), x.size(2), x.size(3)])),
+        None => Ok((x, None, [None; 3])),
+        Some([n, _, _, _]) => Ok((x, n.clone(), [x.size(1), x.size(2), x.size(3)])),
         Some(_) => Err(Error::op(format!("expected [N, C, H, W], found {}", Type::Tensor(x.clone())))),
     }
 }

@@ -41,7 +41,7 @@ impl Operator for LabelEncoder {
         let is_key = !x.dtype.is_small_float() && x.dtype != DType::Uint64;
         if !is_key || x.dtype != keys.dtype || values.dtype != default.dtype {
             let given = [x, keys, values, default].map(|input| input.dtype.to_string());
-            bail!("X, keys, values and default are of {}", given.join(", "));
+            bail!("the keys must have X's type, and the default that of the values, found {}", given.join(", "));
         }
         if let (Some(keys), Some(values)) = (&keys.shape, &values.shape) {
             LabelEncoder::check(keys, values)?;

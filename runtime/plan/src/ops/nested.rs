@@ -92,7 +92,7 @@ pub(crate) fn join(a: &Type, b: &Type) -> Result<Type> {
         (Type::Sequence(a), Type::Sequence(b)) => Ok(Type::Sequence(Box::new(join(a, b)?))),
         (Type::Optional(a), Type::Optional(b)) => Ok(Type::Optional(Box::new(join(a, b)?))),
         (Type::Optional(a), b) | (b, Type::Optional(a)) => Ok(Type::Optional(Box::new(join(a, b)?))),
-        _ => bail!("{a} and {b} do not mix"),
+        _ => bail!("no type holds both {a} and {b}"),
     }
 }
 

@@ -160,7 +160,7 @@ pub(crate) fn group_dims(x: &[usize], groups: usize) -> Result<(usize, usize)> {
 /// There is neither.
 pub(crate) fn is_by_channel(values: usize, channels: usize, groups: usize) -> Result<bool> {
     if values != channels && values != groups {
-        bail!("{values} values for {channels} channels in {groups} groups");
+        bail!("{values} values do not fit {channels} channels in {groups} groups");
     }
     Ok(values == channels)
 }
@@ -195,7 +195,7 @@ impl Operator for Lrn {
         let x = inputs.tensor(0)?;
         require_dtype("X", x.dtype, &FLOATS)?;
         if self.size == 0 || x.rank().is_some_and(|rank| rank < 2) {
-            bail!("a sum over {} channels of {:?}", self.size, x.shape);
+            bail!("cannot sum over {} channels of {}", self.size, inputs.get(0)?);
         }
         Ok(vec![Type::Tensor(x.clone())])
     }

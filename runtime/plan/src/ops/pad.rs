@@ -61,10 +61,7 @@ impl Operator for Pad {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        match input {
-            0 => Needs::Elements,
-            _ => Needs::Numbers,
-        }
+        Needs::numbers_after_first(input)
     }
 }
 
@@ -189,10 +186,7 @@ impl Operator for CenterCropPad {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        match input {
-            0 => Needs::Elements,
-            _ => Needs::Numbers,
-        }
+        Needs::numbers_after_first(input)
     }
 }
 
@@ -230,7 +224,7 @@ impl CenterCropPad {
 /// Checks that there is a size for each axis.
 fn check_sizes(sizes: Option<usize>, axes: Option<usize>) -> Result<()> {
     match (sizes, axes) {
-        (Some(sizes), Some(axes)) if sizes != axes => bail!("{sizes} sizes are not one for each of {axes} axes"),
+        (Some(sizes), Some(axes)) if sizes != axes => bail!("{sizes} sizes do not fit {axes} axes"),
         _ => Ok(()),
     }
 }

@@ -31,10 +31,10 @@ impl Padding {
     ) -> Result<Vec<[usize; 2]>> {
         let axes = input.len();
         if kernel.len() != axes || strides.len() != axes || dilations.len() != axes {
-            bail!("kernel {kernel:?}, strides {strides:?} and dilations {dilations:?} are not for {axes} spatial axes");
+            bail!("kernel {kernel:?}, strides {strides:?} and dilations {dilations:?} do not fit {axes} spatial axes");
         }
         match self {
-            Padding::Explicit(pads) if pads.len() != axes => bail!("pads {pads:?} are not for {axes} spatial axes"),
+            Padding::Explicit(pads) if pads.len() != axes => bail!("pads {pads:?} do not fit {axes} spatial axes"),
             Padding::Explicit(pads) => Ok(pads.clone()),
             Padding::SameUpper | Padding::SameLower => (0..axes)
                 .map(|a| {

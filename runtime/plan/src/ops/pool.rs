@@ -77,11 +77,11 @@ impl PoolWindow {
     pub(crate) fn infer(&self, x: &TensorType) -> Result<TensorType> {
         let axes = self.kernel.len();
         if !(1..=2).contains(&axes) {
-            bail!("a pooling window has one or two axes; the kernel {:?} has {axes}", self.kernel);
+            bail!("a pooling window must have one or two axes; the kernel {:?} has {axes}", self.kernel);
         }
         if [self.strides.len(), self.dilations.len()] != [axes; 2] {
             let (strides, dilations) = (&self.strides, &self.dilations);
-            bail!("strides {strides:?} and dilations {dilations:?} are not for a window of {axes} axes");
+            bail!("strides {strides:?} and dilations {dilations:?} do not fit a window of {axes} axes");
         }
         check_steps(&self.strides, &self.dilations, 1)?;
         if self.kernel.contains(&0) {
@@ -133,7 +133,7 @@ impl PoolWindow {
                 [rows, Window::POINT] => [Window::POINT, rows],
                 [rows, columns] => [rows, columns],
                 [columns] => [Window::POINT, columns],
-                _ => bail!("a window of {} spatial axes", found.len()),
+                _ => bail!("a pooling window must have one or two axes, not {}", found.len()),
             },
             shape,
         ))

@@ -104,11 +104,18 @@ impl Operator for QLinearMatMul {
         let dtype = check(inputs, self.low, self.high)?;
         let (a, b) = (inputs.tensor(0)?, inputs.tensor(1)?);
         if a.rank().is_some_and(|rank| rank < 2) || b.rank().is_some_and(|rank| rank != 2) {
-            bail!("A has rank {:?} and B rank {:?}; A needs at least 2, and B must be a matrix", a.rank(), b.rank());
+            bail!(
+                "A must have two dimensions or more, and B must be a matrix, found {} and {}",
+                inputs.get(0)?,
+                inputs.get(1)?
+            );
         }
         if let (Some(shape), Some(depth)) = (&a.shape, b.size(0)) {
-            if matches!(shape.last(), Some(Some(Dim::Size(size))) if *size != depth) {
-                bail!("rows of {:?} elements times columns of {depth}", shape.last());
+            match shape.last() {
+                Some(Some(Dim::Size(columns))) if *columns != depth => {
+                    bail!("a matrix of {columns} columns does not multiply one of {depth} rows")
+                }
+                _ => {}
             }
         }
         check_ends(inputs, b.size(1))?;

@@ -66,14 +66,14 @@ impl Operator for QuantizeLinear {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, scale) = (inputs.tensor(0)?, inputs.tensor(1)?);
         if !matches!(x.dtype, DType::Float32 | DType::Float16 | DType::Bfloat16 | DType::Int32) {
-            bail!("quantizes float32, float16, bfloat16 and int32, not {}", x.dtype);
+            bail!("X must be float32, float16, bfloat16 or int32, not {}", x.dtype);
         }
         if limits(self.to).is_none() && format_of(self.to).is_none() {
             bail!("cannot quantize to {}", self.to);
         }
         check_scale(scale)?;
         if let Some(zero) = inputs.optional_tensor(2)?.filter(|zero| zero.dtype != self.to) {
-            bail!("the zero point is {}, the result {}", zero.dtype, self.to);
+            bail!("the zero point is {}, but the result is {}", zero.dtype, self.to);
         }
         Spread::check_inputs(inputs, self.axis, self.block)?;
         Ok(vec![Type::Tensor(TensorType { dtype: self.to, shape: x.shape.clone() })])
@@ -91,11 +91,11 @@ impl Operator for DequantizeLinear {
             bail!("cannot dequantize {}", x.dtype);
         }
         if !matches!(self.to, DType::Float32 | DType::Float16 | DType::Bfloat16) {
-            bail!("dequantizes to float32, float16 and bfloat16, not {}", self.to);
+            bail!("the result must be float32, float16 or bfloat16, not {}", self.to);
         }
         check_scale(inputs.tensor(1)?)?;
         if let Some(zero) = inputs.optional_tensor(2)?.filter(|zero| zero.dtype != x.dtype) {
-            bail!("the zero point is {}, the input {}", zero.dtype, x.dtype);
+            bail!("the zero point is {}, but the input is {}", zero.dtype, x.dtype);
         }
         Spread::check_inputs(inputs, self.axis, self.block)?;
         Ok(vec![Type::Tensor(TensorType { dtype: self.to, shape: x.shape.clone() })])
@@ -110,7 +110,7 @@ impl Operator for DynamicQuantizeLinear {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         if x.dtype != DType::Float32 {
-            bail!("quantizes float32, not {}", x.dtype);
+            bail!("X must be float32, not {}", x.dtype);
         }
         let y = TensorType { dtype: DType::Uint8, shape: x.shape.clone() };
         Ok(vec![Type::Tensor(y), Type::ranked(DType::Float32, 0), Type::ranked(DType::Uint8, 0)])
@@ -191,7 +191,7 @@ impl Spread {
             bail!("scales of shape {} have no elements; at least one is needed", text(scale));
         }
         if let Some(zero) = zero.filter(|_| !fits(&scales, &zeros)) {
-            bail!("scales of shape {} and zero points of shape {} are not equally many", text(scale), text(zero));
+            bail!("scales of shape {} and zero points of shape {} differ in number", text(scale), text(zero));
         }
         if block == 0 && scale.iter().all(|size| fits(size, &1)) {
             return Ok(());

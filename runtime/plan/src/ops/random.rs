@@ -92,7 +92,7 @@ impl Operator for Multinomial {
             bail!("expected float [B, C], found {}", inputs.get(0)?);
         }
         if !matches!(self.dtype, DType::Int32 | DType::Int64) {
-            bail!("classes are int32 or int64, not {}", self.dtype);
+            bail!("classes must be int32 or int64, not {}", self.dtype);
         }
         let rows = x.shape.as_ref().and_then(|shape| shape[0].clone());
         let shape = Some(vec![rows, Some(Dim::Size(self.samples))]);
@@ -104,7 +104,7 @@ impl Operator for Multinomial {
 fn shaped(dtype: DType, inputs: &Types) -> Result<Vec<Type>> {
     let shape = shape_of_rank(axes::length(inputs.tensor(0)?)?);
     if !dtype.is_float() || dtype.is_small_float() {
-        bail!("random numbers are float16, bfloat16, float32 or float64, not {dtype}");
+        bail!("random numbers must be float16, bfloat16, float32 or float64, not {dtype}");
     }
     Ok(vec![Type::Tensor(TensorType { dtype, shape })])
 }

@@ -169,7 +169,7 @@ impl Recurrence<'_> {
             bail!("the hidden size {} is out of range", self.hidden);
         }
         if !(1..=2).contains(&self.directions.len()) {
-            bail!("a recurrent layer has one or two directions, not {}", self.directions.len());
+            bail!("a recurrent layer must have one or two directions, not {}", self.directions.len());
         }
         let functions = self.cell.functions();
         if let Some(other) = self.directions.iter().find(|direction| direction.activations.len() != functions) {

@@ -42,7 +42,7 @@ impl Expected {
         if found.agrees_with(&expected) {
             return Ok(());
         }
-        bail!("{} is {}, where {} is needed", NAMES[i], Type::Tensor(found.clone()), Type::Tensor(expected))
+        bail!("{} is {}; it must be {}", NAMES[i], Type::Tensor(found.clone()), Type::Tensor(expected))
     }
 
     /// Whether all sizes are known, and an array has exactly these.

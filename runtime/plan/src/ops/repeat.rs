@@ -41,10 +41,7 @@ impl Operator for Expand {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        match input {
-            0 => Needs::Elements,
-            _ => Needs::Numbers,
-        }
+        Needs::numbers_after_first(input)
     }
 }
 
@@ -72,10 +69,7 @@ impl Operator for Tile {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        match input {
-            0 => Needs::Elements,
-            _ => Needs::Numbers,
-        }
+        Needs::numbers_after_first(input)
     }
 }
 
@@ -113,7 +107,7 @@ fn repeated(dim: usize, repeat: usize) -> Result<usize> {
 fn check_repeats(repeats: Option<usize>, rank: Option<usize>) -> Result<()> {
     match (repeats, rank) {
         (Some(repeats), Some(rank)) if repeats != rank => {
-            bail!("{repeats} repeats are not one for each of {rank} axes")
+            bail!("{repeats} repeats do not fit {rank} axes")
         }
         _ => Ok(()),
     }

@@ -104,11 +104,7 @@ impl Operator for Interpolate {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        if input == 0 {
-            Needs::Elements
-        } else {
-            Needs::Numbers
-        }
+        Needs::numbers_after_first(input)
     }
 
     fn shares(&self, input: usize) -> bool {
@@ -120,11 +116,11 @@ impl Operator for Interpolate {
 fn check_counts(counts: [Option<usize>; 2], bounds: Option<usize>, axes: usize) -> Result<()> {
     for (count, name) in counts.into_iter().zip(["scales", "sizes"]) {
         if let Some(count) = count.filter(|&count| count != axes) {
-            bail!("{count} {name} are not for {axes} axes");
+            bail!("{count} {name} do not fit {axes} axes");
         }
     }
     match bounds {
-        Some(bounds) if bounds != 2 * axes => bail!("{bounds} bounds of the region are not for {axes} axes"),
+        Some(bounds) if bounds != 2 * axes => bail!("{bounds} bounds of the region do not fit {axes} axes"),
         _ => Ok(()),
     }
 }
@@ -323,4 +319,20 @@ fn read_floats(array: &Array) -> Result<Vec<f32>> {
     dispatch!("a scale or region", array.dtype(), [f32, f64, f16, bf16], T => {
         Ok(<T as Float>::widen(array.read::<T>()?).iter().map(|v| v.to_f64() as f32).collect())
     })
+}
+
+#[cfg(test)]
+impl Interpolate {
+    /// A resize of `axes` to the sizes or by the scales of its inputs, with the defaults of ONNX otherwise.
+    pub(crate) fn plain(mode: Interpolation, coordinates: Coordinates, axes: &[i64]) -> Interpolate {
+        Interpolate {
+            mode,
+            coordinates,
+            antialias: false,
+            exclude_outside: false,
+            extrapolation: 0.0,
+            axes: Some(axes.to_vec()),
+            size_policy: SizePolicy::Stretch,
+        }
+    }
 }

@@ -122,7 +122,7 @@ impl Operator for TensorScatter {
 impl TensorScatter {
     fn row_axis(&self, rank: usize) -> Result<usize> {
         match axes::resolve(self.axis, rank)? {
-            0 => bail!("axis 0 is the batch"),
+            0 => bail!("axis 0 is the batch: the axis must be a later one"),
             axis => Ok(axis),
         }
     }
@@ -186,7 +186,7 @@ pub(crate) fn check_parts<D: Extent>(updates: &[D], parts: &VectorParts<D>) -> R
 /// Checks that there is a write position for each batch member.
 pub(crate) fn check_places(places: usize, dims: &[impl Extent]) -> Result<()> {
     if !fits(&places, &dims[0]) {
-        bail!("{places} places to write at do not fit a cache of shape {}", text(dims));
+        bail!("{places} write_indices do not fit a cache of shape {}", text(dims));
     }
     Ok(())
 }

@@ -37,11 +37,7 @@ impl Operator for Trilu {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        if input == 1 {
-            Needs::Numbers
-        } else {
-            Needs::Elements
-        }
+        Needs::numbers_after_first(input)
     }
 }
 
@@ -71,7 +67,7 @@ impl Operator for Compress {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let condition = inputs.tensor(1)?;
         if condition.dtype != DType::Bool {
-            bail!("the condition is bool, not {}", condition.dtype);
+            bail!("the condition must be bool, not {}", condition.dtype);
         }
         picked(inputs.tensor(0)?, self.axis)
     }

@@ -205,10 +205,7 @@ impl Operator for SplitToSequence {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        match input {
-            0 => Needs::Elements,
-            _ => Needs::Numbers,
-        }
+        Needs::numbers_after_first(input)
     }
 
     fn shares(&self, input: usize) -> bool {

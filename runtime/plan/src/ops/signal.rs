@@ -61,10 +61,7 @@ impl Operator for Dft {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        match input {
-            0 => Needs::Elements,
-            _ => Needs::Numbers,
-        }
+        Needs::numbers_after_first(input)
     }
 }
 
@@ -86,7 +83,7 @@ impl Dft {
             None => size.known(),
         };
         if length == Some(0) {
-            bail!("a transform of length 0");
+            bail!("the length of a transform must be at least 1");
         }
         element_count(&[length.unwrap_or(1), 2, 8])?;
         Ok(length)
@@ -308,7 +305,7 @@ impl Mel {
 /// The one size that the input holds that errors call `name`.
 pub(crate) fn size_of_one(name: &str, array: &Array) -> Result<usize> {
     let size = axes::number(name, array)?;
-    usize::try_from(size).map_err(|_| Error::op(format!("{name} is {size}, which is no size")))
+    usize::try_from(size).map_err(|_| Error::op(format!("{name} is {size}, which is not a size")))
 }
 
 /// The one frequency that the input holds that errors call `name`.
@@ -318,7 +315,7 @@ fn frequency(name: &str, array: &Array) -> Result<f32> {
     let values = values.read::<f32>()?;
     match values[0] {
         hertz if hertz.is_finite() && hertz >= 0.0 => Ok(hertz),
-        other => bail!("{name} is {other}, which is no frequency"),
+        other => bail!("{name} is {other}, which is not a frequency"),
     }
 }
 
@@ -332,6 +329,6 @@ fn signal_axis(axis: i64, rank: usize) -> Result<usize> {
 fn check_float(x: &TensorType) -> Result<()> {
     match x.dtype.is_float() && !x.dtype.is_small_float() {
         true => Ok(()),
-        false => bail!("a signal is of floating-point numbers, not {}", x.dtype),
+        false => bail!("a signal must have floating-point elements, not {}", x.dtype),
     }
 }

@@ -48,10 +48,7 @@ impl Operator for Slice {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        match input {
-            0 => Needs::Elements,
-            _ => Needs::Numbers,
-        }
+        Needs::numbers_after_first(input)
     }
 }
 
@@ -113,10 +110,12 @@ fn check_steps(steps: &[i64]) -> Result<()> {
 fn check_lists(lengths: [Option<usize>; 4], rank: Option<usize>) -> Result<()> {
     let known: SmallVec<[usize; 4]> = lengths.into_iter().flatten().collect();
     if known.iter().any(|&length| length != known[0]) {
-        bail!("starts, ends, axes and steps are not equally many: {}", text(&lengths));
+        bail!("starts, ends, axes and steps must have one length, found {}", text(&lengths));
     }
     match (known.first(), rank) {
-        (Some(&length), Some(rank)) if length > rank => bail!("{length} axes are sliced of a tensor of rank {rank}"),
+        (Some(&length), Some(rank)) if length > rank => {
+            bail!("a slice of {length} axes does not fit a tensor of rank {rank}")
+        }
         _ => Ok(()),
     }
 }

@@ -122,10 +122,7 @@ impl Operator for TopK {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        match input {
-            0 => Needs::Elements,
-            _ => Needs::Numbers,
-        }
+        Needs::numbers_after_first(input)
     }
 }
 

@@ -43,7 +43,7 @@ impl Operator for TfIdfVectorizer {
             _ => false,
         };
         if !fits || x.rank().is_some_and(|rank| rank == 0 || rank > 2) {
-            bail!("a pool of {} is not for {}", pool.dtype, inputs.get(0)?);
+            bail!("a pool of {} does not fit {}", pool.dtype, inputs.get(0)?);
         }
         let mut shape = x.shape.clone();
         if let Some(last) = shape.as_mut().and_then(|shape| shape.last_mut()) {

@@ -14,7 +14,7 @@ impl ConvTranspose {
         let lengths = [self.strides.len(), self.dilations.len(), self.output_padding.len()];
         let shape = self.output_shape.as_ref().map_or(axes, Vec::len);
         if lengths != [axes; 3] || shape != axes {
-            bail!("strides, dilations, output padding or output shape are not for {axes} spatial axes");
+            bail!("strides, dilations, output padding or output shape do not fit {axes} spatial axes");
         }
         Ok(())
     }
@@ -66,7 +66,7 @@ impl ConvTranspose {
         let wanted = match (&self.output_shape, &self.pads) {
             (Some(sizes), _) => sizes[a],
             (None, Padding::Explicit(pads)) => {
-                let Some(&[before, after]) = pads.get(a) else { bail!("pads {pads:?} are not for every spatial axis") };
+                let Some(&[before, after]) = pads.get(a) else { bail!("pads {pads:?} do not fit the spatial axes") };
                 let size = before.checked_add(after).and_then(|cut| full.checked_sub(cut));
                 let Some(size) = size else { bail!("pads {before} and {after} leave nothing of {full} elements") };
                 return Ok((size, before as isize));

@@ -97,10 +97,10 @@ impl Operator for MaxUnpool {
         let (x, indices) = (inputs.tensor(0)?, inputs.tensor(1)?);
         require_dtype("X", x.dtype, &FLOATS)?;
         if indices.dtype != DType::Int64 {
-            bail!("MaxUnpool's indices are int64, found {}", indices.dtype);
+            bail!("MaxUnpool's indices must be int64, not {}", indices.dtype);
         }
         if !(1..=2).contains(&self.kernel.len()) {
-            bail!("a pooling window has one or two axes, found {:?}", self.kernel);
+            bail!("a pooling window must have one or two axes, found {:?}", self.kernel);
         }
         if self.kernel.iter().chain(&self.strides).any(|&size| size == 0) {
             bail!("a window needs a kernel and a stride of at least 1, found {:?} and {:?}", self.kernel, self.strides);

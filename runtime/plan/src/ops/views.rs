@@ -45,7 +45,7 @@ impl Operator for Reshape {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        needs(input)
+        Needs::numbers_after_first(input)
     }
 
     fn kind() -> Kind {
@@ -164,7 +164,7 @@ impl Operator for Squeeze {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        needs(input)
+        Needs::numbers_after_first(input)
     }
 
     fn kind() -> Kind {
@@ -204,20 +204,11 @@ impl Operator for Unsqueeze {
     }
 
     fn needs(&self, input: usize) -> Needs {
-        needs(input)
+        Needs::numbers_after_first(input)
     }
 
     fn kind() -> Kind {
         Kind::View
-    }
-}
-
-/// The type of use of a view's input: the second one holds axes or a shape.
-fn needs(input: usize) -> Needs {
-    if input == 0 {
-        Needs::Elements
-    } else {
-        Needs::Numbers
     }
 }
 

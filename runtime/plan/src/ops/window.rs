@@ -51,7 +51,7 @@ impl Window<'_> {
         if !shape.fits() {
             bail!(
                 "{} channels of {input:?}, padded by {pads:?} for a window of {kernel:?} dilated by {:?}, have 2^32 elements or more, \
-                 and a convolution is for images that have fewer",
+                 but a convolution supports only fewer",
                 x[1], self.dilations
             );
         }
@@ -109,7 +109,7 @@ pub(crate) fn infer_window(window: &Window, inputs: &Types, dtype: DType) -> Res
     let Some(rank) = x.rank().or(w.rank()) else { return Ok(Type::any(dtype)) };
     check_ranks(rank, w.rank().unwrap_or(rank))?;
     if window.strides.len() != rank - 2 || window.dilations.len() != rank - 2 {
-        bail!("strides {:?} and dilations {:?} are not for rank {rank}", window.strides, window.dilations);
+        bail!("strides {:?} and dilations {:?} do not fit rank {rank}", window.strides, window.dilations);
     }
     if let (Some(x), Some(w)) = (&x.shape, &w.shape) {
         check_channels(&x[1], w, window.groups)?;
@@ -140,7 +140,7 @@ fn infer_axis(window: &Window, x: &TensorType, w: &TensorType, axis: usize) -> R
         });
     };
     let Some(&pad) = pads.get(axis - 2) else {
-        bail!("pads {pads:?} are not for {} spatial axes", window.strides.len())
+        bail!("pads {pads:?} do not fit {} spatial axes", window.strides.len())
     };
     let reach = window_extent(kernel, dilation)? - 1;
     let keeps = stride == 1 && pad[0].checked_add(pad[1]) == Some(reach);

@@ -12,7 +12,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from compiler.cli import main
+from tests.cli.command import run
 
 MODELS = {
     "sound": "(float[2] x) => (float[2] y) { y = Neg (x) }",
@@ -51,9 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def zoo(verb: str, index: Any, *options: str) -> int:
     """The exit code of a verb on a folder of this index."""
     Path("INDEX.json").write_text(index if isinstance(index, str) else json.dumps(index))
-    with pytest.raises(SystemExit) as ended:
-        main(["zoo", verb, "--zoo", ".", *options])
-    return int(ended.value.code or 0)
+    return run("zoo", verb, "--zoo", ".", *options)
 
 
 def entry(name: str, case: str = "", **more: Any) -> dict[str, Any]:

@@ -13,10 +13,10 @@ import pytest
 import compiler
 from compiler.accuracy.precision import ROUNDING, Errors, errors_of, exact_outputs, together
 from compiler.accuracy.reference import Reference
-from compiler.cli import main
 from compiler.zoo.index import read_index
+from tests.cli.command import run
 
-MODELS = Path(__file__).parent.parent / "models"
+MODELS = Path(__file__).parents[2] / "models"
 AT_MOST = 3.0
 
 EXACT = np.array([1.0, -4.0, 2.0])
@@ -79,13 +79,6 @@ def test_plans_round_about_as_much_as_onnxruntime(entry: Any) -> None:
         errors = errors_of(exact, found, Reference(entry.path).run(inputs))
         assert errors is not None
         assert errors.ratio <= AT_MOST
-
-
-def run(*arguments: str) -> int | str | None:
-    """The exit code of `candlec` with these arguments."""
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    return ended.value.code
 
 
 def test_the_command_tells_and_judges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from compiler.cli import main
+from tests.cli.command import run
 
 VOLUMES = """(float[1, 1, 4, 4, 4] x, float[1, 1, 3, 3, 3] w, float[4] v) => (y, z, a, b) {
     y = Conv (x, w)  c = Neg (y)  z = private.Melt (c)  a = Relu (v)  b = Celu <heat = 1> (v)
@@ -32,9 +32,8 @@ def check(graph: str, *options: str, capsys: pytest.CaptureFixture[str]) -> tupl
     """The exit code, and the JSON output."""
     text = f'<ir_version: 10, opset_import: ["": 20, "private": 1, "com.microsoft": 1]> m {graph}'
     onnx.save(onnx.parser.parse_model(text), "model.onnx")
-    with pytest.raises(SystemExit) as ended:
-        main(["check", "model.onnx", "--json", *options])
-    return int(ended.value.code or 0), json.loads(capsys.readouterr().out)
+    code = run("check", "model.onnx", "--json", *options)
+    return code, json.loads(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
@@ -78,10 +77,33 @@ def test_warnings_are_shown(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     check(DECLARED, capsys=capsys)
-    with pytest.raises(SystemExit) as ended:
-        main(["check", "model.onnx"])
-    assert ended.value.code in (0, None)
+    assert run("check", "model.onnx") == 0
     printed = capsys.readouterr()
     assert printed.err.count("warning[CC0402]") == 1
     assert "refuses" not in printed.err
     assert "the compiler supports the model" in printed.out
+
+
+def test_check_names_what_is_in_the_way(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", "echo.onnx") == 0
+    assert run("check", "refused.onnx") == 1
+    printed = capsys.readouterr().err
+    assert "Melt" in printed
+    assert "Freeze" in printed
+
+
+def test_check_does_not_pass_what_it_could_not_look_at(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = "g (float[2] x) => (y, z) { a = Melt(x) y = Celu<heat = 1>(a) z = Relu(x) }"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> {graph}'), "behind.onnx")
+    assert run("check", "behind.onnx") == 1
+    rows = {line.split()[1]: line.split()[0] for line in capsys.readouterr().out.splitlines() if line[:1] in set("✓✗?")}
+    assert rows == {"Melt": "✗", "Celu": "?", "Relu": "✓"}
+    assert run("check", "behind.onnx", "--json") == 1
+    assert json.loads(capsys.readouterr().out)["unchecked"] == ["Celu(y)"]
+
+
+def test_check_tells_programs_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", "refused.onnx", "--json") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["ok"] is False
+    assert [each["code"] for each in told["diagnostics"]] == ["CC0201", "CC0201"]

@@ -13,8 +13,9 @@ from click.shell_completion import ShellComplete
 
 from compiler import Options, cli, compile
 from compiler.cli.renamed import FORMER_NAMES
+from tests.cli.command import run
 
-MODELS = Path(__file__).parent.parent / "models"
+MODELS = Path(__file__).parents[2] / "models"
 WARNING = "warning: {} is deprecated in this command: use {}"
 
 
@@ -24,12 +25,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     compile(tmp_path / "digits.onnx", Options()).save(tmp_path / "digits.plan")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(*arguments: str) -> int | str | None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(arguments)
-    return ended.value.code
 
 
 def verbs() -> list[tuple[str, click.Command]]:

@@ -1,0 +1,58 @@
+//! The planner of convolutions of codes: lists every form with its cost, and chooses the cheapest.
+
+use super::dense::DenseForm;
+use super::depthwise::DepthwiseForm;
+use super::form::{QuantizedConvCase, QuantizedConvForm};
+#[cfg(target_arch = "x86_64")]
+use super::interleaved::InterleavedForm;
+
+/// The table of forms. Of two forms with equal costs, the planner chooses the first.
+pub(super) const FORMS: &[&dyn QuantizedConvForm] = &[
+    #[cfg(target_arch = "x86_64")]
+    &InterleavedForm,
+    &DepthwiseForm,
+    &DenseForm,
+];
+
+/// Returns the cheapest form.
+pub(super) fn choose(case: &QuantizedConvCase) -> &'static dyn QuantizedConvForm {
+    fitting(case).min_by(|a, b| a.cost(case).total_cmp(&b.cost(case))).unwrap_or(&DenseForm)
+}
+
+/// Returns every form that can compute a convolution.
+pub(super) fn fitting(case: &QuantizedConvCase) -> impl Iterator<Item = &'static dyn QuantizedConvForm> + use<'_> {
+    FORMS.iter().copied().filter(|form| form.fits(case))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::instructions::Dots;
+    use super::*;
+
+    /// The name of the form without costs: the most special one that fits.
+    fn by_rule(case: &QuantizedConvCase) -> String {
+        let has_vnni = !matches!(case.dots.name(), "scalar" | "AVX2");
+        match case.groups > 1 && case.outputs == 1 && case.depth == case.taps() && case.depth > 0 {
+            true if has_vnni && case.is_narrow => "int8, depthwise, rows interleaved for VNNI".to_string(),
+            true => "int8, depthwise".to_string(),
+            false => DenseForm.name(case),
+        }
+    }
+
+    #[test]
+    fn the_cheapest_form_is_the_most_special_one() {
+        let kernels = [[0, 3], [1, 1], [1, 2], [1, 31], [2, 2], [3, 3], [4, 1], [5, 5], [9, 2], [64, 64]];
+        for ((isa, dots), kernel) in Dots::available().into_iter().flat_map(|each| kernels.map(|kernel| (each, kernel)))
+        {
+            for groups in [1, 2, 7, 16, 64, 1000] {
+                for (outputs, channels) in [(0, 1), (1, 0), (1, 1), (1, 2), (2, 1), (40, 16)] {
+                    for is_narrow in [false, true] {
+                        let depth = channels * kernel[0] * kernel[1];
+                        let case = QuantizedConvCase { isa, dots, groups, outputs, kernel, depth, is_narrow };
+                        assert_eq!(choose(&case).name(&case), by_rule(&case), "{case:?}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+"""`candlec export`: the factories it refuses, and files it does not overwrite."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import run
+
+
+def test_export_does_not_write_over_the_module(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "def build(): return None, ()\n"
+    Path("small_net.py").write_text(text)
+    assert run("export", "small_net:build", "-o", "small_net.py") == 2
+    assert "small_net.py: the name of a model file must end with .onnx" in capsys.readouterr().err
+    assert Path("small_net.py").read_text() == text
+
+
+FACTORIES = """
+value = 1
+def strange(): return 1
+def broken(): raise ValueError("no weights")
+def torchless(): import torch
+"""
+
+
+TORCHLESS = 'this needs torch, which is not installed: run pip install "candle-compiler[export]"'
+
+
+@pytest.mark.parametrize(
+    ("factory", "code", "said"),
+    [
+        ("nowhere:build", 2, "nowhere:build: ModuleNotFoundError: No module named 'nowhere'"),
+        ("factories:missing", 2, "factories:missing: AttributeError: "),
+        ("factories:value", 2, "factories:value: TypeError: 'int' object is not callable"),
+        (
+            "factories:strange",
+            2,
+            "must return (module, arguments) or (module, arguments, dynamic), but returned a int",
+        ),
+        ("factories:broken", 2, "factories:broken: ValueError: no weights"),
+        ("factories:torchless", 1, TORCHLESS),
+    ],
+)
+def test_export_says_what_is_wrong_with_a_factory(
+    factory: str,
+    code: int,
+    said: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (folder / "factories.py").write_text(FACTORIES)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "factories", raising=False)
+    assert run("export", factory, "-o", "x.onnx") == code
+    printed = capsys.readouterr().err
+    assert said in printed
+    assert ("Usage:" in printed) == (code == 2)
+    assert "please report it" not in printed

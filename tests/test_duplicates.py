@@ -1,0 +1,126 @@
+"""No passage of six lines stands twice in the code: one function serves both places, or the ledger states why not.
+
+Blank lines, comments, attributes, imports and lines of punctuation do not count, and neither does white space.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = ("compiler", "runtime", "tools", "tests")
+SUFFIXES = {".c", ".cpp", ".cu", ".cuh", ".h", ".py", ".rs"}
+LEAST = 6
+GENERATED = {"compiler/plan/ops.py": "its classes follow the Rust types, which repeat attributes"}
+"""Generated files, with the reason why their passages repeat."""
+LEDGER = {
+    "compiler/runtime/session.py": "type checkers read the options of `load` and of `Session`",
+    "runtime/cuda/src/lib.rs runtime/emulator/src/lib.rs": "two extensions of the same modules",
+    "runtime/cuda/src/lib.rs runtime/src/lib.rs": "two extensions of the same modules",
+    "runtime/emulator/src/lib.rs runtime/src/lib.rs": "two extensions of the same modules",
+    "runtime/kernels/src/blocked/tests.rs runtime/kernels/src/pool/mod.rs": "both pool the same windows",
+    "runtime/kernels/src/elementwise/float.rs runtime/kernels/src/program/function.rs": "a test lists an enum",
+    "runtime/kernels/src/elementwise/float.rs runtime/kernels/src/program/unary.rs": "one formula in f64 and f32",
+    "runtime/kernels/src/elementwise/integer.rs": "a trait and its implementation have the same signature",
+    "runtime/kernels/src/elementwise/mod.rs": "a trait and its implementation have the same signature",
+    "runtime/kernels/src/program/function.rs runtime/kernels/src/program/machine.rs": "an enum and a part of it",
+    "runtime/kernels/src/strided.rs runtime/plan/src/gpu/copy.rs": "tests of two crates",
+    "runtime/plan/src/cpu/scatter.rs": "two operators implement a trait in the same way, but find other places",
+    "runtime/plan/src/dtype.rs runtime/plan/src/gpu/cast.rs": "a test lists a part of an enum",
+    "runtime/plan/src/gpu/gather.rs": "each structure has the fields of its kernel's",
+    "runtime/plan/src/gpu/mod.rs runtime/plan/src/ops/mod.rs": "both tables list operators by family",
+    "runtime/plan/src/ops/views.rs": "three operators implement a trait, and each is a view with axes",
+}
+"""The files that share passages, or the file that repeats one, with the reason. A stale line fails."""
+
+IMPORTS = re.compile(
+    r"^ *(?:from [\w.]+ )?import (?:\([^)]*\)|[^\n]*)|^ *(?:pub(?:\(\w+\))? )?use [\w:{}*,\s]+;", re.MULTILINE
+)
+IGNORED = re.compile(r"\W*|(?://|#|\"\"\").*")
+
+
+class Line(NamedTuple):
+    """A line that counts: its number in the file, and its text without white space."""
+
+    number: int
+    text: str
+
+
+class Passage(NamedTuple):
+    """Lines of a file, from the first to the last."""
+
+    file: str
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.first}-{self.last}"
+
+
+def lines_of(source: str) -> list[Line]:
+    """The lines that count."""
+    source = IMPORTS.sub(lambda found: "\n" * found[0].count("\n"), source)
+    folded = ((number, "".join(line.split())) for number, line in enumerate(source.splitlines(), 1))
+    return [Line(number, text) for number, text in folded if not IGNORED.fullmatch(text)]
+
+
+def repeated(files: dict[str, list[Line]]) -> Iterator[tuple[Passage, Passage]]:
+    """The pairs of passages with the same lines, each as long as possible."""
+    places = defaultdict(list)
+    for file, lines in files.items():
+        for at in range(len(lines) - LEAST + 1):
+            places[tuple(line.text for line in lines[at : at + LEAST])].append((file, at))
+    pairs = {
+        (one, other)
+        for found in places.values()
+        for index, one in enumerate(found)
+        for other in found[index + 1 :]
+        if one[0] != other[0] or other[1] - one[1] >= LEAST
+    }
+    for (one, at), (other, place) in sorted(pairs):
+        if ((one, at - 1), (other, place - 1)) not in pairs:
+            length = LEAST
+            while ((one, at + length - LEAST + 1), (other, place + length - LEAST + 1)) in pairs:
+                length += 1
+            yield passage(one, files[one][at : at + length]), passage(other, files[other][place : place + length])
+
+
+def passage(file: str, lines: list[Line]) -> Passage:
+    return Passage(file, lines[0].number, lines[-1].number)
+
+
+def key(one: Passage, other: Passage) -> str:
+    """The key of a pair in the ledger: its files, in the order of the alphabet."""
+    return " ".join(sorted({one.file, other.file}))
+
+
+def sources() -> dict[str, list[Line]]:
+    """The lines of every file that a person wrote."""
+    paths = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*")))
+    names = {str(path.relative_to(ROOT)): path for path in paths if path.suffix in SUFFIXES}
+    return {name: lines_of(path.read_text()) for name, path in names.items() if "/target/" not in name}
+
+
+def test_no_passage_stands_twice() -> None:
+    files = sources()
+    assert GENERATED.keys() <= files.keys()
+    found = list(repeated({name: lines for name, lines in files.items() if name not in GENERATED}))
+    new = [f"{one} stands again in {other}" for one, other in found if key(one, other) not in LEDGER]
+    assert not new, "let one function serve both places, or state in LEDGER why not:\n" + "\n".join(new)
+    stale = LEDGER.keys() - {key(one, other) for one, other in found}
+    assert not stale, f"these files share no passage now: delete their lines in LEDGER: {sorted(stale)}"
+
+
+def test_a_repeated_passage_is_found() -> None:
+    passage = [f"x{number} = {number}" for number in range(LEAST + 1)]
+    apart = "\n".join(["import a", *passage, "a = 1"])
+    again = "\n".join(["b = 2", *(f"    {line}\n" for line in passage)])
+    files = {"one.py": lines_of(apart), "two.py": lines_of(again), "three.py": lines_of("\n".join(passage[1:-1]))}
+    assert [(str(one), str(other)) for one, other in repeated(files)] == [("one.py:2-8", "two.py:2-14")]
+    twice = {"both.py": lines_of("\n".join([*passage[1:], "c = 3", *passage[1:]]))}
+    assert [(str(one), str(other)) for one, other in repeated(twice)] == [("both.py:1-6", "both.py:8-13")]
+    assert not list(repeated({"same.py": lines_of("a()\n" * 11)}))

@@ -1,0 +1,57 @@
+"""The tables of operators and GPU kernels in Rust: no operator, kernel or file is forgotten there.
+
+The Rust compiler sees only what a table names. It does not compile the file of a forgotten family, and steps run on the
+host if their kernel is forgotten.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+PLAN = Path(__file__).parent.parent / "runtime/plan/src"
+OPS, GPU = PLAN / "ops", PLAN / "gpu"
+
+
+def table(file: Path, macro: str) -> dict[str, str]:
+    """The family of each operator in the table that a macro reads: a line is `family: Operator …;`."""
+    found = re.search(rf"^{macro}! \{{\n(.*?)^\}}", file.read_text(), re.DOTALL | re.MULTILINE)
+    assert found is not None, f"{file.relative_to(PLAN)} has no table `{macro}! {{ … }}`"
+    lines = re.findall(r"^ +(\w+): ([\w ]+);$", found[1], re.MULTILINE)
+    return {operator: family for family, operators in lines for operator in operators.split()}
+
+
+def implemented(folder: Path, pattern: str) -> dict[str, str]:
+    """The file of each operator that a line like the pattern names, one or several at once."""
+    return {
+        operator: path.stem
+        for path in sorted(folder.rglob("*.rs"))
+        for operators in re.findall(pattern, path.read_text(), re.MULTILINE)
+        for operator in operators.split()
+    }
+
+
+def forgotten(written: dict[str, str], listed: dict[str, str], file: str) -> list[str]:
+    """A sentence for each operator that the table in a file does not list."""
+    return [
+        f"{operator} is written in {family}.rs: add it to the line `{family}: …;` of the table in {file}"
+        for operator, family in written.items()
+        if operator not in listed
+    ]
+
+
+def test_every_operator_is_in_the_table_of_operators() -> None:
+    written = implemented(OPS, r"^(?:impl Operator for|operator! \{) (\w+)")
+    assert len(written) > 100
+    assert not forgotten(written, table(OPS / "mod.rs", "ops"), "runtime/plan/src/ops/mod.rs")
+
+
+def test_every_gpu_kernel_is_in_the_table_of_kernels() -> None:
+    written = implemented(GPU, r"^gpu_kernel!\((\w+):") | implemented(GPU, r"^on_gpu! \{ ([\w ]+) \}")
+    assert len(written) > 50
+    assert not forgotten(written, table(GPU / "mod.rs", "kernels"), "runtime/plan/src/gpu/mod.rs")
+
+
+def test_a_forgotten_line_is_reported() -> None:
+    sentence = "Hypot is written in binary.rs: add it to the line `binary: …;` of the table in ops/mod.rs"
+    assert forgotten({"Binary": "binary", "Hypot": "binary"}, {"Binary": "binary"}, "ops/mod.rs") == [sentence]
