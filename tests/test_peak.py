@@ -71,12 +71,14 @@ class Optimum:
         """The inputs in whose storage an output of a step may lie."""
         output = step.outputs[number]
         assert output is not None
+        inputs = list(values_of(step.inputs))
         for i, value in enumerate(step.inputs):
             if value is None or value.constant:
                 continue
             slot = value.value, value.layout
             ends = all(self.dies[member] <= at for member in storage_of[slot])
-            is_taken = number == 0 and i in step.in_place and ends and value.bytes == output.bytes
+            is_read_once = sum(storage_of[other.value, other.layout] is storage_of[slot] for other in inputs) == 1
+            is_taken = number == 0 and i in step.in_place and ends and is_read_once and value.bytes == output.bytes
             if is_taken or (i in step.shares and can_be_a_view(value, output)):
                 yield slot
 

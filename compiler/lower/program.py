@@ -28,6 +28,9 @@ SLOTS = 16
 _MOST_INPUTS = 6
 """The limit of inputs of one node. More would make programs too long."""
 _WITH_EPILOGUE = frozenset(["Conv", "ConvTranspose", "Gemm", "MatMul"])
+_COMMUTATIVE = frozenset(["Add", "Mul"])
+"""Functions of two operands in any order. A program computes the operand that it saved first: the accumulator often
+still holds it."""
 _NOT_FLOAT = frozenset(["BitwiseNot", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "ShiftLeft", "ShiftRight"])
 
 Operand = ops.AnyOperand
@@ -158,6 +161,8 @@ class _Writer:
             self.compute(x)
             self.code.append(ops.Instruction.Unary("Square"))
             return
+        if function in _COMMUTATIVE and x in self.leaves and y in self.slots:
+            x, y = y, x
         if not self.is_available(x) and self.is_available(y):
             self.compute(x)
             self.code.append(ops.Instruction.Binary(function, self.read(y)))

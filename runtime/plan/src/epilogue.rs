@@ -2,7 +2,7 @@
 
 use candle_plan_kernels::gemm::Finish;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::program::{Argument, Instruction, Program, Start, Unary};
+use candle_plan_kernels::program::{Argument, Binary, Instruction, Operand, Program, Start, Unary};
 
 use smallvec::SmallVec;
 
@@ -40,6 +40,17 @@ pub fn limits(program: Option<&Program>) -> Option<[f32; 2]> {
         [Instruction::Unary(Unary::Clip { min, max })] => Some([min, max]),
         _ => None,
     }
+}
+
+/// Returns the input that a program adds to the result first, and the rest of the program; `None` if it begins in
+/// another way, or the rest reads this input too.
+pub fn residual(program: &Program) -> Option<(usize, Program)> {
+    let (Instruction::Binary(Binary::Add, Operand::Input(input)), rest) = program.code.split_first()? else {
+        return None;
+    };
+    let rest = Program { code: rest.to_vec() };
+    let is_read_once = rest.inputs().all(|other| other != *input);
+    is_read_once.then_some((*input, rest))
 }
 
 /// Calls `compute` with the function that applies the epilogue to a run of a result of shape `result`; with `None` if

@@ -17,7 +17,7 @@ use crate::value::{Array, Items, Value};
 /// Shapes may be symbolic until a run, so `run` checks them and returns an error.
 pub trait Kernel: Debug + Send + Sync {
     /// The inputs whose storage `run` can [take](Call::take) for output 0 if no later step reads them.
-    fn in_place(&self) -> &'static [usize] {
+    fn in_place(&self) -> &[usize] {
         &[]
     }
 

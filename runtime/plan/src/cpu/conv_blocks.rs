@@ -3,11 +3,10 @@
 use std::fmt::{self, Debug, Formatter};
 
 use candle_plan_kernels::conv::Shape;
-use candle_plan_kernels::convolution::{self, Alternative, ConvOperands, ConvWeights, Epilogue, ImageLayout};
-use candle_plan_kernels::program::Program;
+use candle_plan_kernels::convolution::{self, Alternative, ConvOperands, ConvWeights, ImageLayout};
 
 use super::blocks::{operand, Blocked};
-use crate::epilogue;
+use super::conv_output::ConvOutput;
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::kernel::{Call, Constants, Kernel, Memory};
@@ -15,7 +14,7 @@ use crate::layout::{in_blocks, in_rows, Image, Layout};
 use crate::ops::conv::Conv;
 use crate::ops::window::{check_bias, out_dims};
 use crate::types::{Type, Types};
-use crate::value::{alloc_uninit, Array, Value};
+use crate::value::{Array, Value};
 
 /// Returns how a convolution of `float32` images with constant weights runs on blocks.
 pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) -> Option<(ConvBlocks, Blocked)> {
@@ -66,7 +65,8 @@ impl ConvBlocks {
         let w = operands.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;
         let case = self.conv.case(operands.types.first().copied().flatten(), w.dims(), operands.memory)?;
         let weights = ConvWeights::new(&case, ImageLayout::Blocks, w.read::<f32>()?);
-        Ok(Box::new(PackedConvBlocks { op: self, weights }))
+        let output = ConvOutput::new(self.conv.epilogue.as_ref(), weights.adds_residual());
+        Ok(Box::new(PackedConvBlocks { op: self, weights, output }))
     }
 }
 
@@ -74,6 +74,7 @@ impl ConvBlocks {
 struct PackedConvBlocks {
     op: ConvBlocks,
     weights: ConvWeights,
+    output: ConvOutput,
 }
 
 impl Debug for PackedConvBlocks {
@@ -83,6 +84,10 @@ impl Debug for PackedConvBlocks {
 }
 
 impl Kernel for PackedConvBlocks {
+    fn in_place(&self) -> &[usize] {
+        self.output.in_place()
+    }
+
     fn is_replaced(&self, input: usize) -> bool {
         input == 1
     }
@@ -102,13 +107,12 @@ impl Kernel for PackedConvBlocks {
         let shape = self.op.conv.window().shape(&self.op.input(x.dims())?, w.dims())?;
         check_bias(bias.map(Array::dims), Some(shape.outputs))?;
         let dims = in_blocks(&out_dims(&shape, self.op.rank));
-        let mut out = alloc_uninit(&dims)?;
-        let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
-        with_epilogue(self.op.conv.epilogue.as_ref(), call, &dims, |epilogue| {
-            self.weights.run(call.threads, ConvOperands { shape: &shape, bias, x, out: &mut out, epilogue });
+        let out = self.output.write(call, &dims, |call, out, epilogue| {
+            let (x, bias) = (call.read(0)?, call.optional_tensor(2)?.map(Array::read::<f32>).transpose()?);
+            self.weights.run(call.threads, ConvOperands { shape: &shape, bias, x, out, epilogue });
             Ok(())
         })?;
-        Ok(vec![Array::new(out, &dims)?.into()])
+        Ok(vec![out.into()])
     }
 }
 
@@ -127,20 +131,4 @@ impl ConvBlocks {
             in_rows(dims, self.channels)
         }
     }
-}
-
-/// Calls `compute` with the epilogue of a result of shape `result`: limits if the program only clips, else the program.
-///
-/// # Errors
-/// See [`epilogue::with`].
-pub(super) fn with_epilogue<R>(
-    program: Option<&Program>,
-    call: &Call,
-    result: &[usize],
-    compute: impl FnOnce(Epilogue) -> Result<R>,
-) -> Result<R> {
-    let limits = epilogue::limits(program);
-    epilogue::with(program.filter(|_| limits.is_none()), call, result, |finish| {
-        compute(Epilogue { limits: limits.unwrap_or(Epilogue::NO_LIMITS), finish })
-    })
 }

@@ -8,6 +8,7 @@ mod blocks;
 mod choice;
 mod conv_blocks;
 mod conv_case;
+mod conv_output;
 mod exact;
 mod lists;
 mod mask;

@@ -21,7 +21,7 @@ pub(super) trait Packs: Debug + Clone + Send + Sync + 'static {
     fn pack(&self, operands: &Constants) -> Result<Option<Self::Packed>>;
 
     /// See [`Kernel::in_place`].
-    fn in_place(&self) -> &'static [usize] {
+    fn in_place(&self) -> &[usize] {
         &[]
     }
 
@@ -65,7 +65,7 @@ impl<K: Kernel + Clone + 'static> Packs for K {
         Ok(None)
     }
 
-    fn in_place(&self) -> &'static [usize] {
+    fn in_place(&self) -> &[usize] {
         Kernel::in_place(self)
     }
 
@@ -109,7 +109,7 @@ impl<O: Packs> Debug for Packed<O> {
 }
 
 impl<O: Packs> Kernel for Packed<O> {
-    fn in_place(&self) -> &'static [usize] {
+    fn in_place(&self) -> &[usize] {
         self.op.in_place()
     }
 

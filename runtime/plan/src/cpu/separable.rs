@@ -6,13 +6,14 @@ use candle_plan_kernels::blocked::{self, SeparableWeights, Stage};
 use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::isa::Isa;
 
-use super::conv_blocks::{with_epilogue, ConvBlocks};
+use super::conv_blocks::ConvBlocks;
+use super::conv_output::{with_epilogue, ConvOutput};
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::in_blocks;
 use crate::ops::window::{check_bias, out_dims};
-use crate::value::{alloc_uninit, Array, Value};
+use crate::value::{Array, Value};
 
 /// The two convolutions. The inputs are those of the first, then those of the second without its image.
 #[derive(Debug, Clone)]
@@ -48,7 +49,8 @@ impl Separable {
             None => Err(Error::op("the weights are not constant")),
         };
         let weights = SeparableWeights::new(Isa::get(), self.typical.each_ref(), [weights(1)?, weights(self.inputs)?]);
-        Ok(Box::new(PackedSeparable { op: self, weights }))
+        let output = ConvOutput::new(self.second.conv.epilogue.as_ref(), true);
+        Ok(Box::new(PackedSeparable { op: self, weights, output }))
     }
 }
 
@@ -56,6 +58,7 @@ impl Separable {
 struct PackedSeparable {
     op: Separable,
     weights: SeparableWeights,
+    output: ConvOutput,
 }
 
 impl Debug for PackedSeparable {
@@ -65,6 +68,10 @@ impl Debug for PackedSeparable {
 }
 
 impl Kernel for PackedSeparable {
+    fn in_place(&self) -> &[usize] {
+        self.output.in_place()
+    }
+
     fn is_replaced(&self, input: usize) -> bool {
         input == 1 || input == self.op.inputs
     }
@@ -77,29 +84,44 @@ impl Kernel for PackedSeparable {
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (x, second) = (call.tensor(0)?, self.op.inputs);
-        let first_bias = if second > 2 { call.optional_tensor(2)? } else { None };
-        let bias = [first_bias, call.optional_tensor(second + 1)?];
-        let [first_w, second_w] = [call.tensor(1)?, call.tensor(second)?];
-        let shape = self.op.first.conv.window().shape(&self.op.first.input(x.dims())?, first_w.dims())?;
-        let between = out_dims(&shape, self.op.first.rank);
-        let next = self.op.second.conv.window().shape(&between, second_w.dims())?;
-        for (bias, shape) in bias.iter().zip([&shape, &next]) {
-            check_bias(bias.map(Array::dims), Some(shape.outputs))?;
-        }
-        let (between, dims) = (in_blocks(&between), in_blocks(&out_dims(&next, self.op.second.rank)));
-        let mut out = alloc_uninit(&dims)?;
-        let x = x.read::<f32>()?;
-        let [first_bias, second_bias] = bias.map(|bias| bias.map(Array::read::<f32>).transpose());
-        let (first_bias, second_bias) = (first_bias?, second_bias?);
-        with_epilogue(self.op.first.conv.epilogue.as_ref(), call, &between, |epilogue| {
-            let first = Stage { shape: &shape, bias: first_bias, epilogue };
-            with_epilogue(self.op.second.conv.epilogue.as_ref(), call, &dims, |epilogue| {
-                let second = Stage { shape: &next, bias: second_bias, epilogue };
-                blocked::separable(call.threads, &self.weights, [first, second], x, &mut out);
+        let (op, [first_bias, second_bias]) = (&self.op, self.op.biases());
+        let [shape, next] = op.shapes(call)?;
+        let between = in_blocks(&out_dims(&shape, op.first.rank));
+        let dims = in_blocks(&out_dims(&next, op.second.rank));
+        let out = self.output.write(call, &dims, |call, out, epilogue| {
+            let second = Stage { shape: &next, bias: read(call, second_bias)?, epilogue };
+            with_epilogue(op.first.conv.epilogue.as_ref(), call, &between, |epilogue| {
+                let first = Stage { shape: &shape, bias: read(call, first_bias)?, epilogue };
+                blocked::separable(call.threads, &self.weights, [first, second], call.read(0)?, out);
                 Ok(())
             })
         })?;
-        Ok(vec![Array::new(out, &dims)?.into()])
+        Ok(vec![out.into()])
     }
+}
+
+impl Separable {
+    /// The inputs of the biases.
+    fn biases(&self) -> [Option<usize>; 2] {
+        [(self.inputs > 2).then_some(2), Some(self.inputs + 1)]
+    }
+
+    /// Returns the sizes of both convolutions.
+    fn shapes(&self, call: &Call) -> Result<[Shape; 2]> {
+        let (x, [first, second]) = (call.tensor(0)?, [call.tensor(1)?, call.tensor(self.inputs)?]);
+        let shape = self.first.conv.window().shape(&self.first.input(x.dims())?, first.dims())?;
+        let next = self.second.conv.window().shape(&out_dims(&shape, self.first.rank), second.dims())?;
+        for (bias, shape) in self.biases().into_iter().zip([&shape, &next]) {
+            check_bias(optional(call, bias)?.map(Array::dims), Some(shape.outputs))?;
+        }
+        Ok([shape, next])
+    }
+}
+
+fn optional<'a>(call: &'a Call, input: Option<usize>) -> Result<Option<&'a Array>> {
+    input.map_or(Ok(None), |input| call.optional_tensor(input))
+}
+
+fn read<'a>(call: &'a Call, input: Option<usize>) -> Result<Option<&'a [f32]>> {
+    optional(call, input)?.map(Array::read::<f32>).transpose()
 }

@@ -15,7 +15,7 @@ pub(crate) struct Placed {
 }
 
 impl Kernel for Placed {
-    fn in_place(&self) -> &'static [usize] {
+    fn in_place(&self) -> &[usize] {
         self.kernel.in_place()
     }
 

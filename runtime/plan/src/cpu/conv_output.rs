@@ -1,0 +1,80 @@
+//! The output of a convolution on blocks of channels: its epilogue, and the storage that it takes over.
+
+use candle_plan_kernels::convolution::{Epilogue, Residual};
+use candle_plan_kernels::program::Program;
+
+use crate::epilogue;
+use crate::error::Result;
+use crate::kernel::Call;
+use crate::value::{alloc_uninit, Array};
+
+/// The epilogue of a convolution. If it begins with the addition of an input, the form adds that input as a residual,
+/// in place if no later step reads it.
+#[derive(Debug)]
+pub(super) struct ConvOutput {
+    program: Option<Program>,
+    /// The residual's input, and the program without its addition.
+    residual: Option<([usize; 1], Program)>,
+}
+
+impl ConvOutput {
+    /// The output of a form that can add a residual or not.
+    pub fn new(program: Option<&Program>, adds_residual: bool) -> ConvOutput {
+        let residual = program.filter(|_| adds_residual).and_then(epilogue::residual);
+        let residual = residual.map(|(input, rest)| ([input], rest));
+        ConvOutput { program: program.cloned(), residual }
+    }
+
+    /// See [`Kernel::in_place`](crate::kernel::Kernel::in_place).
+    pub fn in_place(&self) -> &[usize] {
+        self.residual.as_ref().map_or(&[], |(input, _)| input)
+    }
+
+    /// Returns the result of shape `dims`; `compute` writes its elements and applies the epilogue.
+    ///
+    /// # Errors
+    /// See [`epilogue::with`].
+    pub fn write(
+        &self,
+        call: &mut Call,
+        dims: &[usize],
+        compute: impl FnOnce(&Call, &mut [f32], Epilogue) -> Result<()>,
+    ) -> Result<Array> {
+        let residual = self.residual.as_ref().map(|(input, rest)| (input[0], rest));
+        let fits = |input: usize| call.tensor(input).is_ok_and(|residual| residual.dims() == dims);
+        let Some((input, rest)) = residual.filter(|(input, _)| fits(*input)) else {
+            let mut out = alloc_uninit(dims)?;
+            with_epilogue(self.program.as_ref(), call, dims, |epilogue| compute(call, &mut out, epilogue))?;
+            return Array::new(out, dims);
+        };
+        if let Some(mut taken) = call.take(input) {
+            taken.update::<f32>(|out| {
+                with_epilogue(Some(rest), call, dims, |epilogue| {
+                    compute(call, out, Epilogue { residual: Some(Residual::InPlace), ..epilogue })
+                })
+            })?;
+            return Ok(taken);
+        }
+        let (mut out, residual) = (alloc_uninit(dims)?, call.read(input)?);
+        with_epilogue(Some(rest), call, dims, |epilogue| {
+            compute(call, &mut out, Epilogue { residual: Some(Residual::Separate(residual)), ..epilogue })
+        })?;
+        Array::new(out, dims)
+    }
+}
+
+/// Calls `compute` with the epilogue of a result of shape `result`: limits if the program only clips, else the program.
+///
+/// # Errors
+/// See [`epilogue::with`].
+pub(super) fn with_epilogue<R>(
+    program: Option<&Program>,
+    call: &Call,
+    result: &[usize],
+    compute: impl FnOnce(Epilogue) -> Result<R>,
+) -> Result<R> {
+    let limits = epilogue::limits(program);
+    epilogue::with(program.filter(|_| limits.is_none()), call, result, |finish| {
+        compute(Epilogue { limits: limits.unwrap_or(Epilogue::NO_LIMITS), finish, ..Epilogue::NONE })
+    })
+}
