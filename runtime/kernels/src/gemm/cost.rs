@@ -7,8 +7,8 @@ use super::Sizes;
 /// The lanes of a vector whose instructions cost 1.
 const UNIT: f64 = 16.0;
 
-/// The cost of a row of a panel that does not follow the one before it in memory: the processor does not fetch it in
-/// advance. Side by side, two panels therefore cost more than the sums that [`FewRows`](super::rows::FewRows) stores.
+/// The cost of a row of a panel that does not follow the one before it in memory. With this value, two panels side by
+/// side cost more than the sums that [`FewRows`](super::rows::FewRows) stores.
 pub(super) const JUMP: f64 = 4.0;
 
 /// How register tiles cover a product.
