@@ -107,7 +107,7 @@ impl Kernel for PackedConvBlocks {
         let shape = self.op.conv.window().shape(&self.op.input(x.dims())?, w.dims())?;
         check_bias(bias.map(Array::dims), Some(shape.outputs))?;
         let dims = in_blocks(&out_dims(&shape, self.op.rank));
-        let out = self.output.write(call, &dims, |call, out, epilogue| {
+        let out = self.output.write(self.op.conv.epilogue.as_ref(), call, &dims, |call, out, epilogue| {
             let (x, bias) = (call.read(0)?, call.optional_tensor(2)?.map(Array::read::<f32>).transpose()?);
             self.weights.run(call.threads, ConvOperands { shape: &shape, bias, x, out, epilogue });
             Ok(())

@@ -8,11 +8,10 @@ use crate::error::Result;
 use crate::kernel::Call;
 use crate::value::{alloc_uninit, Array};
 
-/// The epilogue of a convolution. If it begins with the addition of an input, the form adds that input as a residual,
-/// in place if no later step reads it.
+/// How a convolution finishes its output. If the epilogue begins with the addition of an input, the form adds this input
+/// as a residual, in place if no later step reads it.
 #[derive(Debug)]
 pub(super) struct ConvOutput {
-    program: Option<Program>,
     /// The residual's input, and the program without its addition.
     residual: Option<([usize; 1], Program)>,
 }
@@ -21,8 +20,7 @@ impl ConvOutput {
     /// The output of a form that can add a residual or not.
     pub fn new(program: Option<&Program>, adds_residual: bool) -> ConvOutput {
         let residual = program.filter(|_| adds_residual).and_then(epilogue::residual);
-        let residual = residual.map(|(input, rest)| ([input], rest));
-        ConvOutput { program: program.cloned(), residual }
+        ConvOutput { residual: residual.map(|(input, rest)| ([input], rest)) }
     }
 
     /// See [`Kernel::in_place`](crate::kernel::Kernel::in_place).
@@ -30,12 +28,14 @@ impl ConvOutput {
         self.residual.as_ref().map_or(&[], |(input, _)| input)
     }
 
-    /// Returns the result of shape `dims`; `compute` writes its elements and applies the epilogue.
+    /// Returns the result of shape `dims`; `compute` writes its elements and applies the epilogue. `program` is that of
+    /// [`ConvOutput::new`].
     ///
     /// # Errors
     /// See [`epilogue::with`].
     pub fn write(
         &self,
+        program: Option<&Program>,
         call: &mut Call,
         dims: &[usize],
         compute: impl FnOnce(&Call, &mut [f32], Epilogue) -> Result<()>,
@@ -44,7 +44,7 @@ impl ConvOutput {
         let fits = |input: usize| call.tensor(input).is_ok_and(|residual| residual.dims() == dims);
         let Some((input, rest)) = residual.filter(|(input, _)| fits(*input)) else {
             let mut out = alloc_uninit(dims)?;
-            with_epilogue(self.program.as_ref(), call, dims, |epilogue| compute(call, &mut out, epilogue))?;
+            with_epilogue(program, call, dims, |epilogue| compute(call, &mut out, epilogue))?;
             return Array::new(out, dims);
         };
         if let Some(mut taken) = call.take(input) {

@@ -88,7 +88,7 @@ impl Kernel for PackedSeparable {
         let [shape, next] = op.shapes(call)?;
         let between = in_blocks(&out_dims(&shape, op.first.rank));
         let dims = in_blocks(&out_dims(&next, op.second.rank));
-        let out = self.output.write(call, &dims, |call, out, epilogue| {
+        let out = self.output.write(op.second.conv.epilogue.as_ref(), call, &dims, |call, out, epilogue| {
             let second = Stage { shape: &next, bias: read(call, second_bias)?, epilogue };
             with_epilogue(op.first.conv.epilogue.as_ref(), call, &between, |epilogue| {
                 let first = Stage { shape: &shape, bias: read(call, first_bias)?, epilogue };
