@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("compiler", "runtime", "tools", "tests")
+FOLDERS = ("benchmarks", "compiler", "models", "runtime", "tools", "tests")
 SUFFIXES = {".c", ".cpp", ".cu", ".cuh", ".h", ".py", ".rs"}
 LEAST = 6
 GENERATED = {"compiler/plan/ops.py": "its classes follow the Rust types, which repeat attributes"}
