@@ -18,11 +18,11 @@ ELEMENTS = SYM_DATA_KEY
 """The key of the metadata that hold the elements of a value: a list, as JSON, of numbers and expressions."""
 
 Context = ShapeInferenceContext
-"""What the library knows of a model: its opsets, its symbols, and the elements of values that hold sizes."""
+"""The library's facts about a model: its opsets, its symbols, and the elements of values that hold sizes."""
 
 
 def new_context(opsets: Mapping[str, int]) -> ShapeInferenceContext:
-    """A context of a model in which what the library infers replaces what the file declares."""
+    """A context for a model. Inferred types and shapes replace those that the file declares."""
     registry.collect()
     return ShapeInferenceContext(opsets, policy="override")
 

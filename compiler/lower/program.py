@@ -29,8 +29,8 @@ _MOST_INPUTS = 6
 """The limit of inputs of one node. More would make programs too long."""
 _WITH_EPILOGUE = frozenset(["Conv", "ConvTranspose", "Gemm", "MatMul"])
 _COMMUTATIVE = frozenset(["Add", "Mul"])
-"""Functions of two operands in any order. A program computes the operand that it saved first: the accumulator often
-still holds it."""
+"""Functions whose operands may change places. A saved operand becomes the first one, because the accumulator often
+still holds it, and then needs no load."""
 _NOT_FLOAT = frozenset(["BitwiseNot", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "ShiftLeft", "ShiftRight"])
 
 Operand = ops.AnyOperand

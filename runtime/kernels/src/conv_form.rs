@@ -118,10 +118,10 @@ pub enum Residual<'a> {
     Separate(&'a [f32]),
 }
 
-/// What a convolution does to its outputs: it adds the residual, clamps them, then calls `finish`.
+/// The last steps of a convolution: it adds the residual to its outputs, clamps them, then calls `finish`.
 #[derive(Clone, Copy)]
 pub struct Epilogue<'a> {
-    /// What is added to the outputs, if the form [adds a residual](PackedConv::adds_residual).
+    /// The residual, only for a form that [adds it](PackedConv::adds_residual).
     pub residual: Option<Residual<'a>>,
     /// The smallest and the largest output; NaN stays NaN.
     pub limits: [f32; 2],

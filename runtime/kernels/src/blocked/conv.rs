@@ -84,7 +84,7 @@ impl Convolution<'_> {
         self.out.at(self.offset(image, output, pixel))
     }
 
-    /// Returns what is added to a pixel's outputs.
+    /// Returns the residual of a pixel's outputs.
     pub fn residual(&self, image: usize, output: usize, pixel: usize) -> Addend {
         match self.epilogue.residual {
             None => Addend::NONE,

@@ -34,7 +34,7 @@ pub(super) struct Tile<'a> {
     /// 16.
     pub out_block: usize,
     pub out_row: usize,
-    /// What is added to the outputs, at the same strides.
+    /// The residual. It has the strides of the outputs.
     pub residual: Addend,
     /// The smallest and the largest output.
     pub limits: [f32; 2],

@@ -78,7 +78,7 @@ pub(super) fn fastest(case: &ConvCase, result: ImageLayout) -> Option<Candidate>
     candidates(case).filter(|form| form.result == result).min_by(|a, b| a.time().total_cmp(&b.time()))
 }
 
-/// The layout in which a convolution with its result in blocks reads its image; `None` if no form has such a result.
+/// Returns the layout of the image for the fastest form with a result in blocks; `None` if no form has such a result.
 pub fn image_for_blocks(case: &ConvCase) -> Option<ImageLayout> {
     fastest(case, ImageLayout::Blocks).map(|fastest| fastest.form.layouts()[0])
 }

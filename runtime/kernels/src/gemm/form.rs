@@ -5,7 +5,7 @@ use super::{Problem, Shared, Sizes};
 use crate::isa::Isa;
 use crate::threads::Threads;
 
-/// What is known of a product when its form is chosen.
+/// The facts about a product that decide its form.
 #[derive(Debug, Clone, Copy)]
 pub struct ProductCase {
     /// The instruction set.
@@ -18,7 +18,7 @@ pub struct ProductCase {
     pub b: RightCase,
 }
 
-/// What is known of the right operand of a product.
+/// The facts about the right operand that decide the form of a product.
 #[derive(Debug, Clone, Copy)]
 pub enum RightCase {
     /// It is packed in a format, in panels of `width` columns.

@@ -17,8 +17,8 @@ const FARTHEST: usize = u32::MAX as usize / DEPTH;
 const NEAR: usize = 8192;
 /// The tiles of rows that read a larger operand without a delay.
 const PROMPT: f64 = 2.0;
-/// The cost of waiting for a row of a panel, for each further tile of rows: rows that lie apart displace one another
-/// from the L1 cache. A third tile therefore costs more than packing the rows.
+/// The cost of waiting for a row of a panel, for each further tile of rows. With this value, a third tile costs more than
+/// packing the rows.
 const WAIT: f64 = 12.0;
 
 impl ProductForm for InPlace {

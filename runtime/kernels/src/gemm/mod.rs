@@ -148,7 +148,7 @@ struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// What decides the form.
+    /// The case of this product.
     fn case(&self) -> ProductCase {
         let b = match self.b {
             Right::Packed(b) => b.case(),

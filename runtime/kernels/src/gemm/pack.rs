@@ -72,12 +72,12 @@ impl PackedB {
         PackedB { isa, k, n, width, format, data }
     }
 
-    /// What is known of a `[k, n]` matrix that is packed in a format, when the form of a product is chosen.
+    /// The case of a `[k, n]` matrix, for any `k`, that is packed in a format.
     pub fn case_of(isa: Isa, n: usize, format: Format) -> RightCase {
         RightCase::Packed { format, width: Tiles::of(isa).panel_width(usize::MAX, n) }
     }
 
-    /// What is known of the matrix when the form of a product is chosen.
+    /// The case of this matrix.
     pub(super) fn case(&self) -> RightCase {
         RightCase::Packed { format: self.format, width: self.width }
     }

@@ -29,7 +29,7 @@ pub struct Taps<'a> {
 /// The lanes of a vector whose instructions cost 1.
 pub(super) const UNIT: f64 = 16.0;
 
-/// What is known of a convolution when its form is chosen. The sizes of the image are not known.
+/// The facts about a convolution that decide its form. The sizes of the image are unknown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QuantizedConvCase {
     pub isa: Isa,

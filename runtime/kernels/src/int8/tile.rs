@@ -126,6 +126,6 @@ pub(super) mod x86 {
         1 [12 4 2 1] 2 [12 4 2 1] 3 [8 4 2 1] 4 [6 2 1]);
     /// For 16 registers, with operands that are read once taken from memory.
     pub static AVX_VNNI: &[&[(usize, Kernel)]] = kernels!(avx_vnni: 1 [12 6 2 1] 2 [6 3 1]);
-    /// For 16 registers, one of which holds pairs of products.
+    /// For 16 registers. The pairs of products need one of them.
     pub static AVX2: &[&[(usize, Kernel)]] = kernels!(avx2: 1 [12 6 2 1] 2 [6 3 1]);
 }

@@ -45,7 +45,7 @@ pub struct Weights {
     pub(super) zeros: Vec<i32>,
 }
 
-/// Columns that a tile reads from front to back, and what it multiplies them with.
+/// A panel of columns, and the pieces of the left operand that a tile multiplies with it.
 pub(super) struct Panel<'a> {
     pub data: &'a [i8],
     /// The pieces of a row of the left operand, in the order of `data`, and the quads of each.
