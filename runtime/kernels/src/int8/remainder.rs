@@ -20,26 +20,42 @@ pub(super) struct Remainder {
 }
 
 impl Remainder {
-    /// Splits panels `[panel][quad][column][4]` of `size` bytes, whose quads have `width` columns. Returns the panels with
-    /// their additional quads.
-    pub fn split(panels: &mut [i8], size: usize, width: usize) -> (Remainder, Vec<i8>) {
+    /// Finds the quads to split in panels `[panel][quad][column][4]` of `size` bytes, whose quads have `width` columns.
+    pub fn of(panels: &[i8], size: usize, width: usize) -> Remainder {
         let mut remainder = Remainder::default();
-        let mut all = Vec::with_capacity(panels.len());
-        for panel in panels.chunks_exact_mut(size.max(1)) {
-            let rests: Vec<_> = panel.chunks_exact_mut(4 * width).map(split_quad).collect();
-            all.extend_from_slice(panel);
-            for (quad, rest) in rests.into_iter().enumerate().filter_map(|(quad, rest)| Some((quad, rest?))) {
-                remainder.quads.push(quad);
-                all.extend(rest);
-            }
+        for panel in panels.chunks_exact(size.max(1)) {
+            let quads = panel.chunks_exact(4 * width).enumerate();
+            let saturating = quads.filter(|(_, quad)| quad.chunks_exact(2).any(|pair| split(pair)[1] != 0));
+            remainder.quads.extend(saturating.map(|(number, _)| number));
             remainder.ends.push(remainder.quads.len());
         }
-        (remainder, all)
+        remainder
     }
 
-    /// Whether any panel has additional quads.
-    pub fn has_quads(&self) -> bool {
-        !self.quads.is_empty()
+    /// Copies the panels of [`Remainder::of`] to `out`, split. Each panel is followed by its additional quads.
+    ///
+    /// # Panics
+    /// `out` is shorter than the panels with their additional quads.
+    pub fn split(&self, panels: &[i8], size: usize, width: usize, mut out: &mut [i8]) {
+        for (number, panel) in panels.chunks_exact(size.max(1)).enumerate() {
+            let again = &self.quads[self.before(number)..self.before(number + 1)];
+            let (first, rest) = out.split_at_mut(size);
+            let (second, rest) = rest.split_at_mut(again.len() * 4 * width);
+            first.copy_from_slice(panel);
+            for (&quad, second) in again.iter().zip(second.chunks_exact_mut(4 * width)) {
+                let first = &mut first[quad * 4 * width..][..4 * width];
+                for (first, second) in first.chunks_exact_mut(2).zip(second.chunks_exact_mut(2)) {
+                    let [limited, more] = split(first);
+                    (first[1], second[0], second[1]) = (limited, 0, more);
+                }
+            }
+            out = rest;
+        }
+    }
+
+    /// The number of additional quads of all panels.
+    pub fn len(&self) -> usize {
+        self.quads.len()
     }
 
     /// The number of additional quads before a panel.
@@ -59,22 +75,11 @@ impl Remainder {
     }
 }
 
-/// Limits the pairs of a quad, and returns the rest, if any.
-fn split_quad(quad: &mut [i8]) -> Option<Vec<i8>> {
-    let mut rest = Vec::new();
-    for (i, pair) in quad.chunks_exact_mut(2).enumerate() {
-        let [a, b] = [i16::from(pair[0]), i16::from(pair[1])];
-        let second = (a + b).clamp(-LIMIT, LIMIT) - a;
-        if second != b {
-            rest.resize(rest.len().max(2 * i), 0);
-            rest.extend([0, (b - second) as i8]);
-            pair[1] = second as i8;
-        }
-    }
-    (!rest.is_empty()).then(|| {
-        rest.resize(quad.len(), 0);
-        rest
-    })
+/// Divides the second weight of a pair: into the part that does not saturate together with the first one, and the rest.
+fn split(pair: &[i8]) -> [i8; 2] {
+    let [first, second] = [i16::from(pair[0]), i16::from(pair[1])];
+    let limited = (first + second).clamp(-LIMIT, LIMIT) - first;
+    [limited as i8, (second - limited) as i8]
 }
 
 #[cfg(test)]
@@ -85,10 +90,9 @@ mod tests {
     fn no_pair_saturates_and_both_parts_sum_to_the_weights() {
         let all = || i8::MIN..=i8::MAX;
         for (a, b) in all().flat_map(|a| all().map(move |b| (a, b))) {
-            let mut quad = [a, b, 0, 0];
-            let rest = split_quad(&mut quad).unwrap_or(vec![0; 4]);
-            assert_eq!((quad[0], i16::from(quad[1]) + i16::from(rest[1])), (a, i16::from(b)));
-            for pair in [[quad[0], quad[1]], [rest[0], rest[1]]] {
+            let [limited, more] = split(&[a, b]);
+            assert_eq!(i16::from(limited) + i16::from(more), i16::from(b));
+            for pair in [[a, limited], [0, more]] {
                 for x in [[255, 255], [255, 0], [0, 255]] {
                     let sum: i32 = (0..2).map(|i| x[i] * i32::from(pair[i])).sum();
                     assert!(i16::try_from(sum).is_ok(), "{a} and {b}: {pair:?}");
@@ -99,8 +103,9 @@ mod tests {
 
     #[test]
     fn pieces_are_quads_if_some_are_multiplied_twice() {
-        let mut panels = [1, 1, 1, 1, 127, 127, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
-        let (remainder, all) = Remainder::split(&mut panels, 8, 1);
+        let panels = [1, 1, 1, 1, 127, 127, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+        let (remainder, mut all) = (Remainder::of(&panels, 8, 1), [9; 20]);
+        remainder.split(&panels, 8, 1, &mut all);
         assert_eq!(all, [1, 1, 1, 1, 127, 1, 0, 0, 0, 126, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!((remainder.before(0), remainder.before(1), remainder.before(2)), (0, 1, 1));
         assert_eq!(remainder.pieces(0, &[0, 100], 1), (vec![0, 100, 100].into(), 1));

@@ -118,13 +118,13 @@ impl Weights {
 
     /// Splits columns so that no pair of products saturates.
     fn split(&mut self) {
-        let (size, width, count) = (self.depth() * self.width(), self.width(), self.panels());
-        let panels: &mut [i8] = bytemuck::cast_slice_mut(&mut self.data);
-        let (remainder, split) = Remainder::split(&mut panels[..size * count], size, width);
-        if remainder.has_quads() {
-            self.remainder = remainder;
-            self.data = Lines::for_overwrite(split.len() / 4);
-            bytemuck::cast_slice_mut(&mut self.data)[..split.len()].copy_from_slice(&split);
+        let (size, width) = (self.depth() * self.width(), self.width());
+        let panels = &bytemuck::cast_slice::<f32, i8>(&self.data)[..size * self.panels()];
+        self.remainder = Remainder::of(panels, size, width);
+        if self.remainder.len() > 0 {
+            let mut split = Lines::for_overwrite(panels.len() / 4 + self.remainder.len() * width);
+            self.remainder.split(panels, size, width, bytemuck::cast_slice_mut(&mut split));
+            self.data = split;
         }
     }
 
