@@ -36,7 +36,10 @@ pytestmark = pytest.mark.skipif(QEMU is None, reason="qemu-x86_64 is not install
 def emulated(cpu: str, *command: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a program of this machine on another processor."""
     assert QEMU is not None
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **variables}
+    # On some hosts, NumPy's OpenBLAS takes an emulated Nehalem for a processor with AVX, and ends with an illegal
+    # instruction. Its names of cores are those of qemu.
+    core = cpu.partition(",")[0].upper()
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_CORETYPE": core, **variables}
     environment.pop("PYTEST_ADDOPTS", None)
     return subprocess.run(
         [QEMU, "-cpu", cpu, *map(str, command)], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
