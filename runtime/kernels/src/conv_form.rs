@@ -72,7 +72,8 @@ pub trait ConvForm: Debug + Sync {
 pub trait PackedConv: Debug + Send + Sync {
     /// `out = bias + weights * x`, then the epilogue. The image and the result have the [layouts](ConvForm::layouts) of
     /// the form. The shape is [row-oriented](Shape::row_oriented), and may differ from that of the [case](ConvCase)
-    /// except for channels, outputs, groups and window.
+    /// except for channels, outputs, groups and window. A window of one row or column may be
+    /// [transposed](Shape::has_window).
     ///
     /// # Panics
     /// The slices or the weights do not fit the shape.
