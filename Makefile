@@ -33,7 +33,7 @@ RUST_FILES = $(shell find runtime -name target -prune -o -name '*.rs' -print)
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated sanitize generate bless bench bench-models bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated sanitize generate bless bench bench-models bench-small bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -88,17 +88,22 @@ build: $(VENV)/.demo ## the environment and the compiler, ready to use in .venv
 demo: $(VENV)/.demo ## compile a trained model, run it, check it against onnxruntime
 	@$(BIN)/python tools/demo.py
 
-bench: $(VENV)/.bench ## time every zoo model beside onnxruntime and OpenVINO
-	$(SAY) "Timing the models of $(ZOO) beside onnxruntime and OpenVINO"
+bench: $(VENV)/.bench ## time every zoo model beside onnxruntime, OpenVINO and MNN
+	$(SAY) "Timing the models of $(ZOO) beside onnxruntime, OpenVINO and MNN"
 	$(BIN)/candlec bench --zoo $(ZOO) $(BENCH)
 
 bench-models: $(VENV)/.models ## the same of the architectures of models/, which are exported first
-	$(SAY) "Timing the architectures of models/ beside onnxruntime and OpenVINO"
+	$(SAY) "Timing the architectures of models/ beside onnxruntime, OpenVINO and MNN"
 	$(BIN)/python -m models --folder build/models
 	$(BIN)/candlec bench --zoo build/models $(BENCH)
 
+bench-small: $(VENV)/.models ## the same of the small models of models/small/, which are exported first
+	$(SAY) "Timing the small models of models/small/ beside onnxruntime, OpenVINO and MNN"
+	$(BIN)/python -m models --group small --folder build/small
+	$(BIN)/candlec bench --zoo build/small $(BENCH)
+
 bench-kernels: $(VENV)/.bench ## the same of the operators of benchmarks/suite.toml, one at a time
-	$(SAY) "Timing the operators of benchmarks/suite.toml beside onnxruntime and OpenVINO"
+	$(SAY) "Timing the operators of benchmarks/suite.toml beside onnxruntime, OpenVINO and MNN"
 	$(BIN)/python benchmarks/kernels.py --folder build/kernels
 	$(BIN)/candlec bench --zoo build/kernels $(BENCH)
 
