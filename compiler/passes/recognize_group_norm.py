@@ -1,4 +1,6 @@
-"""Fuses InstanceNormalization between reshapes into GroupNormalization; folds channel scales and shifts into both."""
+"""Fuses an InstanceNormalization between two reshapes into GroupNormalization. Folds the scales and shifts of channels
+that follow either normalization into it.
+"""
 
 from __future__ import annotations
 

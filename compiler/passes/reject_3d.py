@@ -41,7 +41,7 @@ _WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3, "ConvTranspose": 1, "
 _MOST = 2
 """The largest number of spatial dimensions for which the runtime has kernels."""
 
-_HELP = "candle-plan executes 1-D and 2-D operators only"
+_HELP = "plans support only 1-D and 2-D operators"
 
 
 def _reject_3d(model: ir.Model, report: PassReport) -> None:

@@ -1,4 +1,6 @@
-"""Replaces slices that together cover one value with one Split. The slices may also be a Reshape and Gathers."""
+"""Replaces slices that together cover one value with one Split. Gathers of single indices after a Reshape also count
+as slices.
+"""
 
 from __future__ import annotations
 
