@@ -88,17 +88,17 @@ build: $(VENV)/.demo ## the environment and the compiler, ready to use in .venv
 demo: $(VENV)/.demo ## compile a trained model, run it, check it against onnxruntime
 	@$(BIN)/python tools/demo.py
 
-bench: $(VENV)/.bench ## time every zoo model beside onnxruntime and OpenVINO
-	$(SAY) "Timing the models of $(ZOO) beside onnxruntime and OpenVINO"
+bench: $(VENV)/.bench ## time every zoo model beside onnxruntime, OpenVINO and MNN
+	$(SAY) "Timing the models of $(ZOO) beside onnxruntime, OpenVINO and MNN"
 	$(BIN)/candlec bench --zoo $(ZOO) $(BENCH)
 
 bench-models: $(VENV)/.models ## the same of the architectures of models/, which are exported first
-	$(SAY) "Timing the architectures of models/ beside onnxruntime and OpenVINO"
+	$(SAY) "Timing the architectures of models/ beside onnxruntime, OpenVINO and MNN"
 	$(BIN)/python -m models --folder build/models
 	$(BIN)/candlec bench --zoo build/models $(BENCH)
 
 bench-kernels: $(VENV)/.bench ## the same of the operators of benchmarks/suite.toml, one at a time
-	$(SAY) "Timing the operators of benchmarks/suite.toml beside onnxruntime and OpenVINO"
+	$(SAY) "Timing the operators of benchmarks/suite.toml beside onnxruntime, OpenVINO and MNN"
 	$(BIN)/python benchmarks/kernels.py --folder build/kernels
 	$(BIN)/candlec bench --zoo build/kernels $(BENCH)
 

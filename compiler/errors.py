@@ -48,8 +48,8 @@ _REPORT = "This is a bug in the compiler, not in the model. Please report it, an
 PAGES = {
     "CC0101": Page(
         "The file is not a valid ONNX model: it is empty, truncated, damaged, or of another format.",
-        "Download or export the model again. The compiler reads only ONNX files: export a model of another framework to "
-        "ONNX (`candlec export` exports PyTorch modules). To run a plan, use `candlec run`.",
+        "Download or export the model again. The compiler reads only ONNX files: export a model of another framework "
+        "to ONNX (`candlec export` exports PyTorch modules). To run a plan, use `candlec run`.",
     ),
     "CC0102": Page(
         "The compiler cannot read the file: it does not exist, is a folder, or permission is missing.",

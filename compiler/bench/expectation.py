@@ -4,8 +4,8 @@ In the estimate, each step takes as long as its arithmetic or its memory traffic
 and copies to and from the host run at the peak of the bus. Launches and waits are only counted, because no source
 gives their cost.
 
-The estimate assumes that every tensor crosses the GPU's memory once in each step that reads or writes it. A small tensor
-may stay in the L2 cache between two steps, which can then take less time.
+The estimate assumes that every tensor crosses the GPU's memory once in each step that reads or writes it. A small
+tensor may stay in the L2 cache between two steps, which can then take less time.
 """
 
 from __future__ import annotations

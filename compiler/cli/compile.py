@@ -62,7 +62,11 @@ def _summary(name: str) -> str:
     "-o", "--output", type=arguments.OUTPUT, metavar="PLAN", help="Write the plan to this file.  [default: MODEL.plan]"
 )
 @arguments.pin_option
-@click.option("--passes", metavar="LIST", help="Names of the optional passes to run, separated by commas.  [default: all; see the list below]")
+@click.option(
+    "--passes",
+    metavar="LIST",
+    help="Names of the optional passes to run, separated by commas: see the list below.  [default: all]",
+)
 @click.option("--no-optimize", is_flag=True, help="Run none of the optional passes.")
 @arguments.memory_option("Limit the memory of all values of a run, for example 2GB. Use it for untrusted models.")
 @click.option("--strip-origins", is_flag=True, help="Omit module paths and source lines from the plan.")

@@ -45,8 +45,8 @@ def command() -> None:
 
     A baseline is a TOML file of your own that lists known differences. Use it for a folder that other people maintain.
     It has one table for each model, with the `reason`. The entry `pinned` is for plans that are compiled for the input
-    shapes of each case, and `unpinned` for plans with dynamic shapes (`zoo run --unpin`). Each entry has a `verdict` and
-    `at_most`, the allowed multiple of the tolerance. For a model that the compiler refuses, an entry has `refused`
+    shapes of each case, and `unpinned` for plans with dynamic shapes (`zoo run --unpin`). Each entry has a `verdict`
+    and `at_most`, the allowed multiple of the tolerance. For a model that the compiler refuses, an entry has `refused`
     instead, the list of the error codes.
 
     \b

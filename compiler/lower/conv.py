@@ -29,9 +29,9 @@ def conv(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "Conv",
-    "The runtime may compute tiles of outputs together (Winograd's algorithm): for 3 × 3 windows, and for windows of one "
-    "row or column. Infinity or NaN in the input may then make all outputs of a tile NaN; in onnxruntime, it reaches "
-    "only the outputs whose windows contain it.",
+    "The runtime may compute tiles of outputs together (Winograd's algorithm): for 3 × 3 windows, and for windows of "
+    "one row or column. Infinity or NaN in the input may then make all outputs of a tile NaN; in onnxruntime, it "
+    "reaches only the outputs whose windows contain it.",
 )
 
 

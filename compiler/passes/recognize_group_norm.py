@@ -1,5 +1,6 @@
-"""Fuses an InstanceNormalization between two reshapes into GroupNormalization. Folds the scales and shifts of channels
-that follow either normalization into it.
+"""Fuses an InstanceNormalization between two reshapes, and scales and shifts after it, into GroupNormalization.
+
+It also folds scales and shifts of channels into an InstanceNormalization without reshapes.
 """
 
 from __future__ import annotations

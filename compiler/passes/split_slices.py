@@ -1,6 +1,4 @@
-"""Replaces slices that together cover one value with one Split. Gathers of single indices after a Reshape also count
-as slices.
-"""
+"""Replaces slices that together cover one value, or Gathers that slice it after a Reshape, with one Split."""
 
 from __future__ import annotations
 
