@@ -40,7 +40,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
     callback=_against,
     metavar="LIST",
     help="Runtimes to compare with, separated by commas: onnxruntime, openvino, mnn. The word `nothing` selects none.  "
-    "[default: onnxruntime, if the model is known]",
+    "[default: onnxruntime; none for a plan without its model]",
 )
 @click.option(
     "--zoo",
