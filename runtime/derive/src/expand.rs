@@ -108,9 +108,9 @@ fn assertion(structure: &Structure, layout: &Layout, pair: &Pair, twin: &str) ->
             })
         });
         quote_spanned! {field.span()=>
+            #(#structures)*
             ::core::assert!(::core::mem::offset_of!(#name, #field) == #at, #misplaced);
             ::core::assert!(::core::mem::size_of::<#all>() == #size, #misplaced);
-            #(#structures)*
         }
     });
     assertions.collect()
