@@ -3,8 +3,8 @@
 `make test-lowest` and `make test-newest` call it with the options of pytest that select the tests of `make test-fast`.
 The environments build/lowest and build/newest contain the dependencies of pyproject.toml, onnxruntime and packages for
 tests, but not PyTorch. The tests use the extension in the checkout. With the lowest versions, other packages have the
-versions of tests/constraints.txt; one of them is onnxruntime, because the tests compare with a known version. The newest
-versions are the current ones.
+versions of tests/constraints.txt; one of them is onnxruntime, because the tests compare with a known version. The
+newest versions are the current ones.
 """
 
 from __future__ import annotations

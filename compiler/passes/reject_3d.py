@@ -38,7 +38,7 @@ _NAMES = {
 _WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3, "ConvTranspose": 1, "DeformConv": 1}
 """The index of a convolution's input for weights, which have two dimensions besides the spatial ones."""
 
-_HELP = "candle-plan executes 1-D and 2-D operators only"
+_HELP = "plans support only 1-D and 2-D operators"
 
 
 def _reject_3d(model: ir.Model, report: PassReport) -> None:
