@@ -5,9 +5,9 @@ use regex::Regex;
 use super::packed::Packs;
 use super::repeat::expanded;
 use crate::dtype::Bool;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::{Call, Constants, Kernel};
-use crate::ops::strings::{text, text_of, Case, RegexFullMatch, StringConcat, StringNormalizer, StringSplit};
+use crate::ops::strings::{Case, RegexFullMatch, StringConcat, StringNormalizer, StringSplit};
 use crate::pattern::full_match;
 use crate::value::{element_count, list, with_capacity, Array, Strings, Value};
 
@@ -101,6 +101,17 @@ impl Packs for RegexFullMatch {
         let x = text(call, 0)?;
         let matches: Vec<Bool> = x.data.iter().map(|text| expression.is_match(text).into()).collect();
         Ok(vec![Array::new(matches, &x.dims)?.into()])
+    }
+}
+
+fn text<'a>(call: &'a Call, i: usize) -> Result<&'a Strings> {
+    text_of(call.value(i)?)
+}
+
+fn text_of(value: &Value) -> Result<&Strings> {
+    match value {
+        Value::Strings(strings) => Ok(strings),
+        other => Err(Error::op(format!("expected strings, found {}", other.describe()))),
     }
 }
 
