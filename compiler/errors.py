@@ -139,7 +139,8 @@ PAGES = {
     "CC0401": Page(
         "The compiler cannot compute a node with constant inputs. For example, the shapes of the inputs contradict "
         "each other, or the node divides an integer by zero. With `--no-optimize`, the compiler computes only nodes of "
-        "small integers, and other such nodes fail in a run.",
+        "small integers, and other such nodes fail in a run. A node in a branch or a loop may never run: there, the "
+        "compiler reports a near miss instead.",
         "Check the constants of the nodes that the error names. onnxruntime would fail there as well.",
     ),
     "CC0402": Page(
