@@ -101,6 +101,22 @@ impl Kernel for DynamicQuantizeLinear {
 /// Elements per task.
 const CHUNK: usize = 1 << 15;
 
+impl Spread {
+    /// Calls `run(start, end, first scale, whether each element has its own scale)` for each run of `X`, in order.
+    fn for_each_run(&self, mut run: impl FnMut(usize, usize, usize, bool)) {
+        let blocks = self.size.div_ceil(self.block);
+        for row in 0..self.outer * self.size {
+            let (start, index) = (row * self.inner, row % self.size);
+            let first = match self.kind {
+                Kind::One => 0,
+                Kind::Axis => index,
+                Kind::Blocked => (row / self.size * blocks + index / self.block) * self.inner,
+            };
+            run(start, start + self.inner, first, self.is_blocked());
+        }
+    }
+}
+
 /// Scales and zero points, and their assignment to elements.
 struct Scales {
     scales: Vec<f32>,

@@ -216,18 +216,4 @@ impl Spread {
     pub fn is_blocked(&self) -> bool {
         self.kind == Kind::Blocked
     }
-
-    /// Calls `run(start, end, first scale, whether each element has its own scale)` for each run of `X`, in order.
-    pub(crate) fn for_each_run(&self, mut run: impl FnMut(usize, usize, usize, bool)) {
-        let blocks = self.size.div_ceil(self.block);
-        for row in 0..self.outer * self.size {
-            let (start, index) = (row * self.inner, row % self.size);
-            let first = match self.kind {
-                Kind::One => 0,
-                Kind::Axis => index,
-                Kind::Blocked => (row / self.size * blocks + index / self.block) * self.inner,
-            };
-            run(start, start + self.inner, first, self.is_blocked());
-        }
-    }
 }
