@@ -47,7 +47,7 @@ def test_every_engine_computes_the_model(engine: str, case: Case) -> None:
 
 
 @pytest.mark.parametrize("engine", OTHERS)
-def test_what_an_engine_refuses_is_told(engine: str, case: Case, tmp_path: Path) -> None:
+def test_the_refusal_of_an_engine_is_reported(engine: str, case: Case, tmp_path: Path) -> None:
     pytest.importorskip(ENGINES[engine].package, exc_type=ImportError)
     (tmp_path / "twice.onnx").write_bytes(b"not a model")
     found = time_in_turns(case, [engine, PLAN], 1, 0.001)

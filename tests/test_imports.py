@@ -1,4 +1,4 @@
-"""What `import compiler` brings along: loading and running a plan needs no ONNX, and every public name is there."""
+"""The modules that `import compiler` imports: loading and running a plan needs no ONNX; every public name exists."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ PLAN = [
     {"kernel", "layout", "operator", "text"},
     {"axes", "broadcast", "epilogue", "float", "memory", "movable", "stack"},
     {"ops"},
+    {"operands"},
     {"plan", "infer"},
     {"read", "verify"},
     {"cpu", "device", "gpu"},
@@ -70,8 +71,12 @@ LAYERS = {
 }
 """Every crate, and the layers of its modules. The extensions for GPUs consist of the modules of `runtime`."""
 
-APART = [("cpu", "gpu"), ("gpu", "cpu"), ("cpu", "device"), ("ops", "cpu"), ("ops", "gpu")]
+APART = [("cpu", "gpu"), ("gpu", "cpu"), ("cpu", "device"), ("ops", "cpu"), ("ops", "gpu"), ("ops", "kernel")]
 """Modules of the crate `candle-plan` of which the first may not use the second."""
+
+MACHINERY = {"buffer", "scratch", "threads"}
+"""Modules of the crate `candle-plan-kernels` that only kernels use. An operator states a meaning, and computes
+nothing."""
 
 Module = tuple[str, ...]
 """The path of a module in its crate, as ("cpu", "conv"); () is the crate's root."""
@@ -201,6 +206,15 @@ def test_modules_use_those_before_them(crate: str) -> None:
 
 def test_modules_apart_do_not_use_each_other() -> None:
     assert not {(one[0], other[0]) for one, other in uses("runtime/plan") if one and other} & set(APART)
+
+
+def test_operators_use_neither_threads_nor_memory_of_kernels() -> None:
+    operators = {module: code for module, code in modules_of("runtime/plan").items() if module[:1] == ("ops",)}
+    assert len(operators) > 50
+    for module, code in operators.items():
+        used = {path[1] for path in paths_in(code) if path[0] == "candle_plan_kernels"}
+        used |= {*re.findall(r"\bcandle_plan_kernels::(\w+)", code)}
+        assert not used & MACHINERY, "::".join(module)
 
 
 @pytest.mark.parametrize("crate", LAYERS)

@@ -1,4 +1,4 @@
-"""What a kernel holds beside its inputs and outputs is bounded, and no lack of memory for it ends the process."""
+"""The temporary memory of kernels is bounded, and a lack of it does not end the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that the standard does not allow are refused, optimized or not: never computed in one way of many."""
+"""Models that break the standard: the compiler refuses them with and without optimization, and guesses no meaning."""
 
 import onnx.parser
 import pytest

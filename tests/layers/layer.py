@@ -1,4 +1,4 @@
-"""What a line of the tables is: a PyTorch layer, its inputs, and what is expected of it."""
+"""A line of the tables: a PyTorch layer, its inputs, and the expected result."""
 
 from __future__ import annotations
 

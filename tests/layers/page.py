@@ -1,4 +1,4 @@
-"""`docs/layers.md`, made of the tables. `make generate`, or `python -m tests.layers.page`, writes it."""
+"""Makes `docs/layers.md` from the tables. `make generate`, or `python -m tests.layers.page`, writes it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ struct MaxRoiPool {
 // The channels that a thread reads for a bin, and the most samples of a region, as `MOST_SAMPLES` in ops/detection.rs.
 const u32 CHANNELS = 8;
 const f64 MOST_SAMPLES = 1e7;
-// Distinguishes the place of a region with too many samples from that of one with a wrong image, which is told first.
+// Added to the place of a region with too many samples, so that regions with a wrong image have smaller places: the
+// runtime reports the smallest place.
 const u32 OF_SAMPLES = 0x80000000u;
 
 // The start of a region, the size of its bins, and the samples along the sides of a bin.

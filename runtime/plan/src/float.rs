@@ -59,6 +59,12 @@ pub trait Float: Element {
 
     /// Converts results to elements, each rounded to nearest.
     fn narrow<'a>(x: impl Into<Cow<'a, [Self::Wide]>>) -> Vec<Self>;
+
+    /// Converts one element to the type to compute in.
+    fn wide(self) -> Self::Wide;
+
+    /// Converts one result to the nearest element.
+    fn rounded(x: Self::Wide) -> Self;
 }
 
 macro_rules! wide {
@@ -72,6 +78,14 @@ macro_rules! wide {
 
             fn narrow<'a>(x: impl Into<Cow<'a, [$float]>>) -> Vec<$float> {
                 owned(x.into())
+            }
+
+            fn wide(self) -> $float {
+                self
+            }
+
+            fn rounded(x: $float) -> $float {
+                x
             }
         })*
     };
@@ -93,6 +107,14 @@ macro_rules! half {
                 let mut narrow = buffer::for_overwrite::<$float>(x.len());
                 narrow.convert_from_f32_slice(&x);
                 narrow
+            }
+
+            fn wide(self) -> f32 {
+                self.to_f32()
+            }
+
+            fn rounded(x: f32) -> $float {
+                $float::from_f32(x)
             }
         })*
     };
@@ -154,6 +176,20 @@ pub fn read_number<W: Real>(array: &Array) -> Result<Vec<W>> {
     }
     crate::dispatch!("a numeric input", array.dtype(), [i8, i16, i32, i64, u8, u16, u32, u64], T => {
         Ok(buffer::collected(array.read::<T>()?.iter().map(|&v| W::from_f64(Source::to_f64(v)))))
+    })
+}
+
+/// The elements of a tensor of numbers as integers, with fractions truncated.
+///
+/// # Errors
+/// The tensor is not numeric.
+#[allow(clippy::cast_possible_truncation)]
+pub(crate) fn truncated(array: &Array) -> Result<Vec<i64>> {
+    if !array.dtype().is_float() {
+        return array.to_i64();
+    }
+    crate::dispatch!("a floating-point input", array.dtype(), [f32, f64, f16, bf16], T => {
+        Ok(buffer::collected(T::widen(array.read::<T>()?).iter().map(|&value| Source::to_f64(value) as i64)))
     })
 }
 

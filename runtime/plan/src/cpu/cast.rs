@@ -10,7 +10,8 @@ use crate::by_width;
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
-use crate::ops::cast::{converted, format_of, BitCast, Cast, Round};
+use crate::operands::cast::converted;
+use crate::ops::cast::{format_of, BitCast, Cast, Round};
 use crate::text;
 use crate::value::{Array, Value};
 

@@ -2,14 +2,14 @@
 
 use candle_plan_kernels::buffer::within;
 
-use super::nested::{is_true, one_i64, push};
+use super::nested::{collect, given, is_true, one_i64, push};
 use crate::bail;
 use crate::dtype::Bool;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
 use crate::memory::Kept;
 use crate::ops::control::{If, Loop, Scan};
-use crate::ops::nested::{axis_of, collect, dims, given, rank};
+use crate::ops::nested::{axis_of, dims, rank};
 use crate::stack;
 use crate::value::{Array, Value};
 

@@ -6,7 +6,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
-use crate::ops::cast::converted;
+use crate::operands::cast::converted;
 use crate::ops::det::Det;
 use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};

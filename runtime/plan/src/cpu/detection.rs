@@ -9,7 +9,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
-use crate::ops::cast::converted;
+use crate::operands::cast::converted;
 use crate::ops::detection::{
     check_boxes, check_images, check_pixels, check_regions, greatest, image_out_of_range, too_many_samples, MaxRoiPool,
     NonMaxSuppression, RoiAlign, Sample, MOST_SAMPLES,

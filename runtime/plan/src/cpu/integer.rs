@@ -6,19 +6,18 @@ use candle_plan_kernels::int8;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 
-use super::exact::{largest, whole, whole_elements};
+use super::exact::{broadcast, floats, largest, shifted, whole, whole_elements};
 use super::packed::Packs;
-use super::qlinear::pack;
+use super::qlinear::{pack, single};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::extent::one_element;
+use crate::extent::{one_element, one_or_each};
 use crate::form::Form;
 use crate::kernel::{Call, Constants, Kernel};
-use crate::ops::exact::{broadcast, floats, shifted};
 use crate::ops::integer::{is_one_each, ConvInteger, MatMulInteger, Requantize};
 use crate::ops::matmul::Product;
-use crate::ops::qlinear::{is_signed, single};
+use crate::ops::qlinear::{is_signed, WEIGHTS_ZERO};
 use crate::ops::window::{check_bias, out_dims};
 use crate::value::{alloc_uninit, list, with_capacity, Array, Value};
 
@@ -143,6 +142,21 @@ impl Packs for ConvInteger {
 }
 
 impl ConvInteger {
+    /// Returns the weights minus their zero points, as `float32`.
+    fn weights(&self, w: &Array, zero: Option<&Array>) -> Result<Array> {
+        let serial = Threads::serial();
+        let dims = zero.map_or(&[][..], Array::dims);
+        one_or_each(WEIGHTS_ZERO, dims, w.dims().first().copied())?;
+        match zero.filter(|zero| zero.len() != 1) {
+            None => shifted(w, zero, &serial),
+            Some(zero) => {
+                let mut dims = vec![1; w.rank()];
+                dims[0] = w.dims()[0];
+                shifted(w, Some(&zero.reshape(&dims)?), &serial)
+            }
+        }
+    }
+
     fn pack_weights(&self, w: &Array) -> Result<PackedBytes> {
         let outputs = w.dims().first().copied().unwrap_or(0);
         if self.groups == 0 || !outputs.is_multiple_of(self.groups) {

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::extent::one_element;
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
-use crate::ops::cast::converted;
+use crate::operands::cast::converted;
 use crate::ops::ml::LabelEncoder;
 use crate::value::{list, out_of_memory, scratch, Array, Value};
 

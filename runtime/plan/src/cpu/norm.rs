@@ -13,7 +13,8 @@ use crate::dispatch;
 use crate::error::Result;
 use crate::float::{read_wide, rewrite, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
-use crate::ops::norm::{channel_dims, group_dims, is_by_channel, BatchNorm, GroupNorm, InstanceNorm, Lrn};
+use crate::operands::norm::channel_dims;
+use crate::ops::norm::{group_dims, is_by_channel, BatchNorm, GroupNorm, InstanceNorm, Lrn};
 use crate::types::Types;
 use crate::value::{Array, Value};
 

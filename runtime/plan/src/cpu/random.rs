@@ -16,7 +16,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Constants};
-use crate::ops::cast::converted;
+use crate::operands::cast::converted;
 use crate::ops::random::{Multinomial, RandomNormal, RandomUniform};
 use crate::value::{self, Array, Value};
 

@@ -17,8 +17,9 @@ use crate::error::Result;
 use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{Image, Layout};
+use crate::operands::reduce::Groups;
 use crate::operator::Operator;
-use crate::ops::reduce::{Groups, Reduce, Reduction};
+use crate::ops::reduce::{Reduce, Reduction};
 use crate::types::{TensorType, Type, Types};
 use crate::value::{Array, Value};
 

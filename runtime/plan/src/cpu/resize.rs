@@ -19,9 +19,9 @@ use crate::float::widened_bytes;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{Image, Layout};
 use crate::movable::Movable;
+use crate::operands::sampled::Sampled;
 use crate::ops::resample::{AxisMap, Coordinates, Interpolation};
 use crate::ops::resize::Interpolate;
-use crate::ops::sampled::Sampled;
 use crate::types::{Type, Types};
 use crate::value::{alloc_uninit, Array, Value};
 

@@ -7,7 +7,8 @@ use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::float::{owned, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
-use crate::ops::rotary::{position_out_of_range, RotaryEmbedding, Sizes};
+use crate::operands::rotary::Sizes;
+use crate::ops::rotary::{position_out_of_range, RotaryEmbedding};
 use crate::types::Types;
 use crate::value::{list, try_list, Array, Value};
 

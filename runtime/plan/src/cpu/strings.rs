@@ -7,12 +7,12 @@ use regex::Regex;
 use super::packed::Packs;
 use super::repeat::expanded;
 use crate::dtype::Bool;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::{Call, Constants, Kernel};
-use crate::ops::strings::{text, text_of, Case, RegexFullMatch, StringConcat, StringNormalizer, StringSplit};
+use crate::ops::strings::{Case, RegexFullMatch, StringConcat, StringNormalizer, StringSplit};
 use crate::pattern::full_match;
 use crate::value::strings::Texts;
-use crate::value::{element_count, list, Array, Value};
+use crate::value::{element_count, list, Array, Strings, Value};
 
 impl Kernel for StringConcat {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -112,11 +112,21 @@ impl Packs for RegexFullMatch {
     }
 }
 
+fn text<'a>(call: &'a Call, i: usize) -> Result<&'a Strings> {
+    text_of(call.value(i)?)
+}
+
+fn text_of(value: &Value) -> Result<&Strings> {
+    match value {
+        Value::Strings(strings) => Ok(strings),
+        other => Err(Error::op(format!("expected strings, found {}", other.describe()))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{run, run_outputs};
-    use crate::value::Strings;
 
     fn strings(data: &[&str], dims: &[usize]) -> Value {
         Value::Strings(Strings { dims: dims.to_vec(), data: data.iter().map(|text| text.to_string()).collect() })

@@ -16,7 +16,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
 use crate::kernel::{Call, Constants};
-use crate::ops::attention::{mask_strides, Attention, AttentionGuard, AttentionScores, Layout, Strides};
+use crate::operands::attention::{mask_strides, Layout, Strides};
+use crate::ops::attention::{Attention, AttentionGuard, AttentionScores};
 use crate::value::{Array, Value};
 
 /// The parameters of the softmax of scores. `Attention::layout` and `mask_strides` check that the inputs have the

@@ -130,9 +130,9 @@ mod tests {
             let pads = each(0, 3).into_iter().zip(each(0, 3)).map(|(before, after)| [before, after]).collect();
             let op = Col2Im { strides, dilations, pads };
             let size = |a: usize| {
-                let room =
+                let span =
                     (image[a] + op.pads[a][0] + op.pads[a][1]).checked_sub((kernel[a] - 1) * op.dilations[a] + 1)?;
-                Some(room / op.strides[a] + 1)
+                Some(span / op.strides[a] + 1)
             };
             let Some(windows) = (0..axes).map(size).try_fold(1, |n, size| Some(n * size?)) else { continue };
             let dims = [1 + draw(seed, 2), (1 + draw(seed, 3)) * kernel.iter().product::<usize>(), windows];

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::dtype::Bool;
     use crate::float::NUMBERS;
-    use crate::ops::cast::converted;
+    use crate::operands::cast::converted;
     use crate::testing::{run, tensor};
     use crate::value::Array;
 

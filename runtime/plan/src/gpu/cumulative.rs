@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::dtype::DType;
     use crate::float::SUMMED;
-    use crate::ops::cast::converted;
+    use crate::operands::cast::converted;
     use crate::testing::{run, tensor};
     use crate::value::Array;
 

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use crate::dtype::DType;
     use crate::float::NUMBERS;
-    use crate::ops::cast::converted;
+    use crate::operands::cast::converted;
     use crate::testing::{fault, run, tensor};
     use crate::value::Array;
 

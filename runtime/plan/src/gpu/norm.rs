@@ -12,7 +12,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
-use crate::ops::norm::{channel_dims, group_dims, is_by_channel, BatchNorm, GroupNorm, InstanceNorm, Lrn};
+use crate::operands::norm::channel_dims;
+use crate::ops::norm::{group_dims, is_by_channel, BatchNorm, GroupNorm, InstanceNorm, Lrn};
 use crate::value::{Array, Value};
 
 /// X and Y have the rows, scale and bias an element per channel or group.

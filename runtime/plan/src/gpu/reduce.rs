@@ -11,7 +11,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
-use crate::ops::reduce::{Groups, Reduce, Reduction};
+use crate::operands::reduce::Groups;
+use crate::ops::reduce::{Reduce, Reduction};
 use crate::value::{Array, Value};
 
 /// X has the kept and the reduced dimensions, Y an element per element of the kept ones, and `totals` has 16 bytes per

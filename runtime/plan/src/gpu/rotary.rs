@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_outside_of_the_caches_are_told_of() {
+    fn positions_outside_the_caches_are_reported() {
         let op = RotaryEmbedding { heads: None, interleaved: false, rotary_dim: None };
         let caches = || tensor(&[1f32, 0.0], &[2, 1]);
         for (id, expected) in [(1i64, false), (2, true), (-3, true), (i64::MIN, true)] {

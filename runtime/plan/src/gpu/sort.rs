@@ -10,8 +10,9 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
-use crate::ops::reduce::Groups;
-use crate::ops::sort::{ArgReduce, ArgReduction, TopK, Wanted};
+use crate::operands::reduce::Groups;
+use crate::operands::sort::Wanted;
+use crate::ops::sort::{ArgReduce, ArgReduction, TopK};
 use crate::value::{Array, Value};
 
 gpu_kernel!(ArgReduce: "reduce_place");

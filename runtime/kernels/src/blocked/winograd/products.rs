@@ -40,9 +40,9 @@ impl Products {
     pub fn tiles_of_a_part(self, convolution: &Convolution, tiles: usize, parts: usize) -> usize {
         let filter = convolution.filter;
         let depth = self.positions * self.pieces * filter.channels * size_of::<f32>();
-        let room = if depth * filter.outputs <= FEW_WEIGHTS { BESIDE_FEW_WEIGHTS } else { BESIDE_MANY_WEIGHTS };
+        let budget = if depth * filter.outputs <= FEW_WEIGHTS { BESIDE_FEW_WEIGHTS } else { BESIDE_MANY_WEIGHTS };
         let at_once = Tiles::of(filter.isa).pixels(1, Tiles::of(filter.isa).outputs);
-        let fitting = (room / depth.max(1) / at_once).max(1) * at_once;
+        let fitting = (budget / depth.max(1) / at_once).max(1) * at_once;
         if tiles <= at_once {
             tiles
         } else {
