@@ -1,5 +1,6 @@
 //! How a convolution reads its input: parts of the output, and the fixed offsets of their taps.
 
+use super::tile::Tap;
 use super::BLOCK;
 use crate::conv_shape::Shape;
 use crate::padded_row::copy_row;
@@ -24,7 +25,7 @@ pub(super) struct Windows {
     /// If set, each row is split by its column modulo the stride, so that neighboring outputs read adjacent elements of
     /// a single channel: the number of parts of a row, and the length of each.
     split: Option<[usize; 2]>,
-    pub taps: Vec<u32>,
+    pub taps: Vec<Tap>,
     /// Whether the input is read in place, without padding.
     direct: bool,
     /// The output's rows and columns; a single row if the rows of the input are contiguous and need no gaps.
@@ -35,9 +36,18 @@ pub(super) struct Windows {
 
 /// Elements of a part's input that fit in the L2 cache together with weights and results.
 const BUDGET: usize = 1 << 16;
+/// The cost of copying a vector, in multiply-adds of a vector.
+const COPY: f64 = 4.0;
 /// The maximum pixels of a part, for inputs with few channels. Its outputs stay in the L2 cache until the epilogue has
 /// run.
 const PIXELS: usize = 1 << 11;
+
+/// The index of the first term of a block of channels and a tap in the packed weights, if `unit` channels of a pixel are
+/// contiguous.
+pub(super) fn term(shape: &Shape, unit: usize, block: usize, tap: usize) -> u32 {
+    let channels = shape.channels / shape.groups - block * unit;
+    (block * unit * shape.kernel[0] * shape.kernel[1] + tap * channels.min(unit)) as u32
+}
 
 impl Windows {
     pub fn new(shape: &Shape, unit: usize, parts: usize) -> Windows {
@@ -75,15 +85,39 @@ impl Windows {
             Some([_, length]) => x % shape.strides[1] * length + x / shape.strides[1],
             None => x * unit,
         };
-        let taps = taps.map(|(b, i, j)| (b * block + i * dy * row + column(j * dx)) as u32).collect();
+        let x = |b: usize, i: usize, j: usize| (b * block + i * dy * row + column(j * dx)) as u32;
+        let taps = taps.map(|(b, i, j)| Tap { x: x(b, i, j), w: term(shape, unit, b, i * kw + j) }).collect();
         let pixel = if unit == 1 { 1 } else { shape.strides[1] * unit };
         Windows { unit, row, block, pixel, split, taps, direct, output, part }
+    }
+
+    /// The time to copy the rows and columns between the taps of a dilated window, for one group, in multiply-adds of a
+    /// vector.
+    pub fn copying(shape: &Shape, unit: usize) -> f64 {
+        let Shape { output, strides, .. } = *shape;
+        let channels = (shape.channels / shape.groups).next_multiple_of(unit).max(1);
+        let copied = |dilations: [usize; 2]| {
+            let extent = |a: usize, outputs: usize| {
+                (outputs.max(1) - 1) * strides[a] + shape.kernel[a].max(1).saturating_sub(1) * dilations[a] + 1
+            };
+            let row = extent(1, output[1]);
+            let between = extent(0, 1) - 1;
+            let fitting = (BUDGET / (channels * row)).saturating_sub(between) / strides[0];
+            let parts = output[0].div_ceil(fitting.clamp(1, output[0].max(1)));
+            let rows = parts * between + output[0] * strides[0];
+            (rows * row) as f64 * (channels as f64 / BLOCK as f64)
+        };
+        if shape.dilations == [1, 1] {
+            return 0.0;
+        }
+        COPY * (copied(shape.dilations) - copied([1, 1])).max(0.0)
     }
 
     /// Single pixels, `pixels` of which are stored separately: `[C / 16, pixels, 16]`.
     pub fn of_pixels(shape: &Shape, pixels: usize) -> Windows {
         let row = pixels * BLOCK;
-        let taps = (0..shape.channels.div_ceil(BLOCK)).map(|b| (b * row) as u32).collect();
+        let taps = 0..shape.channels.div_ceil(BLOCK);
+        let taps = taps.map(|b| Tap { x: (b * row) as u32, w: (b * BLOCK) as u32 }).collect();
         let output = [1, shape.pixels()];
         Windows {
             unit: BLOCK,

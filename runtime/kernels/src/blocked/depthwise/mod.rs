@@ -4,13 +4,13 @@
 //! rows, and pixels of the left and right edges along columns, where they read the same taps. No tile needs to check
 //! for the end of the image.
 
-mod axis;
 mod form;
 mod rows;
 mod tile;
 
 use std::ops::Range;
 
+use super::axis::{dilation, Axis};
 use super::BLOCK;
 use crate::conv_form::{ConvOperands, Epilogue};
 use crate::conv_shape::Shape;
@@ -19,7 +19,6 @@ use crate::isa::Isa;
 use crate::padded_row::copy_row;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
-use axis::{dilation, Axis};
 pub(crate) use form::DepthwiseForm;
 use rows::Rows;
 use tile::Tile;

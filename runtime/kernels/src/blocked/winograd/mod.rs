@@ -1,5 +1,5 @@
 //! 3 × 3 convolutions with fewer products, by Winograd's algorithm. `F(m, 3)` computes `m × m` outputs from `(m + 2)²`
-//! products, instead of `9 m²`.
+//! products, instead of `9 m²`. If the window is dilated, the pixels of a tile have the same distance.
 //!
 //! The algorithm transforms tiles of the input and the weights, multiplies them position by position (matrix products
 //! over the channels), and transforms the products back.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::conv_shape::Shape;
 use crate::scratch::Scratch;
 
-/// One axis of a depthwise convolution.
+/// One axis of a convolution.
 pub(super) struct Axis {
     pub input: usize,
     pub stride: usize,
