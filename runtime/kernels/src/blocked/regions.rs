@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::axis::Axis;
+use super::axis::{Axis, Run};
 use super::conv::{split, Convolution};
 use super::tile::{Tap, Tile, Tiles};
 use super::window::{term, Windows};
@@ -24,28 +24,6 @@ const MOST_TAPS: usize = 1 << 17;
 /// The pixels that take as long as the start of a row of tiles.
 const START: f64 = 1.0;
 
-/// Outputs along one axis whose windows have the same taps inside the image.
-#[derive(Debug, Clone)]
-struct Run {
-    outputs: Range<usize>,
-    taps: Range<usize>,
-    /// The input that the first of these taps reads for the first output.
-    from: usize,
-}
-
-/// Divides the outputs of an axis.
-fn runs(shape: &Shape, a: usize) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
-    for (i, taps) in Axis::new(shape, a).taps.iter().enumerate() {
-        let inside = taps.first..taps.first + taps.count;
-        match runs.last_mut() {
-            Some(run) if run.taps == inside || (run.taps.is_empty() && inside.is_empty()) => run.outputs.end = i + 1,
-            _ => runs.push(Run { outputs: i..i + 1, taps: inside, from: taps.from }),
-        }
-    }
-    runs
-}
-
 /// The time of a convolution that reads its image in place, in pixels with a whole window. `None` if its image can only
 /// be copied.
 pub(super) fn pixels(shape: &Shape, unit: usize) -> Option<f64> {
@@ -54,7 +32,7 @@ pub(super) fn pixels(shape: &Shape, unit: usize) -> Option<f64> {
     if !is_dilated || !is_even || shape.kernel.contains(&0) {
         return None;
     }
-    let [down, across] = [0, 1].map(|a| runs(shape, a));
+    let [down, across] = [0, 1].map(|a| Axis::new(shape, a).runs());
     let taps = |runs: &[Run]| runs.iter().map(|run| run.taps.len()).sum::<usize>();
     let blocks = (shape.channels / shape.groups).div_ceil(unit);
     let listed = taps(&down).checked_mul(taps(&across)).and_then(|taps| taps.checked_mul(blocks));
@@ -84,7 +62,7 @@ impl Regions {
         if in_place * outputs as f64 >= copied {
             return None;
         }
-        let [down, across] = [0, 1].map(|a| runs(shape, a));
+        let [down, across] = [0, 1].map(|a| Axis::new(shape, a).runs());
         let taps = down.iter().flat_map(|down| across.iter().map(move |across| taps(shape, unit, down, across)));
         let (taps, parts) = (taps.collect(), parts(shape, threads));
         Some(Regions { down, across, taps, parts })
