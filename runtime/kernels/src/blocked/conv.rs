@@ -70,8 +70,8 @@ impl Convolution<'_> {
         self.bias.as_ref().map(|bias| &bias[lane..])
     }
 
-    /// The number of taps of a tile outside full blocks of channels: those of the last block, or all taps if channels are
-    /// single. `window` is the number of taps per block.
+    /// The number of taps of a tile outside full blocks of channels: those of the last block, or all taps if channels
+    /// are single. `window` is the number of taps per block.
     pub fn last(&self, taps: usize, window: usize) -> usize {
         match (self.filter.unit, self.filter.channels % BLOCK) {
             (BLOCK, 0) => 0,

@@ -1,5 +1,5 @@
-//! Convolutions with dilated windows, tap by tap, that read the image in place. The output is divided into regions whose
-//! windows have the same taps inside the image. Taps outside the image cost nothing, and nothing is copied.
+//! Convolutions with dilated windows, tap by tap, that read the image in place. The output is divided into regions
+//! whose windows have the same taps inside the image. Taps outside the image cost nothing, and nothing is copied.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ const FEW_WEIGHTS: usize = 192 << 10;
 const COLUMNS: [usize; 2] = [64, 512];
 /// The maximum number of taps in the lists of all regions. A window of more taps is copied.
 const MOST_TAPS: usize = 1 << 17;
+/// The maximum number of outputs along an axis.
+const MOST_OUTPUTS: usize = 1 << 20;
 /// The pixels that take as long as the start of a row of tiles.
 const START: f64 = 1.0;
 
@@ -29,7 +31,8 @@ const START: f64 = 1.0;
 pub(super) fn pixels(shape: &Shape, unit: usize) -> Option<f64> {
     let is_dilated = (0..2).any(|a| shape.kernel[a] > 1 && shape.dilations[a] > 1);
     let is_even = unit == BLOCK || shape.strides[1] == 1;
-    if !is_dilated || !is_even || shape.kernel.contains(&0) {
+    let is_small = shape.output.iter().all(|&outputs| outputs <= MOST_OUTPUTS);
+    if !is_dilated || !is_even || !is_small || shape.kernel.contains(&0) {
         return None;
     }
     let [down, across] = [0, 1].map(|a| Axis::new(shape, a).runs());
@@ -171,8 +174,8 @@ impl<'a> InPlace<'a> {
                     ..self.convolution.tile(image, first, y * shape.output[1] + run.start, taps)
                 };
                 // SAFETY: the taps of the region are inside the image for all of its outputs, and `Filter` keeps the
-                // weights inside its data. Only this task writes these outputs. `tiles` belong to an `Isa`, which proves
-                // that the processor has their instructions.
+                // weights inside its data. Only this task writes these outputs. `tiles` belong to an `Isa`, which
+                // proves that the processor has their instructions.
                 unsafe { tiles.run(together, run.len(), outputs, tile) };
             }
         }

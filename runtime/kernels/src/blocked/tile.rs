@@ -22,8 +22,8 @@ pub(super) struct Tap {
     pub w: u32,
 }
 
-/// The operands: `out[r][p][o] = residual[r][p][o] + start[o] + Σₜ Σ꜀ x[tₓ + r · row + p · pixel + c] · w[t_w + c][o]`, where
-/// `tₓ` and `t_w` are the places of a [tap](Tap).
+/// The operands: `out[r][p][o] = residual[r][p][o] + start[o] + Σₜ Σ꜀ x[tₓ + r · row + p · pixel + c] · w[t_w + c][o]`,
+/// where `tₓ` and `t_w` are the places of a [tap](Tap).
 #[derive(Clone, Copy)]
 pub(super) struct Tile<'a> {
     pub x: *const f32,

@@ -42,8 +42,8 @@ const COPY: f64 = 4.0;
 /// run.
 const PIXELS: usize = 1 << 11;
 
-/// The index of the first term of a block of channels and a tap in the packed weights, if `unit` channels of a pixel are
-/// contiguous.
+/// The index of the first term of a block of channels and a tap in the packed weights, if `unit` channels of a pixel
+/// are contiguous.
 pub(super) fn term(shape: &Shape, unit: usize, block: usize, tap: usize) -> u32 {
     let channels = shape.channels / shape.groups - block * unit;
     (block * unit * shape.kernel[0] * shape.kernel[1] + tap * channels.min(unit)) as u32
@@ -70,7 +70,7 @@ impl Windows {
         } else {
             let padded = split.map_or(width, |[parts, length]| parts * length);
             row = if direct { shape.input[1] } else { padded };
-            let fitting = (BUDGET / (channels * row)).saturating_sub(reach[0]) / shape.strides[0];
+            let fitting = (BUDGET / channels.saturating_mul(row)).saturating_sub(reach[0]) / shape.strides[0];
             output = shape.output;
             let fitting = if unit == 1 { fitting.min(PIXELS / output[1]) } else { fitting };
             part = [even(output[0], fitting.min(output[0].div_ceil(parts))), output[1]];
@@ -98,14 +98,15 @@ impl Windows {
         let channels = (shape.channels / shape.groups).next_multiple_of(unit).max(1);
         let copied = |dilations: [usize; 2]| {
             let extent = |a: usize, outputs: usize| {
-                (outputs.max(1) - 1) * strides[a] + shape.kernel[a].max(1).saturating_sub(1) * dilations[a] + 1
+                let reach = shape.kernel[a].saturating_sub(1).saturating_mul(dilations[a]);
+                (outputs.max(1) - 1).saturating_mul(strides[a]).saturating_add(reach).saturating_add(1)
             };
             let row = extent(1, output[1]);
             let between = extent(0, 1) - 1;
             let fitting = (BUDGET / (channels * row)).saturating_sub(between) / strides[0];
             let parts = output[0].div_ceil(fitting.clamp(1, output[0].max(1)));
-            let rows = parts * between + output[0] * strides[0];
-            (rows * row) as f64 * (channels as f64 / BLOCK as f64)
+            let rows = parts as f64 * between as f64 + output[0] as f64 * strides[0] as f64;
+            rows * row as f64 * (channels as f64 / BLOCK as f64)
         };
         if shape.dilations == [1, 1] {
             return 0.0;

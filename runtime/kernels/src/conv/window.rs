@@ -5,9 +5,9 @@
 //! phase. Then every tap has one constant offset, for any stride, dilation and padding, and consecutive outputs read
 //! consecutive elements.
 //!
-//! The rows of taps of a dilated window have the distance `d`. If a block of adjacent rows would read mostly rows between
-//! its own rows of taps, blocks consist of output rows with a distance instead, so that all input rows have the distance
-//! `d` ([`Windows::interleaved`]).
+//! The rows of taps of a dilated window have the distance `d`. If a block of adjacent rows would read mostly rows
+//! between its own rows of taps, blocks consist of output rows with a distance instead, so that all input rows have the
+//! distance `d` ([`Windows::interleaved`]).
 
 use num_integer::gcd;
 

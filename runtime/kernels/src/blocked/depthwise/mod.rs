@@ -1,8 +1,8 @@
 //! Depthwise convolutions over blocks of channels: every channel has its own window.
 //!
-//! Windows of common sizes run over whole [rows]. For other windows, adjacent pixels whose windows have the same columns
-//! inside the image run along rows, and the few pixels of a narrow edge along columns. No tile needs to check for the end
-//! of the image.
+//! Windows of common sizes run over whole [rows]. For other windows, adjacent pixels whose windows have the same
+//! columns inside the image run along rows, and the few pixels of a narrow edge along columns. No tile needs to check
+//! for the end of the image.
 
 mod form;
 mod rows;

@@ -14,7 +14,7 @@ pub(in crate::blocked) struct Tiling {
 impl Tiling {
     /// The number of tiles that have an output.
     pub fn tiles(&self) -> usize {
-        let group = self.size * self.dilation;
+        let group = self.size.saturating_mul(self.dilation).max(1);
         self.length / group * self.dilation + (self.length % group).min(self.dilation)
     }
 
@@ -26,8 +26,8 @@ impl Tiling {
         tile / self.dilation * self.size * self.dilation + tile % self.dilation
     }
 
-    /// The first output of a tile, if tiles whose outputs are equal modulo the dilation are adjacent. These tiles overlap
-    /// in their inputs.
+    /// The first output of a tile, if tiles whose outputs are equal modulo the dilation are adjacent. The inputs of these
+    /// tiles overlap.
     pub fn by_phase(&self, tile: usize) -> usize {
         if self.dilation == 1 {
             return tile * self.size;
