@@ -135,8 +135,9 @@ impl Convolution<'_> {
     fn rows(&self, outputs: usize, block: &Block, tile: Tile, scratch: &mut Scratch<f32>) {
         let (tiles, width, row) = (Tiles::of(self.weights.isa), self.shape.output[1], self.windows.row);
         let (out_row, vectors) = (self.windows.apart[0] * width, width.next_multiple_of(tiles.lanes));
-        // Rows of the input are longer than rows of the output. Rows are computed separately if their last vectors waste
-        // few lanes. Otherwise, one pass over all rows also computes the outputs in the gaps, which are discarded.
+        // Rows of the input are longer than rows of the output. Rows are computed separately if their last vectors
+        // waste few lanes, or fewer than the gaps would. Otherwise, one pass over all rows also computes the outputs in
+        // the gaps, which are discarded.
         let length = (block.rows - 1) * row + block.columns();
         // SAFETY: `check` and `Windows` keep every offset inside the input and the weights. This block's outputs belong
         // to this task.
