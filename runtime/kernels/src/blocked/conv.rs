@@ -2,6 +2,7 @@
 
 use super::addend::Addend;
 use super::filter::Filter;
+use super::tile::{Tap, Tile};
 use super::BLOCK;
 use crate::conv_form::{ConvOperands, Epilogue, Residual};
 use crate::conv_shape::Shape;
@@ -67,6 +68,37 @@ impl Convolution<'_> {
     pub fn bias(&self, image: usize, output: usize) -> Option<&[f32]> {
         let lane = image % self.filter.groups * self.filter.outputs.next_multiple_of(BLOCK) + output;
         self.bias.as_ref().map(|bias| &bias[lane..])
+    }
+
+    /// The number of taps of a tile outside full blocks of channels: those of the last block, or all taps if channels
+    /// are single. `window` is the number of taps per block.
+    pub fn last(&self, taps: usize, window: usize) -> usize {
+        match (self.filter.unit, self.filter.channels % BLOCK) {
+            (BLOCK, 0) => 0,
+            (BLOCK, _) => window,
+            _ => taps,
+        }
+    }
+
+    /// The tile of one image's outputs from `first` on that starts at a pixel, for an input of one row of pixels, whose
+    /// address and [last taps](Convolution::last) the caller sets.
+    pub fn tile<'t>(&'t self, image: usize, first: usize, pixel: usize, taps: &'t [Tap]) -> Tile<'t> {
+        let filter = self.filter;
+        Tile {
+            x: std::ptr::null(),
+            pixel: BLOCK,
+            row: 0,
+            taps,
+            last: 0,
+            last_channels: if filter.unit == BLOCK { filter.channels % BLOCK } else { filter.unit },
+            w: filter.span(image % filter.groups, first).as_ptr(),
+            start: self.bias(image, first).map_or(std::ptr::null(), <[f32]>::as_ptr),
+            out: self.at(image, first, pixel),
+            out_block: self.out_block(),
+            out_row: self.shape.output[1] * BLOCK,
+            residual: self.residual(image, first, pixel),
+            limits: self.epilogue.limits,
+        }
     }
 
     /// The stride from one block of outputs to the next, in elements.

@@ -1,4 +1,4 @@
-//! Convolutions over blocks of channels, tap by tap.
+//! Convolutions over blocks of channels, tap by tap. If the window is dilated, see also [regions](super::regions).
 
 use std::sync::Arc;
 
@@ -85,26 +85,14 @@ impl<'a> Direct<'a> {
 
     /// Returns the tile of one image's outputs from `first` on that starts at a pixel.
     fn tile<'t>(&'t self, image: usize, first: usize, pixel: usize, x: &[f32]) -> Tile<'t> {
-        let Convolution { shape, filter, epilogue, .. } = self.convolution;
-        // The taps outside full blocks of channels: those of the last block, or all taps if channels are single.
-        let (last, last_channels) = match (filter.unit, filter.channels % BLOCK) {
-            (BLOCK, partial) => (if partial == 0 { 0 } else { filter.kernel[0] * filter.kernel[1] }, partial),
-            (unit, _) => (self.windows.taps.len(), unit),
-        };
+        let (Convolution { shape, filter, .. }, windows) = (self.convolution, &self.windows);
         Tile {
             x: x.as_ptr(),
-            pixel: self.windows.pixel,
-            row: shape.strides[0] * self.windows.row,
-            taps: &self.windows.taps,
-            last,
-            last_channels,
-            w: filter.span(image % filter.groups, first).as_ptr(),
-            start: self.convolution.bias(image, first).map_or(std::ptr::null(), <[f32]>::as_ptr),
-            out: self.convolution.at(image, first, pixel),
-            out_block: self.convolution.out_block(),
-            out_row: self.windows.output[1] * BLOCK,
-            residual: self.convolution.residual(image, first, pixel),
-            limits: epilogue.limits,
+            pixel: windows.pixel,
+            row: shape.strides[0] * windows.row,
+            last: self.convolution.last(windows.taps.len(), filter.kernel[0] * filter.kernel[1]),
+            out_row: windows.output[1] * BLOCK,
+            ..self.convolution.tile(image, first, pixel, &windows.taps)
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The forms of convolutions over blocks of channels, tap by tap.
 
 use super::filter::Filter;
+use super::regions;
+use super::window::Windows;
 use super::BLOCK;
 use crate::conv_form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
 
@@ -26,7 +28,7 @@ impl ConvForm for DirectForm {
     }
 
     fn cost(&self, case: &ConvCase) -> f64 {
-        cost(case)
+        cost(case, BLOCK)
     }
 
     fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
@@ -48,7 +50,7 @@ impl ConvForm for FromRowsForm {
     }
 
     fn cost(&self, case: &ConvCase) -> f64 {
-        cost(case)
+        cost(case, 1)
     }
 
     fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
@@ -56,8 +58,10 @@ impl ConvForm for FromRowsForm {
     }
 }
 
-/// The time of both forms.
-fn cost(ConvCase { shape, .. }: &ConvCase) -> f64 {
-    let outputs = (shape.outputs / shape.groups).div_ceil(BLOCK);
-    shape.groups as f64 * products(shape.taps() as f64 * outputs as f64, shape.pixels() as f64)
+/// The time of both forms, for an image with `unit` contiguous channels. A dilated window is copied or read in place.
+fn cost(ConvCase { shape, .. }: &ConvCase, unit: usize) -> f64 {
+    let terms = (shape.taps() * (shape.outputs / shape.groups).div_ceil(BLOCK)) as f64;
+    let copied = products(terms, shape.pixels() as f64) + Windows::copying(shape, unit);
+    let in_place = regions::pixels(shape, unit).map(|pixels| products(terms, pixels));
+    shape.groups as f64 * in_place.map_or(copied, |time| time.min(copied))
 }

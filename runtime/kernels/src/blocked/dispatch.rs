@@ -3,6 +3,7 @@
 use super::conv::Convolution;
 use super::direct::Direct;
 use super::filter::Filter;
+use super::regions::InPlace;
 use super::winograd;
 use crate::conv_form::{ConvOperands, PackedConv};
 use crate::isa::Isa;
@@ -20,7 +21,10 @@ impl PackedConv for Filter {
         }
         let convolution = Convolution::new(self, operands);
         match self.form {
-            None => Direct::new(&convolution, threads).run(threads),
+            None => match InPlace::new(&convolution, threads) {
+                Some(in_place) => in_place.run(threads),
+                None => Direct::new(&convolution, threads).run(threads),
+            },
             Some(form) => winograd::run(form, &convolution, threads),
         }
     }

@@ -1,6 +1,7 @@
 //! The weights of a convolution over blocks of channels, packed once for a form.
 
 use super::form::Form;
+use super::regions::Regions;
 use super::tile::Tiles;
 use super::window::Windows;
 use super::BLOCK;
@@ -29,6 +30,8 @@ pub struct Filter {
     data: Vec<f32>,
     /// How recent inputs were read, with their number of parts.
     pub(super) windows: Recent<(Shape, usize), Windows>,
+    /// How recent inputs were read in place, with their number of threads; `None` if they were copied.
+    pub(super) regions: Recent<(Shape, usize), Option<Regions>>,
 }
 
 impl Filter {
@@ -70,8 +73,8 @@ impl Filter {
         let (channels, outputs, window) = (shape.channels / groups, shape.outputs / groups, kernel[0] * kernel[1]);
         assert!(Filter::has_blocks(shape), "{shape:?}");
         assert_eq!(w.len(), shape.outputs * channels * window, "{shape:?}");
-        let (data, windows) = (Vec::new(), Recent::default());
-        let mut filter = Filter { isa, groups, channels, outputs, kernel, unit, form, data, windows };
+        let (data, windows, regions) = (Vec::new(), Recent::default(), Recent::default());
+        let mut filter = Filter { isa, groups, channels, outputs, kernel, unit, form, data, windows, regions };
         filter.data = with_capacity(groups * filter.group_len());
         for w in w.chunks_exact((outputs * channels * window).max(1)) {
             match form {

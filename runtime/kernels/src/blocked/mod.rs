@@ -4,6 +4,7 @@
 //! read them, so elementwise functions may leave arbitrary values there.
 
 mod addend;
+mod axis;
 mod conv;
 mod depthwise;
 mod direct;
@@ -12,6 +13,7 @@ mod dispatch;
 mod filter;
 mod form;
 mod pool;
+mod regions;
 mod reorder;
 mod separable;
 mod tile;

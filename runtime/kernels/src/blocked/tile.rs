@@ -13,19 +13,29 @@ use crate::isa::Level;
 use crate::prefetch::prefetch;
 use crate::vector::Vector;
 
-/// The operands: `out[r][p][o] = residual[r][p][o] + start[o] + Σₜ Σ꜀ x[taps[t] + r · row + p · pixel + c] · w[t][c][o]`.
+/// The block of channels of one tap.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tap {
+    /// Its offset in the input.
+    pub x: u32,
+    /// The index of its first term in the weights; the terms of its channels are adjacent.
+    pub w: u32,
+}
+
+/// The operands: `out[r][p][o] = residual[r][p][o] + start[o] + Σₜ Σ꜀ x[tₓ + r · row + p · pixel + c] · w[t_w + c][o]`,
+/// where `tₓ` and `t_w` are the places of a [tap](Tap).
 #[derive(Clone, Copy)]
 pub(super) struct Tile<'a> {
     pub x: *const f32,
     /// The strides from one pixel to the next, and from the first row to the second.
     pub pixel: usize,
     pub row: usize,
-    /// The offset of each tap's block of channels: all taps of one block, then those of the next.
-    pub taps: &'a [u32],
+    /// The blocks of channels of each tap: all taps of one block, then those of the next.
+    pub taps: &'a [Tap],
     /// The number of taps at the end that belong to a partial block, and the channels of that block.
     pub last: usize,
     pub last_channels: usize,
-    /// `[tap][channel][outputs]`
+    /// `[term][outputs]`
     pub w: *const f32,
     /// One value per output; null for zeros.
     pub start: *const f32,
@@ -117,7 +127,7 @@ const AHEAD: usize = 1 << 10;
 #[inline(always)]
 unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
     let (mut full, mut last) = t.taps.split_at(t.taps.len() - t.last);
-    let (mut w, mut first) = (t.w, true);
+    let mut first = true;
     let few = if t.last_channels == 1 { SINGLE } else { TAPS * BLOCK / t.last_channels.max(1) };
     loop {
         let (taps, rest) = full.split_at(full.len().min(TAPS));
@@ -131,8 +141,7 @@ unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS:
         let is_end = rest.is_empty() && rest_of_partial.is_empty();
         // SAFETY: guaranteed by the caller.
         unsafe {
-            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, taps, partial, w, [first, is_end]);
-            w = w.add((taps.len() * BLOCK + partial.len() * t.last_channels) * VECTORS * V::LANES);
+            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, taps, partial, [first, is_end]);
         }
         if is_end {
             return;
@@ -146,39 +155,40 @@ unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS:
 #[inline(always)]
 unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(
     t: &Tile,
-    full: &[u32],
-    last: &[u32],
-    w: *const f32,
+    full: &[Tap],
+    last: &[Tap],
     first_and_last: [bool; 2],
 ) {
     let mut sums = [[[V::splat(0.0); VECTORS]; PIXELS]; ROWS];
     // SAFETY: the caller guarantees every address below.
     unsafe {
-        let w = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, full, BLOCK, w, &mut sums);
-        add::<V, ROWS, PIXELS, VECTORS, STEP>(t, last, t.last_channels, w, &mut sums);
+        add::<V, ROWS, PIXELS, VECTORS, STEP>(t, full, BLOCK, &mut sums);
+        add::<V, ROWS, PIXELS, VECTORS, STEP>(t, last, t.last_channels, &mut sums);
         write::<V, ROWS, PIXELS, VECTORS>(t, &sums, first_and_last);
     }
 }
 
-/// Adds the terms of `channels` channels of each tap. Returns the address of the next weights.
+/// Adds the terms of `channels` channels of each tap.
 #[inline(always)]
 unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(
     t: &Tile,
-    taps: &[u32],
+    taps: &[Tap],
     channels: usize,
-    mut w: *const f32,
     sums: &mut [[[V; VECTORS]; PIXELS]; ROWS],
-) -> *const f32 {
+) {
     let step = if STEP == 0 { t.pixel } else { STEP };
-    for &tap in taps {
+    for tap in taps {
         // SAFETY: guaranteed by the caller.
         unsafe {
-            let x = t.x.add(tap as usize);
+            let x = t.x.add(tap.x as usize);
+            let mut w = t.w.add(tap.w as usize * VECTORS * V::LANES);
             for c in 0..channels {
                 let mut weights = [V::splat(0.0); VECTORS];
                 for (v, weights) in weights.iter_mut().enumerate() {
                     *weights = V::load(w.add(v * V::LANES));
-                    prefetch(w.wrapping_add(v * V::LANES + AHEAD));
+                    if (v * V::LANES).is_multiple_of(BLOCK) {
+                        prefetch(w.wrapping_add(v * V::LANES + AHEAD)); // once per cache line
+                    }
                 }
                 for (r, sums) in sums.iter_mut().enumerate() {
                     for (p, sums) in sums.iter_mut().enumerate() {
@@ -192,7 +202,6 @@ unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
             }
         }
     }
-    w
 }
 
 /// Adds the first sums to the start values and the residual, and later sums to the output. Clamps the last ones.

@@ -1,5 +1,6 @@
 //! How a convolution reads its input: parts of the output, and the fixed offsets of their taps.
 
+use super::tile::Tap;
 use super::BLOCK;
 use crate::buffer::{collected, collected_up_to};
 use crate::conv_shape::Shape;
@@ -25,7 +26,7 @@ pub(super) struct Windows {
     /// If set, each row is split by its column modulo the stride, so that neighboring outputs read adjacent elements of
     /// a single channel: the number of parts of a row, and the length of each.
     split: Option<[usize; 2]>,
-    pub taps: Vec<u32>,
+    pub taps: Vec<Tap>,
     /// Whether the input is read in place, without padding.
     direct: bool,
     /// The output's rows and columns; a single row if the rows of the input are contiguous and need no gaps.
@@ -36,9 +37,18 @@ pub(super) struct Windows {
 
 /// Elements of a part's input that fit in the L2 cache together with weights and results.
 const BUDGET: usize = 1 << 16;
+/// The cost of copying a vector, in multiply-adds of a vector.
+const COPY: f64 = 4.0;
 /// The maximum pixels of a part, for inputs with few channels. Its outputs stay in the L2 cache until the epilogue has
 /// run.
 const PIXELS: usize = 1 << 11;
+
+/// The index of the first term of a block of channels and a tap in the packed weights, if `unit` channels of a pixel
+/// are contiguous.
+pub(super) fn term(shape: &Shape, unit: usize, block: usize, tap: usize) -> u32 {
+    let channels = shape.channels / shape.groups - block * unit;
+    (block * unit * shape.kernel[0] * shape.kernel[1] + tap * channels.min(unit)) as u32
+}
 
 impl Windows {
     pub fn new(shape: &Shape, unit: usize, parts: usize) -> Windows {
@@ -61,7 +71,7 @@ impl Windows {
         } else {
             let padded = split.map_or(width, |[parts, length]| parts * length);
             row = if direct { shape.input[1] } else { padded };
-            let fitting = (BUDGET / (channels * row)).saturating_sub(reach[0]) / shape.strides[0];
+            let fitting = (BUDGET / channels.saturating_mul(row)).saturating_sub(reach[0]) / shape.strides[0];
             output = shape.output;
             let fitting = if unit == 1 { fitting.min(PIXELS / output[1]) } else { fitting };
             part = [even(output[0], fitting.min(output[0].div_ceil(parts))), output[1]];
@@ -76,16 +86,41 @@ impl Windows {
             Some([_, length]) => x % shape.strides[1] * length + x / shape.strides[1],
             None => x * unit,
         };
-        let taps = taps.map(|(b, i, j)| (b * block + i * dy * row + column(j * dx)) as u32);
+        let x = |b: usize, i: usize, j: usize| (b * block + i * dy * row + column(j * dx)) as u32;
+        let taps = taps.map(|(b, i, j)| Tap { x: x(b, i, j), w: term(shape, unit, b, i * kw + j) });
         let taps = collected_up_to(blocks * kh * kw, taps);
         let pixel = if unit == 1 { 1 } else { shape.strides[1] * unit };
         Windows { unit, row, block, pixel, split, taps, direct, output, part }
     }
 
+    /// The time to copy the rows and columns between the taps of a dilated window, for one group, in multiply-adds of a
+    /// vector.
+    pub fn copying(shape: &Shape, unit: usize) -> f64 {
+        let Shape { output, strides, .. } = *shape;
+        let channels = (shape.channels / shape.groups).next_multiple_of(unit).max(1);
+        let copied = |dilations: [usize; 2]| {
+            let extent = |a: usize, outputs: usize| {
+                let reach = shape.kernel[a].saturating_sub(1).saturating_mul(dilations[a]);
+                (outputs.max(1) - 1).saturating_mul(strides[a]).saturating_add(reach).saturating_add(1)
+            };
+            let row = extent(1, output[1]);
+            let between = extent(0, 1) - 1;
+            let fitting = (BUDGET / (channels * row)).saturating_sub(between) / strides[0];
+            let parts = output[0].div_ceil(fitting.clamp(1, output[0].max(1)));
+            let rows = parts as f64 * between as f64 + output[0] as f64 * strides[0] as f64;
+            rows * row as f64 * (channels as f64 / BLOCK as f64)
+        };
+        if shape.dilations == [1, 1] {
+            return 0.0;
+        }
+        COPY * (copied(shape.dilations) - copied([1, 1])).max(0.0)
+    }
+
     /// Single pixels, `pixels` of which are stored separately: `[C / 16, pixels, 16]`.
     pub fn of_pixels(shape: &Shape, pixels: usize) -> Windows {
         let row = pixels * BLOCK;
-        let taps = collected((0..shape.channels.div_ceil(BLOCK)).map(|b| (b * row) as u32));
+        let taps = 0..shape.channels.div_ceil(BLOCK);
+        let taps = collected(taps.map(|b| Tap { x: (b * row) as u32, w: (b * BLOCK) as u32 }));
         let output = [1, shape.pixels()];
         Windows {
             unit: BLOCK,

@@ -62,7 +62,7 @@ pub fn conv(threads: &Threads, weights: &Rows, operands: ConvOperands) {
     // With too few blocks for the threads, each task computes some of the outputs of every block.
     let shares = (2 * wanted).div_ceil(units).clamp(1, if wanted == 1 { 1 } else { weights.panels() });
     let work = Convolution { shape, weights, bias, windows, epilogue, x, out: Shared::new(out) };
-    let cost = (shape.taps() * shape.outputs / shape.groups * blocks[0].rows() * blocks[0].columns() / shares).max(1);
+    let cost = (shape.taps() * shape.outputs / shape.groups * blocks[0].rows * blocks[0].columns() / shares).max(1);
     let per_task = if wanted == 1 { units * shares } else { (TASK / cost).max(1) };
     threads.for_each((units * shares).div_ceil(per_task), |task| {
         let mut scratch = Buffers::default();
@@ -105,7 +105,7 @@ impl Convolution<'_> {
         let panel = self.weights.panel(image % self.shape.groups, panel);
         let [height, width] = self.shape.output;
         let first = image * self.weights.outputs + panel.first;
-        let start = first * height * width + block.y[0] * width + block.x[0];
+        let start = first * height * width + block.y * width + block.x[0];
         let bias = self.bias.map(|bias| &bias[first % self.shape.outputs..]);
         let tile = Tile {
             a: panel.data.as_ptr(),
@@ -119,10 +119,14 @@ impl Convolution<'_> {
             width: block.columns(),
         };
         self.rows(panel.rows, block, tile, scratch);
-        for row in 0..panel.rows {
-            let offset = start + row * height * width;
+        let (runs, length) = match self.windows.apart[0] {
+            1 => (1, block.rows * block.columns()),
+            _ => (block.rows, block.columns()),
+        };
+        for (row, run) in (0..panel.rows).flat_map(|row| (0..runs).map(move |run| (row, run))) {
+            let offset = start + (row * height + run * self.windows.apart[0]) * width;
             // SAFETY: whole rows of this block, or a part of one row. No other task accesses them.
-            let run = unsafe { std::slice::from_raw_parts_mut(self.out.at(offset), block.rows() * block.columns()) };
+            let run = unsafe { std::slice::from_raw_parts_mut(self.out.at(offset), length) };
             self.epilogue.apply(run, offset);
         }
     }
@@ -130,17 +134,19 @@ impl Convolution<'_> {
     /// Computes all rows of pixels of a block for `outputs` outputs; `tile` starts at the first pixel.
     fn rows(&self, outputs: usize, block: &Block, tile: Tile, scratch: &mut Scratch<f32>) {
         let (tiles, width, row) = (Tiles::of(self.weights.isa), self.shape.output[1], self.windows.row);
-        // Rows of the input are longer than rows of the output. Rows are computed separately if their last vectors waste
-        // few lanes. Otherwise, one pass over all rows also computes the outputs in the gaps, which are discarded.
-        let length = (block.rows() - 1) * row + block.columns();
+        let (out_row, vectors) = (self.windows.apart[0] * width, width.next_multiple_of(tiles.lanes));
+        // Rows of the input are longer than rows of the output. Rows are computed separately if their last vectors
+        // waste few lanes, or fewer than the gaps would. Otherwise, one pass over all rows also computes the outputs in
+        // the gaps, which are discarded.
+        let length = (block.rows - 1) * row + block.columns();
         // SAFETY: `check` and `Windows` keep every offset inside the input and the weights. This block's outputs belong
         // to this task.
         unsafe {
-            if block.rows() == 1 || row == width {
+            if block.rows == 1 || (row == width && row == out_row) {
                 tiles.run(outputs, Tile { width: length, ..tile });
-            } else if width.next_multiple_of(tiles.lanes) * SPARE <= width * (SPARE + 1) {
-                for y in 0..block.rows() {
-                    let (b, out) = (tile.b.add(y * row), tile.out.add(y * width));
+            } else if vectors * SPARE <= width * (SPARE + 1) || vectors < row {
+                for y in 0..block.rows {
+                    let (b, out) = (tile.b.add(y * row), tile.out.add(y * out_row));
                     tiles.run(outputs, Tile { b, out, ..tile });
                 }
             } else {
@@ -150,7 +156,7 @@ impl Convolution<'_> {
                     for (y, wide) in wide.chunks(row).enumerate() {
                         std::ptr::copy_nonoverlapping(
                             wide.as_ptr(),
-                            tile.out.add(output * tile.out_row + y * width),
+                            tile.out.add(output * tile.out_row + y * out_row),
                             width,
                         );
                     }

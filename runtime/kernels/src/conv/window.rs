@@ -4,24 +4,29 @@
 //! this is row `y + ⌊i·d / s⌋`. The block's input is therefore copied with its padding, and split into one plane per
 //! phase. Then every tap has one constant offset, for any stride, dilation and padding, and consecutive outputs read
 //! consecutive elements.
+//!
+//! The rows of taps of a dilated window have the distance `d`. If a block of adjacent rows would read mostly rows
+//! between its own rows of taps, blocks consist of output rows with a distance instead, so that all input rows have the
+//! distance `d` ([`Windows::interleaved`]).
+
+use num_integer::gcd;
 
 use crate::buffer::collected_up_to;
 use crate::conv_shape::Shape;
 use crate::padded_row::copy_row;
 use crate::scratch::Scratch;
 
-/// A block of the output: rows `y[0] .. y[1]`, columns `x[0] .. x[1]`.
+/// A block of the output: some rows at the distance [`Windows::apart`], columns `x[0] .. x[1]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Block {
-    pub y: [usize; 2],
+    /// The first row.
+    pub y: usize,
+    /// The number of rows.
+    pub rows: usize,
     pub x: [usize; 2],
 }
 
 impl Block {
-    pub fn rows(&self) -> usize {
-        self.y[1] - self.y[0]
-    }
-
     pub fn columns(&self) -> usize {
         self.x[1] - self.x[0]
     }
@@ -30,6 +35,10 @@ impl Block {
 /// The order in which one group's taps are summed, and their offsets.
 #[derive(Debug, Clone)]
 pub(super) struct Windows {
+    /// The distance of a block's output rows, and that of the input rows that it reads.
+    pub apart: [usize; 2],
+    /// The stride from one of these output rows to the next, in these input rows.
+    stride: usize,
     /// The phases (position modulo the stride) that have a tap; each has one plane.
     phases: Vec<[usize; 2]>,
     /// The rows and columns that a plane has in addition to the block's own.
@@ -54,21 +63,48 @@ const OUTPUTS: usize = 1 << 12;
 impl Windows {
     /// Divides `shape` into blocks that fit the cache, and into at least `parts` of them if the output is large enough.
     pub fn new(shape: &Shape, parts: usize) -> Windows {
-        let [sh, sw] = shape.strides;
-        let taps = |axis: usize| (0..shape.kernel[axis]).map(move |i| i * shape.dilations[axis]);
+        let adjacent = Windows::of(shape, [1, 1], parts);
+        if adjacent.direct || adjacent.block[0] >= adjacent.reach[0] {
+            return adjacent;
+        }
+        Windows::interleaved(shape, parts)
+    }
+
+    /// Output row `y = r + k·d/g` reads the input rows `r·s + (k·s/g + i)·d − before`, where `g` is the greatest common
+    /// divisor of stride and dilation. The output rows of one `r` are therefore a convolution with stride `s/g` and
+    /// dilation 1 of input rows with the distance `d`.
+    fn interleaved(shape: &Shape, parts: usize) -> Windows {
+        let (stride, dilation) = (shape.strides[0], shape.dilations[0]);
+        let common = gcd(stride, dilation);
+        let apart = dilation / common;
+        let rows = Shape {
+            strides: [stride / common, shape.strides[1]],
+            dilations: [1, shape.dilations[1]],
+            output: [shape.output[0].div_ceil(apart), shape.output[1]],
+            ..shape.clone()
+        };
+        Windows::of(&rows, [apart, dilation], parts.div_ceil(apart))
+    }
+
+    fn of(shape: &Shape, apart: [usize; 2], parts: usize) -> Windows {
+        let Shape { strides, dilations, .. } = *shape;
+        let taps = |axis: usize| (0..shape.kernel[axis]).map(move |i| i * dilations[axis]);
         let phases_of = |axis: usize, stride: usize| {
             let mut found = Scratch::of(taps(axis).map(|tap| tap % stride));
             found.sort_unstable();
             collected_up_to(found.len(), found.chunk_by(|a, b| a == b).map(|run| run[0]))
         };
-        let columns = phases_of(1, sw);
-        let rows = phases_of(0, sh);
+        let columns = phases_of(1, strides[1]);
+        let rows = phases_of(0, strides[0]);
         let phases = rows.iter().flat_map(|&y| columns.iter().map(move |&x| [y, x]));
         let phases = collected_up_to(rows.len() * columns.len(), phases);
-        let reach = [0, 1].map(|axis| taps(axis).next_back().unwrap_or(0) / shape.strides[axis]);
-        let direct = shape.strides == [1, 1]
+        let reach = [0, 1].map(|axis| taps(axis).next_back().unwrap_or(0) / strides[axis]);
+        let direct = strides == [1, 1]
+            && apart == [1, 1]
             && (0..2).all(|a| shape.before[a] == 0 && shape.output[a] + reach[a] <= shape.input[a]);
-        let mut windows = Windows { phases, reach, block: [0, 0], row: 0, channel: 0, offsets: Vec::new(), direct };
+        let (offsets, block) = (Vec::new(), [0, 0]);
+        let mut windows =
+            Windows { apart, stride: strides[0], phases, reach, block, row: 0, channel: 0, offsets, direct };
         windows.block = windows.block_size(shape, parts);
         windows.lay_out(shape);
         windows
@@ -116,9 +152,15 @@ impl Windows {
     /// The blocks of the output in row-major order.
     pub fn blocks(&self, shape: &Shape) -> Vec<Block> {
         let ranges = |size: usize, step: usize| (0..size).step_by(step.max(1)).map(move |i| [i, size.min(i + step)]);
-        let [rows, columns] = [0, 1].map(|axis| ranges(shape.output[axis], self.block[axis]));
-        let count = rows.len() * columns.len();
-        collected_up_to(count, rows.flat_map(|y| columns.clone().map(move |x| Block { y, x })))
+        let apart = self.apart[0];
+        let rows = (0..apart.min(shape.output[0])).flat_map(|first| {
+            let count = (shape.output[0] - first).div_ceil(apart);
+            ranges(count, self.block[0]).map(move |[from, end]| (first + from * apart, end - from))
+        });
+        let columns = ranges(shape.output[1], self.block[1]);
+        let count = rows.clone().count() * columns.len();
+        let blocks = rows.flat_map(|(y, rows)| columns.clone().map(move |x| Block { y, rows, x }));
+        collected_up_to(count, blocks)
     }
 
     /// Returns the elements that [`Windows::offsets`] refer to, for one block of one group's input `[channels, H, W]`.
@@ -127,7 +169,7 @@ impl Windows {
             return &[];
         }
         if self.direct {
-            return &x[block.y[0] * self.row + block.x[0]..];
+            return &x[block.y * self.row + block.x[0]..];
         }
         let channels = shape.channels / shape.groups;
         let scratch = scratch.alloc_uninit(channels * self.channel);
@@ -145,8 +187,8 @@ impl Windows {
     fn copy_plane(&self, shape: &Shape, x: &[f32], block: &Block, phase: [usize; 2], plane: &mut [f32]) {
         let [h, w] = shape.input;
         let columns = block.columns() + self.reach[1];
-        for (r, out) in plane.chunks_exact_mut(self.row).take(block.rows() + self.reach[0]).enumerate() {
-            let y = (block.y[0] + r) * shape.strides[0] + phase[0];
+        for (r, out) in plane.chunks_exact_mut(self.row).take(block.rows + self.reach[0]).enumerate() {
+            let y = block.y * shape.strides[0] + (r * self.stride + phase[0]) * self.apart[1];
             match y.checked_add_signed(-shape.before[0]).filter(|&y| y < h) {
                 Some(y) => {
                     let first = (block.x[0] * shape.strides[1] + phase[1]) as isize - shape.before[1];

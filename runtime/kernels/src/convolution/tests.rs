@@ -1,5 +1,7 @@
 //! Runs every form of the table against the definition: the tests of a new form are here already.
 
+mod dilated;
+
 use super::planner::FORMS;
 use super::*;
 use crate::blocked::tests::blocked;
@@ -302,7 +304,8 @@ fn residuals_are_added_before_outputs_are_clamped() {
     let line = Shape { input: [1, 90], output: [1, 90], kernel: [1, 3], before: [0, 1], ..same(2, 40, 24, 1, 1, 1) };
     let stem = Shape { strides: [2, 2], output: [15, 15], ..same(1, 3, 24, 1, 30, 3) };
     let mut adding = 0;
-    for shape in [same(2, 40, 70, 1, 30, 3), same(1, 300, 30, 1, 7, 3), same(1, 64, 48, 2, 9, 1), line, stem] {
+    let dilated = Shape { dilations: [5, 9], before: [5, 9], ..same(2, 40, 24, 1, 30, 3) };
+    for shape in [same(2, 40, 70, 1, 30, 3), same(1, 300, 30, 1, 7, 3), same(1, 64, 48, 2, 9, 1), line, stem, dilated] {
         let w = noise(shape.outputs * shape.taps(), 2);
         let cases = Isa::available().flat_map(|isa| FORMS.iter().map(move |form| (isa, form)));
         for (isa, form) in cases {

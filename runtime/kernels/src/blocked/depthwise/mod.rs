@@ -1,16 +1,16 @@
 //! Depthwise convolutions over blocks of channels: every channel has its own window.
 //!
-//! Windows of common sizes run over whole [rows]. For other windows, pixels whose window is inside the image run along
-//! rows, and pixels of the left and right edges along columns, where they read the same taps. No tile needs to check
+//! Windows of common sizes run over whole [rows]. For other windows, adjacent pixels whose windows have the same
+//! columns inside the image run along rows, and the few pixels of a narrow edge along columns. No tile needs to check
 //! for the end of the image.
 
-mod axis;
 mod form;
 mod rows;
 mod tile;
 
 use std::ops::Range;
 
+use super::axis::{dilation, Axis, Run};
 use super::BLOCK;
 use crate::buffer::collected_up_to;
 use crate::conv_form::{ConvOperands, Epilogue};
@@ -20,7 +20,6 @@ use crate::isa::Isa;
 use crate::padded_row::copy_row;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
-use axis::{dilation, Axis};
 pub(crate) use form::DepthwiseForm;
 use rows::Rows;
 use tile::Tile;
@@ -29,6 +28,9 @@ use tile::Tile;
 const TASK: usize = 1 << 17;
 /// Outputs that the epilogue processes together, while they are in the L1 cache.
 const PART: usize = 1 << 13;
+/// Adjacent pixels with the same taps that are computed row by row, and the pixels at the distance of the taps of a
+/// dilated window from which a tile reads each pixel once for all of its outputs.
+const WIDE: usize = 4;
 /// Pixels of an image with its padding that fit in the L1 cache.
 const MOST: usize = 1 << 9;
 
@@ -108,8 +110,8 @@ pub fn depthwise(threads: &Threads, filter: &DepthwiseFilter, operands: ConvOper
 enum Form {
     /// A window of a common size: by whole rows. The second kernel computes two rows at once.
     Rows(rows::Kernel, Option<rows::Kernel>),
-    /// Any other window.
-    Any([Axis; 2]),
+    /// Any other window. The runs are those of a row.
+    Any([Axis; 2], Vec<Run>),
 }
 
 impl Form {
@@ -120,9 +122,13 @@ impl Form {
         let is_square = shape.kernel[0] == shape.kernel[1] && [shape.strides[0], dilations[0]] == [1, 1];
         let [one, two] = table.unwrap_or_default();
         let columns = shape.output[1] / dilations[1];
-        match rows::kernel(one, columns) {
+        match rows::kernel(one, columns).filter(|_| dilations[1] == 1 || columns >= WIDE) {
             Some(one) => Form::Rows(one, rows::kernel(two, columns).filter(|_| is_square)),
-            None => Form::Any(axes(shape)),
+            None => {
+                let axes = axes(shape);
+                let runs = axes[1].runs();
+                Form::Any(axes, runs)
+            }
         }
     }
 }
@@ -163,7 +169,9 @@ impl Depthwise<'_> {
         let x = &self.x[index * size..][..size];
         match &self.form {
             Form::Rows(one, two) => self.whole_rows(Block { index, x }, rows.clone(), *one, *two),
-            Form::Any(axes) => self.any_rows(axes, Block { index, x: self.padded(axes, x, scratch) }, rows.clone()),
+            Form::Any(axes, runs) => {
+                self.any_rows(axes, runs, Block { index, x: self.padded(axes, x, scratch) }, rows.clone())
+            }
         }
         if let Some(finish) = self.epilogue.finish {
             let (start, row) = (self.offset(index, rows.start, 0), self.shape.output[1] * BLOCK);
@@ -200,11 +208,13 @@ impl Depthwise<'_> {
     }
 
     /// Computes rows for any window.
-    fn any_rows(&self, axes: &[Axis; 2], block: Block, rows: Range<usize>) {
-        let across = &axes[1];
-        rows.clone().for_each(|y| self.row(axes, block, y));
-        for x in (0..across.whole.start).chain(across.whole.end..self.shape.output[1]) {
-            self.column(axes, block, x, rows.clone());
+    fn any_rows(&self, axes: &[Axis; 2], runs: &[Run], block: Block, rows: Range<usize>) {
+        for run in runs {
+            if run.taps.len() == self.shape.kernel[1] || run.outputs.len() >= WIDE {
+                rows.clone().for_each(|y| self.row(axes, block, y, run.outputs.clone()));
+            } else {
+                run.outputs.clone().for_each(|x| self.column(axes, block, x, rows.clone()));
+            }
         }
     }
 
@@ -224,14 +234,10 @@ impl Depthwise<'_> {
         scratch
     }
 
-    /// Computes the inner pixels of a row.
-    fn row(&self, axes: &[Axis; 2], block: Block, y: usize) {
-        let columns = axes[1].whole.clone();
-        if columns.is_empty() {
-            return;
-        }
+    /// Computes pixels of a row whose windows have the same columns inside the image.
+    fn row(&self, axes: &[Axis; 2], block: Block, y: usize, columns: Range<usize>) {
         let tile = Tile { pixel: axes[1].stride * BLOCK, ..self.tile(axes, block, y, columns.start) };
-        // SAFETY: the taps of the inner columns are inside the image. The filter's `isa` proves that the processor has
+        // SAFETY: these taps of all columns are inside the image. The filter's `isa` proves that the processor has
         // the instructions of the tiles.
         unsafe { tile::run(tile::tiles(self.filter.isa), columns.len(), tile) };
     }

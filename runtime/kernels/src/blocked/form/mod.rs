@@ -2,12 +2,14 @@
 
 mod line;
 mod products;
+mod tiling;
 mod transform;
 
 use crate::buffer::with_capacity;
 use crate::conv_shape::Shape;
 pub(super) use line::{axis, products, INPUTS, OUTPUTS, TAPS};
 pub(super) use products::Products;
+pub(super) use tiling::Tiling;
 pub(super) use transform::{input, output, Tile};
 
 /// How a convolution is divided into tiles.
@@ -23,7 +25,7 @@ impl Form {
     /// Whether the form can compute a convolution.
     pub fn fits(self, shape: &Shape) -> bool {
         match self {
-            Form::Square(_) => shape.kernel == [3, 3] && shape.strides == [1, 1] && shape.dilations == [1, 1],
+            Form::Square(_) => shape.kernel == [3, 3] && shape.strides == [1, 1],
             Form::Line => line::axis(shape).is_some(),
         }
     }
@@ -31,7 +33,7 @@ impl Form {
     /// The number of tiles per image.
     pub fn tiles(self, shape: &Shape) -> usize {
         match self {
-            Form::Square(tile) => shape.output.map(|size| size.div_ceil(tile as usize)).iter().product(),
+            Form::Square(tile) => tile.tilings(shape).iter().map(Tiling::tiles).product(),
             Form::Line => line::tiles(shape),
         }
     }
@@ -56,6 +58,13 @@ impl Form {
             };
             products.pack(end - first, channels, &transformed, packed);
         }
+    }
+}
+
+impl Tile {
+    /// The tiles along both axes of a convolution.
+    pub fn tilings(self, shape: &Shape) -> [Tiling; 2] {
+        [0, 1].map(|a| Tiling { size: self as usize, length: shape.output[a], dilation: shape.dilations[a] })
     }
 }
 

@@ -6,6 +6,9 @@ use super::BLOCK;
 use crate::conv_form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
 
+/// The time of transforms of pixels that are not adjacent, relative to adjacent ones.
+const APART: f64 = 1.3;
+
 /// Winograd's algorithm with one of its tiles.
 #[derive(Debug)]
 pub(crate) struct WinogradForm(Form);
@@ -33,7 +36,9 @@ impl WinogradForm {
         let (channels, outputs) =
             (shape.channels / shape.groups, (shape.outputs / shape.groups).div_ceil(BLOCK) as f64);
         let (tiles, count) = (self.0.tiles(shape) as f64, self.0.products(shape.kernel));
-        let [input, output] = self.transform();
+        let is_apart = self.0 != Form::Line && shape.dilations != [1, 1];
+        let apart = if is_apart { APART } else { 1.0 };
+        let [input, output] = self.transform().map(|time| time * apart);
         let transforms = (count.pieces * channels.div_ceil(BLOCK)) as f64 * input + outputs * output;
         let terms = (channels * count.count()) as f64;
         products(terms * outputs, tiles) + transforms * tiles

@@ -1,5 +1,5 @@
 //! 3 × 3 convolutions with fewer products, by Winograd's algorithm. `F(m, 3)` computes `m × m` outputs from `(m + 2)²`
-//! products, instead of `9 m²`.
+//! products, instead of `9 m²`. If the window is dilated, the pixels of a tile have the same distance.
 //!
 //! The algorithm transforms tiles of the input and the weights, multiplies them position by position (matrix products
 //! over the channels), and transforms the products back.
@@ -15,7 +15,7 @@ mod products;
 use std::ops::Range;
 
 use super::conv::{split, Convolution};
-use super::form::{Form, Products, Tile};
+use super::form::{Form, Products, Tile, Tiling};
 use super::BLOCK;
 use crate::threads::Threads;
 use crate::vector::dispatch_isa;
@@ -27,21 +27,22 @@ use products::Buffers;
 /// Computes a convolution whose filter is packed for `form`.
 pub(super) fn run(form: Form, convolution: &Convolution, threads: &Threads) {
     match form {
-        Form::Square(tile) => Squares { convolution, tile }.run(threads),
+        Form::Square(tile) => Squares { convolution, tile, axes: tile.tilings(convolution.shape) }.run(threads),
         Form::Line => Line::new(convolution).run(threads),
     }
 }
 
-/// A convolution in square tiles of outputs.
+/// A convolution in square tiles of outputs. Tiles are numbered row by row: by phase down, and by group across.
 struct Squares<'a> {
     convolution: &'a Convolution<'a>,
     tile: Tile,
+    axes: [Tiling; 2],
 }
 
 impl Squares<'_> {
     pub fn run(&self, threads: &Threads) {
         let Convolution { filter, .. } = self.convolution;
-        let (images, tiles) = (self.convolution.images(), self.rows() * self.columns());
+        let (images, tiles) = (self.convolution.images(), self.axes[0].tiles() * self.axes[1].tiles());
         let products = images * tiles * self.products().positions * filter.channels * filter.outputs;
         let wanted = self.convolution.wanted(threads, products);
         let parts = tiles.div_ceil(self.products().tiles_of_a_part(self.convolution, tiles, wanted.div_ceil(images)));
@@ -49,14 +50,6 @@ impl Squares<'_> {
             let [first, end] = [unit % parts, unit % parts + 1].map(|i| tiles * i / parts);
             self.part(unit / parts, first..end, spans, scratch);
         });
-    }
-
-    fn rows(&self) -> usize {
-        self.convolution.shape.output[0].div_ceil(self.tile as usize)
-    }
-
-    fn columns(&self) -> usize {
-        self.convolution.shape.output[1].div_ceil(self.tile as usize)
     }
 
     fn products(&self) -> Products {
@@ -67,7 +60,7 @@ impl Squares<'_> {
         let Convolution { shape, filter, .. } = self.convolution;
         let (blocks, count, isa) = (filter.channels.div_ceil(BLOCK), tiles.len(), filter.isa);
         let step = scratch.grow(self.products(), filter.channels, count);
-        let patches = Patches { work: self, image, tiles, step };
+        let patches = Patches { work: self, columns: self.axes[1].tiles(), image, tiles, step };
         let size = shape.input[0] * shape.input[1] * BLOCK;
         for b in 0..blocks {
             let x = &self.convolution.input(image)[b * size..(b + 1) * size];
@@ -85,19 +78,31 @@ impl Squares<'_> {
         }
     }
 
-    /// Runs the epilogue on the rows, or parts of rows, that the tiles wrote in one block.
+    /// Runs the epilogue on the outputs that the tiles wrote in one block: on runs that are as long as possible.
     fn finish(&self, image: usize, block: usize, tiles: &Range<usize>) {
-        let ([height, width], m, columns) = (self.convolution.shape.output, self.tile as usize, self.columns());
+        if self.convolution.epilogue.finish.is_none() {
+            return;
+        }
+        let ([down, across], width) = (&self.axes, self.convolution.shape.output[1]);
+        let columns = across.tiles();
+        let mut run = 0..0;
+        // SAFETY: these pixels belong to this part's tiles.
+        let finish = |run: &Range<usize>| unsafe { self.convolution.finish(image, block, run.start, run.len()) };
         for row in tiles.start / columns..tiles.end.div_ceil(columns) {
-            let first = tiles.start.saturating_sub(row * columns) * m;
-            let end = ((tiles.end - row * columns).min(columns) * m).min(width);
-            let (y, last) = (row * m, height.min((row + 1) * m));
-            let runs = if end - first == width { y..y + 1 } else { y..last };
-            let pixels = if end - first == width { (last - y) * width } else { end - first };
-            for y in runs {
-                // SAFETY: these pixels belong to this part's tiles.
-                unsafe { self.convolution.finish(image, block, y * width + first, pixels) };
+            let first = down.by_phase(row);
+            let some = tiles.start.saturating_sub(row * columns)..(tiles.end - row * columns).min(columns);
+            for y in (0..down.outputs(first)).map(|i| first + i * down.dilation) {
+                across.runs(some.clone(), |next| {
+                    let next = y * width + next.start..y * width + next.end;
+                    if next.start == run.end {
+                        run.end = next.end;
+                    } else {
+                        finish(&run);
+                        run = next;
+                    }
+                });
             }
         }
+        finish(&run);
     }
 }

@@ -10,6 +10,8 @@ use crate::vector::Vector;
 /// Some tiles of one image. The stride of their transformed values from position to position is `step`.
 pub(super) struct Patches<'a> {
     pub work: &'a Squares<'a>,
+    /// The tiles in a row.
+    pub columns: usize,
     pub image: usize,
     pub tiles: Range<usize>,
     pub step: usize,
@@ -19,6 +21,13 @@ pub(super) struct Patches<'a> {
 const PATCH: usize = 36;
 
 impl Patches<'_> {
+    /// The row and the column of a tile's first output.
+    #[inline(always)]
+    fn first(&self, tile: usize) -> [usize; 2] {
+        let [down, across] = &self.work.axes;
+        [down.by_phase(tile / self.columns), across.by_group(tile % self.columns)]
+    }
+
     /// Transforms one block of channels `[H, W, 16]`.
     #[inline(always)]
     pub fn input<V: Vector>(&self, x: &[f32], out: &mut [f32]) {
@@ -30,27 +39,30 @@ impl Patches<'_> {
 
     #[inline(always)]
     fn input_of<V: Vector, const M: usize>(&self, x: &[f32], out: &mut [f32]) {
-        let [height, width] = self.work.convolution.shape.input.map(|size| size as isize);
+        let shape = self.work.convolution.shape;
+        let [height, width] = shape.input.map(|size| size as isize);
+        let apart = shape.dilations.map(|d| d as isize);
+        let strides = [shape.dilations[0] * shape.input[1], shape.dilations[1]].map(|pixels| pixels * BLOCK);
         let mut edge = [0.0; PATCH * BLOCK];
         assert!(out.len() >= ((M + 2) * (M + 2) - 1) * self.step + self.tiles.len() * BLOCK);
         for (i, tile) in self.tiles.clone().enumerate() {
-            let at = [tile / self.work.columns(), tile % self.work.columns()];
-            let [top, left] = [0, 1].map(|a| (at[a] * M) as isize - self.work.convolution.shape.before[a]);
-            let size = (M + 2) as isize;
-            let inside = top >= 0 && left >= 0 && top + size <= height && left + size <= width;
-            let (patch, row) = if inside {
-                (&x[(top * width + left) as usize * BLOCK..], width as usize * BLOCK)
+            let first = self.first(tile);
+            let [top, left] = [0, 1].map(|a| first[a] as isize - shape.before[a]);
+            let [down, across] = apart.map(|d| d * (M + 1) as isize);
+            let inside = top >= 0 && left >= 0 && top + down < height && left + across < width;
+            let (patch, [row, column]) = if inside {
+                (&x[(top * width + left) as usize * BLOCK..], strides)
             } else {
-                copy_patch(x, [height, width], [top, left], M + 2, &mut edge);
-                (&edge[..], (M + 2) * BLOCK)
+                copy_patch(x, [height, width], [top, left], apart, M + 2, &mut edge);
+                (&edge[..], [(M + 2) * BLOCK, BLOCK])
             };
-            assert!(patch.len() >= (M + 1) * row + (M + 2) * BLOCK);
+            assert!(patch.len() >= (M + 1) * (row + column) + BLOCK);
             for lane in (0..BLOCK).step_by(V::LANES) {
                 // SAFETY: asserted above.
                 unsafe {
                     input_patch::<V, M>(
                         patch.as_ptr().add(lane),
-                        row,
+                        [row, column],
                         out.as_mut_ptr().add(i * BLOCK + lane),
                         self.step,
                     )
@@ -72,13 +84,14 @@ impl Patches<'_> {
     #[inline(always)]
     fn output_of<V: Vector, const M: usize>(&self, block: usize, products: &[f32]) {
         let convolution = self.work.convolution;
-        let [height, width] = convolution.shape.output;
+        let (width, [down, across]) = (convolution.shape.output[1], &self.work.axes);
+        let strides = [down.dilation * width, across.dilation].map(|pixels| pixels * BLOCK);
         let (bias, limits) =
             (convolution.bias(self.image, block).map(|bias| &bias[..BLOCK]), convolution.epilogue.limits);
         assert!(products.len() >= ((M + 2) * (M + 2) - 1) * self.step + self.tiles.len() * BLOCK);
         for (i, tile) in self.tiles.clone().enumerate() {
-            let [y, x] = [tile / self.work.columns() * M, tile % self.work.columns() * M];
-            let size = [(height - y).min(M), (width - x).min(M)];
+            let [y, x] = self.first(tile);
+            let size = [down.outputs(y), across.outputs(x)];
             let out = convolution.at(self.image, block, y * width + x);
             let residual = convolution.residual(self.image, block, y * width + x);
             for lane in (0..BLOCK).step_by(V::LANES) {
@@ -87,17 +100,24 @@ impl Patches<'_> {
                     let bias = bias.map_or(V::splat(0.0), |bias| V::load(bias.as_ptr().add(lane)));
                     let from = products.as_ptr().add(i * BLOCK + lane);
                     let to = (out.add(lane), residual.from(lane));
-                    output_patch::<V, M>(from, self.step, bias, limits, to, width * BLOCK, size);
+                    output_patch::<V, M>(from, self.step, bias, limits, to, strides, size);
                 }
             }
         }
     }
 }
 
-/// Copies the patch at `corner`, with zeros outside the image.
-fn copy_patch(x: &[f32], [height, width]: [isize; 2], corner: [isize; 2], size: usize, out: &mut [f32]) {
+/// Copies the patch at `corner` whose pixels have the distances `apart`, with zeros outside the image.
+fn copy_patch(
+    x: &[f32],
+    [height, width]: [isize; 2],
+    corner: [isize; 2],
+    apart: [isize; 2],
+    size: usize,
+    out: &mut [f32],
+) {
     for (i, out) in out[..size * size * BLOCK].chunks_exact_mut(BLOCK).enumerate() {
-        let [y, x_] = [corner[0] + (i / size) as isize, corner[1] + (i % size) as isize];
+        let [y, x_] = [corner[0] + (i / size) as isize * apart[0], corner[1] + (i % size) as isize * apart[1]];
         match (0..height).contains(&y) && (0..width).contains(&x_) {
             true => out.copy_from_slice(&x[(y * width + x_) as usize * BLOCK..][..BLOCK]),
             false => out.fill(0.0),
@@ -106,17 +126,17 @@ fn copy_patch(x: &[f32], [height, width]: [isize; 2], corner: [isize; 2], size: 
 }
 
 /// # Safety
-/// A patch of `(M + 2)²` pixels with row stride `row` can be read, and its positions with stride `step` can be written.
+/// A patch of `(M + 2)²` pixels with these strides of rows and columns can be read, and its positions with stride `step` can be written.
 #[inline(always)]
-unsafe fn input_patch<V: Vector, const M: usize>(x: *const f32, row: usize, out: *mut f32, step: usize) {
+unsafe fn input_patch<V: Vector, const M: usize>(x: *const f32, [row, column]: [usize; 2], out: *mut f32, step: usize) {
     let mut columns = [[V::splat(0.0); 6]; 6];
-    for (j, column) in columns.iter_mut().enumerate().take(M + 2) {
+    for (j, transformed) in columns.iter_mut().enumerate().take(M + 2) {
         let mut pixels = [V::splat(0.0); 6];
         for (i, pixel) in pixels.iter_mut().enumerate().take(M + 2) {
             // SAFETY: guaranteed by the caller.
-            *pixel = unsafe { V::load(x.add(i * row + j * BLOCK)) };
+            *pixel = unsafe { V::load(x.add(i * row + j * column)) };
         }
-        *column = form::input::<V, M>(pixels);
+        *transformed = form::input::<V, M>(pixels);
     }
     for i in 0..M + 2 {
         let line = form::input::<V, M>(row_of(&columns, i));
@@ -128,8 +148,8 @@ unsafe fn input_patch<V: Vector, const M: usize>(x: *const f32, row: usize, out:
 }
 
 /// # Safety
-/// `(M + 2)²` positions with stride `step` can be read, and `size` pixels with row stride `row` can be written; those of
-/// the residual can be read.
+/// `(M + 2)²` positions with stride `step` can be read, and `size` pixels with these strides of rows and columns can be
+/// written; those of the residual can be read.
 #[inline(always)]
 unsafe fn output_patch<V: Vector, const M: usize>(
     products: *const f32,
@@ -137,17 +157,17 @@ unsafe fn output_patch<V: Vector, const M: usize>(
     bias: V,
     limits: [f32; 2],
     (out, residual): (*mut f32, Addend),
-    row: usize,
+    [row, column]: [usize; 2],
     [height, width]: [usize; 2],
 ) {
     let mut columns = [[V::splat(0.0); 4]; 6];
-    for (j, column) in columns.iter_mut().enumerate().take(M + 2) {
+    for (j, transformed) in columns.iter_mut().enumerate().take(M + 2) {
         let mut values = [V::splat(0.0); 6];
         for (i, value) in values.iter_mut().enumerate().take(M + 2) {
             // SAFETY: guaranteed by the caller.
             *value = unsafe { V::load(products.add((i * (M + 2) + j) * step)) };
         }
-        *column = form::output::<V, M>(values);
+        *transformed = form::output::<V, M>(values);
     }
     for i in 0..height.min(M) {
         let line = form::output::<V, M>(row_of(&columns, i));
@@ -155,7 +175,7 @@ unsafe fn output_patch<V: Vector, const M: usize>(
             if j < width {
                 // SAFETY: guaranteed by the caller.
                 unsafe {
-                    let place = i * row + j * BLOCK;
+                    let place = i * row + j * column;
                     residual.add_to(bias + *value, place).within(limits).store(out.add(place));
                 }
             }

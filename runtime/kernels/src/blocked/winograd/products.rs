@@ -3,7 +3,7 @@
 use super::super::addend::Addend;
 use super::super::conv::Convolution;
 use super::super::form::Products;
-use super::super::tile::{Tile, Tiles};
+use super::super::tile::{Tap, Tile, Tiles};
 use super::super::BLOCK;
 use crate::buffer::collected_up_to;
 use crate::conv_form::Epilogue;
@@ -63,10 +63,13 @@ impl Products {
         let filter = convolution.filter;
         let (outputs, partial) = (end - first, filter.channels % BLOCK);
         let (whole, blocks) = (filter.channels / BLOCK, filter.channels.div_ceil(BLOCK));
-        let place = |b: usize| move |piece: usize| ((piece * blocks + b) * count * BLOCK) as u32;
-        let taps = (0..self.pieces).flat_map(|piece| (0..whole).map(move |b| place(b)(piece)));
+        let place = |piece: usize, b: usize| ((piece * blocks + b) * count * BLOCK) as u32;
+        let tap = |piece: usize, b: usize| Tap { x: place(piece, b), w: ((piece * whole + b) * BLOCK) as u32 };
+        let taps = (0..self.pieces).flat_map(|piece| (0..whole).map(move |b| tap(piece, b)));
         let last = if partial > 0 { self.pieces } else { 0 };
-        let taps = collected_up_to(self.pieces * blocks, taps.chain((0..last).map(place(whole))));
+        let partly =
+            |piece: usize| Tap { x: place(piece, whole), w: (self.pieces * whole * BLOCK + piece * partial) as u32 };
+        let taps = collected_up_to(self.pieces * blocks, taps.chain((0..last).map(partly)));
         let w = filter.span(image % filter.groups, first);
         let out_step = (outputs / BLOCK * count + 1) * BLOCK;
         for position in 0..self.positions {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::conv_shape::Shape;
 use crate::scratch::Scratch;
 
-/// One axis of a depthwise convolution.
+/// One axis of a convolution.
 pub(super) struct Axis {
     pub input: usize,
     pub stride: usize,
@@ -28,6 +28,15 @@ pub(super) struct Taps {
     pub from: usize,
 }
 
+/// Adjacent outputs whose windows have the same taps inside the image.
+#[derive(Debug, Clone)]
+pub(super) struct Run {
+    pub outputs: Range<usize>,
+    pub taps: Range<usize>,
+    /// The index that the first of these taps reads for the first output.
+    pub from: usize,
+}
+
 /// The dilation; 1 if there is only one tap.
 pub(super) fn dilation(shape: &Shape, a: usize) -> usize {
     if shape.kernel[a] > 1 {
@@ -40,6 +49,21 @@ pub(super) fn dilation(shape: &Shape, a: usize) -> usize {
 impl Axis {
     pub fn new(shape: &Shape, a: usize) -> Axis {
         Axis::of(shape, a, shape.input[a], shape.before[a], 0)
+    }
+
+    /// Divides the outputs into runs.
+    pub fn runs(&self) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for (i, taps) in self.taps.iter().enumerate() {
+            let inside = taps.first..taps.first + taps.count;
+            match runs.last_mut() {
+                Some(run) if run.taps == inside || (run.taps.is_empty() && inside.is_empty()) => {
+                    run.outputs.end = i + 1
+                }
+                _ => runs.push(Run { outputs: i..i + 1, taps: inside, from: taps.from }),
+            }
+        }
+        runs
     }
 
     /// The axis of a padded image: all taps of all outputs are inside.
