@@ -10,7 +10,7 @@ use candle_plan::kernel::Memory;
 use candle_plan::session::Session as Inner;
 use candle_plan::types::Type;
 use candle_plan::value::Value;
-use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyString};
@@ -68,7 +68,7 @@ impl Session {
 
     /// Lists the GPU commands of one run on these inputs, as a JSON list of steps. Only for a dry run.
     fn commands(&self, py: Python<'_>, inputs: &Bound<'_, PyDict>) -> PyResult<String> {
-        let inputs = self.all_values(inputs)?;
+        let inputs = self.values(inputs)?;
         let steps = py.detach(|| self.inner.commands(inputs)).map_err(to_python)?;
         Ok(json!(steps).to_string())
     }
@@ -113,8 +113,9 @@ impl Session {
         inputs: &Bound<'py, PyAny>,
         device_outputs: bool,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let named = inputs.cast_exact::<PyDict>().ok().filter(|named| named.len() == self.given.len());
-        let Some(inputs) = named.map_or(Ok(None), |named| self.values(named))? else { return Ok(None) };
+        let named = inputs.cast_exact::<PyDict>().ok();
+        let Some(inputs) = named.map_or(Ok(None), |named| self.if_complete(named))? else { return Ok(None) };
+        let inputs = self.values(inputs)?;
         let place = if device_outputs { Outputs::Device } else { Outputs::Host };
         let outputs = interruptible(py, |stop| self.inner.run_for(inputs, place, stop))?;
         let named = PyDict::new(py);
@@ -137,7 +138,7 @@ impl Session {
 
     /// Measures the time of every step over `runs` runs, as a JSON list.
     fn profile(&self, py: Python<'_>, inputs: &Bound<'_, PyDict>, runs: usize) -> PyResult<String> {
-        let inputs = self.all_values(inputs)?;
+        let inputs = self.values(inputs)?;
         let steps = interruptible(py, |stop| self.inner.profile(&inputs, runs, stop))?;
         Ok(json!(steps).to_string())
     }
@@ -150,23 +151,28 @@ impl Session {
         Session { inner, given, results }
     }
 
-    /// Returns the inputs in the plan's order, or `None` if one is missing.
-    fn values(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Option<Vec<Value>>> {
-        let mut values = Vec::with_capacity(self.given.len());
-        for (key, (name, kind)) in self.given.iter().zip(self.inner.inputs()) {
-            let Some(given) = inputs.get_item(key)? else { return Ok(None) };
-            let value = given_value(&self.inner, &given);
-            values.push(value.map_err(|error| conversion_error(inputs.py(), name, kind, error))?);
+    /// Returns the dict if its keys are the names of all inputs.
+    fn if_complete<'a, 'py>(&self, inputs: &'a Bound<'py, PyDict>) -> PyResult<Option<&'a Bound<'py, PyDict>>> {
+        if inputs.len() != self.given.len() {
+            return Ok(None);
         }
-        Ok(Some(values))
+        for name in &self.given {
+            if !inputs.contains(name)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(inputs))
     }
 
     /// Returns the inputs in the plan's order.
-    ///
-    /// # Errors
-    /// `ValueError`: one is missing.
-    fn all_values(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Vec<Value>> {
-        self.values(inputs)?.ok_or_else(|| PyValueError::new_err("an input is missing"))
+    fn values(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Vec<Value>> {
+        let value = |(key, (name, kind)): (&Py<PyString>, (&str, &Type))| match inputs.get_item(key)? {
+            Some(given) => {
+                given_value(&self.inner, &given).map_err(|error| conversion_error(inputs.py(), name, kind, error))
+            }
+            None => Ok(Value::None),
+        };
+        self.given.iter().zip(self.inner.inputs()).map(value).collect()
     }
 }
 
