@@ -21,7 +21,7 @@ PLAN = [
     {"read", "verify"},
     {"cpu", "device", "gpu"},
     {"prepare"},
-    {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile"},
+    {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile", "slots"},
     {"session"},
     {"candle_tensors", "lend"},
 ]

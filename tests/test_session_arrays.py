@@ -105,6 +105,41 @@ def test_every_kind_of_mapping_is_read(kind: Callable[[dict[str, Any]], Any]) ->
     assert echo("float32", 1).run(kind({"x": np.ones(1, np.float32)}))["y"].tolist() == [1]
 
 
+class Keyed(dict[str, Any]):
+    """A dict that invents values."""
+
+    def __missing__(self, key: str) -> Any:
+        return np.ones(1, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({}, InputError, "'x': expected .*, found nothing"),
+        (Keyed(), InputError, "'x': expected .*, found nothing"),
+        ({"z": 1}, InputError, "'z': expected one of x, found an unknown name"),
+        ({"x": np.ones(1, np.float32), "z": 1}, InputError, "'z': expected one of x, found an unknown name"),
+        ({1: np.ones(1, np.float32)}, TypeError, "found the key 1"),
+        ([np.ones(1, np.float32)], TypeError, "expected a dict of arrays by name"),
+        (None, TypeError, "expected a dict of arrays by name"),
+    ],
+)
+def test_other_names_are_refused(given: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        echo("float32", 1).run(given)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "float16", "int4"])
+@pytest.mark.parametrize("count", [0, 1, 1023, 1024, 1025, 4096, 4097, 9000])
+def test_outputs_of_every_length_belong_to_the_caller(dtype: str, count: int) -> None:
+    session, given = echo(dtype, 2), ramp(dtype, (1, count))
+    first, second = (session.run({"x": given})["y"] for _ in range(2))
+    assert_same(first, given)
+    assert not np.shares_memory(first, second)
+    first[:] = 0
+    assert_same(second, given)
+
+
 def test_sequences_and_optionals() -> None:
     one = helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, ["n"])
     many, maybe = helper.make_sequence_type_proto(one), helper.make_optional_type_proto(one)

@@ -173,6 +173,7 @@ class Session:
                 raise
             self.fallback_reason = str(error)
             self._module, self._runtime = _opened("cpu", source, options)
+        self._failures = failures(self._module)
         self.inputs = _infos(self._runtime.inputs)
         self.outputs = _infos(self._runtime.outputs)
         self._names = frozenset(info.name for info in self.inputs)
@@ -214,10 +215,11 @@ class Session:
             RunError: a step failed.
             TypeError: the inputs are not a dict.
         """
-        given = self._checked_inputs(inputs)
         try:
-            outputs: dict[str, Any] = self._runtime.run(given, device_outputs)
-        except failures(self._module) as error:
+            outputs: dict[str, Any] | None = self._runtime.run(inputs, device_outputs)
+            if outputs is None:  # the runtime wants a dict with the name of every input, and no others
+                outputs = self._runtime.run(self._checked_inputs(inputs), device_outputs)
+        except self._failures as error:
             raise own_error(self._module, error) from None
         return outputs
 
@@ -230,7 +232,7 @@ class Session:
         given = self._checked_inputs(inputs)
         try:
             steps = json.loads(self._runtime.profile(given, runs))
-        except failures(self._module) as error:
+        except self._failures as error:
             raise own_error(self._module, error) from None
         return [StepTime(**item) for item in steps]
 
@@ -243,9 +245,7 @@ class Session:
         return Peaks(*self._runtime.peaks())
 
     def _checked_inputs(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs, after checking that none is unknown or missing."""
-        if type(inputs) is dict and inputs.keys() == self._names:
-            return inputs
+        """The inputs by name, after checking that none is unknown or missing. An absent optional is `None`."""
         validate_mapping("inputs", inputs, "a dict of arrays by name")
         for name in inputs:
             if name not in self._names:
@@ -253,7 +253,7 @@ class Session:
         for info in self.inputs:
             if info.name not in inputs and info.kind != "optional":
                 raise InputError(info.name, str(info), "nothing")
-        return dict(inputs)
+        return {info.name: inputs.get(info.name) for info in self.inputs}
 
 
 def _opened(device: str, source: Any, options: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-//! Converts between NumPy arrays and values. An input is copied once; an output that owns its storage is not copied.
+//! Converts between NumPy arrays and values. An input is copied once; a large output that owns its storage is not copied.
 //!
 //! A tensor is an array of its logical dtype (`ml_dtypes` provides the dtypes that NumPy lacks). Strings are an object
 //! array, sequences are lists, and an empty optional is `None`.
@@ -6,15 +6,17 @@
 use std::sync::Arc;
 
 use bytemuck::allocation::cast_vec;
+use bytemuck::cast_slice;
 use candle_plan::dtype::{DType, Element};
 use candle_plan::error::Error;
 use candle_plan::read::check_bits;
 use candle_plan::value::{self, Array, Strings, Value};
 use half::{bf16, f16};
-use numpy::ndarray::{ArrayD, IxDyn};
+use numpy::ndarray::{ArrayD, ArrayViewD, IxDyn};
 use numpy::npyffi::NPY_TYPES;
 use numpy::{
     IntoPyArray, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
+    ToPyArray,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -197,12 +199,21 @@ fn ml_dtype<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
     py.import("ml_dtypes")?.getattr(dtype.to_string())
 }
 
+/// The most bytes of an output that is copied into memory of NumPy. For larger outputs, it takes less time to make the
+/// object that lets an array use the memory of the run.
+const COPIED: usize = 1 << 12;
+
 /// Converts a tensor with the storage dtype of `T` to an array of `N` with the same bits.
 fn array_of<'py, T, N>(py: Python<'py>, array: Array) -> PyResult<Bound<'py, PyAny>>
 where
     T: Element,
     N: numpy::Element + bytemuck::Pod,
 {
+    if array.len() * size_of::<N>() <= COPIED && array.rank() <= MAX_RANK {
+        let data: &[N] = cast_slice(array.bits::<T>().map_err(to_python)?);
+        let view = ArrayViewD::from_shape(IxDyn(array.dims()), data);
+        return Ok(view.map_err(|error| to_python(Error::op(error.to_string())))?.to_pyarray(py).into_any());
+    }
     let dims = array.dims().to_vec();
     let data = cast_vec::<T, N>(array.into_elements().map_err(to_python)?);
     if dims.len() > MAX_RANK {

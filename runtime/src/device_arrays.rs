@@ -170,12 +170,15 @@ fn failed(py: Python<'_>, array: &Array, error: &Error) -> PyErr {
 /// # Errors
 /// `TypeError`: the element type is unsupported, or the array is on another device. `DeviceError`: the device fails.
 pub fn given_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if object.cast::<numpy::PyUntypedArray>().is_ok() {
+        return from_python(object);
+    }
     if let Ok(array) = object.cast::<DeviceArray>() {
         return Ok(Value::Tensor(array.get().array.clone()));
     }
     let lent = match session.stream() {
-        Some(stream) if object.cast::<numpy::PyUntypedArray>().is_err() => lent(session, stream, object)?,
-        _ => None,
+        Some(stream) => lent(session, stream, object)?,
+        None => None,
     };
     let Some(lent) = lent else { return host_value(session, object) };
     // SAFETY: an object that offers the interface keeps the elements valid as long as it lives.
@@ -191,7 +194,7 @@ pub fn given_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Val
 /// # Errors
 /// `TypeError`: the input is on a GPU, or its element type is unsupported.
 fn host_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Value> {
-    if object.cast::<numpy::PyUntypedArray>().is_ok() || object.hasattr("__array__")? {
+    if object.hasattr("__array__")? {
         return from_python(object);
     }
     let kind = match object.getattr_opt("__dlpack_device__")? {

@@ -104,14 +104,17 @@ impl Session {
     }
 
     /// Runs the plan. Inputs and outputs are dicts by name, outputs in the plan's order (see `arrays` for the values).
-    /// A missing input is an empty optional. With `device_outputs`, tensors stay on the session's device.
+    /// Returns `None`, and runs nothing, if `inputs` is not a dict with the names of all inputs and no other names. With
+    /// `device_outputs`, tensors stay on the session's device.
     #[pyo3(signature = (inputs, device_outputs = false))]
     fn run<'py>(
         &self,
         py: Python<'py>,
-        inputs: &Bound<'py, PyDict>,
+        inputs: &Bound<'py, PyAny>,
         device_outputs: bool,
-    ) -> PyResult<Bound<'py, PyDict>> {
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let named = inputs.cast_exact::<PyDict>().ok();
+        let Some(inputs) = named.map_or(Ok(None), |named| self.if_complete(named))? else { return Ok(None) };
         let inputs = self.values(inputs)?;
         let place = if device_outputs { Outputs::Device } else { Outputs::Host };
         let outputs = interruptible(py, |stop| self.inner.run_for(inputs, place, stop))?;
@@ -119,7 +122,7 @@ impl Session {
         for (value, name) in outputs.into_iter().zip(&self.results) {
             named.set_item(name, to_python_value(py, value)?)?;
         }
-        Ok(named)
+        Ok(Some(named))
     }
 
     /// The choices made before a run, as JSON.
@@ -146,6 +149,19 @@ impl Session {
         let given = inner.inputs().map(|(name, _)| PyString::new(py, name).unbind()).collect();
         let results = inner.outputs().map(|(name, _)| PyString::new(py, name).unbind()).collect();
         Session { inner, given, results }
+    }
+
+    /// Returns the dict if its keys are the names of all inputs.
+    fn if_complete<'a, 'py>(&self, inputs: &'a Bound<'py, PyDict>) -> PyResult<Option<&'a Bound<'py, PyDict>>> {
+        if inputs.len() != self.given.len() {
+            return Ok(None);
+        }
+        for name in &self.given {
+            if !inputs.contains(name)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(inputs))
     }
 
     /// Returns the inputs in the plan's order.

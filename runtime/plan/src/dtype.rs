@@ -67,6 +67,19 @@ impl DType {
         })
     }
 
+    /// The bytes of an element in its storage.
+    ///
+    /// # Errors
+    /// Strings have no such storage.
+    pub fn width(self) -> Result<usize> {
+        Ok(match self.storage_dtype()? {
+            StorageDType::U8 => 1,
+            StorageDType::I16 | StorageDType::F16 | StorageDType::BF16 => 2,
+            StorageDType::I32 | StorageDType::U32 | StorageDType::F32 => 4,
+            _ => 8,
+        })
+    }
+
     /// Whether arithmetic on this type is floating-point.
     pub fn is_float(self) -> bool {
         matches!(self, DType::Float16 | DType::Bfloat16 | DType::Float32 | DType::Float64) || self.is_small_float()
@@ -101,8 +114,14 @@ pub trait Element: bytemuck::Pod + Send + Sync + std::fmt::Debug + PartialEq {
     /// The element of the storage dtype, with the size and alignment of `Self`.
     type Stored: candle_core::WithDType + bytemuck::Pod;
 
+    /// The elements of the storage; `None` if it has another storage dtype.
+    fn stored(storage: &CpuStorage) -> Option<&[Self::Stored]>;
+
     /// The elements of the storage, for writing; `None` if it has another storage dtype.
     fn stored_mut(storage: &mut CpuStorage) -> Option<&mut Vec<Self::Stored>>;
+
+    /// Makes a storage from elements, without a copy.
+    fn into_storage(elements: Vec<Self>) -> CpuStorage;
 }
 
 /// A boolean as ONNX stores it: one byte, 0 or 1.
@@ -129,11 +148,22 @@ macro_rules! elements {
             const DTYPE: DType = DType::$dtype;
             type Stored = $stored;
 
+            fn stored(storage: &CpuStorage) -> Option<&[$stored]> {
+                match storage {
+                    CpuStorage::$storage(elements) => Some(elements),
+                    _ => None,
+                }
+            }
+
             fn stored_mut(storage: &mut CpuStorage) -> Option<&mut Vec<$stored>> {
                 match storage {
                     CpuStorage::$storage(elements) => Some(elements),
                     _ => None,
                 }
+            }
+
+            fn into_storage(elements: Vec<$rust>) -> CpuStorage {
+                CpuStorage::$storage(bytemuck::allocation::cast_vec(elements))
             }
         })*
     };

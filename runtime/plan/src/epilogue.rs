@@ -2,7 +2,7 @@
 
 use candle_plan_kernels::gemm::Finish;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::program::{Argument, Binary, Instruction, Operand, Program, Start, Unary};
+use candle_plan_kernels::program::{unary_in_place, Argument, Binary, Instruction, Operand, Program, Start, Unary};
 
 use smallvec::SmallVec;
 
@@ -65,18 +65,16 @@ pub fn with<R>(
     compute: impl FnOnce(Option<Finish>) -> Result<R>,
 ) -> Result<R> {
     let Some(program) = program.filter(|program| !program.is_empty()) else { return compute(None) };
-    let mut operands = SmallVec::<[Option<&[f32]>; 4]>::new();
-    operands.resize_with(call.len(), || None);
-    for i in program.inputs() {
-        let operand = call.read(i)?;
-        *operands.get_mut(i).ok_or_else(|| Error::op(format!("input {i} is missing")))? = Some(operand);
+    if let [Instruction::Unary(function @ (Unary::Relu | Unary::Clip { .. }))] = program.code[..] {
+        return compute(Some(&|run: &mut [f32], _| unary_in_place(Isa::get(), function, run)));
     }
     let mut arguments = SmallVec::<[Argument; 4]>::new();
-    for (i, operand) in operands.iter().enumerate() {
-        arguments.push(match operand {
-            Some(data) => Argument::Tensor(data, call.tensor(i)?.dims()),
-            None => Argument::Absent,
-        });
+    for i in program.inputs() {
+        if arguments.len() <= i && i < call.len() {
+            arguments.resize(i + 1, Argument::Absent);
+        }
+        let argument = arguments.get_mut(i).ok_or_else(|| Error::op(format!("input {i} is missing")))?;
+        *argument = Argument::Tensor(call.read(i)?, call.tensor(i)?.dims());
     }
     let bound = program.bind(result, &arguments).map_err(|error| Error::op(format!("epilogue: {error}")))?;
     compute(Some(&|run: &mut [f32], offset: usize| bound.run(Isa::get(), offset, run)))

@@ -1,7 +1,6 @@
 //! Runs an executable. [Prepare](crate::prepare) has made every decision; this file only moves values.
 
 use candle_plan_device::Report;
-use candle_plan_kernels::broadcast::Dims;
 use candle_plan_kernels::buffer;
 use candle_plan_kernels::threads::Threads;
 use smallvec::SmallVec;
@@ -16,6 +15,7 @@ use crate::layout::in_rows;
 use crate::memory::Bound;
 use crate::prepare::{Executable, Mark, Operand, PreparedBlock, PreparedStep};
 use crate::size::beyond;
+use crate::slots::{fill, pass, take, Outline};
 use crate::value::Value;
 
 impl Executable {
@@ -182,7 +182,7 @@ impl Run<'_> {
         if inputs.len() != block.inputs.len() {
             return Err(Error::op(format!("a block takes {} inputs, found {}", block.inputs.len(), inputs.len())));
         }
-        let mut slots: Vec<Option<Value>> = vec![None; block.held.len()];
+        let mut slots: Vec<Option<Value>> = block.held.iter().map(|_| None).collect();
         for (slot, value) in block.inputs.iter().zip(inputs) {
             slots[slot.at()] = Some(value);
         }
@@ -212,7 +212,9 @@ impl Run<'_> {
         bound: Option<&Bound>,
         begun: &mut Begun,
     ) -> Result<()> {
-        self.watch.check()?; // also checked here, because a loop may repeat a body without steps forever
+        if block.steps.is_empty() {
+            self.watch.check()?; // a loop may repeat this block forever
+        }
         for (at, step) in block.steps.iter().enumerate() {
             self.watch.check()?;
             begun.at = at;
@@ -248,11 +250,11 @@ impl Run<'_> {
                 observer.kernel(Seen { step, slots }, &mut call, &mut |call| run_kernel(step, slots, bound, call))
             }
         };
-        let outputs = outputs.map_err(|error| self.place(error, step, &inputs, &begun.taken))?;
+        let mut outputs = outputs.map_err(|error| self.place(error, step, &inputs, &begun.taken))?;
         drop(inputs);
-        for (slot, value) in step.outputs.iter().zip(outputs) {
+        for (slot, value) in step.outputs.iter().zip(&mut outputs) {
             if let Some(slot) = slot {
-                slots[slot.at()] = Some(value);
+                fill(&mut slots[slot.at()], value);
             }
         }
         for slot in &step.drops {
@@ -328,16 +330,6 @@ impl PreparedStep {
     }
 }
 
-/// Passes a step's input on as its output.
-fn pass(step: &PreparedStep, slots: &mut [Option<Value>]) {
-    if let (Some(Some(from)), Some(Some(to))) = (step.reads.first(), step.outputs.first()) {
-        slots[to.at()] = slots[from.at()].clone();
-    }
-    for slot in &step.drops {
-        slots[slot.at()] = None;
-    }
-}
-
 fn is_on_device(value: &Value) -> bool {
     matches!(value, Value::Tensor(array) if array.is_on_device())
 }
@@ -354,31 +346,6 @@ fn run_kernel(
     }
 }
 
-/// Takes over the inputs that die with the step, and records their outlines. The other inputs are still absent.
-fn take<'a>(
-    step: &PreparedStep,
-    slots: &mut [Option<Value>],
-    inputs: &mut SmallVec<[Input<'a>; 4]>,
-    outlines: &mut SmallVec<[Outline; 2]>,
-) {
-    for (input, operand) in step.inputs.iter().enumerate() {
-        let taken = match *operand {
-            Operand::Dying(slot) => slots[slot.at()].take(),
-            _ => None,
-        };
-        outlines.extend(match &taken {
-            Some(Value::Tensor(array)) => {
-                Some(Outline { input, dtype: Some(array.dtype()), dims: Dims::from_slice(array.dims()) })
-            }
-            Some(Value::Sequence(items)) => {
-                Some(Outline { input, dtype: None, dims: Dims::from_slice(&[items.len()]) })
-            }
-            _ => None,
-        });
-        inputs.push(taken.map_or(Input::Absent, Input::Owned));
-    }
-}
-
 /// The current step of a block.
 #[derive(Default)]
 struct Begun {
@@ -386,13 +353,4 @@ struct Begun {
     at: usize,
     /// The inputs that the step took over.
     taken: SmallVec<[Outline; 2]>,
-}
-
-/// The description of an input that the step has taken over, for error messages.
-struct Outline {
-    input: usize,
-    /// `None` for a sequence.
-    dtype: Option<DType>,
-    /// For a sequence, the number of its items.
-    dims: Dims,
 }

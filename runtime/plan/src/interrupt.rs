@@ -14,6 +14,9 @@ const SHORT: Duration = Duration::from_millis(1);
 /// The most steps between two looks at the clock. A look takes about as long as a very small step.
 const MOST_STEPS: u32 = 64;
 
+/// How much later the next look comes after steps that took little time.
+const GROWTH: u32 = 4;
+
 /// Asks a [`Stop`] about every 50 ms, between steps only.
 pub(crate) struct Watch<'a> {
     stop: Stop<'a>,
@@ -26,7 +29,8 @@ pub(crate) struct Watch<'a> {
 impl<'a> Watch<'a> {
     pub fn new(stop: Stop<'a>) -> Watch<'a> {
         let now = Instant::now();
-        Watch { stop, asked: Cell::new(now), looked: Cell::new(now), stride: Cell::new(1), steps_left: Cell::new(1) }
+        // The check before the first step need not look.
+        Watch { stop, asked: Cell::new(now), looked: Cell::new(now), stride: Cell::new(1), steps_left: Cell::new(2) }
     }
 
     /// Asks the stop if it is time; called before every step.
@@ -49,7 +53,7 @@ impl<'a> Watch<'a> {
 
     fn look(&self, now: Instant) -> Result<()> {
         let small = now - self.looked.replace(now) < SHORT;
-        self.stride.set(if small { MOST_STEPS.min(2 * self.stride.get()) } else { 1 });
+        self.stride.set(if small { MOST_STEPS.min(GROWTH * self.stride.get()) } else { 1 });
         self.steps_left.set(self.stride.get());
         if now - self.asked.get() < PERIOD {
             return Ok(());
@@ -76,7 +80,7 @@ mod tests {
         };
         let watch = Watch::new(&stop);
         let start = watch.asked.get();
-        for step in 1..=steps {
+        for step in 0..=steps {
             if watch.is_due() {
                 watch.look(start + each * step).expect("nobody stops it");
             }

@@ -43,6 +43,7 @@ pub mod profile;
 pub mod read;
 pub mod session;
 mod size;
+mod slots;
 pub mod stack;
 #[cfg(test)]
 pub mod testing;

@@ -14,7 +14,7 @@ use crate::value::{element_count, list, scratch, Array, Strings, Value};
 /// strings.
 pub struct Movable {
     /// The tensors, in the order given.
-    pub arrays: SmallVec<[Array; 4]>,
+    pub arrays: SmallVec<[Array; 1]>,
     strings: Option<Vec<Strings>>,
 }
 
@@ -28,7 +28,7 @@ impl Movable {
             return Movable::of_strings(values);
         }
         scratch::<Array>(values.len())?;
-        let mut arrays = SmallVec::<[Array; 4]>::new();
+        let mut arrays = SmallVec::<[Array; 1]>::new();
         for value in values {
             arrays.push(value.tensor()?.clone());
         }

@@ -18,9 +18,13 @@ pub fn element_count(dims: &[usize]) -> Result<usize> {
     if dims.len() > MAX_RANK {
         return Err(Error::op(format!("a tensor has at most {MAX_RANK} dimensions, found {}", dims.len())));
     }
-    let count = dims.iter().try_fold(1usize, |count, &dim| count.checked_mul(dim.max(1)));
+    let (mut count, mut is_empty) = (Some(1usize), false);
+    for &dim in dims {
+        count = count.and_then(|count| count.checked_mul(dim.max(1)));
+        is_empty |= dim == 0;
+    }
     match count.filter(|&count| count <= isize::MAX as usize / 8) {
-        Some(_) if dims.contains(&0) => Ok(0),
+        Some(_) if is_empty => Ok(0),
         Some(count) => Ok(count),
         None => Err(Error::op(format!("a tensor of shape {dims:?} is too large"))),
     }

@@ -14,7 +14,7 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytemuck::{cast_slice_mut, try_cast_slice, Pod};
+use bytemuck::{cast_slice, cast_slice_mut, try_cast_slice, Pod};
 use candle_core::backend::BackendStorage;
 use candle_core::{CpuStorage, Storage, WithDType};
 use candle_plan_kernels::broadcast::Dims;
@@ -51,12 +51,13 @@ impl Array {
     /// # Errors
     /// The number of elements is not the product of the dimensions.
     pub fn new<T: Element>(data: Vec<T>, dims: &[usize]) -> Result<Array> {
-        Array::lying_in(Backing::host(stored(data)), dims, T::DTYPE)
+        let count = data.len();
+        Array::filled(T::into_storage(data), count, dims, T::DTYPE)
     }
 
     /// Makes a tensor with one element and no dimensions.
     pub fn scalar<T: Element>(value: T) -> Array {
-        let storage = Arc::new(Backing::host(stored(vec![value])));
+        let storage = Arc::new(Backing::host(T::into_storage(vec![value])));
         Array { storage, start: 0, dims: Dims::new(), dtype: T::DTYPE }
     }
 
@@ -71,17 +72,27 @@ impl Array {
         Array::lying_in(Backing::host(storage), dims, dtype)
     }
 
+    /// Makes a tensor from a storage of Candle that holds `count` elements of `dtype`'s storage dtype.
+    ///
+    /// # Errors
+    /// The number of elements is not the product of the dimensions.
+    fn filled(storage: CpuStorage, count: usize, dims: &[usize], dtype: DType) -> Result<Array> {
+        if element_count(dims)? != count {
+            return Err(misfit(count, dims));
+        }
+        Ok(Array { storage: Arc::new(Backing::host(storage)), start: 0, dims: Dims::from_slice(dims), dtype })
+    }
+
     /// Makes a tensor from all elements of a storage, which have `dtype`'s storage dtype.
     ///
     /// # Errors
     /// The number of elements is not the product of the dimensions, or the storage is not aligned for the storage
     /// dtype.
     pub(crate) fn lying_in(storage: Backing, dims: &[usize], dtype: DType) -> Result<Array> {
-        let (count, width) = (element_count(dims)?, dtype.storage_dtype()?.size_in_bytes());
+        let (count, width) = (element_count(dims)?, dtype.width()?);
         let bytes = storage.bytes().unwrap_or_default();
         if count.checked_mul(width) != Some(bytes.len()) {
-            let found = bytes.len() / width;
-            return Err(Error::op(format!("{found} elements do not fill a tensor of shape {dims:?}")));
+            return Err(misfit(bytes.len() / width, dims));
         }
         if !bytes.as_ptr().addr().is_multiple_of(width) {
             return Err(Error::op(format!("the elements are not aligned to {width} bytes")));
@@ -120,7 +131,13 @@ impl Array {
     /// `T` is not the logical type, or the tensor is not on the CPU.
     pub fn read<T: Element>(&self) -> Result<&[T]> {
         self.expect::<T>()?;
-        self.bits()
+        match &*self.storage {
+            Backing::Candle(Storage::Cpu(storage)) => {
+                let elements = T::stored(storage).and_then(|all| all.get(self.start..)?.get(..self.len()));
+                elements.map(cast_slice).ok_or_else(|| self.not_held::<T>())
+            }
+            _ => self.bits(),
+        }
     }
 
     /// Returns the elements as the storage dtype, for types that have no Rust type (`U: Element` names the storage
@@ -131,13 +148,18 @@ impl Array {
     pub fn bits<U: Element>(&self) -> Result<&[U]> {
         let has_storage_dtype = self.dtype.storage_dtype()? == <U::Stored as WithDType>::DTYPE;
         let elements = self.elements().filter(|_| has_storage_dtype);
-        elements.ok_or_else(|| Error::op(format!("the tensor's storage does not hold {}", U::DTYPE)))
+        elements.ok_or_else(|| self.not_held::<U>())
+    }
+
+    #[cold]
+    fn not_held<U: Element>(&self) -> Error {
+        Error::op(format!("the tensor's storage does not hold {}", U::DTYPE))
     }
 
     /// Returns the elements as numbers of type `P`, or `None` if `P` has another width or the elements are not on the
     /// CPU.
     pub(crate) fn elements<P: Pod>(&self) -> Option<&[P]> {
-        let is_as_wide = self.dtype.storage_dtype().is_ok_and(|stored| stored.size_in_bytes() == size_of::<P>());
+        let is_as_wide = self.dtype.width().is_ok_and(|width| width == size_of::<P>());
         self.bytes().filter(|_| is_as_wide).and_then(|bytes| try_cast_slice(bytes).ok())
     }
 
@@ -151,7 +173,7 @@ impl Array {
 
     /// Returns the bytes of the elements, or `None` if they are not on the CPU.
     fn bytes(&self) -> Option<&[u8]> {
-        let width = self.dtype.storage_dtype().ok()?.size_in_bytes();
+        let width = self.dtype.width().ok()?;
         self.storage.bytes()?.get(self.start * width..)?.get(..self.len() * width)
     }
 
@@ -258,7 +280,7 @@ impl Array {
     }
 }
 
-fn stored<T: Element>(data: Vec<T>) -> CpuStorage {
-    let stored: Vec<T::Stored> = bytemuck::allocation::cast_vec(data);
-    <T::Stored as candle_core::WithDType>::to_cpu_storage_owned(stored)
+#[cold]
+fn misfit(count: usize, dims: &[usize]) -> Error {
+    Error::op(format!("{count} elements do not fill a tensor of shape {dims:?}"))
 }

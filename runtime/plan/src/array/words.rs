@@ -94,8 +94,9 @@ pub fn alloc_uninit<W: Word>(dims: &[usize]) -> Result<Vec<W>> {
 /// # Errors
 /// The width of the words differs from `dtype`, or their number is not the product of the dimensions.
 pub fn array<W: Word>(words: Vec<W>, dims: &[usize], dtype: DType) -> Result<Array> {
+    let count = words.len();
     let storage = W::into_storage(words, dtype.storage_dtype()?).ok_or_else(|| wrong_width::<W>(dtype))?;
-    Array::from_storage(storage, dims, dtype)
+    Array::filled(storage, count, dims, dtype)
 }
 
 /// Copies a tensor into a storage of its own.

@@ -9,7 +9,7 @@ use super::matmul::{check_operands, infer_product, products};
 use super::matrices::ordered;
 use crate::bail;
 use crate::epilogue;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
@@ -94,7 +94,10 @@ impl Gemm {
             bail!("a {m} x {k} matrix does not multiply a {rows} x {n} one");
         }
         if let Some(c) = c {
-            check_addend(&TensorType::sized(c.dtype(), c.dims()), &[m, n].map(|size| Some(Dim::Size(size))))?;
+            let fits = |(&c, y): (&usize, usize)| c == 1 || c == y;
+            if c.rank() > 2 || !c.dims().iter().rev().zip([n, m]).all(fits) {
+                return Err(not_broadcast(&TensorType::sized(c.dtype(), c.dims())));
+            }
         }
         Ok(Sizes { m, n, k })
     }
@@ -114,7 +117,11 @@ fn check_addend(c: &TensorType, result: &[Option<Dim>]) -> Result<()> {
         _ => true,
     };
     if shape.len() > 2 || !shape.iter().rev().zip(result.iter().rev()).all(fits) {
-        bail!("C {} does not broadcast to the product", Type::Tensor(c.clone()));
+        return Err(not_broadcast(c));
     }
     Ok(())
+}
+
+fn not_broadcast(c: &TensorType) -> Error {
+    Error::op(format!("C {} does not broadcast to the product", Type::Tensor(c.clone())))
 }
