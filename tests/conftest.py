@@ -1,4 +1,4 @@
-"""What tests of several files use."""
+"""Fixtures and functions that the tests of several files use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bundle of small plans, with which the calls on a GPU are tested."""
+"""A bundle of small plans, for the tests of the calls on a GPU."""
 
 from __future__ import annotations
 

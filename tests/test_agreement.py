@@ -1,4 +1,4 @@
-"""Facts that the compiler and the runtime both need, and that each has in its own language."""
+"""Facts that the compiler and the runtime both state, each in its own language."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is given to the Python interface: a wrong argument is an error that names it and says what is expected."""
+"""Arguments of the Python interface: an error names the wrong argument and states the expected one."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ def test_every_error_has_the_same_base() -> None:
     assert all(issubclass(each, compiler.Error) for each in (*errors, ExportError, ReferenceFailed, ReferenceMissing))
 
 
-def test_what_is_shown_of_plans_and_sessions(tmp_path: Path) -> None:
-    told = "x: float32 [n, 2], s: string [1] → y: float32 [n, 2], t: string [1]"
-    assert repr(SESSION) == f"Session({told}; cpu, 1 thread)"
+def test_plans_and_sessions_have_a_short_text(tmp_path: Path) -> None:
+    shown = "x: float32 [n, 2], s: string [1] → y: float32 [n, 2], t: string [1]"
+    assert repr(SESSION) == f"Session({shown}; cpu, 1 thread)"
     assert repr(PLAN) == f"Plan(2 steps, {len(PLAN.data)} bytes)"
     assert repr(Plan(b"abc")) == "Plan(invalid, 3 bytes)"

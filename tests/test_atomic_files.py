@@ -1,4 +1,4 @@
-"""What writing a file does to what is there: files are replaced whole, links stay, pipes are written to."""
+"""Writing over files, links and pipes: files are replaced whole, links stay, and pipes get the bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan whose op does not accept its attributes is refused when it is loaded, whatever is known of shapes."""
+"""A session refuses a plan with attributes that its op does not accept, even if no shape is known."""
 
 from __future__ import annotations
 

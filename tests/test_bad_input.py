@@ -1,4 +1,4 @@
-"""What bad input gets, through the real command: a clear error, exit code 1, no traceback, no half-written file."""
+"""The command with bad input: a clear error, exit code 1, no traceback, no half-written file."""
 
 from __future__ import annotations
 

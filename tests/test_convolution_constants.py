@@ -1,4 +1,4 @@
-"""The sweep over forms of convolutions: its copy of `way.rs`, the fit of the constants, and the page."""
+"""The sweep over forms of convolutions: its copy of `form.rs`, the fit of the constants, and the page."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ import compiler
 from compiler.bench.expectation import expected_steps
 from tests.gpu_bundle import ROOT, tool
 
-WAY = ROOT / "runtime/plan/src/gpu/conv/way.rs"
-SHAPES, WAYS, FIT = tool("gpu.shapes"), tool("gpu.ways"), tool("gpu.fit")
-PRESENT = WAYS.Constants()
+RUST = ROOT / "runtime/plan/src/gpu/conv/form.rs"
+SHAPES, FORMS, FIT = tool("gpu.shapes"), tool("gpu.forms"), tool("gpu.fit")
+PRESENT = FORMS.Constants()
 
 
 def constants_of_rust() -> dict[str, int]:
-    """The constants of `way.rs` by name."""
-    found = re.findall(r"^const (\w+): usize = (\d+)(?: << (\d+))?;$", WAY.read_text(), re.MULTILINE)
+    """The constants of `form.rs` by name."""
+    found = re.findall(r"^const (\w+): usize = (\d+)(?: << (\d+))?;$", RUST.read_text(), re.MULTILINE)
     return {name.lower(): int(number) << int(shift or 0) for name, number, shift in found}
 
 
@@ -39,15 +39,15 @@ def test_the_twin_has_the_constants_of_rust() -> None:
 
 def test_the_twin_chooses_what_the_tests_of_rust_expect() -> None:
     row = re.compile(
-        r"\(\[(\d+), (\d+), (\d+), (\d+)\], (\d+), (\d+), Way::(?:(Product|Direct)|"
+        r"\(\[(\d+), (\d+), (\d+), (\d+)\], (\d+), (\d+), Form::(?:(Product|Direct)|"
         r"Tiles \{ tile: Tile::(\w+), parts: (\d+) \})\)"
     )
-    rows = row.findall(WAY.read_text())
+    rows = row.findall(RUST.read_text())
     assert len(rows) >= 10
-    for batch, channels, outputs, groups, size, kernel, form, tile, parts in rows:
+    for batch, channels, outputs, groups, size, kernel, kind, tile, parts in rows:
         shape = SHAPES.Shape(*map(int, (batch, channels, outputs, size, kernel)), groups=int(groups))
-        expected = WAYS.Way((form or tile).lower(), int(parts or 1))
-        assert WAYS.way_of(shape, PRESENT) == expected, shape
+        expected = FORMS.Form((kind or tile).lower(), int(parts or 1))
+        assert FORMS.form_of(shape, PRESENT) == expected, shape
 
 
 def drawn(seed: int) -> Any:
@@ -76,42 +76,42 @@ def test_the_twin_chooses_as_a_plan_does(shape: Any) -> None:
     plan = compiler.compile(tool("gpu.gather").convolution(shape))
     given = {"x": np.zeros(shape.input, np.float32), "w": np.zeros(shape.weights, np.float32)}
     (step,) = [step for step in expected_steps(plan, given) if step.op.startswith("Conv")]
-    way = WAYS.way_of(shape, PRESENT)
-    if way.form == "product":
+    form = FORMS.form_of(shape, PRESENT)
+    if form.kind == "product":
         assert step.products and not step.kernels
         return
-    kernels = {f"conv/conv_{way.form}_f32": 1} | ({"conv/conv_finish_f32": 1} if way.parts > 1 else {})
+    kernels = {f"conv/conv_{form.kind}_f32": 1} | ({"conv/conv_finish_f32": 1} if form.parts > 1 else {})
     assert (step.products, dict(step.kernels)) == ([], kernels)
 
 
-def test_every_timed_way_fits_its_shape() -> None:
+def test_every_timed_form_fits_its_shape() -> None:
     for shape in SHAPES.SHAPES:
-        ways = FIT.ways(shape)
-        assert len(ways) == len(set(ways)) and WAYS.DIRECT in ways
-        assert {way.form for way in ways} >= set(WAYS.TILES)
-        assert (WAYS.PRODUCT in ways) == (WAYS.way_of(shape, PRESENT) == WAYS.PRODUCT)
+        forms = FIT.forms(shape)
+        assert len(forms) == len(set(forms)) and FORMS.DIRECT in forms
+        assert {form.kind for form in forms} >= set(FORMS.TILES)
+        assert (FORMS.PRODUCT in forms) == (FORMS.form_of(shape, PRESENT) == FORMS.PRODUCT)
         # Every number of parts that a candidate chooses has a time, or is between two that have.
-        times = {way.name: 1.0 for way in ways}
+        times = {form.name: 1.0 for form in forms}
         for enough, part in itertools.product(FIT.ENOUGH, FIT.PART):
-            way = WAYS.tiles(shape, replace(PRESENT, enough=enough, part=part))
-            assert math.isfinite(FIT.time_of(way, times)), (shape, way)
+            form = FORMS.tiles(shape, replace(PRESENT, enough=enough, part=part))
+            assert math.isfinite(FIT.time_of(form, times)), (shape, form)
 
 
 def made(best: Any, slower: float = 2.0) -> Mapping[Any, Mapping[str, float]]:
-    """Times for which some constants choose the fastest way of every shape, and other ways take longer."""
+    """Times for which some constants choose the fastest form of every shape, and other forms take longer."""
     found = {}
     for shape in SHAPES.SHAPES:
-        way = WAYS.way_of(shape, best)
-        times = {each.name: 10.0 * slower for each in FIT.ways(shape)}
-        near = [number for number in sorted(FIT.TIMED) if Way(way.form, number) in times]
-        around = [n for n in near if n <= way.parts][-1:] + [n for n in near if n >= way.parts][:1]
-        found[shape] = times | {Way(way.form, number): 10.0 for number in around} | {way.name: 10.0}
+        form = FORMS.form_of(shape, best)
+        times = {each.name: 10.0 * slower for each in FIT.forms(shape)}
+        near = [number for number in sorted(FIT.TIMED) if name_of(form.kind, number) in times]
+        around = [n for n in near if n <= form.parts][-1:] + [n for n in near if n >= form.parts][:1]
+        found[shape] = times | {name_of(form.kind, number): 10.0 for number in around} | {form.name: 10.0}
     return found
 
 
-def Way(form: str, number: int) -> str:
-    """The name of a way."""
-    name: str = WAYS.Way(form, number).name
+def name_of(kind: str, number: int) -> str:
+    """The name of a form."""
+    name: str = FORMS.Form(kind, number).name
     return name
 
 
@@ -126,13 +126,13 @@ def test_the_fit_finds_the_constants_of_times(best: dict[str, int]) -> None:
     assert fit.after == pytest.approx(1.0, abs=2e-3)
     assert fit.before > 1.02 if best else fit.constants == PRESENT and fit.before == 1.0
     for shape in SHAPES.SHAPES:
-        chosen, meant = WAYS.way_of(shape, fit.constants), WAYS.way_of(shape, wanted)
+        chosen, meant = FORMS.form_of(shape, fit.constants), FORMS.form_of(shape, wanted)
         assert chosen == meant or made(wanted)[shape].get(chosen.name, 10.0) == 10.0, shape
 
 
 def test_noise_moves_no_constant() -> None:
     generator = random.Random(0)
-    times = {shape: {way.name: 1 + 1e-4 * generator.random() for way in FIT.ways(shape)} for shape in SHAPES.SHAPES}
+    times = {shape: {form.name: 1 + 1e-4 * generator.random() for form in FIT.forms(shape)} for shape in SHAPES.SHAPES}
     assert FIT.fitted(times, PRESENT).constants == PRESENT
 
 
@@ -150,15 +150,15 @@ def test_what_was_not_timed_is_no_choice() -> None:
 
 def test_times_between_timed_parts() -> None:
     times = {"small:1": 100.0, "small:4": 25.0, "direct": 7.0}
-    assert FIT.time_of(WAYS.Way("small", 2), times) == pytest.approx(50.0)
-    assert FIT.time_of(WAYS.Way("small", 4), times) == 25.0
-    assert FIT.time_of(WAYS.DIRECT, times) == 7.0
-    for way in (WAYS.Way("small", 8), WAYS.Way("large", 1), WAYS.PRODUCT):
-        assert FIT.time_of(way, times) == math.inf
+    assert FIT.time_of(FORMS.Form("small", 2), times) == pytest.approx(50.0)
+    assert FIT.time_of(FORMS.Form("small", 4), times) == 25.0
+    assert FIT.time_of(FORMS.DIRECT, times) == 7.0
+    for form in (FORMS.Form("small", 8), FORMS.Form("large", 1), FORMS.PRODUCT):
+        assert FIT.time_of(form, times) == math.inf
 
 
 def test_the_lines_for_rust_are_those_of_rust() -> None:
-    written = [line for line in WAY.read_text().splitlines() if line.startswith("const ")]
+    written = [line for line in RUST.read_text().splitlines() if line.startswith("const ")]
     assert FIT.source(PRESENT) == written
 
 
@@ -168,12 +168,12 @@ def test_the_page_of_forms_and_constants(tmp_path: Path) -> None:
     times = {shape.name: found for shape, found in made(best).items()}
     parts = [report.Part("Convolutions", sweep.lines), report.Part("New constants", constants.lines)]
     whole = report.Report(tmp_path, "tune", [], parts)
-    chosen = {shape.name: made(best)[shape].get(WAYS.way_of(shape, PRESENT).name, 10.0) for shape in SHAPES.SHAPES}
+    chosen = {shape.name: made(best)[shape].get(FORMS.form_of(shape, PRESENT).name, 10.0) for shape in SHAPES.SHAPES}
     facts = {figure: dict.fromkeys(chosen, 5.0) for figure in ("cudnn_f32", "cudnn_tf32")}
     whole.put(parts[0], {"name": sweep.CHOSEN, "verdict": "equal", "times": chosen, "launched": {"a": ["b"]}, **facts})
-    for way in sweep.FORMS:
-        of_form = {shape: found[way.name] for shape, found in times.items() if way.name in found}
-        whole.put(parts[0], {"name": way.name, "verdict": "equal", "times": of_form})
+    for form in sweep.FORMS:
+        of_form = {shape: found[form.name] for shape, found in times.items() if form.name in found}
+        whole.put(parts[0], {"name": form.name, "verdict": "equal", "times": of_form})
     whole.end(parts[0], 1.0)
     setting = tool("gpu.process").Setting(tmp_path, "cuda", 0, tmp_path)
     assert tool("gpu.counters").hottest(setting) == [], "these are no kernels of plans"

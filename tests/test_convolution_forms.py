@@ -1,4 +1,4 @@
-"""The form that `CANDLE_PLAN_CONV` gives convolutions on a device: it computes the same, or the step says why not."""
+"""The forms that `CANDLE_PLAN_CONV` sets for convolutions on a device: equal results, or an error with the reason."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from pathlib import Path
 import numpy as np
 import compiler
 from compiler import _runtime_emulator
-told = {}
+found = {}
 for file in sorted(Path(sys.argv[1]).glob("*.plan")):
     plan, given = compiler.Plan(file.read_bytes()), dict(np.load(file.with_suffix(".npz")))
-    told[file.stem] = {"kernels": [], "error": ""}
+    found[file.stem] = {"kernels": [], "error": ""}
     try:
         np.save(file.with_suffix(".npy"), compiler.load(plan, device="emulator").run(given)["y"])
         steps = json.loads(_runtime_emulator.Session.dry_run(plan.data).commands(given))
         launched = [kernel for step in steps for kernel in step["kernels"]]
-        told[file.stem]["kernels"] = [kernel for kernel in launched if kernel.startswith("conv/")]
+        found[file.stem]["kernels"] = [kernel for kernel in launched if kernel.startswith("conv/")]
     except compiler.RunError as error:
-        told[file.stem]["error"] = str(error)
-print(json.dumps(told))
+        found[file.stem]["error"] = str(error)
+print(json.dumps(found))
 """
 
 FORMS = {
@@ -60,8 +60,8 @@ FORMS = {
 """The kernels of each form, but for the type that their names end with."""
 
 
-def told(folder: Path, form: str) -> dict[str, Any]:
-    """What a process that runs the plans of a folder in a form says of each."""
+def launches(folder: Path, form: str) -> dict[str, Any]:
+    """The kernels and the error of each plan of a folder, which a separate process runs in a form."""
     environment = {**os.environ, "CANDLE_PLAN_CONV": form}
     done = subprocess.run([sys.executable, "-c", CHILD, str(folder)], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -98,7 +98,7 @@ def check_near(folder: Path, name: str, results: dict[str, Any]) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_a_form_computes_the_same(form: str, expected: tuple[Path, dict[str, Any]]) -> None:
     folder, results = expected
-    for name, found in told(folder, form).items():
+    for name, found in launches(folder, form).items():
         if name == "double" and form.startswith("large"):
             assert f'CANDLE_PLAN_CONV is "{form}", and there is no such tile of float64' in found["error"]
             continue
@@ -109,7 +109,7 @@ def test_a_form_computes_the_same(form: str, expected: tuple[Path, dict[str, Any
 
 def test_a_product_is_for_points(expected: tuple[Path, dict[str, Any]]) -> None:
     folder, results = expected
-    found = told(folder, "product")
+    found = launches(folder, "product")
     assert found["points"] == {"kernels": [], "error": ""}
     check_near(folder, "points", results)
     del found["points"]
@@ -118,7 +118,7 @@ def test_a_product_is_for_points(expected: tuple[Path, dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("form", ["huge", "small:0", "direct:2"])
-def test_what_is_no_form_is_told_by_the_step(form: str, expected: tuple[Path, dict[str, Any]]) -> None:
-    for found in told(expected[0], form).values():
+def test_the_step_reports_an_unknown_form(form: str, expected: tuple[Path, dict[str, Any]]) -> None:
+    for found in launches(expected[0], form).values():
         assert f'CANDLE_PLAN_CONV is "{form}"; it may be product, direct, small, medium or large' in found["error"]
         assert found["error"].startswith("step ") and " from Conv" in found["error"]

@@ -1,4 +1,4 @@
-"""What the command line says of a bug, and that refusals and wrong files are none."""
+"""The message of the command line on a bug. A refusal or a wrong file is not a bug."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_verbose_shows_the_traceback(
     assert "in fail" in said
 
 
-def test_programs_are_told_of_a_bug(
+def test_programs_get_an_exception_for_a_bug(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)

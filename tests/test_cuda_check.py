@@ -157,15 +157,15 @@ def test_a_call_that_is_killed_keeps_what_it_has_done(bundle: Path, tmp_path: Pa
         assert process.poll() is None, "the call ended before its first section"
     time.sleep(seconds * random.Random(seconds).random())
     process.send_signal(signal.SIGKILL)
-    told = process.stdout.read()
+    output = process.stdout.read()
     process.wait()
     if not (tmp_path / "cuda-compare.json").exists():
-        assert ": equal" not in told
+        assert ": equal" not in output
         return
     data = check_whole(tmp_path, "compare")
     named = {result["name"] for section in data["sections"] for result in section["results"]}  # type: ignore[attr-defined]
     # The files contain all printed results, except those of the last quarter of a second.
-    lines = [line.partition(": ")[0] for line in told.splitlines() if ": equal" in line]
+    lines = [line.partition(": ")[0] for line in output.splitlines() if ": equal" in line]
     assert set(lines[:-4]) <= named
     assert data["wrong"], "a call that did not end is marked"
 

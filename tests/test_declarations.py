@@ -1,4 +1,4 @@
-"""What a model's file declares of its values: names that are there twice, types that are not so, kinds that are not."""
+"""The declarations of values in a model's file: repeated names, wrong types and wrong kinds."""
 
 import onnx
 import onnx.parser
@@ -95,7 +95,7 @@ def test_an_input_that_is_an_output_keeps_its_shape():
     assert compiler.compile(model).inputs[0].shape == ("n", 3)
 
 
-def test_a_wrong_type_in_between_is_told():
+def test_a_wrong_type_in_between_is_reported():
     model = parsed("g (float[2] x) => (float[2] y) { a = Neg(x) y = Abs(a) }")
     model.graph.value_info.append(helper.make_tensor_value_info("a", TensorProto.DOUBLE, [2]))
     warnings = []

@@ -124,7 +124,7 @@ def test_a_profile_takes_inputs_on_the_device(gpu: str) -> None:
     assert [step.op for step in session(ADD, gpu).profile({"x": x, "y": x}, 2) if step.host is None]
 
 
-def test_a_wrong_input_on_the_device_is_told(gpu: str) -> None:
+def test_a_wrong_input_on_the_device_is_an_error(gpu: str) -> None:
     x = lying(gpu, matrix(2, 3))
     with pytest.raises(compiler.InputError, match=r"float32 \[2, 3\]"):
         session(HEADER + "g (float[4] x) => (float[4] y) { y = Neg(x) }", gpu).run({"x": x})
@@ -259,7 +259,7 @@ def test_tensors_of_the_host_come_by_dlpack(gpu: str) -> None:
         assert np.array_equal(found, values + values)
 
 
-def test_failures_of_the_device_are_told_as_such(standin: StandIn) -> None:
+def test_failures_of_the_device_are_errors_of_the_device(standin: StandIn) -> None:
     x = lying("cuda", matrix(3, 4))
     add = session(ADD, "cuda")
     standin.configure("strict=1,fail=cuEventRecord:1:999")
@@ -270,7 +270,7 @@ def test_failures_of_the_device_are_told_as_such(standin: StandIn) -> None:
         x.numpy()
 
 
-def test_a_tensor_of_another_gpu_is_told(standin: StandIn) -> None:
+def test_a_tensor_of_another_gpu_is_an_error(standin: StandIn) -> None:
     class Other(Dlpack):
         def __dlpack_device__(self) -> tuple[int, int]:
             return (2, 1)

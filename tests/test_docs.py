@@ -1,4 +1,4 @@
-"""What the pages say is so: their links lead somewhere, their programs run, and what they show is printed."""
+"""The pages of the documentation: links lead to pages, programs run, and commands print what a page shows."""
 
 from __future__ import annotations
 

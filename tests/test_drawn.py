@@ -1,4 +1,4 @@
-"""Plans that travel without their weights: drawn again, they load, and are the same each time."""
+"""Plans without their weights: a session draws the weights again, and they are the same each time."""
 
 from __future__ import annotations
 

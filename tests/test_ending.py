@@ -40,7 +40,7 @@ def test_an_interrupted_import_leaves_a_word_and_no_file(imported: str, tmp_path
     assert not (tmp_path / "digits.plan").exists()
 
 
-def test_an_interruption_is_told_to_programs_too(tmp_path: Path) -> None:
+def test_programs_see_an_interruption_too(tmp_path: Path) -> None:
     (tmp_path / "onnx.py").write_text("raise KeyboardInterrupt")
     done = start(tmp_path, "check", DIGITS, "--json")
     assert done.returncode == 130

@@ -1,4 +1,4 @@
-"""What a GPU that is not there would be given to do, and how long its published limits take for that."""
+"""The work of a plan on an absent GPU, and the time that the GPU's published limits allow for it."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ def test_the_command_prints_an_expectation(capsys: pytest.CaptureFixture[str]) -
     assert run("inspect", str(DIGITS), "--prepared", "--device", "cuda") == 0
     printed = capsys.readouterr().out
     assert "conv/" in printed and "copy from the host" in printed
-    assert "H100 SXM: at least " in printed and "An expectation, not a measurement" in printed
+    assert "H100 SXM: about " in printed and "An estimate, not a measurement" in printed
     assert run("inspect", str(DIGITS), "--prepared", "--device", "cuda", "--dim", "batch=4", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["ok"] and set(told["least_seconds"]) == {gpu.name for gpu in GPUS}
-    assert sum(step["launches"] for step in told["steps"]) > 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["ok"] and set(shown["least_seconds"]) == {gpu.name for gpu in GPUS}
+    assert sum(step["launches"] for step in shown["steps"]) > 0
 
 
 def test_the_device_is_for_prepared_steps(capsys: pytest.CaptureFixture[str]) -> None:

@@ -159,7 +159,7 @@ def test_wrong_arguments_are_refused(kind: str, args: tuple[Any, ...], said: str
         compiler.export(module, given, tmp_path / "m.onnx")
 
 
-def test_what_pytorch_cannot_export_is_told_in_a_line(linear: Any, tmp_path: Path) -> None:
+def test_a_refusal_of_pytorch_is_one_line(linear: Any, tmp_path: Path) -> None:
     import torch
 
     class Branch(torch.nn.Module):

@@ -1,4 +1,4 @@
-"""What `make generate` does where it cannot write everything: it says why, and writes nothing."""
+"""`make generate` where it cannot write every file: it says why, and writes nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_without_ruff_nothing_is_written(whole: bool, written: list[Path], monke
     assert written == []
 
 
-def test_what_ruff_says_is_told(written: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_message_of_ruff_is_printed(written: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generate, "_HEADER", "def (:")
     with pytest.raises(SystemExit, match=r"(?i)ruff cannot format the source that the schema gives: .*pars"):
         generate.main()

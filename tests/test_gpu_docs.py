@@ -48,13 +48,13 @@ def said(source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("row", rows())
-def test_each_sentence_of_the_table_is_said(row: str) -> None:
+def test_each_sentence_of_the_table_is_in_the_code(row: str) -> None:
     sources = "\n".join(re.sub(r"\{.*?\}", "…", text(path)) for path in SOURCES + OTHERS)
     assert all(part in sources for part in re.split(r"…(?:, …)?", row) if len(part) > 4), row
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
-def test_each_sentence_that_is_said_is_in_the_table(path: Path) -> None:
+def test_each_sentence_of_the_code_is_in_the_table(path: Path) -> None:
     known = [re.split(r"[…:(]", row.strip("… "))[0].strip() for row in rows()]
     missing = [each for each in said(text(path)) if not any(row in each for row in known)]
     assert missing == []

@@ -1,4 +1,4 @@
-"""Values that a GPU's kernel cannot take: the run fails as on the processor, with the same sentence."""
+"""Values that a GPU's kernel does not accept: the run fails with the same sentence as on the CPU."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ TWO_FAULTS = """(float[n] x, int64[m] i, int64[m] j) => (float[m] y, float[m] z)
 }"""
 
 
-def test_the_first_step_is_told(gpu: str) -> None:
+def test_the_first_step_is_reported(gpu: str) -> None:
     session = compiler.load(plan_of(TWO_FAULTS), device=gpu)
     good, late, early = np.zeros(3, np.int64), np.array([0, 0, 9]), np.array([8, 0, 0])
     for i, j, message in (
@@ -252,7 +252,7 @@ LOOP = """(int64 count, float[n] x, int64[4] i) => (float[4] sum) {
 }"""
 
 
-def test_the_first_turn_of_a_loop_is_told(gpu: str) -> None:
+def test_the_first_turn_of_a_loop_is_reported(gpu: str) -> None:
     plan = plan_of(LOOP)
     inputs = {"count": np.array(5), "x": floats(4), "i": np.array([1, 0, 2, 0])}
     here, there = (refusal(plan, device, inputs) for device in ("cpu", gpu))

@@ -1,4 +1,4 @@
-"""What keeps the calls on a GPU from beginning: each ends in one sentence and the exit code 2, and writes nothing."""
+"""Reasons why a call on a GPU does not start: it prints one sentence, returns the exit code 2, and writes nothing."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_bundle_of_another_commit(bundle: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="git cannot tell the commit of this checkout")
-def test_the_other_commit_is_told_where_a_call_begins(tmp_path: Path) -> None:
+def test_a_call_prints_the_other_commit_when_it_begins(tmp_path: Path) -> None:
     folder = write_bundle(tmp_path / "bundle")
     tool("gpu.files").write_about(folder, {**tool("gpu.files").about(folder), "commit": "0123456"})
     done = called(folder, tmp_path / "out", "smoke", "--seconds", "0", device="cpu")
@@ -177,10 +177,10 @@ def test_packages_that_are_missing(bundle: Path, tmp_path: Path, missing: str) -
     )
 
 
-def test_help_says_what_the_calls_are_and_how_they_end() -> None:
+def test_help_lists_the_calls_and_their_exit_codes() -> None:
     asked = [sys.executable, f"{ROOT}/tools/cuda_check.py", "--help"]
-    told = subprocess.run(asked, capture_output=True, text=True, timeout=60).stdout
+    printed = subprocess.run(asked, capture_output=True, text=True, timeout=60).stdout
     for words in ("\n  smoke    ", "\n  compare  ", "\n  tune     ", "\n    python3 tools/cuda_check.py smoke\n"):
-        assert words in told
+        assert words in printed
     for code in (0, 1, 2, 130):
-        assert f"\n    {code:<4} " in told
+        assert f"\n    {code:<4} " in printed

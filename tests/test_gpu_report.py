@@ -1,4 +1,4 @@
-"""Reports of the calls on a GPU: whole after every step, wherever the call ends; and the processes that are watched."""
+"""Reports of the calls on a GPU: they are whole after every step, wherever the call ends; and the watched processes."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def test_a_killed_report_is_whole(tmp_path: Path, seed: int) -> None:
     first = process.stdout.readline()
     time.sleep(0.2 * random.Random(seed).random())
     process.send_signal(signal.SIGKILL)
-    told = [int(first), *map(int, process.stdout.read().split())]
+    shown = [int(first), *map(int, process.stdout.read().split())]
     process.wait()
     data = json.loads((tmp_path / "cuda-tune.json").read_text())
     names = [result["name"] for result in data["sections"][0]["results"]]
     assert names == [str(number) for number in range(len(names))]
-    assert len(names) > told[-1]
+    assert len(names) > shown[-1]
     assert (data["sections"][0]["state"], data["sections"][1]["state"]) == ("begun", "not run")
     page = (tmp_path / "cuda-tune.md").read_text()
     assert page.endswith("## Later\n\n✗ not run: the call ended before\n")
@@ -323,8 +323,8 @@ def until(is_so: Callable[[], bool]) -> None:
 def test_what_a_command_prints() -> None:
     printed = tool("gpu.process").printed
     with ThreadPoolExecutor(2) as threads:
-        told = threads.map(lambda word: printed(["sh", "-c", f"echo {word}; echo error >&2; exit 3"], 20), "ab")
-        assert list(told) == ["a\nerror\n", "b\nerror\n"]
+        shown = threads.map(lambda word: printed(["sh", "-c", f"echo {word}; echo error >&2; exit 3"], 20), "ab")
+        assert list(shown) == ["a\nerror\n", "b\nerror\n"]
     start = time.monotonic()
     with pytest.raises(TimeoutError):
         printed(["sh", "-c", "sleep 100"], 0.5)

@@ -1,4 +1,4 @@
-"""What the calls on a GPU make of the output of NVIDIA's tools, of PyTorch's traces, and of PyTorch itself."""
+"""The calls on a GPU with the output of NVIDIA's tools, with PyTorch's traces, and with PyTorch itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RACES = "========= RACECHECK SUMMARY: {} hazards displayed ({} errors, 0 warning
 
 
 @pytest.mark.parametrize(
-    ("told", "verdict", "note"),
+    ("output", "verdict", "note"),
     [
         (EQUAL + "========= ERROR SUMMARY: 0 errors\n", "equal", "ERROR SUMMARY: 0 errors"),
         (EQUAL + "========= ERROR SUMMARY: 10 errors\n", "different", "ERROR SUMMARY: 10 errors"),
@@ -39,8 +39,8 @@ RACES = "========= RACECHECK SUMMARY: {} hazards displayed ({} errors, 0 warning
         ("", "not run", "it printed nothing"),
     ],
 )
-def test_what_the_sanitizer_says(told: str, verdict: str, note: str) -> None:
-    assert tool("gpu.sanitizer").verdict_of(told) == {"verdict": verdict, "note": note}
+def test_the_output_of_the_sanitizer(output: str, verdict: str, note: str) -> None:
+    assert tool("gpu.sanitizer").verdict_of(output) == {"verdict": verdict, "note": note}
 
 
 def test_groups_that_are_not_clean_are_named() -> None:
@@ -58,7 +58,7 @@ def test_groups_that_are_not_clean_are_named() -> None:
 
 
 def test_metrics_of_nsight_compute() -> None:
-    told = "\n".join(
+    output = "\n".join(
         [
             "==PROF== Connected to process 7",
             '{"verdict": "equal"}',
@@ -68,7 +68,7 @@ def test_metrics_of_nsight_compute() -> None:
             '"0","conv_large_f32","","","","SOLBottleneck"',
         ]
     )
-    assert tool("gpu.counters").metrics_of(told) == {"Duration": "11.5 us", "Achieved Occupancy": "42.1 %"}
+    assert tool("gpu.counters").metrics_of(output) == {"Duration": "11.5 us", "Achieved Occupancy": "42.1 %"}
     assert tool("gpu.counters").metrics_of("==ERROR== ERR_NVGPUCTRPERM\n") == {}
 
 

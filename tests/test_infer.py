@@ -1,4 +1,4 @@
-"""What the runtime refuses at the shapes that a plan states: `infer` refuses it, and so does compiling."""
+"""Shapes that the runtime refuses: `infer` refuses the shapes that a plan states, and so does the compiler."""
 
 from __future__ import annotations
 

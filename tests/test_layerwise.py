@@ -125,6 +125,6 @@ def test_verify_shows_the_first(
             assert "intermediate values: 2 of 5 values equal onnxruntime's; 3 are not equal" in printed
     with pytest.raises(SystemExit):
         main([*arguments, "--json"])
-    told = json.loads(capsys.readouterr().out)
-    assert next(each["name"] for each in told["layers"] if not each["ok"]) == "shifted"
-    assert {"step", "op", "origin", "max_abs"} <= told["layers"][0].keys()
+    shown = json.loads(capsys.readouterr().out)
+    assert next(each["name"] for each in shown["layers"] if not each["ok"]) == "shifted"
+    assert {"step", "op", "origin", "max_abs"} <= shown["layers"][0].keys()

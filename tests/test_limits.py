@@ -1,4 +1,4 @@
-"""What no plan, model or caller may ask for: sizes, ranks, depths and threads beyond the bounds."""
+"""Sizes, ranks, depths and threads beyond the limits of plans, models and calls."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def nested_ifs(depth: int) -> str:
     return f"(float[1] x, bool c) => (float[1] v0) {{ {block} }}"
 
 
-def test_blocks_nest_as_deep_as_is_said() -> None:
+def test_blocks_nest_up_to_the_limit() -> None:
     session = compiler.load(plan_of(nested_ifs(20), optimize=False))
     feeds = {"x": np.ones(1, np.float32), "c": np.array(True)}
     assert session.run(feeds)["v0"].tolist() == [-1]

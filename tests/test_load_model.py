@@ -1,4 +1,4 @@
-"""What is read, and what bad input gets."""
+"""The loader of models: the kinds of files that it reads, and its errors for bad files."""
 
 from pathlib import Path
 
@@ -87,7 +87,7 @@ def test_initializers_that_are_listed_as_inputs():
 
 
 @pytest.mark.parametrize("optimize", [True, False])
-def test_inputs_with_a_default_value_become_constants_and_that_is_said(optimize):
+def test_inputs_with_a_default_value_become_constants_with_a_warning(optimize):
     w, reports = np.float32([[1, 2, 3]]), []
     node = helper.make_node("Concat", ["x", "w"], ["y"], axis=0)
     model = model_of([node], inputs=(("x", [2, 3]), ("w", ["rows", 3])), initializers=[("w", w)])
@@ -318,7 +318,7 @@ def test_broken_sparse_tensors(values, indices, dims):
 
 
 @pytest.mark.parametrize("source", [None, 3, onnx.GraphProto(), [IDENTITY]], ids=lambda source: type(source).__name__)
-def test_what_is_no_source(source):
+def test_wrong_kinds_of_sources_are_errors(source):
     with pytest.raises(
         TypeError, match=f"a model must be a path, bytes or an onnx.ModelProto, not {type(source).__name__}"
     ):
@@ -330,7 +330,7 @@ def test_bytes_of_any_kind():
     assert len({compiler.compile(kind(data)).data for kind in (bytes, bytearray, memoryview)}) == 1
 
 
-def test_what_is_no_model_is_named(tmp_path):
+def test_an_error_names_a_file_that_is_no_model(tmp_path):
     plan, text = tmp_path / "net.plan", tmp_path / "text.onnx"
     compiler.compile(model_of([IDENTITY])).save(plan)
     text.write_text("not a model")

@@ -1,4 +1,4 @@
-"""Sessions of plan files: the same as of plans in memory, and the same complaints."""
+"""Sessions of plan files give the results and the errors of sessions of plans in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where nodes came from, as both PyTorch exporters tell it."""
+"""The origins of nodes, as both PyTorch exporters record them."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def node(name: str, trace: str = "", scopes: str = "[]", classes: str = "[]") ->
 @pytest.mark.parametrize(
     ("root", "file"), [("/home/ann/project/", "net.py"), ("", "nets/net.py")], ids=["absolute", "relative"]
 )
-def test_the_innermost_own_line_is_told(root: str, file: str) -> None:
+def test_the_innermost_own_line_is_recorded(root: str, file: str) -> None:
     (found,) = recorded(node("conv", TRACE.format(root=root), SCOPES, CLASSES))
     assert found == origin.Origin(("Conv(conv)",), "encoder.0.conv", "Conv3d", f"{file}:29 in Block.forward")
 
 
-def test_absolute_files_are_told_from_their_common_folder() -> None:
+def test_absolute_files_are_relative_to_their_common_folder() -> None:
     traces = [f'File "/home/ann/{file}", line 3, in forward' for file in ("a/x.py", "b/y.py")]
     assert [each.source for each in recorded(*(node("n", trace) for trace in traces))] == [
         "a/x.py:3 in forward",

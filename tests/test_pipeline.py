@@ -1,4 +1,4 @@
-"""The order of the passes, options, and the plan that comes out."""
+"""The order of the passes, options, and the resulting plan."""
 
 import importlib
 import re
@@ -214,7 +214,7 @@ def test_a_dimension_of_size_zero():
     np.testing.assert_array_equal(outputs["y"], [[1, 2, 3]])
 
 
-def test_what_passes_say_fits_a_line():
+def test_descriptions_of_passes_fit_a_line():
     """After the name come two numbers of nodes with up to five digits, the time, and the number of rewrites."""
     steps = {step.name: step for step in pipeline.passes(Options())}
     assert all(len(step.name) + len(step.result) + 35 <= 80 for step in steps.values())

@@ -1,4 +1,4 @@
-"""What a session tells of its steps before a run: kernels, layouts, storage that is taken over, and what is alive."""
+"""The description of a session's steps before a run: kernels, layouts, reused storage, and values in memory."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CONVS = """(float[1, 3, 32, 32] x) => (float[1, 32, 32, 32] y) {
 }"""
 
 
-def test_convolutions_tell_form_layout_and_what_was_added() -> None:
+def test_convolutions_show_form_layout_and_addition() -> None:
     found = prepared(CONVS, v=(32, 3, 3, 3), w=(32, 32, 3, 3))
     first, second, _ = found.steps
     assert ops(found) == ["Conv", "Conv", "Reorder"]
@@ -171,7 +171,7 @@ def test_a_program_is_shown_and_takes_over_what_dies() -> None:
     assert found.steps[0].dies == ["%0:x"]
 
 
-def test_sizes_that_are_not_known_are_not_told() -> None:
+def test_unknown_sizes_are_not_shown() -> None:
     found = prepared("(float[4, 8] x, int64[2] s) => (float[o, p] y) { a = Exp (x) b = Reshape (a, s) y = Sqrt (b) }")
     assert [step.alive_bytes for step in found.steps] == [16 + 4 * 32, None, None]
     assert (found.peak_bytes, found.unknown_steps) == (16 + 4 * 32, 2)
@@ -186,7 +186,7 @@ MEASURED = [
 
 @pytest.mark.parametrize("text", MEASURED, ids=["products", "transpose", "concat"])
 def test_what_is_alive_is_what_a_run_needs(text: str) -> None:
-    """The bound on memory under which a run just passes is the peak that was told."""
+    """The bound on memory under which a run just passes is the stated peak."""
     plan = compiler.compile(model(text))
     found = compiler.load(plan, threads=1).prepared()
     inputs = random_inputs(plan.inputs, {})
@@ -216,7 +216,7 @@ WIDENED = {
 
 @pytest.mark.parametrize("dtype", ["float", "float16", "bfloat16"])
 @pytest.mark.parametrize("name", WIDENED)
-def test_a_run_fits_in_the_peak_that_was_told(name: str, dtype: str) -> None:
+def test_a_run_fits_in_the_stated_peak(name: str, dtype: str) -> None:
     """Also for a kernel that computes 16-bit floats in float32 and therefore holds copies of its inputs and outputs."""
     graph = WIDENED[name].replace("T[", f"{dtype}[").replace("T s", f"{dtype} s")
     made = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 23]> agraph {graph}')
@@ -243,8 +243,8 @@ def test_the_former_name_of_unknown_steps(tmp_path: Path, capsys: pytest.Capture
         assert found.untold == found.unknown_steps == 2
     onnx.save(made, tmp_path / "m.onnx")
     assert run("inspect", str(tmp_path / "m.onnx"), "--prepared", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["untold"] == told["unknown_steps"] == 2
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["untold"] == printed["unknown_steps"] == 2
 
 
 def test_a_profile_tells_the_kernel() -> None:

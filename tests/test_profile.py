@@ -1,4 +1,4 @@
-"""What a profile says of steps: their time, what they had to do, and how that compares with the machine's peaks."""
+"""The profile of steps: their time, their work, and the comparison with the machine's peaks."""
 
 from __future__ import annotations
 
@@ -66,9 +66,7 @@ WORK = [  # inputs, body, op, multiplications and additions, bytes
 
 
 @pytest.mark.parametrize(("inputs", "body", "op", "operations", "moved"), WORK, ids=[row[2] for row in WORK])
-def test_a_step_tells_what_it_had_to_do(
-    inputs: str, body: str, op: str, operations: int | None, moved: int | None
-) -> None:
+def test_a_step_states_its_work(inputs: str, body: str, op: str, operations: int | None, moved: int | None) -> None:
     output = "int32 y" if "Integer" in body else "float y"
     text = f'<ir_version: 10, opset_import: ["": 23]> m ({inputs}) => ({output}) {{ {body} }}'
     model = onnx.parser.parse_model(text)

@@ -1,4 +1,4 @@
-"""The rows of benchmarks/suite.toml: each is a sound model that a plan computes as onnxruntime does."""
+"""The rows of benchmarks/suite.toml: each is a valid model, and its plan gives onnxruntime's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sympy is imported when somebody computes with symbolic dimensions, and whoever asks for it gets the real one."""
+"""The first computation with symbolic dimensions imports sympy, and every later access gets the real module."""
 
 from __future__ import annotations
 

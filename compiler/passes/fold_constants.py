@@ -89,7 +89,7 @@ class _Folding:
     ) -> None:
         self.evaluate, self.report, self.selects = evaluate, report, selects
         self.main, self.opsets = model.graph, model.opset_imports
-        self.room = _MOST_ADDED_BYTES
+        self.budget = _MOST_ADDED_BYTES
         self.failures: list[Diagnostic] = []
 
     def graph(self, graph: ir.Graph) -> None:
@@ -114,8 +114,8 @@ class _Folding:
         given = sum(_size(value) or 0 for value in node.inputs if value is not None)
         sizes = [_size(value) for value in _read(node)]
         growth = max(0, sum(size or 0 for size in sizes) - given)
-        if growth <= self.room and all(size is None or size <= _MOST_BYTES + _MOST_GROWTH * given for size in sizes):
-            self.room -= growth
+        if growth <= self.budget and all(size is None or size <= _MOST_BYTES + _MOST_GROWTH * given for size in sizes):
+            self.budget -= growth
             return True
         self.report.missed.append(Missed("fold", origin.of(node), "the result is much larger than the inputs"))
         return False

@@ -1,4 +1,4 @@
-"""What the tests of several verbs share: models, inputs and a call of the command."""
+"""Models, inputs and a call of the command, which the tests of several commands share."""
 
 from __future__ import annotations
 

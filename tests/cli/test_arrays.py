@@ -1,4 +1,4 @@
-"""The files that `candlec run` writes: whatever a plan gives is read back the same, or the file is refused."""
+"""The files that `candlec run` writes: a plan reads the same arrays back, or refuses the file."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def save_raw(path: Path, array: Any, allow_pickle: bool = False) -> None:
         ("x.safetensors", lambda path: path.write_bytes(b"\0" * 99), r"cannot read .*x\.safetensors: "),
     ],
 )
-def test_what_cannot_be_read_says_so(file: str, write: Any, said: str, tmp_path: Path) -> None:
+def test_unreadable_files_are_errors(file: str, write: Any, said: str, tmp_path: Path) -> None:
     write(tmp_path / file)
     with pytest.raises(Failed, match=said) as raised:
         arrays.read(tmp_path / file)

@@ -1,4 +1,4 @@
-"""`candlec bench`: plans timed beside their models, and the tables it writes."""
+"""`candlec bench`: it times plans beside their models, and writes tables."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.cli.command import MODEL, OLD, run
 
 def test_bench_times_both(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("bench", "--zoo", ".", "--threads", "1", "--seconds", "0.05", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    ratio = told["timings"][0]["ratios"]["onnxruntime"]
+    printed = json.loads(capsys.readouterr().out)
+    ratio = printed["timings"][0]["ratios"]["onnxruntime"]
     assert ratio > 0
-    assert told["geometric_mean"]["onnxruntime"]["1"] == pytest.approx(ratio)
-    assert {"processor", "commit", "date"} <= told["machine"].keys()
+    assert printed["geometric_mean"]["onnxruntime"]["1"] == pytest.approx(ratio)
+    assert {"processor", "commit", "date"} <= printed["machine"].keys()
 
 
 QUICK = ("--threads", "1", "--seconds", "0.01", "--json")
@@ -74,9 +74,9 @@ def test_bench_goes_on_after_a_model_that_is_refused(zoo: Path, capsys: pytest.C
     models = ("refused.onnx", "old.onnx", "echo.onnx")
     onnx.save(onnx.parser.parse_model(OLD), "old.onnx")
     assert run("bench", *models, *QUICK) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["refused"]["refused"]["diagnostics"][0]["code"] == "CC0201"
-    old, echo = told["timings"]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["refused"]["refused"]["diagnostics"][0]["code"] == "CC0201"
+    old, echo = printed["timings"]
     assert "onnxruntime refuses the model" in old["failed"]["onnxruntime"]
     assert [list(each["engines"]) for each in (old, echo)] == [["plan"], ["plan", "onnxruntime"]]
 

@@ -1,4 +1,4 @@
-"""`candlec check`: a verdict on every operator, whatever else is wrong with the model."""
+"""`candlec check`: it gives a verdict on every operator, even if the model has other errors."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def test_every_operator_has_a_verdict(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, told = check(graph, *options, capsys=capsys)
-    assert sorted(each["code"] for each in told["diagnostics"]) == sorted(codes)
-    assert {each["operator"]: each["verdict"] for each in told["operators"]} == verdicts
-    errors = [each for each in told["diagnostics"] if each["severity"] == "error"]
-    assert told["ok"] is (not errors)
+    code, shown = check(graph, *options, capsys=capsys)
+    assert sorted(each["code"] for each in shown["diagnostics"]) == sorted(codes)
+    assert {each["operator"]: each["verdict"] for each in shown["operators"]} == verdicts
+    errors = [each for each in shown["diagnostics"] if each["severity"] == "error"]
+    assert shown["ok"] is (not errors)
     assert code == bool(errors)
 
 
@@ -104,6 +104,6 @@ def test_check_does_not_pass_what_it_could_not_look_at(folder: Path, capsys: pyt
 
 def test_check_tells_programs_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("check", "refused.onnx", "--json") == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["ok"] is False
-    assert [each["code"] for each in told["diagnostics"]] == ["CC0201", "CC0201"]
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["ok"] is False
+    assert [each["code"] for each in shown["diagnostics"]] == ["CC0201", "CC0201"]

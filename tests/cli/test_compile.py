@@ -1,4 +1,4 @@
-"""`candlec compile`: the plan it writes, its report, and what it prints of passes."""
+"""`candlec compile`: the plan that it writes, its report, and the text that it prints about passes."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ def test_two_compiles_give_the_same_bytes(folder: Path) -> None:
     assert (folder / "a.plan").read_bytes() == (folder / "b.plan").read_bytes()
 
 
-def test_compile_tells_what_was_done_in_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compile_describes_passes_in_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nodes = " ".join(f"v{index + 1} = {'Tanh' if index % 2 else 'Sin'}(v{index})" for index in range(30))
     text = f'<ir_version: 10, opset_import: ["": 20]> g (float[n] v0) => (float[n] v30) {{ {nodes} }}'
     onnx.save(onnx.parser.parse_model(text), "long.onnx")
     assert run("compile", "long.onnx", "--passes", "drop_dead_nodes, fuse_elementwise") == 0
     lines = capsys.readouterr().out.splitlines()
     assert all(line == line.rstrip() and len(line) <= 80 for line in lines)
-    told = {line.split()[0]: line.partition(" ms ")[2].strip() for line in lines if " ms " in line}
-    assert told == {"infer_shapes": "shapes inferred: 29", "fuse_elementwise": "steps fused: 2"}
+    printed = {line.split()[0]: line.partition(" ms ")[2].strip() for line in lines if " ms " in line}
+    assert printed == {"infer_shapes": "shapes inferred: 29", "fuse_elementwise": "steps fused: 2"}
 
 
 def test_compile_tells_programs_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("compile", "echo.onnx", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["ok"] is True
-    assert told["bytes"] == (folder / "echo.plan").stat().st_size
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["ok"] is True
+    assert printed["bytes"] == (folder / "echo.plan").stat().st_size
 
 
 def test_a_refused_model_leaves_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,9 +92,9 @@ def test_compile_help_lists_the_passes(capsys: pytest.CaptureFixture[str]) -> No
 
     assert run("compile", "--help") == 0
     lines = capsys.readouterr().out.partition("Optional passes, in order:\n")[2].splitlines()
-    told = dict(line.split(maxsplit=1) for line in lines if line.startswith("  ") and line[2] != " ")
-    assert list(told) == list(dict.fromkeys(step.name for step in passes(Options()) if not step.needed))
-    assert told["drop_identities"].startswith("Drops Identity nodes")
+    printed = dict(line.split(maxsplit=1) for line in lines if line.startswith("  ") and line[2] != " ")
+    assert list(printed) == list(dict.fromkeys(step.name for step in passes(Options()) if not step.needed))
+    assert printed["drop_identities"].startswith("Drops Identity nodes")
 
 
 def test_compile_runs_the_passes_that_are_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

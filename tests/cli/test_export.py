@@ -1,4 +1,4 @@
-"""`candlec export`: the factories it refuses, and files it does not overwrite."""
+"""`candlec export`: it refuses some factories, and overwrites no files."""
 
 from __future__ import annotations
 

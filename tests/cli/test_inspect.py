@@ -36,13 +36,13 @@ holding (float[2] x, bool c) => (float[2] y) <float[2] w = {1, 2}, int64[1] n = 
 def test_inspect_counts_all_that_a_model_holds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     onnx.save(onnx.parser.parse_model(HOLDING), "holding.onnx")
     assert run("inspect", "holding.onnx", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["constants"], told["constant_bytes"], told["parameters"]) == (3, 20, 3)
-    assert told["bytes"] == (folder / "holding.onnx").stat().st_size
-    assert told["producer"] == "hand 2"
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["constants"], shown["constant_bytes"], shown["parameters"]) == (3, 20, 3)
+    assert shown["bytes"] == (folder / "holding.onnx").stat().st_size
+    assert shown["producer"] == "hand 2"
 
 
-def test_inspect_says_nothing_of_what_there_is_not(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_omits_absent_parts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("inspect", "echo.onnx") == 0
     (size,) = (line for line in capsys.readouterr().out.splitlines() if "producer" in line or "echo.onnx" in line)
     assert size == f"echo.onnx: a model, {(folder / 'echo.onnx').stat().st_size} B"
@@ -56,9 +56,9 @@ def test_inspect_prints_the_steps_of_a_plan(folder: Path, capsys: pytest.Capture
     assert run("inspect", "flat.plan", "--steps") == 0
     assert "%1:y = Flatten(%0:x, axis=1): float32 [batch, 3]\n" in capsys.readouterr().out
     assert run("inspect", "flat.plan", "--steps", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["operators"] == {"Flatten": 1}
-    assert told["steps"] == [
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["operators"] == {"Flatten": 1}
+    assert shown["steps"] == [
         {
             "op": "Flatten",
             "inputs": ["%0:x"],
@@ -77,9 +77,9 @@ def test_inspect_prints_the_nodes_of_a_model(folder: Path, capsys: pytest.Captur
     assert "y = If(c)\n" in printed
     assert "  else_branch:\n    b = Mul(x, w)\n" in printed
     assert run("inspect", "holding.onnx", "--steps", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    (node,) = told["steps"]
-    assert (node["op"], node["inputs"], node["outputs"], told["functions"]) == ("If", ["c"], ["y"], [])
+    shown = json.loads(capsys.readouterr().out)
+    (node,) = shown["steps"]
+    assert (node["op"], node["inputs"], node["outputs"], shown["functions"]) == ("If", ["c"], ["y"], [])
     assert [each["op"] for each in node["attributes"]["then_branch"]] == ["Constant", "Add"]
 
 

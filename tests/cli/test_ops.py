@@ -17,9 +17,9 @@ def test_ops_knows_what_can_be_compiled(capsys: pytest.CaptureFixture[str]) -> N
     assert run("ops", "Identity", "Melt") == 1
     assert "the compiler does not support Melt" in capsys.readouterr().err
     assert run("ops", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    listed = told["operators"]
-    assert told["ok"]
+    shown = json.loads(capsys.readouterr().out)
+    listed = shown["operators"]
+    assert shown["ok"]
     assert {"operator": "HannWindow", "newest": 17, "family": "(its ONNX function body)", "domain": "ai.onnx"} in listed
     assert "candle.plan" not in {each["domain"] for each in listed}
     assert run("ops", "Melt", "relu", "--json") == 1

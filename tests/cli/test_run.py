@@ -79,10 +79,10 @@ def test_run_profiles_every_step(folder: Path, capsys: pytest.CaptureFixture[str
     run("compile", "branches.onnx")
     capsys.readouterr()
     assert run("run", "branches.plan", "--input", "branches.npz", "--profile", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    (whole, *inner) = told["steps"]
-    assert (whole["op"], whole["depth"], whole["calls"]) == ("If", 0, told["runs"])
-    assert sorted((each["depth"], each["calls"]) for each in inner) == [(1, 0), (1, told["runs"])]
+    shown = json.loads(capsys.readouterr().out)
+    (whole, *inner) = shown["steps"]
+    assert (whole["op"], whole["depth"], whole["calls"]) == ("If", 0, shown["runs"])
+    assert sorted((each["depth"], each["calls"]) for each in inner) == [(1, 0), (1, shown["runs"])]
     assert whole["seconds"] >= sum(each["seconds"] for each in inner) > 0
     assert run("run", "branches.plan", "--input", "branches.npz", "--profile") == 0
     assert "the 3 slowest steps" in capsys.readouterr().out

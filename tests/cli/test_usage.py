@@ -1,4 +1,4 @@
-"""Wrong usage, files taken for something else, and what all commands print in the same way."""
+"""Wrong usage, files of a wrong kind, and the text that all commands print in the same way."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str], folder: Path, capsys: 
     assert run(*arguments) == 2
     assert "Usage:" in capsys.readouterr().err
     assert run(*arguments, "--json") == 2
-    told = json.loads(capsys.readouterr().out)
-    assert told["ok"] is False and told["error"]
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["ok"] is False and shown["error"]
     assert set(folder.iterdir()) == before
 
 
@@ -134,8 +134,8 @@ def test_json_has_no_nan(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     np.savez("nan.npz", x=np.full((1, 3), np.nan, np.float32), n=N)
     capsys.readouterr()
     assert run("run", "echo.plan", "--input", "nan.npz", "--json") == 0
-    told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert told["outputs"][0]["max"] is None
+    shown = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert shown["outputs"][0]["max"] is None
 
 
 MISTAKEN = [
@@ -149,7 +149,7 @@ MISTAKEN = [
 
 
 @pytest.mark.parametrize(("arguments", "said"), MISTAKEN, ids=[" ".join(each) for each, _ in MISTAKEN])
-def test_what_is_taken_for_something_else_is_named(
+def test_errors_name_a_file_of_a_wrong_kind(
     arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run("compile", "echo.onnx")
@@ -196,7 +196,7 @@ def test_sizes_that_were_made_up_are_doubted(folder: Path, verb: str, capsys: py
         (["bench", "gone.onnx"], 1, "error: gone.onnx: No such file or directory"),
     ],
 )
-def test_what_is_wrong_is_named(
+def test_errors_name_the_wrong_argument(
     folder: Path, arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("compile", "echo.onnx") == 0

@@ -18,8 +18,8 @@ def test_verify_compares_with_onnxruntime(folder: Path, capsys: pytest.CaptureFi
     assert run("verify", "echo.onnx", "echo.plan", "--input", "io.npz") == 0
     assert "warning" not in capsys.readouterr().err
     assert run("verify", "echo.onnx", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [(each["name"], each["max_abs"]) for each in told["outputs"]] == [("y", 0.0), ("m", 0.0)]
+    shown = json.loads(capsys.readouterr().out)
+    assert [(each["name"], each["max_abs"]) for each in shown["outputs"]] == [("y", 0.0), ("m", 0.0)]
 
 
 def test_verify_fails_for_another_models_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,12 +41,12 @@ def test_verify_says_that_onnxruntime_is_unsure(unsure: Path, capsys: pytest.Cap
     assert "y: onnxruntime's results with and without its optimizations differ by " in printed
     assert "0 of 1 output equals onnxruntime's; 1 is uncertain: it differs by less" in printed
     assert run("verify", "unsure.onnx", "unsure.plan", "--input", "unsure.npz", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["ok"], told["equal"], told["outputs"][0]["verdict"]) == (True, False, "uncertain")
-    assert told["outputs"][0]["doubt"] > told["outputs"][0]["allowed"]
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["ok"], shown["equal"], shown["outputs"][0]["verdict"]) == (True, False, "uncertain")
+    assert shown["outputs"][0]["doubt"] > shown["outputs"][0]["allowed"]
 
 
-def test_verify_says_what_to_do_about_what_is_not_equal(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_gives_advice_on_differences(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("compile", "unsure.onnx", "--no-optimize")
     capsys.readouterr()
     arguments = ("verify", "unsure.onnx", "unsure.plan", "--input", "unsure.npz", "--tolerance", "1e-5")
@@ -80,7 +80,9 @@ def test_without_onnxruntime_verify_says_what_to_install(
     assert 'pip install "candle-compiler[check]"' in capsys.readouterr().err
 
 
-def test_verify_of_what_onnxruntime_lacks_says_what_to_do(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_gives_advice_on_operators_that_onnxruntime_lacks(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     onnx.save(onnx.parser.parse_model(OLD), "old.onnx")
     assert run("verify", "old.onnx") == 1
     printed = capsys.readouterr().err

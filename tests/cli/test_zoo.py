@@ -14,8 +14,8 @@ from tests.cli.command import run
 @pytest.mark.parametrize("way", [[], ["--unpin"]], ids=["pinned", "unpinned"])
 def test_zoo_runs_every_model_every_way(zoo: Path, way: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run("zoo", "run", "--zoo", ".", "--junit", "zoo.xml", "--json", *way) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["ok"] and [each["ok"] for each in told["outcomes"]] == [True] * 4
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["ok"] and [each["ok"] for each in shown["outcomes"]] == [True] * 4
     assert '<testsuite name="zoo" tests="4" failures="0">' in (zoo / "zoo.xml").read_text()
 
 
@@ -37,9 +37,9 @@ def test_rounding_like_onnxruntimes_is_equal(canceling: Path, capsys: pytest.Cap
 
 def test_zoo_calls_equal_only_what_is_within_the_tolerance(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("zoo", "run", "--zoo", ".", "--junit", "zoo.xml", "--json") == 1
-    told = json.loads(capsys.readouterr().out)
-    assert not told["ok"]
-    assert {each["way"]: (each["verdict"], each["ok"]) for each in told["outcomes"]} == {
+    shown = json.loads(capsys.readouterr().out)
+    assert not shown["ok"]
+    assert {each["way"]: (each["verdict"], each["ok"]) for each in shown["outcomes"]} == {
         "optimized, 1 thread": ("equal", True),
         "optimized, 2 threads": ("equal", True),
         "plain, 1 thread": ("uncertain", False),

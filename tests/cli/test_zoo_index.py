@@ -1,4 +1,4 @@
-"""What `candlec zoo` makes of an index, a baseline, and models that cannot be compared."""
+"""`candlec zoo` with an index, with a baseline, and with models that it cannot compare."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def entry(name: str, case: str = "", **more: Any) -> dict[str, Any]:
 )
 def test_an_index_is_sound_or_refused(index: Any, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert zoo("run", index) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("error: ") and told.count("\n") == 1
-    assert problem in told
+    shown = capsys.readouterr().err
+    assert shown.startswith("error: ") and shown.count("\n") == 1
+    assert problem in shown
 
 
 def test_an_index_may_tell_people_more() -> None:
@@ -114,8 +114,8 @@ def test_what_cannot_be_checked_is_never_known(
     Path("zoo.toml").write_text(f'[{model["name"]}]\nreason = "It is odd"\n{line}\n')
     before = Path("zoo.toml").read_text()
     assert zoo("update", [model], "--baseline", "zoo.toml", "--json") == 1
-    told = json.loads(capsys.readouterr().out)
-    assert (told["ok"], told["changes"], list(told["failed"])) == (False, {}, [model["name"]])
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["ok"], shown["changes"], list(shown["failed"])) == (False, {}, [model["name"]])
     assert Path("zoo.toml").read_text() == before, "what was known stays"
     assert zoo("run", [model], "--baseline", "zoo.toml") == 1
     assert f"error: {model['name']}: {problem}" in capsys.readouterr().err
@@ -173,14 +173,14 @@ def test_a_refusal_has_to_be_so(
 def test_a_baseline_is_sound_or_refused(lines: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("zoo.toml").write_text(f"[sound]\n{lines}\n")
     assert zoo("run", [entry("sound")], "--baseline", "zoo.toml") == 1
-    told = capsys.readouterr().err
-    assert told.startswith("error: zoo.toml is not a baseline: ") and problem in told
+    shown = capsys.readouterr().err
+    assert shown.startswith("error: zoo.toml is not a baseline: ") and problem in shown
 
 
 def test_a_log_shows_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert zoo("run", [entry("sound"), entry("volume")], "--json") == 1
-    told = capsys.readouterr().err.splitlines()
-    assert [re.sub(r"[0-9.]+ s$", "", line) for line in told] == [
+    shown = capsys.readouterr().err.splitlines()
+    assert [re.sub(r"[0-9.]+ s$", "", line) for line in shown] == [
         "sound, pinned: equal, ",
         "volume, pinned: refused (CC0301), ",
     ]

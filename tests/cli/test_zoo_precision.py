@@ -1,4 +1,4 @@
-"""How far plans and onnxruntime are from double precision."""
+"""The distances of plans and of onnxruntime from double precision."""
 
 from __future__ import annotations
 

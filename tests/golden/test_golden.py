@@ -1,4 +1,4 @@
-"""Models in ONNX's text form, and the plans they become. `make bless` accepts a change.
+"""Models in ONNX's text form, and their plans. `make bless` accepts a change.
 
 `v1.plan` is a plan of version 1, read for ever.
 """

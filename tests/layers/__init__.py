@@ -1,1 +1,1 @@
-"""PyTorch layers, each exported, compiled, run and compared with PyTorch itself."""
+"""PyTorch layers: the tests export, compile and run each, and compare it with PyTorch itself."""

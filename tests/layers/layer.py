@@ -1,4 +1,4 @@
-"""What a line of the tables is: a PyTorch layer, its inputs, and what is expected of it."""
+"""A line of the tables: a PyTorch layer, its inputs, and the expected result."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ class Layer:
     """The exporters that cannot export the layer, and why."""
     misexported: Mapping[Exporter, str] = field(default_factory=dict)
     """Exporter → the function that it writes instead of PyTorch's. The expected results are then onnxruntime's."""
+    note: str = ""
+    """A remark for the page."""
 
 
 class Function(nn.Module):

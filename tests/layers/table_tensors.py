@@ -1,4 +1,4 @@
-"""Tensors taken apart, joined and rearranged."""
+"""Splits, joins and rearrangements of tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three-dimensional layers: refused, but for those that need no operator of three dimensions."""
+"""Three-dimensional layers: the compiler refuses them, except for those that need no operator of three dimensions."""
 
 from __future__ import annotations
 

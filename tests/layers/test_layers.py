@@ -1,4 +1,4 @@
-"""Every layer of the tables, exported by both exporters, compiled, run and compared; and the page made of them.
+"""Every layer of the tables, by both exporters: export, compilation, run and comparison; the page of the tables.
 
 Plans run on the processor, and on the stand-in for a GPU where that can be built.
 """

@@ -1,4 +1,4 @@
-"""`check_node`: one ONNX node, compiled every way and compared with onnxruntime."""
+"""`check_node`: compiles one ONNX node with all options, and compares it with onnxruntime."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def node_model(
 
 
 def with_output_types(model: onnx.ModelProto, expected: Sequence[Any]) -> onnx.ModelProto:
-    """The model with the dtypes of its outputs, which onnxruntime wants to be told."""
+    """The model with the dtypes of its outputs, which onnxruntime needs."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for output, value in zip(copy.graph.output, expected, strict=True):

@@ -1,4 +1,4 @@
-"""DeformConv against the reference evaluator of the onnx package, and torchvision's formula written out."""
+"""DeformConv against the reference evaluator of the onnx package, and against torchvision's formula."""
 
 import ml_dtypes
 import numpy as np

@@ -1,4 +1,4 @@
-"""Operators with an epilogue: one step, and the answer that separate steps give."""
+"""Operators with an epilogue: they are one step, and give the result of separate steps."""
 
 import numpy as np
 import onnx.parser

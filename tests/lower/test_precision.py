@@ -1,4 +1,4 @@
-"""Attributes that say in which type to compute: one that is narrower than the inputs changes the result."""
+"""Attributes that set the type of a computation: a type that is narrower than the inputs changes the result."""
 
 import numpy as np
 import onnx

@@ -1,4 +1,4 @@
-"""The backend tests of the onnx package: models with inputs and outputs, and how one is run here."""
+"""The backend tests of the onnx package: models with inputs and outputs, and a function that runs one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests that fail, each with its reason, and how far off a wrong result is at most: `failing.toml`.
+"""The tests that fail: `failing.toml` lists the reason for each, and the largest difference of a wrong result.
 
 `python -m tests.onnx_backend.ledger` runs every test and compares; with `--write` it brings the file up to date.
 """

@@ -97,7 +97,7 @@ def test_a_result_is_nearer_to_the_exact_one_where_its_line_says_so(name: str) -
         assert all(ours <= theirs for ours, theirs in errors)
 
 
-def test_all_rounding_is_told() -> None:
+def test_all_rounding_is_listed() -> None:
     assert len(ROUNDED) >= 10
 
 

@@ -1,4 +1,4 @@
-"""Graphs with quantized tensors, and the check of what the pass `fuse_quantization` makes of them."""
+"""Graphs with quantized tensors, and the check of the results of the pass `fuse_quantization`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pass of docs/adding-a-pass.md, as it stands there, with its test."""
+"""The pass and the test in docs/adding-a-pass.md."""
 
 from __future__ import annotations
 

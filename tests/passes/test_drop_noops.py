@@ -1,4 +1,4 @@
-"""Operators that do nothing go; those that nearly do nothing stay."""
+"""The pass removes operators that do nothing, and keeps those that nearly do nothing."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every linear operator with everything that can follow it, as text and against onnxruntime."""
+"""Every linear operator with every possible successor, as text and against onnxruntime."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Zero pads go into the operator below them; other pads stay."""
+"""The pass folds pads of zeros into the operator below them, and keeps other pads."""
 
 import pytest
 

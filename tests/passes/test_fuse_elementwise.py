@@ -1,4 +1,4 @@
-"""Which elementwise nodes become one: chains, diamonds, smaller operands; and which do not."""
+"""Elementwise nodes that become one: chains, diamonds, smaller operands; and nodes that stay apart."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which nodes an epilogue takes in: chains, diamonds, residuals, constants; and which not."""
+"""Nodes that an epilogue takes in: chains, diamonds, residuals, constants; and nodes that stay apart."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Operators between DequantizeLinear and QuantizeLinear: which steps they become, and codes against onnxruntime."""
+"""Operators between DequantizeLinear and QuantizeLinear: their steps, and codes against onnxruntime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of quantized tensors: what is added to them, and sums and scales that are too large for 32 bits."""
+"""Products of quantized tensors: their biases, and sums and scales that are too large for 32 bits."""
 
 from __future__ import annotations
 

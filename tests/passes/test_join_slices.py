@@ -1,4 +1,4 @@
-"""Slices that follow one another are joined, others are not."""
+"""The pass joins adjacent slices, and keeps others."""
 
 import pytest
 

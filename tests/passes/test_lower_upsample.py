@@ -1,4 +1,4 @@
-"""Upsample and Resize → Interpolate. What Interpolate computes is tested with its lowering."""
+"""Upsample and Resize → Interpolate. The tests of the lowering cover the results of Interpolate."""
 
 import pytest
 

@@ -128,7 +128,7 @@ def test_axes_that_a_resize_changes(parse, text, opset, constants):
     assert ResizeView.of(node, opset).changes(node.inputs[0].shape.dims, None) == CHANGES[text, opset, constants]
 
 
-def test_sizes_of_the_result_tell_what_changes(parse):
+def test_sizes_of_the_result_show_the_changes(parse):
     view = ResizeView.of(last(parse, "y = Resize(x, , , k)"), 18)
     assert view.changes([2, 6, 8], None) == Changes(0, 3)
     assert view.changes([2, 6, 8], [4, 6, 9]) == Changes(2, 2)

@@ -1,4 +1,4 @@
-"""Operators written out, in every form that exporters use, are recognized and give the same results."""
+"""Operators that consist of several nodes: the passes recognize all forms of exporters, and keep the results."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""GatherND that takes whole slices is Gather; every other one stays."""
+"""GatherND that takes whole slices becomes Gather; every other one stays."""
 
 import numpy as np
 import pytest

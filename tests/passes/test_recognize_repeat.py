@@ -1,4 +1,4 @@
-"""Repetition of each element of spatial axes is Interpolate; other repetition stays."""
+"""Repetition of each element of spatial axes becomes Interpolate; other repetition stays."""
 
 import numpy as np
 import onnx_ir as ir

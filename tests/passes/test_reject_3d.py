@@ -52,7 +52,7 @@ def test_five_dimensions_without_three_spatial_ones(parse, node):
     assert not reject_3d.run(model).changed
 
 
-def test_unknown_shapes_are_told_by_attributes(parse):
+def test_attributes_give_unknown_shapes(parse):
     model = parse("agraph (float x) => (float y) { y = MaxPool<kernel_shape=[2, 2, 2]>(x) }")
     model.graph.inputs[0].shape = None
     assert len(check(model)) == 1

@@ -1,4 +1,4 @@
-"""What tests of the stand-in use."""
+"""Fixtures and functions that the tests of the stand-in use."""
 
 from __future__ import annotations
 

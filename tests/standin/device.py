@@ -1,4 +1,4 @@
-"""The stand-in for a GPU: how a test of this process gets it, and how a child process does."""
+"""The stand-in for a GPU: gives it to the process of a test, or to a child process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stand-in's driver, called as a module would call it."""
+"""Calls the stand-in's driver as a module does."""
 
 from __future__ import annotations
 

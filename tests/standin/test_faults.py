@@ -69,7 +69,7 @@ def test_every_function_that_is_called_is_known_here(calls: dict[str, int]) -> N
 
 
 def check(tries: list[dict[str, Any]], *, may_leak: bool = False) -> None:
-    """Each try is right or told, and the one after it is right; nothing was misused."""
+    """Each try is right or an error, and the one after it is right; nothing was misused."""
     for each in tries:
         assert each["found"] == "right" or SENTENCE.match(each["found"]), each
         assert each["then"] == "right", each
@@ -78,7 +78,7 @@ def check(tries: list[dict[str, Any]], *, may_leak: bool = False) -> None:
 
 
 @pytest.mark.parametrize("symbol", sorted(DRIVER | BLAS))
-def test_a_call_that_fails_is_told(symbol: str, calls: dict[str, int], swept: Swept) -> None:
+def test_a_failing_call_is_reported(symbol: str, calls: dict[str, int], swept: Swept) -> None:
     code = 14 if symbol in BLAS else 999
     tries = swept(f"fail={symbol}:{{}}:{code}", 1, calls[symbol])
     assert len(tries) == calls[symbol]
@@ -91,7 +91,7 @@ def test_an_allocation_that_fails_is_tried_again(calls: dict[str, int], swept: S
     assert {each["found"] for each in tries} == {"right"}
 
 
-def test_allocations_that_fail_are_told(calls: dict[str, int], swept: Swept) -> None:
+def test_failing_allocations_are_reported(calls: dict[str, int], swept: Swept) -> None:
     tries = swept("fail=cuMemAllocFromPoolAsync:{}+:2", 1, calls["cuMemAllocFromPoolAsync"])
     check(tries)
     for each in tries:
@@ -102,7 +102,7 @@ def test_allocations_that_fail_are_told(calls: dict[str, int], swept: Swept) -> 
     ("symbol", "code"),
     [("cuLaunchKernel", 2), ("cuStreamCreate", 2), ("cuDevicePrimaryCtxRetain", 2), ("cublasCreate_v2", 3)],
 )
-def test_a_full_device_is_told_by_every_library(symbol: str, code: int, swept: Swept) -> None:
+def test_every_library_reports_a_full_device(symbol: str, code: int, swept: Swept) -> None:
     (found,) = swept(f"fail={symbol}:1+:{code},seed={{}}", 1, 1)
     check([found])
     assert found["found"].endswith("the device has no memory left"), found
@@ -134,7 +134,7 @@ def test_work_outside_of_the_pool_is_tried_again(swept: Swept) -> None:
         assert found["found"] == "right", found
 
 
-def test_little_memory_is_told_or_enough(plan: Path) -> None:
+def test_little_memory_is_reported_or_enough(plan: Path) -> None:
     # Failures of other tests may have kept memory.
     sweeper = Sweeper(plan)
     tries = sweeper.run("memory={}M", 1, 20)
@@ -145,14 +145,14 @@ def test_little_memory_is_told_or_enough(plan: Path) -> None:
 
 
 @pytest.mark.parametrize("symbol", sorted(DRIVER | BLAS))
-def test_a_device_that_is_lost_is_told(symbol: str, calls: dict[str, int], swept: Swept) -> None:
+def test_a_lost_device_is_reported(symbol: str, calls: dict[str, int], swept: Swept) -> None:
     check(swept(f"lost={symbol}:{{}}:700", 1, calls[symbol]))
 
 
-def test_a_kernel_that_crashes_is_told(swept: Swept) -> None:
+def test_a_crashing_kernel_is_reported(swept: Swept) -> None:
     tries = swept("crash={}", 1, 4)
     check(tries)
-    # What fails when it runs is told by the call that waits for it.
+    # The call that waits for work reports its failure.
     assert [each["found"] == "right" for each in tries] == [False, False, False, True]
 
 
@@ -180,12 +180,12 @@ session = compiler.load(sys.argv[1], device=sys.argv[2])
         ("fail=cuDevicePrimaryCtxRetain:1:2", "cuda", "the device has no memory left"),
     ],
 )
-def test_what_is_missing_is_said(configuration: str, name: str, said: str, plan: Path) -> None:
+def test_a_missing_part_is_reported(configuration: str, name: str, said: str, plan: Path) -> None:
     done = device.child(PLAN, configuration, plan, name)
-    told(done, name, said)
+    check_message(done, name, said)
 
 
-def told(done: subprocess.CompletedProcess[str], name: str, said: str) -> None:
+def check_message(done: subprocess.CompletedProcess[str], name: str, said: str) -> None:
     """The child ended as it should, with the sentence as its last line."""
     if not said:
         assert done.returncode == 0, done.stderr
@@ -202,11 +202,11 @@ def told(done: subprocess.CompletedProcess[str], name: str, said: str) -> None:
         ("libcublas.so.13", "libcublas.so.13 is not found: pip install 'candle-compiler[cuda]'"),
     ],
 )
-def test_a_library_that_is_missing_is_said(missing: str, said: str, plan: Path, tmp_path: Path) -> None:
+def test_a_missing_library_is_reported(missing: str, said: str, plan: Path, tmp_path: Path) -> None:
     for name in build.LIBRARIES:
         if missing not in (name, "libcuda.so.1"):
             (tmp_path / name).symlink_to(build.libraries() / name)
-    told(device.child(PLAN, "", plan, "cuda", folder=tmp_path), "cuda", said)
+    check_message(device.child(PLAN, "", plan, "cuda", folder=tmp_path), "cuda", said)
     script = "import sys, compiler; print(compiler.load(sys.argv[1], device='auto').device)"
     done = device.child(script, "", plan, folder=tmp_path)
     assert done.stdout == "cpu\n", done.stderr
@@ -216,9 +216,9 @@ def test_a_library_that_is_missing_is_said(missing: str, said: str, plan: Path, 
     ("symbol", "library"),
     [("cuMemAllocFromPoolAsync", "libcuda.so.1"), ("cublasSetMathMode", "libcublas.so.13")],
 )
-def test_a_function_that_is_missing_is_said(symbol: str, library: str, plan: Path, tmp_path: Path) -> None:
+def test_a_missing_function_is_reported(symbol: str, library: str, plan: Path, tmp_path: Path) -> None:
     done = device.child(PLAN, "", plan, "cuda", folder=build.without(symbol, tmp_path))
-    told(done, "cuda", f"{library} has no function {symbol}: install NVIDIA's driver 580")
+    check_message(done, "cuda", f"{library} has no function {symbol}: install NVIDIA's driver 580")
 
 
 FORK = """
@@ -242,7 +242,7 @@ print("right")
 """
 
 
-def test_a_forked_process_is_told(plan: Path) -> None:
+def test_a_forked_process_gets_an_error(plan: Path) -> None:
     done = device.child(FORK, "", plan)
     said = 'device "cuda": a forked process cannot use the GPU of its parent: start it with `spawn`'
     assert done.stdout.splitlines() == [said, said, "right"], done.stderr
@@ -264,7 +264,7 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
-def test_a_process_whose_parent_has_started_the_driver_is_told(plan: Path) -> None:
+def test_a_process_whose_parent_started_the_driver_gets_an_error(plan: Path) -> None:
     done = device.child(FORK_OF_OTHERS, "", plan)
     said = 'device "cuda": a forked process cannot use the GPU of its parent: start it with `spawn`\n'
     assert (done.stdout, done.returncode) == (said, 0), done.stderr

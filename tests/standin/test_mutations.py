@@ -1,4 +1,4 @@
-"""What a module would do wrong is found: each mutation makes a test fail that passes without it."""
+"""Errors in a module: each mutation makes a test fail that passes without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models made of a model to tell a fault from rounding."""
+"""Variants of a model, which tell a fault from rounding."""
 
 from __future__ import annotations
 

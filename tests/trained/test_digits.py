@@ -1,4 +1,4 @@
-"""Our own network: its plan alone is enough, threads may share it, and its 3-D sibling is refused."""
+"""The project's own network: its plan needs no other file, threads may share it, and its 3-D variant is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New constants for `way.rs`, from the times that the section on convolutions has written."""
+"""New constants for `form.rs`, from the times that the section on convolutions has written."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import asdict
 
 from gpu.convolutions import timed_forms
 from gpu.fit import fitted, source
+from gpu.forms import Constants, form_of
 from gpu.page import bullets
 from gpu.process import Setting
 from gpu.report import Part
 from gpu.results import Result, unavailable
 from gpu.shapes import SHAPES
-from gpu.ways import Constants, way_of
 
-NAME = "the constants of way.rs"
+NAME = "the constants of form.rs"
 PAGE = "cuda-tune.json"
 
 
@@ -25,7 +25,7 @@ def names(setting: Setting) -> list[str]:
 
 
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
-    """The constants, the means before and after, and the shapes whose chosen way changes."""
+    """The constants, the means before and after, and the shapes whose chosen form changes."""
     sections = json.loads((setting.out / PAGE).read_text())["sections"]
     of_forms = {result["name"]: result for section in sections for result in section["results"]}
     times = {shape: found for shape in SHAPES if (found := timed_forms(of_forms, shape))}
@@ -35,14 +35,14 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
     moved = {
         shape.name: [before.name, after.name]
         for shape in times
-        if (before := way_of(shape, Constants())) != (after := way_of(shape, fit.constants))
+        if (before := form_of(shape, Constants())) != (after := form_of(shape, fit.constants))
     }
     told = f"{fit.before:.3f} of the best form's time before, {fit.after:.3f} with these, over {fit.shapes} shapes"
     yield {"note": told, "constants": asdict(fit.constants), "before": fit.before, "after": fit.after, "moved": moved}
 
 
 def lines(part: Part) -> Iterator[str]:
-    """The means, the lines for `way.rs`, and the shapes whose chosen way changes."""
+    """The means, the lines for `form.rs`, and the shapes whose chosen form changes."""
     yield from bullets(part)
     for result in part.results.values():
         if "constants" in result:

@@ -14,7 +14,8 @@ from typing import Any
 
 import compiler
 from gpu import files
-from gpu.fit import TIMED, ways
+from gpu.fit import TIMED, forms
+from gpu.forms import DIRECT, PRODUCT, TILES, Constants, Form, form_of
 from gpu.page import bullets, table
 from gpu.process import LOST, Setting
 from gpu.report import Part
@@ -22,13 +23,12 @@ from gpu.results import Result, one_line
 from gpu.shapes import SHAPES, Shape
 from gpu.torch_cuda import allow_tf32, torch_on
 from gpu.trace import KERNEL, Event, microseconds, of, traced
-from gpu.ways import DIRECT, PRODUCT, TILES, Constants, Way, way_of
 
 VARIABLE = "CANDLE_PLAN_CONV"
 CHOSEN = "the chosen form, and cuDNN"
 """The check that forces no form."""
-FORMS = [PRODUCT, DIRECT, *(Way(tile, number) for number in TIMED for tile in TILES)]
-FORM_NAMES = frozenset(way.name for way in FORMS)
+FORMS = [PRODUCT, DIRECT, *(Form(tile, number) for number in TIMED for tile in TILES)]
+FORM_NAMES = frozenset(form.name for form in FORMS)
 RUNS = 3
 FAR = 1e-3
 """The allowed difference from cuDNN's result, which may use Winograd's algorithm, as a part of the largest element."""
@@ -53,8 +53,8 @@ TABLE = table(
 
 def names(setting: Setting) -> list[str]:
     """The check of the chosen form, and the forms that are possible for a shape."""
-    fitting = {way for shape in shapes(setting) for way in ways(shape)}
-    return [CHOSEN, *(way.name for way in FORMS if way in fitting)] if fitting else []
+    fitting = {form for shape in shapes(setting) for form in forms(shape)}
+    return [CHOSEN, *(form.name for form in FORMS if form in fitting)] if fitting else []
 
 
 def shapes(setting: Setting) -> list[Shape]:
@@ -69,7 +69,7 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
     torch = torch_on(setting.device)
     found: dict[str, dict[str, Any]] = defaultdict(dict)
     for shape in shapes(setting):
-        forced = {way.name: way for way in ways(shape)}
+        forced = {form.name: form for form in forms(shape)}
         if name != CHOSEN and name not in forced:
             continue
         try:
@@ -86,11 +86,11 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
         yield {**found, "verdict": "different", "note": told[:1000]}
 
 
-def times(torch: Any, shape: Shape, setting: Setting, forced: Way | None) -> Iterator[Result]:
-    """Microseconds of one shape; without a forced way, also the kernels `launched`, and both times of cuDNN.
+def times(torch: Any, shape: Shape, setting: Setting, forced: Form | None) -> Iterator[Result]:
+    """Microseconds of one shape; without a forced form, also the kernels `launched`, and both times of cuDNN.
 
     Raises:
-        ValueError: a result differs from cuDNN's, or the kernels are not those of the way.
+        ValueError: a result differs from cuDNN's, or the kernels are not those of the form.
     """
     model = files.read(setting.bundle, "convolutions", shape.name)
     session = compiler.load(compiler.Plan(model["plan"]), device=setting.device, threads=1)
@@ -101,7 +101,7 @@ def times(torch: Any, shape: Shape, setting: Setting, forced: Way | None) -> Ite
     if not found:
         raise ValueError("PyTorch's profiler recorded no kernel")
     yield {"times": microseconds(found) / RUNS}
-    check_launched(forced or way_of(shape, Constants()), kernels(found))
+    check_launched(forced or form_of(shape, Constants()), kernels(found))
     theirs = cudnn(torch, shape, given, is_best=forced is None)
     allow_tf32(torch, False)
     check_near(torch, next(iter(run().values())), theirs())
@@ -129,15 +129,15 @@ def check_near(torch: Any, ours: Any, expected: Any) -> None:
         raise ValueError(f"the result differs by {apart:.2g} from cuDNN's")
 
 
-def check_launched(way: Way, launched: list[str]) -> None:
-    """Compares the kernels of a convolution with those of a way.
+def check_launched(form: Form, launched: list[str]) -> None:
+    """Compares the kernels of a convolution with those of a form.
 
     Raises:
         ValueError: they differ, because the extension was built from other sources than this checkout.
     """
-    forms = {kernel.split("_")[1] for kernel in launched if kernel.startswith("conv_")} - {"finish"}
-    if forms != ({way.form} - {PRODUCT.form}):
-        raise ValueError(f"the plan launched {', '.join(launched)} instead of {way.name}")
+    kinds = {kernel.split("_")[1] for kernel in launched if kernel.startswith("conv_")} - {"finish"}
+    if kinds != ({form.kind} - {PRODUCT.kind}):
+        raise ValueError(f"the plan launched {', '.join(launched)} instead of {form.name}")
 
 
 def kernels(found: list[Event]) -> list[str]:
@@ -180,7 +180,7 @@ def by_shape(results: dict[str, Result]) -> list[Result]:
             continue
         best = min(timed, key=lambda form: timed[form]) if timed else None
         facts = {figure: chosen.get(figure, {}).get(shape.name) for figure in ("cudnn_f32", "cudnn_tf32")}
-        form, ours = way_of(shape, Constants()).name, chosen.get("times", {}).get(shape.name)
+        form, ours = form_of(shape, Constants()).name, chosen.get("times", {}).get(shape.name)
         facts |= {"form": form, "ours": ours, "best": best, "best_us": timed[best] if best else None}
         verdict = "different" if shape.name in wrong else "equal"
         found.append({"name": shape.name, "verdict": verdict, "operations": shape.operations, **facts})

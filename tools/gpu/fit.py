@@ -1,4 +1,4 @@
-"""Fits the constants of `way.rs` to measured times, so that plans choose the fastest ways."""
+"""Fits the constants of `form.rs` to measured times, so that plans choose the fastest forms."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
+from gpu.forms import DIRECT, PRODUCT, TILES, Constants, Form, form_of, is_direct, is_product, parts, tiles
 from gpu.shapes import Shape
-from gpu.ways import DIRECT, PRODUCT, TILES, Constants, Way, is_direct, is_product, parts, tiles, way_of
 
 Times = Mapping[str, float]
-"""Name of a way → microseconds of one convolution."""
+"""Name of a form → microseconds of one convolution."""
 
 ENOUGH = (64, 96, 128, 192, 256, 384, 512, 768, 1024)
 PART = (32, 64, 128, 256, 512)
@@ -31,7 +31,7 @@ _MOST = Constants(max(ENOUGH), min(PART), max(MOST_PARTS))
 
 @dataclass(frozen=True)
 class Fit:
-    """New constants, and the geometric mean of a chosen way's time ÷ the fastest way's time, before and after."""
+    """New constants, and the geometric mean of a chosen form's time ÷ the fastest form's time, before and after."""
 
     constants: Constants
     before: float
@@ -39,33 +39,33 @@ class Fit:
     shapes: int
 
 
-def ways(shape: Shape) -> list[Way]:
-    """The timed ways of a convolution: each possible form, with every number of parts that a candidate may choose."""
+def forms(shape: Shape) -> list[Form]:
+    """The timed forms of a convolution: each possible kind, with every number of parts that a candidate may choose."""
     found = [PRODUCT] if is_product(shape, Constants()) else []
     found.append(DIRECT)
     for number in TIMED:
         below = max((other for other in TIMED if other < number), default=0)
-        found += [Way(tile, number) for tile in TILES if below < parts(shape, tile, _MOST)]
+        found += [Form(tile, number) for tile in TILES if below < parts(shape, tile, _MOST)]
     return found
 
 
-def time_of(way: Way, times: Times) -> float:
-    """Microseconds of a way, interpolated by logarithms between timed numbers of parts; infinity if unknown."""
-    if way.name in times:
-        return times[way.name]
-    known = [number for number in sorted(TIMED) if Way(way.form, number).name in times]
-    if not known or not known[0] < way.parts < known[-1]:
+def time_of(form: Form, times: Times) -> float:
+    """Microseconds of a form, interpolated by logarithms between timed numbers of parts; infinity if unknown."""
+    if form.name in times:
+        return times[form.name]
+    known = [number for number in sorted(TIMED) if Form(form.kind, number).name in times]
+    if not known or not known[0] < form.parts < known[-1]:
         return math.inf
-    logs = [math.log(times[Way(way.form, number).name]) for number in known]
-    return float(np.exp(np.interp(math.log(way.parts), np.log(known), logs)))
+    logs = [math.log(times[Form(form.kind, number).name]) for number in known]
+    return float(np.exp(np.interp(math.log(form.parts), np.log(known), logs)))
 
 
 def fitted(times: Mapping[Shape, Times], present: Constants) -> Fit | None:
     """The constants with the smallest mean; among those that differ only by noise, the closest to `present`.
 
-    Uses the shapes whose present way was timed. The result is `None` without such shapes.
+    Uses the shapes whose present form was timed. The result is `None` without such shapes.
     """
-    known = {shape: found for shape, found in times.items() if math.isfinite(time_of(way_of(shape, present), found))}
+    known = {shape: found for shape, found in times.items() if math.isfinite(time_of(form_of(shape, present), found))}
     if not known:
         return None
     of_tiles = _candidates(present, enough=ENOUGH, part=PART, most_parts=MOST_PARTS)
@@ -97,9 +97,9 @@ def _joined(of_tiles: Constants, of_forms: Constants) -> Constants:
     return Constants(of_tiles.enough, of_tiles.part, of_tiles.most_parts, of_forms.few, of_forms.short, of_forms.many)
 
 
-def _loss(way: Way, times: Times) -> float:
-    """The logarithm of a way's time ÷ the fastest way's time."""
-    return math.log(time_of(way, times) / min(times.values()))
+def _loss(form: Form, times: Times) -> float:
+    """The logarithm of a form's time ÷ the fastest form's time."""
+    return math.log(time_of(form, times) / min(times.values()))
 
 
 def _other_loss(shape: Shape, constants: Constants, times: Times) -> float:
@@ -116,7 +116,7 @@ def _distance(constants: Constants, present: Constants) -> float:
 
 
 def source(constants: Constants) -> list[str]:
-    """The lines for `way.rs`."""
+    """The lines for `form.rs`."""
     return [
         f"const {field.name.upper()}: usize = {_number(getattr(constants, field.name))};" for field in fields(Constants)
     ]

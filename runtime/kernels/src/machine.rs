@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_system_tells() {
+    fn the_system_lists_its_caches() {
         let meminfo = "MemTotal:       24599828 kB\nMemFree:         1 kB\nSwapTotal:             0 kB\n";
         assert_eq!(bytes(meminfo, "MemTotal:"), Some(24599828 * 1024));
         assert_eq!(bytes(meminfo, "SwapTotal:"), Some(0));

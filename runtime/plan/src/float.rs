@@ -59,6 +59,12 @@ pub trait Float: Element {
 
     /// Converts results to elements, each rounded to nearest.
     fn narrow<'a>(x: impl Into<Cow<'a, [Self::Wide]>>) -> Vec<Self>;
+
+    /// Converts one element to the type to compute in.
+    fn wide(self) -> Self::Wide;
+
+    /// Converts one result to the nearest element.
+    fn rounded(x: Self::Wide) -> Self;
 }
 
 macro_rules! wide {
@@ -71,7 +77,15 @@ macro_rules! wide {
             }
 
             fn narrow<'a>(x: impl Into<Cow<'a, [$float]>>) -> Vec<$float> {
-                x.into().into_owned()
+                owned(x.into())
+            }
+
+            fn wide(self) -> $float {
+                self
+            }
+
+            fn rounded(x: $float) -> $float {
+                x
             }
         })*
     };
@@ -94,6 +108,14 @@ macro_rules! half {
                 narrow.convert_from_f32_slice(&x);
                 narrow
             }
+
+            fn wide(self) -> f32 {
+                self.to_f32()
+            }
+
+            fn rounded(x: f32) -> $float {
+                $float::from_f32(x)
+            }
         })*
     };
 }
@@ -114,7 +136,15 @@ pub fn read_f32(array: &Array) -> Result<Cow<'_, [f32]>> {
 /// # Errors
 /// The tensor has another dtype.
 pub fn to_f32(array: &Array) -> Result<Array> {
-    Array::new(read_f32(array)?.into_owned(), array.dims())
+    Array::new(owned(read_f32(array)?), array.dims())
+}
+
+/// The elements, copied if they are borrowed. If memory runs out, the kernel stops.
+pub fn owned<T: Copy>(elements: Cow<[T]>) -> Vec<T> {
+    match elements {
+        Cow::Borrowed(elements) => buffer::copied(elements),
+        Cow::Owned(elements) => elements,
+    }
 }
 
 /// A copy of a `float32` tensor, rounded to nearest in a dtype of 16 bits.
@@ -146,6 +176,20 @@ pub fn read_number<W: Real>(array: &Array) -> Result<Vec<W>> {
     }
     crate::dispatch!("a numeric input", array.dtype(), [i8, i16, i32, i64, u8, u16, u32, u64], T => {
         Ok(buffer::collected(array.read::<T>()?.iter().map(|&v| W::from_f64(Source::to_f64(v)))))
+    })
+}
+
+/// The elements of a tensor of numbers as integers, with fractions truncated.
+///
+/// # Errors
+/// The tensor is not numeric.
+#[allow(clippy::cast_possible_truncation)]
+pub(crate) fn truncated(array: &Array) -> Result<Vec<i64>> {
+    if !array.dtype().is_float() {
+        return array.to_i64();
+    }
+    crate::dispatch!("a floating-point input", array.dtype(), [f32, f64, f16, bf16], T => {
+        Ok(buffer::collected(T::widen(array.read::<T>()?).iter().map(|&value| Source::to_f64(value) as i64)))
     })
 }
 

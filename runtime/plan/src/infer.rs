@@ -81,11 +81,11 @@ fn constant(kind: &TensorType, bytes: &[u8]) -> Result<Array> {
     let dims = kind.sizes().ok_or_else(|| Error::op("the shape of a constant is not known"))?;
     by_width!(kind.dtype, W => {
         let mut elements = words::alloc_uninit::<W>(&dims)?;
-        let room: &mut [u8] = cast_slice_mut(&mut elements);
-        if room.len() != bytes.len() {
+        let target: &mut [u8] = cast_slice_mut(&mut elements);
+        if target.len() != bytes.len() {
             bail!("{} bytes do not fill a constant of {} {dims:?}", bytes.len(), kind.dtype);
         }
-        room.copy_from_slice(bytes);
+        target.copy_from_slice(bytes);
         words::array(elements, &dims, kind.dtype)
     })
 }

@@ -33,6 +33,7 @@ pub mod layout;
 pub mod lend;
 mod memory;
 pub mod movable;
+mod operands;
 pub mod operator;
 pub mod ops;
 pub mod pattern;

@@ -21,9 +21,9 @@ pub trait Operator: Debug + Send + Sync {
     /// The inputs' dtypes, ranks or known sizes do not fit the operator.
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>>;
 
-    /// Checks the types that a plan states for the outputs, which agree with those of [`infer`](Operator::infer): refuses
-    /// sizes of outputs that no kernel is written for, where the inputs do not tell them. `None` stands for an output that
-    /// nobody reads. By default, there is nothing more to check.
+    /// Checks the types that a plan states for the outputs, which agree with those of [`infer`](Operator::infer). It
+    /// refuses sizes of outputs that no kernel supports and that do not follow from the types of the inputs. `None` stands
+    /// for an output that no step reads. By default, it checks nothing.
     ///
     /// # Errors
     /// The outputs' sizes do not fit the operator.
@@ -31,7 +31,7 @@ pub trait Operator: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Where the operator runs by its nature, whatever its attributes and types.
+    /// What the operator works on, whatever its attributes and types.
     fn kind() -> Kind
     where
         Self: Sized,
@@ -59,23 +59,24 @@ pub trait Operator: Debug + Send + Sync {
     }
 }
 
-/// Where an operator runs.
+/// What an operator works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// On any device that has a kernel for it.
+    /// The elements of tensors.
     Computation,
-    /// Where its first input is, because its output is a view of that input.
+    /// No elements: its output is a view of its first input.
     View,
-    /// On the host: it works on strings, sequences, optionals, nested graphs or dimensions.
-    Host,
+    /// Strings, sequences, optionals, nested graphs or dimensions.
+    Structure,
 }
 
 /// The part of an input that an operator reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// The elements, on the device where the step runs.
+    /// The elements, as operands of the computation.
     Elements,
-    /// The elements, on the host, whatever device the step runs on: axes, sizes and the like.
+    /// The elements, as numbers that determine the shape of a result or the course of the computation: axes, sizes and
+    /// the like.
     Numbers,
     /// Only the dimensions.
     Dims,

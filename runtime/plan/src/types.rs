@@ -188,7 +188,7 @@ impl std::fmt::Display for Type {
 /// The most elements of a constant that [`Types::constant`] returns.
 const MOST_ELEMENTS: usize = 1024;
 
-/// What is known of a step's inputs before a run, as [`Operator::infer`](crate::operator::Operator::infer) sees it.
+/// The types and constants of a step's inputs, for [`Operator::infer`](crate::operator::Operator::infer).
 pub struct Types<'a> {
     /// The types, one entry an input; `None` for an absent one.
     pub inputs: &'a [Option<&'a Type>],

@@ -4,7 +4,7 @@ use super::form::Form;
 use super::tile::Tiles;
 use super::window::Windows;
 use super::BLOCK;
-use crate::buffer;
+use crate::buffer::{collected, collected_up_to, with_capacity};
 use crate::conv_shape::Shape;
 use crate::isa::Isa;
 use crate::recent::Recent;
@@ -72,7 +72,7 @@ impl Filter {
         assert_eq!(w.len(), shape.outputs * channels * window, "{shape:?}");
         let (data, windows) = (Vec::new(), Recent::default());
         let mut filter = Filter { isa, groups, channels, outputs, kernel, unit, form, data, windows };
-        filter.data = buffer::with_capacity(groups * filter.group_len());
+        filter.data = with_capacity(groups * filter.group_len());
         for w in w.chunks_exact((outputs * channels * window).max(1)) {
             match form {
                 None => filter.pack_group(w),
@@ -108,14 +108,15 @@ impl Filter {
     /// The outputs of one group in spans that a tile covers. The last span may extend beyond the last output.
     pub(super) fn spans(&self) -> Vec<[usize; 2]> {
         let (step, end) = (Tiles::of(self.isa).outputs, self.outputs.next_multiple_of(BLOCK));
-        (0..end).step_by(step).map(|first| [first, end.min(first + step)]).collect()
+        collected((0..end).step_by(step).map(|first| [first, end.min(first + step)]))
     }
 
     /// The terms of an output's sum in order, as channel and tap.
     fn terms(&self) -> Vec<(usize, usize)> {
         let window = self.kernel[0] * self.kernel[1];
         let blocks = (0..self.channels).step_by(self.unit).map(|first| first..self.channels.min(first + self.unit));
-        blocks.flat_map(|block| (0..window).flat_map(move |tap| block.clone().map(move |c| (c, tap)))).collect()
+        let terms = blocks.flat_map(|block| (0..window).flat_map(move |tap| block.clone().map(move |c| (c, tap))));
+        collected_up_to(self.channels * window, terms)
     }
 
     /// The number of packed weights per output.

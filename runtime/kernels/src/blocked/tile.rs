@@ -122,12 +122,12 @@ unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS:
     loop {
         let (taps, rest) = full.split_at(full.len().min(TAPS));
         // The last piece also takes as many terms of the partial block as it has room for.
-        let room = match (taps.len(), rest) {
+        let added = match (taps.len(), rest) {
             (0, _) => few,
             (taps, []) => (TAPS - taps) * BLOCK / t.last_channels.max(1),
             _ => 0,
         };
-        let (partial, rest_of_partial) = last.split_at(room.min(last.len()));
+        let (partial, rest_of_partial) = last.split_at(added.min(last.len()));
         let is_end = rest.is_empty() && rest_of_partial.is_empty();
         // SAFETY: guaranteed by the caller.
         unsafe {

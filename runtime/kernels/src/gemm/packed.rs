@@ -86,8 +86,8 @@ impl Source for PackedB {
         if self.format == Format::Float32 {
             return None;
         }
-        let room = scratch.alloc_uninit((depth[1] - depth[0]) * width);
-        self.widen((panel * self.k + depth[0]) * width, room);
-        Some(room)
+        let wide = scratch.alloc_uninit((depth[1] - depth[0]) * width);
+        self.widen((panel * self.k + depth[0]) * width, wide);
+        Some(wide)
     }
 }

@@ -53,7 +53,7 @@ pub(super) trait Source: Sync {
     }
 
     /// Returns panels `panels[0] .. panels[1]` of `width` columns, over a part of the depth.
-    fn panels(&self, width: usize, panels: [usize; 2], depth: [usize; 2], room: &mut Lines) -> Panels;
+    fn panels(&self, width: usize, panels: [usize; 2], depth: [usize; 2], buffer: &mut Lines) -> Panels;
 
     /// Converts rows `depth` of a panel with `width` columns to `f32`; `None` if the panel has this type.
     fn widened<'s>(

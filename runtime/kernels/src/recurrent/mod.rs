@@ -124,15 +124,15 @@ impl<R: Scalar> Pass<'_, R> {
         let parts = (count / together).clamp(1, self.batch);
         let [mut h, mut c] = states;
         for (i, layers) in self.layers.chunks(together).enumerate() {
-            let (mut room, mut tasks) = (&mut *workspace, Vec::with_capacity(layers.len() * parts));
+            let (mut unused, mut tasks) = (&mut *workspace, Vec::with_capacity(layers.len() * parts));
             for (d, layer) in layers.iter().enumerate() {
-                let gates = take(&mut room, self.steps * self.batch * layer.row());
+                let gates = take(&mut unused, self.steps * self.batch * layer.row());
                 layer.project(threads, x, gates);
                 for part in 0..parts {
                     let sequences = self.sequences(layer.form.reversed, part, parts);
                     let states = sequences.count * layer.form.hidden;
                     let states = [take(&mut h, states), take(&mut c, states)];
-                    let scratch = take(&mut room, sequences.count * layer.scratch());
+                    let scratch = take(&mut unused, sequences.count * layer.scratch());
                     tasks.push(Task { layer, sequences, gates, states, scratch, y: y.direction(i * together + d) });
                 }
             }

@@ -7,6 +7,7 @@ mod on_device;
 #[cfg(test)]
 mod tests;
 pub(crate) mod transfer;
+mod views;
 pub mod words;
 
 use std::fmt::Display;
@@ -22,7 +23,7 @@ use crate::by_width;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::size::{element_count, list};
+use crate::size::{copied, element_count, list, try_list};
 use backing::Backing;
 use words::Word;
 
@@ -175,62 +176,13 @@ impl Array {
     #[allow(clippy::unnecessary_fallible_conversions)] // infallible for some of the types
     pub fn to_i64(&self) -> Result<Vec<i64>> {
         match self.dtype {
-            DType::Int64 => Ok(self.read::<i64>()?.to_vec()),
+            DType::Int64 => copied(self.read::<i64>()?),
             DType::Bool => list(self.read::<Bool>()?.iter().map(|b| i64::from(b.0))),
             dtype => dispatch!("an index", dtype, [i32, i16, i8, u8, u16, u32, u64], T => {
                 let fits = |(place, v): (usize, &T)| i64::try_from(*v).map_err(|_| Error::Op(beyond_i64(v, place)));
-                self.read::<T>()?.iter().enumerate().map(fits).collect()
+                try_list(self.read::<T>()?.iter().enumerate().map(fits))
             }),
         }
-    }
-
-    /// Returns a tensor of the same type without its elements, unless it has at most one element.
-    pub(crate) fn outline(&self) -> Array {
-        match self.len() {
-            0 | 1 => self.clone(),
-            _ => Array { storage: Arc::new(Backing::host(CpuStorage::U8(Vec::new()))), start: 0, ..self.clone() },
-        }
-    }
-
-    /// Returns a view with other dimensions.
-    ///
-    /// # Errors
-    /// The new dimensions hold another number of elements.
-    pub fn reshape(&self, dims: &[usize]) -> Result<Array> {
-        if element_count(dims)? != self.len() {
-            return Err(Error::op(format!("cannot view {:?} as {dims:?}", self.dims())));
-        }
-        let dims = Dims::from_slice(dims);
-        Ok(Array { storage: Arc::clone(&self.storage), start: self.start, dims, dtype: self.dtype })
-    }
-
-    /// Returns a view of the rows `start .. start + length` of axis `axis`; every axis before it has size 1.
-    ///
-    /// # Errors
-    /// The range is not inside axis `axis`, or an axis before it is not 1.
-    pub fn narrow_outer(&self, axis: usize, start: usize, length: usize) -> Result<Array> {
-        if self.dims().iter().take(axis).any(|&d| d != 1) {
-            return Err(Error::op(format!("axis {axis} of {:?} is not the outermost", self.dims())));
-        }
-        let end = start.checked_add(length);
-        if self.dims.get(axis).is_none_or(|&size| end.is_none_or(|end| end > size)) {
-            return Err(Error::op(format!("there are no rows {start} to {start} + {length} along axis {axis}")));
-        }
-        let mut rows = self.clone();
-        rows.dims[axis] = length;
-        rows.start += start * self.dims[axis + 1..].iter().product::<usize>();
-        Ok(rows)
-    }
-
-    /// Returns a view of the same bits as another logical type with the same storage dtype, such as `bool` as `uint8`.
-    ///
-    /// # Errors
-    /// The storage dtypes differ.
-    pub fn reinterpret(&self, dtype: DType) -> Result<Array> {
-        if self.dtype.storage_dtype()? != dtype.storage_dtype()? {
-            return Err(Error::op(format!("{} elements are not bits of {dtype}", self.dtype)));
-        }
-        Ok(Array { dtype, ..self.clone() })
     }
 
     /// Changes the elements with `rewrite`, in place if the storage [is unshared](Array::is_alone), otherwise in a
@@ -282,9 +234,9 @@ impl Array {
         match Arc::get_mut(&mut self.storage) {
             Some(Backing::Candle(Storage::Cpu(storage))) => match T::stored_mut(storage) {
                 Some(all) if all.len() == length => Ok(bytemuck::allocation::cast_vec(std::mem::take(all))),
-                _ => Ok(self.bits::<T>()?.to_vec()),
+                _ => copied(self.bits()?),
             },
-            _ => Ok(self.bits::<T>()?.to_vec()),
+            _ => copied(self.bits()?),
         }
     }
 
@@ -298,25 +250,11 @@ impl Array {
         }
     }
 
-    /// Whether both arrays share one storage.
-    pub fn shares_storage_with(&self, other: &Array) -> bool {
-        Arc::ptr_eq(&self.storage, &other.storage)
-    }
-
     fn expect<T: Element>(&self) -> Result<()> {
         match self.dtype {
             dtype if dtype == T::DTYPE => Ok(()),
             dtype => Err(Error::op(format!("expected {}, found {dtype}", T::DTYPE))),
         }
-    }
-}
-
-impl Clone for Array {
-    /// Returns another view of the same storage.
-    fn clone(&self) -> Array {
-        // `SmallVec::clone` clones one dimension at a time; this copies them all at once.
-        let dims = Dims::from_slice(&self.dims);
-        Array { storage: Arc::clone(&self.storage), start: self.start, dims, dtype: self.dtype }
     }
 }
 

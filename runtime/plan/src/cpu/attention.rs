@@ -14,8 +14,9 @@ use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::float::{read_number, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
+use crate::operands::attention::{Layout, Strides};
 use crate::operator::Operator;
-use crate::ops::attention::{Attention, AttentionGuard, AttentionScores, Layout, Strides};
+use crate::ops::attention::{Attention, AttentionGuard, AttentionScores};
 use crate::types::{TensorType, Types};
 use crate::value::{alloc_uninit, element_count, with_capacity, Array, Value};
 

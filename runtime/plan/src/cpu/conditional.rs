@@ -11,11 +11,11 @@ use crate::broadcast::join;
 use crate::by_width;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::float::widened_bytes;
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
-use crate::ops::conditional::{bound, Clip, Where};
+use crate::ops::conditional::{Clip, Where};
 use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};
 
@@ -81,6 +81,15 @@ fn clip<T: Element + PartialOrd>(call: &Call) -> Result<Array> {
         max.filter(|max| *max < raised).unwrap_or(raised)
     });
     Array::new(out, call.tensor(0)?.dims())
+}
+
+/// Returns the bound that input `i` holds, if it is present.
+fn bound<T: Element>(call: &Call, i: usize) -> Result<Option<T>> {
+    let Some(array) = call.optional_tensor(i)? else { return Ok(None) };
+    match *array.read::<T>()? {
+        [value] => Ok(Some(value)),
+        _ => Err(Error::op(format!("a bound must have one element, found shape {:?}", array.dims()))),
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
-use crate::ops::cast::converted;
+use crate::operands::cast::converted;
 use crate::ops::deform_conv::{DeformConv, Sizes};
 use crate::ops::grid_sample::{GridSample, Outside, Sampling};
 use crate::types::Types;

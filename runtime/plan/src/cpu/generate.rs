@@ -1,5 +1,6 @@
 //! CPU kernels: tensors generated from a few numbers.
 
+use candle_plan_kernels::reduce::Number;
 use half::{bf16, f16};
 
 use crate::array::words;
@@ -9,9 +10,10 @@ use crate::by_width;
 use crate::dispatch;
 use crate::error::Result;
 use crate::extent::one_element;
+use crate::float::{truncated, Float};
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
-use crate::ops::generate::{extent, one_of, truncated, EyeLike, Fill, OneHot, Range, Step};
+use crate::ops::generate::{extent, one_of, EyeLike, Fill, OneHot, Range, Step};
 use crate::value::{with_capacity, Array, Value};
 
 impl Kernel for Fill {
@@ -36,30 +38,42 @@ impl Kernel for Range {
     }
 }
 
-macro_rules! step {
-    ($($number:ty as $wide:ty, $start:ident, $delta:ident, $i:ident => $at:expr;)*) => {
-        $(impl Step for $number {
+macro_rules! floats {
+    ($($float:ident)*) => {
+        $(impl Step for $float {
             fn count(start: Self, limit: Self, delta: Self) -> Option<f64> {
-                let [start, limit, delta] = [start, limit, delta].map(<$wide>::from);
-                let count = ((limit - start) as f64 / delta as f64).ceil();
-                count.is_finite().then_some(count)
+                steps((limit.wide() - start.wide()).to_f64(), delta.wide().to_f64())
             }
 
-            fn at($start: Self, $delta: Self, $i: usize) -> Self {
-                $at
+            fn at(start: Self, delta: Self, i: usize) -> Self {
+                Self::rounded(start.wide() + <Self as Float>::Wide::from_f64(i as f64) * delta.wide())
             }
         })*
     };
 }
 
-step! {
-    f32 as f32, start, delta, i => start + i as f32 * delta;
-    f64 as f64, start, delta, i => start + i as f64 * delta;
-    f16 as f32, start, delta, i => f16::from_f32(start.to_f32() + i as f32 * delta.to_f32());
-    bf16 as f32, start, delta, i => bf16::from_f32(start.to_f32() + i as f32 * delta.to_f32());
-    i16 as i128, start, delta, i => start.wrapping_add((i as i16).wrapping_mul(delta));
-    i32 as i128, start, delta, i => start.wrapping_add((i as i32).wrapping_mul(delta));
-    i64 as i128, start, delta, i => start.wrapping_add((i as i64).wrapping_mul(delta));
+macro_rules! integers {
+    ($($integer:ident)*) => {
+        $(impl Step for $integer {
+            fn count(start: Self, limit: Self, delta: Self) -> Option<f64> {
+                steps((i128::from(limit) - i128::from(start)) as f64, delta as f64)
+            }
+
+            fn at(start: Self, delta: Self, i: usize) -> Self {
+                start.wrapping_add((i as $integer).wrapping_mul(delta))
+            }
+        })*
+    };
+}
+
+floats! { f32 f64 f16 bf16 }
+
+integers! { i16 i32 i64 }
+
+/// Returns the number of steps of length `step` in `distance`, if it is finite.
+fn steps(distance: f64, step: f64) -> Option<f64> {
+    let count = (distance / step).ceil();
+    count.is_finite().then_some(count)
 }
 
 fn range<T: Step>(call: &Call) -> Result<Vec<Value>> {

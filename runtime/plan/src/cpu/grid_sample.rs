@@ -12,8 +12,8 @@ use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
-use crate::ops::cast::converted;
-use crate::ops::grid_sample::{check_grid, GridSample, Outside, Sampling, BLOCK};
+use crate::operands::cast::converted;
+use crate::ops::grid_sample::{check_grid, GridSample, Outside, Sampling};
 use crate::types::Types;
 use crate::value::{alloc_uninit, element_count, Array, Value};
 
@@ -55,7 +55,40 @@ struct Size {
     image: [usize; 2],
 }
 
+/// The number of points that a thread takes at once.
+const BLOCK: usize = 1 << 12;
+
 impl GridSample {
+    /// Converts the points of the grid to pixels, `[y, x]`.
+    fn points(&self, grid: &Array, size: [usize; 2], threads: &Threads) -> Result<Scratch<[f64; 2]>> {
+        let [high, wide] = size;
+        let mut points = Scratch::filled([0.0; 2], grid.len() / 2);
+        if grid.dtype() == DType::Float64 {
+            let grid = grid.read::<f64>()?;
+            for (point, p) in points.iter_mut().zip(grid.chunks_exact(2)) {
+                *point = [self.pixel(p[1], high), self.pixel(p[0], wide)];
+            }
+            return Ok(points);
+        }
+        let grid = converted(grid, DType::Float32, threads)?;
+        let grid = grid.read::<f32>()?;
+        threads.for_each_chunk(&mut points, BLOCK, |block, points| {
+            for (point, p) in points.iter_mut().zip(grid[2 * block * BLOCK..].chunks_exact(2)) {
+                *point = [f64::from(self.pixel(p[1], high)), f64::from(self.pixel(p[0], wide))];
+            }
+        });
+        Ok(points)
+    }
+
+    /// Converts a coordinate from -1 to 1 to pixels.
+    fn pixel<R: Real>(&self, at: R, size: usize) -> R {
+        let (size, half) = (R::from_f64(size as f64), R::from_f64(0.5));
+        match self.align_corners {
+            true => (at + R::ONE) * half * (size - R::ONE),
+            false => ((at + R::ONE) * size - R::ONE) * half,
+        }
+    }
+
     /// Returns the index of a pixel on an axis of `size` pixels, or `None` if the pixel is zero.
     fn place(&self, at: f64, size: usize) -> Option<usize> {
         let last = size as f64 - 1.0;

@@ -6,21 +6,20 @@ use candle_plan_kernels::int8;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 
-use super::exact::{largest, whole, whole_elements};
+use super::exact::{broadcast, floats, largest, shifted, whole, whole_elements};
 use super::packed::Packs;
-use super::qlinear::pack;
+use super::qlinear::{pack, single};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::extent::one_element;
+use crate::extent::{one_element, one_or_each};
 use crate::form::Form;
 use crate::kernel::{Call, Constants, Kernel};
-use crate::ops::exact::{broadcast, floats, shifted};
 use crate::ops::integer::{is_one_each, ConvInteger, MatMulInteger, Requantize};
 use crate::ops::matmul::Product;
-use crate::ops::qlinear::{is_signed, single};
+use crate::ops::qlinear::{is_signed, WEIGHTS_ZERO};
 use crate::ops::window::{check_bias, out_dims};
-use crate::value::{alloc_uninit, with_capacity, Array, Value};
+use crate::value::{alloc_uninit, list, with_capacity, Array, Value};
 
 /// Whole numbers up to this magnitude are exact in `f32`.
 const EXACT: f64 = (1 << 24) as f64;
@@ -143,6 +142,21 @@ impl Packs for ConvInteger {
 }
 
 impl ConvInteger {
+    /// Returns the weights minus their zero points, as `float32`.
+    fn weights(&self, w: &Array, zero: Option<&Array>) -> Result<Array> {
+        let serial = Threads::serial();
+        let dims = zero.map_or(&[][..], Array::dims);
+        one_or_each(WEIGHTS_ZERO, dims, w.dims().first().copied())?;
+        match zero.filter(|zero| zero.len() != 1) {
+            None => shifted(w, zero, &serial),
+            Some(zero) => {
+                let mut dims = vec![1; w.rank()];
+                dims[0] = w.dims()[0];
+                shifted(w, Some(&zero.reshape(&dims)?), &serial)
+            }
+        }
+    }
+
     fn pack_weights(&self, w: &Array) -> Result<PackedBytes> {
         let outputs = w.dims().first().copied().unwrap_or(0);
         if self.groups == 0 || !outputs.is_multiple_of(self.groups) {
@@ -183,7 +197,7 @@ impl Kernel for Requantize {
         let outer = &x.dims()[..x.rank() - inner];
         let run: usize = x.dims()[x.rank() - inner..].iter().product();
         let [a, b] = [a, b].map(|scale| factors(scale, outer, inner, call.threads));
-        let scales: Vec<f32> = a?.iter().zip(b?).map(|(a, b)| a * b / y_scale).collect();
+        let scales = list(a?.into_iter().zip(b?).map(|(a, b)| a * b / y_scale))?;
         let x_data = x.read::<i32>()?;
         let runs = x_data.chunks(run.max(1)).zip(scales);
         let out = if zero.dtype() == DType::Int8 {
@@ -224,7 +238,7 @@ fn shared(dims: &[usize], scale: &[usize]) -> usize {
 fn factors(scale: &Array, outer: &[usize], inner: usize, threads: &Threads) -> Result<Vec<f32>> {
     let rank = scale.rank().saturating_sub(inner);
     let scale = scale.reshape(&scale.dims()[..rank])?;
-    Ok(broadcast(&scale, outer, threads)?.read::<f32>()?.to_vec())
+    broadcast(&scale, outer, threads)?.into_elements()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use candle_plan_kernels::attention::{Attends, Dims, Mask, Vectors};
 
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::ops::attention::{mask_strides, Strides};
+use crate::operands::attention::{mask_strides, Strides};
 use crate::value::Array;
 
 /// The elements and strides of a mask.

@@ -1,6 +1,6 @@
 //! CPU kernels: batch, instance, group and local response normalization.
 
-use candle_plan_kernels::buffer::collected;
+use candle_plan_kernels::buffer::{collected, collected_up_to, copied};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::norm::{normalize_channels, normalize_rows, Affine, Center};
 use candle_plan_kernels::real::Real;
@@ -13,7 +13,8 @@ use crate::dispatch;
 use crate::error::Result;
 use crate::float::{read_wide, rewrite, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
-use crate::ops::norm::{channel_dims, group_dims, is_by_channel, BatchNorm, GroupNorm, InstanceNorm, Lrn};
+use crate::operands::norm::channel_dims;
+use crate::ops::norm::{group_dims, is_by_channel, BatchNorm, GroupNorm, InstanceNorm, Lrn};
 use crate::types::Types;
 use crate::value::{Array, Value};
 
@@ -94,9 +95,9 @@ fn normalize_groups(call: &mut Call, groups: usize, epsilon: f64) -> Result<Vec<
 /// Returns one value per channel, from one per channel or one per group.
 fn by_channel<R: Real>(values: &[R], channels: usize, groups: usize) -> Result<Vec<R>> {
     if is_by_channel(values.len(), channels, groups)? {
-        Ok(values.to_vec())
+        Ok(copied(values))
     } else {
-        Ok(values.iter().flat_map(|&v| std::iter::repeat_n(v, channels / groups)).collect())
+        Ok(collected_up_to(channels, values.iter().flat_map(|&v| std::iter::repeat_n(v, channels / groups))))
     }
 }
 

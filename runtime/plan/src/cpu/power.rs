@@ -9,7 +9,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::kernel::Call;
-use crate::ops::cast::converted;
+use crate::operands::cast::converted;
 use crate::value::{alloc_uninit, Array};
 
 /// Computes `X ** Y`. Integers are exact and wrap; everything else is computed in double precision and rounded once.

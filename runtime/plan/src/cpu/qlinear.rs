@@ -1,15 +1,18 @@
 //! CPU kernels: convolutions and matrix products from 8-bit codes to 8-bit codes, as single steps.
 
+use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::int8::{self, Codes, Filter, Matrix, Out, Requantize, Taps, Weights};
 use candle_plan_kernels::isa::Isa;
 
 use super::packed::Packs;
 use crate::bail;
+use crate::dtype::DType;
 use crate::error::Result;
-use crate::extent::one_or_each;
+use crate::extent::{one_element, one_or_each};
 use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants};
-use crate::ops::qlinear::{is_signed, numbers, single, End, QLinearConv, QLinearMatMul, WEIGHTS_ZERO};
+use crate::ops::qlinear::{is_signed, QLinearConv, QLinearMatMul, WEIGHTS_ZERO, ZERO};
+use crate::ops::window::check_bias;
 use crate::size::alloc_uninit;
 use crate::types::Types;
 use crate::value::{Array, Value};
@@ -100,7 +103,25 @@ impl Packs for QLinearMatMul {
     }
 }
 
+/// The conversion of sums to the result.
+struct End<'a> {
+    scale: &'a [f32],
+    /// The zero point and dtype of the result; `None` for `float32`.
+    to: Option<(i32, DType)>,
+    limits: [i32; 2],
+    bias: Option<&'a [i32]>,
+}
+
 impl<'a> End<'a> {
+    /// Reads the operands of the conversion for `outputs` outputs.
+    fn new(call: &'a Call, limits: [i32; 2], outputs: usize) -> Result<End<'a>> {
+        let (scale, bias) = (call.read::<f32>(2)?, call.optional_tensor(6)?);
+        one_or_each("the scale", call.tensor(2)?.dims(), Some(outputs))?;
+        check_bias(bias.map(Array::dims), Some(outputs))?;
+        let to = call.optional_tensor(5)?.map(|zero| single(zero).map(|code| (code, zero.dtype()))).transpose()?;
+        Ok(End { scale, to, limits, bias: bias.map(Array::read::<i32>).transpose()? })
+    }
+
     /// Returns the result that `run` writes.
     fn write(&self, dims: &[usize], run: impl FnOnce(Out)) -> Result<Value> {
         let [low, high] = self.limits;
@@ -149,6 +170,18 @@ pub(super) fn pack(b: &Array, zero: Option<&Array>) -> Result<Weights> {
     one_or_each(WEIGHTS_ZERO, zero.map_or(&[][..], Array::dims), Some(n))?;
     let matrix = Matrix { bits: b.bits::<u8>()?, signed: is_signed(b), zeros: &zeros, row: n, column: 1 };
     Ok(Weights::new(Isa::get(), k, n, &matrix))
+}
+
+/// Returns the elements of an `int8` or `uint8` tensor, as `i32`.
+fn numbers(codes: &Array) -> Result<Vec<i32>> {
+    let number = |&bits: &u8| if is_signed(codes) { i32::from(bits.cast_signed()) } else { i32::from(bits) };
+    Ok(collected(codes.bits::<u8>()?.iter().map(number)))
+}
+
+/// Returns the element of an `int8` or `uint8` tensor that has only one.
+pub(super) fn single(codes: &Array) -> Result<i32> {
+    one_element(ZERO, codes.dims())?;
+    Ok(numbers(codes)?[0])
 }
 
 #[cfg(test)]

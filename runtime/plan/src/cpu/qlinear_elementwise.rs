@@ -4,12 +4,13 @@ use candle_plan_kernels::int8::{binary, look_up, mean, Codes, Function, Quantize
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 
+use super::exact::broadcast;
+use super::qlinear::single;
 use crate::broadcast::join;
 use crate::error::{Error, Result};
 use crate::extent::one_element;
 use crate::kernel::{Call, Kernel};
-use crate::ops::exact::broadcast;
-use crate::ops::qlinear::{is_signed, single};
+use crate::ops::qlinear::is_signed;
 use crate::ops::qlinear_elementwise::{scale_name, LookUp, QLinearBinary, QLinearFunction, QLinearGlobalAveragePool};
 use crate::size::alloc_uninit;
 use crate::value::{Array, Value};

@@ -10,12 +10,11 @@ use crate::bail;
 use crate::cpu::cast::widened;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::float::widened_bytes;
+use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
-use crate::ops::cast::{converted, format_of};
-use crate::ops::quantize::{
-    limits, storage, DequantizeLinear, DynamicQuantizeLinear, Kind, QuantizeLinear, Scales, Spread,
-};
+use crate::operands::cast::converted;
+use crate::ops::cast::format_of;
+use crate::ops::quantize::{limits, storage, DequantizeLinear, DynamicQuantizeLinear, Kind, QuantizeLinear, Spread};
 use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};
 
@@ -49,8 +48,8 @@ impl QuantizeLinear {
     /// Rounds the quotient to the requested precision.
     fn rounded(&self, x: f32) -> f32 {
         match self.precision {
-            DType::Float16 => f16::from_f32(x).to_f32(),
-            DType::Bfloat16 => bf16::from_f32(x).to_f32(),
+            DType::Float16 => f16::rounded(x).wide(),
+            DType::Bfloat16 => bf16::rounded(x).wide(),
             _ => x,
         }
     }
@@ -102,12 +101,52 @@ impl Kernel for DynamicQuantizeLinear {
 /// Elements per task.
 const CHUNK: usize = 1 << 15;
 
+impl Spread {
+    /// Calls `run(start, end, first scale, whether each element has its own scale)` for each run of `X`, in order.
+    fn for_each_run(&self, mut run: impl FnMut(usize, usize, usize, bool)) {
+        let blocks = self.size.div_ceil(self.block);
+        for row in 0..self.outer * self.size {
+            let (start, index) = (row * self.inner, row % self.size);
+            let first = match self.kind {
+                Kind::One => 0,
+                Kind::Axis => index,
+                Kind::Blocked => (row / self.size * blocks + index / self.block) * self.inner,
+            };
+            run(start, start + self.inner, first, self.is_blocked());
+        }
+    }
+}
+
+/// Scales and zero points, and their assignment to elements.
+struct Scales {
+    scales: Vec<f32>,
+    zeros: Vec<f32>,
+    spread: Spread,
+}
+
 impl Scales {
     fn new(dims: &[usize], scale: &Array, zero: Option<&Array>, axis: i64, block: usize) -> Result<Scales> {
         let spread = Spread::new(dims, scale.dims(), zero.map(Array::dims), axis, block)?;
         let scales = numbers(scale)?;
         let zeros = zero.map(numbers).transpose()?.unwrap_or_else(|| filled(0.0, scales.len()));
         Ok(Scales { scales, zeros, spread })
+    }
+
+    fn scale(&self, index: usize, (low, high): (i32, i32)) -> Scale {
+        Scale { scale: self.scales[index], zero: self.zeros[index] as i32, low, high }
+    }
+
+    /// Returns `f(x, scale, zero)` for each element.
+    fn map(&self, x: &Array, f: impl Fn(f32, f32, f32) -> f32) -> Result<Vec<f32>> {
+        let elements = x.read::<f32>()?;
+        let mut out = alloc_uninit::<f32>(x.dims())?;
+        self.spread.for_each_run(|start, end, first, own| {
+            for at in start..end {
+                let index = first + if own { at - start } else { 0 };
+                out[at] = f(elements[at], self.scales[index], self.zeros[index]);
+            }
+        });
+        Ok(out)
     }
 
     fn quantized<C: Code + Element>(&self, x: &Array, limits: (i32, i32), threads: &Threads) -> Result<Array> {
@@ -149,8 +188,7 @@ impl Scales {
 
 /// Returns the numbers of a tensor as `float32`.
 fn numbers(x: &Array) -> Result<Vec<f32>> {
-    let numbers = converted(&widened(x)?, DType::Float32, &Threads::serial())?;
-    Ok(numbers.read::<f32>()?.to_vec())
+    converted(&widened(x)?, DType::Float32, &Threads::serial())?.into_elements()
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use crate::axes;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::movable::{copy_view, Movable};
-use crate::ops::repeat::{broadcast, Expand, Tile};
+use crate::operands::repeat::broadcast;
+use crate::ops::repeat::{Expand, Tile};
 use crate::value::Value;
 
 impl Kernel for Expand {

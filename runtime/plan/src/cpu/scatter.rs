@@ -10,6 +10,7 @@ use crate::by_width;
 use crate::dispatch;
 use crate::dtype::{Bool, Element};
 use crate::error::Result;
+use crate::float::Float;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::movable::Movable;
 use crate::ops::places::{vector_parts, Places};
@@ -173,13 +174,9 @@ macro_rules! reduce {
     };
 }
 
-reduce!(f32 f64: a, b, a + b, a * b);
+reduce!(f32 f64 f16 bf16: a, b, Self::rounded(a.wide() + b.wide()), Self::rounded(a.wide() * b.wide()));
 
 reduce!(i8 i16 i32 i64 u8 u16 u32 u64: a, b, a.wrapping_add(b), a.wrapping_mul(b));
-
-reduce!(f16: a, b, f16::from_f32(a.to_f32() + b.to_f32()), f16::from_f32(a.to_f32() * b.to_f32()));
-
-reduce!(bf16: a, b, bf16::from_f32(a.to_f32() + b.to_f32()), bf16::from_f32(a.to_f32() * b.to_f32()));
 
 reduce!(Bool: a, b, Bool(a.0 | b.0), Bool(a.0 & b.0));
 

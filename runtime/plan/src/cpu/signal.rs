@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::known_sizes;
 use crate::kernel::{Call, Kernel};
-use crate::ops::cast::converted;
+use crate::operands::cast::converted;
 use crate::ops::signal::{size_of_one, Dft, Mel, MelWeightMatrix, Stft};
 use crate::types::Types;
 use crate::value::{alloc_uninit, list, scratch, with_capacity, Array, Value};

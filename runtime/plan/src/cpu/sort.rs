@@ -11,7 +11,8 @@ use crate::dispatch;
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
-use crate::ops::sort::{ArgReduce, ArgReduction, TopK, Wanted};
+use crate::operands::sort::Wanted;
+use crate::ops::sort::{ArgReduce, ArgReduction, TopK};
 use crate::value::{alloc_uninit, Array, Value};
 
 /// Elements per task.

@@ -14,9 +14,10 @@ use crate::kernel::Call;
 use crate::ops::col2im::Col2Im;
 use crate::value::Value;
 
-/// Mirrors the kernel's struct `Columns`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+/// `Col2Im::windows` checks that X has all windows.
+#[derive(Debug, Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Columns in "col2im.cu")]
 struct ColumnsParams {
     x: u64,
     y: u64,
@@ -30,9 +31,6 @@ struct ColumnsParams {
     dilation: [u32; MAX_RANK],
     before: [u32; MAX_RANK],
 }
-
-// SAFETY: the fields match `col2im.cu`; `Col2Im::windows` checks that X has all windows.
-unsafe impl Params for ColumnsParams {}
 
 gpu_kernel!(Col2Im: "col2im" if |self, _operands| self.strides.len() <= MAX_RANK);
 
@@ -132,9 +130,9 @@ mod tests {
             let pads = each(0, 3).into_iter().zip(each(0, 3)).map(|(before, after)| [before, after]).collect();
             let op = Col2Im { strides, dilations, pads };
             let size = |a: usize| {
-                let room =
+                let span =
                     (image[a] + op.pads[a][0] + op.pads[a][1]).checked_sub((kernel[a] - 1) * op.dilations[a] + 1)?;
-                Some(room / op.strides[a] + 1)
+                Some(span / op.strides[a] + 1)
             };
             let Some(windows) = (0..axes).map(size).try_fold(1, |n, size| Some(n * size?)) else { continue };
             let dims = [1 + draw(seed, 2), (1 + draw(seed, 3)) * kernel.iter().product::<usize>(), windows];

@@ -156,7 +156,7 @@ macro_rules! kernels {
             Ok(match (kernel, op.kind()) {
                 (Some(kernel), _) => OnDevice::Kernel(kernel),
                 (None, Kind::View) => OnDevice::View,
-                (None, Kind::Host) => OnDevice::Host,
+                (None, Kind::Structure) => OnDevice::Host,
                 (None, Kind::Computation) => OnDevice::NoKernel,
             })
         }
@@ -217,7 +217,7 @@ pub fn placements() -> Vec<(&'static str, &'static str, Placement)> {
     let placement = |op, kind| match (module(op), kind) {
         (Some(module), _) => Placement::Kernel(module),
         (None, Kind::View) => Placement::View,
-        (None, Kind::Host) => Placement::Host,
+        (None, Kind::Structure) => Placement::Host,
         (None, Kind::Computation) => Placement::NoKernel,
     };
     Op::all().into_iter().map(|(family, op, kind)| (family, op, placement(op, kind))).collect()

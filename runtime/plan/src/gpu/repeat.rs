@@ -8,7 +8,8 @@ use crate::axes;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
-use crate::ops::repeat::{broadcast, Expand, Tile};
+use crate::operands::repeat::broadcast;
+use crate::ops::repeat::{Expand, Tile};
 use crate::value::Value;
 
 gpu_kernel!(Expand: "copy");

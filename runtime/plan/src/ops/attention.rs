@@ -1,6 +1,5 @@
 //! Scaled dot-product attention.
 
-use candle_plan_kernels::attention::Dims;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,10 +8,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{all_fit, at_most, fits, text, Extent};
 use crate::float::{require_dtype, FLOATS, NUMBERS};
-use crate::kernel::Call;
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
-use crate::value::Array;
 use crate::work::{self, Work};
 
 /// The scores in the fourth output of [`Attention`].
@@ -142,7 +139,11 @@ impl Attention {
     }
 
     /// Checks that Q, K and V fit each other, and that the mask, the past and nonpad_kv_seqlen fit them.
-    fn check<D: Extent>(&self, [q, k, v]: [&[D]; 3], [mask, key, value, nonpad]: [Option<&[D]>; 4]) -> Result<()> {
+    pub(crate) fn check<D: Extent>(
+        &self,
+        [q, k, v]: [&[D]; 3],
+        [mask, key, value, nonpad]: [Option<&[D]>; 4],
+    ) -> Result<()> {
         let [batch, heads, queries, depth] = vectors(q, self.heads)?;
         let [k_batch, kv_heads, new, k_depth] = vectors(k, self.kv_heads)?;
         let [v_batch, v_heads, values, width] = vectors(v, self.kv_heads)?;
@@ -175,39 +176,10 @@ impl Attention {
             _ => Ok(()),
         }
     }
-
-    /// The sizes of a run.
-    ///
-    /// # Errors
-    /// The inputs do not fit each other.
-    pub(crate) fn layout(&self, call: &Call) -> Result<Layout> {
-        let dims = |i: usize| -> Result<Option<&[usize]>> { Ok(call.optional_tensor(i)?.map(Array::dims)) };
-        let required = [call.tensor(0)?.dims(), call.tensor(1)?.dims(), call.tensor(2)?.dims()];
-        self.check(required, [dims(3)?, dims(4)?, dims(5)?, dims(6)?])?;
-        let ([batch, heads, queries, depth], q_strides) = split(required[0], self.heads)?;
-        let ([_, kv_heads, new, _], k_strides) = split(required[1], self.kv_heads)?;
-        let ([_, _, _, width], v_strides) = split(required[2], self.kv_heads)?;
-        let past = dims(4)?.map_or(0, |key| key[2]);
-        let Some(keys) = new.checked_add(past) else { bail!("{new} and {past} keys are too many") };
-        let dims = Dims { batch, heads, kv_heads, queries, keys, depth, width };
-        Ok(Layout { dims, q: q_strides, k: k_strides, v: v_strides, past })
-    }
-}
-
-/// The strides of a batch, a head and a position.
-pub(crate) type Strides = [usize; 3];
-
-/// The sizes of one run, and the strides of the vectors.
-pub(crate) struct Layout {
-    pub dims: Dims,
-    pub q: Strides,
-    pub k: Strides,
-    pub v: Strides,
-    pub past: usize,
 }
 
 /// `[batches, heads, positions, size of a vector]` of Q, K or V, as far as these are known.
-fn vectors<D: Extent>(dims: &[D], heads: Option<usize>) -> Result<[Option<usize>; 4]> {
+pub(crate) fn vectors<D: Extent>(dims: &[D], heads: Option<usize>) -> Result<[Option<usize>; 4]> {
     match (dims, heads) {
         ([batch, heads, rows, size], None) => Ok([batch, heads, rows, size].map(Extent::known)),
         ([batch, rows, hidden], Some(heads))
@@ -220,19 +192,8 @@ fn vectors<D: Extent>(dims: &[D], heads: Option<usize>) -> Result<[Option<usize>
     }
 }
 
-/// `[batches, heads, positions, size of a vector]` of Q, K or V, and the strides of the vectors.
-fn split(dims: &[usize], heads: Option<usize>) -> Result<([usize; 4], Strides)> {
-    let sizes = vectors(dims, heads)?.map(Option::unwrap_or_default);
-    let [_, own, rows, size] = sizes;
-    let strides = match heads {
-        None => [own * rows * size, rows * size, size],
-        Some(_) => [rows * own * size, size, own * size],
-    };
-    Ok((sizes, strides))
-}
-
 /// Checks that a mask broadcasts to `[batch, heads, queries]` and has at most `keys` keys.
-fn check_mask<D: Extent>(mask: &[D], to: [Option<usize>; 3], keys: Option<usize>) -> Result<()> {
+pub(crate) fn check_mask<D: Extent>(mask: &[D], to: [Option<usize>; 3], keys: Option<usize>) -> Result<()> {
     let fits_outer = |outer: &[D]| {
         let mut aligned = outer.iter().rev().zip(to.iter().rev());
         outer.len() <= 3 && aligned.all(|(dim, to)| fits(dim, &1) || fits(dim, to))
@@ -241,19 +202,4 @@ fn check_mask<D: Extent>(mask: &[D], to: [Option<usize>; 3], keys: Option<usize>
         Some((last, outer)) if at_most(last, &keys) && fits_outer(outer) => Ok(()),
         _ => bail!("a mask of shape {} does not broadcast to {} and {} keys", text(mask), text(&to), text(&[keys])),
     }
-}
-
-/// The strides of a mask of these dimensions over batches, heads and queries, and the number of its keys.
-///
-/// # Errors
-/// The mask does not broadcast to the scores.
-pub(crate) fn mask_strides(mask: &[usize], dims: Dims) -> Result<(Strides, usize)> {
-    check_mask(mask, [dims.batch, dims.heads, dims.queries].map(Some), Some(dims.keys))?;
-    let Some((&keys, outer)) = mask.split_last() else { bail!("a mask must have a dimension of keys") };
-    let (mut strides, mut stride) = ([0; 3], keys);
-    for (i, &dim) in (3 - outer.len()..3).zip(outer).rev() {
-        strides[i] = if dim == 1 { 0 } else { stride };
-        stride *= dim;
-    }
-    Ok((strides, keys))
 }

@@ -1,20 +1,15 @@
 //! Conversion to another element type, by value or by bits.
 
-use candle_plan_kernels::cast::{cast, convert, Convert, Target};
 use candle_plan_kernels::minifloat::{self, Format};
-use candle_plan_kernels::threads::Threads;
-use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bail;
 use crate::by_width;
-use crate::dispatch;
-use crate::dtype::{Bool, DType};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::operator::{Arity, Operator};
 use crate::types::{TensorType, Type, Types};
-use crate::value::{alloc_uninit, Array};
 
 /// `Y = X`, with each element converted to the type `to`.
 ///
@@ -67,25 +62,6 @@ pub fn format_of(dtype: DType) -> Option<Format> {
         DType::Float4E2M1Fn => Some(minifloat::E2M1FN),
         _ => None,
     }
-}
-
-/// Converts a tensor between types that have arithmetic.
-pub fn converted(x: &Array, to: DType, threads: &Threads) -> Result<Array> {
-    if x.dtype() == to {
-        return Ok(x.clone());
-    }
-    let bytes = dispatch!("Cast", x.dtype(), [Bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64], S => {
-        Ok(bytemuck::cast_slice::<S, u8>(x.read()?))
-    })?;
-    dispatch!("Cast", to, [Bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64], D => {
-        let mut out = alloc_uninit::<D>(x.dims())?;
-        cast(converter(x.dtype())?, bytes, &mut out, threads);
-        Array::new(out, x.dims())
-    })
-}
-
-fn converter<D: Target>(from: DType) -> Result<Convert<D>> {
-    dispatch!("Cast", from, [Bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64], S => Ok(convert::<S, D>))
 }
 
 /// `Y` has the bits of `X` as elements of the type `to`, which has the same width.

@@ -8,8 +8,7 @@ use crate::bail;
 use crate::broadcast::shape_of;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
-use crate::error::{Error, Result};
-use crate::kernel::Call;
+use crate::error::Result;
 use crate::operator::{Arity, Operator};
 use crate::types::{TensorType, Type, Types};
 
@@ -66,13 +65,5 @@ impl Operator for Clip {
         }
         let check = |_: DType| Ok(vec![Type::Tensor(x.clone())]);
         dispatch!("Clip", x.dtype, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64], T => check(T::DTYPE))
-    }
-}
-
-pub(crate) fn bound<T: Element>(call: &Call, i: usize) -> Result<Option<T>> {
-    let Some(array) = call.optional_tensor(i)? else { return Ok(None) };
-    match *array.read::<T>()? {
-        [value] => Ok(Some(value)),
-        _ => Err(Error::op(format!("a bound must have one element, found shape {:?}", array.dims()))),
     }
 }

@@ -68,7 +68,7 @@ impl Operator for If {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 
@@ -140,7 +140,7 @@ impl Operator for Loop {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 
@@ -239,7 +239,7 @@ impl Operator for Scan {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 

@@ -122,10 +122,10 @@ impl DeformConv {
     fn positions(&self, axis: usize, size: usize, kernel: usize) -> Result<usize> {
         let (stride, [before, after]) = (self.strides[axis], self.pads[axis]);
         let extent = window_extent(kernel, self.dilations[axis])?;
-        let room =
+        let span =
             size.checked_add(before).and_then(|size| size.checked_add(after)).and_then(|size| size.checked_sub(extent));
-        match room {
-            Some(room) if stride > 0 => Ok(room / stride + 1),
+        match span {
+            Some(span) if stride > 0 => Ok(span / stride + 1),
             _ => bail!("a window of {extent} with stride {stride} does not fit into {size} elements and their padding"),
         }
     }

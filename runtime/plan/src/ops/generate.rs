@@ -1,6 +1,5 @@
 //! Tensors that are generated from a few numbers.
 
-use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::cast::Source;
 use half::{bf16, f16};
 use schemars::JsonSchema;
@@ -13,7 +12,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::extent::{count, one_element, text, Extent};
-use crate::float::Float;
+use crate::float::truncated;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
@@ -213,14 +212,4 @@ impl OneHot {
         }
         Ok(())
     }
-}
-
-/// Converts numbers to integers, and truncates fractions.
-pub(crate) fn truncated(array: &Array) -> Result<Vec<i64>> {
-    if !array.dtype().is_float() {
-        return array.to_i64();
-    }
-    crate::dispatch!("a floating-point input", array.dtype(), [f32, f64, f16, bf16], T => {
-        Ok(collected(T::widen(array.read::<T>()?).iter().map(|&value| Source::to_f64(value) as i64)))
-    })
 }

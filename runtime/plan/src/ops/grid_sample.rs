@@ -1,19 +1,13 @@
 //! Images sampled at the points of a grid.
 
-use candle_plan_kernels::real::Real;
-use candle_plan_kernels::scratch::Scratch;
-use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cast::converted;
 use crate::bail;
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{fits, text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
-use crate::value::Array;
 
 /// Samples an image at the points of a grid: `Y[n, c, i, j]` is the image `X[n, c]` at the point `G[n, i, j] = (x, y)`.
 /// Inputs: `X [N, C, H, W]` and a floating-point grid `G [N, Hout, Wout, 2]`; output: `Y [N, C, Hout, Wout]`.
@@ -84,41 +78,6 @@ pub(crate) fn check_grid(x: &[impl Extent], grid: &[impl Extent]) -> Result<()> 
         _ => {
             let (x, grid) = (text(x), text(grid));
             bail!("X has shape {x} and the grid {grid}; they must be [N, C, H, W] and [N, Hout, Wout, 2]")
-        }
-    }
-}
-
-/// The number of points that a thread takes at once.
-pub(crate) const BLOCK: usize = 1 << 12;
-
-impl GridSample {
-    /// Converts the points of the grid to pixels, `[y, x]`.
-    pub(crate) fn points(&self, grid: &Array, size: [usize; 2], threads: &Threads) -> Result<Scratch<[f64; 2]>> {
-        let [high, wide] = size;
-        let mut points = Scratch::filled([0.0; 2], grid.len() / 2);
-        if grid.dtype() == DType::Float64 {
-            let grid = grid.read::<f64>()?;
-            for (point, p) in points.iter_mut().zip(grid.chunks_exact(2)) {
-                *point = [self.pixel(p[1], high), self.pixel(p[0], wide)];
-            }
-            return Ok(points);
-        }
-        let grid = converted(grid, DType::Float32, threads)?;
-        let grid = grid.read::<f32>()?;
-        threads.for_each_chunk(&mut points, BLOCK, |block, points| {
-            for (point, p) in points.iter_mut().zip(grid[2 * block * BLOCK..].chunks_exact(2)) {
-                *point = [f64::from(self.pixel(p[1], high)), f64::from(self.pixel(p[0], wide))];
-            }
-        });
-        Ok(points)
-    }
-
-    /// Converts a coordinate from -1 to 1 to pixels.
-    fn pixel<R: Real>(&self, at: R, size: usize) -> R {
-        let (size, half) = (R::from_f64(size as f64), R::from_f64(0.5));
-        match self.align_corners {
-            true => (at + R::ONE) * half * (size - R::ONE),
-            false => ((at + R::ONE) * size - R::ONE) * half,
         }
     }
 }

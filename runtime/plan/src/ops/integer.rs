@@ -4,11 +4,9 @@
 //! is several times faster; otherwise in `int32`, which wraps around.
 
 use candle_plan_kernels::conv::Shape;
-use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::exact::{check_zero, shifted};
 use super::matmul::infer_product;
 use super::padding::Padding;
 use super::qlinear::WEIGHTS_ZERO;
@@ -16,7 +14,7 @@ use super::window::{check_bias, infer_window, Window};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::extent::{check_broadcast, one_or_each};
+use crate::extent::{check_broadcast, fits, one_or_each, Extent};
 use crate::operator::{Arity, Operator};
 use crate::types::{TensorType, Type, Types};
 use crate::value::Array;
@@ -86,6 +84,14 @@ impl Operator for MatMulInteger {
     }
 }
 
+/// Checks that a zero point has one element, or broadcasts to `x`.
+fn check_zero<D: Extent>(zero: &[D], x: &[D]) -> Result<()> {
+    match zero.iter().all(|size| fits(size, &1)) {
+        true => Ok(()),
+        false => check_broadcast(zero, x),
+    }
+}
+
 /// Whether `b` is a matrix with one zero point, or with one per column.
 pub(crate) fn is_one_each(b: &Array, zero: Option<&Array>) -> bool {
     b.rank() == 2 && zero.is_none_or(|zero| zero.len() == 1 || zero.dims() == &b.dims()[1..])
@@ -124,21 +130,6 @@ impl ConvInteger {
     /// The sizes of a convolution of inputs of these dimensions.
     pub(crate) fn shape(&self, x: &[usize], w: &[usize]) -> Result<Shape> {
         self.window().shape(x, w)
-    }
-
-    /// The weights minus their zero points, as `float32`.
-    pub(crate) fn weights(&self, w: &Array, zero: Option<&Array>) -> Result<Array> {
-        let serial = Threads::serial();
-        let dims = zero.map_or(&[][..], Array::dims);
-        one_or_each(WEIGHTS_ZERO, dims, w.dims().first().copied())?;
-        match zero.filter(|zero| zero.len() != 1) {
-            None => shifted(w, zero, &serial),
-            Some(zero) => {
-                let mut dims = vec![1; w.rank()];
-                dims[0] = w.dims()[0];
-                shifted(w, Some(&zero.reshape(&dims)?), &serial)
-            }
-        }
     }
 }
 

@@ -12,16 +12,14 @@ use block::{Block, MAX_DEPTH};
 use control::ControlFlow;
 
 pub mod block;
-pub(crate) mod exact;
 pub(crate) mod matrices;
 pub(crate) mod nested;
 pub(crate) mod padding;
 pub(crate) mod places;
 pub(crate) mod recurrent_inputs;
 pub(crate) mod resample;
-pub(crate) mod sampled;
 pub(crate) mod transposed_window;
-pub(crate) mod window;
+pub mod window;
 
 /// The table of ops. A line holds a family, which is a file, and its ops. The first token is a dollar sign, which the
 /// generated macros need.
@@ -66,7 +64,7 @@ macro_rules! ops {
                 match self { $($(Op::$op(_) => stringify!($op),)*)* }
             }
 
-            /// Where the op runs.
+            /// What the op works on.
             pub fn kind(&self) -> Kind {
                 match self { $($(Op::$op(_) => <$family::$op as Operator>::kind(),)*)* }
             }

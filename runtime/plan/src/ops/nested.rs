@@ -4,27 +4,8 @@ use super::block::{Block, ValueId};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::Call;
-use crate::stack;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::Value;
-
-/// The inputs from `first` on. Sequences that no later step reads are moved, and are absent afterwards.
-pub(crate) fn given(call: &mut Call, first: usize) -> Result<Vec<Value>> {
-    (first..call.len()).map(|i| call.take_value(i)).collect()
-}
-
-/// Stacks the collected tensors. If there are none, returns an empty stack for output `output` of the body.
-pub(crate) fn collect(items: &[Value], body: &Block, output: usize, axis: i64, call: &Call) -> Result<Value> {
-    if let Some(first) = items.first() {
-        return stack::stack(items, axis_of(axis, rank(first)? + 1)?, call.threads);
-    }
-    let id = body.outputs.get(output).ok_or_else(|| Error::op("the body lacks an output"))?;
-    let item = info(body, *id)?.tensor()?;
-    let rank = item.rank().unwrap_or(0);
-    let dims: Vec<usize> = (0..rank).map(|axis| item.size(axis).unwrap_or(0)).collect();
-    stack::empty(item.dtype, &dims, axis_of(axis, rank + 1)?)
-}
 
 pub(crate) fn axis_of(axis: i64, rank: usize) -> Result<usize> {
     crate::axes::resolve(axis, rank)

@@ -38,7 +38,7 @@ impl Operator for Optional {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 
@@ -59,7 +59,7 @@ impl Operator for OptionalHasElement {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 
@@ -87,6 +87,6 @@ impl Operator for OptionalGetElement {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }

@@ -9,7 +9,6 @@ use crate::axes;
 use crate::bail;
 use crate::error::Result;
 use crate::extent::{count, Extent};
-use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, Shape, TensorType, Type, Types};
 use crate::value::{element_count, Array};
@@ -66,12 +65,6 @@ impl Operator for Pad {
 }
 
 impl Pad {
-    /// The window of each axis of a tensor of shape `dims`.
-    pub(crate) fn windows(&self, call: &Call, dims: &[usize]) -> Result<Vec<Window>> {
-        let pads = pads_by_axis(call.tensor(1)?, call.optional_tensor(3)?, dims.len())?;
-        dims.iter().zip(pads).map(|(&dim, pads)| self.mode.window(dim, pads)).collect()
-    }
-
     /// The shape of the result, where pads and axes are constants.
     fn padded_shape(&self, shape: &Shape, inputs: &Types) -> Result<Shape> {
         if let Some(axes) = inputs.constant(3) {
@@ -89,7 +82,7 @@ impl Pad {
 }
 
 /// The places to put before and after each axis of a tensor of rank `rank`.
-fn pads_by_axis(pads: &Array, axes: Option<&Array>, rank: usize) -> Result<Vec<[i64; 2]>> {
+pub(crate) fn pads_by_axis(pads: &Array, axes: Option<&Array>, rank: usize) -> Result<Vec<[i64; 2]>> {
     let pads = pads.to_i64()?;
     let axes = axes.map_or_else(|| Ok((0..rank as i64).collect()), Array::to_i64)?;
     check_pads(Some(pads.len()), Some(axes.len()))?;
@@ -113,7 +106,7 @@ fn check_pads(pads: Option<usize>, axes: Option<usize>) -> Result<()> {
 
 impl PadMode {
     /// What an axis of size `size` shows with `before` places put before it and `after` after it.
-    fn window(self, size: usize, [before, after]: [i64; 2]) -> Result<Window> {
+    pub(crate) fn window(self, size: usize, [before, after]: [i64; 2]) -> Result<Window> {
         let signed = size as i64;
         let count = before.checked_add(after).and_then(|pads| pads.checked_add(signed));
         let count = count.and_then(|count| usize::try_from(count).ok());
@@ -191,19 +184,8 @@ impl Operator for CenterCropPad {
 }
 
 impl CenterCropPad {
-    /// The window of each axis of a tensor of shape `dims`.
-    pub(crate) fn windows(&self, call: &Call, dims: &[usize]) -> Result<Vec<Window>> {
-        let sizes = self.sizes_by_axis(call.tensor(1)?, dims.len())?;
-        let window = |(&dim, size): (&usize, Option<usize>)| {
-            let size = size.unwrap_or(dim);
-            let (cut, put) = (dim.saturating_sub(size) / 2, size.saturating_sub(dim) / 2);
-            Window { count: size, before: put, first: cut, kept: dim.min(size) }
-        };
-        Ok(dims.iter().zip(sizes).map(window).collect())
-    }
-
     /// The new size of each axis of a tensor of rank `rank`; `None` for an axis that stays as it is.
-    fn sizes_by_axis(&self, sizes: &Array, rank: usize) -> Result<Vec<Option<usize>>> {
+    pub(crate) fn sizes_by_axis(&self, sizes: &Array, rank: usize) -> Result<Vec<Option<usize>>> {
         let (sizes, axes) = (axes::dims(&sizes.to_i64()?)?, self.axes(rank));
         check_sizes(Some(sizes.len()), Some(axes.len()))?;
         axes::mask(&axes, rank)?;

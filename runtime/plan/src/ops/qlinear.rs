@@ -4,7 +4,6 @@
 //! compiler makes no such step from floating-point operators. A sum is multiplied by the scales of the operands over
 //! that of the result, which the compiler has combined into one factor, and rounded once, as in onnxruntime.
 
-use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::conv::Shape;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,8 +13,7 @@ use super::window::{check_bias, infer_window, Window};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::extent::{one_element, one_or_each};
-use crate::kernel::Call;
+use crate::extent::one_or_each;
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
@@ -132,25 +130,6 @@ impl Operator for QLinearMatMul {
     }
 }
 
-/// The conversion of sums to the result.
-pub(crate) struct End<'a> {
-    pub(crate) scale: &'a [f32],
-    /// The zero point and dtype of the result; `None` for `float32`.
-    pub(crate) to: Option<(i32, DType)>,
-    pub(crate) limits: [i32; 2],
-    pub(crate) bias: Option<&'a [i32]>,
-}
-
-impl<'a> End<'a> {
-    pub(crate) fn new(call: &'a Call, limits: [i32; 2], outputs: usize) -> Result<End<'a>> {
-        let (scale, bias) = (call.read::<f32>(2)?, call.optional_tensor(6)?);
-        one_or_each("the scale", call.tensor(2)?.dims(), Some(outputs))?;
-        check_bias(bias.map(Array::dims), Some(outputs))?;
-        let to = call.optional_tensor(5)?.map(|zero| single(zero).map(|code| (code, zero.dtype()))).transpose()?;
-        Ok(End { scale, to, limits, bias: bias.map(Array::read::<i32>).transpose()? })
-    }
-}
-
 /// Checks the numbers of scales, zero points and biases, for `outputs` outputs if their number is known.
 fn check_ends(inputs: &Types, outputs: Option<usize>) -> Result<()> {
     inputs.one_element(3, ZERO)?;
@@ -209,18 +188,6 @@ pub(crate) fn check_codes(inputs: &Types, i: usize) -> Result<DType> {
 /// Whether codes are `int8`.
 pub(crate) fn is_signed(codes: &Array) -> bool {
     codes.dtype() == DType::Int8
-}
-
-/// The elements of an `int8` or `uint8` tensor, as `i32`.
-pub(crate) fn numbers(codes: &Array) -> Result<Vec<i32>> {
-    let number = |&bits: &u8| if is_signed(codes) { i32::from(bits.cast_signed()) } else { i32::from(bits) };
-    Ok(collected(codes.bits::<u8>()?.iter().map(number)))
-}
-
-/// The element of an `int8` or `uint8` tensor that has only one.
-pub(crate) fn single(codes: &Array) -> Result<i32> {
-    one_element(ZERO, codes.dims())?;
-    Ok(numbers(codes)?[0])
 }
 
 /// `[N, C, …]` from `[N, …, C]`.

@@ -1,6 +1,5 @@
 //! Linear quantization.
 
-use candle_plan_kernels::quantize::Scale;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +11,6 @@ use crate::extent::{all_fit, count, fits, text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::ops::cast::format_of;
 use crate::types::{TensorType, Type, Types};
-use crate::value::{alloc_uninit, Array};
 
 /// `Y = saturate(round(X ÷ scale) + zero)`, with ties to even. If `Y` is a small float, it is the one nearest to
 /// `X ÷ scale + zero`.
@@ -217,45 +215,5 @@ impl Spread {
     /// Whether each element of a row has its own scale.
     pub fn is_blocked(&self) -> bool {
         self.kind == Kind::Blocked
-    }
-
-    /// Calls `run(start, end, first scale, whether each element has its own scale)` for each run of `X`, in order.
-    pub(crate) fn for_each_run(&self, mut run: impl FnMut(usize, usize, usize, bool)) {
-        let blocks = self.size.div_ceil(self.block);
-        for row in 0..self.outer * self.size {
-            let (start, index) = (row * self.inner, row % self.size);
-            let first = match self.kind {
-                Kind::One => 0,
-                Kind::Axis => index,
-                Kind::Blocked => (row / self.size * blocks + index / self.block) * self.inner,
-            };
-            run(start, start + self.inner, first, self.is_blocked());
-        }
-    }
-}
-
-/// Scales and zero points, and their assignment to elements.
-pub(crate) struct Scales {
-    pub(crate) scales: Vec<f32>,
-    pub(crate) zeros: Vec<f32>,
-    pub(crate) spread: Spread,
-}
-
-impl Scales {
-    pub(crate) fn scale(&self, index: usize, (low, high): (i32, i32)) -> Scale {
-        Scale { scale: self.scales[index], zero: self.zeros[index] as i32, low, high }
-    }
-
-    /// Computes `f(x, scale, zero)` for each element.
-    pub(crate) fn map(&self, x: &Array, f: impl Fn(f32, f32, f32) -> f32) -> Result<Vec<f32>> {
-        let elements = x.read::<f32>()?;
-        let mut out = alloc_uninit::<f32>(x.dims())?;
-        self.spread.for_each_run(|start, end, first, own| {
-            for at in start..end {
-                let index = first + if own { at - start } else { 0 };
-                out[at] = f(elements[at], self.scales[index], self.zeros[index]);
-            }
-        });
-        Ok(out)
     }
 }

@@ -27,6 +27,6 @@ impl Operator for Raise {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }

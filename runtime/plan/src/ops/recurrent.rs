@@ -9,7 +9,6 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::{require_dtype, FLOATS};
-use crate::kernel::Call;
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::work::{self, Work};
@@ -213,27 +212,5 @@ impl Recurrence<'_> {
             _ => (batch_second([directions, batch, hidden]), 3),
         };
         Expected { dtype: if i == LENGTHS { DType::Int32 } else { dtype }, sizes, rank }
-    }
-
-    /// The numbers of steps and of sequences in `X`. Checks that the other inputs fit them.
-    ///
-    /// # Errors
-    /// An input does not fit.
-    pub(crate) fn sizes(&self, call: &Call) -> Result<[usize; 2]> {
-        self.check_attributes()?;
-        let x = call.tensor(X)?;
-        let (steps, batch, inputs) = match *x.dims() {
-            [batch, steps, inputs] if self.batch_first => (steps, batch, inputs),
-            [steps, batch, inputs] => (steps, batch, inputs),
-            ref other => bail!("X must have three axes, found {other:?}"),
-        };
-        for i in 0..call.len() {
-            let Some(found) = call.optional_tensor(i)? else { continue };
-            let expected = self.expected(i, x.dtype(), [Some(steps), Some(batch), Some(inputs)]);
-            if !expected.is_met(found) {
-                expected.check(i, &TensorType::sized(found.dtype(), found.dims()))?;
-            }
-        }
-        Ok([steps, batch])
     }
 }

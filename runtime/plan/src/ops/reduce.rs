@@ -9,10 +9,9 @@ use crate::axes::{self, Mask};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::{require_dtype, SUMMED};
-use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
-use crate::value::{element_count, Array};
+use crate::value::Array;
 
 /// The function of the elements `x` along the reduced axes that [`Reduce`] computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -107,48 +106,13 @@ impl Reduction {
 }
 
 impl Reduce {
-    /// The mask of the reduced axes of X, and the dimensions of Y.
-    pub(crate) fn mask_and_dims(&self, call: &Call) -> Result<(Mask, Vec<usize>)> {
-        let x = call.tensor(0)?;
-        let axes = call.optional_tensor(1)?.map(Array::to_i64).transpose()?;
-        let mask = self.mask(axes.as_deref(), x.rank())?;
-        let dims: Vec<usize> = match self.keepdims {
-            true => x.dims().iter().zip(&mask).map(|(&dim, &reduced)| if reduced { 1 } else { dim }).collect(),
-            false => x.dims().iter().zip(&mask).filter(|(_, &reduced)| !reduced).map(|(&dim, _)| dim).collect(),
-        };
-        element_count(&dims)?;
-        Ok((mask, dims))
-    }
-
-    fn mask(&self, input: Option<&[i64]>, rank: usize) -> Result<Mask> {
+    /// The mask of the reduced axes of a tensor of rank `rank`; `input` is the input `axes`, if it is there.
+    pub(crate) fn mask(&self, input: Option<&[i64]>, rank: usize) -> Result<Mask> {
         match (input, &self.axes) {
             (Some([]), _) => Ok(smallvec![!self.noop_with_empty_axes; rank]),
             (Some(axes), _) => axes::mask(axes, rank),
             (None, Some(axes)) => axes::mask(axes, rank),
             (None, None) => Ok(smallvec![true; rank]),
         }
-    }
-}
-
-/// Dimensions, with adjacent ones of the same kind merged: `[(size, reduced), …]`. A kernel makes one pass for each
-/// reduced group, the innermost first.
-pub(crate) struct Groups(pub(crate) Vec<(usize, bool)>);
-
-impl Groups {
-    pub(crate) fn new(dims: &[usize], mask: &[bool]) -> Groups {
-        let mut groups: Vec<(usize, bool)> = Vec::new();
-        for (&dim, &reduced) in dims.iter().zip(mask) {
-            match groups.last_mut() {
-                _ if dim == 1 => {}
-                Some((size, kind)) if *kind == reduced => *size *= dim,
-                _ => groups.push((dim, reduced)),
-            }
-        }
-        Groups(groups)
-    }
-
-    /// The sizes, the outermost first, and whether each is reduced.
-    pub(crate) fn sizes(&self) -> &[(usize, bool)] {
-        &self.0
     }
 }

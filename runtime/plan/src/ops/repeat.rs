@@ -1,6 +1,5 @@
 //! Repetition of elements along axes.
 
-use candle_plan_kernels::strided::View;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +8,6 @@ use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
 use crate::extent::{fits, text, Extent};
-use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, Shape, TensorType, Type, Types};
 
@@ -73,20 +71,6 @@ impl Operator for Tile {
     }
 }
 
-impl Tile {
-    /// The view of a tensor of shape `dims` that repeats it, and the dimensions of the result.
-    pub(crate) fn tiles(&self, dims: &[usize], call: &Call) -> Result<(View, Vec<usize>)> {
-        let repeats = axes::dims(&axes::numbers(call.tensor(1)?)?)?;
-        check_repeats(Some(repeats.len()), Some(dims.len()))?;
-        // Each dimension becomes a pair: the repeats, with stride 0, and the elements.
-        let inner = View::contiguous(dims);
-        let pairs = repeats.iter().zip(dims).flat_map(|(&repeat, &dim)| [repeat, dim]).collect();
-        let strides = inner.strides.iter().flat_map(|&stride| [0, stride]).collect();
-        let grown = dims.iter().zip(&repeats).map(|(&dim, &repeat)| repeated(dim, repeat)).collect::<Result<_>>()?;
-        Ok((View { offset: 0, dims: pairs, strides }, grown))
-    }
-}
-
 /// The shape of a tensor of shape `dims` that is repeated along each axis.
 fn tiled_shape(dims: &Shape, repeats: &[usize]) -> Result<Shape> {
     check_repeats(Some(repeats.len()), Some(dims.len()))?;
@@ -99,12 +83,12 @@ fn tiled_shape(dims: &Shape, repeats: &[usize]) -> Result<Shape> {
 }
 
 /// The size of a dimension of size `dim` that is repeated.
-fn repeated(dim: usize, repeat: usize) -> Result<usize> {
+pub(crate) fn repeated(dim: usize, repeat: usize) -> Result<usize> {
     dim.checked_mul(repeat).ok_or_else(|| Error::op(format!("{repeat} times {dim} elements are too many")))
 }
 
 /// Checks that there is a number of repeats for each dimension.
-fn check_repeats(repeats: Option<usize>, rank: Option<usize>) -> Result<()> {
+pub(crate) fn check_repeats(repeats: Option<usize>, rank: Option<usize>) -> Result<()> {
     match (repeats, rank) {
         (Some(repeats), Some(rank)) if repeats != rank => {
             bail!("{repeats} repeats do not fit {rank} axes")
@@ -114,7 +98,7 @@ fn check_repeats(repeats: Option<usize>, rank: Option<usize>) -> Result<()> {
 }
 
 /// The broadcast shape of a tensor of shape `dims` with one of shape `shape`.
-fn expanded_shape(dims: &Shape, shape: &[usize]) -> Result<Shape> {
+pub(crate) fn expanded_shape(dims: &Shape, shape: &[usize]) -> Result<Shape> {
     check_expansion(dims, shape)?;
     let rank = dims.len().max(shape.len());
     let size = |axis: usize| {
@@ -130,27 +114,10 @@ fn expanded_shape(dims: &Shape, shape: &[usize]) -> Result<Shape> {
 }
 
 /// Checks that each dimension has the size of that of `shape`, or that one of the two is 1.
-fn check_expansion(dims: &[impl Extent], shape: &[usize]) -> Result<()> {
+pub(crate) fn check_expansion(dims: &[impl Extent], shape: &[usize]) -> Result<()> {
     let mut aligned = dims.iter().rev().zip(shape.iter().rev());
     if !aligned.all(|(dim, wanted)| *wanted == 1 || fits(dim, &1) || fits(dim, wanted)) {
         bail!("{} does not broadcast to {}", text(dims), text(shape));
     }
     Ok(())
-}
-
-/// The view of a tensor of shape `dims` that has its broadcast shape with `shape`.
-pub(crate) fn broadcast(dims: &[usize], shape: &[usize]) -> Result<View> {
-    check_expansion(dims, shape)?;
-    let rank = dims.len().max(shape.len());
-    let source = View::contiguous(dims);
-    let mut view = View { offset: 0, dims: Vec::with_capacity(rank), strides: Vec::with_capacity(rank) };
-    for axis in 0..rank {
-        let own = (axis + dims.len()).checked_sub(rank);
-        let (dim, stride) = own.map_or((1, 0), |own| (dims[own], source.strides[own]));
-        let wanted = (axis + shape.len()).checked_sub(rank).map_or(1, |other| shape[other]);
-        let (dim, stride) = if dim == wanted || wanted == 1 { (dim, stride) } else { (wanted, 0) };
-        view.dims.push(dim);
-        view.strides.push(stride);
-    }
-    Ok(view)
 }

@@ -66,7 +66,7 @@ pub(crate) struct AxisMap {
     pub region: [f32; 2],
 }
 
-/// What is known of how one axis is resized.
+/// The resizing of one axis, as far as it is known.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Resized {
     pub input: Option<usize>,

@@ -8,8 +8,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::resample::{AxisMap, Coordinates, Interpolation, Resized, WHOLE};
-use super::sampled::Sampled;
-use crate::array::words;
 use crate::axes;
 use crate::bail;
 use crate::dispatch;
@@ -17,10 +15,9 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::extent::{count, Extent};
 use crate::float::Float;
-use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
-use crate::value::{list, with_capacity, Array};
+use crate::value::{list, Array};
 
 /// Resamples X along `axes`: each element of Y is copied from, or interpolated between, elements of X. Inputs: X, and,
 /// each optional and with a number for each of `axes`: `roi [2·axes]` (all starts, then all ends; for
@@ -139,15 +136,15 @@ fn check_changed(count: usize) -> Result<()> {
     }
 }
 
-/// What the inputs beside X say, those that are there: a number for each axis that is resized, two of the region.
-struct Factors {
+/// The numbers in the inputs beside X, if they are present: one for each axis in `axes`, and two for the region.
+pub(crate) struct Factors {
     region: Option<Vec<f32>>,
     scales: Option<Vec<f32>>,
     sizes: Option<Vec<usize>>,
 }
 
 impl Factors {
-    /// What is known of the axes that they are for, of sizes `inputs`.
+    /// The resizing of the axes in `axes`, of sizes `inputs`, as far as it is known.
     fn resized(&self, inputs: &[Option<usize>], policy: SizePolicy) -> Result<Vec<Resized>> {
         let counts = [self.scales.as_ref().map(Vec::len), self.sizes.as_ref().map(Vec::len)];
         check_counts(counts, self.region.as_ref().map(Vec::len), inputs.len())?;
@@ -183,14 +180,14 @@ impl Interpolate {
         self.axes.as_deref().map_or_else(|| (0..rank as i64).collect(), Cow::Borrowed)
     }
 
-    /// What the inputs say, where scales and sizes are constants; a region that is no constant counts as absent.
+    /// The numbers in the inputs, if scales and sizes are constants. A region that is not constant counts as absent.
     fn constant_factors(&self, inputs: &Types) -> Result<Option<Factors>> {
         let is_fixed = inputs.is_fixed(2) && inputs.is_fixed(3);
         is_fixed.then(|| self.factors(|i| Ok(inputs.constant(i)))).transpose()
     }
 
-    /// What the inputs say; `list` gives an input, where it is there. An empty list counts as absent.
-    fn factors<'a>(&self, list: impl Fn(usize) -> Result<Option<&'a Array>>) -> Result<Factors> {
+    /// The numbers in the inputs. `list` returns an input, if it is present. An empty list counts as absent.
+    pub(crate) fn factors<'a>(&self, list: impl Fn(usize) -> Result<Option<&'a Array>>) -> Result<Factors> {
         let given = |i: usize| list(i).map(|list| list.filter(|list| !list.is_empty()));
         let region = list(1)?.filter(|_| self.coordinates == Coordinates::TfCropAndResize);
         Ok(Factors {
@@ -200,8 +197,9 @@ impl Interpolate {
         })
     }
 
-    /// What is known of each axis of a tensor of shape `dims`; `factors` are what the inputs say, where that is known.
-    fn resized(&self, dims: &[impl Extent], factors: Option<&Factors>) -> Result<Vec<Resized>> {
+    /// The resizing of each axis of a tensor of shape `dims`, as far as it is known. `factors` are the numbers in the
+    /// inputs, if they are known.
+    pub(crate) fn resized(&self, dims: &[impl Extent], factors: Option<&Factors>) -> Result<Vec<Resized>> {
         let axes = self.axes(dims.len());
         axes::mask(&axes, dims.len())?;
         let places = axes.iter().map(|&axis| axes::resolve(axis, dims.len())).collect::<Result<Vec<_>>>()?;
@@ -217,14 +215,6 @@ impl Interpolate {
         Ok(resized)
     }
 
-    /// How the places of each axis of Y lie in X.
-    pub(crate) fn maps(&self, call: &Call, dims: &[usize]) -> Result<Vec<AxisMap>> {
-        let factors = self.factors(|i| call.optional_tensor(i))?;
-        let resized = self.resized(dims, Some(&factors))?;
-        let map = |axis: &Resized| axis.map().ok_or_else(|| Error::op("a size is not known"));
-        resized.iter().map(map).collect()
-    }
-
     /// The axes that change.
     ///
     /// # Errors
@@ -233,72 +223,6 @@ impl Interpolate {
         let changed: Vec<usize> = (0..maps.len()).filter(|&axis| !maps[axis].keeps()).collect();
         check_changed(changed.len())?;
         Ok(changed)
-    }
-
-    /// The extrapolation value's bits.
-    pub(crate) fn fill<W: words::Word>(&self, dtype: DType) -> Result<W> {
-        if self.coordinates != Coordinates::TfCropAndResize || self.extrapolation == 0.0 {
-            return Ok(bytemuck::Zeroable::zeroed());
-        }
-        dispatch!("an extrapolation value", dtype, [f32, f16, bf16, f64, u8, i8, i16, u16, i32, u32], T => {
-            let value = Array::new(<T as Sampled>::narrow(vec![Number::from_f64(f64::from(self.extrapolation))], false), &[1])?;
-            let bits = words::read::<W>(&value)?;
-            bits.first().copied().ok_or_else(|| Error::op("no value"))
-        })
-    }
-
-    /// The source position for each position of the result; `None` outside the region.
-    pub(crate) fn places(&self, map: &AxisMap) -> Result<Vec<Option<usize>>> {
-        let Interpolation::Nearest(rounding) = self.mode else { bail!("only mode Nearest takes places") };
-        if map.keeps() {
-            return list((0..map.input).map(Some));
-        }
-        let place = |at: usize| {
-            let coordinate = map.coordinate::<f32>(self.coordinates, at);
-            let nearest = rounding.round(coordinate, map.scale < 1.0).max(0) as usize;
-            (!self.is_outside(map, coordinate)).then_some(nearest.min(map.input - 1))
-        };
-        list((0..map.output).map(place))
-    }
-
-    pub(crate) fn is_outside(&self, map: &AxisMap, coordinate: f64) -> bool {
-        self.coordinates == Coordinates::TfCropAndResize && !(0.0..=map.input as f64 - 1.0).contains(&coordinate)
-    }
-
-    /// The source positions and weights for each position of an axis that changes. With `double`, coordinates are
-    /// computed in `f64`.
-    pub(crate) fn taps(&self, map: &AxisMap, double: bool) -> Result<AxisTaps> {
-        let mut taps = with_capacity(map.output.saturating_mul(self.mode.most_taps(map, self.antialias)))?;
-        let mut ends = with_capacity(map.output.saturating_add(1))?;
-        ends.push(0);
-        for at in 0..map.output {
-            let at = match double {
-                true => map.coordinate::<f64>(self.coordinates, at),
-                false => map.coordinate::<f32>(self.coordinates, at),
-            };
-            self.mode.taps(at, map, self.antialias, self.exclude_outside, &mut taps);
-            ends.push(taps.len());
-        }
-        let count = ends.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
-        Ok(AxisTaps { count, taps, ends })
-    }
-}
-
-/// The source positions that each position of a resized axis sums up, and their weights.
-pub(crate) struct AxisTaps {
-    /// The maximum number of source positions for one position.
-    pub count: usize,
-    taps: Vec<(usize, f64)>,
-    ends: Vec<usize>,
-}
-
-impl AxisTaps {
-    /// Source position and weight `k`, below `count`, for position `at`. Shorter lists continue with their last
-    /// position and weight 0.
-    pub fn tap(&self, at: usize, k: usize) -> (usize, f64) {
-        let (next, end) = (self.ends[at] + k, self.ends[at + 1]);
-        let (position, weight) = self.taps[next.min(end - 1)];
-        (position, if next < end { weight } else { 0.0 })
     }
 }
 
@@ -317,7 +241,7 @@ impl SizePolicy {
 
 fn read_floats(array: &Array) -> Result<Vec<f32>> {
     dispatch!("a scale or region", array.dtype(), [f32, f64, f16, bf16], T => {
-        Ok(<T as Float>::widen(array.read::<T>()?).iter().map(|v| v.to_f64() as f32).collect())
+        list(<T as Float>::widen(array.read::<T>()?).iter().map(|v| v.to_f64() as f32))
     })
 }
 

@@ -8,10 +8,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{all_fit, at_most, text, Extent};
 use crate::float::require_dtype;
-use crate::kernel::Call;
 use crate::operator::{Arity, Operator};
 use crate::types::{Type, Types};
-use crate::value::Array;
 
 /// Rotates pairs of elements of each head's vector by the angle of its position: `y₁ = cos · x₁ − sin · x₂`,
 /// `y₂ = sin · x₁ + cos · x₂`.
@@ -59,18 +57,6 @@ impl Operator for RotaryEmbedding {
     }
 }
 
-/// The sizes of one run.
-pub(crate) struct Sizes {
-    pub batch: usize,
-    pub positions: usize,
-    pub heads: usize,
-    /// The number of elements of a vector, and of those that are rotated.
-    pub size: usize,
-    pub rotary: usize,
-    /// The rows of the caches.
-    pub rows: usize,
-}
-
 /// Says that a position, element `place` of the positions, has no row in the caches.
 pub(crate) fn position_out_of_range(position: i64, place: usize, rows: usize) -> String {
     format!("position {position} is out of range for caches of {rows} rows (element {place} of position_ids)")
@@ -78,7 +64,7 @@ pub(crate) fn position_out_of_range(position: i64, place: usize, rows: usize) ->
 
 impl RotaryEmbedding {
     /// The batches, positions, heads and vector size of an X of this shape.
-    fn vectors<D: Extent>(&self, x: &[D]) -> Result<[Option<usize>; 4]> {
+    pub(crate) fn vectors<D: Extent>(&self, x: &[D]) -> Result<[Option<usize>; 4]> {
         match (x, self.heads) {
             ([batch, heads, positions, size], None) => {
                 Ok([batch.known(), positions.known(), heads.known(), size.known()])
@@ -95,7 +81,7 @@ impl RotaryEmbedding {
     }
 
     /// Checks that X, the caches and the positions, of these shapes, fit each other.
-    fn check<D: Extent>(&self, x: &[D], [cos, sin]: [&[D]; 2], ids: Option<&[D]>) -> Result<()> {
+    pub(crate) fn check<D: Extent>(&self, x: &[D], [cos, sin]: [&[D]; 2], ids: Option<&[D]>) -> Result<()> {
         let [batch, positions, _, size] = self.vectors(x)?;
         let rotary = self.rotary_dim.or(size);
         if !at_most(&rotary, &size) || rotary.is_some_and(|rotary| !rotary.is_multiple_of(2)) {
@@ -111,20 +97,5 @@ impl RotaryEmbedding {
             bail!("caches of shapes {} and {} do not fit X of shape {}{ids}", text(cos), text(sin), text(x));
         }
         Ok(())
-    }
-
-    /// The sizes of a run.
-    ///
-    /// # Errors
-    /// The inputs do not fit each other.
-    pub(crate) fn sizes(&self, call: &Call) -> Result<Sizes> {
-        let x = call.tensor(0)?.dims();
-        let (cos, sin) = (call.tensor(1)?.dims(), call.tensor(2)?.dims());
-        let ids = call.optional_tensor(3)?.map(Array::dims);
-        self.check(x, [cos, sin], ids)?;
-        let [batch, positions, heads, size] = self.vectors(x)?.map(Option::unwrap_or_default);
-        let rotary = self.rotary_dim.unwrap_or(size);
-        let rows = if ids.is_some() { cos[0] } else { cos[0].saturating_mul(cos[1]) };
-        Ok(Sizes { batch, positions, heads, size, rotary, rows })
     }
 }

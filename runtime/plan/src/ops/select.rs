@@ -7,7 +7,6 @@ use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 
@@ -38,13 +37,6 @@ impl Operator for Trilu {
 
     fn needs(&self, input: usize) -> Needs {
         Needs::numbers_after_first(input)
-    }
-}
-
-impl Trilu {
-    /// The diagonal: 0 is the main one, and a positive number is above it.
-    pub(crate) fn diagonal(call: &Call) -> Result<i64> {
-        call.optional_tensor(1)?.map_or(Ok(0), |k| axes::number("k", k))
     }
 }
 

@@ -38,7 +38,7 @@ impl Operator for SequenceConstruct {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 
@@ -62,7 +62,7 @@ impl Operator for SequenceEmpty {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 
@@ -89,7 +89,7 @@ impl Operator for SequenceAt {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 
@@ -117,7 +117,7 @@ impl Operator for SequenceInsert {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 
@@ -145,7 +145,7 @@ impl Operator for SequenceErase {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 
@@ -167,7 +167,7 @@ impl Operator for SequenceLength {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 
@@ -213,7 +213,7 @@ impl Operator for SplitToSequence {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 
@@ -274,7 +274,7 @@ impl Operator for ConcatFromSequence {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 

@@ -45,7 +45,7 @@ impl Operator for Shape {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 
@@ -69,6 +69,6 @@ impl Operator for Size {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }

@@ -1,15 +1,14 @@
 //! Spectra of signals.
 
-use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cast::converted;
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::extent::{at_most, count, fits, one_element, size_text, Extent};
+use crate::float::read_number;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::{element_count, Array};
@@ -311,9 +310,7 @@ pub(crate) fn size_of_one(name: &str, array: &Array) -> Result<usize> {
 /// The one frequency that the input holds that errors call `name`.
 fn frequency(name: &str, array: &Array) -> Result<f32> {
     one_element(name, array.dims())?;
-    let values = converted(array, DType::Float32, &Threads::serial())?;
-    let values = values.read::<f32>()?;
-    match values[0] {
+    match read_number::<f32>(array)?[0] {
         hertz if hertz.is_finite() && hertz >= 0.0 => Ok(hertz),
         other => bail!("{name} is {other}, which is not a frequency"),
     }

@@ -9,7 +9,6 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{at_most, size_text, text, Extent};
 use crate::float::{require_dtype, NUMBERS};
-use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 
@@ -114,7 +113,7 @@ impl Operator for TopK {
         if let Some(shape) = &mut shape {
             let axis = axes::resolve(self.axis, shape.len())?;
             let k = axes::constant_number(inputs, 1, "K")?;
-            shape[axis] = k.map(|k| wanted(k, axis, &shape[axis])).transpose()?.map(Dim::Size);
+            shape[axis] = k.map(|k| selected(k, axis, &shape[axis])).transpose()?.map(Dim::Size);
         }
         let indices = Type::Tensor(TensorType { dtype: DType::Int64, shape: shape.clone() });
         let values = Type::Tensor(TensorType { dtype: x.dtype, shape });
@@ -126,29 +125,11 @@ impl Operator for TopK {
     }
 }
 
-/// The sizes of one run of [`TopK`].
-pub(crate) struct Wanted {
-    /// The dimensions of both outputs.
-    pub dims: Vec<usize>,
-    /// `[outer, n, inner]` of X.
-    pub split: [usize; 3],
-    pub k: usize,
-}
-
-impl TopK {
-    /// The sizes of a run.
-    pub(crate) fn wanted(&self, call: &Call) -> Result<Wanted> {
-        let (x, k) = (call.tensor(0)?, axes::number("K", call.tensor(1)?)?);
-        let mut dims = x.dims().to_vec();
-        let axis = axes::resolve(self.axis, dims.len())?;
-        let split = axes::split(&dims, self.axis)?;
-        dims[axis] = wanted(k, axis, &dims[axis])?;
-        Ok(Wanted { k: dims[axis], dims, split })
-    }
-}
-
-/// How many elements are wanted of an axis of size `size`.
-fn wanted(k: i64, axis: usize, size: &impl Extent) -> Result<usize> {
+/// The number of elements that are selected of an axis of size `size`.
+///
+/// # Errors
+/// `k` is negative, or larger than the axis.
+pub(crate) fn selected(k: i64, axis: usize, size: &impl Extent) -> Result<usize> {
     match usize::try_from(k) {
         Ok(k) if at_most(&k, size) => Ok(k),
         _ => bail!("K is {k}; axis {axis} has {} elements", size_text(size)),

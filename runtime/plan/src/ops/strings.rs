@@ -3,16 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::repeat::broadcast;
+use super::repeat::expanded_shape;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::extent::{self, fits, Extent};
-use crate::kernel::Call;
 use crate::operator::{Arity, Kind, Operator};
 use crate::pattern::full_match;
 use crate::types::{Dim, TensorType, Type, Types};
-use crate::value::{Strings, Value};
 
 /// `Z = X ‖ Y`: each string of `X`, followed by the string of `Y` at the same position. The shapes broadcast as in
 /// NumPy.
@@ -30,14 +28,14 @@ impl Operator for StringConcat {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, y) = (text_type(inputs, 0)?, text_type(inputs, 1)?);
         let shape = match (x.sizes(), y.sizes()) {
-            (Some(x), Some(y)) => Some(broadcast(&x, &y)?.dims.into_iter().map(|dim| Some(Dim::Size(dim))).collect()),
+            (Some(_), Some(y)) => x.shape.as_ref().map(|x| expanded_shape(x, &y)).transpose()?,
             _ => x.rank().zip(y.rank()).map(|(x, y)| vec![None; x.max(y)]),
         };
         Ok(vec![Type::Tensor(TensorType { dtype: DType::String, shape })])
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 
@@ -67,7 +65,7 @@ impl Operator for StringSplit {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 
@@ -125,7 +123,7 @@ impl Operator for StringNormalizer {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 
@@ -151,7 +149,7 @@ impl Operator for RegexFullMatch {
     }
 
     fn kind() -> Kind {
-        Kind::Host
+        Kind::Structure
     }
 }
 
@@ -160,16 +158,5 @@ fn text_type<'a>(inputs: &'a Types, i: usize) -> Result<&'a TensorType> {
     match inputs.tensor(i)? {
         text if text.dtype == DType::String => Ok(text),
         other => Err(Error::op(format!("expected strings, found {}", other.dtype))),
-    }
-}
-
-pub(crate) fn text<'a>(call: &'a Call, i: usize) -> Result<&'a Strings> {
-    text_of(call.value(i)?)
-}
-
-pub(crate) fn text_of(value: &Value) -> Result<&Strings> {
-    match value {
-        Value::Strings(strings) => Ok(strings),
-        other => Err(Error::op(format!("expected strings, found {}", other.describe()))),
     }
 }

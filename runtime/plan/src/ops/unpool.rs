@@ -1,16 +1,15 @@
 //! Max unpooling: pooled elements at their original positions.
 
-use candle_plan_kernels::broadcast::Dims;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::window::check_pooled;
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::extent::{all_fit, at_most, known_sizes, text, Extent};
+use crate::extent::{all_fit, at_most, text, Extent};
 use crate::float::{require_dtype, FLOATS};
-use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
@@ -56,7 +55,7 @@ impl MaxUnpool {
 
     /// The shape that the indices count in, and that of the result, which has room for it, as far as they are known. The
     /// result's may be given.
-    fn shapes(&self, x: &[impl Extent], given: Option<&Array>) -> Result<[Vec<Option<usize>>; 2]> {
+    pub(crate) fn shapes(&self, x: &[impl Extent], given: Option<&Array>) -> Result<[Vec<Option<usize>>; 2]> {
         let counted = self.unpooled(x)?;
         let Some(given) = given else { return Ok([counted.clone(), counted]) };
         let dims = axes::dims(&given.to_i64()?)?;
@@ -64,14 +63,6 @@ impl MaxUnpool {
             bail!("the output's shape {dims:?} has no room for {}", text(&counted));
         }
         Ok([counted, dims.into_iter().map(Some).collect()])
-    }
-
-    /// The shape that the indices count in, and that of the result.
-    pub(crate) fn sizes(&self, call: &Call) -> Result<(Dims, Dims)> {
-        let (x, indices) = (call.tensor(0)?, call.tensor(1)?);
-        check_indices(x.dims(), indices.dims())?;
-        let [counted, dims] = self.shapes(x.dims(), call.optional_tensor(2)?)?;
-        Ok((known_sizes(&counted)?, known_sizes(&dims)?))
     }
 }
 
@@ -81,7 +72,7 @@ pub(crate) fn index_out_of_range(index: i64, place: usize, counted: &[usize]) ->
 }
 
 /// Checks that X has an index for each element.
-fn check_indices(x: &[impl Extent], indices: &[impl Extent]) -> Result<()> {
+pub(crate) fn check_indices(x: &[impl Extent], indices: &[impl Extent]) -> Result<()> {
     if !all_fit(x, indices) {
         bail!("indices of shape {} do not fit X of shape {}", text(indices), text(x));
     }
@@ -99,9 +90,7 @@ impl Operator for MaxUnpool {
         if indices.dtype != DType::Int64 {
             bail!("MaxUnpool's indices must be int64, not {}", indices.dtype);
         }
-        if !(1..=2).contains(&self.kernel.len()) {
-            bail!("a pooling window must have one or two axes, found {:?}", self.kernel);
-        }
+        check_pooled(&self.kernel)?;
         if self.kernel.iter().chain(&self.strides).any(|&size| size == 0) {
             bail!("a window needs a kernel and a stride of at least 1, found {:?} and {:?}", self.kernel, self.strides);
         }

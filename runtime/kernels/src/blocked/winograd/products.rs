@@ -5,6 +5,7 @@ use super::super::conv::Convolution;
 use super::super::form::Products;
 use super::super::tile::{Tile, Tiles};
 use super::super::BLOCK;
+use crate::buffer::collected_up_to;
 use crate::conv_form::Epilogue;
 use crate::scratch::Scratch;
 
@@ -39,9 +40,9 @@ impl Products {
     pub fn tiles_of_a_part(self, convolution: &Convolution, tiles: usize, parts: usize) -> usize {
         let filter = convolution.filter;
         let depth = self.positions * self.pieces * filter.channels * size_of::<f32>();
-        let room = if depth * filter.outputs <= FEW_WEIGHTS { BESIDE_FEW_WEIGHTS } else { BESIDE_MANY_WEIGHTS };
+        let budget = if depth * filter.outputs <= FEW_WEIGHTS { BESIDE_FEW_WEIGHTS } else { BESIDE_MANY_WEIGHTS };
         let at_once = Tiles::of(filter.isa).pixels(1, Tiles::of(filter.isa).outputs);
-        let fitting = (room / depth.max(1) / at_once).max(1) * at_once;
+        let fitting = (budget / depth.max(1) / at_once).max(1) * at_once;
         if tiles <= at_once {
             tiles
         } else {
@@ -65,7 +66,7 @@ impl Products {
         let place = |b: usize| move |piece: usize| ((piece * blocks + b) * count * BLOCK) as u32;
         let taps = (0..self.pieces).flat_map(|piece| (0..whole).map(move |b| place(b)(piece)));
         let last = if partial > 0 { self.pieces } else { 0 };
-        let taps: Vec<u32> = taps.chain((0..last).map(place(whole))).collect();
+        let taps = collected_up_to(self.pieces * blocks, taps.chain((0..last).map(place(whole))));
         let w = filter.span(image % filter.groups, first);
         let out_step = (outputs / BLOCK * count + 1) * BLOCK;
         for position in 0..self.positions {

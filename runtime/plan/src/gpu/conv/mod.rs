@@ -2,13 +2,13 @@
 
 mod form;
 mod params;
+mod requested;
 #[cfg(test)]
 mod tests;
-mod way;
 
-use self::form::Form;
+use self::form::{Form, Tile};
 use self::params::{ConvolutionParams, Operands, NO_LIMITS};
-use self::way::{Tile, Way};
+use self::requested::Requested;
 use candle_plan_device::{Gemm, Gpu, Grid, Kind, Matrix, Symbol, BLOCK, MOST_BLOCKS};
 use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::program::Program;
@@ -55,15 +55,15 @@ where
     fn compute(&self, gpu: &Gpu, call: &Call, shape: &Shape, transposed: bool) -> Result<Vec<Value>> {
         let operands = Operands { x: call.tensor(0)?, w: call.tensor(1)?, bias: call.optional_tensor(2)? };
         let (dims, dtype) = (out_dims(shape, operands.x.rank()), operands.x.dtype());
-        let form = Form::requested()?;
+        let requested = Requested::read()?;
         let y = match count(element_count(&dims)?)? {
             0 => alloc_uninit(gpu, &dims, dtype)?,
             _ => {
-                let way = match form {
-                    Some(form) => form.way(shape, transposed, dtype)?,
-                    None => Way::of(shape, transposed, dtype),
+                let form = match requested {
+                    Some(requested) => requested.form(shape, transposed, dtype)?,
+                    None => Form::of(shape, transposed, dtype),
                 };
-                convolve(gpu, shape, transposed, operands, self.limits, way)?
+                convolve(gpu, shape, transposed, operands, self.limits, form)?
             }
         };
         if let Some(program) = &self.program {
@@ -123,7 +123,7 @@ fn convolve(
     transposed: bool,
     operands: Operands,
     limits: [f32; 2],
-    way: Way,
+    form: Form,
 ) -> Result<Array> {
     let Operands { x, w, bias } = operands;
     let dtype = x.dtype();
@@ -133,10 +133,10 @@ fn convolve(
     let y = alloc_uninit(gpu, &out_dims(shape, x.rank()), dtype)?;
     let mut params = ConvolutionParams::new(shape, transposed, operands, &y)?;
     params.limits = limits;
-    match way {
-        Way::Product => product(gpu, &mut params, dtype)?,
-        Way::Direct => {
-            let windows = Way::most_windows(shape, transposed);
+    match form {
+        Form::Product => product(gpu, &mut params, dtype)?,
+        Form::Direct => {
+            let windows = Form::most_windows(shape, transposed);
             let threads = count(windows)?.next_multiple_of(32).clamp(32, BLOCK);
             let blocks = [
                 count(windows)?.div_ceil(threads),
@@ -145,13 +145,13 @@ fn convolve(
             ];
             step(gpu, "conv_direct", dtype, Grid { blocks, threads }, &params)?;
         }
-        Way::Tiles { tile, parts } => tiles(gpu, shape, transposed, (tile, parts), &y, &mut params)?,
+        Form::Tiles { tile, parts } => tiles(gpu, shape, transposed, (tile, parts), &y, &mut params)?,
     }
     Ok(y)
 }
 
 fn remainders(shape: &Shape, transposed: bool) -> Result<u32> {
-    let [rows, columns] = Way::remainders(shape, transposed);
+    let [rows, columns] = Form::remainders(shape, transposed);
     count(rows.saturating_mul(columns))
 }
 
@@ -174,7 +174,7 @@ fn tiles(
     let partial = if parts > 1 { Some(alloc_uninit(gpu, &total, wide)?) } else { None };
     params.parts = count(parts)?;
     params.partial = address(partial.as_ref())?;
-    let windows = Way::most_windows(shape, transposed).saturating_mul(shape.batch);
+    let windows = Form::most_windows(shape, transposed).saturating_mul(shape.batch);
     let pieces = (remainders(shape, transposed)? as usize).saturating_mul(shape.groups).saturating_mul(parts);
     let outputs = params.outputs.div_ceil(tile.outputs() as u32).min(MOST_BLOCKS);
     let blocks = [count(windows.div_ceil(tile.windows()))?, outputs, count(pieces)?.min(MOST_BLOCKS)];
@@ -216,7 +216,7 @@ fn product(gpu: &Gpu, params: &mut ConvolutionParams, dtype: DType) -> Result<()
         alpha: 1.0,
         beta: if rounded { 1.0 } else { 0.0 },
     };
-    // SAFETY: `Way::of` chooses products only for one image or one group, whose matrices are contiguous.
+    // SAFETY: `Form::of` chooses products only for one image or one group, whose matrices are contiguous.
     unsafe { gpu.gemm(&gemm) }?;
     if rounded || (params.bias == 0 && params.limits == NO_LIMITS) {
         return Ok(());

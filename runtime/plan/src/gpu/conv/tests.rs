@@ -6,7 +6,7 @@ use candle_plan_kernels::program::{Binary, Instruction, Operand, Program, Unary}
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
-use super::way::{Tile, Way};
+use super::form::{Form, Tile};
 use super::{convolve, Operands};
 use crate::dtype::Element;
 use crate::gpu::{download, upload};
@@ -168,12 +168,12 @@ fn wide_shape(transposed: bool) -> Shape {
     }
 }
 
-/// Asserts that `ways` compute the wide shape as the definition does, within limits and up to rounding.
+/// Asserts that `forms` compute the wide shape as the definition does, within limits and up to rounding.
 fn check_ways<T: Element>(
     transposed: bool,
     from: impl Fn(f64) -> T,
     to: impl Fn(T) -> f64,
-    ways: &[Way],
+    forms: &[Form],
     rounding: f64,
 ) {
     let (gpu, mut draw, s) = (Gpu::emulator().expect("enough memory"), Draw(3), wide_shape(transposed));
@@ -191,21 +191,21 @@ fn check_ways<T: Element>(
     let plain = if transposed { conv_transposed_plain } else { conv_plain };
     plain(&Threads::serial(), &s, &w_data, Some(&bias_data), &x_data, &mut expected);
     let operands = Operands { x: x.tensor().unwrap(), w: w.tensor().unwrap(), bias: bias.tensor().ok() };
-    for &way in ways {
-        let y = convolve(&gpu, &s, transposed, operands, [-0.5, 1.0], way).unwrap();
+    for &form in forms {
+        let y = convolve(&gpu, &s, transposed, operands, [-0.5, 1.0], form).unwrap();
         let y = download(&y).unwrap();
         for (at, (&y, expected)) in y.read::<T>().unwrap().iter().zip(&expected).enumerate() {
             let (y, expected) = (to(y), expected.clamp(-0.5, 1.0));
-            assert!((y - expected).abs() < rounding, "{way:?} {transposed}: {at} is {y} for {expected}");
+            assert!((y - expected).abs() < rounding, "{form:?} {transposed}: {at} is {y} for {expected}");
         }
     }
 }
 
 #[test]
 fn every_way_gives_the_same_result() {
-    let tiles = |parts: usize| [Tile::Small, Tile::Medium, Tile::Large].map(|tile| Way::Tiles { tile, parts });
+    let tiles = |parts: usize| [Tile::Small, Tile::Medium, Tile::Large].map(|tile| Form::Tiles { tile, parts });
     for transposed in [false, true] {
-        let all = [&[Way::Direct][..], &tiles(1), &tiles(3)].concat();
+        let all = [&[Form::Direct][..], &tiles(1), &tiles(3)].concat();
         check_ways(transposed, |x| x as f32, f64::from, &all, 1e-5);
         check_ways(transposed, |x| x, |x| x, &[&tiles(1)[..2], &tiles(2)[..2]].concat(), 1e-13);
         check_ways(transposed, f16::from_f64, f64::from, &tiles(2)[2..], 1e-3);

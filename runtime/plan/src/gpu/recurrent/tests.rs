@@ -75,7 +75,7 @@ fn many_units_and_none() {
 }
 
 #[test]
-fn lengths_beyond_the_steps_are_told_of() {
+fn lengths_beyond_the_steps_are_reported() {
     let op = Rnn { hidden: 4, directions: directions(&[Activation::Tanh]), clip: None, batch_first: false };
     for (lengths, expected) in [([3, 0], false), ([4, 5], true), ([1, -1], true)] {
         let lengths = Some(tensor(&lengths, &[2]));

@@ -1,4 +1,4 @@
-"""The choice of kernels for a `float32` convolution on a GPU: a copy of `runtime/plan/src/gpu/conv/way.rs`."""
+"""The choice of kernels for a `float32` convolution on a GPU: a copy of `runtime/plan/src/gpu/conv/form.rs`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from gpu.shapes import Shape
 
 TILES = {"small": (32, 32), "medium": (64, 64), "large": (128, 64)}
-"""Form → the numbers of outputs and of windows in a tile."""
+"""Kind of tile → the numbers of outputs and of windows in a tile."""
 
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants of `way.rs`, which describes them."""
+    """The constants of `form.rs`, which describes them."""
 
     enough: int = 256
     part: int = 128
@@ -24,23 +24,23 @@ class Constants:
 
 
 @dataclass(frozen=True)
-class Way:
-    """A form (`product`, `direct` or a tile), and the number of parts into which a tile's depth is split."""
+class Form:
+    """A kind of kernel (`product`, `direct` or a tile), and the number of parts into which a tile's depth is split."""
 
-    form: str
+    kind: str
     parts: int = 1
 
     @property
     def name(self) -> str:
         """The value of the environment variable `CANDLE_PLAN_CONV`."""
-        return f"{self.form}:{self.parts}" if self.form in TILES else self.form
+        return f"{self.kind}:{self.parts}" if self.kind in TILES else self.kind
 
 
-PRODUCT, DIRECT = Way("product"), Way("direct")
+PRODUCT, DIRECT = Form("product"), Form("direct")
 
 
-def way_of(shape: Shape, constants: Constants) -> Way:
-    """The way that a plan chooses with these constants."""
+def form_of(shape: Shape, constants: Constants) -> Form:
+    """The form that a plan chooses with these constants."""
     if is_product(shape, constants):
         return PRODUCT
     return DIRECT if is_direct(shape, constants) else tiles(shape, constants)
@@ -61,13 +61,13 @@ def is_direct(shape: Shape, constants: Constants) -> bool:
     return shape.outputs // shape.groups < constants.few and is_worth
 
 
-def tiles(shape: Shape, constants: Constants) -> Way:
+def tiles(shape: Shape, constants: Constants) -> Form:
     """The tile and the number of parts, for a convolution with tiles."""
     for tile in ("large", "medium"):
         is_whole = computed(shape, tile) <= computed(shape, "small") // 3 * 4
         if blocks(shape, tile) * parts(shape, tile, constants) >= constants.enough and is_whole:
-            return Way(tile, parts(shape, tile, constants))
-    return Way("small", parts(shape, "small", constants))
+            return Form(tile, parts(shape, tile, constants))
+    return Form("small", parts(shape, "small", constants))
 
 
 def parts(shape: Shape, tile: str, constants: Constants) -> int:

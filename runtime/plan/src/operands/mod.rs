@@ -1,0 +1,18 @@
+//! What the kernels of every device read from the operands of a step: sizes, strides, axes and numbers of one run.
+//!
+//! A file has the name of the family of operators that it is for. [Operators](crate::ops) check types, and know no run.
+//! Reading that only one device needs is beside its kernels.
+
+pub(crate) mod attention;
+pub(crate) mod cast;
+pub(crate) mod norm;
+pub(crate) mod pad;
+pub(crate) mod recurrent;
+pub(crate) mod reduce;
+pub(crate) mod repeat;
+pub(crate) mod resize;
+pub(crate) mod rotary;
+pub(crate) mod sampled;
+pub(crate) mod select;
+pub(crate) mod sort;
+pub(crate) mod unpool;
