@@ -3,7 +3,7 @@
 use super::conv::Convolution;
 use super::direct::Direct;
 use super::filter::Filter;
-use super::regions::InPlace;
+use super::in_place::InPlace;
 use super::winograd;
 use crate::conv_form::{ConvOperands, PackedConv};
 use crate::isa::Isa;

@@ -12,6 +12,7 @@ mod direct_form;
 mod dispatch;
 mod filter;
 mod form;
+mod in_place;
 mod pool;
 mod regions;
 mod reorder;

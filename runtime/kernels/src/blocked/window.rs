@@ -50,6 +50,18 @@ pub(super) fn term(shape: &Shape, unit: usize, block: usize, tap: usize) -> u32 
     (block * unit * shape.kernel[0] * shape.kernel[1] + tap * channels.min(unit)) as u32
 }
 
+/// The taps of all blocks of channels. `place` returns the offset of a block's pixel from the window's first one.
+fn taps(shape: &Shape, unit: usize, place: impl Fn(usize, usize, usize) -> usize) -> Vec<Tap> {
+    let blocks = (shape.channels / shape.groups).div_ceil(unit);
+    let ([kh, kw], [dy, dx]) = (shape.kernel, shape.dilations);
+    let each = (0..blocks).flat_map(|b| (0..kh * kw).map(move |tap| (b, tap / kw, tap % kw)));
+    let tap = |(b, i, j): (usize, usize, usize)| Tap {
+        x: place(b, i * dy, j * dx) as u32,
+        w: term(shape, unit, b, i * kw + j),
+    };
+    collected_up_to(blocks * kh * kw, each.map(tap))
+}
+
 impl Windows {
     pub fn new(shape: &Shape, unit: usize, parts: usize) -> Windows {
         let reach = [0, 1].map(|a| (shape.kernel[a] - 1) * shape.dilations[a]);
@@ -78,17 +90,12 @@ impl Windows {
             rows = if direct { shape.input[0] } else { (part[0] - 1) * shape.strides[0] + reach[0] + 1 };
         }
         let (row, block) = (row * unit, rows * row * unit);
-        let blocks = (shape.channels / shape.groups).div_ceil(unit);
-        let [kh, kw] = shape.kernel;
-        let [dy, dx] = shape.dilations;
-        let taps = (0..blocks).flat_map(|b| (0..kh * kw).map(move |tap| (b, tap / kw, tap % kw)));
         let column = |x: usize| match split {
             Some([_, length]) => x % shape.strides[1] * length + x / shape.strides[1],
             None => x * unit,
         };
-        let x = |b: usize, i: usize, j: usize| (b * block + i * dy * row + column(j * dx)) as u32;
-        let taps = taps.map(|(b, i, j)| Tap { x: x(b, i, j), w: term(shape, unit, b, i * kw + j) });
-        let taps = collected_up_to(blocks * kh * kw, taps);
+        let place = |b: usize, i: usize, j: usize| b * block + i * row + column(j);
+        let taps = taps(shape, unit, place);
         let pixel = if unit == 1 { 1 } else { shape.strides[1] * unit };
         Windows { unit, row, block, pixel, split, taps, direct, output, part }
     }

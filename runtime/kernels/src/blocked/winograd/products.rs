@@ -50,6 +50,18 @@ impl Products {
         }
     }
 
+    /// The blocks of channels of `count` tiles, first those of 16 channels, and how many have fewer.
+    fn taps(self, channels: usize, count: usize) -> (Vec<Tap>, usize) {
+        let (whole, partial, blocks) = (channels / BLOCK, channels % BLOCK, channels.div_ceil(BLOCK));
+        let place = |piece: usize, b: usize| ((piece * blocks + b) * count * BLOCK) as u32;
+        let tap = |piece: usize, b: usize| Tap { x: place(piece, b), w: ((piece * whole + b) * BLOCK) as u32 };
+        let full = (0..self.pieces).flat_map(|piece| (0..whole).map(move |b| tap(piece, b)));
+        let last = if partial > 0 { self.pieces } else { 0 };
+        let partly =
+            |piece: usize| Tap { x: place(piece, whole), w: (self.pieces * whole * BLOCK + piece * partial) as u32 };
+        (collected_up_to(self.pieces * blocks, full.chain((0..last).map(partly))), last)
+    }
+
     /// Computes the products of `count` tiles of one span at every position, where `step` is the input's stride of
     /// positions. Returns the stride of positions in the products.
     pub(super) fn multiply(
@@ -62,14 +74,7 @@ impl Products {
     ) -> usize {
         let filter = convolution.filter;
         let (outputs, partial) = (end - first, filter.channels % BLOCK);
-        let (whole, blocks) = (filter.channels / BLOCK, filter.channels.div_ceil(BLOCK));
-        let place = |piece: usize, b: usize| ((piece * blocks + b) * count * BLOCK) as u32;
-        let tap = |piece: usize, b: usize| Tap { x: place(piece, b), w: ((piece * whole + b) * BLOCK) as u32 };
-        let taps = (0..self.pieces).flat_map(|piece| (0..whole).map(move |b| tap(piece, b)));
-        let last = if partial > 0 { self.pieces } else { 0 };
-        let partly =
-            |piece: usize| Tap { x: place(piece, whole), w: (self.pieces * whole * BLOCK + piece * partial) as u32 };
-        let taps = collected_up_to(self.pieces * blocks, taps.chain((0..last).map(partly)));
+        let (taps, last) = self.taps(filter.channels, count);
         let w = filter.span(image % filter.groups, first);
         let out_step = (outputs / BLOCK * count + 1) * BLOCK;
         for position in 0..self.positions {
