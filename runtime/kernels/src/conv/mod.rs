@@ -2,9 +2,7 @@
 
 mod form;
 mod plain;
-mod product;
 mod rows;
-mod source;
 mod taps;
 mod transposed;
 mod window;
@@ -14,7 +12,6 @@ pub(crate) mod tests;
 
 pub(crate) use form::RowsForm;
 pub use plain::{conv_plain, conv_transposed_plain};
-pub(crate) use product::ProductForm;
 pub use rows::Rows;
 pub use transposed::{conv_transposed, TransposedWeights};
 
@@ -32,17 +29,7 @@ const TASK: usize = 1 << 19;
 /// Rows are computed separately if their last vectors waste at most one lane per this many outputs.
 const SPARE: usize = 7;
 
-/// The sizes of packed weights: the groups, and the outputs and taps of each.
-#[derive(Debug, Clone, Copy)]
-struct Weights {
-    groups: usize,
-    outputs: usize,
-    taps: usize,
-}
-
-/// Panics if the slices or the weights do not fit the shape.
-fn check(operands: &ConvOperands, weights: Weights) {
-    let ConvOperands { shape, bias, x, out, .. } = operands;
+fn check(shape: &Shape, weights: &Rows, bias: Option<&[f32]>, x: &[f32], out: &[f32]) {
     assert!(shape.groups > 0 && shape.strides.iter().all(|&s| s > 0) && shape.fits(), "{shape:?}");
     assert!(weights.groups == shape.groups && weights.outputs * shape.groups == shape.outputs, "{shape:?}");
     assert!(weights.taps == shape.taps() && shape.channels.is_multiple_of(shape.groups), "{shape:?}");
@@ -57,10 +44,9 @@ fn check(operands: &ConvOperands, weights: Weights) {
 /// # Panics
 /// The slices do not fit the shape, or the shape does not [fit](Shape::fits).
 pub fn conv(threads: &Threads, weights: &Rows, operands: ConvOperands) {
-    let shape = &operands.shape.row_oriented();
-    let operands = ConvOperands { shape, ..operands };
-    check(&operands, Weights { groups: weights.groups, outputs: weights.outputs, taps: weights.taps });
     let ConvOperands { bias, x, out, epilogue, .. } = operands;
+    let shape = &operands.shape.row_oriented();
+    check(shape, weights, bias, x, out);
     if out.is_empty() {
         return;
     }
