@@ -28,8 +28,7 @@ pub(crate) fn take<'a>(
     }
 }
 
-/// Moves a value into a slot. The old value is dropped before, so that the new one moves only once: moves of fresh values
-/// are a large part of the time of a small step.
+/// Moves a value into a slot, whose old value is dropped first.
 pub(crate) fn fill(slot: &mut Option<Value>, value: &mut Value) {
     if slot.is_some() {
         *slot = None;

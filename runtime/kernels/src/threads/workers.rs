@@ -4,18 +4,17 @@
 //! spins for a while after each job. The caller waits only for the workers that have joined the job.
 
 use std::any::Any;
-use std::cell::UnsafeCell;
 use std::io;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long a worker spins without a job: longer than the time between two kernels.
 const AWAKE: Duration = Duration::from_micros(100);
-/// How many times a thread spins before it yields the processor. The other thread may wait for this processor.
-const SPINS_BEFORE_YIELD: usize = 500;
+/// How many times a thread spins before it yields the processor.
+const SPINS_BEFORE_YIELD: usize = 1000;
 
 /// The workers of a session. Only one caller uses them at a time.
 pub(super) struct Workers {
@@ -26,20 +25,15 @@ pub(super) struct Workers {
     process: u32,
 }
 
-/// The state that the caller and the workers share. A job that starts moves the data in front from core to core: they
-/// fill one cache line.
+/// The state that the caller and the workers share.
 #[derive(Default)]
-#[repr(C, align(64))]
 struct Board {
     /// The job's number in steps of [`NUMBER`], the flag [`OPEN`] while workers may join, and the number of workers
     /// that have joined.
     state: AtomicUsize,
+    job: Mutex<Option<Job>>,
     /// How many tasks have started from the front, and, in steps of [`BACK`], how many from the back.
     begun: AtomicU64,
-    /// The caller writes it while no worker has joined. Workers read it between joining and leaving.
-    job: UnsafeCell<Option<Job>>,
-    /// Whether `panic` holds a payload.
-    has_panicked: AtomicBool,
     /// The payload of a worker's panic.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     sleepers: AtomicUsize,
@@ -47,10 +41,6 @@ struct Board {
     wake: Condvar,
     ended: AtomicBool,
 }
-
-// SAFETY: the caller alone writes the job, and only while the state says that nobody has joined. It then changes the state,
-// which a worker reads before it reads the job.
-unsafe impl Sync for Board {}
 
 const OPEN: usize = 1 << 15;
 const JOINED: usize = OPEN - 1;
@@ -98,7 +88,7 @@ impl Workers {
         self.board.open(job);
         let own = catch_unwind(AssertUnwindSafe(|| self.board.work(job, 0)));
         self.board.close();
-        let workers = self.board.panic();
+        let workers = lock(&self.board.panic).take();
         drop(caller);
         if let Some(panic) = own.err().or(workers) {
             resume_unwind(panic);
@@ -125,9 +115,8 @@ impl Drop for Workers {
 impl Board {
     /// Opens a job for workers to join.
     fn open(&self, job: Job) {
-        // SAFETY: the caller has the workers for itself, and all workers have left the previous job (`close`).
-        unsafe { *self.job.get() = Some(job) };
-        self.begun.store(0, Relaxed); // workers see both with the new state
+        *lock(&self.job) = Some(job);
+        self.begun.store(0, SeqCst);
         self.state.fetch_add(NUMBER + OPEN, SeqCst);
         if self.sleepers.load(SeqCst) > 0 {
             self.wake_all();
@@ -138,15 +127,6 @@ impl Board {
     fn close(&self) {
         self.state.fetch_and(!OPEN, SeqCst);
         wait(|| self.state.load(SeqCst) & JOINED == 0);
-    }
-
-    /// Takes the payload of a worker's panic. All workers have left the job.
-    fn panic(&self) -> Option<Box<dyn Any + Send>> {
-        if !self.has_panicked.load(Relaxed) {
-            return None;
-        }
-        self.has_panicked.store(false, Relaxed);
-        lock(&self.panic).take()
     }
 
     /// Runs tasks until all have started. Every second thread starts from the back. Neighboring tasks of the next job
@@ -168,11 +148,9 @@ impl Board {
         let mut number = 0;
         while let Some(joined) = self.join(number) {
             number = joined;
-            // SAFETY: this worker has joined, so the caller does not write the job.
-            if let Some(job) = unsafe { *self.job.get() } {
+            if let Some(job) = *lock(&self.job) {
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.work(job, thread))) {
                     lock(&self.panic).get_or_insert(panic);
-                    self.has_panicked.store(true, Relaxed); // the caller sees it when this worker has left
                 }
             }
             self.state.fetch_sub(1, SeqCst);
@@ -199,13 +177,8 @@ impl Board {
                 return Some(state).filter(|_| !self.ended.load(SeqCst));
             }
             std::hint::spin_loop();
-            if !look.is_multiple_of(64) {
-                continue;
-            }
-            if begun.elapsed() > AWAKE {
+            if look.is_multiple_of(64) && begun.elapsed() > AWAKE {
                 self.sleep(|| self.ended.load(SeqCst) || is_new(self.state.load(SeqCst)));
-            } else if look > SPINS_BEFORE_YIELD {
-                std::thread::yield_now();
             }
         }
         None
