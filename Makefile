@@ -183,6 +183,8 @@ test-python: $(VENV)/.dev compiler/_runtime_emulator.abi3.so compiler/_runtime_c
 SLOW := layers onnx_backend standin trained test_cuda.py test_cuda_check.py test_device_arrays.py test_emulator.py \
 	test_convolution_constants.py test_convolution_forms.py test_fuzz.py test_gpu_docs.py test_gpu_report.py test_gpu_tools.py
 FAST := -m "not slow" $(SLOW:%=--ignore=tests/%)
+# The tests with other versions of dependencies: those of single operators and passes compare with known versions.
+OTHER_VERSIONS := $(FAST) --ignore=tests/lower --ignore=tests/passes
 test-fast: $(VENV)/.test ## the Python tests that need neither PyTorch nor a GPU extension (some minutes)
 	$(SAY) "Python tests without PyTorch and GPUs"
 	WITHOUT_TORCH=1 $(BIN)/python -m pytest -q -n 2 $(FAST)
@@ -194,13 +196,13 @@ test-levels: $(VENV)/.dev $(NEXTEST) ## the tests of operators and models with t
 		$(BIN)/python -m pytest -q -n 2 tests/lower tests/trained/test_zoo.py -k 'not unpinned' || exit 1; \
 	done
 
-test-lowest: $(VENV)/.demo ## the tests of test-fast with the lowest versions that pyproject.toml allows
+test-lowest: $(VENV)/.demo ## most tests of test-fast with the lowest versions that pyproject.toml allows
 	$(SAY) "Tests with the lowest versions, in build/lowest"
-	$(BIN)/python tools/versions.py lowest $(FAST)
+	$(BIN)/python tools/versions.py lowest $(OTHER_VERSIONS)
 
 test-newest: $(VENV)/.demo ## the same with the newest versions
 	$(SAY) "Tests with the newest versions, in build/newest"
-	$(BIN)/python tools/versions.py newest $(FAST)
+	$(BIN)/python tools/versions.py newest $(OTHER_VERSIONS)
 
 # The targets install qemu, which emulates processors, if they may.
 QEMU_HELP := qemu-x86_64-static is not installed, and could not be: as root, apt-get install qemu-user-static

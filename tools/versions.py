@@ -1,6 +1,6 @@
 """Runs tests with the lowest or the newest versions of the compiler's dependencies.
 
-`make test-lowest` and `make test-newest` call it with the options of pytest that select the tests of `make test-fast`.
+`make test-lowest` and `make test-newest` call it with the options of pytest that select tests that need no PyTorch.
 The environments build/lowest and build/newest contain the dependencies of pyproject.toml, onnxruntime and packages for
 tests, but not PyTorch. The tests use the extension in the checkout. With the lowest versions, other packages have the
 versions of tests/constraints.txt; one of them is onnxruntime, because the tests compare with a known version. The
