@@ -2,8 +2,9 @@
 //!
 //! An allocator for many small blocks keeps separate memory for each size class. A value of one size cannot reuse the
 //! memory of a value of another size, so a run holds much more memory than its values need. This allocator cuts a block
-//! from the smallest free range that is large enough (best fit), and merges a freed block with its free neighbors. It uses
-//! memory that no block has used yet only if no other range is large enough.
+//! from the smallest free range that is large enough (best fit), and merges a freed block with its free neighbors. Blocks
+//! are cut from the end of a range, so unused memory is at the start of a region. The allocator uses a range at the start of
+//! a region only if no other range is large enough.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::collections::BTreeMap;

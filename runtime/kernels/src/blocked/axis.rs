@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::buffer::push;
 use crate::conv_shape::Shape;
 use crate::scratch::Scratch;
 
@@ -60,7 +61,7 @@ impl Axis {
                 Some(run) if run.taps == inside || (run.taps.is_empty() && inside.is_empty()) => {
                     run.outputs.end = i + 1
                 }
-                _ => runs.push(Run { outputs: i..i + 1, taps: inside, from: taps.from }),
+                _ => push(&mut runs, Run { outputs: i..i + 1, taps: inside, from: taps.from }),
             }
         }
         runs

@@ -7,6 +7,7 @@ use super::axis::{Axis, Run};
 use super::tile::Tap;
 use super::window::{term, Windows};
 use super::BLOCK;
+use crate::buffer::collected_up_to;
 use crate::conv_shape::Shape;
 
 /// Elements of a part's input that fit in the L2 cache together with weights and results. With many weights, a part is
@@ -23,13 +24,13 @@ const MOST_OUTPUTS: usize = 1 << 20;
 /// The pixels that take as long as the start of a row of tiles.
 const START: f64 = 1.0;
 
-/// The time of a convolution that reads its image in place, in pixels with a whole window. `None` if its image can only
-/// be copied.
+/// The time of a convolution that reads its image in place, in pixels with a whole window. `None` if the window is not
+/// dilated, or its image can only be copied.
 pub(super) fn pixels(shape: &Shape, unit: usize) -> Option<f64> {
     let is_dilated = (0..2).any(|a| shape.kernel[a] > 1 && shape.dilations[a] > 1);
     let is_even = unit == BLOCK || shape.strides[1] == 1;
     let is_small = shape.output.iter().all(|&outputs| outputs <= MOST_OUTPUTS);
-    if !is_dilated || !is_even || !is_small || shape.kernel.contains(&0) {
+    if !is_dilated || !is_even || !is_small || shape.kernel.contains(&0) || shape.channels == 0 {
         return None;
     }
     let [down, across] = [0, 1].map(|a| Axis::new(shape, a).runs());
@@ -64,7 +65,7 @@ impl Regions {
         }
         let [down, across] = [0, 1].map(|a| Axis::new(shape, a).runs());
         let taps = down.iter().flat_map(|down| across.iter().map(move |across| taps(shape, unit, down, across)));
-        let (taps, parts) = (taps.collect(), parts(shape, threads));
+        let (taps, parts) = (collected_up_to(down.len() * across.len(), taps), parts(shape, threads));
         Some(Regions { down, across, taps, parts })
     }
 }
@@ -80,7 +81,7 @@ fn taps(shape: &Shape, unit: usize, down: &Run, across: &Run) -> Vec<Tap> {
         let place = row * width + (j - across.taps.start) * shape.dilations[1];
         Tap { x: (place * unit) as u32, w: term(shape, unit, b, i * shape.kernel[1] + j) }
     };
-    each.map(tap).collect()
+    collected_up_to(blocks * down.taps.len() * across.taps.len(), each.map(tap))
 }
 
 /// Divides the output into parts whose input fits in the cache, and into several for each thread.
@@ -95,5 +96,6 @@ fn parts(shape: &Shape, threads: usize) -> Vec<[Range<usize>; 2]> {
         let count = size.div_ceil(most);
         (0..count).map(move |i| size * i / count..size * (i + 1) / count)
     };
-    ranges(height, rows).flat_map(|y| ranges(width, columns).map(move |x| [y.clone(), x])).collect()
+    let count = height.div_ceil(rows) * width.div_ceil(columns);
+    collected_up_to(count, ranges(height, rows).flat_map(|y| ranges(width, columns).map(move |x| [y.clone(), x])))
 }

@@ -98,7 +98,7 @@ impl Tiles {
             let (first, end) = (pixels * i / count, pixels * (i + 1) / count);
             // SAFETY: the tiles are adjacent and inside the area that the caller guarantees.
             unsafe {
-                let (x, out) = (tile.x.add(first * tile.pixel), tile.out.add(first * BLOCK));
+                let (x, out) = (tile.x.wrapping_add(first * tile.pixel), tile.out.add(first * BLOCK));
                 let residual = tile.residual.from(first * BLOCK);
                 kernels[end - first - 1](&Tile { x, out, residual, ..tile });
             }

@@ -112,7 +112,7 @@ impl Windows {
             };
             let row = extent(1, output[1]);
             let between = extent(0, 1) - 1;
-            let fitting = (BUDGET / (channels * row)).saturating_sub(between) / strides[0];
+            let fitting = (BUDGET / channels.saturating_mul(row)).saturating_sub(between) / strides[0];
             let parts = output[0].div_ceil(fitting.clamp(1, output[0].max(1)));
             let rows = parts as f64 * between as f64 + output[0] as f64 * strides[0] as f64;
             rows * row as f64 * (channels as f64 / BLOCK as f64)

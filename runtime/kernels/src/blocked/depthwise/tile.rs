@@ -63,7 +63,7 @@ pub(super) unsafe fn run(kernels: &[Kernel], pixels: usize, tile: Tile) {
         let (first, end) = (pixels * i / count, pixels * (i + 1) / count);
         // SAFETY: the tiles are adjacent and inside the area that the caller guarantees.
         unsafe {
-            let (x, out) = (tile.x.add(first * tile.pixel), tile.out.add(first * tile.out_pixel));
+            let (x, out) = (tile.x.wrapping_add(first * tile.pixel), tile.out.add(first * tile.out_pixel));
             kernels[end - first - 1](&Tile { x, out, ..tile });
         }
     }
@@ -77,7 +77,7 @@ unsafe fn any<V: Vector, const PIXELS: usize>(t: &Tile) {
         for lane in (0..BLOCK).step_by(V::LANES) {
             let mut sums = [V::splat(0.0); PIXELS];
             for i in 0..t.taps[0] {
-                let (mut x, mut w) = (t.x.add(i * t.row + lane), t.w.add(i * t.w_row + lane));
+                let (mut x, mut w) = (t.x.wrapping_add(i * t.row + lane), t.w.add(i * t.w_row + lane));
                 for _ in 0..t.taps[1] {
                     let weight = V::load(w);
                     for (p, sum) in sums.iter_mut().enumerate() {

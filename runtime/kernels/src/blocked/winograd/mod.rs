@@ -97,7 +97,9 @@ impl Squares<'_> {
                     if next.start == run.end {
                         run.end = next.end;
                     } else {
-                        finish(&run);
+                        if !run.is_empty() {
+                            finish(&run);
+                        }
                         run = next;
                     }
                 });
