@@ -1,6 +1,6 @@
 //! Prefetching.
 
-/// Starts to load a cache line into the cache. Any address is allowed.
+/// Starts to load a cache line into the L1 cache. Any address is allowed.
 #[inline(always)]
 pub(crate) fn prefetch<T>(from: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -8,6 +8,19 @@ pub(crate) fn prefetch<T>(from: *const T) {
     unsafe {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
         _mm_prefetch::<_MM_HINT_T0>(from.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = from;
+}
+
+/// Starts to load a cache line into the L2 cache. Any address is allowed.
+#[inline(always)]
+pub(crate) fn prefetch_l2<T>(from: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch has no visible effect and never faults.
+    unsafe {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T1};
+        _mm_prefetch::<_MM_HINT_T1>(from.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = from;

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::lines::Lines;
 use super::panels::{Panels, Source, DEPTH};
 use super::stored::Format;
-use super::strip::{Strip, FEW, STEPS};
+use super::strip::{Strip, STEPS};
 use super::tile::Tile;
 use super::tiles::Tiles;
 use super::{Problem, Shared, Sizes};
@@ -30,8 +30,14 @@ const PANELS: usize = 8;
 const SHARES: usize = 4;
 /// The minimum number of panels and of tiles of rows in a block, if there are enough of them.
 const LEAST: usize = 2;
-/// The prefetch distance of the right operand for few rows, in bytes.
-const AHEAD: usize = 8192;
+/// The prefetch distance of the right operand for few rows, in bytes. The processor then starts the loads of many rows
+/// of the right operand at once, and prefetching further ahead delays them.
+const AHEAD: usize = 1024;
+/// Few rows: up to this share of the lanes of a vector.
+const FEW: usize = 4;
+/// The number of tiles from which on prefetching into the L1 cache keeps up with memory. A core can have fewer loads
+/// into this cache under way than loads into the L2 cache.
+const NEAR: usize = 4;
 
 thread_local! {
     /// The buffer in which blocks pack or widen their panels.
@@ -116,7 +122,9 @@ impl<'a> Product<'a> {
         let (least, longer) = (rows / count, rows % count);
         let (from, format) = self.near(part, b, count, scratch);
         let mut strip = self.strip(out, part, from, b);
-        if b.ahead && count == 1 && least <= FEW {
+        // The conversion of a panel reads it once, from front to back.
+        strip.near = count >= NEAR || format != b.format;
+        if b.ahead && count == 1 && least * FEW <= self.tiles.lanes {
             (strip.ahead, strip.ahead_step) = (from.wrapping_add(AHEAD), STEPS * b.row * format.size());
         } else if b.ahead {
             // Each tile prefetches its share of what is read next.
@@ -169,6 +177,6 @@ impl<'a> Product<'a> {
             out_row: n,
             width: self.width.min(n - column),
         };
-        Strip { b: from, b_step: b.row, depth: depth[1] - depth[0], ahead: from, ahead_step: 0, tile }
+        Strip { b: from, b_step: b.row, depth: depth[1] - depth[0], ahead: from, ahead_step: 0, near: false, tile }
     }
 }

@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use super::stored::{Format, Stored};
 use super::table::kernels;
 use super::tile::{finish, Start, Tile, PIECE};
-use crate::prefetch::prefetch;
+use crate::prefetch::{prefetch, prefetch_l2};
 use crate::vector::Vector;
 
 /// A tile whose right operand has row `k` at `k · b_step`, padded to whole vectors.
@@ -21,9 +21,10 @@ pub(super) struct Strip<'a> {
     pub depth: usize,
     /// The address to prefetch; any address is allowed.
     pub ahead: *const u8,
-    /// The number of bytes by which the address advances after [`STEPS`] rows. At each step, the tile prefetches as
-    /// much as its width, or, with at most [`FEW`] rows, as much as it reads.
+    /// The number of bytes that are prefetched after every [`STEPS`] rows.
     pub ahead_step: usize,
+    /// Whether to prefetch into the L1 cache instead of the L2 cache.
+    pub near: bool,
 }
 
 /// A tile with a fixed number of rows and vectors, for one type of the right operand.
@@ -55,8 +56,6 @@ impl Strips {
 
 /// Rows that are multiplied between two prefetches.
 pub(super) const STEPS: usize = 4;
-/// With up to this number of rows, a tile waits for memory.
-pub(super) const FEW: usize = 4;
 
 /// See [`Kernel`].
 #[inline(always)]
@@ -94,9 +93,13 @@ unsafe fn piece<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(
                 (a, b) = (a.wrapping_add(t.a_step), b.wrapping_add(s.b_step));
             }
             if V::LANES > 1 {
-                let rows = if ROWS <= FEW { STEPS } else { 1 };
-                let bytes = rows * VECTORS * V::LANES * size_of::<T>();
-                (0..bytes.div_ceil(LINE)).for_each(|line| prefetch(ahead.wrapping_add(line * LINE)));
+                for byte in (0..s.ahead_step).step_by(LINE) {
+                    if s.near {
+                        prefetch(ahead.wrapping_add(byte));
+                    } else {
+                        prefetch_l2(ahead.wrapping_add(byte));
+                    }
+                }
                 ahead = ahead.wrapping_add(s.ahead_step);
             }
         }
