@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use num_integer::gcd;
 
 use crate::axes;
-use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Constants};
 use crate::ops::places::{element_axis, index_out_of_range, vector_parts, Places, VectorParts};
@@ -82,10 +81,9 @@ impl Places {
 /// Returns the largest number of bytes that a step needs for positions that are not [packed](pack), and for their
 /// indices in 64 bits; `None` if the number of indices is unknown.
 pub(super) fn starts_bytes(packed: Option<&Found>, indices: &TensorType) -> Option<usize> {
-    let lists = if indices.dtype == DType::Int64 { 1 } else { 2 };
     match packed {
         Some(_) => Some(0),
-        None => usize::try_from(work::count(indices)?).ok()?.checked_mul(lists * size_of::<usize>()),
+        None => usize::try_from(work::count(indices)?).ok()?.checked_mul(2 * size_of::<usize>()),
     }
 }
 

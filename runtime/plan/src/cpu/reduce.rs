@@ -20,13 +20,16 @@ use crate::layout::{Image, Layout};
 use crate::operands::reduce::Groups;
 use crate::operator::Operator;
 use crate::ops::reduce::{Reduce, Reduction};
-use crate::types::{TensorType, Type, Types};
+use crate::types::{Type, Types};
 use crate::value::{Array, Value};
+use crate::work;
 
 impl Kernel for Reduce {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        let y = self.infer(inputs).ok()?.first()?.tensor().ok().map(TensorType::bytes)?;
-        Some(widened_bytes(self, inputs, |_| false)?.saturating_add(y))
+        let y = self.infer(inputs).ok()?.first()?.tensor().ok().cloned()?;
+        // The totals have up to 64 bits each.
+        let totals = usize::try_from(work::count(&y)?).ok()?.checked_mul(size_of::<f64>())?;
+        Some(widened_bytes(self, inputs, |_| false)?.saturating_add(y.bytes()).saturating_add(totals))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
