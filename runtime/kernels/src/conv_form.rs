@@ -25,14 +25,22 @@ impl ConvCase {
     pub fn new(isa: Isa, shape: &Shape, may_transform: bool) -> ConvCase {
         ConvCase { isa, shape: shape.row_oriented(), may_transform }
     }
+
+    /// The vectors of 16 numbers of one pixel of an image in blocks, which may be halves.
+    pub(crate) fn vectors(&self, channels: usize) -> f64 {
+        channels.next_multiple_of(self.isa.block()) as f64 / UNIT
+    }
 }
+
+/// The numbers of a vector whose multiply-add is the unit of all costs.
+pub(crate) const UNIT: f64 = 16.0;
 
 /// The layout of an image or a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageLayout {
     /// `[N, C, H, W]`
     Rows,
-    /// `[N, C / 16, H, W, 16]`
+    /// `[N, C / B, H, W, B]`, where B is the [block](Isa::block) of the instruction set.
     Blocks,
 }
 

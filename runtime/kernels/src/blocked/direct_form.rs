@@ -1,7 +1,6 @@
 //! The forms of convolutions over blocks of channels, tap by tap.
 
 use super::filter::Filter;
-use super::BLOCK;
 use crate::conv_form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
 
 /// Tap by tap over blocks of channels.
@@ -22,7 +21,7 @@ impl ConvForm for DirectForm {
     }
 
     fn fits(&self, case: &ConvCase) -> bool {
-        Filter::takes_blocks(&case.shape)
+        Filter::takes_blocks(case.isa, &case.shape)
     }
 
     fn cost(&self, case: &ConvCase) -> f64 {
@@ -44,7 +43,7 @@ impl ConvForm for FromRowsForm {
     }
 
     fn fits(&self, case: &ConvCase) -> bool {
-        Filter::takes_rows(&case.shape)
+        Filter::takes_rows(case.isa, &case.shape)
     }
 
     fn cost(&self, case: &ConvCase) -> f64 {
@@ -57,7 +56,8 @@ impl ConvForm for FromRowsForm {
 }
 
 /// The time of both forms.
-fn cost(ConvCase { shape, .. }: &ConvCase) -> f64 {
-    let outputs = (shape.outputs / shape.groups).div_ceil(BLOCK);
-    shape.groups as f64 * products(shape.taps() as f64 * outputs as f64, shape.pixels() as f64)
+fn cost(case: &ConvCase) -> f64 {
+    let shape = &case.shape;
+    let outputs = case.vectors(shape.outputs / shape.groups);
+    shape.groups as f64 * products(shape.taps() as f64 * outputs, shape.pixels() as f64)
 }

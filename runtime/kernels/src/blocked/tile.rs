@@ -5,11 +5,9 @@
 //! two.
 
 use super::addend::Addend;
-use super::BLOCK;
+use super::SUMMED;
 use crate::conv_form::Epilogue;
-use crate::isa::Isa;
-#[cfg(target_arch = "x86_64")]
-use crate::isa::Level;
+use crate::isa::{Isa, Level};
 use crate::prefetch::prefetch;
 use crate::vector::Vector;
 
@@ -20,9 +18,10 @@ pub(super) struct Tile<'a> {
     /// The strides from one pixel to the next, and from the first row to the second.
     pub pixel: usize,
     pub row: usize,
-    /// The offset of each tap's block of channels: all taps of one block, then those of the next.
+    /// The offset of each tap's block of channels: all taps of [`SUMMED`] channels, then those of the next. A tap of more
+    /// channels than a block has an offset for each block.
     pub taps: &'a [u32],
-    /// The number of taps at the end that belong to a partial block, and the channels of that block.
+    /// The number of offsets at the end of taps that have fewer channels and a partial block, and these channels.
     pub last: usize,
     pub last_channels: usize,
     /// `[tap][channel][outputs]`
@@ -31,7 +30,7 @@ pub(super) struct Tile<'a> {
     pub start: *const f32,
     pub out: *mut f32,
     /// The strides from one block of outputs to the next, and from the first row to the second. The stride of pixels is
-    /// 16.
+    /// a block.
     pub out_block: usize,
     pub out_row: usize,
     /// The residual. It has the strides of the outputs.
@@ -54,6 +53,8 @@ type BySteps = &'static [(usize, &'static [Kernel])];
 /// The tiles of one instruction set.
 #[derive(Clone, Copy)]
 pub(super) struct Tiles {
+    /// The channels of a block.
+    block: usize,
     /// The outputs of a wide tile: one or two blocks.
     pub outputs: usize,
     /// For one row and for two.
@@ -88,8 +89,8 @@ impl Tiles {
             let (first, end) = (pixels * i / count, pixels * (i + 1) / count);
             // SAFETY: the tiles are adjacent and inside the area that the caller guarantees.
             unsafe {
-                let (x, out) = (tile.x.add(first * tile.pixel), tile.out.add(first * BLOCK));
-                let residual = tile.residual.from(first * BLOCK);
+                let (x, out) = (tile.x.add(first * tile.pixel), tile.out.add(first * self.block));
+                let residual = tile.residual.from(first * self.block);
                 kernels[end - first - 1](&Tile { x, out, residual, ..tile });
             }
         }
@@ -103,10 +104,9 @@ impl Tiles {
     }
 }
 
-/// The taps of a block of channels, or the corresponding number of terms of fewer channels, that are summed separately
-/// before the sum is added to the total. Rounding errors then grow with the length of a piece and the number of pieces,
-/// not with the number of terms.
-const TAPS: usize = 8;
+/// The terms that are summed separately before the sum is added to the total, in whole taps. Rounding errors then grow
+/// with the length of a piece and the number of pieces, not with the number of terms.
+const TERMS: usize = 8 * SUMMED;
 /// The same for single channels, whose terms take longer than adding a piece.
 const SINGLE: usize = 32;
 /// The prefetch distance of the weights in elements; tiles of few pixels wait for nothing else.
@@ -118,13 +118,14 @@ const AHEAD: usize = 1 << 10;
 unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
     let (mut full, mut last) = t.taps.split_at(t.taps.len() - t.last);
     let (mut w, mut first) = (t.w, true);
-    let few = if t.last_channels == 1 { SINGLE } else { TAPS * BLOCK / t.last_channels.max(1) };
+    // The number of blocks of the last taps.
+    let blocks = if V::BLOCK < SUMMED { t.last_channels.div_ceil(V::BLOCK).max(1) } else { 1 };
     loop {
-        let (taps, rest) = full.split_at(full.len().min(TAPS));
-        // The last piece also takes as many terms of the partial block as it has room for.
+        let (taps, rest) = full.split_at(full.len().min(TERMS / V::BLOCK));
+        // The last piece also takes as many of the last taps as it has room for.
         let room = match (taps.len(), rest) {
-            (0, _) => few,
-            (taps, []) => (TAPS - taps) * BLOCK / t.last_channels.max(1),
+            (0, _) if t.last_channels == 1 => SINGLE,
+            (taps, []) => (TERMS - taps * V::BLOCK) / t.last_channels.max(1) * blocks,
             _ => 0,
         };
         let (partial, rest_of_partial) = last.split_at(room.min(last.len()));
@@ -132,7 +133,7 @@ unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS:
         // SAFETY: guaranteed by the caller.
         unsafe {
             sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, taps, partial, w, [first, is_end]);
-            w = w.add((taps.len() * BLOCK + partial.len() * t.last_channels) * VECTORS * V::LANES);
+            w = w.add((taps.len() * V::BLOCK + partial.len() / blocks * t.last_channels) * VECTORS * V::LANES);
         }
         if is_end {
             return;
@@ -154,27 +155,30 @@ unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
     let mut sums = [[[V::splat(0.0); VECTORS]; PIXELS]; ROWS];
     // SAFETY: the caller guarantees every address below.
     unsafe {
-        let w = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, full, BLOCK, w, &mut sums);
-        add::<V, ROWS, PIXELS, VECTORS, STEP>(t, last, t.last_channels, w, &mut sums);
+        let w = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, full, [V::BLOCK; 2], w, &mut sums);
+        let first = if V::BLOCK < SUMMED { t.last_channels.min(V::BLOCK) } else { t.last_channels };
+        let second = if first < t.last_channels { t.last_channels - first } else { first };
+        add::<V, ROWS, PIXELS, VECTORS, STEP>(t, last, [first, second], w, &mut sums);
         write::<V, ROWS, PIXELS, VECTORS>(t, &sums, first_and_last);
     }
 }
 
-/// Adds the terms of `channels` channels of each tap. Returns the address of the next weights.
+/// Adds the terms of some blocks of taps, which have `channels[0]` and `channels[1]` channels in turn. Returns the
+/// address of the next weights.
 #[inline(always)]
 unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(
     t: &Tile,
     taps: &[u32],
-    channels: usize,
+    channels: [usize; 2],
     mut w: *const f32,
     sums: &mut [[[V; VECTORS]; PIXELS]; ROWS],
 ) -> *const f32 {
     let step = if STEP == 0 { t.pixel } else { STEP };
-    for &tap in taps {
+    for (i, &tap) in taps.iter().enumerate() {
         // SAFETY: guaranteed by the caller.
         unsafe {
             let x = t.x.add(tap as usize);
-            for c in 0..channels {
+            for c in 0..if V::BLOCK < SUMMED { channels[i % 2] } else { channels[0] } {
                 let mut weights = [V::splat(0.0); VECTORS];
                 for (v, weights) in weights.iter_mut().enumerate() {
                     *weights = V::load(w.add(v * V::LANES));
@@ -208,7 +212,7 @@ unsafe fn write<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS
             for (p, sums) in sums.iter().enumerate() {
                 // SAFETY: guaranteed by the caller.
                 unsafe {
-                    let place = r * t.out_row + at / BLOCK * t.out_block + at % BLOCK + p * BLOCK;
+                    let place = r * t.out_row + at / V::BLOCK * t.out_block + at % V::BLOCK + p * V::BLOCK;
                     let out = t.out.add(place);
                     let sum = match first {
                         false => V::load(out) + sums[v],
@@ -242,13 +246,15 @@ unsafe fn scalar<const ROWS: usize, const PIXELS: usize, const VECTORS: usize, c
 
 const SCALAR: Tiles = {
     let tiles: [BySteps; 2] = [tiles!(scalar 1 x 16 by [0]: [1 2]), tiles!(scalar 2 x 16 by [0]: [1])];
-    Tiles { outputs: BLOCK, wide: tiles, narrow: tiles }
+    let block = Level::Scalar.block();
+    Tiles { block, outputs: block, wide: tiles, narrow: tiles }
 };
 
-/// Stride 1 is for single channels, 16 for blocks.
+/// Stride 1 is for single channels, that of a block for blocks.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{tile, BySteps, Kernel, Tile, Tiles, BLOCK};
+    use super::{tile, BySteps, Kernel, Tile, Tiles};
+    use crate::isa::Level;
     use crate::vector::{F32x16, F32x8};
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
@@ -265,7 +271,8 @@ mod x86 {
 
     /// For 32 registers.
     pub(super) const AVX512: Tiles = Tiles {
-        outputs: 2 * BLOCK,
+        block: Level::Avx512.block(),
+        outputs: 2 * Level::Avx512.block(),
         wide: [
             tiles!(avx512 1 x 2 by [0 1 16]: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
             tiles!(avx512 2 x 2 by [0 16]: [1 2 3 4 5 6 7]),
@@ -280,6 +287,7 @@ mod x86 {
     pub(super) const AVX2: Tiles = {
         let tiles: [BySteps; 2] =
             [tiles!(avx2 1 x 2 by [0 1 16]: [1 2 3 4 5 6]), tiles!(avx2 2 x 2 by [0 16]: [1 2 3])];
-        Tiles { outputs: BLOCK, wide: tiles, narrow: tiles }
+        let block = Level::Avx2.block();
+        Tiles { block, outputs: block, wide: tiles, narrow: tiles }
     };
 }

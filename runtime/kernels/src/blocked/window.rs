@@ -1,6 +1,6 @@
 //! How a convolution reads its input: parts of the output, and the fixed offsets of their taps.
 
-use super::BLOCK;
+use super::SUMMED;
 use crate::conv_shape::Shape;
 use crate::padded_row::copy_row;
 use crate::scratch::Scratch;
@@ -70,7 +70,10 @@ impl Windows {
         let blocks = (shape.channels / shape.groups).div_ceil(unit);
         let [kh, kw] = shape.kernel;
         let [dy, dx] = shape.dilations;
-        let taps = (0..blocks).flat_map(|b| (0..kh * kw).map(move |tap| (b, tap / kw, tap % kw)));
+        let together = if unit == 1 { 1 } else { SUMMED / unit };
+        let parts = (0..blocks).step_by(together).map(|first| first..blocks.min(first + together));
+        let taps =
+            parts.flat_map(|part| (0..kh * kw).flat_map(move |tap| part.clone().map(move |b| (b, tap / kw, tap % kw))));
         let column = |x: usize| match split {
             Some([_, length]) => x % shape.strides[1] * length + x / shape.strides[1],
             None => x * unit,
@@ -80,16 +83,16 @@ impl Windows {
         Windows { unit, row, block, pixel, split, taps, direct, output, part }
     }
 
-    /// Single pixels, `pixels` of which are stored separately: `[C / 16, pixels, 16]`.
-    pub fn of_pixels(shape: &Shape, pixels: usize) -> Windows {
-        let row = pixels * BLOCK;
-        let taps = (0..shape.channels.div_ceil(BLOCK)).map(|b| (b * row) as u32).collect();
+    /// Single pixels, `pixels` of which are stored separately: `[C / block, pixels, block]`.
+    pub fn of_pixels(shape: &Shape, block: usize, pixels: usize) -> Windows {
+        let row = pixels * block;
+        let taps = (0..shape.channels.div_ceil(block)).map(|b| (b * row) as u32).collect();
         let output = [1, shape.pixels()];
         Windows {
-            unit: BLOCK,
+            unit: block,
             row,
             block: row,
-            pixel: BLOCK,
+            pixel: block,
             split: None,
             taps,
             direct: true,

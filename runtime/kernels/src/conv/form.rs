@@ -1,8 +1,7 @@
 //! The form of convolutions over rows of pixels.
 
 use super::{conv, Rows};
-use crate::blocked::BLOCK;
-use crate::conv_form::{products, ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv};
+use crate::conv_form::{products, ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv, UNIT};
 use crate::conv_shape::Shape;
 use crate::gemm::tiles::Tiles;
 use crate::isa::Isa;
@@ -48,7 +47,7 @@ fn group(isa: Isa, shape: &Shape) -> f64 {
     let tiles = Tiles::of(isa);
     let reach = [0, 1].map(|a| shape.kernel[a].saturating_sub(1) * shape.dilations[a]);
     let [height, width] = shape.output;
-    let vectors = |elements: usize| elements.next_multiple_of(tiles.lanes) as f64 / BLOCK as f64;
+    let vectors = |elements: usize| elements.next_multiple_of(tiles.lanes) as f64 / UNIT;
     // Row by row, or in one line that includes the gaps between rows.
     let line = height.saturating_sub(1) * (width + reach[1] / shape.strides[1]) + width;
     let in_a_tile = outputs as f64 / outputs.div_ceil(tiles.rows()).max(1) as f64;
@@ -57,7 +56,7 @@ fn group(isa: Isa, shape: &Shape) -> f64 {
     let length = vectors(width * shape.strides[1] + reach[1]);
     let copies = if reach == [0, 0] { 0.0 } else { copied * (COPY[0] + COPY[1] * length) };
     let time = (height as f64 * vectors(width)).min(vectors(line)) * (ALL + FEW / in_a_tile.max(1.0));
-    products(terms / BLOCK as f64, time * BLOCK as f64) + copies
+    products(terms / UNIT, time * UNIT) + copies
 }
 
 impl Rows {

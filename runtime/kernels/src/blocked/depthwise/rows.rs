@@ -2,13 +2,12 @@
 //! read zeros outside the image. If the window is dilated along the columns, the pixels of a tile have the same
 //! distance.
 
-use crate::blocked::BLOCK;
 use crate::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Level;
 use crate::vector::Vector;
 
-/// The operands: one or two rows of one block of channels, `[columns, 16]`, of an image `[height, width, 16]`.
+/// The operands: one or two rows of one block of channels, `[columns, B]`, of an image `[height, width, B]`.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
     pub x: *const f32,
@@ -19,7 +18,7 @@ pub(super) struct Rows {
     pub dilation: usize,
     /// Rows of taps.
     pub taps: usize,
-    /// `[kh, kw, 16]`
+    /// `[kh, kw, B]`
     pub w: *const f32,
     /// One value per lane.
     pub bias: *const f32,
@@ -107,28 +106,28 @@ unsafe fn tile<
 ) {
     let [height, width] = t.input;
     let taps = if ROWS == 2 { COLUMNS + 1 } else { t.taps };
-    for lane in (0..BLOCK).step_by(V::LANES) {
+    for lane in (0..V::BLOCK).step_by(V::LANES) {
         let mut sums = [[V::splat(0.0); PIXELS]; ROWS];
         for i in 0..taps {
             let y = t.from[0] + (i * t.dilation) as isize;
             if !(0..height as isize).contains(&y) {
                 continue;
             }
-            let x = t.x.wrapping_offset((y * width as isize + from) * BLOCK as isize).wrapping_add(lane);
+            let x = t.x.wrapping_offset((y * width as isize + from) * V::BLOCK as isize).wrapping_add(lane);
             // SAFETY: guaranteed by the caller: the row and the columns read are inside the image, and the weights have
             // `taps` rows.
             unsafe {
                 let span = span::<V, COLUMNS, STRIDE, PIXELS, EDGE>(x, from, width, t.apart);
                 for (r, sums) in sums.iter_mut().enumerate() {
                     if ROWS == 1 || (r <= i && i < r + COLUMNS) {
-                        add::<V, COLUMNS, STRIDE, PIXELS>(&span, t.w.add((i - r) * COLUMNS * BLOCK + lane), sums);
+                        add::<V, COLUMNS, STRIDE, PIXELS>(&span, t.w.add((i - r) * COLUMNS * V::BLOCK + lane), sums);
                     }
                 }
             }
         }
         for (r, sums) in sums.iter().enumerate() {
             // SAFETY: guaranteed by the caller.
-            unsafe { write(t, sums, (r * t.columns + first) * BLOCK + lane, lane) };
+            unsafe { write(t, sums, (r * t.columns + first) * V::BLOCK + lane, lane) };
         }
     }
 }
@@ -143,7 +142,7 @@ unsafe fn span<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXEL
 ) -> [V; SPAN] {
     let mut span = [V::splat(0.0); SPAN];
     for (p, pixel) in span.iter_mut().enumerate().take((PIXELS - 1) * STRIDE + COLUMNS) {
-        let x = x.wrapping_add(p * apart * BLOCK);
+        let x = x.wrapping_add(p * apart * V::BLOCK);
         let is_inside = !EDGE || (0..width as isize).contains(&(from + (p * apart) as isize));
         // SAFETY: guaranteed by the caller. Pixels outside the image are not read.
         *pixel = unsafe {
@@ -166,7 +165,7 @@ unsafe fn add<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXELS
 ) {
     for j in 0..COLUMNS {
         // SAFETY: guaranteed by the caller.
-        let weight = unsafe { V::load(w.add(j * BLOCK)) };
+        let weight = unsafe { V::load(w.add(j * V::BLOCK)) };
         for (p, sum) in sums.iter_mut().enumerate() {
             *sum = span[p * STRIDE + j].mul_add(weight, *sum);
         }
@@ -180,7 +179,7 @@ unsafe fn write<V: Vector, const PIXELS: usize>(t: &Rows, sums: &[V; PIXELS], of
     unsafe {
         let bias = V::load(t.bias.add(lane));
         for (p, sum) in sums.iter().enumerate() {
-            (bias + *sum).within(t.limits).store(t.out.add(offset + p * t.apart * BLOCK));
+            (bias + *sum).within(t.limits).store(t.out.add(offset + p * t.apart * V::BLOCK));
         }
     }
 }

@@ -2,9 +2,7 @@
 
 use super::super::filter::Filter;
 use super::super::form::{Form, Tile};
-use super::BLOCK;
 use crate::conv_form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
-use crate::conv_shape::Shape;
 
 /// Winograd's algorithm with one of its tiles.
 #[derive(Debug)]
@@ -29,12 +27,12 @@ impl WinogradForm {
     }
 
     /// The time of one group.
-    fn group(&self, shape: &Shape) -> f64 {
-        let (channels, outputs) =
-            (shape.channels / shape.groups, (shape.outputs / shape.groups).div_ceil(BLOCK) as f64);
+    fn group(&self, case: &ConvCase) -> f64 {
+        let shape = &case.shape;
+        let (channels, outputs) = (shape.channels / shape.groups, case.vectors(shape.outputs / shape.groups));
         let (tiles, count) = (self.0.tiles(shape) as f64, self.0.products(shape.kernel));
         let [input, output] = self.transform();
-        let transforms = (count.pieces * channels.div_ceil(BLOCK)) as f64 * input + outputs * output;
+        let transforms = count.pieces as f64 * case.vectors(channels) * input + outputs * output;
         let terms = (channels * count.count()) as f64;
         products(terms * outputs, tiles) + transforms * tiles
     }
@@ -53,16 +51,16 @@ impl ConvForm for WinogradForm {
         [ImageLayout::Blocks; 2]
     }
 
-    fn fits(&self, ConvCase { shape, .. }: &ConvCase) -> bool {
-        Filter::takes_blocks(shape) && shape.pixels() > 0 && self.0.fits(shape)
+    fn fits(&self, ConvCase { isa, shape, .. }: &ConvCase) -> bool {
+        Filter::takes_blocks(*isa, shape) && shape.pixels() > 0 && self.0.fits(shape)
     }
 
     fn transforms(&self) -> bool {
         true
     }
 
-    fn cost(&self, ConvCase { shape, .. }: &ConvCase) -> f64 {
-        shape.groups as f64 * self.group(shape)
+    fn cost(&self, case: &ConvCase) -> f64 {
+        case.shape.groups as f64 * self.group(case)
     }
 
     fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {

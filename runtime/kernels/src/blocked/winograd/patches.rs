@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::super::addend::Addend;
 use super::super::form::{self, Tile};
-use super::{Squares, BLOCK};
+use super::Squares;
+use crate::isa::Level;
 use crate::vector::Vector;
 
 /// Some tiles of one image. The stride of their transformed values from position to position is `step`.
@@ -15,11 +16,12 @@ pub(super) struct Patches<'a> {
     pub step: usize,
 }
 
-/// Pixels of the largest input patch.
+/// Pixels of the largest input patch, and channels of the largest block.
 const PATCH: usize = 36;
+const MOST: usize = Level::Avx512.block();
 
 impl Patches<'_> {
-    /// Transforms one block of channels `[H, W, 16]`.
+    /// Transforms one block of channels `[H, W, B]`.
     #[inline(always)]
     pub fn input<V: Vector>(&self, x: &[f32], out: &mut [f32]) {
         match self.work.tile {
@@ -31,27 +33,27 @@ impl Patches<'_> {
     #[inline(always)]
     fn input_of<V: Vector, const M: usize>(&self, x: &[f32], out: &mut [f32]) {
         let [height, width] = self.work.convolution.shape.input.map(|size| size as isize);
-        let mut edge = [0.0; PATCH * BLOCK];
-        assert!(out.len() >= ((M + 2) * (M + 2) - 1) * self.step + self.tiles.len() * BLOCK);
+        let mut edge = [0.0; PATCH * MOST];
+        assert!(out.len() >= ((M + 2) * (M + 2) - 1) * self.step + self.tiles.len() * V::BLOCK);
         for (i, tile) in self.tiles.clone().enumerate() {
             let at = [tile / self.work.columns(), tile % self.work.columns()];
             let [top, left] = [0, 1].map(|a| (at[a] * M) as isize - self.work.convolution.shape.before[a]);
             let size = (M + 2) as isize;
             let inside = top >= 0 && left >= 0 && top + size <= height && left + size <= width;
             let (patch, row) = if inside {
-                (&x[(top * width + left) as usize * BLOCK..], width as usize * BLOCK)
+                (&x[(top * width + left) as usize * V::BLOCK..], width as usize * V::BLOCK)
             } else {
-                copy_patch(x, [height, width], [top, left], M + 2, &mut edge);
-                (&edge[..], (M + 2) * BLOCK)
+                copy_patch::<V>(x, [height, width], [top, left], M + 2, &mut edge);
+                (&edge[..], (M + 2) * V::BLOCK)
             };
-            assert!(patch.len() >= (M + 1) * row + (M + 2) * BLOCK);
-            for lane in (0..BLOCK).step_by(V::LANES) {
+            assert!(patch.len() >= (M + 1) * row + (M + 2) * V::BLOCK);
+            for lane in (0..V::BLOCK).step_by(V::LANES) {
                 // SAFETY: asserted above.
                 unsafe {
                     input_patch::<V, M>(
                         patch.as_ptr().add(lane),
                         row,
-                        out.as_mut_ptr().add(i * BLOCK + lane),
+                        out.as_mut_ptr().add(i * V::BLOCK + lane),
                         self.step,
                     )
                 };
@@ -74,20 +76,20 @@ impl Patches<'_> {
         let convolution = self.work.convolution;
         let [height, width] = convolution.shape.output;
         let (bias, limits) =
-            (convolution.bias(self.image, block).map(|bias| &bias[..BLOCK]), convolution.epilogue.limits);
-        assert!(products.len() >= ((M + 2) * (M + 2) - 1) * self.step + self.tiles.len() * BLOCK);
+            (convolution.bias(self.image, block).map(|bias| &bias[..V::BLOCK]), convolution.epilogue.limits);
+        assert!(products.len() >= ((M + 2) * (M + 2) - 1) * self.step + self.tiles.len() * V::BLOCK);
         for (i, tile) in self.tiles.clone().enumerate() {
             let [y, x] = [tile / self.work.columns() * M, tile % self.work.columns() * M];
             let size = [(height - y).min(M), (width - x).min(M)];
             let out = convolution.at(self.image, block, y * width + x);
             let residual = convolution.residual(self.image, block, y * width + x);
-            for lane in (0..BLOCK).step_by(V::LANES) {
+            for lane in (0..V::BLOCK).step_by(V::LANES) {
                 // SAFETY: asserted above. The tile's pixels are inside the output and belong to this task.
                 unsafe {
                     let bias = bias.map_or(V::splat(0.0), |bias| V::load(bias.as_ptr().add(lane)));
-                    let from = products.as_ptr().add(i * BLOCK + lane);
+                    let from = products.as_ptr().add(i * V::BLOCK + lane);
                     let to = (out.add(lane), residual.from(lane));
-                    output_patch::<V, M>(from, self.step, bias, limits, to, width * BLOCK, size);
+                    output_patch::<V, M>(from, self.step, bias, limits, to, width * V::BLOCK, size);
                 }
             }
         }
@@ -95,11 +97,12 @@ impl Patches<'_> {
 }
 
 /// Copies the patch at `corner`, with zeros outside the image.
-fn copy_patch(x: &[f32], [height, width]: [isize; 2], corner: [isize; 2], size: usize, out: &mut [f32]) {
-    for (i, out) in out[..size * size * BLOCK].chunks_exact_mut(BLOCK).enumerate() {
+#[inline(always)]
+fn copy_patch<V: Vector>(x: &[f32], [height, width]: [isize; 2], corner: [isize; 2], size: usize, out: &mut [f32]) {
+    for (i, out) in out[..size * size * V::BLOCK].chunks_exact_mut(V::BLOCK).enumerate() {
         let [y, x_] = [corner[0] + (i / size) as isize, corner[1] + (i % size) as isize];
         match (0..height).contains(&y) && (0..width).contains(&x_) {
-            true => out.copy_from_slice(&x[(y * width + x_) as usize * BLOCK..][..BLOCK]),
+            true => out.copy_from_slice(&x[(y * width + x_) as usize * V::BLOCK..][..V::BLOCK]),
             false => out.fill(0.0),
         }
     }
@@ -114,7 +117,7 @@ unsafe fn input_patch<V: Vector, const M: usize>(x: *const f32, row: usize, out:
         let mut pixels = [V::splat(0.0); 6];
         for (i, pixel) in pixels.iter_mut().enumerate().take(M + 2) {
             // SAFETY: guaranteed by the caller.
-            *pixel = unsafe { V::load(x.add(i * row + j * BLOCK)) };
+            *pixel = unsafe { V::load(x.add(i * row + j * V::BLOCK)) };
         }
         *column = form::input::<V, M>(pixels);
     }
@@ -155,7 +158,7 @@ unsafe fn output_patch<V: Vector, const M: usize>(
             if j < width {
                 // SAFETY: guaranteed by the caller.
                 unsafe {
-                    let place = i * row + j * BLOCK;
+                    let place = i * row + j * V::BLOCK;
                     residual.add_to(bias + *value, place).within(limits).store(out.add(place));
                 }
             }

@@ -1,35 +1,40 @@
 //! The products of transformed weights and transformed tiles, position by position, which all forms share.
 
+use std::ops::Range;
+
 use super::super::addend::Addend;
 use super::super::conv::Convolution;
+use super::super::filter::Filter;
 use super::super::form::Products;
 use super::super::tile::{Tile, Tiles};
-use super::super::BLOCK;
+use super::super::SUMMED;
 use crate::conv_form::Epilogue;
 use crate::scratch::Scratch;
 
 /// Bytes of transformed input that fit in the L2 cache, with weights that fit there too and with weights that do not.
 const BESIDE_FEW_WEIGHTS: usize = 128 << 10;
 const BESIDE_MANY_WEIGHTS: usize = 1 << 20;
+/// Additional elements between positions: a cache line. Otherwise, positions would map to the same cache sets.
+const LINE: usize = 16;
 /// Bytes of weights that fit in the L2 cache.
 const FEW_WEIGHTS: usize = 768 << 10;
 
 /// The buffers for some tiles of one image.
 #[derive(Default)]
 pub(super) struct Buffers {
-    /// `[position][piece][C / 16][tile][16]`
+    /// `[position][piece][C / B][tile][B]`
     pub input: Scratch<f32>,
-    /// `[position][outputs of a span / 16][tile][16]`
+    /// `[position][outputs of a span / B][tile][B]`
     pub products: Scratch<f32>,
 }
 
 impl Buffers {
     /// Allocates the buffers for some tiles. Returns the stride of positions in the input.
-    pub fn grow(&mut self, products: Products, channels: usize, tiles: usize) -> usize {
-        // An additional cache line between positions, which would otherwise map to the same cache sets.
-        let step = (products.pieces * channels.div_ceil(BLOCK) * tiles + 1) * BLOCK;
+    pub fn grow(&mut self, products: Products, filter: &Filter, tiles: usize) -> usize {
+        let step = products.pieces * filter.channels.next_multiple_of(filter.block()) * tiles + LINE;
+        let outputs = Tiles::of(filter.isa).outputs;
         self.input.alloc_uninit(products.positions * step);
-        self.products.alloc_uninit(products.positions * (2 * tiles + 1) * BLOCK);
+        self.products.alloc_uninit(products.positions * (outputs * tiles + LINE));
         step
     }
 }
@@ -49,6 +54,17 @@ impl Products {
         }
     }
 
+    /// Returns the offsets of the blocks of channels in the order of a sum's [terms](Products::pack).
+    fn taps(self, filter: &Filter, count: usize) -> Vec<u32> {
+        let (block, blocks) = (filter.block(), filter.channels.div_ceil(filter.block()));
+        let whole = filter.channels / SUMMED * (SUMMED / block);
+        let of = |range: Range<usize>| {
+            (0..self.pieces)
+                .flat_map(move |piece| range.clone().map(move |b| ((piece * blocks + b) * count * block) as u32))
+        };
+        of(0..whole).chain(of(whole..blocks)).collect()
+    }
+
     /// Computes the products of `count` tiles of one span at every position, where `step` is the input's stride of
     /// positions. Returns the stride of positions in the products.
     pub(super) fn multiply(
@@ -60,26 +76,23 @@ impl Products {
         scratch: &mut Buffers,
     ) -> usize {
         let filter = convolution.filter;
-        let (outputs, partial) = (end - first, filter.channels % BLOCK);
-        let (whole, blocks) = (filter.channels / BLOCK, filter.channels.div_ceil(BLOCK));
-        let place = |b: usize| move |piece: usize| ((piece * blocks + b) * count * BLOCK) as u32;
-        let taps = (0..self.pieces).flat_map(|piece| (0..whole).map(move |b| place(b)(piece)));
-        let last = if partial > 0 { self.pieces } else { 0 };
-        let taps: Vec<u32> = taps.chain((0..last).map(place(whole))).collect();
+        let (outputs, block) = (end - first, filter.block());
+        let [last_channels, last_blocks] = filter.partial();
+        let taps = self.taps(filter, count);
         let w = filter.span(image % filter.groups, first);
-        let out_step = (outputs / BLOCK * count + 1) * BLOCK;
+        let out_step = outputs * count + LINE;
         for position in 0..self.positions {
             let tile = Tile {
                 x: scratch.input[position * step..].as_ptr(),
-                pixel: BLOCK,
+                pixel: block,
                 row: 0,
                 taps: &taps,
-                last,
-                last_channels: partial,
+                last: last_blocks * self.pieces,
+                last_channels,
                 w: w[position * self.pieces * filter.channels * outputs..].as_ptr(),
                 start: std::ptr::null(),
                 out: scratch.products[position * out_step..].as_mut_ptr(),
-                out_block: count * BLOCK,
+                out_block: count * block,
                 out_row: 0,
                 residual: Addend::NONE,
                 limits: Epilogue::NO_LIMITS,
