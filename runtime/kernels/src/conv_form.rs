@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::conv_shape::Shape;
-use crate::gemm::Finish;
+use crate::gemm::{Finish, UNIT};
 use crate::isa::Isa;
 use crate::threads::Threads;
 use crate::vector::Vector;
@@ -31,9 +31,6 @@ impl ConvCase {
         channels.next_multiple_of(self.isa.block()) as f64 / UNIT
     }
 }
-
-/// The numbers of a vector whose multiply-add is the unit of all costs.
-pub(crate) const UNIT: f64 = 16.0;
 
 /// The layout of an image or a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,7 +27,8 @@ impl Level {
     #[inline(always)]
     pub const fn block(self) -> usize {
         match self {
-            Level::Avx512 | Level::Avx2 | Level::Scalar => 16,
+            Level::Avx512 => 16,
+            Level::Avx2 | Level::Scalar => 8,
         }
     }
 }

@@ -96,7 +96,7 @@ impl Filter {
     /// blocks; otherwise zeros.
     pub(super) fn partial(&self) -> [usize; 2] {
         match self.channels % SUMMED {
-            partial if partial % self.block() == 0 => [0, 0],
+            partial if partial.is_multiple_of(self.block()) => [0, 0],
             partial => [partial, partial.div_ceil(self.block())],
         }
     }
@@ -126,8 +126,7 @@ impl Filter {
 
     /// The outputs of one group in spans that a tile covers. The last span may extend beyond the last output.
     pub(super) fn spans(&self) -> Vec<[usize; 2]> {
-        let (step, end) = (Tiles::of(self.isa).outputs, self.lanes());
-        (0..end).step_by(step).map(|first| [first, end.min(first + step)]).collect()
+        Tiles::of(self.isa).spans(self.lanes()).collect()
     }
 
     /// The terms of an output's sum in order, as channel and tap.

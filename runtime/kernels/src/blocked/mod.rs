@@ -5,6 +5,7 @@
 //! read them, so elementwise functions may leave arbitrary values there.
 
 mod addend;
+mod border;
 mod conv;
 mod depthwise;
 mod direct;

@@ -1,3 +1,4 @@
+use super::tile::Tiles;
 use super::*;
 use crate::conv::tests::same;
 use crate::conv_form::{ConvCase, ConvForm, ConvOperands, Epilogue};
@@ -143,5 +144,18 @@ fn together_is_one_after_the_other() {
             let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
             assert_eq!(bits(&found), bits(&expected), "{shape:?} {isa:?} {count}");
         }
+    }
+}
+
+#[test]
+fn tiles_cover_every_number_of_blocks() {
+    for (isa, blocks) in Isa::available().flat_map(|isa| (0..20).map(move |blocks| (isa, blocks))) {
+        let (tiles, outputs) = (Tiles::of(isa), blocks * isa.block());
+        let spans: Vec<[usize; 2]> = tiles.spans(outputs).collect();
+        let ends: Vec<usize> = [0].into_iter().chain(spans.iter().map(|&[_, end]| end)).collect();
+        assert_eq!(ends.last(), Some(&outputs), "{isa:?} {blocks}");
+        assert!(spans.iter().zip(&ends).all(|([first, _], end)| first == end), "{isa:?} {spans:?}");
+        assert!(spans.iter().all(|&[first, end]| first < end && end - first <= tiles.outputs()), "{isa:?} {spans:?}");
+        assert_eq!(SUMMED % isa.block(), 0);
     }
 }

@@ -1,6 +1,6 @@
 //! The register tile of convolutions over blocks of channels, and of Winograd's products.
 //!
-//! A tile covers some pixels and one or two vectors of outputs. For each tap and each of its channels, one scalar per
+//! A tile covers some pixels and some blocks of outputs. For each tap and each of its channels, one scalar per
 //! pixel is broadcast and multiplied with a row of weights. The pixels of a tile are in one row of the image, or in
 //! two.
 
@@ -55,11 +55,8 @@ type BySteps = &'static [(usize, &'static [Kernel])];
 pub(super) struct Tiles {
     /// The channels of a block.
     block: usize,
-    /// The outputs of a wide tile: one or two blocks.
-    pub outputs: usize,
-    /// For one row and for two.
-    wide: [BySteps; 2],
-    narrow: [BySteps; 2],
+    /// For 1, 2, … blocks of outputs: the tiles of one row, and those of two.
+    widths: &'static [[BySteps; 2]],
 }
 
 impl Tiles {
@@ -73,6 +70,22 @@ impl Tiles {
         }
     }
 
+    /// The most outputs of a tile.
+    pub fn outputs(&self) -> usize {
+        self.widths.len() * self.block
+    }
+
+    /// Divides `outputs` outputs, which are whole blocks, into spans that a tile covers: two blocks each. If the number of
+    /// blocks is odd, the last span has three, if there are such tiles, or else one.
+    pub fn spans(&self, outputs: usize) -> impl Iterator<Item = [usize; 2]> {
+        let (blocks, most) = (outputs / self.block, self.widths.len());
+        let width = move |rest: usize| if rest <= most { rest } else { most.min(2) };
+        let spans =
+            std::iter::successors(Some([0, width(blocks)]), move |&[_, end]| Some([end, end + width(blocks - end)]));
+        let block = self.block;
+        spans.take_while(move |&[first, _]| first < blocks).map(move |span| span.map(|at| at * block))
+    }
+
     /// The maximum number of pixels per row of a tile.
     pub fn pixels(&self, rows: usize, outputs: usize) -> usize {
         self.kernels(rows, outputs, 0).len()
@@ -82,24 +95,23 @@ impl Tiles {
     ///
     /// # Safety
     /// As for [`Kernel`].
-    pub unsafe fn run(&self, rows: usize, pixels: usize, outputs: usize, tile: Tile) {
+    pub unsafe fn run(&self, rows: usize, pixels: usize, outputs: usize, mut tile: Tile) {
         let kernels = self.kernels(rows, outputs, tile.pixel);
         let count = pixels.div_ceil(kernels.len());
+        let (size, wider) = (pixels / count.max(1), pixels % count.max(1));
         for i in 0..count {
-            let (first, end) = (pixels * i / count, pixels * (i + 1) / count);
+            let size = if i < wider { size + 1 } else { size };
             // SAFETY: the tiles are adjacent and inside the area that the caller guarantees.
-            unsafe {
-                let (x, out) = (tile.x.add(first * tile.pixel), tile.out.add(first * self.block));
-                let residual = tile.residual.from(first * self.block);
-                kernels[end - first - 1](&Tile { x, out, residual, ..tile });
-            }
+            unsafe { kernels[size - 1](&tile) };
+            tile.x = tile.x.wrapping_add(size * tile.pixel);
+            tile.out = tile.out.wrapping_add(size * self.block);
+            tile.residual = tile.residual.from(size * self.block);
         }
     }
 
     /// The kernels for a fixed stride of pixels, or those for any stride.
     fn kernels(&self, rows: usize, outputs: usize, step: usize) -> &'static [Kernel] {
-        let tiles = if outputs == self.outputs { self.wide } else { self.narrow };
-        let steps = tiles[rows - 1];
+        let steps = self.widths[outputs / self.block - 1][rows - 1];
         steps.iter().find(|(made_for, _)| *made_for == step).unwrap_or(&steps[0]).1
     }
 }
@@ -182,7 +194,10 @@ unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
                 let mut weights = [V::splat(0.0); VECTORS];
                 for (v, weights) in weights.iter_mut().enumerate() {
                     *weights = V::load(w.add(v * V::LANES));
-                    prefetch(w.wrapping_add(v * V::LANES + AHEAD));
+                    // Once per cache line.
+                    if (v * V::LANES).is_multiple_of(16) {
+                        prefetch(w.wrapping_add(v * V::LANES + AHEAD));
+                    }
                 }
                 for (r, sums) in sums.iter_mut().enumerate() {
                     for (p, sums) in sums.iter_mut().enumerate() {
@@ -245,15 +260,14 @@ unsafe fn scalar<const ROWS: usize, const PIXELS: usize, const VECTORS: usize, c
 }
 
 const SCALAR: Tiles = {
-    let tiles: [BySteps; 2] = [tiles!(scalar 1 x 16 by [0]: [1 2]), tiles!(scalar 2 x 16 by [0]: [1])];
-    let block = Level::Scalar.block();
-    Tiles { block, outputs: block, wide: tiles, narrow: tiles }
+    const TILES: [BySteps; 2] = [tiles!(scalar 1 x 8 by [0]: [1 2 3 4]), tiles!(scalar 2 x 8 by [0]: [1 2])];
+    Tiles { block: Level::Scalar.block(), widths: &[TILES] }
 };
 
 /// Stride 1 is for single channels, that of a block for blocks.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{tile, BySteps, Kernel, Tile, Tiles};
+    use super::{tile, Kernel, Tile, Tiles};
     use crate::isa::Level;
     use crate::vector::{F32x16, F32x8};
 
@@ -272,22 +286,25 @@ mod x86 {
     /// For 32 registers.
     pub(super) const AVX512: Tiles = Tiles {
         block: Level::Avx512.block(),
-        outputs: 2 * Level::Avx512.block(),
-        wide: [
-            tiles!(avx512 1 x 2 by [0 1 16]: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
-            tiles!(avx512 2 x 2 by [0 16]: [1 2 3 4 5 6 7]),
-        ],
-        narrow: [
-            tiles!(avx512 1 x 1 by [0 1 16]: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
-            tiles!(avx512 2 x 1 by [0 16]: [1 2 3 4 5 6 7]),
+        widths: &[
+            [
+                tiles!(avx512 1 x 1 by [0 1 16]: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
+                tiles!(avx512 2 x 1 by [0 16]: [1 2 3 4 5 6 7]),
+            ],
+            [
+                tiles!(avx512 1 x 2 by [0 1 16]: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
+                tiles!(avx512 2 x 2 by [0 16]: [1 2 3 4 5 6 7]),
+            ],
         ],
     };
 
     /// For 16 registers.
-    pub(super) const AVX2: Tiles = {
-        let tiles: [BySteps; 2] =
-            [tiles!(avx2 1 x 2 by [0 1 16]: [1 2 3 4 5 6]), tiles!(avx2 2 x 2 by [0 16]: [1 2 3])];
-        let block = Level::Avx2.block();
-        Tiles { block, outputs: block, wide: tiles, narrow: tiles }
+    pub(super) const AVX2: Tiles = Tiles {
+        block: Level::Avx2.block(),
+        widths: &[
+            [tiles!(avx2 1 x 1 by [0 1 8]: [1 2 3 4 5 6 7 8 9 10 11 12]), tiles!(avx2 2 x 1 by [0 8]: [1 2 3 4 5 6])],
+            [tiles!(avx2 1 x 2 by [0 1 8]: [1 2 3 4 5 6]), tiles!(avx2 2 x 2 by [0 8]: [1 2 3])],
+            [tiles!(avx2 1 x 3 by [0 1 8]: [1 2 3 4]), tiles!(avx2 2 x 3 by [0 8]: [1 2])],
+        ],
     };
 }

@@ -45,15 +45,16 @@ impl Operands {
             ImageLayout::Rows => (1, to.len()),
             ImageLayout::Blocks => (isa.block(), to.blocked_len(isa)),
         };
-        let added = |place: usize| (place / unit % 5) as f32;
+        // Powers of two, which change no bit of the result when they are divided out again.
+        let factor = |place: usize| [1.0, 2.0, 4.0, 8.0, 16.0][place / unit % 5];
         let finish = |run: &mut [f32], offset: usize| {
-            run.iter_mut().enumerate().for_each(|(i, x)| *x += added(offset + i));
+            run.iter_mut().enumerate().for_each(|(i, x)| *x *= factor(offset + i));
         };
         let epilogue = Epilogue { residual: None, limits: LIMITS, finish: Some(&finish) };
         let mut out = vec![f32::NAN; length];
         let (bias, x) = (Some(&self.bias[..]), moved.as_ref().unwrap_or(&self.x));
         compute(ConvOperands { shape, bias, x, out: &mut out, epilogue });
-        out.iter_mut().enumerate().for_each(|(i, x)| *x -= added(i));
+        out.iter_mut().enumerate().for_each(|(i, x)| *x /= factor(i));
         if result == ImageLayout::Rows {
             return out;
         }
@@ -267,7 +268,7 @@ fn few_outputs_stay_in_rows() {
     for (shape, is_worth_it) in [
         (same(1, 64, 64, 1, 56, 3), true),
         (Shape { before: [0, 0], ..signal }, true),
-        (same(1, 8, 8, 1, 100, 7), false),
+        (same(1, 8, 4, 1, 100, 7), false),
         (same(1, 32, 1, 1, 100, 3), false),
         (same(1, 64, 6, 1, 30, 1), false),
     ] {

@@ -178,30 +178,33 @@ impl Depthwise<'_> {
         }
     }
 
-    /// Computes rows for a window of a common size.
+    /// Computes rows for a window of a common size: two at a time as far as possible.
     fn whole_rows(&self, block: Block, rows: Range<usize>, one: rows::Kernel, two: Option<rows::Kernel>) {
         let channel = block.index % self.shape.channels.div_ceil(self.lanes);
         let [kh, kw] = self.shape.kernel;
-        let mut y = rows.start;
-        while y < rows.end {
-            let (kernel, count) = two.filter(|_| y + 1 < rows.end).map_or((one, 1), |two| (two, 2));
+        let middle = if two.is_some() { rows.end - rows.len() % 2 } else { rows.start };
+        for (kernel, rows) in [(two.unwrap_or(one), rows.start..middle), (one, middle..rows.end)] {
+            if rows.is_empty() {
+                continue;
+            }
             let rows = Rows {
                 x: block.x.as_ptr(),
                 input: self.shape.input,
-                from: [(y * self.shape.strides[0]) as isize - self.shape.before[0], -self.shape.before[1]],
+                from: [(rows.start * self.shape.strides[0]) as isize - self.shape.before[0], -self.shape.before[1]],
+                stride: self.shape.strides[0],
                 dilation: dilation(self.shape, 0),
                 taps: kh,
                 w: self.filter.data[channel * kh * kw * self.lanes..].as_ptr(),
                 bias: self.bias[channel * self.lanes..].as_ptr(),
                 limits: self.epilogue.limits,
-                out: self.out.at(self.offset(block.index, y, 0)),
+                out: self.out.at(self.offset(block.index, rows.start, 0)),
+                rows: rows.len(),
                 columns: self.shape.output[1],
                 apart: dilation(self.shape, 1),
             };
             // SAFETY: `depthwise` checked the slices, and [`Form::of`] the window. The rows belong to this task. The
             // kernel belongs to the filter's `isa`, which proves that the processor has its instructions.
             unsafe { kernel(&rows) };
-            y += count;
         }
     }
 

@@ -7,13 +7,15 @@ use crate::isa::Isa;
 use crate::isa::Level;
 use crate::vector::Vector;
 
-/// The operands: one or two rows of one block of channels, `[columns, B]`, of an image `[height, width, B]`.
+/// The operands: some rows of one block of channels, `[columns, B]`, of an image `[height, width, B]`.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
     pub x: *const f32,
     pub input: [usize; 2],
     /// The row and column of the first output's first tap.
     pub from: [isize; 2],
+    /// The distance between the first taps of successive rows of outputs.
+    pub stride: usize,
     /// The distance between rows of taps.
     pub dilation: usize,
     /// Rows of taps.
@@ -25,6 +27,8 @@ pub(super) struct Rows {
     /// The smallest and the largest output.
     pub limits: [f32; 2],
     pub out: *mut f32,
+    /// The rows of outputs: a multiple of those that the kernel computes at a time.
+    pub rows: usize,
     pub columns: usize,
     /// The distance between columns of taps; 1 if the stride is not 1.
     pub apart: usize,
@@ -70,26 +74,28 @@ unsafe fn rows<V: Vector, const COLUMNS: usize, const STRIDE: usize, const ROWS:
     for start in 0..t.apart {
         // The last tile starts at the last column where a whole tile fits.
         let last = start + ((t.columns - start).div_ceil(t.apart) - PIXELS) * t.apart;
-        let mut first = start;
-        loop {
-            let from = t.from[1] + (first * STRIDE) as isize;
-            // SAFETY: guaranteed by the caller. If the span is inside the row, so are all reads.
-            unsafe {
-                if from >= 0 && from + reach < t.input[1] as isize {
-                    tile::<V, COLUMNS, STRIDE, ROWS, PIXELS, false>(t, first, from);
-                } else {
-                    tile::<V, COLUMNS, STRIDE, ROWS, PIXELS, true>(t, first, from);
+        for y in (0..t.rows).step_by(ROWS) {
+            let mut first = start;
+            loop {
+                let from = t.from[1] + (first * STRIDE) as isize;
+                // SAFETY: guaranteed by the caller. If the span is inside the row, so are all reads.
+                unsafe {
+                    if from >= 0 && from + reach < t.input[1] as isize {
+                        tile::<V, COLUMNS, STRIDE, ROWS, PIXELS, false>(t, y, first, from);
+                    } else {
+                        tile::<V, COLUMNS, STRIDE, ROWS, PIXELS, true>(t, y, first, from);
+                    }
                 }
+                if first == last {
+                    break;
+                }
+                first = (first + PIXELS * t.apart).min(last);
             }
-            if first == last {
-                break;
-            }
-            first = (first + PIXELS * t.apart).min(last);
         }
     }
 }
 
-/// Computes the pixels from `first` on. Their first taps are in column `from`, which may be outside the image if `EDGE`
+/// Computes the pixels from `first` on, of the rows from `y` on. Their first taps are in column `from`, which may be outside the image if `EDGE`
 /// is set.
 #[inline(always)]
 unsafe fn tile<
@@ -101,6 +107,7 @@ unsafe fn tile<
     const EDGE: bool,
 >(
     t: &Rows,
+    y: usize,
     first: usize,
     from: isize,
 ) {
@@ -109,11 +116,11 @@ unsafe fn tile<
     for lane in (0..V::BLOCK).step_by(V::LANES) {
         let mut sums = [[V::splat(0.0); PIXELS]; ROWS];
         for i in 0..taps {
-            let y = t.from[0] + (i * t.dilation) as isize;
-            if !(0..height as isize).contains(&y) {
+            let row = t.from[0] + (y * t.stride + i * t.dilation) as isize;
+            if !(0..height as isize).contains(&row) {
                 continue;
             }
-            let x = t.x.wrapping_offset((y * width as isize + from) * V::BLOCK as isize).wrapping_add(lane);
+            let x = t.x.wrapping_offset((row * width as isize + from) * V::BLOCK as isize).wrapping_add(lane);
             // SAFETY: guaranteed by the caller: the row and the columns read are inside the image, and the weights have
             // `taps` rows.
             unsafe {
@@ -127,7 +134,7 @@ unsafe fn tile<
         }
         for (r, sums) in sums.iter().enumerate() {
             // SAFETY: guaranteed by the caller.
-            unsafe { write(t, sums, (r * t.columns + first) * V::BLOCK + lane, lane) };
+            unsafe { write(t, sums, ((y + r) * t.columns + first) * V::BLOCK + lane, lane) };
         }
     }
 }

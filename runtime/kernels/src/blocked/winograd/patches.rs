@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::super::addend::Addend;
+use super::super::border::load_inside;
 use super::super::form::{self, Tile};
 use super::Squares;
-use crate::isa::Level;
 use crate::vector::Vector;
 
 /// Some tiles of one image. The stride of their transformed values from position to position is `step`.
@@ -16,11 +16,12 @@ pub(super) struct Patches<'a> {
     pub step: usize,
 }
 
-/// Pixels of the largest input patch, and channels of the largest block.
-const PATCH: usize = 36;
-const MOST: usize = Level::Avx512.block();
-
 impl Patches<'_> {
+    /// The row and column of the first tile.
+    fn first(&self) -> [usize; 2] {
+        [self.tiles.start / self.work.columns(), self.tiles.start % self.work.columns()]
+    }
+
     /// Transforms one block of channels `[H, W, B]`.
     #[inline(always)]
     pub fn input<V: Vector>(&self, x: &[f32], out: &mut [f32]) {
@@ -33,31 +34,24 @@ impl Patches<'_> {
     #[inline(always)]
     fn input_of<V: Vector, const M: usize>(&self, x: &[f32], out: &mut [f32]) {
         let [height, width] = self.work.convolution.shape.input.map(|size| size as isize);
-        let mut edge = [0.0; PATCH * MOST];
+        assert!(x.len() >= (height * width) as usize * V::BLOCK);
         assert!(out.len() >= ((M + 2) * (M + 2) - 1) * self.step + self.tiles.len() * V::BLOCK);
-        for (i, tile) in self.tiles.clone().enumerate() {
-            let at = [tile / self.work.columns(), tile % self.work.columns()];
+        let (columns, mut at) = (self.work.columns(), self.first());
+        for i in 0..self.tiles.len() {
             let [top, left] = [0, 1].map(|a| (at[a] * M) as isize - self.work.convolution.shape.before[a]);
             let size = (M + 2) as isize;
-            let inside = top >= 0 && left >= 0 && top + size <= height && left + size <= width;
-            let (patch, row) = if inside {
-                (&x[(top * width + left) as usize * V::BLOCK..], width as usize * V::BLOCK)
-            } else {
-                copy_patch::<V>(x, [height, width], [top, left], M + 2, &mut edge);
-                (&edge[..], (M + 2) * V::BLOCK)
-            };
-            assert!(patch.len() >= (M + 1) * row + (M + 2) * V::BLOCK);
+            let is_inside = top >= 0 && left >= 0 && top + size <= height && left + size <= width;
             for lane in (0..V::BLOCK).step_by(V::LANES) {
                 // SAFETY: asserted above.
                 unsafe {
-                    input_patch::<V, M>(
-                        patch.as_ptr().add(lane),
-                        row,
-                        out.as_mut_ptr().add(i * V::BLOCK + lane),
-                        self.step,
-                    )
+                    let (x, out) = (x.as_ptr().add(lane), out.as_mut_ptr().add(i * V::BLOCK + lane));
+                    match is_inside {
+                        true => input_patch::<V, M, false>(x, [height, width], [top, left], out, self.step),
+                        false => input_patch::<V, M, true>(x, [height, width], [top, left], out, self.step),
+                    }
                 };
             }
+            at = after(at, columns);
         }
     }
 
@@ -78,46 +72,56 @@ impl Patches<'_> {
         let (bias, limits) =
             (convolution.bias(self.image, block).map(|bias| &bias[..V::BLOCK]), convolution.epilogue.limits);
         assert!(products.len() >= ((M + 2) * (M + 2) - 1) * self.step + self.tiles.len() * V::BLOCK);
-        for (i, tile) in self.tiles.clone().enumerate() {
-            let [y, x] = [tile / self.work.columns() * M, tile % self.work.columns() * M];
+        let (out, residual) = (convolution.at(self.image, block, 0), convolution.residual(self.image, block, 0));
+        let (columns, mut at) = (self.work.columns(), self.first());
+        for i in 0..self.tiles.len() {
+            let [y, x] = at.map(|at| at * M);
             let size = [(height - y).min(M), (width - x).min(M)];
-            let out = convolution.at(self.image, block, y * width + x);
-            let residual = convolution.residual(self.image, block, y * width + x);
+            let pixel = (y * width + x) * V::BLOCK;
             for lane in (0..V::BLOCK).step_by(V::LANES) {
                 // SAFETY: asserted above. The tile's pixels are inside the output and belong to this task.
                 unsafe {
                     let bias = bias.map_or(V::splat(0.0), |bias| V::load(bias.as_ptr().add(lane)));
                     let from = products.as_ptr().add(i * V::BLOCK + lane);
-                    let to = (out.add(lane), residual.from(lane));
+                    let to = (out.add(pixel + lane), residual.from(pixel + lane));
                     output_patch::<V, M>(from, self.step, bias, limits, to, width * V::BLOCK, size);
                 }
             }
+            at = after(at, columns);
         }
     }
 }
 
-/// Copies the patch at `corner`, with zeros outside the image.
+/// The row and column of the tile after the one at `[row, column]`.
 #[inline(always)]
-fn copy_patch<V: Vector>(x: &[f32], [height, width]: [isize; 2], corner: [isize; 2], size: usize, out: &mut [f32]) {
-    for (i, out) in out[..size * size * V::BLOCK].chunks_exact_mut(V::BLOCK).enumerate() {
-        let [y, x_] = [corner[0] + (i / size) as isize, corner[1] + (i % size) as isize];
-        match (0..height).contains(&y) && (0..width).contains(&x_) {
-            true => out.copy_from_slice(&x[(y * width + x_) as usize * V::BLOCK..][..V::BLOCK]),
-            false => out.fill(0.0),
-        }
+fn after([row, column]: [usize; 2], columns: usize) -> [usize; 2] {
+    if column + 1 == columns {
+        [row + 1, 0]
+    } else {
+        [row, column + 1]
     }
 }
 
+/// Transforms the patch of `(M + 2)²` pixels at `[top, left]`. Some of them are outside the image only if `EDGE` is set.
+///
 /// # Safety
-/// A patch of `(M + 2)²` pixels with row stride `row` can be read, and its positions with stride `step` can be written.
+/// The image `[height, width, B]` can be read, and the positions with stride `step` can be written.
 #[inline(always)]
-unsafe fn input_patch<V: Vector, const M: usize>(x: *const f32, row: usize, out: *mut f32, step: usize) {
+unsafe fn input_patch<V: Vector, const M: usize, const EDGE: bool>(
+    x: *const f32,
+    [height, width]: [isize; 2],
+    [top, left]: [isize; 2],
+    out: *mut f32,
+    step: usize,
+) {
+    let x = x.wrapping_offset((top * width + left) * V::BLOCK as isize);
     let mut columns = [[V::splat(0.0); 6]; 6];
     for (j, column) in columns.iter_mut().enumerate().take(M + 2) {
         let mut pixels = [V::splat(0.0); 6];
         for (i, pixel) in pixels.iter_mut().enumerate().take(M + 2) {
+            let is_inside = (0..height).contains(&(top + i as isize)) && (0..width).contains(&(left + j as isize));
             // SAFETY: guaranteed by the caller.
-            *pixel = unsafe { V::load(x.add(i * row + j * V::BLOCK)) };
+            *pixel = unsafe { load_inside(!EDGE || is_inside, x.wrapping_add((i * width as usize + j) * V::BLOCK)) };
         }
         *column = form::input::<V, M>(pixels);
     }

@@ -32,20 +32,26 @@ impl Buffers {
     /// Allocates the buffers for some tiles. Returns the stride of positions in the input.
     pub fn grow(&mut self, products: Products, filter: &Filter, tiles: usize) -> usize {
         let step = products.pieces * filter.channels.next_multiple_of(filter.block()) * tiles + LINE;
-        let outputs = Tiles::of(filter.isa).outputs;
+        let outputs = Tiles::of(filter.isa).outputs();
         self.input.alloc_uninit(products.positions * step);
         self.products.alloc_uninit(products.positions * (outputs * tiles + LINE));
         step
     }
 }
 
+/// The least common multiple of two numbers that are not 0.
+fn lcm(a: usize, b: usize) -> usize {
+    (1..=b).map(|i| i * a).find(|multiple| multiple.is_multiple_of(b)).unwrap_or(a)
+}
+
 impl Products {
-    /// Returns the number of an image's tiles that fit in the cache, as a multiple of the widest register tile.
+    /// Returns the number of an image's tiles that fit in the cache, as a multiple of the pixels of all register tiles.
     pub fn tiles_of_a_part(self, convolution: &Convolution, tiles: usize, parts: usize) -> usize {
         let filter = convolution.filter;
         let depth = self.positions * self.pieces * filter.channels * size_of::<f32>();
         let room = if depth * filter.outputs <= FEW_WEIGHTS { BESIDE_FEW_WEIGHTS } else { BESIDE_MANY_WEIGHTS };
-        let at_once = Tiles::of(filter.isa).pixels(1, Tiles::of(filter.isa).outputs);
+        let at_once = filter.spans().into_iter().map(|[first, end]| Tiles::of(filter.isa).pixels(1, end - first));
+        let at_once = at_once.fold(1, lcm);
         let fitting = (room / depth.max(1) / at_once).max(1) * at_once;
         if tiles <= at_once {
             tiles
