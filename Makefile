@@ -1,5 +1,5 @@
-# Everything a developer does here. Needs Python 3.10 or newer and Rust (https://rustup.rs), nothing else: the
-# environment .venv is made, filled and kept up to date by the targets that need it.
+# The commands of a developer. They need Python 3.10 or newer and Rust (https://rustup.rs). A target that needs the
+# environment .venv creates it, and keeps its packages up to date.
 
 SHELL  := bash
 .SHELLFLAGS := -o pipefail -c
@@ -7,36 +7,35 @@ SHELL  := bash
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# maturin, which builds the extension, is found on PATH. Of what pip and cargo tell, one line a package is shown.
+# pip finds maturin, which builds the extension, on PATH. Of the output of pip and cargo, a target shows a line a package.
 INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --verbose --disable-pip-version-check --no-build-isolation
 SHOWN   := ^Collecting |^Successfully |^ +(Compiling|Finished|Downloading) .*|^ *error|^ERROR
 WATCHED := 2>&1 | tee build/install.log | { grep --line-buffered -E '$(SHOWN)' || true; } || { tail -n 40 build/install.log; exit 1; }
 SAY    := @printf '\033[1m── %s\033[0m\n'
-# What the tests compare with is of known versions.
+# The tests compare with known versions of other packages.
 VERSIONS := --constraint tests/constraints.txt
-# How to time: three processes each, and cold starts.
+# The options of `candlec bench`: three processes for each model, and cold starts.
 BENCH  ?= --against onnxruntime,openvino,mnn --processes 3 --cold
-# A folder of models with an INDEX.json: the third-party ones where they are, else our own.
+# The folder of models, with an INDEX.json: the third-party models if they exist, otherwise the project's own.
 OTHERS := $(wildcard ../shared/zoo)
 ZOO    ?= $(or $(OTHERS),models)
-# What is known not to be equal in those.
+# The known differences of the third-party models.
 KNOWN  ?= $(if $(filter $(ZOO),$(OTHERS)),--baseline tests/trained/zoo.toml)
 
-# A change in any of these means that the extension has to be built again; cargo then does only what is needed.
+# After a change in one of these files, make builds the extension again.
 SOURCES := pyproject.toml $(wildcard wheel-data/scripts/*) $(shell find runtime -name target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -print)
-# The same for the extensions that run kernels for GPUs.
+# The same for the extensions with GPU kernels.
 KERNELS := $(SOURCES) $(wildcard runtime/device/kernels/*)
-# The runner of the Rust tests: the one on PATH, else one of our own. It reuses what maturin built, because the whole
-# workspace is named.
-# Macros declare the modules of operators and kernels, which `cargo fmt` does not follow.
+# Every Rust file: `cargo fmt` misses the modules of operators and kernels, because macros declare them.
 RUST_FILES = $(shell find runtime -name target -prune -o -name '*.rs' -print)
+# The runner of the Rust tests: the one on PATH, otherwise one in .venv. With --workspace, it reuses maturin's build.
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated sanitize generate bless bench bench-models bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 $(BIN)/maturin:
 	$(SAY) "Making the Python environment $(VENV)"
@@ -52,67 +51,67 @@ $(VENV)/.demo: $(BIN)/maturin $(SOURCES)
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/maturin $(SOURCES) tests/constraints.txt
-	$(SAY) "Building the runtime and installing all that the tests need (PyTorch alone is some gigabytes)"
+	$(SAY) "Building the runtime and installing the packages of all tests (PyTorch takes several gigabytes)"
 	@mkdir -p build
 	@$(INSTALL) $(VERSIONS) --editable ".[dev]" $(WATCHED)
 	@touch $(VENV)/.demo $(VENV)/.test $(VENV)/.quick $@
 
 $(VENV)/.test: $(BIN)/maturin $(SOURCES) tests/constraints.txt
-	$(SAY) "Building the runtime and installing what the tests need that need no PyTorch"
+	$(SAY) "Building the runtime and installing the packages of the tests that need no PyTorch"
 	@mkdir -p build
 	@$(INSTALL) $(VERSIONS) --editable ".[test]" $(WATCHED)
 	@touch $(VENV)/.demo $(VENV)/.quick $@
 
-# The same with the runtime of `make quick`, where nothing has installed these packages: one build instead of two.
+# The same packages with the runtime of `make quick`, so that a fresh clone needs one build instead of two.
 $(VENV)/.quick: pyproject.toml tests/constraints.txt | $(BIN)/maturin
-	$(SAY) "Building the runtime and installing what the tests need that need no PyTorch (about four minutes on two cores)"
+	$(SAY) "Building the runtime and installing the packages of the tests that need no PyTorch (about four minutes on two cores)"
 	@mkdir -p build
 	@$(INSTALL) $(VERSIONS) --config-settings=build-args="--profile quick" --editable ".[test]" $(WATCHED)
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.demo
-	$(SAY) "Installing OpenVINO and MNN, to compare with"
+	$(SAY) "Installing OpenVINO and MNN for comparison"
 	@mkdir -p build
 	@$(INSTALL) --editable ".[bench]" $(WATCHED)
 	@touch $@
 
 $(VENV)/.models: $(VENV)/.bench
-	$(SAY) "Installing what the architectures are exported with (PyTorch is large: some minutes)"
+	$(SAY) "Installing PyTorch and other packages for the export of architectures (some minutes)"
 	@mkdir -p build
 	@$(INSTALL) --editable ".[bench,models]" $(WATCHED)
 	@touch $@
 
-build: $(VENV)/.demo ## the environment and the compiler, ready to use in .venv
+build: $(VENV)/.demo ## install the compiler in .venv
 	$(SAY) "Ready: try  $(BIN)/candlec --help"
 
 demo: $(VENV)/.demo ## compile a trained model, run it, check it against onnxruntime
 	@$(BIN)/python tools/demo.py
 
-bench: $(VENV)/.bench ## time every zoo model beside onnxruntime and OpenVINO
-	$(SAY) "Timing the models of $(ZOO) beside onnxruntime and OpenVINO"
+bench: $(VENV)/.bench ## time every zoo model beside onnxruntime, OpenVINO and MNN
+	$(SAY) "Timing the models of $(ZOO) beside onnxruntime, OpenVINO and MNN"
 	$(BIN)/candlec bench --zoo $(ZOO) $(BENCH)
 
-bench-models: $(VENV)/.models ## the same of the architectures of models/, which are exported first
-	$(SAY) "Timing the architectures of models/ beside onnxruntime and OpenVINO"
+bench-models: $(VENV)/.models ## the same for the architectures of models/, after exporting them
+	$(SAY) "Timing the architectures of models/ beside onnxruntime, OpenVINO and MNN"
 	$(BIN)/python -m models --folder build/models
 	$(BIN)/candlec bench --zoo build/models $(BENCH)
 
-bench-kernels: $(VENV)/.bench ## the same of the operators of benchmarks/suite.toml, one at a time
-	$(SAY) "Timing the operators of benchmarks/suite.toml beside onnxruntime and OpenVINO"
+bench-kernels: $(VENV)/.bench ## the same for the operators of benchmarks/suite.toml
+	$(SAY) "Timing the operators of benchmarks/suite.toml beside onnxruntime, OpenVINO and MNN"
 	$(BIN)/python benchmarks/kernels.py --folder build/kernels
 	$(BIN)/candlec bench --zoo build/kernels $(BENCH)
 
-bench-startup: $(VENV)/.demo ## time how long the verbs take to start, in new processes (some minutes)
+bench-startup: $(VENV)/.demo ## time the start of the commands in new processes (some minutes)
 	$(SAY) "Timing the start of the verbs"
 	$(BIN)/python benchmarks/startup.py
 
-zoo: $(VENV)/.demo ## every zoo model against onnxruntime, every way it can be compiled
+zoo: $(VENV)/.demo ## compare every zoo model with onnxruntime, with all sets of options
 	$(SAY) "Checking the models of $(ZOO) against onnxruntime"
 	$(BIN)/candlec zoo run --zoo $(ZOO) $(KNOWN)
 	$(BIN)/candlec zoo run --zoo $(ZOO) $(KNOWN) --unpin
 
 $(VENV)/.nvcc: $(BIN)/maturin pyproject.toml
-	$(SAY) "Installing NVIDIA's compiler, which needs no GPU"
+	$(SAY) "Installing NVIDIA's compiler (it needs no GPU)"
 	@mkdir -p build
 	@$(INSTALL) --editable ".[cuda-build]" $(WATCHED)
 	@touch $(VENV)/.demo $@
@@ -121,39 +120,39 @@ compiler/_runtime_cuda.abi3.so: $(VENV)/.nvcc $(KERNELS) tools/build_cuda.py
 	$(SAY) "Building the module for CUDA (the first time about four minutes on two cores)"
 	$(BIN)/python tools/build_cuda.py
 
-cuda: compiler/_runtime_cuda.abi3.so ## the module for NVIDIA's GPUs; needs neither GPU, driver nor toolkit
+cuda: compiler/_runtime_cuda.abi3.so ## build the extension for NVIDIA's GPUs; needs no GPU, driver or toolkit
 	$(SAY) "Ready: try  $(BIN)/candlec run PLAN --device cuda  where there is a driver"
 
-cuda-bundle: $(VENV)/.dev compiler/_runtime_cuda.abi3.so ## what `make cuda-check` needs, in build/cuda-check, to be carried to a machine with a GPU
-	$(SAY) "Gathering what is checked on a GPU; networks are exported first, the first time some minutes"
+cuda-bundle: $(VENV)/.dev compiler/_runtime_cuda.abi3.so ## write the inputs of `make cuda-check` to build/cuda-check, for a machine with a GPU
+	$(SAY) "Gathering the inputs of the checks on a GPU (the first export of the networks takes some minutes)"
 	$(BIN)/python tools/cuda_bundle.py --zoo $(ZOO)
 
 # One of the calls smoke, compare and tune; without it all three.
 CALL ?=
-cuda-check: ## check, time and profile plans on the GPU of this machine, with what cuda-bundle made; needs no Rust
+cuda-check: ## check, time and profile plans on this machine's GPU, with the files of cuda-bundle; needs no Rust
 	$(SAY) "Checking plans on the GPU"
 	$(PYTHON) tools/cuda_check.py $(CALL)
 
 # A process may have the former module loaded: `install` makes a new file, but `cp` would overwrite the one that is mapped.
 compiler/_runtime_emulator.abi3.so: $(VENV)/.demo $(KERNELS)
-	$(SAY) "Building the module that runs the kernels for GPUs on the processor"
+	$(SAY) "Building the extension that runs GPU kernels on the processor"
 	cd runtime && cargo build --release --package candle-plan-emulator --features extension-module
 	install -m 755 runtime/target/release/lib_runtime_emulator.so $@
 
-emulator: compiler/_runtime_emulator.abi3.so ## the module that runs the kernels for GPUs on the processor, for tests
+emulator: compiler/_runtime_emulator.abi3.so ## build the extension that runs GPU kernels on the processor, for tests
 
 # The loop of a changed operator or kernel. The next target that needs a module builds the optimized one again.
-quick: $(VENV)/.quick ## the changed runtime in seconds, for tests, with pytest; its code is a little slower
+quick: $(VENV)/.quick ## build the changed runtime in seconds, for tests; its code is a little slower
 	cd runtime && cargo build --profile quick --package candle-plan-python --features extension-module
 	@rm -f $(VENV)/.demo $(VENV)/.test $(VENV)/.dev
 	install -m 755 runtime/target/quick/lib_runtime.so compiler/_runtime.abi3.so
 
-quick-emulator: $(VENV)/.quick ## the same of the module that runs the kernels for GPUs on the processor
+quick-emulator: $(VENV)/.quick ## the same for the extension that runs GPU kernels on the processor
 	cd runtime && cargo build --profile quick --package candle-plan-emulator --features extension-module
 	install -m 755 runtime/target/quick/lib_runtime_emulator.so compiler/_runtime_emulator.abi3.so
 	@touch --date=@0 compiler/_runtime_emulator.abi3.so
 
-quick-cuda: $(VENV)/.nvcc ## the same of the module for NVIDIA's GPUs
+quick-cuda: $(VENV)/.nvcc ## the same for the extension for NVIDIA's GPUs
 	$(BIN)/python tools/build_cuda.py quick
 	@touch --date=@0 compiler/_runtime_cuda.abi3.so
 
@@ -178,28 +177,29 @@ test-python: $(VENV)/.dev compiler/_runtime_emulator.abi3.so compiler/_runtime_c
 # Tests of GPUs' kernels and tools, of layers of PyTorch, and of trained models, and those that take long.
 SLOW := layers onnx_backend standin trained test_cuda.py test_cuda_check.py test_device_arrays.py test_emulator.py \
 	test_convolution_constants.py test_convolution_forms.py test_fuzz.py test_gpu_docs.py test_gpu_report.py test_gpu_tools.py
-test-fast: $(VENV)/.test ## the Python tests that need neither PyTorch nor a module for GPUs (some minutes)
+FAST := -m "not slow" $(SLOW:%=--ignore=tests/%)
+test-fast: $(VENV)/.test ## the Python tests that need neither PyTorch nor a GPU extension (some minutes)
 	$(SAY) "Python tests without PyTorch and GPUs"
-	WITHOUT_TORCH=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" $(SLOW:%=--ignore=tests/%)
+	WITHOUT_TORCH=1 $(BIN)/python -m pytest -q -n 2 $(FAST)
 
-test-levels: $(VENV)/.dev $(NEXTEST) ## the tests of operators and models at the lower instruction sets of this processor
+test-levels: $(VENV)/.dev $(NEXTEST) ## the tests of operators and models with this processor's lower instruction sets
 	@levels=$$($(BIN)/python -c 'from compiler.runtime.processor import levels; print(*levels()[:-1])') || exit 1; for level in $$levels; do \
 		printf '\033[1m── %s\033[0m\n' "Tests at CANDLE_PLAN_ISA=$$level"; export CANDLE_PLAN_ISA=$$level; \
 		(cd runtime && $(NEXTEST) nextest run --no-fail-fast --status-level fail --release --workspace -E 'package(candle-plan)') || exit 1; \
 		$(BIN)/python -m pytest -q -n 2 tests/lower tests/trained/test_zoo.py -k 'not unpinned' || exit 1; \
 	done
 
-test-lowest: $(VENV)/.demo ## a part of the tests with the lowest versions of what pyproject.toml depends on
+test-lowest: $(VENV)/.demo ## the tests of test-fast with the lowest versions that pyproject.toml allows
 	$(SAY) "Tests with the lowest versions, in build/lowest"
-	$(BIN)/python tools/versions.py lowest
+	$(BIN)/python tools/versions.py lowest $(FAST)
 
-test-newest: $(VENV)/.demo ## the same with the newest versions that there are today
+test-newest: $(VENV)/.demo ## the same with the newest versions
 	$(SAY) "Tests with the newest versions, in build/newest"
-	$(BIN)/python tools/versions.py newest
+	$(BIN)/python tools/versions.py newest $(FAST)
 
-# The emulator of processors, which is installed where this may be done.
+# The targets install qemu, which emulates processors, if they may.
 QEMU_HELP := qemu-x86_64-static is not installed, and could not be: as root, apt-get install qemu-user-static
-test-processors: ## a part of the tests on other x86-64 processors, which qemu emulates
+test-processors: ## some tests on other x86-64 processors, which qemu emulates
 	$(SAY) "Tests on other processors"
 	@mkdir -p build
 	@command -v qemu-x86_64-static >/dev/null || { apt-get update && apt-get install -y qemu-user-static; } >build/qemu.log 2>&1 || true
@@ -209,14 +209,14 @@ test-emulated: $(VENV)/.dev $(NEXTEST)
 	cd runtime && $(NEXTEST) nextest list --release --workspace --message-format json >../build/rust-tests.json
 	$(BIN)/python -m pytest -q -n 2 tests/processors.py
 
-# The C++ of the emulator's kernels is checked, too.
+# AddressSanitizer also checks the C++ of the emulator's kernels.
 sanitize: $(NEXTEST) ## the Rust tests of kernels, devices and plans under AddressSanitizer, on Linux (some minutes)
 	$(SAY) "Rust tests of kernels, devices and plans, on the emulator too, under AddressSanitizer"
 	cd runtime && RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CXXFLAGS=-fsanitize=address ASAN_OPTIONS=detect_leaks=0 \
 		$(NEXTEST) nextest run --no-fail-fast --package candle-plan-kernels --package candle-plan-device --package candle-plan --features candle-plan-device/emulator \
 		--target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/sanitize
 
-check: format lint types test test-lowest test-newest test-processors lint-cuda ## what CI runs: format, lints, types, every test
+check: format lint types test test-lowest test-newest test-processors lint-cuda ## all checks of CI: format, lints, types, every test
 
 $(BIN)/ruff: $(BIN)/maturin tests/constraints.txt
 	$(SAY) "Installing the linters"
@@ -229,7 +229,7 @@ format: $(BIN)/ruff
 	@rustfmt --edition 2021 --check $(RUST_FILES)
 	cargo fmt --check --manifest-path tests/standin/candle/Cargo.toml -- --config-path runtime
 
-reformat: $(BIN)/ruff ## formats every Python and Rust file
+reformat: $(BIN)/ruff ## format every Python and Rust file
 	$(BIN)/ruff format .
 	@rustfmt --edition 2021 $(RUST_FILES)
 
@@ -240,7 +240,7 @@ lint: $(BIN)/ruff
 	cd runtime && cargo clippy --release --workspace --all-targets -- -D warnings
 
 lint-cuda: compiler/_runtime_cuda.abi3.so
-	$(SAY) "Lints of what is built for CUDA alone"
+	$(SAY) "Lints of the code for CUDA"
 	$(BIN)/python tools/build_cuda.py clippy
 	$(BIN)/python -m tests.standin.program clippy
 
@@ -248,19 +248,19 @@ types: $(VENV)/.dev
 	$(SAY) "Types"
 	$(BIN)/mypy
 
-generate: quick $(BIN)/ruff ## write the files that are generated: from the Rust source, and pages of docs/ from the code's tables
+generate: quick $(BIN)/ruff ## write the generated files: from the Rust source, and pages of docs/ from the code's tables
 	$(SAY) "Generating"
 	$(BIN)/python tools/generate.py
 
-bless: $(VENV)/.dev ## accept the present output as the expected one of the golden tests
+bless: $(VENV)/.dev ## accept the present output as the expected output of the golden tests
 	$(SAY) "Blessing goldens: review the difference before you commit it"
 	BLESS=1 $(BIN)/python -m pytest -q tests/golden
 
-fuzz: $(VENV)/.dev ## change files and plans at random, some hundred thousand times; a crash fails
+fuzz: $(VENV)/.dev ## change files and plans at random, a few hundred thousand times; a crash fails
 	$(SAY) "Fuzzing"
 	FUZZ=50 $(BIN)/python -m pytest -q -n 2 tests/test_fuzz.py
 
-wheel: $(BIN)/maturin ## the wheel that is published, optimized as a whole, in build/wheels
+wheel: $(BIN)/maturin ## build the wheel for publication, optimized as a whole, in build/wheels
 	$(SAY) "Building the wheel"
 	$(BIN)/maturin build --profile wheel --strip --out build/wheels
 

@@ -3,6 +3,7 @@ from typing import Any
 
 MAX_THREADS: int
 MOST_RESIZED_AXES: int
+MOST_WINDOW_AXES: int
 
 class PlanError(Exception): ...
 class InputError(Exception): ...

@@ -4,7 +4,7 @@ The text of a diagnostic has the same form as rustc's::
 
     error[CC0301]: 3-D convolution is not supported (kernel 3×3×3)
       --> model.py:118 in UNet3D.forward   encoder.0.conv : Conv3d   Conv(node_conv3d)
-      help: candle-plan executes 1-D and 2-D operators only; see `candlec explain CC0301`
+      help: plans support only 1-D and 2-D operators; see `candlec explain CC0301`
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ _REPORT = "This is a bug in the compiler, not in the model. Please report it, an
 PAGES = {
     "CC0101": Page(
         "The file is not a valid ONNX model: it is empty, truncated, damaged, or of another format.",
-        "Download or export the model again. First export a model of another framework to ONNX: `candlec export` "
-        "exports PyTorch modules. To run a plan, use `candlec run`.",
+        "Download or export the model again. The compiler reads only ONNX files: export a model of another framework "
+        "to ONNX (`candlec export` exports PyTorch modules). To run a plan, use `candlec run`.",
     ),
     "CC0102": Page(
-        "The compiler cannot read the file: it does not exist, is a directory, or permission is missing.",
-        "Check the path and the file's permissions. A relative path starts at the current directory.",
+        "The compiler cannot read the file: it does not exist, is a folder, or permission is missing.",
+        "Check the path and the file's permissions. A relative path starts at the current folder.",
     ),
     "CC0103": Page(
         "The compiler cannot read a file of weights, or the length of the file differs from the length in the model. "
-        "The file must be in the model's own folder, and must not be a link to a file elsewhere, because the compiler "
-        "does not trust the model.",
-        "Copy the .onnx file and all files of weights into one folder, and keep their names. A model passed as bytes "
-        "has no folder: pass its path. You can store weights of less than 2 GB in the model itself: "
+        "The file must be in the model's own folder or in a subfolder of it, and must not be a link to a file "
+        "elsewhere, because the compiler does not trust the model.",
+        "Copy the .onnx file and all files of weights into one folder, and keep their names and subfolders. A model "
+        "passed as bytes has no folder: pass its path. You can store weights of less than 2 GB in the model itself: "
         "`onnx.save(onnx.load(path), one_file)`.",
     ),
     "CC0104": Page(
@@ -100,13 +100,14 @@ PAGES = {
         "documentation lists the attribute for the model's opset, this is a gap in the compiler: please report it.",
     ),
     "CC0204": Page(
-        "The compiler does not support the node's operator version.",
+        "The compiler supports the node's operator, but not in this version.",
         "Export the model for another opset, such as 20 (`opset_version=20` of torch.onnx.export). "
         "`candlec ops NAME` prints the newest supported version of an operator.",
     ),
     "CC0205": Page(
-        "An input or output of the node or of the model is missing, or its type, kind or rank is not supported.",
-        "If the type is not supported, cast the value to another type (float32, int64) before the node. "
+        "An input or output of the node or of the model is missing, or its element type, its kind (tensor, sequence or "
+        "optional) or its rank is not supported.",
+        "If the element type is not supported, cast the value to another type (float32, int64) before the node. "
         "Write complex numbers as a last axis of size two. If a size is unknown, `--dim` may set it.",
     ),
     "CC0206": Page(
@@ -114,7 +115,8 @@ PAGES = {
         "Export the module in evaluation mode: `module.eval()`, and `training=TrainingMode.EVAL` in torch.onnx.export.",
     ),
     "CC0207": Page(
-        "The type of the node's result differs from the type in the file or in the standard.",
+        "The compiler would compute a result of the node with another element type than the one that follows from the "
+        "standard. A wrong declaration in the file alone gives the warning CC0402.",
         "Run `onnx.checker.check_model(path, full_check=True)`. If it reports an error, export the model again. "
         "If it reports none, this is a bug in the compiler: please report it.",
     ),
@@ -137,7 +139,8 @@ PAGES = {
     "CC0401": Page(
         "The compiler cannot compute a node with constant inputs. For example, the shapes of the inputs contradict "
         "each other, or the node divides an integer by zero. With `--no-optimize`, the compiler computes only nodes of "
-        "small integers, and other such nodes fail in a run.",
+        "small integers, and other such nodes fail in a run. A node in a branch or a loop may never run: there, the "
+        "compiler reports a near miss instead.",
         "Check the constants of the nodes that the error names. onnxruntime would fail there as well.",
     ),
     "CC0402": Page(

@@ -166,7 +166,7 @@ def _recognizing() -> list[Pass | Phase]:
 
 
 def _fusing() -> list[Pass | Phase]:
-    """The passes that fuse operators into fewer and larger steps. Shapes of new nodes are always inferred."""
+    """The passes that fuse operators into fewer and larger steps."""
     return [
         fold_pads,
         fold_slices,
@@ -174,7 +174,6 @@ def _fusing() -> list[Pass | Phase]:
         expand_batch_norm,
         merge_duplicates,  # of new nodes that are equal
         drop_dead_nodes,  # unused readers would prevent fusion
-        infer_shapes,  # of new nodes, because fusion needs known shapes
         fuse_epilogues(lower.takes_epilogue, lower.is_elementwise),
         fuse_elementwise(lower.is_elementwise),
         drop_dead_nodes,

@@ -105,7 +105,7 @@ def test_the_command_prints_an_expectation(capsys: pytest.CaptureFixture[str]) -
     assert run("inspect", str(DIGITS), "--prepared", "--device", "cuda") == 0
     printed = capsys.readouterr().out
     assert "conv/" in printed and "copy from the host" in printed
-    assert "H100 SXM: at least " in printed and "An expectation, not a measurement" in printed
+    assert "H100 SXM: about " in printed and "An estimate, not a measurement" in printed
     assert run("inspect", str(DIGITS), "--prepared", "--device", "cuda", "--dim", "batch=4", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["ok"] and set(told["least_seconds"]) == {gpu.name for gpu in GPUS}

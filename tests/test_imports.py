@@ -94,6 +94,7 @@ ALLOWED: dict[tuple[str, ...], tuple[set[str], set[str]]] = {
     ("run", "tests/golden/v1.plan"): (RUNNING, OF_A_RUN),
     ("inspect", "tests/golden/v1.plan"): (RUNNING, OF_A_RUN),
     ("compile", DIGITS, "--dim", "batch=1", "-o", "{folder}/digits.plan"): (RUNNING | ONNX, OF_COMPILING),
+    ("compile", DIGITS, "-o", "{folder}/digits.plan"): (RUNNING | ONNX | {"sympy"}, OF_COMPILING),
     ("check", DIGITS): (RUNNING | ONNX | {"sympy"}, OF_COMPILING),
 }
 """Arguments → the most of `PACKAGES` and of `MODULES` that the process imports."""

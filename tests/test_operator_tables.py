@@ -11,6 +11,7 @@ from pathlib import Path
 
 PLAN = Path(__file__).parent.parent / "runtime/plan/src"
 OPS, GPU = PLAN / "ops", PLAN / "gpu"
+KERNELS = PLAN.parent.parent / "device/kernels"
 
 
 def table(file: Path, macro: str) -> dict[str, str]:
@@ -50,6 +51,20 @@ def test_every_gpu_kernel_is_in_the_table_of_kernels() -> None:
     written = implemented(GPU, r"^gpu_kernel!\((\w+):") | implemented(GPU, r"^on_gpu! \{ ([\w ]+) \}")
     assert len(written) > 50
     assert not forgotten(written, table(GPU / "mod.rs", "kernels"), "runtime/plan/src/gpu/mod.rs")
+
+
+def test_every_gpu_kernel_is_connected_to_its_operator() -> None:
+    listed = table(OPS / "mod.rs", "ops")
+    connected = table(GPU / "mod.rs", "kernels")
+    apart = [
+        f"{operator} has an `impl OnGpu` in {family}.rs that no step uses: add `gpu_kernel!({operator}: …);` there"
+        for operator, family in implemented(GPU, r"^impl OnGpu for (\w+)").items()
+        if operator in listed and operator not in connected
+    ]
+    assert not apart
+    named = implemented(GPU, r'"(\w+)"')
+    unused = [path.name for path in sorted(KERNELS.glob("*.cu")) if path.stem not in named]
+    assert not unused, f"no file of runtime/plan/src/gpu/ names the modules {unused}: connect each by `gpu_kernel!`"
 
 
 def test_a_forgotten_line_is_reported() -> None:

@@ -40,7 +40,7 @@ KERNELS = [
 """Every module of the crate `candle-plan-kernels`, in the same order."""
 
 DEVICE = [
-    {"error", "launch", "memory"},
+    {"error", "launch", "memory", "mirror"},
     {"faults", "gemm"},
     {"command"},
     {"backend"},
@@ -50,15 +50,18 @@ DEVICE = [
 ]
 """Every module of the crate `candle-plan-device`, in the same order."""
 
+DERIVE = [{"compare"}, {"kernel", "structure"}, {"expand"}]
+"""Every module of the crate `candle-plan-derive`, in the same order."""
+
 PYTHON = [{"errors"}, {"arrays", "dlpack"}, {"device_arrays"}, {"outputs"}, {"session"}]
 """Every module of the crate `candle-plan-python`, in the same order."""
 
-LAYERS = {"plan": PLAN, "kernels": KERNELS, "device": DEVICE, "python": PYTHON}
+LAYERS = {"plan": PLAN, "kernels": KERNELS, "device": DEVICE, "derive": DERIVE, "python": PYTHON}
 
 APART = [("cpu", "gpu"), ("gpu", "cpu"), ("cpu", "device"), ("ops", "cpu"), ("ops", "gpu")]
 """Modules of the crate `candle-plan` of which the first may not use the second."""
 
-CRATES = {"plan": "plan/src", "kernels": "kernels/src", "device": "device/src", "python": "src"}
+CRATES = {"plan": "plan/src", "kernels": "kernels/src", "device": "device/src", "derive": "derive/src", "python": "src"}
 
 Module = tuple[str, ...]
 """The path of a module in its crate, as ("cpu", "conv"); () is the crate's root."""

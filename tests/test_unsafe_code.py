@@ -28,6 +28,9 @@ WHOLE = ["runtime/device/", "runtime/kernels/"]
 GUARDED = ["runtime/src/lib.rs", "runtime/cuda/src/lib.rs", "runtime/emulator/src/lib.rs", "runtime/plan/src/lib.rs"]
 """The roots of the crates that deny unsafe code but in some modules."""
 
+FORBIDDEN = ["runtime/derive/src/lib.rs"]
+"""The roots of the crates that have no unsafe code. The derives write `unsafe impl` into the crates that use them."""
+
 MODULE = r'^#\[allow\(unsafe_code\)\] // \S.*\n(?:#\[path = "(.*)"\]\n)?(?:pub(?:\(\w+\))? )?mod (\w+);'
 """A module in which the compiler allows unsafe code, with the reason: its path, if one is written, and its name."""
 
@@ -40,7 +43,9 @@ def listed() -> list[str]:
 
 
 def has_unsafe(source: str) -> bool:
-    """Whether a file has the keyword outside of comments."""
+    """Whether a file has the keyword outside of comments, in a crate that may have unsafe code."""
+    if source.startswith(tuple(root.removesuffix("lib.rs") for root in FORBIDDEN)):
+        return False
     return re.search(r"\bunsafe\b", re.sub(r"//.*", "", (ROOT / source).read_text())) is not None
 
 
@@ -75,7 +80,12 @@ def test_crates_deny_unsafe_code(source: str) -> None:
     assert "\n#![deny(unsafe_code)]\n" in (ROOT / source).read_text()
 
 
+@pytest.mark.parametrize("source", FORBIDDEN)
+def test_crates_forbid_unsafe_code(source: str) -> None:
+    assert "\n#![forbid(unsafe_code)]\n" in (ROOT / source).read_text()
+
+
 def test_the_compiler_allows_it_in_the_listed_places_alone() -> None:
     assert sorted(allowed()) == sorted(set(listed()) - set(WHOLE))
     roots = [source for source in SOURCES if source.endswith("/src/lib.rs")]
-    assert sorted(roots) == sorted([*GUARDED, *(f"{crate}src/lib.rs" for crate in WHOLE)])
+    assert sorted(roots) == sorted([*GUARDED, *FORBIDDEN, *(f"{crate}src/lib.rs" for crate in WHOLE)])

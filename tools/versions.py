@@ -1,52 +1,49 @@
-"""Runs a part of the tests with the lowest or the newest versions of the compiler's dependencies.
+"""Runs tests with the lowest or the newest versions of the compiler's dependencies.
 
-`make test-lowest` and `make test-newest` call it. The environments build/lowest and build/newest contain the
-dependencies of pyproject.toml, onnxruntime and pytest, but not PyTorch. The tests use the extension in the checkout.
-With the lowest versions, other packages have the versions of tests/constraints.txt. The newest versions are the current
-ones.
+`make test-lowest` and `make test-newest` call it with the options of pytest that select the tests of `make test-fast`.
+The environments build/lowest and build/newest contain the dependencies of pyproject.toml, onnxruntime and packages for
+tests, but not PyTorch. The tests use the extension in the checkout. With the lowest versions, other packages have the
+versions of tests/constraints.txt; one of them is onnxruntime, because the tests compare with a known version. The
+newest versions are the current ones.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import venv
 from pathlib import Path
+from typing import Any
 
 import tomlkit
 
 ROOT = Path(__file__).parent.parent
-TESTED_WITH = ("onnxruntime", "pytest", "pytest-xdist", "tomli; python_version < '3.11'")
-TESTS = (
-    *("tests/golden", "tests/cli", "tests/test_arguments.py", "tests/test_attributes_of_plans.py"),
-    *("tests/test_bad_input.py", "tests/test_verify.py", "tests/test_crash.py", "tests/test_declarations.py"),
-    *("tests/test_diagnostics.py", "tests/test_external.py", "tests/test_imports.py", "tests/test_load_model.py"),
-    *("tests/test_loading.py", "tests/test_pipeline.py", "tests/test_sympy_later.py", "tests/test_invariants.py"),
-    *("tests/passes/test_fold_constants.py", "tests/passes/test_infer_shapes.py"),
-    *("tests/lower/test_conv.py", "tests/lower/test_shape.py"),
-)
-"""Tests of the command line, compilation, plans and errors, which use onnx, onnx_ir and NumPy most."""
+EXTRAS = ("check", "test")
+"""The extras whose packages the tests use."""
 
 
 def main() -> None:
     """Create the environment, run the tests in it, and exit with the exit code of pytest."""
-    which = sys.argv[1:]
-    if which not in (["lowest"], ["newest"]):
-        sys.exit("usage: python tools/versions.py lowest|newest")
-    folder = ROOT / "build" / which[0]
+    which, *options = sys.argv[1:] or [""]
+    if which not in ("lowest", "newest"):
+        sys.exit("usage: python tools/versions.py lowest|newest [OPTIONS OF PYTEST]")
+    folder = ROOT / "build" / which
     python = folder / "bin/python"
     if not has_pip(python):
         venv.create(folder, with_pip=True, clear=True)
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    wanted = [*runtime_requirements(), *TESTED_WITH]
-    if which == ["lowest"]:
+    wanted = [*runtime_requirements(), *test_requirements()]
+    if which == "lowest":
         install += ["--constraint", str(lowest_versions(folder / "lowest.txt"))]
     else:
         install += ["--upgrade", "--upgrade-strategy", "eager"]
     if subprocess.run([*install, *wanted], check=False).returncode:
-        sys.exit(f"the {which[0]} versions could not be installed: pip's message is above")
-    sys.exit(subprocess.run([str(python), "-m", "pytest", "-q", "-n", "2", *TESTS], cwd=ROOT, check=False).returncode)
+        sys.exit(f"the {which} versions could not be installed: pip's message is above")
+    environment = {**os.environ, "WITHOUT_TORCH": "1"}
+    tests = [str(python), "-m", "pytest", "-q", "-n", "2", *options]
+    sys.exit(subprocess.run(tests, cwd=ROOT, env=environment, check=False).returncode)
 
 
 def has_pip(python: Path) -> bool:
@@ -57,10 +54,20 @@ def has_pip(python: Path) -> bool:
         return False
 
 
+def project() -> dict[str, Any]:
+    """The table `project` of pyproject.toml."""
+    return dict(tomlkit.parse((ROOT / "pyproject.toml").read_text(encoding="utf-8")).unwrap()["project"])
+
+
 def runtime_requirements() -> list[str]:
     """The dependencies of pyproject.toml, such as `numpy>=1.26`."""
-    project = tomlkit.parse((ROOT / "pyproject.toml").read_text(encoding="utf-8")).unwrap()["project"]
-    return [str(each) for each in project["dependencies"]]
+    return [str(each) for each in project()["dependencies"]]
+
+
+def test_requirements() -> list[str]:
+    """The packages of `EXTRAS`; the compiler itself is the checkout."""
+    wanted = (str(each) for extra in EXTRAS for each in project()["optional-dependencies"][extra])
+    return [each for each in wanted if not each.startswith("candle-compiler")]
 
 
 def lowest_versions(path: Path) -> Path:

@@ -1,11 +1,11 @@
-"""The commands of a plan's run on a GPU, from a dry run, and a lower bound of the time from the GPU's published limits.
+"""The commands of a plan's run on a GPU, from a dry run, and an estimate of the time from the GPU's published limits.
 
-In the bound, each step takes as long as its arithmetic or its memory traffic at the GPU's peak, whichever is longer,
+In the estimate, each step takes as long as its arithmetic or its memory traffic at the GPU's peak, whichever is longer,
 and copies to and from the host run at the peak of the bus. Launches and waits are only counted, because no source
 gives their cost.
 
-The bound assumes that every tensor crosses the GPU's memory once in each step that reads or writes it. A small tensor
-may stay in the L2 cache between two steps, which can then take less time.
+The estimate assumes that every tensor crosses the GPU's memory once in each step that reads or writes it. A small
+tensor may stay in the L2 cache between two steps, which can then take less time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class GpuLimits:
     source: str
 
     def seconds(self, step: GpuStep) -> float:
-        """The least time of a step: arithmetic or memory, and copies to and from the host."""
+        """The estimated time of a step: arithmetic or memory, and copies to and from the host."""
         device = 0.0 if step.host is not None else max(step.operations / self.peak(step), step.bytes / self.memory)
         return device + (step.uploaded + step.downloaded) / self.bus
 
@@ -52,7 +52,7 @@ class GpuLimits:
     def codes(self) -> float:
         """Operations per second on 8-bit codes: `__dp4a` multiplies and adds four pairs of codes in one instruction.
 
-        No source gives the rate of this instruction. The bound assumes at most the rate of `float32` instructions,
+        No source gives the rate of this instruction. The estimate assumes the rate of `float32` instructions,
         which multiply and add one pair each.
         """
         return 4 * self.float32

@@ -33,7 +33,7 @@ VERBS = {
     "verify": "Compare a plan with onnxruntime.",
     "check": "Check whether the compiler supports a model.",
     "inspect": "Show the contents of a plan or a model.",
-    "bench": "Time plans, alone or beside onnxruntime and OpenVINO.",
+    "bench": "Time plans, alone or beside onnxruntime, OpenVINO and MNN.",
     "zoo": "Check a folder of models against onnxruntime.",
     "export": "Export a PyTorch module to ONNX.",
     "explain": "Explain an error code.",

@@ -1,4 +1,4 @@
-"""`candlec bench`: the time of a run, alone or beside onnxruntime and OpenVINO, in turns in one process."""
+"""`candlec bench`: the time of a run, alone or beside onnxruntime, OpenVINO and MNN, in turns in one process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
     callback=_against,
     metavar="LIST",
     help="Runtimes to compare with, separated by commas: onnxruntime, openvino, mnn. The word `nothing` selects none.  "
-    "[default: onnxruntime, if the model is known]",
+    "[default: onnxruntime; none for a plan without its model]",
 )
 @click.option(
     "--zoo",

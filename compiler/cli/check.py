@@ -44,7 +44,7 @@ class Operator:
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @arguments.pin_option
-@arguments.named_device_option("Show where steps would run on this device; the device need not be present.")
+@arguments.named_device_option("Show which steps would run on this device, and which on the CPU. No GPU is needed.")
 @arguments.strict_device_option
 @json_option
 @click.pass_context

@@ -62,9 +62,13 @@ def _summary(name: str) -> str:
     "-o", "--output", type=arguments.OUTPUT, metavar="PLAN", help="Write the plan to this file.  [default: MODEL.plan]"
 )
 @arguments.pin_option
-@click.option("--passes", metavar="LIST", help="Run only these of the optional passes below, separated by commas.")
+@click.option(
+    "--passes",
+    metavar="LIST",
+    help="Names of the optional passes to run, separated by commas: see the list below.  [default: all]",
+)
 @click.option("--no-optimize", is_flag=True, help="Run none of the optional passes.")
-@arguments.memory_option("Limit the memory of all values of a run together, for example 2GB; for untrusted models.")
+@arguments.memory_option("Limit the memory of all values of a run, for example 2GB. Use it for untrusted models.")
 @click.option("--strip-origins", is_flag=True, help="Omit module paths and source lines from the plan.")
 @click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass, to find compiler bugs.")
 @click.option(

@@ -27,10 +27,12 @@ FORMS = "(module, arguments) or (module, arguments, dynamic)"
 @click.option("--opset", type=click.IntRange(18), metavar="N", help="Opset of the model.  [default: PyTorch's]")
 @json_option
 def command(factory: str, output: Path, opset: int | None, as_json: bool) -> None:
-    """Export the module that FACTORY() returns as (module, arguments) or (module, arguments, dynamic).
+    """Export a PyTorch module to ONNX. The Python function FACTORY returns the module and its arguments.
 
-    `arguments` is the tuple of arguments to call the module with. `dynamic` names the dimensions that may vary, for
-    example {"x": {0: "batch"}}. The command searches the working folder for PACKAGE first.
+    The command calls FACTORY(), which must return the tuple (module, arguments) or (module, arguments, dynamic).
+    `arguments` is the tuple of arguments with which to call the module. `dynamic` names the dimensions that may vary:
+    for example, {"x": {0: "batch"}} names the first dimension of the argument x. The command looks for PACKAGE in the
+    current folder first.
 
     \b
     candlec export nets.unet:build -o unet.onnx

@@ -61,12 +61,23 @@ def command(
 ) -> None:
     """Show the source, inputs, outputs, constants and operators of FILE, which is a plan or an ONNX model.
 
-    With --prepared, the command shows the steps as a session runs them. It compiles FILE first if it is a model.
-    `docs/performance.md` explains the names of the kernels.
+    With --prepared, the command shows the steps as a session runs them. It compiles FILE first if it is a model. The
+    column "kernel" names the algorithm of a step. These words occur in many names:
+
+    \b
+    direct           a convolution that adds up the products of each output
+    Winograd         a convolution with fewer multiplications, in tiles of outputs
+    depthwise        a convolution with one channel in each group
+    in rows          on images [N, C, H, W]
+    in blocks        on images in blocks of 16 channels, [N, C/16, H, W, 16]
+    within the step  the step converts its image to blocks, and its result back
+    int8             computes on 8-bit integers
+    B prepacked      a matrix product whose right-hand matrix is packed when the plan is loaded
+    Mul(·, x1)       elementwise functions on the result: · is the previous result; x0, x1 … are inputs of the step
 
     With --prepared --device cuda, the command lists the steps as a GPU would run them: kernels and library calls,
-    launches and bytes. It also computes the shortest possible time on some GPUs from their published speed. It needs no
-    GPU, because it only records the work of a run on random inputs.
+    launches and bytes. It also estimates the time on some GPUs from their published speed. It needs no GPU, because it
+    only records the work of a run on random inputs.
 
     \b
     candlec inspect model.plan

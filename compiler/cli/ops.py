@@ -17,7 +17,7 @@ EXPANDED = "(its ONNX function body)"
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[OPERATOR]...")
-@arguments.named_device_option("Show where ops would run on this device; the device need not be present.")
+@arguments.named_device_option("Show which ops would run on this device, and which on the CPU. No GPU is needed.")
 @json_option
 @click.pass_context
 def command(context: click.Context, names: tuple[str, ...], device: str, as_json: bool) -> None:

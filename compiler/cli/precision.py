@@ -51,8 +51,8 @@ def command(
 
     An error is the largest difference divided by the output's largest magnitude. The command reports the largest error
     of all outputs for all inputs, and the ratio of the plan's error to onnxruntime's. In this ratio, an error below
-    1.2e-7, which is one rounding of float32, counts as 1.2e-7. A quantized model has no form in double precision, so
-    its errors are unknown. The exit code is 1 if a ratio is more than --at-most.
+    1.2e-7, which is one rounding of float32, counts as 1.2e-7. The errors of a quantized model are unknown,
+    because it cannot be computed in double precision. The exit code is 1 if a ratio is more than --at-most.
 
     \b
     candlec zoo precision

@@ -34,7 +34,7 @@ PROFILED_RUNS = 10
 @arguments.strict_device_option
 @arguments.threads_option
 @arguments.memory_option(
-    "Limit the memory of all values at once, for example 2GB. If the plan has a limit too, the lower applies."
+    "Limit the memory of all values of a run, for example 2GB. If the plan has a limit too, the lower limit applies."
 )
 @arguments.packing_option
 @click.option("--profile", is_flag=True, help="Time every step over ten additional runs.")

@@ -98,11 +98,12 @@ def command(
     ?  random numbers, which differ between any two programs: dtype and shape are the same
     ✗  not equal
 
-    Without --tolerance, an output with a larger difference also counts as equal in two cases. In the first case, it is
-    within the tolerance of the result that onnxruntime gives without its optimizations. In the second case, its
-    rounding errors are at most three times onnxruntime's, and the largest of them is at least a thirtieth of
-    onnxruntime's largest. The command measures rounding errors against the model in double precision, if this compiler
-    can compute the model in double precision. With --tolerance, no output is uncertain.
+    Without --tolerance, an output with a difference above the tolerance of its dtype also counts as equal in two cases.
+    In the first case, it is within this tolerance of the result that onnxruntime gives without its optimizations. In
+    the second case, its rounding errors are similar to onnxruntime's: at most three times as large, and the largest of
+    them at least a thirtieth of onnxruntime's largest. A rounding error is the difference from the model's result in
+    double precision, which this compiler computes for models without quantization. With --tolerance, neither case
+    counts, and no output is uncertain.
 
     The exit code is 1 if an output has a ✗.
 

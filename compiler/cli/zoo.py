@@ -36,7 +36,7 @@ STYLES: dict[Verdict, str] = {
 
 @click.group()
 def command() -> None:
-    """Check the models of a folder against onnxruntime. INDEX.json in the folder lists the models.
+    """Check the models of a folder against onnxruntime. The file INDEX.json in the folder lists the models.
 
     INDEX.json is a list with one object for each model. `name` is the name of the model, `file` is the model file, and
     `cases` lists .npz files of inputs. Paths are relative to the folder. An optional `tolerance`, with its `reason`,
@@ -44,9 +44,9 @@ def command() -> None:
     uncertain (≈, see `candlec verify`). Other keys are for human readers.
 
     A baseline is a TOML file of your own that lists known differences. Use it for a folder that other people maintain.
-    It has one table for each model, with the `reason`. The entry `pinned` is for models that are compiled for the input
-    shapes of each case, and `unpinned` for dynamic shapes (`zoo run --unpin`). Each entry has a `verdict` and
-    `at_most`, the allowed multiple of the tolerance. For a model that the compiler refuses, an entry has `refused`
+    It has one table for each model, with the `reason`. The entry `pinned` is for plans that are compiled for the input
+    shapes of each case, and `unpinned` for plans with dynamic shapes (`zoo run --unpin`). Each entry has a `verdict`
+    and `at_most`, the allowed multiple of the tolerance. For a model that the compiler refuses, an entry has `refused`
     instead, the list of the error codes.
 
     \b
@@ -60,7 +60,7 @@ def command() -> None:
 command.add_command(precision.command, "precision")
 
 
-@command.command(cls=Verb, short_help="Compile and run every model in every way.")
+@command.command(cls=Verb, short_help="Compare every model with onnxruntime.")
 @folder_options
 @click.option(
     "--unpin", is_flag=True, help="Compile with dynamic shapes; a static model gets a dynamic first dimension."
@@ -95,7 +95,7 @@ def run(
 
     The exit code is 1 if the compiler refuses a model, or if a result is different (✗) or uncertain (≈) and neither
     INDEX.json nor the baseline allows it. It is also 1 if the baseline lists a model that is equal now, or that is not
-    in the folder. If the command cannot check a model because of its files or of onnxruntime, this is always an error.
+    in the folder. A model with missing or invalid files, or one that onnxruntime cannot run, is always an error.
 
     \b
     candlec zoo run

@@ -29,9 +29,9 @@ def conv(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "Conv",
-    "For windows of three rows or columns, the runtime may compute tiles of outputs together (Winograd's algorithm). "
-    "Infinity or NaN in the input then makes all outputs of a tile NaN; in onnxruntime, only the outputs whose windows "
-    "contain it.",
+    "The runtime may compute tiles of outputs together (Winograd's algorithm): for 3 × 3 windows, and for windows of "
+    "one row or column. Infinity or NaN in the input may then make all outputs of a tile NaN; in onnxruntime, it "
+    "reaches only the outputs whose windows contain it.",
 )
 
 

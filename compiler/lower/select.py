@@ -31,4 +31,8 @@ def unique(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     return build(op, node.input(0), outputs=node.outputs)
 
 
-remark("Unique", "All NaNs are one value, the largest, as in NumPy; onnxruntime counts them beside the numbers.")
+remark(
+    "Unique",
+    "All NaNs are one value, which is larger than all numbers, as in NumPy; in onnxruntime, NaN and a number may count "
+    "as equal.",
+)

@@ -22,7 +22,7 @@ def top_k(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
 remark(
     "TopK",
-    "NaN sorts behind all numbers, as in NumPy and PyTorch; in onnxruntime before 1.32, the result depends on the "
+    "NaN is larger than all numbers, as in NumPy and PyTorch; in onnxruntime before 1.32, the result depends on the "
     "position of NaN.",
 )
 

@@ -1,4 +1,4 @@
-"""Replaces Upsample and Resize with known factors with the plan's operator `Interpolate`.
+"""Replaces Upsample and Resize with known factors with the plan's op `Interpolate`.
 
 `candle.plan.Interpolate(X)` has one input and these attributes: `axes`, the axes that change, ascending; `scales`,
 their factors in the formula of the coordinates (absent: new size ÷ old size); `sizes`, their new sizes (absent:

@@ -1,4 +1,7 @@
-"""Fuses InstanceNormalization between reshapes into GroupNormalization; folds channel scales and shifts into both."""
+"""Fuses an InstanceNormalization between two reshapes, and scales and shifts after it, into GroupNormalization.
+
+It also folds scales and shifts of channels into an InstanceNormalization without reshapes.
+"""
 
 from __future__ import annotations
 

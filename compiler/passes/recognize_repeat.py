@@ -1,4 +1,4 @@
-"""Replaces repetition of elements (by Reshape of Expand, Tile or Concat) with the plan's operator `Interpolate`."""
+"""Replaces an Expand, Tile or Concat and a Reshape that together repeat elements with the plan's op `Interpolate`."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from compiler._runtime import MOST_RESIZED_AXES
+from compiler._runtime import MOST_RESIZED_AXES, MOST_WINDOW_AXES
 from compiler.errors import Diagnostic
 from compiler.ir import origin
 from compiler.ir.graph import nodes_of, opset_of, rank, static_shape
@@ -38,16 +38,13 @@ _NAMES = {
 _WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3, "ConvTranspose": 1, "DeformConv": 1}
 """The index of a convolution's input for weights, which have two dimensions besides the spatial ones."""
 
-_MOST = 2
-"""The largest number of spatial dimensions for which the runtime has kernels."""
-
-_HELP = "candle-plan executes 1-D and 2-D operators only"
+_HELP = "plans support only 1-D and 2-D operators"
 
 
 def _reject_3d(model: ir.Model, report: PassReport) -> None:
     """Refuses all operators with three or more spatial dimensions."""
     opset = model.opset_imports.get("", 1)
-    found = [(node, count) for node in nodes_of(model) if (count := _spatial_dims(node, opset)) > _MOST]
+    found = [(node, count) for node in nodes_of(model) if (count := _spatial_dims(node, opset)) > MOST_WINDOW_AXES]
     report.refused.extend(_diagnostic(node, count) for node, count in found)
 
 
@@ -88,7 +85,12 @@ def _resized_dims(node: ir.Node, opset: int) -> int:
     shapes = [None if value is None else value.shape for value in (view.x, node.outputs[0])]
     old, new = (None if shape is None else shape.dims for shape in shapes)
     changes = view.changes(old, new)
-    if changes.least > MOST_RESIZED_AXES or changes.most <= MOST_RESIZED_AXES or old is None or len(old) <= _MOST + 2:
+    if (
+        changes.least > MOST_RESIZED_AXES
+        or changes.most <= MOST_RESIZED_AXES
+        or old is None
+        or len(old) <= MOST_WINDOW_AXES + 2
+    ):
         return changes.least
     return len(view.axes) if view.axes is not None else len(old) - 2
 

@@ -1,4 +1,4 @@
-"""Replaces slices that together cover one value with one Split. The slices may also be a Reshape and Gathers."""
+"""Replaces slices that together cover one value, or Gathers that slice it after a Reshape, with one Split."""
 
 from __future__ import annotations
 

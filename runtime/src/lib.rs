@@ -34,6 +34,8 @@ mod _runtime {
     #[pymodule_export]
     const MOST_RESIZED_AXES: usize = candle_plan::ops::resize::MOST_AXES;
     #[pymodule_export]
+    const MOST_WINDOW_AXES: usize = candle_plan::ops::window::MOST_AXES;
+    #[pymodule_export]
     use super::{check, infer, levels, number_inputs, ops, placed_steps, plan_json, schema, verify};
 }
 

@@ -41,6 +41,8 @@ class Layer:
     """The exporters that cannot export the layer, and why."""
     misexported: Mapping[Exporter, str] = field(default_factory=dict)
     """Exporter → the function that it writes instead of PyTorch's. The expected results are then onnxruntime's."""
+    note: str = ""
+    """A remark for the page."""
 
 
 class Function(nn.Module):

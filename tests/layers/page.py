@@ -18,8 +18,8 @@ PyTorch's.
 - **yes**: the outputs are equal, within the tolerance of the test.
 - **CC0301** and other codes: the compiler refuses the model with this code. `candlec explain CODE` explains the code.
 - **no export**: this exporter cannot export the layer.
-- **another**: this exporter writes a model of another function than the layer's; the notes name the difference. The
-  plan gives the same results as onnxruntime for this model.
+- **another**: the exported model computes another function than the layer, and the notes name the difference. The plan
+  gives the same results as onnxruntime for this model.
 """
 
 
@@ -37,6 +37,7 @@ def _line(layer: Layer) -> str:
     notes = [
         f"{exporter}: {reason}" for why in (layer.unexportable, layer.misexported) for exporter, reason in why.items()
     ]
+    notes += [layer.note] if layer.note else []
     cells = [layer.name, *(_verdict(layer, exporter) for exporter in EXPORTERS), "; ".join(notes)]
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 

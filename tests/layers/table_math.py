@@ -166,7 +166,7 @@ LAYERS = [
         lambda i, j: (i & j, i | j, i ^ j, ~i),
         I1,
         I2,
-        unexportable={"torchscript": "it supports the bitwise or only for booleans"},
+        unexportable={"torchscript": "it supports aten::bitwise_or only for booleans"},
     ),
     function("bitwise and", lambda i, j: i & j, I1, I2),
     function(

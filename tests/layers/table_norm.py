@@ -82,12 +82,19 @@ LAYERS = [
         unexportable=translates_no("torchscript", "aten::rms_norm"),
     ),
     layer("RMSNorm, hand-written", lambda: HandWrittenRMSNorm(8), f32(2, 5, 8), steps=["RmsNorm"]),
-    layer("LocalResponseNorm", lambda: nn.LocalResponseNorm(3, alpha=0.1), f32(2, 6, 5, 4), refused=BY_DESIGN),
+    layer(
+        "LocalResponseNorm",
+        lambda: nn.LocalResponseNorm(3, alpha=0.1),
+        f32(2, 6, 5, 4),
+        refused=BY_DESIGN,
+        note="both exporters write a 3-D average pooling",
+    ),
     layer(
         "LocalResponseNorm, even size",
         lambda: nn.LocalResponseNorm(2, alpha=0.1, k=2.0),
         f32(2, 6, 5, 4),
         refused=BY_DESIGN,
+        note="both exporters write a 3-D average pooling",
     ),
     layer(
         "CrossMapLRN2d",

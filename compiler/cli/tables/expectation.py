@@ -1,4 +1,4 @@
-"""The table of `candlec inspect --prepared --device cuda`: each step on a GPU, and its least time."""
+"""The table of `candlec inspect --prepared --device cuda`: each step on a GPU, and its estimated time."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def show_expectation(steps: Sequence[GpuStep]) -> None:
     console.print(f"{counts}, {to_gpu} to the GPU and {to_host} back a run", soft_wrap=True)
     for gpu in GPUS:
         least = 1e6 * sum(gpu.seconds(step) for step in ran)
-        console.print(f"{gpu.name}: at least {least:.3g} µs by its published limits ({gpu.source})", soft_wrap=True)
+        console.print(f"{gpu.name}: about {least:.3g} µs at its published limits ({gpu.source})", soft_wrap=True)
     legend = (
-        "An expectation, not a measurement: launches and waits take more time. The times assume that every tensor "
+        "An estimate, not a measurement: launches and waits take additional time. The times assume that every tensor "
         "crosses the GPU's memory once in each step; small tensors may stay in its L2 cache and take less time."
     )
     console.print(legend, style="dim", soft_wrap=True)

@@ -1,20 +1,24 @@
 // Reads boxes of images. Positions are computed as on the CPU, with each operation rounded separately.
 #include "numbers.cuh"
 
-// X [batch, channels, high, wide], regions [regions, 4] of x1, y1, x2, y2, the image of each region, Y [regions,
-// channels, rows, columns].
+// X [batch, channels, high, wide], `count` regions, Y [count, channels, rows, columns].
+struct Sizes {
+    u32 batch, channels, high, wide, count, rows, columns;
+};
+// Regions [count, 4] of x1, y1, x2, y2, and the image of each region.
 struct RoiAlign {
     u64 x, regions, images, y;
     Fault fault;
-    u32 batch, channels, high, wide, count, rows, columns, samples;
+    Sizes sizes;
+    u32 samples;
     f32 scale;
     u32 half_pixel, greatest, padding;
 };
-// Like `RoiAlign`, with regions [regions, 5] of the image's index and x1, y1, x2, y2.
+// Like `RoiAlign`, with regions [count, 5] of the image's index and x1, y1, x2, y2.
 struct MaxRoiPool {
     u64 x, regions, y;
     Fault fault;
-    u32 batch, channels, high, wide, count, rows, columns;
+    Sizes sizes;
     f32 scale;
 };
 
@@ -42,10 +46,10 @@ template <class T> HOST_DEVICE bool lay(const RoiAlign& p, u32 region, Grid* gri
         f64 begin = corner<T>(p, region, 1 - axis), length = __dsub_rn(corner<T>(p, region, 3 - axis), begin);
         if (!p.half_pixel) length = fmax(length, 1.0);
         grid->begin[axis] = begin;
-        grid->step[axis] = length / (f64)(axis == 0 ? p.rows : p.columns);
+        grid->step[axis] = length / (f64)(axis == 0 ? p.sizes.rows : p.sizes.columns);
         samples[axis] = p.samples ? (f64)p.samples : fmax(ceil(grid->step[axis]), 0.0);
     }
-    f64 all = samples[0] * samples[1] * (f64)(p.rows * p.columns);
+    f64 all = samples[0] * samples[1] * (f64)(p.sizes.rows * p.sizes.columns);
     if (all > MOST_SAMPLES) {
         report(p.fault, region | OF_SAMPLES, __double_as_longlong(all));
         return false;
@@ -70,11 +74,12 @@ HOST_DEVICE Side side(f64 place, u32 size) {
 
 // The four pixels around a point, and their weights, which are 0 for a point more than a pixel outside.
 HOST_DEVICE void corners(const RoiAlign& p, f64 y, f64 x, u32* places, f64* weights) {
-    bool is_inside = y >= -1 && y <= (f64)p.high && x >= -1 && x <= (f64)p.wide;
-    Side down = side(is_inside ? y : 0, p.high), across = side(is_inside ? x : 0, p.wide);
+    const Sizes& sizes = p.sizes;
+    bool is_inside = y >= -1 && y <= (f64)sizes.high && x >= -1 && x <= (f64)sizes.wide;
+    Side down = side(is_inside ? y : 0, sizes.high), across = side(is_inside ? x : 0, sizes.wide);
     for (u32 k = 0; k < 4; k++) {
         f64 weight = (k / 2 ? down.part : 1 - down.part) * (k % 2 ? across.part : 1 - across.part);
-        places[k] = is_inside ? (k / 2 ? down.high : down.low) * p.wide + (k % 2 ? across.high : across.low) : 0;
+        places[k] = is_inside ? (k / 2 ? down.high : down.low) * sizes.wide + (k % 2 ? across.high : across.low) : 0;
         weights[k] = is_inside ? weight : 0;
     }
 }
@@ -85,29 +90,30 @@ HOST_DEVICE void add_sample(const RoiAlign& p, const T* x, u32 channels, const u
     for (u32 c = 0; c < CHANNELS; c++) {
         if (c >= channels) break;
         for (u32 k = 0; k < 4; k++) {
-            f64 part = __dmul_rn((f64)widen(x[(u64)c * p.high * p.wide + places[k]]), weights[k]);
+            f64 part = __dmul_rn((f64)widen(x[(u64)c * p.sizes.high * p.sizes.wide + places[k]]), weights[k]);
             known[c] = p.greatest ? fmax(known[c], part) : __dadd_rn(known[c], part);
         }
     }
 }
 
 template <class T> HOST_DEVICE void align(const RoiAlign& p) {
-    u32 groups = (p.channels + CHANNELS - 1) / CHANNELS, bins = p.rows * p.columns;
-    for (u32 i = first(); i < p.count * groups * bins; i += stride()) {
+    const Sizes& sizes = p.sizes;
+    u32 groups = (sizes.channels + CHANNELS - 1) / CHANNELS, bins = sizes.rows * sizes.columns;
+    for (u32 i = first(); i < sizes.count * groups * bins; i += stride()) {
         u32 bin = i % bins, channel = i / bins % groups * CHANNELS, region = i / bins / groups;
-        u32 channels = p.channels - channel < CHANNELS ? p.channels - channel : CHANNELS;
+        u32 channels = sizes.channels - channel < CHANNELS ? sizes.channels - channel : CHANNELS;
         i64 image = at<const i64>(p.images)[region];
         Grid grid = {};
-        bool is_there = image >= 0 && image < (i64)p.batch;
+        bool is_there = image >= 0 && image < (i64)sizes.batch;
         if (!is_there) report(p.fault, region, image);
         bool fits = is_there && lay<T>(p, region, &grid);
         u32 rows = fits ? grid.samples[0] : 0, columns = fits ? grid.samples[1] : 0;
-        const T* x = at<const T>(p.x) + ((u64)(fits ? image : 0) * p.channels + channel) * p.high * p.wide;
+        const T* x = at<const T>(p.x) + ((u64)(fits ? image : 0) * sizes.channels + channel) * sizes.high * sizes.wide;
         f64 known[CHANNELS];
         for (u32 c = 0; c < CHANNELS; c++) known[c] = p.greatest && rows > 0 ? -(f64)INFINITY : 0;
         for (u32 sample = 0; sample < rows * columns; sample++) {
             f64 within[2] = {(f64)(sample / columns) + 0.5, (f64)(sample % columns) + 0.5};
-            f64 number[2] = {(f64)(bin / p.columns), (f64)(bin % p.columns)}, place[2], weights[4];
+            f64 number[2] = {(f64)(bin / sizes.columns), (f64)(bin % sizes.columns)}, place[2], weights[4];
             for (u32 axis = 0; axis < 2; axis++) {
                 f64 begin = __dadd_rn(grid.begin[axis], __dmul_rn(number[axis], grid.step[axis]));
                 place[axis] = __dadd_rn(begin, __dmul_rn(within[axis], grid.step[axis]) / (f64)grid.samples[axis]);
@@ -119,7 +125,7 @@ template <class T> HOST_DEVICE void align(const RoiAlign& p) {
         u32 samples = rows * columns > 0 ? rows * columns : 1;
         for (u32 c = 0; c < channels; c++) {
             f64 value = p.greatest ? known[c] : known[c] / (f64)samples;
-            at<T>(p.y)[((u64)region * p.channels + channel + c) * bins + bin] = To<T>{}(value);
+            at<T>(p.y)[((u64)region * sizes.channels + channel + c) * bins + bin] = To<T>{}(value);
         }
     }
 }
@@ -146,22 +152,23 @@ template <class T> HOST_DEVICE Span span(const MaxRoiPool& p, u32 region, u32 fr
 }
 
 template <class T> HOST_DEVICE void pool(const MaxRoiPool& p) {
-    u32 bins = p.rows * p.columns;
-    for (u32 i = first(); i < p.count * p.channels * bins; i += stride()) {
-        u32 bin = i % bins, channel = i / bins % p.channels, region = i / bins / p.channels;
+    const Sizes& sizes = p.sizes;
+    u32 bins = sizes.rows * sizes.columns;
+    for (u32 i = first(); i < sizes.count * sizes.channels * bins; i += stride()) {
+        u32 bin = i % bins, channel = i / bins % sizes.channels, region = i / bins / sizes.channels;
         f64 image = (f64)widen(at<const T>(p.regions)[5 * (u64)region]);
-        if (!(image >= 0 && image < (f64)p.batch && image == floor(image))) {
+        if (!(image >= 0 && image < (f64)sizes.batch && image == floor(image))) {
             report(p.fault, region, __double_as_longlong(image));
             at<T>(p.y)[i] = narrowed<T>(wide<T>(0));
             continue;
         }
-        Span rows = span<T>(p, region, 2, bin / p.columns, p.rows, p.high);
-        Span columns = span<T>(p, region, 1, bin % p.columns, p.columns, p.wide);
-        const T* x = at<const T>(p.x) + ((u64)(u32)image * p.channels + channel) * p.high * p.wide;
+        Span rows = span<T>(p, region, 2, bin / sizes.columns, sizes.rows, sizes.high);
+        Span columns = span<T>(p, region, 1, bin % sizes.columns, sizes.columns, sizes.wide);
+        const T* x = at<const T>(p.x) + ((u64)(u32)image * sizes.channels + channel) * sizes.high * sizes.wide;
         wide<T> greatest = rows.begin < rows.end && columns.begin < columns.end ? -(wide<T>)INFINITY : 0;
         for (u32 row = rows.begin; row < rows.end; row++)
             for (u32 column = columns.begin; column < columns.end; column++) {
-                wide<T> pixel = widen(x[row * p.wide + column]);
+                wide<T> pixel = widen(x[row * sizes.wide + column]);
                 greatest = pixel > greatest ? pixel : greatest;
             }
         at<T>(p.y)[i] = narrowed<T>(greatest);

@@ -1,8 +1,8 @@
 // The header of every kernel. Kernels are written once, and compiled for a GPU and, as C++, for the CPU, where tests
 // run them.
 //
-// A kernel has one structure of parameters, which must match a structure in Rust. Addresses have 64 bits, and counts of
-// elements 32. Threads beyond the work do nothing; if there are fewer threads than work, they loop.
+// A kernel has one structure of parameters, which a structure in Rust mirrors: the derive in runtime/derive compares their
+// fields. Addresses have 64 bits, and counts of elements 32. Threads beyond the work do nothing; if there are fewer threads than work, they loop.
 #pragma once
 
 #ifdef __CUDACC__

@@ -7,6 +7,7 @@ use parking_lot::ReentrantMutex;
 
 use crate::error::{Error, Result};
 use crate::memory::Memory;
+use crate::mirror::Mirror;
 
 /// The maximum number of nested runs of a session in one thread: a signal handler may run the session that it
 /// interrupts.
@@ -74,9 +75,10 @@ impl Faults {
     }
 }
 
-/// The parameter with which a kernel reports a value that it cannot take. Mirrors the kernel's struct `Fault`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+/// The parameter with which a kernel reports a value that it cannot take.
+#[derive(Debug, Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(Fault in "device.cuh")]
 pub struct Fault {
     pub(crate) record: u64,
     mark: u32,
@@ -85,9 +87,10 @@ pub struct Fault {
     padding: u32,
 }
 
-/// The sizes that a value does not fit. Mirrors the kernel's struct `Dims`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+/// The sizes that a value does not fit.
+#[derive(Debug, Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(Dims in "device.cuh")]
 struct Bounds {
     rank: u32,
     size: [u32; MAX_BOUNDS],
@@ -115,9 +118,10 @@ impl Bounds {
     }
 }
 
-/// What the kernels of a run report; zeros before. Mirrors the kernel's struct `Record`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+/// What the kernels of a run report; zeros before.
+#[derive(Debug, Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(Record in "device.cuh")]
 pub(crate) struct Record {
     launch: u64,
     low: u64,

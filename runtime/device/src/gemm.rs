@@ -3,6 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::launch::{Grid, Symbol, BLOCK, MOST_BLOCKS};
+use crate::mirror::Mirror;
 
 /// The element types of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,9 +62,10 @@ pub struct Gemm {
     pub beta: f32,
 }
 
-/// The location of the matrices of a batch. Must match `Matrix` in `gemm.cu`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+/// The location of the matrices of a batch.
+#[derive(Debug, Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(Matrix in "gemm.cu")]
 pub struct Matrix {
     /// The address of the first matrix's first element.
     pub address: u64,
@@ -83,8 +85,9 @@ impl Matrix {
 }
 
 /// The parameters of `gemm.cu`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(Gemm in "gemm.cu")]
 pub(crate) struct Params {
     a: Matrix,
     b: Matrix,

@@ -7,6 +7,9 @@
 // A dry run copies nothing, so it reads no address.
 #![cfg_attr(not(any(feature = "cuda", feature = "emulator")), allow(dead_code))]
 
+// The derives name this crate, also in the crate itself.
+extern crate self as candle_plan_device;
+
 mod backend;
 mod buffer;
 mod command;
@@ -21,6 +24,7 @@ mod gemm;
 mod gpu;
 mod launch;
 mod memory;
+mod mirror;
 mod turn;
 
 pub use buffer::Buffer;
@@ -31,4 +35,5 @@ pub use gemm::{Gemm, Kind, Matrix};
 pub use gpu::Gpu;
 pub use launch::{Grid, Symbol, BLOCK, MOST_BLOCKS};
 pub use memory::Download;
+pub use mirror::{is_mirror, Mirror};
 pub use turn::Turn;

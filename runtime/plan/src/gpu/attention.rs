@@ -19,9 +19,11 @@ use crate::kernel::{Call, Constants};
 use crate::ops::attention::{mask_strides, Attention, AttentionGuard, AttentionScores, Layout, Strides};
 use crate::value::{Array, Value};
 
-/// Mirrors the kernel's struct `AttentionRows`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// The parameters of the softmax of scores. `Attention::layout` and `mask_strides` check that the inputs have the
+/// elements that these sizes and strides require, and the other tensors are allocated with these sizes.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(AttentionRows in "attention.cu")]
 struct RowsParams {
     scores: u64,
     weights: u64,
@@ -46,9 +48,10 @@ struct RowsParams {
     is_capped: u32,
 }
 
-/// Mirrors the kernel's struct `JoinedKeys`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// The parameters of the joining of past and new keys, or values. The sizes are those of `RowsParams`.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(JoinedKeys in "attention.cu")]
 struct JoinParams {
     past: u64,
     fresh: u64,
@@ -60,13 +63,6 @@ struct JoinParams {
     size: u32,
     step: [u32; 3],
 }
-
-// SAFETY: the fields match `attention.cu`. `Attention::layout` and `mask_strides` checked that the inputs have the
-// elements that these sizes and strides require. The other tensors are allocated with these sizes.
-unsafe impl Params for RowsParams {}
-
-// SAFETY: see above.
-unsafe impl Params for JoinParams {}
 
 /// The largest number of scores in memory at a time, unless one query has more. Small in tests, so that they use parts.
 const SCORES: usize = if cfg!(test) { 2900 } else { 1 << 26 };

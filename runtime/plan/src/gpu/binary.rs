@@ -19,9 +19,10 @@ use crate::kernel::Call;
 use crate::ops::binary::Binary;
 use crate::value::Value;
 
-/// Mirrors the kernel's struct `BinaryOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X and Y broadcast to Z, which has `count` elements.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(BinaryOf in "broadcast.cuh")]
 struct BinaryParams {
     x: u64,
     y: u64,
@@ -34,9 +35,6 @@ struct BinaryParams {
     of_y: Strides,
     exponent: u32,
 }
-
-// SAFETY: the fields match `broadcast.cuh`; X and Y broadcast to Z, which has `count` elements.
-unsafe impl Params for BinaryParams {}
 
 gpu_kernel!(Binary: "binary" if |self, operands| {
     let is_number = |dtype| dtype == DType::Bool || NUMBERS.contains(&dtype);

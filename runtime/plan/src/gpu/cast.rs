@@ -1,7 +1,7 @@
 //! GPU kernels: casts and bit casts.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Gpu, Grid, Symbol};
+use candle_plan_device::{Gpu, Grid, Mirror, Symbol};
 use candle_plan_kernels::minifloat::{self, Special};
 
 use super::launch::{alloc_uninit, count, kind, launch, width, Params};
@@ -15,9 +15,10 @@ use crate::kernel::Call;
 use crate::ops::cast::{bits, format_of, BitCast, Cast, Round};
 use crate::value::{Array, Value};
 
-/// Mirrors the kernel's struct `MiniFormat`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// A format of floating-point numbers of 8 or 4 bits.
+#[derive(Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(MiniFormat in "minifloat.cuh")]
 struct Format {
     exponent: u32,
     mantissa: u32,
@@ -25,9 +26,10 @@ struct Format {
     special: u32,
 }
 
-/// Mirrors the kernel's struct `CastOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X and Y have `count` elements.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(CastOf in "cast.cu")]
 struct CastParams {
     x: u64,
     y: u64,
@@ -40,9 +42,6 @@ struct CastParams {
     saturates: u32,
     round: u32,
 }
-
-// SAFETY: the fields match `cast.cu`; X and Y have `count` elements.
-unsafe impl Params for CastParams {}
 
 impl Format {
     /// Returns the format of a small float.

@@ -14,9 +14,10 @@ use crate::kernel::Call;
 use crate::ops::col2im::Col2Im;
 use crate::value::Value;
 
-/// Mirrors the kernel's struct `Columns`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+/// `Col2Im::windows` checks that X has all windows.
+#[derive(Debug, Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Columns in "col2im.cu")]
 struct ColumnsParams {
     x: u64,
     y: u64,
@@ -30,9 +31,6 @@ struct ColumnsParams {
     dilation: [u32; MAX_RANK],
     before: [u32; MAX_RANK],
 }
-
-// SAFETY: the fields match `col2im.cu`; `Col2Im::windows` checks that X has all windows.
-unsafe impl Params for ColumnsParams {}
 
 gpu_kernel!(Col2Im: "col2im" if |self, _operands| self.strides.len() <= MAX_RANK);
 

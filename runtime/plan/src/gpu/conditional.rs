@@ -15,9 +15,10 @@ use crate::kernel::Call;
 use crate::ops::conditional::{Clip, Where};
 use crate::value::Value;
 
-/// Mirrors the kernel's struct `WhereOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// All operands broadcast to Z, which has `count` elements.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(WhereOf in "conditional.cu")]
 struct WhereParams {
     condition: u64,
     x: u64,
@@ -30,12 +31,10 @@ struct WhereParams {
     of_y: Strides,
 }
 
-// SAFETY: the fields match `conditional.cu`; all broadcast to Z, which has `count` elements.
-unsafe impl Params for WhereParams {}
-
-/// Mirrors the kernel's struct `ClipOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X and Y have `count` elements, and a bound has one.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(ClipOf in "conditional.cu")]
 struct ClipParams {
     x: u64,
     low: u64,
@@ -44,9 +43,6 @@ struct ClipParams {
     count: u32,
     padding: u32,
 }
-
-// SAFETY: the fields match `conditional.cu`; X and Y have `count` elements, and a bound has one.
-unsafe impl Params for ClipParams {}
 
 gpu_kernel!(Where: "conditional" if |self, operands| {
     has_few_dimensions(operands) && operands.dtype(1).is_some_and(|dtype| dtype != DType::String)

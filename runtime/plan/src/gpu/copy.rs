@@ -16,9 +16,10 @@ const SQUARE: usize = 32;
 /// The smallest sides of a plane for which squares pay off.
 const WORTH_SQUARES: usize = SQUARE / 2;
 
-/// Mirrors the kernel's struct `CopyOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// `copy` checks that every place is inside its tensor.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(CopyOf in "copy.cu")]
 struct CopyParams {
     x: u64,
     y: u64,
@@ -28,12 +29,10 @@ struct CopyParams {
     to: Strides,
 }
 
-// SAFETY: the fields match `copy.cu`; `copy` checks that every place is inside its tensor.
-unsafe impl Params for CopyParams {}
-
-/// Mirrors the kernel's struct `TransposeOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// `copy` checks that every place is inside its tensor, as for `CopyParams`.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(TransposeOf in "copy.cu")]
 struct TransposeParams {
     x: u64,
     y: u64,
@@ -47,21 +46,16 @@ struct TransposeParams {
     ends: Strides,
 }
 
-// SAFETY: see `CopyParams`.
-unsafe impl Params for TransposeParams {}
-
-/// Mirrors the kernel's struct `FillOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// Y has `count` elements.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(FillOf in "copy.cu")]
 struct FillParams {
     y: u64,
     value: u64,
     count: u32,
     padding: u32,
 }
-
-// SAFETY: the fields match `copy.cu`; Y has `count` elements.
-unsafe impl Params for FillParams {}
 
 /// Copies the elements of a view, which are inside `x`, to a new tensor.
 ///

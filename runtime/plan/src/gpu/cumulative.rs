@@ -12,9 +12,10 @@ use crate::kernel::Call;
 use crate::ops::cumulative::{Accumulation, Cumulative};
 use crate::value::Value;
 
-/// Mirrors the kernel's struct `CumulativeOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X and Y have `lines` · `n` elements.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(CumulativeOf in "cumulative.cu")]
 struct CumulativeParams {
     x: u64,
     y: u64,
@@ -25,9 +26,6 @@ struct CumulativeParams {
     is_exclusive: u32,
     is_reverse: u32,
 }
-
-// SAFETY: the fields match `cumulative.cu`; X and Y have `lines` · `n` elements.
-unsafe impl Params for CumulativeParams {}
 
 impl CumulativeParams {
     /// Returns the kernel and its grid. A block computes each line if the lines are long, and either there are few

@@ -1,7 +1,7 @@
 //! GPU kernels: pooling of regions.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Fault, Gpu, Grid, Report, Symbol};
+use candle_plan_device::{Fault, Gpu, Grid, Mirror, Report, Symbol};
 
 use super::launch::{alloc_uninit, count, kind, launch, Params};
 use super::OnGpu;
@@ -14,9 +14,10 @@ use crate::ops::detection::{
 };
 use crate::value::{Array, Value};
 
-/// Mirrors the kernel's struct `RoiAlign`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X, the regions and Y have the shapes that `sizes` states. The kernel checks the image numbers.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(RoiAlign in "detection.cu")]
 struct RoiAlignParams {
     x: u64,
     regions: u64,
@@ -31,9 +32,10 @@ struct RoiAlignParams {
     padding: u32,
 }
 
-/// Mirrors the kernel's struct `MaxRoiPool`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X, the regions and Y have the shapes that `sizes` states. The kernel checks the image numbers.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(MaxRoiPool in "detection.cu")]
 struct MaxRoiPoolParams {
     x: u64,
     regions: u64,
@@ -43,10 +45,10 @@ struct MaxRoiPoolParams {
     scale: f32,
 }
 
-/// The common fields after the addresses: `X [batch, channels, high, wide]`, and `count` regions of `rows × columns`
-/// bins.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// The sizes of `X [batch, channels, high, wide]`, and of `count` regions of `rows × columns` bins.
+#[derive(Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(Sizes in "detection.cu")]
 struct Sizes {
     batch: u32,
     channels: u32,
@@ -56,13 +58,6 @@ struct Sizes {
     rows: u32,
     columns: u32,
 }
-
-// SAFETY: the fields match `detection.cu`; X, the regions and Y have the shapes that it states, and the kernel checks
-// the image numbers.
-unsafe impl Params for RoiAlignParams {}
-
-// SAFETY: see above.
-unsafe impl Params for MaxRoiPoolParams {}
 
 /// The channels that a thread reads for a bin, as `CHANNELS` in `detection.cu`.
 const CHANNELS: usize = 8;

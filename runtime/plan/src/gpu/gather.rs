@@ -1,7 +1,7 @@
 //! GPU kernels: gathers elements and rows by index. The kernel reports an index outside its axis as a fault.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Fault, Gpu, Grid, Report, Symbol};
+use candle_plan_device::{Fault, Gpu, Grid, Mirror, Report, Symbol};
 use candle_plan_kernels::strided::View;
 
 use super::launch::{alloc_uninit, count, elements_per_word, launch, width, word, Params};
@@ -22,9 +22,10 @@ pub(crate) fn takes_indices(operands: &Constants, i: usize) -> bool {
     operands.dtype(i).is_some_and(|dtype| matches!(dtype, DType::Int32 | DType::Int64))
 }
 
-/// Mirrors the kernel's struct `Indices`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// Indices of 32 or 64 bits.
+#[derive(Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(Indices in "indices.cuh")]
 pub(super) struct Indices {
     address: u64,
     are_wide: u32,
@@ -46,9 +47,10 @@ impl Indices {
     }
 }
 
-/// Mirrors the kernel's struct `Vectors`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// Vectors of indices.
+#[derive(Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(Vectors in "indices.cuh")]
 pub(super) struct Vectors {
     indices: Indices,
     fault: Fault,
@@ -78,9 +80,10 @@ impl Vectors {
     }
 }
 
-/// Mirrors the kernel's struct `GatherRows`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X is `[outer, size, run]`, there are `picked` indices, and Y is `[outer, picked, run]`.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(GatherRows in "gather.cu")]
 struct RowsParams {
     x: u64,
     y: u64,
@@ -92,13 +95,10 @@ struct RowsParams {
     run: u32,
 }
 
-// SAFETY: the fields match `gather.cu`. X is `[outer, size, run]`, there are `picked` indices, and Y is
-// `[outer, picked, run]`.
-unsafe impl Params for RowsParams {}
-
-/// Mirrors the kernel's struct `GatherElements`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// `element_axis` checks that the indices fit X on the other axes.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(GatherElements in "gather.cu")]
 struct ElementsParams {
     x: u64,
     y: u64,
@@ -111,12 +111,10 @@ struct ElementsParams {
     strides: Strides,
 }
 
-// SAFETY: the fields match `gather.cu`. `element_axis` checks that the indices fit X on the other axes.
-unsafe impl Params for ElementsParams {}
-
-/// Mirrors the kernel's struct `GatherSlices`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X has `run` elements per place of the picked axes of a batch, and Y per vector.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(GatherSlices in "gather.cu")]
 struct SlicesParams {
     x: u64,
     y: u64,
@@ -124,9 +122,6 @@ struct SlicesParams {
     count: u32,
     run: u32,
 }
-
-// SAFETY: the fields match `gather.cu`. X has `run` elements per place of the picked axes of a batch, and Y per vector.
-unsafe impl Params for SlicesParams {}
 
 fn kernel(name: &'static str, kind: &'static str) -> Symbol {
     Symbol { module: "gather", name, kind }

@@ -116,9 +116,10 @@ fn kind_of(a: DType, b: DType, c: DType) -> Result<Kind> {
     })
 }
 
-/// Mirrors the kernel's struct `Addend`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// The addend was checked to broadcast to Y.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Addend in "matmul.cu")]
 struct AddendParams {
     addend: u64,
     y: u64,
@@ -128,9 +129,6 @@ struct AddendParams {
     is_zero: u32,
     padding: u32,
 }
-
-// SAFETY: the fields match `matmul.cu`; the addend was checked to broadcast to Y.
-unsafe impl Params for AddendParams {}
 
 /// A [`Gemm`] step.
 #[derive(Debug)]

@@ -24,9 +24,10 @@ use crate::kernel::Call;
 use crate::ops::generate::{extent, one_of, EyeLike, Fill, OneHot, Range};
 use crate::value::Value;
 
-/// Mirrors the kernel's struct `RangeOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// Y has `count` elements.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(RangeOf in "generate.cu")]
 struct RangeParams {
     y: u64,
     start: i64,
@@ -37,12 +38,10 @@ struct RangeParams {
     padding: u32,
 }
 
-// SAFETY: the fields match `generate.cu`; Y has `count` elements.
-unsafe impl Params for RangeParams {}
-
-/// Mirrors the kernel's struct `EyeOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// Y has `count` elements.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(EyeOf in "generate.cu")]
 struct EyeParams {
     y: u64,
     one: u64,
@@ -51,12 +50,10 @@ struct EyeParams {
     columns: u32,
 }
 
-// SAFETY: the fields match `generate.cu`; Y has `count` elements.
-unsafe impl Params for EyeParams {}
-
-/// Mirrors the kernel's struct `OneHotOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// There are two values. Y has `count` elements, in lines of `depth` elements, and there is one index per line.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(OneHotOf in "generate.cu")]
 struct OneHotParams {
     indices: u64,
     values: u64,
@@ -67,10 +64,6 @@ struct OneHotParams {
     inner: u32,
     index: u32,
 }
-
-// SAFETY: the fields match `generate.cu`. There are two values. Y has `count` elements, in lines of `depth` elements,
-// and there is one index per line.
-unsafe impl Params for OneHotParams {}
 
 gpu_kernel!(Fill: "generate" if |self, operands| operands.dtype(1).is_some_and(|dtype| dtype != DType::String));
 

@@ -14,9 +14,10 @@ use crate::kernel::Call;
 use crate::ops::grid_sample::{check_grid, GridSample, Outside, Sampling};
 use crate::value::Value;
 
-/// Mirrors the kernel's struct `GridSample`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X, the grid and Y have the shapes that the kernel's struct states.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(GridSample in "grid_sample.cu")]
 struct GridSampleParams {
     x: u64,
     grid: u64,
@@ -30,9 +31,6 @@ struct GridSampleParams {
     outside: u32,
     align_corners: u32,
 }
-
-// SAFETY: the fields match `grid_sample.cu`; X, the grid and Y have the shapes that it states.
-unsafe impl Params for GridSampleParams {}
 
 /// The channels that a thread reads for a point, as `CHANNELS` in `grid_sample.cu`.
 const CHANNELS: u32 = 8;

@@ -14,9 +14,10 @@ use crate::ops::qlinear::{is_signed, WEIGHTS_ZERO, ZERO};
 use crate::ops::window::check_bias;
 use crate::value::Array;
 
-/// Mirrors the kernel's struct `Pack`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// `Weights::packed` has room for all quads, and the strides match W.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Pack in "qlinear.cu")]
 struct PackParams {
     w: u64,
     packed: u64,
@@ -31,9 +32,10 @@ struct PackParams {
     flip: u32,
 }
 
-/// Mirrors the kernel's struct `QLinear`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// `Convolution::run` checks the sizes of all operands.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(QLinear in "qlinear.cu")]
 struct QLinearParams {
     x: u64,
     w: u64,
@@ -71,12 +73,6 @@ struct QLinearParams {
     by_quads: u32,
     padding: u32,
 }
-
-// SAFETY: the fields match `qlinear.cu`. `Weights::packed` has room for all quads, and the strides match W.
-unsafe impl Params for PackParams {}
-
-// SAFETY: the fields match `qlinear.cu`. `Convolution::run` checks the sizes of all operands.
-unsafe impl Params for QLinearParams {}
 
 /// Weights in the format of the kernels. Constant weights are kept from one run to the next.
 #[derive(Debug)]

@@ -30,9 +30,10 @@ gpu_kernel!(ConvInteger: "qlinear" by |self, operands, _gpu| {
 
 gpu_kernel!(MatMulInteger: "integer" by |self, operands, _gpu| Ok(Some(MatMulIntegerOnGpu::new(operands.tensor(1).is_some()))));
 
-/// Mirrors the kernel's struct `IntegerProduct`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// `Side` checks that zero points broadcast to operands, and operands to the batch.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(IntegerProduct in "integer.cu")]
 struct ProductParams {
     a: u64,
     b: u64,
@@ -57,9 +58,10 @@ struct ProductParams {
     padding: u32,
 }
 
-/// Mirrors the kernel's struct `Requantize`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// The scales a and b broadcast to the `count` elements of X; the other scale and the zero point have one element.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Requantize in "integer.cu")]
 struct RequantizeParams {
     x: u64,
     a: u64,
@@ -74,14 +76,6 @@ struct RequantizeParams {
     b_strides: Strides,
     padding: u32,
 }
-
-// SAFETY: the fields match `integer.cu`. `Side` checks that zero points broadcast to operands, and operands to the
-// batch.
-unsafe impl Params for ProductParams {}
-
-// SAFETY: the fields match `integer.cu`. The scales a and b broadcast to the `count` elements of X; the others have
-// one.
-unsafe impl Params for RequantizeParams {}
 
 /// A [`ConvInteger`](crate::ops::integer::ConvInteger) step.
 #[derive(Debug)]

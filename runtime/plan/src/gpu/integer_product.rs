@@ -35,9 +35,10 @@ pub(super) struct Integers<'a> {
     pub groups: &'a [Group],
 }
 
-/// Mirrors the kernel's struct `IntegerProduct`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// `Stacks::new` or `Gemm::sizes` checked the sizes of the tensors.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(IntegerProduct in "matmul.cu")]
 struct IntegerParams {
     tensors: [u64; 4],
     factors: [u64; 2],
@@ -48,9 +49,6 @@ struct IntegerParams {
     batch: Dims,
     padding: u32,
 }
-
-// SAFETY: the fields match `matmul.cu`; `Stacks::new` or `Gemm::sizes` checked the sizes of the tensors.
-unsafe impl Params for IntegerParams {}
 
 impl Integers<'_> {
     /// Computes the product of the first two tensors into the third.

@@ -20,9 +20,10 @@ const MAX_SORTED: usize = 1 << 30;
 /// The number of keys that a block sorts, as `SORTED_TOGETHER` in `scatter.cu`.
 const SORTED_TOGETHER: u32 = 1024;
 
-/// Mirrors the kernel's struct `ScatterKeys`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// There are `count` keys, and a winner per slice.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(ScatterKeys in "scatter.cu")]
 pub(super) struct KeysParams {
     keys: u64,
     winners: u64,
@@ -30,12 +31,10 @@ pub(super) struct KeysParams {
     count: u32,
 }
 
-// SAFETY: the fields match `scatter.cu`; there are `count` keys, and a winner per slice.
-unsafe impl Params for KeysParams {}
-
-/// Mirrors the kernel's struct `ScatterWrite`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// Y has `run` elements per slice, and there are `count` elements of updates.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(ScatterWrite in "scatter.cu")]
 struct WriteParams {
     keys: u64,
     winners: u64,
@@ -47,12 +46,10 @@ struct WriteParams {
     padding: u32,
 }
 
-// SAFETY: the fields match `scatter.cu`; Y has `run` elements per slice, and there are `count` elements of updates.
-unsafe impl Params for WriteParams {}
-
-/// Mirrors the kernel's struct `ScatterSort`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// There are `count` keys, a power of two greater than 1.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(ScatterSort in "scatter.cu")]
 struct SortParams {
     keys: u64,
     count: u32,
@@ -60,9 +57,6 @@ struct SortParams {
     last_span: u32,
     reach: u32,
 }
-
-// SAFETY: the fields match `scatter.cu`; `count` is a power of two greater than 1.
-unsafe impl Params for SortParams {}
 
 /// Names a kernel of `scatter.cu`.
 pub(super) fn kernel(name: &'static str, kind: &'static str) -> Symbol {

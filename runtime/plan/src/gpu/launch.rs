@@ -1,6 +1,7 @@
 //! Launches kernels on tensors of a GPU.
 
-use candle_plan_device::{Gpu, Grid, Symbol};
+pub(super) use candle_plan_derive::Params;
+use candle_plan_device::{Gpu, Grid, Mirror, Symbol};
 use candle_plan_kernels::buffer;
 
 use crate::bail;
@@ -12,12 +13,13 @@ use crate::value::{element_count, out_of_memory, Array};
 /// log₂ of the bytes of the widest word that a thread moves.
 const WIDEST: u32 = 4;
 
-/// The parameters of a kernel, with the memory layout of its struct in `runtime/device/kernels/`.
+/// The parameters of a kernel. `#[derive(Params)]` compares their fields with those of the kernel's struct in
+/// `runtime/device/kernels/`.
 ///
 /// # Safety
-/// The fields are those of the kernel's struct, in the same order. Code that fills them provides addresses of as many
-/// elements as the counts and strides state.
-pub(super) unsafe trait Params: bytemuck::Pod {}
+/// Code that fills the fields provides addresses of as many elements as the counts and strides state. No macro can check
+/// this: the doc comment of a structure states how its code does it.
+pub(super) unsafe trait Params: bytemuck::Pod + Mirror {}
 
 /// Launches a kernel.
 ///

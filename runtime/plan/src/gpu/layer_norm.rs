@@ -17,9 +17,11 @@ use crate::kernel::Call;
 use crate::ops::layer_norm::{fitted, LayerNorm, RmsNorm};
 use crate::value::{Array, Value};
 
-/// Mirrors the kernel's struct `LayerNormOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X and Y have the rows, scale and bias broadcast to them, and mean and factor, where they have an address, have an
+/// element per row.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(LayerNormOf in "norm.cu")]
 struct LayerNormParams {
     x: u64,
     y: u64,
@@ -35,10 +37,6 @@ struct LayerNormParams {
     scale_steps: Strides,
     bias_steps: Strides,
 }
-
-// SAFETY: the fields match `norm.cu`. X and Y have the rows, scale and bias broadcast to them, and mean and factor,
-// where they have an address, have an element per row.
-unsafe impl Params for LayerNormParams {}
 
 /// Returns the suffix of the kernels for X and Y of these types. Scale and bias have Y's type.
 pub(crate) fn kind(x: DType, y: DType) -> Option<&'static str> {

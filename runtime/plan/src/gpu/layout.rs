@@ -56,9 +56,10 @@ fn transposed(gpu: &Gpu, x: &Array, order: &[usize]) -> Result<Array> {
     }
 }
 
-/// Mirrors the kernel's struct `ReverseRows`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X and Y are `[outer, inner, run]`, and there is one length per sequence.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(ReverseRows in "gather.cu")]
 struct ReverseParams {
     x: u64,
     y: u64,
@@ -71,9 +72,6 @@ struct ReverseParams {
     time_first: u32,
     padding: u32,
 }
-
-// SAFETY: the fields match `gather.cu`. X and Y are `[outer, inner, run]`, and there is one length per sequence.
-unsafe impl Params for ReverseParams {}
 
 gpu_kernel!(ReverseSequence: "gather" if |self, operands| takes_indices(operands, 1));
 

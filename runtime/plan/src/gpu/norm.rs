@@ -1,7 +1,7 @@
 //! GPU kernels: normalization by means and variances of channels, and by neighboring channels.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Gpu, Grid, Symbol};
+use candle_plan_device::{Gpu, Grid, Mirror, Symbol};
 
 use super::launch::{alloc_uninit, count, kind, launch, Params};
 use super::team::Lines;
@@ -15,9 +15,10 @@ use crate::kernel::Call;
 use crate::ops::norm::{channel_dims, group_dims, is_by_channel, BatchNorm, GroupNorm, InstanceNorm, Lrn};
 use crate::value::{Array, Value};
 
-/// Mirrors the kernel's struct `GroupNormOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X and Y have the rows, scale and bias an element per channel or group.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(GroupNormOf in "norm.cu")]
 struct GroupNormParams {
     x: u64,
     y: u64,
@@ -32,21 +33,20 @@ struct GroupNormParams {
     epsilon: f64,
 }
 
-// SAFETY: the fields match `norm.cu`. X and Y have the rows, scale and bias an element per channel or group.
-unsafe impl Params for GroupNormParams {}
-
-/// Mirrors the kernel's struct `AnyFloats`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// Numbers of any floating-point type.
+#[derive(Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(AnyFloats in "norm.cu")]
 struct AnyFloats {
     address: u64,
     kind: u32,
     padding: u32,
 }
 
-/// Mirrors the kernel's struct `BatchNormOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X and Y have the lines, and the others an element per channel.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(BatchNormOf in "norm.cu")]
 struct BatchNormParams {
     x: u64,
     y: u64,
@@ -57,12 +57,10 @@ struct BatchNormParams {
     epsilon: f64,
 }
 
-// SAFETY: the fields match `norm.cu`. X and Y have the lines, and the others an element per channel.
-unsafe impl Params for BatchNormParams {}
-
-/// Mirrors the kernel's struct `LrnOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X and Y have `count` elements.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(LrnOf in "norm.cu")]
 struct LrnParams {
     x: u64,
     y: u64,
@@ -76,9 +74,6 @@ struct LrnParams {
     factor: f64,
     power: f64,
 }
-
-// SAFETY: the fields match `norm.cu`; X and Y have `count` elements.
-unsafe impl Params for LrnParams {}
 
 impl AnyFloats {
     fn new(array: &Array) -> Result<AnyFloats> {

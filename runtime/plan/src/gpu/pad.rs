@@ -15,9 +15,10 @@ use crate::kernel::Call;
 use crate::ops::pad::{CenterCropPad, Pad, PadMode, Window};
 use crate::value::{Array, Value};
 
-/// Mirrors the kernel's struct `PadOf`.
-#[derive(Clone, Copy, Plain, Zeroable)]
+/// The windows are inside X's axes.
+#[derive(Clone, Copy, Plain, Zeroable, Params)]
 #[repr(C)]
+#[kernel(PadOf in "pad.cu")]
 struct PadParams {
     x: u64,
     y: u64,
@@ -31,9 +32,6 @@ struct PadParams {
     kept: [u32; MAX_RANK],
     padding: u32,
 }
-
-// SAFETY: the fields match `pad.cu`; the windows are inside X's axes.
-unsafe impl Params for PadParams {}
 
 gpu_kernel!(Pad: "pad" if |self, operands| has_few_dimensions(operands));
 

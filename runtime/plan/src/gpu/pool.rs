@@ -1,7 +1,7 @@
 //! GPU kernels: pooling.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Gpu, Grid, Symbol, BLOCK, MOST_BLOCKS};
+use candle_plan_device::{Gpu, Grid, Mirror, Symbol, BLOCK, MOST_BLOCKS};
 use candle_plan_kernels::pool::Window;
 
 use super::launch::{alloc_uninit, count, kind, launch, Params};
@@ -14,9 +14,10 @@ use crate::kernel::Call;
 use crate::ops::pool::{AveragePool, LpPool, MaxPool, PoolWindow};
 use crate::value::{Array, Value};
 
-/// Mirrors the kernel's struct `PoolAxis`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+/// The windows along an axis.
+#[derive(Debug, Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(PoolAxis in "pool.cu")]
 struct PoolAxis {
     input: u32,
     output: u32,
@@ -27,9 +28,10 @@ struct PoolAxis {
     after: u32,
 }
 
-/// Mirrors the kernel's struct `Pooling`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+/// X and the results have the sizes of the windows and `planes` planes.
+#[derive(Debug, Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Pooling in "pool.cu")]
 struct PoolingParams {
     x: u64,
     y: u64,
@@ -40,9 +42,6 @@ struct PoolingParams {
     columns_first: u32,
     axes: [PoolAxis; 2],
 }
-
-// SAFETY: the fields match `pool.cu`. X and the results have the sizes of the windows and `planes` planes.
-unsafe impl Params for PoolingParams {}
 
 /// The fewest elements of a window for which a block per window pays off, and the most windows for which it does.
 const LARGE: usize = 256;

@@ -1,7 +1,7 @@
 //! GPU kernels: fused elementwise functions. One kernel interprets a program's instructions in GPU memory.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Buffer, Gpu, Grid, Symbol};
+use candle_plan_device::{Buffer, Gpu, Grid, Mirror, Symbol};
 use candle_plan_kernels::broadcast::Broadcast;
 use candle_plan_kernels::program::{Binary, Instruction, Operand, Program, Unary};
 
@@ -31,9 +31,10 @@ pub(super) struct OnGpuProgram {
     reads: Vec<usize>,
 }
 
-/// Mirrors the kernel's struct `Program`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// `OnGpuProgram::run` checks that the inputs broadcast to the result.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Program in "program.cu")]
 struct ProgramParams {
     code: u64,
     result: u64,
@@ -46,9 +47,6 @@ struct ProgramParams {
     inputs: [u64; INPUTS],
     strides: [Strides; INPUTS],
 }
-
-// SAFETY: the fields match `program.cu`; `OnGpuProgram::run` checks that the inputs broadcast to the result.
-unsafe impl Params for ProgramParams {}
 
 impl OnGpuProgram {
     /// Copies a program to the GPU.
@@ -135,26 +133,29 @@ impl OnGpu for ElementwiseOnGpu {
     }
 }
 
-/// Mirrors the kernel's struct `Function`: a number and two parameters.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+/// A function of elements: its number and two parameters.
+#[derive(Debug, Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(Function in "functions.cuh")]
 pub(super) struct Function {
     code: u32,
     parameters: [f32; 2],
 }
 
-/// Mirrors the kernel's struct `Operand`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// An operand of an instruction: the index of an input or of a slot, or a constant.
+#[derive(Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(Operand in "program.cu")]
 struct Read {
     source: u32,
     index: u32,
     value: f32,
 }
 
-/// Mirrors the kernel's struct `Instruction`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// An instruction.
+#[derive(Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(Instruction in "program.cu")]
 struct Coded {
     step: u32,
     slot: u32,

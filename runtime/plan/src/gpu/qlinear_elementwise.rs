@@ -17,9 +17,10 @@ use crate::ops::qlinear::is_signed;
 use crate::ops::qlinear_elementwise::{scale_name, LookUp, QLinearBinary, QLinearFunction, QLinearGlobalAveragePool};
 use crate::value::{Array, Value};
 
-/// Mirrors the kernel's struct `Pairs`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// A and B broadcast to the `count` elements of Y; the scales and zero points are checked to have one element.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Pairs in "qlinear_elementwise.cu")]
 struct PairsParams {
     a: u64,
     b: u64,
@@ -44,9 +45,10 @@ struct PairsParams {
     padding: u32,
 }
 
-/// Mirrors the kernel's struct `LookUp`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X and Y have `count` elements, and the table has 256.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(LookUp in "qlinear_elementwise.cu")]
 struct LookUpParams {
     x: u64,
     table: u64,
@@ -55,9 +57,10 @@ struct LookUpParams {
     padding: u32,
 }
 
-/// Mirrors the kernel's struct `Mean`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X has the shape of the kernel's struct; the scale and the zero points are checked.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Mean in "qlinear_elementwise.cu")]
 struct MeanParams {
     x: u64,
     y: u64,
@@ -71,16 +74,6 @@ struct MeanParams {
     y_signed: u32,
     padding: u32,
 }
-
-// SAFETY: the fields match `qlinear_elementwise.cu`. A and B broadcast to the `count` elements of Y; the scales and
-// zero points are checked to have one element.
-unsafe impl Params for PairsParams {}
-
-// SAFETY: the fields match `qlinear_elementwise.cu`. X and Y have `count` elements, and the table has 256.
-unsafe impl Params for LookUpParams {}
-
-// SAFETY: the fields match `qlinear_elementwise.cu`. X has its shape; the scale and the zero points are checked.
-unsafe impl Params for MeanParams {}
 
 /// Names a kernel of `qlinear_elementwise.cu`.
 fn symbol(name: &'static str) -> Symbol {

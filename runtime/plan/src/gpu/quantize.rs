@@ -1,7 +1,7 @@
 //! GPU kernels: linear quantization.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Gpu, Grid, Symbol, BLOCK};
+use candle_plan_device::{Gpu, Grid, Mirror, Symbol, BLOCK};
 
 use super::launch::{address, alloc_uninit, count, kind, launch, Params};
 use super::{numbers, OnGpu};
@@ -13,9 +13,10 @@ use crate::kernel::{Call, Constants};
 use crate::ops::quantize::{limits, storage, DequantizeLinear, DynamicQuantizeLinear, QuantizeLinear, Spread};
 use crate::value::{Array, Value};
 
-/// Mirrors the kernel's struct `Spread`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// Which scale belongs to an element.
+#[derive(Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(Spread in "quantize.cu")]
 struct SpreadParams {
     inner: u32,
     size: u32,
@@ -24,9 +25,10 @@ struct SpreadParams {
     blocked: u32,
 }
 
-/// Mirrors the kernel's struct `Quantize`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X and Y have `count` elements, and `Spread::new` checks the numbers of scales and zero points.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Quantize in "quantize.cu")]
 struct QuantizeParams {
     x: u64,
     scale: u64,
@@ -42,9 +44,10 @@ struct QuantizeParams {
     padding: u32,
 }
 
-/// Mirrors the kernel's struct `Dequantize`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X and Y have `count` elements, and `Spread::new` checks the numbers of scales and zero points.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Dequantize in "quantize.cu")]
 struct DequantizeParams {
     x: u64,
     scale: u64,
@@ -56,9 +59,10 @@ struct DequantizeParams {
     spread: SpreadParams,
 }
 
-/// Mirrors the kernel's struct `Range`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X has `count` elements, `ends` has two per block, and the others have one.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Range in "quantize.cu")]
 struct RangeParams {
     x: u64,
     ends: u64,
@@ -67,16 +71,6 @@ struct RangeParams {
     count: u32,
     blocks: u32,
 }
-
-// SAFETY: the fields match `quantize.cu`. X and Y have `count` elements, and `Spread::new` checks the numbers of scales
-// and zero points.
-unsafe impl Params for QuantizeParams {}
-
-// SAFETY: see above.
-unsafe impl Params for DequantizeParams {}
-
-// SAFETY: the fields match `quantize.cu`. X has `count` elements, `ends` has two per block, and the others have one.
-unsafe impl Params for RangeParams {}
 
 /// Returns the number of a floating-point type, as in `quantize.cu`.
 fn number(dtype: DType) -> Result<u32> {

@@ -5,7 +5,7 @@
 mod tests;
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Fault, Gpu, Grid, Report, Symbol};
+use candle_plan_device::{Fault, Gpu, Grid, Mirror, Report, Symbol};
 use candle_plan_kernels::recurrent::{Activation, Cell};
 
 use super::gemm::{Matrices, Product};
@@ -34,17 +34,20 @@ macro_rules! on_gpu {
 
 on_gpu! { Lstm Gru Rnn }
 
-/// Mirrors the kernel's struct `GateFunction`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// The function of a gate, with its parameters.
+#[derive(Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(GateFunction in "recurrent.cu")]
 struct GateFunction {
     code: u32,
     parameters: [f32; 2],
 }
 
-/// Mirrors the kernel's struct `RecurrentStep`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// `Recurrence::sizes` checked that the inputs have the elements that its sizes require, and `Layer` allocates the rest
+/// with these sizes.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(RecurrentStep in "recurrent.cu")]
 struct StepParams {
     projected: u64,
     products: u64,
@@ -72,9 +75,10 @@ struct StepParams {
     functions: [[GateFunction; 3]; 2],
 }
 
-/// Mirrors the kernel's struct `RecurrentState`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// The sizes are those of `StepParams`.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(RecurrentState in "recurrent.cu")]
 struct StateParams {
     from: u64,
     to: u64,
@@ -88,25 +92,16 @@ struct StateParams {
     batch_first: u32,
 }
 
-/// Mirrors the kernel's struct `Widened`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// Both tensors have `count` elements.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Widened in "recurrent.cu")]
 struct WidenParams {
     from: u64,
     to: u64,
     count: u32,
     padding: u32,
 }
-
-// SAFETY: the fields match `recurrent.cu`. `Recurrence::sizes` checked that the inputs have the elements that its sizes
-// require, and `Layer` allocates the rest with these sizes.
-unsafe impl Params for StepParams {}
-
-// SAFETY: see above.
-unsafe impl Params for StateParams {}
-
-// SAFETY: both have `count` elements.
-unsafe impl Params for WidenParams {}
 
 /// One run of a layer.
 struct Layer<'a, 'v> {

@@ -14,9 +14,11 @@ use crate::kernel::Call;
 use crate::ops::reduce::{Groups, Reduce, Reduction};
 use crate::value::{Array, Value};
 
-/// Mirrors the kernel's struct `Reduce`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X has the kept and the reduced dimensions, Y an element per element of the kept ones, and `totals` has 16 bytes per
+/// part of each result.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Reduce in "reduce.cuh")]
 struct ReduceParams {
     x: u64,
     y: u64,
@@ -33,10 +35,6 @@ struct ReduceParams {
     kept_steps: Strides,
     reduced_steps: Strides,
 }
-
-// SAFETY: the fields match `reduce.cuh`. X has the kept and the reduced dimensions, Y an element per element of the
-// kept ones, and `totals` has 16 bytes per part of each result.
-unsafe impl Params for ReduceParams {}
 
 /// The kernel that reduces, and the one that combines the totals of parts.
 #[derive(Debug, Clone, Copy)]

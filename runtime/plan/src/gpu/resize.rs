@@ -16,9 +16,10 @@ use crate::ops::resample::{AxisMap, Coordinates, Interpolation};
 use crate::ops::resize::Interpolate;
 use crate::value::Value;
 
-/// Mirrors the kernel's struct `Resize`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X and Y have the shapes that the kernel's struct states, and `Tables` only has indices inside X.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Resize in "resize.cu")]
 struct ResizeParams {
     x: u64,
     y: u64,
@@ -35,9 +36,6 @@ struct ResizeParams {
     value: f32,
     padding: u32,
 }
-
-// SAFETY: the fields match `resize.cu`. X and Y have the shapes that it states, and `Tables` only has indices inside X.
-unsafe impl Params for ResizeParams {}
 
 /// The place for an element outside the input, as `NOWHERE` in `resize.cu`.
 const NOWHERE: u32 = u32::MAX;

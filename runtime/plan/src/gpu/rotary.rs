@@ -11,9 +11,10 @@ use crate::kernel::Call;
 use crate::ops::rotary::{position_out_of_range, RotaryEmbedding};
 use crate::value::{Array, Value};
 
-/// Mirrors the kernel's struct `RotaryTurn`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// `RotaryEmbedding::sizes` checked the inputs against its sizes.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(RotaryTurn in "rotary.cu")]
 struct RotaryParams {
     x: u64,
     cos: u64,
@@ -30,9 +31,6 @@ struct RotaryParams {
     heads_first: u32,
     interleaved: u32,
 }
-
-// SAFETY: the fields match `rotary.cu`. `RotaryEmbedding::sizes` checked the inputs against its sizes.
-unsafe impl Params for RotaryParams {}
 
 gpu_kernel!(RotaryEmbedding: "rotary" if |self, operands| operands.dtype(0).is_some());
 

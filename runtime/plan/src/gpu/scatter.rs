@@ -18,9 +18,10 @@ use crate::ops::scatter::{
 };
 use crate::value::{Array, Value};
 
-/// Mirrors the kernel's struct `ScatterElements`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// There is an index per update.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(ScatterElements in "scatter.cu")]
 struct ElementsParams {
     to: KeysParams,
     indices: Indices,
@@ -32,23 +33,19 @@ struct ElementsParams {
     padding: u32,
 }
 
-// SAFETY: the fields match `scatter.cu`; there is an index per update.
-unsafe impl Params for ElementsParams {}
-
-/// Mirrors the kernel's struct `ScatterSlices`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// There is a vector per update.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(ScatterSlices in "scatter.cu")]
 struct SlicesParams {
     to: KeysParams,
     vectors: Vectors,
 }
 
-// SAFETY: the fields match `scatter.cu`; there is a vector per update.
-unsafe impl Params for SlicesParams {}
-
-/// Mirrors the kernel's struct `ScatterCache`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// `fitting_axis` checks the shapes, and there is a first place per sequence.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(ScatterCache in "scatter.cu")]
 struct CacheParams {
     y: u64,
     updates: u64,
@@ -63,9 +60,6 @@ struct CacheParams {
     has_firsts: u32,
     padding: u32,
 }
-
-// SAFETY: the fields match `scatter.cu`. `fitting_axis` checks the shapes, and there is a first place per sequence.
-unsafe impl Params for CacheParams {}
 
 /// Checks that updates have the dtype of the tensor they are written into.
 fn check_dtypes(x: &Array, updates: &Array) -> Result<()> {

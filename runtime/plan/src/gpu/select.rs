@@ -12,9 +12,10 @@ use crate::kernel::Call;
 use crate::ops::select::Trilu;
 use crate::value::Value;
 
-/// Mirrors the kernel's struct `TriluOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X and Y have `count` elements.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(TriluOf in "select.cu")]
 struct TriluParams {
     x: u64,
     y: u64,
@@ -24,9 +25,6 @@ struct TriluParams {
     columns: u32,
     is_upper: u32,
 }
-
-// SAFETY: the fields match `select.cu`; X and Y have `count` elements.
-unsafe impl Params for TriluParams {}
 
 /// Clamps a diagonal so that row indices can be added to it; the triangles of every supported matrix stay the same.
 pub(super) fn bounded_diagonal(k: i64) -> i64 {

@@ -1,6 +1,7 @@
 //! Dimensions and strides in the form that kernels take.
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_device::Mirror;
 use candle_plan_kernels::broadcast::Broadcast;
 use candle_plan_kernels::strided::View;
 
@@ -19,17 +20,19 @@ pub(crate) fn has_few_dimensions(operands: &Constants) -> bool {
     operands.types.iter().flatten().all(|kind| rank(kind).is_none_or(|rank| rank <= MAX_RANK))
 }
 
-/// Mirrors the kernel's struct `Dims`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+/// The dimensions of a tensor, the outermost first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(Dims in "device.cuh")]
 pub(super) struct Dims {
     rank: u32,
     size: [u32; MAX_RANK],
 }
 
-/// Mirrors the kernel's struct `Strides`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+/// The strides of a tensor, the outermost first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(Strides in "device.cuh")]
 pub(super) struct Strides {
     step: [i32; MAX_RANK],
 }

@@ -12,18 +12,16 @@ use crate::kernel::Call;
 use crate::ops::softmax::Softmax;
 use crate::value::Value;
 
-/// Mirrors the kernel's struct `SoftmaxOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X and Y have the lines.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(SoftmaxOf in "softmax.cu")]
 struct SoftmaxParams {
     x: u64,
     y: u64,
     lines: Lines,
     form: u32,
 }
-
-// SAFETY: the fields match `softmax.cu`; X and Y have the lines.
-unsafe impl Params for SoftmaxParams {}
 
 gpu_kernel!(Softmax: "softmax");
 

@@ -33,9 +33,11 @@ impl OnGpu for ArgReduce {
     }
 }
 
-/// Mirrors the kernel's struct `TopKOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X has `lines` lines of `n` elements, and the results as many lines of `k`. There are `list_len` entries per line,
+/// where entries are written.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(TopKOf in "topk.cu")]
 struct TopKParams {
     x: u64,
     values: u64,
@@ -52,10 +54,6 @@ struct TopKParams {
     reach: u32,
     padding: u32,
 }
-
-// SAFETY: the fields match `topk.cu`. X has `lines` lines of `n` elements, and the results as many lines of `k`. There
-// are `list_len` entries per line, where entries are written.
-unsafe impl Params for TopKParams {}
 
 /// The longest line in which each element is ranked by counting.
 const SHORT: u32 = 512;

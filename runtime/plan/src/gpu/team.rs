@@ -1,22 +1,24 @@
 //! Lines of elements, and teams of threads that each process a line.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Grid, BLOCK};
+use candle_plan_device::{Grid, Mirror, BLOCK};
 
 use super::launch::count;
 use crate::error::Result;
 
-/// Mirrors the kernel's struct `Teams`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+/// How threads form teams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(Teams in "team.cuh")]
 pub(super) struct Teams {
     size: u32,
     adjacent: u32,
 }
 
-/// Mirrors the kernel's struct `Lines`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+/// The lines of a tensor, and the teams that work on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable, Mirror)]
 #[repr(C)]
+#[kernel(Lines in "team.cuh")]
 pub(super) struct Lines {
     teams: Teams,
     count: u32,

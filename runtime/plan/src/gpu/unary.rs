@@ -13,18 +13,16 @@ use crate::kernel::Call;
 use crate::ops::unary::Unary;
 use crate::value::Value;
 
-/// Mirrors the kernel's struct `UnaryOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+/// X and Y have `count` elements.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(UnaryOf in "unary.cu")]
 struct UnaryParams {
     x: u64,
     y: u64,
     count: u32,
     function: Function,
 }
-
-// SAFETY: the fields match `unary.cu`; X and Y have `count` elements.
-unsafe impl Params for UnaryParams {}
 
 gpu_kernel!(Unary: "unary" if |self, operands| operands.dtype(0).is_some_and(|dtype| !dtype.is_small_float()));
 

@@ -14,9 +14,10 @@ use crate::kernel::Call;
 use crate::ops::unpool::{index_out_of_range, MaxUnpool};
 use crate::value::{element_count, Value};
 
-/// Mirrors the kernel's struct `Unpooling`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+/// The counted tensor fits in Y, and there is an index per element of X.
+#[derive(Debug, Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Unpooling in "unpool.cu")]
 struct UnpoolingParams {
     x: u64,
     indices: u64,
@@ -30,9 +31,6 @@ struct UnpoolingParams {
     strides: Strides,
     padding: u32,
 }
-
-// SAFETY: the fields match `unpool.cu`. The counted tensor fits in Y, and there is an index per element of X.
-unsafe impl Params for UnpoolingParams {}
 
 gpu_kernel!(MaxUnpool: "unpool" if |self, operands| operands.dtype(0).is_some());
 

@@ -21,7 +21,7 @@ pub(crate) mod recurrent_inputs;
 pub(crate) mod resample;
 pub(crate) mod sampled;
 pub(crate) mod transposed_window;
-pub(crate) mod window;
+pub mod window;
 
 /// The table of ops. A line holds a family, which is a file, and its ops. The first token is a dollar sign, which the
 /// generated macros need.

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::padding::{check_steps, output_size, output_size_ceil, Padding};
+use super::window::check_pooled;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -76,9 +77,7 @@ impl PoolWindow {
     /// The type of the output, as far as the shape of X is known.
     pub(crate) fn infer(&self, x: &TensorType) -> Result<TensorType> {
         let axes = self.kernel.len();
-        if !(1..=2).contains(&axes) {
-            bail!("a pooling window must have one or two axes; the kernel {:?} has {axes}", self.kernel);
-        }
+        check_pooled(&self.kernel)?;
         if [self.strides.len(), self.dilations.len()] != [axes; 2] {
             let (strides, dilations) = (&self.strides, &self.dilations);
             bail!("strides {strides:?} and dilations {dilations:?} do not fit a window of {axes} axes");

@@ -4,6 +4,7 @@ use candle_plan_kernels::broadcast::Dims;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::window::check_pooled;
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
@@ -99,9 +100,7 @@ impl Operator for MaxUnpool {
         if indices.dtype != DType::Int64 {
             bail!("MaxUnpool's indices must be int64, not {}", indices.dtype);
         }
-        if !(1..=2).contains(&self.kernel.len()) {
-            bail!("a pooling window must have one or two axes, found {:?}", self.kernel);
-        }
+        check_pooled(&self.kernel)?;
         if self.kernel.iter().chain(&self.strides).any(|&size| size == 0) {
             bail!("a window needs a kernel and a stride of at least 1, found {:?} and {:?}", self.kernel, self.strides);
         }

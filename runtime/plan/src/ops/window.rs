@@ -75,10 +75,21 @@ pub(crate) fn out_dims(shape: &Shape, rank: usize) -> Vec<usize> {
     dims
 }
 
+/// The most spatial axes of a window.
+pub const MOST_AXES: usize = 2;
+
 /// Checks that there are one or two spatial axes.
 pub(crate) fn check_ranks(x: usize, w: usize) -> Result<()> {
-    if x != w || !(3..=4).contains(&x) {
+    if x != w || !(3..=2 + MOST_AXES).contains(&x) {
         bail!("X has rank {x} and W rank {w}; both must be 3 (one spatial axis) or 4 (two)");
+    }
+    Ok(())
+}
+
+/// Checks that a pooling window has one or two axes.
+pub(crate) fn check_pooled(kernel: &[impl std::fmt::Debug]) -> Result<()> {
+    if !(1..=MOST_AXES).contains(&kernel.len()) {
+        bail!("a pooling window must have one or two axes; the kernel {kernel:?} has {}", kernel.len());
     }
     Ok(())
 }

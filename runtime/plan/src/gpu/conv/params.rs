@@ -9,9 +9,10 @@ use crate::error::{Error, Result};
 use crate::gpu::launch::{address, count, Params};
 use crate::value::Array;
 
-/// Mirrors the kernel's struct `Convolution`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+/// The shape comes from the operands' dimensions, and the result's dimensions come from the shape.
+#[derive(Debug, Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
+#[kernel(Convolution in "convolution.cuh")]
 pub(super) struct ConvolutionParams {
     pub x: u64,
     pub w: u64,
@@ -33,10 +34,6 @@ pub(super) struct ConvolutionParams {
     pub apart: [i32; 2],
     pub limits: [f32; 2],
 }
-
-// SAFETY: the fields match `convolution.cuh`; the shape comes from the operands' dimensions, and the result's from the
-// shape.
-unsafe impl Params for ConvolutionParams {}
 
 /// The operands of a convolution on a GPU. `bias` may be absent.
 #[derive(Clone, Copy)]
