@@ -2,6 +2,11 @@
 
 use super::filter::Filter;
 use crate::conv_form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
+use crate::isa::Level;
+
+/// The time of a product in a tile of one block of outputs, relative to a wider one, without AVX-512: the processor loads
+/// a pixel for each product.
+const NARROW: f64 = 1.25;
 
 /// Tap by tap over blocks of channels.
 #[derive(Debug)]
@@ -58,6 +63,8 @@ impl ConvForm for FromRowsForm {
 /// The time of both forms.
 fn cost(case: &ConvCase) -> f64 {
     let shape = &case.shape;
-    let outputs = case.vectors(shape.outputs / shape.groups);
-    shape.groups as f64 * products(shape.taps() as f64 * outputs, shape.pixels() as f64)
+    let outputs = shape.outputs / shape.groups;
+    let is_narrow = outputs <= case.isa.block() && case.isa.level() != Level::Avx512;
+    let each = if is_narrow { NARROW } else { 1.0 };
+    shape.groups as f64 * products(shape.taps() as f64 * case.vectors(outputs), each * shape.pixels() as f64)
 }

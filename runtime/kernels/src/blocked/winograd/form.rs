@@ -3,6 +3,7 @@
 use super::super::filter::Filter;
 use super::super::form::{Form, Tile};
 use crate::conv_form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
+use crate::isa::{Isa, Level};
 
 /// Winograd's algorithm with one of its tiles.
 #[derive(Debug)]
@@ -17,13 +18,15 @@ impl WinogradForm {
     pub const LINE: WinogradForm = WinogradForm(Form::Line);
 
     /// The cost of transforming one vector of a tile's input, and one of its output, in multiply-adds of a vector.
-    /// Loads and stores dominate it.
-    fn transform(&self) -> [f64; 2] {
-        match self.0 {
+    /// Loads and stores dominate it. Without AVX-512, the values of a tile do not fit in the registers.
+    fn transform(&self, isa: Isa) -> [f64; 2] {
+        let slower = if isa.level() == Level::Avx512 { 1.0 } else { 5.0 / 3.0 };
+        let costs = match self.0 {
             Form::Square(Tile::Two) => [90.0, 70.0],
             Form::Square(Tile::Four) => [250.0, 200.0],
             Form::Line => [110.0, 90.0],
-        }
+        };
+        costs.map(|cost| slower * cost)
     }
 
     /// The time of one group.
@@ -31,7 +34,7 @@ impl WinogradForm {
         let shape = &case.shape;
         let (channels, outputs) = (shape.channels / shape.groups, case.vectors(shape.outputs / shape.groups));
         let (tiles, count) = (self.0.tiles(shape) as f64, self.0.products(shape.kernel));
-        let [input, output] = self.transform();
+        let [input, output] = self.transform(case.isa);
         let transforms = count.pieces as f64 * case.vectors(channels) * input + outputs * output;
         let terms = (channels * count.count()) as f64;
         products(terms * outputs, tiles) + transforms * tiles
