@@ -32,7 +32,7 @@ RUST_FILES = $(shell find runtime -name target -prune -o -name '*.rs' -print)
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated sanitize generate bless bench bench-models bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated sanitize generate bless bench bench-models bench-small bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -95,6 +95,11 @@ bench-models: $(VENV)/.models ## the same for the architectures of models/, afte
 	$(SAY) "Timing the architectures of models/ beside onnxruntime, OpenVINO and MNN"
 	$(BIN)/python -m models --folder build/models
 	$(BIN)/candlec bench --zoo build/models $(BENCH)
+
+bench-small: $(VENV)/.models ## the same for the small models of models/small/, after exporting them
+	$(SAY) "Timing the small models of models/small/ beside onnxruntime, OpenVINO and MNN"
+	$(BIN)/python -m models --group small --folder build/small
+	$(BIN)/candlec bench --zoo build/small $(BENCH)
 
 bench-kernels: $(VENV)/.bench ## the same for the operators of benchmarks/suite.toml
 	$(SAY) "Timing the operators of benchmarks/suite.toml beside onnxruntime, OpenVINO and MNN"

@@ -1,4 +1,4 @@
-"""`python -m models`: exports the architectures to a folder for `candlec bench --zoo` and `candlec zoo`.
+"""`python -m models`: exports a group of models to a folder for `candlec bench --zoo` and `candlec zoo`.
 
 An export stays until the model's file, a file that it imports, or the version of a package changes.
 """
@@ -19,42 +19,37 @@ import click
 import numpy as np
 from rich.console import Console
 
-HERE = Path(__file__).parent
-MODELS = (
-    "resnet18",
-    "resnet50",
-    "mobilenet_v3",
-    "efficientnet_b0",
-    "convnext_tiny",
-    "vit_small",
-    "bert_base",
-    "gpt2_prefill",
-    "gpt2_decode",
-    "whisper_tiny_encoder",
-    "dac_decoder",
-    "hifigan",
-    "unet",
-)
+from models.groups import GROUPS, all_names, file_of, group_of, module_of
+
 PACKAGES = ("torch", "torchvision", "transformers", "onnxscript")
 
 console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 
 @click.command()
-@click.argument("names", nargs=-1, type=click.Choice(MODELS), metavar="[NAME]...")
-@click.option("--folder", type=click.Path(path_type=Path), default=Path("build/models"), show_default=True)
-def main(names: tuple[str, ...], folder: Path) -> None:
-    """Export the named models, by default all, to FOLDER, with inputs and an INDEX.json."""
-    folder.mkdir(parents=True, exist_ok=True)
+@click.argument("names", nargs=-1, type=click.Choice(all_names()), metavar="[NAME]...")
+@click.option(
+    "--group", type=click.Choice([*GROUPS]), default="known", show_default=True, help="What to export without a NAME."
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    help=f"[default: {', '.join(f'{group.exports} for {name}' for name, group in GROUPS.items())}]",
+)
+def main(names: tuple[str, ...], group: str, folder: Path | None) -> None:
+    """Export the named models, by default those of a group, to FOLDER, with inputs and an INDEX.json."""
+    chosen = {name: folder or group_of(name).exports for name in names or GROUPS[group].names}
     missing: dict[str, str] = {}
-    for number, name in enumerate(names or MODELS, 1):
-        if not is_exported(name, folder):
+    for number, (name, place) in enumerate(chosen.items(), 1):
+        place.mkdir(parents=True, exist_ok=True)
+        if not is_exported(name, place):
             try:
-                export(name, folder, f"{number}/{len(names or MODELS)}")
+                export(name, place, f"{number}/{len(chosen)}")
             except ModuleNotFoundError as error:
                 missing[name] = (error.name or str(error)).partition(".")[0]
-    entries = [entry(name, folder) for name in MODELS if is_exported(name, folder)]
-    (folder / "INDEX.json").write_text(json.dumps(entries, indent=2, ensure_ascii=False) + "\n")
+    for place in {*chosen.values()}:
+        entries = [entry(name, place) for name in all_names() if is_exported(name, place)]
+        (place / "INDEX.json").write_text(json.dumps(entries, indent=2, ensure_ascii=False) + "\n")
     for name, package in missing.items():
         console.print(f'✗ {name} needs {package}, which is not installed: run pip install "candle-compiler[models]"')
     sys.exit(1 if missing else 0)
@@ -62,7 +57,7 @@ def main(names: tuple[str, ...], folder: Path) -> None:
 
 def files(name: str, folder: Path) -> tuple[Path, Path]:
     """The files of the model and its inputs, for the present state of the source."""
-    stem = f"{name}-{key(HERE / f'{name}.py')}"
+    stem = f"{name}-{key(name)}"
     return folder / f"{stem}.onnx", folder / f"{stem}.npz"
 
 
@@ -74,9 +69,9 @@ def is_exported(name: str, folder: Path) -> bool:
 def entry(name: str, folder: Path) -> dict[str, Any]:
     """The model's entry of the index."""
     model, inputs = files(name, folder)
-    source = HERE / f"{name}.py"
-    what, stated = described(source)
-    found = {"name": name, "file": model.name, "source": f"models/{source.name}", "what": what, "cases": [inputs.name]}
+    what, stated = described(file_of(module_of(name)))
+    source = f"{module_of(name).replace('.', '/')}.py"
+    found = {"name": name, "file": model.name, "source": source, "what": what, "cases": [inputs.name]}
     return {**found, "tolerance": stated["TOLERANCE"], "reason": stated["REASON"]} if "REASON" in stated else found
 
 
@@ -86,23 +81,25 @@ def export(name: str, folder: Path, progress: str) -> None:
 
     import compiler
 
-    module = importlib.import_module(f"models.{name}")
+    module = importlib.import_module(module_of(name))
     path, inputs = files(name, folder)
     remove_older(name, folder)
     started = time.perf_counter()
     with console.status(f"{progress} exporting {name}"), torch.no_grad():
         given = module.inputs()
         part = path.with_suffix(".part")
-        compiler.export(module.build(), tuple(given.values()), part, outputs=module.OUTPUTS)
+        optimize = group_of(name).optimize
+        compiler.export(module.build(), tuple(given.values()), part, outputs=module.OUTPUTS, optimize=optimize)
         np.savez(inputs, **{key: tensor.numpy() for key, tensor in given.items()})
         part.rename(path)
     size, seconds = path.stat().st_size / 1e6, time.perf_counter() - started
-    console.print(f"{progress} {path.name}: {size:.0f} MB in {seconds:.0f} s")
+    console.print(f"{progress} {path.name}: {size:.1f} MB in {seconds:.0f} s")
 
 
-def key(source: Path) -> str:
+def key(name: str) -> str:
     """A digest of everything that an export depends on: the model's file, its imports, and the packages' versions."""
-    digest = hashlib.sha256()
+    source = file_of(module_of(name))
+    digest = hashlib.sha256(b"optimized" if group_of(name).optimize else b"")
     for file in sorted({source, *imported(source)}):
         digest.update(file.read_bytes())
     for package in PACKAGES:
@@ -116,7 +113,7 @@ def key(source: Path) -> str:
 def imported(source: Path) -> list[Path]:
     """The files of this folder that a model's file imports."""
     imports = [node for node in ast.walk(ast.parse(source.read_text())) if isinstance(node, ast.ImportFrom)]
-    return [HERE / f"{node.module.removeprefix('models.')}.py" for node in imports if node.module.startswith("models.")]
+    return [file_of(node.module) for node in imports if node.module.startswith("models.")]
 
 
 def described(source: Path) -> tuple[str, dict[str, Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 import compiler
 from compiler.accuracy.reference import ReferenceFailed
 from compiler.bench import cold, timing, turns
+from compiler.bench.answers import Answers
 from compiler.bench.cold import Cold
 from compiler.bench.engines import ENGINES, OTHERS, PLAN, Case, Engine
 from compiler.bench.process import in_fresh_process
@@ -38,7 +41,8 @@ def case(tmp_path: Path) -> Case:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_computes_the_model(engine: str, case: Case) -> None:
     pytest.importorskip(ENGINES[engine].package, exc_type=ImportError)
-    outputs = ENGINES[engine].load(case, 1)()
+    run = ENGINES[engine].load(case, 1)
+    outputs = run()
     assert np.array_equal(outputs["y"], 2 * X)
 
 
@@ -53,31 +57,85 @@ def test_what_an_engine_refuses_is_told(engine: str, case: Case, tmp_path: Path)
 
 def test_mnn_has_no_time_for_wrong_outputs(tmp_path: Path) -> None:
     """MNN computes 64-bit integers in 32 bits."""
-    mnn = pytest.importorskip("compiler.bench.mnn", exc_type=ImportError)
+    pytest.importorskip("compiler.bench.mnn", exc_type=ImportError)
     text = """<ir_version: 10, opset_import: ["" : 21]> g (int64[3] x) => (int64[3] y) { y = Mul(x, x) }"""
     onnx.save(onnx.parser.parse_model(text), tmp_path / "square.onnx")
-    with pytest.raises(ReferenceFailed, match="MNN's output y is wrong"):
-        mnn.load_mnn(tmp_path / "square.onnx", {"x": np.int64([1, 2, 92682])}, 1)
+    square = Case("square", tmp_path / "square.plan", {"x": np.int64([1, 2, 92682])}, tmp_path / "square.onnx")
+    found = time_in_turns(square, ["onnxruntime", "mnn"], 1, 0.001)
+    assert list(found.times) == ["onnxruntime"]
+    assert found.failed["mnn"].startswith("MNN's output y is wrong by 8.59e+09")
 
 
-def engine_of(log: list[str], name: str, fails: bool = False) -> Engine:
-    def run() -> None:
-        if fails:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_carries_the_state_of_a_recurrent_layer(engine: str, tmp_path: Path) -> None:
+    pytest.importorskip(ENGINES[engine].package, exc_type=ImportError)
+    text = """<ir_version: 9, opset_import: ["" : 20]> g (float[3, 1, 2] x, float[2, 1, 4] h, float[2, 1, 4] c)
+        => (float[3, 2, 1, 4] y, float[2, 1, 4] next_h, float[2, 1, 4] next_c)
+        <float[2, 16, 2] w, float[2, 16, 4] r, float[2, 32] b>
+        { y, next_h, next_c = LSTM <hidden_size = 4, direction = "bidirectional"> (x, w, r, b, , h, c) }"""
+    model = onnx.parser.parse_model(text)
+    rng = np.random.default_rng(0)
+    arrays = {
+        name: rng.normal(size=size).astype(np.float32)
+        for name, size in {"w": (2, 16, 2), "r": (2, 16, 4), "b": (2, 32)}.items()
+    }
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in arrays.items())
+    onnx.save(model, tmp_path / "lstm.onnx")
+    compiler.compile(tmp_path / "lstm.onnx").save(tmp_path / "lstm.plan")
+    sizes = {"x": (3, 1, 2), "h": (2, 1, 4), "c": (2, 1, 4)}
+    given = {name: rng.normal(size=size).astype(np.float32) for name, size in sizes.items()}
+    lstm = Case("lstm", tmp_path / "lstm.plan", given, tmp_path / "lstm.onnx")
+    run = ENGINES[engine].load(lstm, 1)  # MNN's outputs are memory of what `load` returns
+    Answers(lstm).check(engine, run())
+
+
+@pytest.mark.parametrize(
+    ("outputs", "problem"),
+    [
+        ({"y": 2 * X.reshape(2, 2) + 0.005}, ""),
+        ({"y": 2 * X + 0.007}, "E's output y is wrong by 0.007"),
+        ({"y": np.where(X == 2, np.nan, 2 * X)}, "E's output y is wrong by inf"),
+        ({"y": X[:3]}, "E's output y has shape (3,), not (4,)"),
+    ],
+    ids=["rounded", "wrong", "NaN", "shape"],
+)
+def test_outputs_are_checked(outputs: dict[str, np.ndarray], problem: str, case: Case) -> None:
+    with pytest.raises(ReferenceFailed, match=re.escape(problem)) if problem else nullcontext():
+        Answers(case).check("E", outputs)
+
+
+def test_outputs_of_a_quantized_model_may_differ_by_its_noise(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = Answers(case)
+    monkeypatch.setattr(answers, "_unoptimized", {"y": 2 * X + 0.5})
+    answers.check("E", {"y": 2 * X + 2})
+    with pytest.raises(ReferenceFailed):
+        answers.check("E", {"y": 2 * X + 2.1})
+
+
+def engine_of(log: list[str], name: str, fault: str = "") -> Engine:
+    """An engine that writes its name to the log, and is too hot or wrong."""
+
+    def run() -> dict[str, np.ndarray]:
+        if fault == "hot":
             raise ReferenceFailed("too hot")
         log.append(name)
+        return {"y": 3 * X if fault == "wrong" else 2 * X}
 
-    return Engine("", lambda _case, _threads: run)
+    return Engine(name, "", lambda _case, _threads: run, is_checked=True)
 
 
 def test_engines_take_turns(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     log: list[str] = []
-    monkeypatch.setattr(turns, "ENGINES", {name: engine_of(log, name, name == "b") for name in "abc"})
+    faults = {"a": "", "b": "hot", "c": "", "d": "wrong"}
+    monkeypatch.setattr(turns, "ENGINES", {name: engine_of(log, name, fault) for name, fault in faults.items()})
     monkeypatch.setattr(turns, "TURN", 0.0)
-    found = time_in_turns(case, "abc", 1, 0.001)
-    assert found.failed == {"b": "too hot"}
+    found = time_in_turns(case, faults, 1, 0.001)
+    assert found.failed == {"b": "too hot", "d": "d's output y is wrong by 3"}
     assert [each.runs for each in found.times.values()] == [log.count("a") - 1, log.count("c") - 1]
     assert all(each.runs >= turns.LEAST for each in found.times.values())
-    assert log[2:] == ["a", "c"] * (len(log) // 2 - 1)
+    assert log[:3] == ["a", "c", "d"]
+    assert log[3:] == ["a", "c"] * (len(log) // 2 - 1)
 
 
 def process(**milliseconds: float) -> Turns:
@@ -135,6 +193,7 @@ def test_means_are_geometric_and_by_threads() -> None:
     assert "| b | 1 | 8.000 ms ± 20% | 1.000 ms ± 20% | 8.00 | 4.000 ms ± 20% | 2.00 | 8.00 |" in page
     assert "| a | 1.00 ms | 4.00 ms | – | 0.25 | – |" in page
     assert "1 thread, 2 models: 2.00; worst: 8.00 (b)" in page
+    assert "÷ the best of the other runtimes, 1 thread, 1 model: 8.00; worst: 8.00 (b)" in page
     assert page.endswith("- ✗ c: odd\n")
 
 

@@ -1,4 +1,4 @@
-"""The architectures of `models/`: the constants of each file, and the reuse of exports."""
+"""The models of `models/`: the constants of each file, the results of the small models, and the reuse of exports."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import compiler
 from compiler.accuracy.compare import TOLERANCES
 from compiler.zoo.index import read_index
 from models import __main__ as exporter
+from models import groups
+from models.groups import GROUPS, Group, all_names, file_of, module_of
 
-ROOT = Path(__file__).parent.parent
-OTHERS = {"__main__", "weights", "digits", "digits_3d"}
+OTHERS = {"__main__", "groups", "weights", "digits", "digits_3d", "layers"}
 TINY = '''"""A sum (https://example.org)."""
 TOLERANCE = 1e-6
 REASON = "it is exact"
@@ -28,13 +30,15 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(exporter.main, arguments)
 
 
-def test_every_file_is_listed() -> None:
-    assert {path.stem for path in (ROOT / "models").glob("*.py")} - OTHERS == set(exporter.MODELS)
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_file_is_listed(group: str) -> None:
+    folder = file_of(GROUPS[group].package).with_suffix("")
+    assert {path.stem for path in folder.glob("*.py")} - OTHERS == set(GROUPS[group].names)
 
 
-@pytest.mark.parametrize("name", exporter.MODELS)
+@pytest.mark.parametrize("name", all_names())
 def test_every_model_states_its_source_and_tolerance(name: str) -> None:
-    source = ROOT / f"models/{name}.py"
+    source = file_of(module_of(name))
     what, stated = exporter.described(source)
     assert what.endswith(".")
     assert stated["TOLERANCE"] == TOLERANCES["float32"] or stated["REASON"]
@@ -42,15 +46,28 @@ def test_every_model_states_its_source_and_tolerance(name: str) -> None:
     assert "https://" in cited
 
 
-@pytest.mark.parametrize("name", exporter.MODELS)
+@pytest.mark.parametrize("name", all_names())
 def test_inputs_are_the_same_every_time(name: str) -> None:
     pytest.importorskip("torchvision")
     pytest.importorskip("transformers")
-    module = importlib.import_module(f"models.{name}")
+    module = importlib.import_module(module_of(name))
     first, second = module.inputs(), module.inputs()
     assert list(first) == list(second)
     for key, tensor in first.items():
         assert np.array_equal(tensor, second[key])
+
+
+@pytest.mark.parametrize("name", GROUPS["small"].names)
+def test_small_models_compute_what_onnxruntime_does(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch")
+    assert run("--folder", str(tmp_path), name).exit_code == 0
+    (entry,) = read_index(tmp_path)
+    inputs = entry.inputs(entry.cases[0])
+    report = compiler.verify(entry.path, inputs=inputs)
+    assert report.equal, report.outputs
+    assert [output.name for output in report.outputs] == list(importlib.import_module(module_of(name)).OUTPUTS)
+    states = {output.name: output.shape for output in report.outputs if output.name.startswith("next_")}
+    assert states == {f"next_{state}": inputs[state].shape for state in (key.removeprefix("next_") for key in states)}
 
 
 def test_seeded_weights_are_the_same_every_time_and_no_constants() -> None:
@@ -84,8 +101,9 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     module.inputs = lambda: {"x": torch.ones(2), "y": torch.ones(2)}
     module.OUTPUTS = ("z",)
     monkeypatch.setitem(sys.modules, "models.tiny", module)
-    monkeypatch.setattr(exporter, "HERE", tmp_path)
-    monkeypatch.setattr(exporter, "MODELS", ("tiny",))
+    monkeypatch.setattr(groups, "HERE", tmp_path)
+    monkeypatch.setattr(exporter, "all_names", lambda: ["tiny"])
+    monkeypatch.setitem(GROUPS, "known", Group("models", tmp_path / "unused", ("tiny",)))
     (tmp_path / "tiny.py").write_text(TINY)
     return tmp_path
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import networkx
 import pytest
 
-RUNTIME = Path(__file__).parent.parent / "runtime"
+ROOT = Path(__file__).parent.parent
 
 PLAN = [
     {"array", "dtype", "error", "extent", "form", "interrupt", "pattern", "size", "types", "value", "work"},
@@ -56,12 +56,22 @@ DERIVE = [{"compare"}, {"kernel", "structure"}, {"expand"}]
 PYTHON = [{"errors"}, {"arrays", "dlpack"}, {"device_arrays"}, {"outputs"}, {"session"}]
 """Every module of the crate `candle-plan-python`, in the same order."""
 
-LAYERS = {"plan": PLAN, "kernels": KERNELS, "device": DEVICE, "derive": DERIVE, "python": PYTHON}
+LAYERS = {
+    "runtime/plan": PLAN,
+    "runtime/kernels": KERNELS,
+    "runtime/device": DEVICE,
+    "runtime/derive": DERIVE,
+    "runtime": PYTHON,
+    "runtime/cuda": [],
+    "runtime/emulator": [],
+    "benchmarks/gemm": [],
+    "tests/standin/candle": [{"standin"}, {"example", "scenarios"}],
+    "tests/standin/candle/kernels": [],
+}
+"""Every crate, and the layers of its modules. The extensions for GPUs consist of the modules of `runtime`."""
 
 APART = [("cpu", "gpu"), ("gpu", "cpu"), ("cpu", "device"), ("ops", "cpu"), ("ops", "gpu")]
 """Modules of the crate `candle-plan` of which the first may not use the second."""
-
-CRATES = {"plan": "plan/src", "kernels": "kernels/src", "device": "device/src", "derive": "derive/src", "python": "src"}
 
 Module = tuple[str, ...]
 """The path of a module in its crate, as ("cpu", "conv"); () is the crate's root."""
@@ -69,10 +79,10 @@ Module = tuple[str, ...]
 
 def modules_of(crate: str) -> dict[Module, str]:
     """Every module of a crate but tests and their helpers, with its code: without comments and tests."""
-    root, modules = RUNTIME / CRATES[crate], {}
+    root, modules = ROOT / crate / "src", {}
     for path in root.rglob("*.rs"):
         parts = path.relative_to(root).with_suffix("").parts
-        if parts[-1] in ("mod", "lib"):
+        if parts[-1] == "mod" or parts in (("lib",), ("main",)):
             parts = parts[:-1]
         if not {"tests", "testing"} & set(parts):
             modules[parts] = re.sub(r"//.*", "", path.read_text()).split("#[cfg(test)]\nmod tests {")[0]
@@ -104,11 +114,26 @@ def use_paths(tree: str, prefix: str = "") -> Iterator[list[str]]:
             part += char
 
 
-def uses(crate: str) -> set[tuple[Module, Module]]:
-    """The pairs of modules of a crate of which the first uses the second."""
-    modules = modules_of(crate)
+def exported(code: str) -> Iterator[tuple[str, list[str]]]:
+    """The names that a module re-exports, with their paths; `*` for all names of a module."""
+    for tree in re.findall(r"\bpub(?:\([^)]*\))? use ([^;]+);", code):
+        for path in use_paths(re.sub(r"\s+", " ", tree)):
+            yield path[-1], path
 
-    def absolute(module: Module, path: list[str]) -> list[str] | None:
+
+ITEM = r"\b(?:const|enum|fn|static|struct|trait|type)"
+"""The beginning of an item's definition."""
+
+
+class Names:
+    """The paths of a crate's modules, resolved."""
+
+    def __init__(self, modules: dict[Module, str]) -> None:
+        self.modules = modules
+        self.exports = {module: list(exported(code)) for module, code in modules.items()}
+
+    def absolute(self, module: Module, path: list[str]) -> list[str] | None:
+        """A path from the crate's root; `None` if it leaves the crate."""
         if path[0] == "crate":
             return path[1:]
         if path[0] in ("self", "super"):
@@ -117,16 +142,30 @@ def uses(crate: str) -> set[tuple[Module, Module]]:
                 up = up[:-1] if path[0] == "super" else up
                 path = path[1:]
             return up + path
-        return [*module, *path] if (*module, path[0]) in modules else None
+        return [*module, *path] if (*module, path[0]) in self.modules else None
 
-    pairs = set()
-    for module, code in modules.items():
-        for path in paths_in(code):
-            named = absolute(module, path) or []
-            found = next((tuple(named[:n]) for n in range(len(named), 0, -1) if tuple(named[:n]) in modules), None)
-            if found is not None and found != module:
-                pairs.add((module, found))
-    return pairs
+    def defining(self, module: Module, path: list[str]) -> Module | None:
+        """The module that a path names, or in which the named item is: behind re-exports, where it is defined."""
+        named = self.absolute(module, path)
+        if named is None:
+            return None
+        found = next(tuple(named[:n]) for n in range(len(named), -1, -1) if tuple(named[:n]) in self.modules)
+        for name, behind in self.exports[found] if len(named) > len(found) else []:
+            item = named[len(found)]
+            if name in (item, "*") and behind != path:
+                defined = self.defining(found, [*behind[:-1], item])
+                if defined is not None and (name == item or re.search(rf"{ITEM} {item}\b", self.modules[defined])):
+                    return defined
+        return found
+
+
+def uses(crate: str) -> set[tuple[Module, Module]]:
+    """The pairs of modules of a crate of which the first uses the second."""
+    names = Names(modules_of(crate))
+    found = {
+        (module, names.defining(module, path)) for module, code in names.modules.items() for path in paths_in(code)
+    }
+    return {(module, other) for module, other in found if other and other != module}
 
 
 def test_paths_are_found() -> None:
@@ -135,13 +174,25 @@ def test_paths_are_found() -> None:
     assert sorted(paths_in(code)) == sorted([*found, ["crate", "f"]])
 
 
-@pytest.mark.parametrize("crate", CRATES)
+def test_items_are_found_behind_re_exports() -> None:
+    names = Names({(): "", ("a",): "pub use b::{C, d};\npub(crate) use e::*;", ("a", "b"): "", ("a", "e"): "struct F"})
+    paths = [["crate", "a", "C"], ["super", "a", "d", "G"], ["crate", "a", "F"], ["crate", "a", "H"], ["std", "C"]]
+    found = [names.defining(("i",), path) for path in paths]
+    assert found == [("a", "b"), ("a", "b"), ("a", "e"), ("a",), None]
+
+
+def test_every_crate_is_listed() -> None:
+    manifests = (path for path in ROOT.rglob("Cargo.toml") if not {"target", ".venv"} & {*path.parts})
+    assert sorted(LAYERS) == sorted(path.parent.relative_to(ROOT).as_posix() for path in manifests)
+
+
+@pytest.mark.parametrize("crate", LAYERS)
 def test_every_module_is_in_one_layer(crate: str) -> None:
     listed = [module for layer in LAYERS[crate] for module in layer]
     assert sorted(listed) == sorted({module[0] for module in modules_of(crate) if module})
 
 
-@pytest.mark.parametrize("crate", CRATES)
+@pytest.mark.parametrize("crate", LAYERS)
 def test_modules_use_those_before_them(crate: str) -> None:
     layer = {module: at for at, modules in enumerate(LAYERS[crate]) for module in modules}
     pairs = {(one[0], other[0]) for one, other in uses(crate) if one and other}
@@ -149,10 +200,10 @@ def test_modules_use_those_before_them(crate: str) -> None:
 
 
 def test_modules_apart_do_not_use_each_other() -> None:
-    assert not {(one[0], other[0]) for one, other in uses("plan") if one and other} & set(APART)
+    assert not {(one[0], other[0]) for one, other in uses("runtime/plan") if one and other} & set(APART)
 
 
-@pytest.mark.parametrize("crate", CRATES)
+@pytest.mark.parametrize("crate", LAYERS)
 def test_no_modules_use_each_other_in_a_circle(crate: str) -> None:
     """Among the modules of one folder; a module and those inside it are one."""
     pairs = uses(crate)

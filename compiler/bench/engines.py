@@ -26,19 +26,33 @@ class Case:
     model: Path | None = None
     device: str = "cpu"
 
+    @property
+    def known_model(self) -> Path:
+        """The model's file.
+
+        Raises:
+            ReferenceFailed: it is unknown.
+        """
+        if self.model is None:
+            raise ReferenceFailed(f"{self.name} is a plan without its model: name the model too")
+        return self.model
+
 
 Run = Callable[[], Any]
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A runtime. `package` is its Python package; `load` prepares a case for a number of threads.
+    """A runtime: its name in sentences, its Python package, and how it prepares a case for a number of threads.
 
-    Loading and running raise `ReferenceFailed` if an engine other than the plan's fails.
+    Loading and running raise `ReferenceFailed` if an engine other than the plan's fails. The outputs of an engine with
+    `is_checked` are compared with onnxruntime's before its times count. `candlec verify` checks those of plans.
     """
 
+    title: str
     package: str
     load: Callable[[Case, int], Run]
+    is_checked: bool = False
 
 
 def _load_plan(case: Case, threads: int) -> Run:
@@ -47,7 +61,7 @@ def _load_plan(case: Case, threads: int) -> Run:
 
 
 def _load_onnxruntime(case: Case, threads: int) -> Run:
-    reference = Reference(_model(case), threads, as_written=True)
+    reference = Reference(case.known_model, threads, as_written=True)
     return lambda: reference.run(case.inputs)
 
 
@@ -58,7 +72,7 @@ def _load_openvino(case: Case, threads: int) -> Run:
     properties = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
     try:
         core = openvino.Core()
-        model = core.read_model(_model(case))
+        model = core.read_model(case.known_model)
         inputs = {name: case.inputs[name] for port in model.inputs for name in port.names if name in case.inputs}
         model.reshape({name: list(array.shape) for name, array in inputs.items()})
         compiled = core.compile_model(model, "CPU", properties)
@@ -77,14 +91,14 @@ def _load_openvino(case: Case, threads: int) -> Run:
 def _load_mnn(case: Case, threads: int) -> Run:
     from compiler.bench.mnn import load_mnn
 
-    return load_mnn(_model(case), case.inputs, threads)
+    return load_mnn(case.known_model, case.inputs, threads)
 
 
 ENGINES = {
-    PLAN: Engine("compiler.runtime.session", _load_plan),
-    "onnxruntime": Engine("onnxruntime", _load_onnxruntime),
-    "openvino": Engine("openvino", _load_openvino),
-    "mnn": Engine("compiler.bench.mnn", _load_mnn),
+    PLAN: Engine("the plan", "compiler.runtime.session", _load_plan),
+    "onnxruntime": Engine("onnxruntime", "onnxruntime", _load_onnxruntime),
+    "openvino": Engine("OpenVINO", "openvino", _load_openvino, is_checked=True),
+    "mnn": Engine("MNN", "compiler.bench.mnn", _load_mnn, is_checked=True),
 }
 """Name → engine, the plan's engine first."""
 
@@ -102,12 +116,6 @@ def installed_version(engine: str) -> str:
     except ImportError:
         message = f'this needs {engine}, which is not installed: run pip install "candle-compiler[bench]"'
         raise ReferenceMissing(message) from None
-
-
-def _model(case: Case) -> Path:
-    if case.model is None:
-        raise ReferenceFailed(f"{case.name} is a plan without its model: name the model too")
-    return case.model
 
 
 def _failed(what: str, error: Exception) -> ReferenceFailed:

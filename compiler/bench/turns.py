@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compiler.accuracy.reference import ReferenceFailed
+from compiler.bench.answers import Answers
 from compiler.bench.engines import ENGINES
 from compiler.bench.runs import timed_runs
 
@@ -46,18 +47,28 @@ class Turns:
 
 
 def time_in_turns(case: Case, engines: Iterable[str], threads: int, seconds: float) -> Turns:
-    """Load a case in every engine, and run all for `seconds` in total, each at least a few times."""
-    runs: dict[str, Run] = {}
-    failed: dict[str, str] = {}
-    for name in engines:
-        try:
-            runs[name] = ENGINES[name].load(case, threads)
-            runs[name]()
-        except ReferenceFailed as error:
-            runs.pop(name, None)
-            failed[name] = str(error)
+    """Load a case in every engine, check the outputs, and run all for `seconds` in total, each at least a few times."""
+    runs, failed = _loaded(case, engines, threads)
     taken = _take_turns(runs, seconds)
     return Turns({name: _summary(times) for name, times in taken.items()}, failed)
+
+
+def _loaded(case: Case, engines: Iterable[str], threads: int) -> tuple[dict[str, Run], dict[str, str]]:
+    """The engines that compute the case, and the errors of the others."""
+    runs: dict[str, Run] = {}
+    failed: dict[str, str] = {}
+    answers = Answers(case)
+    for name in engines:
+        engine = ENGINES[name]
+        try:
+            run = engine.load(case, threads)
+            outputs = run()
+            if engine.is_checked:
+                answers.check(engine.title, outputs)
+            runs[name] = run
+        except ReferenceFailed as error:
+            failed[name] = str(error)
+    return runs, failed
 
 
 def _take_turns(runs: Mapping[str, Run], seconds: float) -> dict[str, list[float]]:

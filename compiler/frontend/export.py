@@ -167,7 +167,7 @@ def _logging_hidden() -> Iterator[None]:
     loggers = [logging.getLogger(name) for name in ("torch", "onnxscript")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module=r"(torch|onnxscript|copyreg|compiler)\b")
+        warnings.filterwarnings("ignore", module=r"(torch|onnxscript|copyreg|contextlib|compiler)\b")
         try:
             for logger in loggers:
                 logger.setLevel(logging.CRITICAL)

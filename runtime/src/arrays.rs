@@ -9,7 +9,7 @@ use bytemuck::allocation::cast_vec;
 use candle_plan::dtype::{DType, Element};
 use candle_plan::error::Error;
 use candle_plan::read::check_bits;
-use candle_plan::value::{Array, Strings, Value};
+use candle_plan::value::{self, Array, Strings, Value};
 use half::{bf16, f16};
 use numpy::ndarray::{ArrayD, IxDyn};
 use numpy::npyffi::NPY_TYPES;
@@ -140,7 +140,7 @@ where
         true => array,
         false => array.call_method1("copy", ("C",))?.cast_into()?,
     };
-    let data = array.readonly().as_slice()?.to_vec();
+    let data = value::copied(array.readonly().as_slice()?).map_err(to_python)?;
     let copied = Array::new::<T>(cast_vec(data), array.shape());
     let carried = copied.and_then(|copied| if dtype == T::DTYPE { Ok(copied) } else { copied.reinterpret(dtype) });
     carried.map(Value::Tensor).map_err(to_python)

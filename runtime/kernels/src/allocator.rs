@@ -2,7 +2,8 @@
 //!
 //! An allocator for many small blocks keeps separate memory for each size class. A value of one size cannot reuse the
 //! memory of a value of another size, so a run holds much more memory than its values need. This allocator cuts a block
-//! from the smallest free range that is large enough (best fit), and merges a freed block with its free neighbors.
+//! from the smallest free range that is large enough (best fit), and merges a freed block with its free neighbors. It uses
+//! memory that no block has used yet only if no other range is large enough.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::collections::BTreeMap;
@@ -146,10 +147,11 @@ impl Ranges {
         self.free.insert(start, length);
     }
 
-    /// Allocates a block at the end of the smallest free range that is large enough, and returns its start.
+    /// Allocates a block at the end of the smallest free range that is large enough, and returns its start. A range at the
+    /// start of a region is the last choice, because it may hold pages that were never written.
     fn allocate(&mut self, length: usize) -> Option<usize> {
         let fitting = self.free.iter_mut().filter(|(_, free)| **free >= length);
-        let (&start, free) = fitting.min_by_key(|(_, free)| **free)?;
+        let (&start, free) = fitting.min_by_key(|(start, free)| (self.regions.contains_key(start), **free))?;
         *free -= length;
         let left = *free;
         if left == 0 {
@@ -300,5 +302,16 @@ mod tests {
             assert_eq!(ranges.release(start, pages * PAGE), None);
         }
         assert_eq!(ranges.release(starts[4], PAGE), Some((REGION, REGION)));
+    }
+
+    #[test]
+    fn pages_that_were_never_written_are_used_last() {
+        let mut ranges = Ranges::new();
+        ranges.add_region(REGION, REGION);
+        let [first, ..] = [REGION / 2, PAGE, REGION / 4].map(|length| ranges.allocate(length).unwrap());
+        ranges.release(first, REGION / 2);
+        assert_eq!(ranges.allocate(PAGE), Some(2 * REGION - PAGE), "of the larger range");
+        assert_eq!(ranges.allocate(REGION / 2 - PAGE), Some(first));
+        assert_eq!(ranges.allocate(PAGE), Some(REGION + REGION / 4 - 2 * PAGE));
     }
 }

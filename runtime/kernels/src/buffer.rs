@@ -1,5 +1,6 @@
 //! Uninitialized buffers, and the memory budget of a thread.
 
+use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
 use std::mem::MaybeUninit;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
@@ -110,7 +111,8 @@ pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
 }
 
 /// Allocates a vector of `len` elements with arbitrary values; the kernel must write all of them. If it misses one, its
-/// result is wrong, but its behavior is defined.
+/// result is wrong, but its behavior is defined: the elements count as written, and every pattern of bits is a valid
+/// [`Pod`] (`give_values` in this file).
 ///
 /// Zeroing would take a third of the time of a kernel that runs at memory speed. In debug builds, every byte is `0xA5`,
 /// so that tests notice elements that were not written. If memory runs out, the kernel [stops](OutOfMemory::end).
@@ -120,9 +122,44 @@ pub fn for_overwrite<T: Pod>(len: usize) -> Vec<T> {
 
 /// Collects the elements of an iterator. If memory runs out, the kernel [stops](OutOfMemory::end).
 pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Vec<T> {
-    let mut data = with_capacity(items.len());
+    collected_up_to(items.len(), items)
+}
+
+/// Like [`collected`], for an iterator of at most `most` elements.
+///
+/// # Panics
+/// There are more.
+pub fn collected_up_to<T>(most: usize, items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut data = with_capacity(most);
     data.extend(items);
+    assert!(data.len() <= most, "{} elements, at most {most}", data.len());
     data
+}
+
+/// Copies a slice. If memory runs out, the kernel [stops](OutOfMemory::end).
+pub fn copied<T: Copy>(data: &[T]) -> Vec<T> {
+    let mut copy = with_capacity(data.len());
+    copy.extend_from_slice(data);
+    copy
+}
+
+/// Converts the elements of a vector: in its memory if both types have one layout, otherwise in new memory. If memory
+/// runs out, the kernel [stops](OutOfMemory::end).
+pub fn mapped<A, B>(data: Vec<A>, map: impl FnMut(A) -> B) -> Vec<B> {
+    match Layout::new::<A>() == Layout::new::<B>() {
+        true => data.into_iter().map(map).collect(), // the standard library keeps the memory in this case
+        false => collected(data.into_iter().map(map)),
+    }
+}
+
+/// Appends an element to a vector of unknown length. If memory runs out, the kernel [stops](OutOfMemory::end).
+pub fn push<T>(data: &mut Vec<T>, item: T) {
+    if data.len() == data.capacity() {
+        let mut longer = with_capacity((2 * data.len()).max(8));
+        longer.append(data);
+        *data = longer;
+    }
+    data.push(item);
 }
 
 /// Allocates an empty vector with capacity for `len` elements. If memory runs out, the kernel
@@ -200,6 +237,11 @@ fn filled_up<T: Pod>(mut data: Vec<T>, len: usize) -> Vec<T> {
 /// Gives every element an unspecified value. Reading memory that was never written is undefined behavior, whatever its
 /// type. The compiler must assume that an empty assembly block writes all memory that it can reach, so afterwards the
 /// elements count as written.
+///
+/// The premise is that a page which was not written since it was allocated has the same bytes in every read. It holds
+/// unless the page has the advice `MADV_FREE`: then the system may discard its bytes between two reads. No allocator gives
+/// this advice for a block in use. But some give it for free pages, and hand these out again. The extensions for Python use
+/// [`crate::allocator`] and mimalloc, which by default does not. A program with another allocator must not enable it.
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 fn give_values<T: Pod>(elements: &mut [MaybeUninit<T>]) {
     // SAFETY: the block contains no instruction. It may write the elements, because they are borrowed mutably.
@@ -209,4 +251,46 @@ fn give_values<T: Pod>(elements: &mut [MaybeUninit<T>]) {
 #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
 fn give_values<T: Pod>(elements: &mut [MaybeUninit<T>]) {
     elements.fill(MaybeUninit::zeroed());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_converted_where_they_are_if_they_fit_there() {
+        let numbers = copied(&[1.5f32, -2.0]);
+        let before = numbers.as_ptr().addr();
+        let bits = mapped(numbers, f32::to_bits);
+        assert_eq!((&bits[..], bits.as_ptr().addr()), (&[0x3fc0_0000, 0xc000_0000][..], before));
+        assert_eq!(mapped(bits, |bits| bits as u8), [0, 0]);
+    }
+
+    #[test]
+    fn every_vector_counts_toward_the_budget() {
+        let left = |make: fn()| {
+            within(100 << 20, || {
+                make();
+                budget()
+            })
+        };
+        let (all, many) = (100 << 20, 4 << 20);
+        assert_eq!(left(|| drop(collected((0..4usize << 20).map(|i| i as u32)))), all - 4 * many);
+        assert_eq!(left(|| drop(collected_up_to(4 << 20, (0..9u8).filter(|i| i % 2 == 0)))), all - many);
+        assert_eq!(left(|| drop(copied(&vec![0u8; 4 << 20]))), all - many);
+        assert_eq!(left(|| drop(mapped(vec![0u8; 4 << 20], u16::from))), all - 2 * many);
+        assert_eq!(left(|| drop(mapped(vec![0u8; 4 << 20], |x| x as i8))), all);
+        let pushed = || {
+            let mut data = Vec::new();
+            (0..4u32 << 20).for_each(|i| push(&mut data, i as u8));
+        };
+        assert_eq!(left(pushed), all - 2 * many + CACHED * 2);
+        assert!(caught(|| within(many - 1, || copied(&vec![0u8; 4 << 20]))).is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "at most 2")]
+    fn no_vector_has_more_elements_than_were_counted() {
+        collected_up_to(2, 0..3);
+    }
 }

@@ -3,31 +3,42 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::time::SystemTime;
 
 use memmap2::{Mmap, MmapOptions};
 
-/// The bytes of a file at the time it was opened, in memory that the operating system shares.
+/// The bytes of a file, in memory that the operating system shares.
 ///
-/// The bytes stay valid as long as nothing truncates or writes the file, which the caller of [`Mapping::of_unchanging`]
-/// guarantees. Replacing the file with another one of the same name does not affect the mapping.
+/// Nothing may write or shorten the file while the mapping exists; the users of a plan file promise this. No program can
+/// enforce it: after a write, the bytes are others, and after the file was shortened, the system ends a process that reads
+/// them. [`while_unchanged`] detects such a change only while it loads. Replacing the file with another one of the same
+/// name does not affect the mapping.
 #[derive(Debug)]
 pub struct Mapping {
     map: Mmap,
 }
 
+/// Runs `load` with the mapping of a whole file, or with `None` if the system cannot map it. Returns `None` if the size or
+/// the modification time of the file changed meanwhile.
+///
+/// # Errors
+/// The system does not tell the size or the modification time.
+pub fn while_unchanged<T>(file: &File, load: impl FnOnce(Option<Mapping>) -> T) -> io::Result<Option<T>> {
+    let state = || -> io::Result<(u64, SystemTime)> {
+        let metadata = file.metadata()?;
+        Ok((metadata.len(), metadata.modified()?))
+    };
+    let before = state()?;
+    let loaded = load(Mapping::new(file, before.0).ok());
+    Ok((state()? == before).then_some(loaded))
+}
+
 impl Mapping {
-    /// Maps the first `length` bytes of a file. The caller guarantees that nothing changes the file while the mapping
-    /// exists.
-    ///
-    /// # Errors
-    /// The system cannot map the file, or the file is shorter.
-    pub fn of_unchanging(file: &File, length: usize) -> io::Result<Mapping> {
-        // SAFETY: the mapping is read-only, and the caller guarantees that nothing changes the bytes.
-        let map = unsafe { MmapOptions::new().len(length).map(file)? };
-        match file.metadata()?.len() >= length as u64 {
-            true => Ok(Mapping { map }),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
+    /// Maps the first `length` bytes of a file.
+    fn new(file: &File, length: u64) -> io::Result<Mapping> {
+        let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        // SAFETY: the mapping is read-only. The users of the file promise that nothing changes the bytes.
+        Ok(Mapping { map: unsafe { MmapOptions::new().len(length).map(file)? } })
     }
 
     /// The bytes.
@@ -74,18 +85,20 @@ mod tests {
     #[test]
     fn bytes_come_back_after_their_memory_was_given_back() {
         let bytes: Vec<u8> = (0..300_000u32).map(|i| (i % 251) as u8).collect();
-        let mapping = Mapping::of_unchanging(&file(&bytes, "whole"), bytes.len()).expect("it is mapped");
+        let mapping = Mapping::new(&file(&bytes, "whole"), bytes.len() as u64).expect("it is mapped");
         for range in [0..bytes.len(), 5..6, 100_000..200_000, 299_999..300_000, 7..7] {
             assert!(mapping.bytes() == bytes);
             mapping.release(range);
         }
         assert!(mapping.bytes() == bytes);
-        assert!(Mapping::of_unchanging(&file(&bytes, "part"), 1000).expect("a part").bytes() == &bytes[..1000]);
     }
 
     #[test]
-    fn a_file_that_is_shorter_is_refused() {
-        let short = Mapping::of_unchanging(&file(&[1; 1000], "short"), 1001);
-        assert_eq!(short.expect_err("there are 1000").kind(), io::ErrorKind::UnexpectedEof);
+    fn a_file_that_changes_while_it_is_loaded_is_refused() {
+        let changing = file(&[1; 100], "changing");
+        let length = |mapping: Option<Mapping>| mapping.map(|mapping| mapping.bytes().len());
+        assert_eq!(while_unchanged(&changing, length).expect("it is open"), Some(Some(100)));
+        let shortened = while_unchanged(&changing, |_| changing.set_len(99)).expect("it is open");
+        assert!(shortened.is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::buffer::OutOfMemory;
+use crate::buffer::with_capacity;
 use crate::strided::copy_run;
 use crate::threads::Threads;
 use crate::word::Word;
@@ -74,8 +74,10 @@ impl Places {
 
     fn add(&mut self, run: Run) {
         if run.length > 0 {
-            if self.runs.try_reserve(1).is_err() {
-                OutOfMemory::end(self.runs.len().checked_mul(2 * size_of::<Run>()));
+            if self.runs.len() == self.runs.capacity() {
+                let mut longer = with_capacity(2 * self.runs.len());
+                longer.extend_from_slice(&self.runs);
+                self.runs = SmallVec::from_vec(longer);
             }
             self.runs.push(run);
             self.length += run.length;

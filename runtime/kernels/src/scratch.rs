@@ -34,8 +34,17 @@ impl<T> Scratch<T> {
 
     /// Collects the elements of an iterator.
     pub fn of(items: impl ExactSizeIterator<Item = T>) -> Scratch<T> {
-        let mut data = Scratch::with_capacity(items.len());
+        Scratch::of_up_to(items.len(), items)
+    }
+
+    /// Collects an iterator of at most `most` elements.
+    ///
+    /// # Panics
+    /// There are more.
+    pub fn of_up_to(most: usize, items: impl Iterator<Item = T>) -> Scratch<T> {
+        let mut data = Scratch::with_capacity(most);
         data.data.extend(items);
+        assert!(data.len() <= most, "{} elements, at most {most}", data.len());
         data
     }
 
@@ -58,6 +67,11 @@ impl<T> Scratch<T> {
             (Some(data), Some(bytes)) => Scratch { data, bytes, budget },
             _ => OutOfMemory::end(bytes),
         }
+    }
+
+    /// Keeps only the first `len` elements.
+    pub fn truncate(&mut self, len: usize) {
+        self.data.truncate(len);
     }
 
     /// Returns `len` elements with arbitrary values, and discards the old contents. Reallocates if the buffer is

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::extent;
 use crate::kernel::Call;
 use crate::types::{TensorType, Types};
-use crate::value::{Array, MAX_RANK};
+use crate::value::{try_list, Array, MAX_RANK};
 
 /// Resolves axis `axis` of a tensor of rank `rank`; a negative axis counts from the end.
 ///
@@ -58,7 +58,7 @@ pub fn split(dims: &[usize], axis: i64) -> Result<[usize; 3]> {
 /// A size is negative.
 pub fn dims(sizes: &[i64]) -> Result<Vec<usize>> {
     let dim = |&size: &i64| usize::try_from(size).map_err(|_| Error::op(format!("{sizes:?} is not a shape")));
-    sizes.iter().map(dim).collect()
+    try_list(sizes.iter().map(dim))
 }
 
 /// The number of elements of a list `[n]` of this type, if it is known. A tensor of rank 0 is a list of one number.

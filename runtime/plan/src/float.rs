@@ -71,7 +71,7 @@ macro_rules! wide {
             }
 
             fn narrow<'a>(x: impl Into<Cow<'a, [$float]>>) -> Vec<$float> {
-                x.into().into_owned()
+                owned(x.into())
             }
         })*
     };
@@ -114,7 +114,15 @@ pub fn read_f32(array: &Array) -> Result<Cow<'_, [f32]>> {
 /// # Errors
 /// The tensor has another dtype.
 pub fn to_f32(array: &Array) -> Result<Array> {
-    Array::new(read_f32(array)?.into_owned(), array.dims())
+    Array::new(owned(read_f32(array)?), array.dims())
+}
+
+/// The elements, copied if they are borrowed. If memory runs out, the kernel stops.
+pub fn owned<T: Copy>(elements: Cow<[T]>) -> Vec<T> {
+    match elements {
+        Cow::Borrowed(elements) => buffer::copied(elements),
+        Cow::Owned(elements) => elements,
+    }
 }
 
 /// A copy of a `float32` tensor, rounded to nearest in a dtype of 16 bits.

@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 use crate::kernel::{Call, Input, Kernel};
 use crate::operator::Operator;
 use crate::types::{TensorType, Type, Types};
-use crate::value::held::{Held, Outside, RECORD};
+use crate::value::held::{Held, Outside};
+use crate::value::storages::RECORD;
 use crate::value::Value;
 
 /// A bound on the bytes that the values of one block hold at once.

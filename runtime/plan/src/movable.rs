@@ -1,7 +1,5 @@
 //! Tensors of any dtype, including strings, whose elements an op moves and does not compute with.
 
-use std::sync::Arc;
-
 use candle_plan_kernels::strided::{copy, View};
 use candle_plan_kernels::threads::Threads;
 use smallvec::{smallvec, SmallVec};
@@ -9,7 +7,8 @@ use smallvec::{smallvec, SmallVec};
 use crate::array::words;
 use crate::by_width;
 use crate::error::{Error, Result};
-use crate::value::{element_count, scratch, Array, Strings, Value};
+use crate::value::strings::Texts;
+use crate::value::{element_count, list, scratch, Array, Strings, Value};
 
 /// Tensors of one dtype whose elements an op moves. Strings are moved as numbers: their indices in a table of all
 /// strings.
@@ -28,6 +27,7 @@ impl Movable {
         if let [Value::Strings(_), ..] = values {
             return Movable::of_strings(values);
         }
+        scratch::<Array>(values.len())?;
         let mut arrays = SmallVec::<[Array; 4]>::new();
         for value in values {
             arrays.push(value.tensor()?.clone());
@@ -43,16 +43,16 @@ impl Movable {
     }
 
     fn of_strings(values: &[&Value]) -> Result<Movable> {
+        scratch::<(Array, Strings)>(values.len())?;
         let (mut arrays, mut tables, mut next) = (SmallVec::new(), Vec::new(), 0u64);
         for value in values {
             let Value::Strings(strings) = value else {
                 return Err(Error::op(format!("expected strings, found {}", value.describe())));
             };
-            scratch::<u64>(strings.data.len())?;
-            let end = next + strings.data.len() as u64;
-            arrays.push(Array::new((next..end).collect(), &strings.dims)?);
+            let count = strings.data.len();
+            arrays.push(Array::new(list((0..count).map(|i| next + i as u64))?, &strings.dims)?);
             tables.push(strings.clone());
-            next = end;
+            next += count as u64;
         }
         Ok(Movable { arrays, strings: Some(tables) })
     }
@@ -67,15 +67,17 @@ impl Movable {
             let mut index = *index as usize;
             for table in tables {
                 match table.data.get(index) {
-                    Some(string) => return Ok(string.clone()),
+                    Some(string) => return Ok(string.as_str()),
                     None => index -= table.data.len(),
                 }
             }
             Err(Error::op("a moved string has no index in its table"))
         };
-        scratch::<String>(moved.len())?;
-        let data: Arc<[String]> = moved.read::<u64>()?.iter().map(find).collect::<Result<_>>()?;
-        Ok(Value::Strings(Strings { dims: moved.dims().to_vec(), data }))
+        let mut texts = Texts::with_capacity(moved.len())?;
+        for index in moved.read::<u64>()? {
+            texts.push(&[find(index)?])?;
+        }
+        Ok(Value::Strings(texts.into_strings(moved.dims())))
     }
 }
 

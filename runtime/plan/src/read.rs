@@ -40,34 +40,13 @@ pub fn read(bytes: &[u8]) -> Result<(Plan, Vec<Value>)> {
     read_from(bytes, bytes.len() as u64, None)
 }
 
-/// Reads a plan and its constants from a plan file. Large constants stay in the file: nobody may write to it while they
-/// live. Another file may take its name.
+/// Reads a plan and its constants from a plan file. Large constants stay in its mapping; without one, they are copied.
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_file(file: &File) -> Result<(Plan, Vec<Value>)> {
+pub(crate) fn read_file(file: &File, mapping: Option<Mapping>) -> Result<(Plan, Vec<Value>)> {
     let length = file.metadata().map_err(unreadable)?.len();
-    // If the system cannot map the file, constants are copied.
-    let mapping = usize::try_from(length).ok().filter(|length| *length > LARGE);
-    let mapping = mapping.and_then(|length| Mapping::of_unchanging(file, length).ok()).map(Arc::new);
-    read_from(file, length, mapping)
-}
-
-/// Runs `load`, which reads the file.
-///
-/// # Errors
-/// [`Error::Read`] if the size or the modification time of the file changed meanwhile; or `load` fails.
-pub(crate) fn while_unchanged<T>(file: &File, load: impl FnOnce() -> Result<T>) -> Result<T> {
-    let state = || -> Result<_> {
-        let metadata = file.metadata().map_err(unreadable)?;
-        Ok((metadata.len(), metadata.modified().map_err(unreadable)?))
-    };
-    let before = state()?;
-    let loaded = load();
-    match state()? == before {
-        true => loaded,
-        false => Err(Error::Read("the file changed while it was loaded: load it again".to_string())),
-    }
+    read_from(file, length, mapping.filter(|mapping| mapping.bytes().len() > LARGE).map(Arc::new))
 }
 
 fn read_from(mut source: impl Read, length: u64, file: Option<Arc<Mapping>>) -> Result<(Plan, Vec<Value>)> {
@@ -337,21 +316,5 @@ pub fn check_bits(dtype: DType, bytes: &[u8]) -> Result<()> {
     match bytes.iter().position(|&byte| !valid(byte)) {
         Some(at) => Err(Error::op(format!("byte {at} is {}, which no {dtype} has", bytes[at]))),
         None => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_that_changes_while_it_is_loaded_is_refused() {
-        let path = std::env::temp_dir().join(format!("candle-plan-read-{}", std::process::id()));
-        std::fs::write(&path, [1; 100]).expect("there is room");
-        let file = File::open(&path).expect("it is there");
-        assert_eq!(while_unchanged(&file, || Ok(1)).expect("nobody writes"), 1);
-        let shortened = while_unchanged(&file, || std::fs::write(&path, [1; 99]).map_err(unreadable));
-        std::fs::remove_file(&path).expect("it is there");
-        assert!(shortened.expect_err("it is shorter").to_string().contains("changed while it was loaded"));
     }
 }

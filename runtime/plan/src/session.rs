@@ -5,6 +5,7 @@ use std::path::Path;
 
 use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::mapping::while_unchanged;
 use candle_plan_kernels::peaks::{self, Peaks};
 use candle_plan_kernels::threads::Threads;
 
@@ -18,7 +19,6 @@ use crate::kernel::Memory;
 use crate::plan::Plan;
 use crate::prepare::{Executable, PlacedStep};
 use crate::profile::StepTime;
-use crate::read::while_unchanged;
 use crate::types::Type;
 use crate::value::Value;
 
@@ -65,8 +65,12 @@ impl Session {
     ) -> Result<Session> {
         let unreadable = |error: std::io::Error| Error::Read(format!("it cannot be opened: {error}"));
         let file = File::open(path).map_err(unreadable)?;
-        let read = || crate::read::read_file(&file);
-        while_unchanged(&file, || Session::prepare(read, device, threads, max_memory, memory))
+        let load = |mapping| {
+            let read = || crate::read::read_file(&file, mapping);
+            Session::prepare(read, device, threads, max_memory, memory)
+        };
+        let changed = || Error::Read("the file changed while it was loaded: load it again".to_string());
+        while_unchanged(&file, load).map_err(unreadable)?.ok_or_else(changed)?
     }
 
     /// [`Session::load`] for a GPU that does not exist, to record its [commands](Session::commands).

@@ -1,6 +1,6 @@
 //! Sizes that come from outside, and memory for tensors of such sizes.
 
-use candle_plan_kernels::buffer::{self, OutOfMemory};
+use candle_plan_kernels::buffer::{self, OutOfMemory, CACHED};
 use candle_plan_kernels::machine;
 
 use crate::dtype::Element;
@@ -34,12 +34,15 @@ pub fn with_capacity<T>(count: usize) -> Result<Vec<T>> {
     buffer::try_with_capacity(count).ok_or_else(|| out_of_memory(&[count]))
 }
 
-/// Accounts for `count` elements of `T` that a kernel is about to hold beside its result.
+/// Accounts for `count` elements of `T` that a kernel is about to allocate in another way than with these functions.
 ///
 /// # Errors
 /// There is not enough memory for them.
 pub fn scratch<T>(count: usize) -> Result<()> {
-    with_capacity::<T>(count).map(drop)
+    match count.checked_mul(size_of::<T>()) {
+        Some(bytes) if bytes <= CACHED => Ok(()),
+        _ => with_capacity::<T>(count).map(drop),
+    }
 }
 
 /// Collects a list whose length comes from outside.
@@ -49,6 +52,28 @@ pub fn scratch<T>(count: usize) -> Result<()> {
 pub fn list<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
     let mut list = with_capacity(items.len())?;
     list.extend(items);
+    Ok(list)
+}
+
+/// Copies a slice.
+///
+/// # Errors
+/// The allocation fails.
+pub fn copied<T: Copy>(elements: &[T]) -> Result<Vec<T>> {
+    let mut copy = with_capacity(elements.len())?;
+    copy.extend_from_slice(elements);
+    Ok(copy)
+}
+
+/// Like [`list`], for items that may be errors.
+///
+/// # Errors
+/// The allocation fails, or an item is an error: the first one.
+pub fn try_list<T>(items: impl ExactSizeIterator<Item = Result<T>>) -> Result<Vec<T>> {
+    let mut list = with_capacity(items.len())?;
+    for item in items {
+        list.push(item?);
+    }
     Ok(list)
 }
 

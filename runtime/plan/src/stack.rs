@@ -9,14 +9,14 @@ use crate::bail;
 use crate::by_width;
 use crate::error::Result;
 use crate::movable::{copy_view, Movable};
-use crate::value::{Array, Value};
+use crate::value::{list, try_list, Array, Value};
 
 /// Stacks tensors of equal dtype and shape along a new axis `axis`.
 ///
 /// # Errors
 /// The list is empty, the tensors differ, or the axis is out of range.
 pub fn stack(items: &[Value], axis: usize, threads: &Threads) -> Result<Value> {
-    let movable = Movable::new(&items.iter().collect::<Vec<_>>())?;
+    let movable = Movable::new(&list(items.iter())?)?;
     let Some(first) = movable.arrays.first() else { bail!("nothing to stack") };
     if let Some(other) = movable.arrays.iter().find(|array| array.dims() != first.dims()) {
         bail!("iterations give different shapes: {:?} and {:?}", first.dims(), other.dims());
@@ -28,8 +28,7 @@ pub fn stack(items: &[Value], axis: usize, threads: &Threads) -> Result<Value> {
     dims.insert(axis, movable.arrays.len());
     let run = first.dims()[axis..].iter().product();
     let stacked = by_width!(first.dtype(), W => {
-        let data: Vec<&[W]> = movable.arrays.iter().map(words::read::<W>).collect::<Result<_>>()?;
-        let parts: Vec<Part<W>> = data.iter().map(|data| Part { data, run }).collect();
+        let parts = try_list(movable.arrays.iter().map(|array| Ok(Part { data: words::read::<W>(array)?, run })))?;
         let mut out = words::alloc_uninit::<W>(&dims)?;
         concat(&parts, &mut out, threads);
         words::array(out, &dims, first.dtype())

@@ -220,7 +220,7 @@ fn type_of(value: &Value) -> Type {
         Value::Tensor(array) => Type::Tensor(TensorType::sized(array.dtype(), array.dims())),
         Value::Strings(strings) => Type::Tensor(TensorType::sized(crate::dtype::DType::String, &strings.dims)),
         Value::Sequence(items) => {
-            let dtype = match items.first().map(type_of) {
+            let dtype = match items.front().map(type_of) {
                 Some(Type::Tensor(item)) => item.dtype,
                 _ => crate::dtype::DType::Float32,
             };
@@ -287,7 +287,9 @@ fn same_value(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Tensor(a), Value::Tensor(b)) => a.dtype() == b.dtype() && a.dims() == b.dims() && raw(a) == raw(b),
         (Value::Strings(a), Value::Strings(b)) => a == b,
-        (Value::Sequence(a), Value::Sequence(b)) => same(a, b),
+        (Value::Sequence(a), Value::Sequence(b)) => {
+            a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_value(a, b))
+        }
         (Value::None, Value::None) => true,
         _ => false,
     }

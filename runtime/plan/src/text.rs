@@ -5,7 +5,8 @@ use half::{bf16, f16};
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::value::{Array, Strings, Value};
+use crate::value::strings::Texts;
+use crate::value::{try_list, Array, Strings, Value};
 
 /// Parses strings as numbers, in the widest type of the kind of `to`: `float64`, `int64` or `uint64`. For `float32`, it
 /// is `float32`.
@@ -18,7 +19,7 @@ pub fn parse(strings: &Strings, to: DType) -> Result<Array> {
             let parsed = text.trim().trim_start_matches('+').parse();
             parsed.map_err(|_| Error::op(format!("{text:?} is not {kind}")))
         };
-        Array::new(strings.data.iter().map(number).collect::<Result<Vec<T>>>()?, &strings.dims)
+        Array::new(try_list::<T>(strings.data.iter().map(number))?, &strings.dims)
     }
     match to {
         DType::Uint64 => all::<u64>(strings, "an integer"),
@@ -35,17 +36,25 @@ pub fn parse(strings: &Strings, to: DType) -> Result<Array> {
 /// # Errors
 /// The dtype is not numeric.
 pub fn print(x: &Array) -> Result<Value> {
-    let data: Vec<String> = match x.dtype() {
-        DType::Float16 => x.read::<f16>()?.iter().map(|v| general(v.to_f64(), 8)).collect(),
-        DType::Bfloat16 => x.read::<bf16>()?.iter().map(|v| general(v.to_f64(), 8)).collect(),
-        DType::Float32 => x.read::<f32>()?.iter().map(|&v| general(f64::from(v), 8)).collect(),
-        DType::Float64 => x.read::<f64>()?.iter().map(|&v| general(v, 17)).collect(),
-        DType::Bool => x.read::<Bool>()?.iter().map(|v| v.0.to_string()).collect(),
+    match x.dtype() {
+        DType::Float16 => each::<f16>(x, |v| general(v.to_f64(), 8)),
+        DType::Bfloat16 => each::<bf16>(x, |v| general(v.to_f64(), 8)),
+        DType::Float32 => each::<f32>(x, |&v| general(f64::from(v), 8)),
+        DType::Float64 => each::<f64>(x, |&v| general(v, 17)),
+        DType::Bool => each::<Bool>(x, |v| v.0.to_string()),
         dtype => dispatch!("Cast to string", dtype, [i8, i16, i32, i64, u8, u16, u32, u64], T => {
-            x.read::<T>().map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())
-        })?,
-    };
-    Ok(Value::Strings(Strings { dims: x.dims().to_vec(), data: data.into() }))
+            each::<T>(x, ToString::to_string)
+        }),
+    }
+}
+
+/// Converts each element to a string.
+fn each<T: Element>(x: &Array, text: impl Fn(&T) -> String) -> Result<Value> {
+    let mut texts = Texts::with_capacity(x.len())?;
+    for number in x.read::<T>()? {
+        texts.push(&[&text(number)])?;
+    }
+    Ok(Value::Strings(texts.into_strings(x.dims())))
 }
 
 /// A number with `digits` significant digits and without trailing zeros, as C prints it with `%g`.

@@ -2,6 +2,7 @@
 
 use super::head::Head;
 use super::{Attends, Dims, Problem, Stage};
+use crate::buffer::with_capacity;
 use crate::isa::Isa;
 use crate::threads::Threads;
 
@@ -53,7 +54,7 @@ pub(super) fn by_queries<R: Attends>(
         let packed = problem.pack(isa, threads, kv);
         let mut out = &mut out[first * queries * width..];
         let mut scores = scores.as_mut().map(|(stage, scores)| (*stage, &mut scores[first * queries * keys..]));
-        let mut parts = Vec::new();
+        let mut parts = with_capacity(group * queries.div_ceil(span));
         for (head, start) in (first..first + group).flat_map(|head| (0..queries).step_by(span).map(move |i| (head, i)))
         {
             let rows = start..queries.min(start + span);

@@ -4,7 +4,7 @@ use super::form::Form;
 use super::tile::Tiles;
 use super::window::Windows;
 use super::SUMMED;
-use crate::buffer;
+use crate::buffer::{collected_up_to, with_capacity};
 use crate::conv_shape::Shape;
 use crate::isa::Isa;
 use crate::recent::Recent;
@@ -72,7 +72,7 @@ impl Filter {
         assert_eq!(w.len(), shape.outputs * channels * window, "{shape:?}");
         let (data, windows) = (Vec::new(), Recent::default());
         let mut filter = Filter { isa, groups, channels, outputs, kernel, unit, form, data, windows };
-        filter.data = buffer::with_capacity(groups * filter.group_len());
+        filter.data = with_capacity(groups * filter.group_len());
         for w in w.chunks_exact((outputs * channels * window).max(1)) {
             match form {
                 None => filter.pack_group(w),
@@ -126,7 +126,7 @@ impl Filter {
 
     /// The outputs of one group in spans that a tile covers. The last span may extend beyond the last output.
     pub(super) fn spans(&self) -> Vec<[usize; 2]> {
-        Tiles::of(self.isa).spans(self.lanes()).collect()
+        collected_up_to(self.lanes() / self.block(), Tiles::of(self.isa).spans(self.lanes()))
     }
 
     /// The terms of an output's sum in order, as channel and tap.
@@ -134,7 +134,8 @@ impl Filter {
         let window = self.kernel[0] * self.kernel[1];
         let together = if self.unit == 1 { 1 } else { SUMMED };
         let parts = (0..self.channels).step_by(together).map(|first| first..self.channels.min(first + together));
-        parts.flat_map(|part| (0..window).flat_map(move |tap| part.clone().map(move |c| (c, tap)))).collect()
+        let terms = parts.flat_map(|part| (0..window).flat_map(move |tap| part.clone().map(move |c| (c, tap))));
+        collected_up_to(self.channels * window, terms)
     }
 
     /// The number of packed weights per output.

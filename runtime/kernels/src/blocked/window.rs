@@ -1,6 +1,7 @@
 //! How a convolution reads its input: parts of the output, and the fixed offsets of their taps.
 
 use super::SUMMED;
+use crate::buffer::{collected, collected_up_to};
 use crate::conv_shape::Shape;
 use crate::padded_row::copy_row;
 use crate::scratch::Scratch;
@@ -78,7 +79,8 @@ impl Windows {
             Some([_, length]) => x % shape.strides[1] * length + x / shape.strides[1],
             None => x * unit,
         };
-        let taps = taps.map(|(b, i, j)| (b * block + i * dy * row + column(j * dx)) as u32).collect();
+        let taps = taps.map(|(b, i, j)| (b * block + i * dy * row + column(j * dx)) as u32);
+        let taps = collected_up_to(blocks * kh * kw, taps);
         let pixel = if unit == 1 { 1 } else { shape.strides[1] * unit };
         Windows { unit, row, block, pixel, split, taps, direct, output, part }
     }
@@ -86,7 +88,7 @@ impl Windows {
     /// Single pixels, `pixels` of which are stored separately: `[C / block, pixels, block]`.
     pub fn of_pixels(shape: &Shape, block: usize, pixels: usize) -> Windows {
         let row = pixels * block;
-        let taps = (0..shape.channels.div_ceil(block)).map(|b| (b * row) as u32).collect();
+        let taps = collected((0..shape.channels.div_ceil(block)).map(|b| (b * row) as u32));
         let output = [1, shape.pixels()];
         Windows {
             unit: block,
@@ -103,9 +105,9 @@ impl Windows {
 
     pub fn parts(&self) -> Vec<Part> {
         let ranges = |size: usize, step: usize| (0..size).step_by(step).map(move |i| [i, size.min(i + step)]);
-        ranges(self.output[0], self.part[0])
-            .flat_map(|y| ranges(self.output[1], self.part[1]).map(move |x| Part { y, x }))
-            .collect()
+        let [rows, columns] = [0, 1].map(|axis| ranges(self.output[axis], self.part[axis]));
+        let count = rows.len() * columns.len();
+        collected_up_to(count, rows.flat_map(|y| columns.clone().map(move |x| Part { y, x })))
     }
 
     /// Returns the elements from the first output's first tap on. `x` is one group's input `[C / unit, H, W, unit]`.

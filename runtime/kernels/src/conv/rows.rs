@@ -1,6 +1,7 @@
 //! The weights of a convolution over rows of pixels, packed once.
 
 use super::window::{Block, Windows};
+use crate::buffer::with_capacity;
 use crate::conv_shape::Shape;
 use crate::gemm::tiles::Tiles;
 use crate::isa::Isa;
@@ -34,8 +35,7 @@ impl Rows {
     /// `w` does not have this shape.
     pub fn new(isa: Isa, groups: usize, outputs: usize, taps: usize, w: &[f32]) -> Rows {
         assert_eq!(Some(w.len()), groups.checked_mul(outputs).and_then(|n| n.checked_mul(taps)));
-        let mut packed =
-            Rows { isa, taps, outputs, groups, data: Vec::with_capacity(w.len()), windows: Recent::default() };
+        let mut packed = Rows { isa, taps, outputs, groups, data: with_capacity(w.len()), windows: Recent::default() };
         for w in w.chunks_exact((outputs * taps).max(1)) {
             for panel in 0..packed.panels() {
                 let [first, end] = packed.rows(panel);

@@ -7,6 +7,7 @@
 
 use super::taps::Taps;
 use super::{conv, Rows};
+use crate::buffer::with_capacity;
 use crate::conv_form::{ConvOperands, Epilogue};
 use crate::conv_shape::Shape;
 use crate::gemm::Finish;
@@ -35,7 +36,7 @@ impl Phase {
         let [y, x] = taps;
         let (channels, outputs) = (shape.channels / shape.groups, shape.outputs / shape.groups);
         let count = channels * y.count * x.count;
-        let mut phase = Vec::with_capacity(shape.outputs * count);
+        let mut phase = with_capacity(shape.outputs * count);
         for (group, output) in (0..shape.groups).flat_map(|g| (0..outputs).map(move |o| (g, o))) {
             for channel in group * channels..(group + 1) * channels {
                 let plane = &w[(channel * outputs + output) * kh * kw..][..kh * kw];

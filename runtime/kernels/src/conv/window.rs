@@ -5,6 +5,7 @@
 //! phase. Then every tap has one constant offset, for any stride, dilation and padding, and consecutive outputs read
 //! consecutive elements.
 
+use crate::buffer::collected_up_to;
 use crate::conv_shape::Shape;
 use crate::padded_row::copy_row;
 use crate::scratch::Scratch;
@@ -58,11 +59,12 @@ impl Windows {
         let phases_of = |axis: usize, stride: usize| {
             let mut found = Scratch::of(taps(axis).map(|tap| tap % stride));
             found.sort_unstable();
-            found.chunk_by(|a, b| a == b).map(|run| run[0]).collect::<Vec<usize>>()
+            collected_up_to(found.len(), found.chunk_by(|a, b| a == b).map(|run| run[0]))
         };
         let columns = phases_of(1, sw);
-        let phases: Vec<[usize; 2]> =
-            phases_of(0, sh).into_iter().flat_map(|y| columns.iter().map(move |&x| [y, x])).collect();
+        let rows = phases_of(0, sh);
+        let phases = rows.iter().flat_map(|&y| columns.iter().map(move |&x| [y, x]));
+        let phases = collected_up_to(rows.len() * columns.len(), phases);
         let reach = [0, 1].map(|axis| taps(axis).next_back().unwrap_or(0) / shape.strides[axis]);
         let direct = shape.strides == [1, 1]
             && (0..2).all(|a| shape.before[a] == 0 && shape.output[a] + reach[a] <= shape.input[a]);
@@ -107,16 +109,16 @@ impl Windows {
         let [kh, kw] = shape.kernel;
         let taps = || (0..kh).flat_map(move |i| (0..kw).map(move |j| [i, j]));
         let channels = shape.channels / shape.groups;
-        self.offsets =
-            (0..channels).flat_map(|c| taps().map(move |tap| (c, tap))).map(|(c, t)| place(c, t) as u32).collect();
+        let all = (0..channels).flat_map(|c| taps().map(move |tap| (c, tap)));
+        self.offsets = collected_up_to(channels * kh * kw, all.map(|(c, tap)| place(c, tap) as u32));
     }
 
     /// The blocks of the output in row-major order.
     pub fn blocks(&self, shape: &Shape) -> Vec<Block> {
         let ranges = |size: usize, step: usize| (0..size).step_by(step.max(1)).map(move |i| [i, size.min(i + step)]);
-        ranges(shape.output[0], self.block[0])
-            .flat_map(|y| ranges(shape.output[1], self.block[1]).map(move |x| Block { y, x }))
-            .collect()
+        let [rows, columns] = [0, 1].map(|axis| ranges(shape.output[axis], self.block[axis]));
+        let count = rows.len() * columns.len();
+        collected_up_to(count, rows.flat_map(|y| columns.clone().map(move |x| Block { y, x })))
     }
 
     /// Returns the elements that [`Windows::offsets`] refer to, for one block of one group's input `[channels, H, W]`.

@@ -6,6 +6,7 @@ use super::finish::{Finish, Out};
 use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps, UNIT};
 use super::windows::{Tap, Windows};
 use super::{Codes, SPLIT};
+use crate::buffer::filled;
 use crate::conv_shape::Shape;
 use crate::isa::Isa;
 use crate::lanes::per_isa;
@@ -57,8 +58,8 @@ impl Depthwise {
     /// Packs the weights `[C, 1, kernel]` of a depthwise convolution.
     pub fn new(case: &QuantizedConvCase, weights: &Taps) -> Depthwise {
         let (isa, channels, taps) = (case.isa, case.groups, case.taps());
-        let mut differences = vec![0; weights.bits.len()];
-        let mut sums = vec![0; channels];
+        let mut differences = filled(0, weights.bits.len());
+        let mut sums = filled(0, channels);
         for (i, &bits) in weights.bits.iter().enumerate() {
             let (channel, tap) = (i / taps, i % taps);
             let difference = weights.code(bits) - weights.zero(channel);

@@ -78,7 +78,7 @@ impl<'a> Direct<'a> {
         let beyond = self.row - shape.kernel[1] * shape.channels;
         let mut band = Scratch::for_overwrite(self.rows(lines.len()) * self.pitch + beyond);
         self.fill(image, lines.start, &mut band);
-        let pieces: Vec<usize> = (0..shape.kernel[0]).map(|i| i * shape.dilations[0] * self.pitch).collect();
+        let pieces = Scratch::of((0..shape.kernel[0]).map(|i| i * shape.dilations[0] * self.pitch));
         let dots = weights.dots.for_rows(shape.output[1]);
         let (pieces, quads) = dots.cut(&pieces, self.row / 4);
         let _configured = configured(dots, quads);

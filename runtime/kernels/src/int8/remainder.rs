@@ -7,6 +7,8 @@
 
 use std::borrow::Cow;
 
+use crate::buffer::{collected_up_to, push};
+
 /// The largest sum of a pair's weights that does not saturate.
 const LIMIT: i16 = 128;
 
@@ -26,8 +28,8 @@ impl Remainder {
         for panel in panels.chunks_exact(size.max(1)) {
             let quads = panel.chunks_exact(4 * width).enumerate();
             let saturating = quads.filter(|(_, quad)| quad.chunks_exact(2).any(|pair| split(pair)[1] != 0));
-            remainder.quads.extend(saturating.map(|(number, _)| number));
-            remainder.ends.push(remainder.quads.len());
+            saturating.for_each(|(number, _)| push(&mut remainder.quads, number));
+            push(&mut remainder.ends, remainder.quads.len());
         }
         remainder
     }
@@ -71,7 +73,8 @@ impl Remainder {
             return (Cow::Borrowed(pieces), quads);
         }
         let place = |quad: usize| pieces[quad / quads] + quad % quads * 4;
-        ((0..pieces.len() * quads).chain(again.iter().copied()).map(place).collect(), 1)
+        let all = (0..pieces.len() * quads).chain(again.iter().copied());
+        (Cow::Owned(collected_up_to(pieces.len() * quads + again.len(), all.map(place))), 1)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use num_integer::gcd;
 
+use crate::buffer::{collected, collected_up_to};
 use crate::conv_shape::Shape;
 
 /// The strips of a row of the output. Each strip consists of periods, which are divided into groups of sums in the same
@@ -53,7 +54,7 @@ impl Strips {
             columns,
             input: (columns - 1) * stride + reach + 1,
             quad: (last * channels * 4 + 8 * width).next_multiple_of(64),
-            groups: (0..period * channels).step_by(width).map(group).collect(),
+            groups: collected((0..period * channels).step_by(width).map(group)),
             step: [period * channels, period * stride * channels * 4],
         }
     }
@@ -62,6 +63,7 @@ impl Strips {
     pub fn taps(&self, shape: &Shape) -> Vec<usize> {
         let column = |j: usize| j * shape.dilations[1] * shape.channels * 4;
         let quads = 0..shape.kernel[0].div_ceil(4);
-        quads.flat_map(|quad| (0..shape.kernel[1]).map(move |j| quad * self.quad + column(j))).collect()
+        let count = quads.len() * shape.kernel[1];
+        collected_up_to(count, quads.flat_map(|quad| (0..shape.kernel[1]).map(move |j| quad * self.quad + column(j))))
     }
 }

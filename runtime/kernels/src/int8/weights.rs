@@ -7,6 +7,7 @@ use super::instructions::Dots;
 use super::remainder::Remainder;
 use super::tiles::Tiles;
 use super::SIGN;
+use crate::buffer::filled;
 use crate::gemm::Lines;
 use crate::isa::Isa;
 use crate::scratch::Scratch;
@@ -90,20 +91,21 @@ impl Weights {
             vectors,
             data: Lines::for_overwrite(padded * quads),
             remainder: Remainder::default(),
-            sums: vec![0; padded],
-            zeros: vec![0; padded],
+            sums: filled(0, padded),
+            zeros: filled(0, padded),
         };
         let data: &mut [i8] = bytemuck::cast_slice_mut(&mut packed.data);
         data.fill(0);
-        let (places, rows): (Vec<usize>, Vec<usize>) = (0..k).filter_map(|i| Some((i, row(i)?))).unzip();
-        let mut column = vec![0; rows.len()];
+        let places = Scratch::of_up_to(k, (0..k).filter(|&i| row(i).is_some()));
+        let rows = Scratch::of_up_to(k, (0..k).filter_map(row));
+        let mut column = Scratch::filled(0, rows.len());
         for j in 0..n {
             let zero = b.zeros[if b.zeros.len() == 1 { 0 } else { j }];
             packed.zeros[j] = stored(b, &rows, j, zero, &mut column);
             packed.sums[j] = column.iter().fold(0, |sum: i32, &w| sum.wrapping_add(i32::from(w)));
             packed.sums[j] = packed.sums[j].wrapping_sub(packed.zeros[j].wrapping_mul(rows.len() as i32));
             let panel = j / width * width * quads * 4 + j % width * 4;
-            for (i, &w) in places.iter().zip(&column) {
+            for (i, &w) in places.iter().zip(column.iter()) {
                 data[panel + i / 4 * width * 4 + i % 4] = w;
             }
         }

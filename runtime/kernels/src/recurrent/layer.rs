@@ -2,6 +2,7 @@
 
 use super::scalar::{Scalar, Steps};
 use super::{Activation, Cell};
+use crate::buffer::{copied, filled};
 use crate::isa::Isa;
 use crate::threads::Threads;
 
@@ -71,7 +72,7 @@ impl<R: Scalar> Layer<R> {
         let inputs = input.len() / rows.max(1);
         assert_eq!((input.len(), state.len()), (rows * inputs, rows * hidden), "weights fill their shapes");
         assert!(b.is_none_or(|b| b.len() == 2 * rows) && peepholes.is_none_or(|p| p.len() == 3 * hidden));
-        let (mut bias, mut reset_bias) = (vec![R::ZERO; rows], vec![R::ZERO; hidden]);
+        let (mut bias, mut reset_bias) = (filled(R::ZERO, rows), filled(R::ZERO, hidden));
         if let Some(b) = b {
             let scaled = if cell == (Cell::Gru { linear_before_reset: true }) { rows - hidden } else { rows };
             for (i, bias) in bias.iter_mut().enumerate() {
@@ -82,7 +83,7 @@ impl<R: Scalar> Layer<R> {
         let fuse = || R::Fused::new(isa, cell, [input, state], &bias, &reset_bias);
         let fused = (form.is_standard() && peepholes.is_none()).then(fuse).flatten();
         let weights = fused.map_or_else(|| Packed::general(isa, cell, hidden, [input, state]), Packed::Fused);
-        Layer { isa, form, inputs, weights, bias, reset_bias, peepholes: peepholes.map(<[R]>::to_vec) }
+        Layer { isa, form, inputs, weights, bias, reset_bias, peepholes: peepholes.map(copied) }
     }
 
     /// The name of the kernel for a step.

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use super::fused::{Fused, Turn};
 use super::{Activation, Cell};
+use crate::buffer::copied;
 use crate::gemm::{gemm, Bias, Matrix, PackedB, Right, Sizes};
 use crate::isa::Isa;
 use crate::real::Real;
@@ -144,7 +145,7 @@ impl Scalar for f64 {
     type Fused = Infallible;
 
     fn pack(_: Isa, weights: &[f64], n: usize, k: usize) -> Self::Weights {
-        (weights.to_vec(), [n, k])
+        (copied(weights), [n, k])
     }
 
     fn bytes((weights, _): &Self::Weights) -> usize {

@@ -23,7 +23,7 @@ use crate::by_width;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::size::{element_count, list};
+use crate::size::{copied, element_count, list, try_list};
 use backing::Backing;
 use words::Word;
 
@@ -176,11 +176,11 @@ impl Array {
     #[allow(clippy::unnecessary_fallible_conversions)] // infallible for some of the types
     pub fn to_i64(&self) -> Result<Vec<i64>> {
         match self.dtype {
-            DType::Int64 => Ok(self.read::<i64>()?.to_vec()),
+            DType::Int64 => copied(self.read::<i64>()?),
             DType::Bool => list(self.read::<Bool>()?.iter().map(|b| i64::from(b.0))),
             dtype => dispatch!("an index", dtype, [i32, i16, i8, u8, u16, u32, u64], T => {
                 let fits = |(place, v): (usize, &T)| i64::try_from(*v).map_err(|_| Error::Op(beyond_i64(v, place)));
-                self.read::<T>()?.iter().enumerate().map(fits).collect()
+                try_list(self.read::<T>()?.iter().enumerate().map(fits))
             }),
         }
     }
@@ -234,9 +234,9 @@ impl Array {
         match Arc::get_mut(&mut self.storage) {
             Some(Backing::Candle(Storage::Cpu(storage))) => match T::stored_mut(storage) {
                 Some(all) if all.len() == length => Ok(bytemuck::allocation::cast_vec(std::mem::take(all))),
-                _ => Ok(self.bits::<T>()?.to_vec()),
+                _ => copied(self.bits()?),
             },
-            _ => Ok(self.bits::<T>()?.to_vec()),
+            _ => copied(self.bits()?),
         }
     }
 

@@ -1,5 +1,5 @@
 use bytemuck::cast_slice;
-use candle_plan_kernels::mapping::Mapping;
+use candle_plan_kernels::mapping::while_unchanged;
 
 use super::*;
 use crate::array::backing::Part;
@@ -28,7 +28,8 @@ fn in_file(start: usize) -> Result<Array> {
     std::fs::write(&path, cast_slice::<f32, u8>(&[0.0, 1.0, 2.0, 3.0, 4.0])).expect("it is written");
     let file = std::fs::File::open(&path).expect("it is there");
     std::fs::remove_file(path).expect("it is there");
-    let mapping = Arc::new(Mapping::of_unchanging(&file, 20).expect("it is mapped"));
+    let mapping = while_unchanged(&file, |mapping| mapping).expect("it is open").flatten();
+    let mapping = Arc::new(mapping.expect("it is mapped"));
     Array::lying_in(Backing::File(Part::new(&mapping, start..start + 16).expect("it is inside")), &[4], DType::Float32)
 }
 

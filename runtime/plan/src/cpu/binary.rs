@@ -5,6 +5,7 @@ use candle_plan_kernels::elementwise::integer::Integer;
 use candle_plan_kernels::elementwise::{float, logic, zip, Comparable, Undefined};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{Argument, Binary as Function, Program};
+use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
@@ -126,8 +127,7 @@ impl Binary {
 
 fn equal_strings(x: &Strings, y: &Strings) -> Result<Array> {
     let (dims, broadcast) = join(&[&x.dims, &y.dims])?;
-    let (xs, ys): (Vec<&str>, Vec<&str>) =
-        (x.data.iter().map(String::as_str).collect(), y.data.iter().map(String::as_str).collect());
+    let [xs, ys] = [x, y].map(|strings| Scratch::of(strings.data.iter().map(String::as_str)));
     let mut out: Vec<Bool> = alloc_uninit(&dims)?;
     zip(&Threads::serial(), &broadcast, (&xs, &ys), &mut out, |x, y| Bool::from(x == y));
     Array::new(out, &dims)

@@ -124,7 +124,12 @@ impl Target for Bool {
 impl Kernel for BitCast {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
-        let bits = by_width!(x.dtype(), W => words::array(self.stored_bits(x.dtype(), words::read::<W>(x)?.to_vec()), x.dims(), self.to))?;
+        let bits = by_width!(x.dtype(), W => {
+            let mut bits = words::alloc_uninit::<W>(x.dims())?;
+            bits.copy_from_slice(words::read::<W>(x)?);
+            self.fix_bits(x.dtype(), &mut bits);
+            words::array(bits, x.dims(), self.to)
+        })?;
         Ok(vec![bits.into()])
     }
 }
@@ -132,14 +137,14 @@ impl Kernel for BitCast {
 impl BitCast {
     /// Fixes the bytes of sub-byte elements for the new type: each is stored in one byte, and signed ones are
     /// sign-extended.
-    fn stored_bits<W: words::Word>(&self, from: DType, mut stored: Vec<W>) -> Vec<W> {
-        if let Ok(bytes) = bytemuck::try_cast_slice_mut::<W, u8>(&mut stored) {
+    fn fix_bits<W: words::Word>(&self, from: DType, stored: &mut [W]) {
+        if let Ok(bytes) = bytemuck::try_cast_slice_mut::<W, u8>(stored) {
             let (low, sign) = match (from, self.to) {
                 (DType::Int4 | DType::Uint4 | DType::Float4E2M1Fn, DType::Int4) => (15, 8),
                 (DType::Int4 | DType::Uint4 | DType::Float4E2M1Fn, _) => (15, 0),
                 (DType::Int2 | DType::Uint2, DType::Int2) => (3, 2),
                 (DType::Int2 | DType::Uint2, _) => (3, 0),
-                _ => return stored,
+                _ => return,
             };
             for byte in bytes {
                 *byte &= low;
@@ -148,7 +153,6 @@ impl BitCast {
                 }
             }
         }
-        stored
     }
 }
 

@@ -45,7 +45,7 @@ impl Kernel for Loop {
             let mut outputs = within(kept.left(&inputs)?, || call.run_block(0, inputs))?.into_iter();
             proceed = is_true(&outputs.next().ok_or_else(|| Error::op("the body gave no condition"))?)?;
             carried = outputs.by_ref().take(self.carried).collect();
-            push(&mut collected, outputs, &mut kept);
+            push(&mut collected, outputs, &mut kept)?;
             iteration += 1;
         }
         let items = collected.iter().enumerate();
@@ -83,7 +83,7 @@ impl Kernel for Scan {
             inputs.extend(captures.iter().cloned());
             let mut outputs = within(kept.left(&inputs)?, || call.run_block(0, inputs))?.into_iter();
             states = outputs.by_ref().take(self.states).collect();
-            push(&mut collected, outputs, &mut kept);
+            push(&mut collected, outputs, &mut kept)?;
         }
         for (items, _) in collected.iter_mut().zip(&self.outputs).filter(|(_, scan)| scan.reverse) {
             items.reverse();

@@ -1,5 +1,7 @@
 //! CPU kernels: determinants.
 
+use candle_plan_kernels::scratch::Scratch;
+
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -24,8 +26,10 @@ impl Kernel for Det {
         let data = wide.read::<f64>()?;
         let mut y = alloc_uninit::<f64>(outer)?;
         let size = rows * columns;
+        let mut matrix = Scratch::for_overwrite(size);
         for (i, y) in y.iter_mut().enumerate() {
-            *y = determinant(&mut data[i * size..][..size].to_vec(), *rows);
+            matrix.copy_from_slice(&data[i * size..][..size]);
+            *y = determinant(&mut matrix, *rows);
         }
         Ok(vec![converted(&Array::new(y, outer)?, x.dtype(), call.threads)?.into()])
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use candle_plan_kernels::buffer::{collected, push};
 use candle_plan_kernels::scratch::Scratch;
 
 use crate::bail;
@@ -30,11 +31,12 @@ impl Kernel for NonMaxSuppression {
         let corners = self.corners(boxes.read::<f32>()?);
         let scores = scores.read::<f32>()?;
         let mut selected = Vec::new();
-        for row in 0..batches * classes {
+        let rows = if count > 0 { batches * classes } else { 0 };
+        for row in 0..rows {
             let (batch, class) = (row / classes, row % classes);
             let scores = &scores[row * count..][..count];
-            for index in suppress(&corners[batch * count..][..count], scores, most, overlap, least) {
-                selected.extend([batch as i64, class as i64, index as i64]);
+            for &index in &*suppress(&corners[batch * count..][..count], scores, most, overlap, least) {
+                [batch, class, index].into_iter().for_each(|number| push(&mut selected, number as i64));
             }
         }
         let rows = selected.len() / 3;
@@ -59,19 +61,23 @@ fn first(call: &Call, index: usize) -> Result<Option<f32>> {
 }
 
 /// Returns the indices of the selected boxes, best first.
-fn suppress(boxes: &[[f32; 4]], scores: &[f32], most: usize, overlap: f32, least: Option<f32>) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..boxes.len()).filter(|&i| least.is_none_or(|least| scores[i] > least)).collect();
-    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]).then(a.cmp(&b)));
-    let mut kept: Vec<usize> = Vec::new();
-    for index in order {
-        if kept.len() >= most {
+fn suppress(boxes: &[[f32; 4]], scores: &[f32], most: usize, overlap: f32, least: Option<f32>) -> Scratch<usize> {
+    let is_enough = |&i: &usize| least.is_none_or(|least| scores[i] > least);
+    let mut order = Scratch::of_up_to(boxes.len(), (0..boxes.len()).filter(is_enough));
+    order.sort_unstable_by(|&a, &b| scores[b].total_cmp(&scores[a]).then(a.cmp(&b)));
+    let mut kept = 0; // the kept ones move to the front
+    for i in 0..order.len() {
+        if kept >= most {
             break;
         }
-        if !kept.iter().any(|&better| intersection_over_union(&boxes[better], &boxes[index]) > overlap) {
-            kept.push(index);
+        let (best, index) = (&order[..kept], order[i]);
+        if !best.iter().any(|&better| intersection_over_union(&boxes[better], &boxes[index]) > overlap) {
+            order[kept] = index;
+            kept += 1;
         }
     }
-    kept
+    order.truncate(kept);
+    order
 }
 
 fn intersection_over_union(a: &[f32; 4], b: &[f32; 4]) -> f32 {
@@ -211,7 +217,7 @@ impl MaxRoiPool {
             let begin = inside((i as f32 * step).floor());
             begin..inside(((i + 1) as f32 * step).ceil()).max(begin)
         };
-        (0..count).map(bin).collect()
+        collected((0..count).map(bin))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::ops::integer::{is_one_each, ConvInteger, MatMulInteger, Requantize};
 use crate::ops::matmul::Product;
 use crate::ops::qlinear::{is_signed, single};
 use crate::ops::window::{check_bias, out_dims};
-use crate::value::{alloc_uninit, with_capacity, Array, Value};
+use crate::value::{alloc_uninit, list, with_capacity, Array, Value};
 
 /// Whole numbers up to this magnitude are exact in `f32`.
 const EXACT: f64 = (1 << 24) as f64;
@@ -183,7 +183,7 @@ impl Kernel for Requantize {
         let outer = &x.dims()[..x.rank() - inner];
         let run: usize = x.dims()[x.rank() - inner..].iter().product();
         let [a, b] = [a, b].map(|scale| factors(scale, outer, inner, call.threads));
-        let scales: Vec<f32> = a?.iter().zip(b?).map(|(a, b)| a * b / y_scale).collect();
+        let scales = list(a?.into_iter().zip(b?).map(|(a, b)| a * b / y_scale))?;
         let x_data = x.read::<i32>()?;
         let runs = x_data.chunks(run.max(1)).zip(scales);
         let out = if zero.dtype() == DType::Int8 {
@@ -224,7 +224,7 @@ fn shared(dims: &[usize], scale: &[usize]) -> usize {
 fn factors(scale: &Array, outer: &[usize], inner: usize, threads: &Threads) -> Result<Vec<f32>> {
     let rank = scale.rank().saturating_sub(inner);
     let scale = scale.reshape(&scale.dims()[..rank])?;
-    Ok(broadcast(&scale, outer, threads)?.read::<f32>()?.to_vec())
+    broadcast(&scale, outer, threads)?.into_elements()
 }
 
 #[cfg(test)]

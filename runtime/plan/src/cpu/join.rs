@@ -16,7 +16,7 @@ use crate::layout::{Image, Layout};
 use crate::movable::{copy_view, Movable};
 use crate::ops::join::{joined_dims, place_of, Concat, Split};
 use crate::types::Type;
-use crate::value::{Array, Value};
+use crate::value::{scratch, Array, Value};
 
 impl Kernel for Concat {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -74,9 +74,11 @@ pub(super) fn joined(arrays: &[&Array], axis: i64, call: &Call) -> Result<Array>
     let (axis, dims) = joined_dims(arrays, axis)?;
     by_width!(first.dtype(), W => {
         let mut out = words::alloc_uninit::<W>(&dims)?;
-        let data: SmallVec<[&[W]; 4]> = arrays.iter().map(|array| words::read(array)).collect::<Result<_>>()?;
-        let run = |array: &Array| array.dims()[axis..].iter().product();
-        let parts: SmallVec<[Part<W>; 4]> = data.iter().zip(arrays).map(|(data, array)| Part { data, run: run(array) }).collect();
+        scratch::<Part<W>>(arrays.len())?;
+        let mut parts = SmallVec::<[Part<W>; 4]>::new();
+        for array in arrays {
+            parts.push(Part { data: words::read(array)?, run: array.dims()[axis..].iter().product() });
+        }
         concat(&parts, &mut out, call.threads);
         words::array(out, &dims, first.dtype())
     })

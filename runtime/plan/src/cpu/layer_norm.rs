@@ -1,6 +1,6 @@
 //! CPU kernels: layer normalization and RMS normalization over the last axes.
 
-use candle_plan_kernels::buffer::{collected, filled, with_capacity, CACHED};
+use candle_plan_kernels::buffer::{collected, copied, filled, mapped, with_capacity, CACHED};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::norm::{normalize_rows, row_statistics, Affine, Center};
 use candle_plan_kernels::real::Real;
@@ -61,8 +61,8 @@ impl LayerNorm {
         let pairs = row_statistics(Isa::get(), call.threads, &T::widen(x), n, Center::Mean, self.epsilon);
         let mut dims = dims.to_vec();
         dims[axis..].fill(1);
-        let means = pairs.iter().map(|(mean, _)| f32::from_f64(mean.to_f64())).collect();
-        let factors = pairs.iter().map(|(_, factor)| f32::from_f64(factor.to_f64())).collect();
+        let means = collected(pairs.iter().map(|(mean, _)| f32::from_f64(mean.to_f64())));
+        let factors = collected(pairs.iter().map(|(_, factor)| f32::from_f64(factor.to_f64())));
         Ok(vec![Array::new(means, &dims)?.into(), Array::new(factors, &dims)?.into()])
     }
 }
@@ -91,7 +91,7 @@ impl Kernel for RmsNorm {
                 let mut x = read_wide::<f64>(x)?;
                 self.normalize(call, Rewrite::in_place(&mut x), &read_wide(scale)?, &scale_dims, &dims, axis)?;
                 dispatch!("RmsNorm", dtype, [f32, f64, f16, bf16], V => {
-                    Array::new(V::narrow(x.into_iter().map(Number::from_f64).collect::<Vec<_>>()), &dims)
+                    Array::new(V::narrow(mapped(x, Number::from_f64)), &dims)
                 })
             }
         })?;
@@ -134,10 +134,10 @@ fn fits_in_cache(inputs: &Types, axis: i64) -> bool {
 fn broadcast<R: Real>(values: &[R], from: &[usize], dims: &[usize], axis: usize) -> Result<Vec<R>> {
     let from = fitted(from, dims, axis)?;
     let to = target(from, dims, axis);
+    let mut broadcast = copied(values);
     if from == to {
-        return Ok(collected(values.iter().copied()));
+        return Ok(broadcast);
     }
-    let mut broadcast = collected(values.iter().copied());
     let mut length = 1;
     for (i, &size) in to.iter().enumerate().rev() {
         // Innermost first: `broadcast` consists of blocks of `length` elements, complete from dimension i + 1 on.

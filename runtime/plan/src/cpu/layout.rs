@@ -10,7 +10,7 @@ use crate::movable::{copy_view, Movable};
 use crate::ops::layout::{stays, DepthToSpace, Regrouped, ReverseSequence, SpaceToDepth, Transpose};
 use crate::ops::places::Places;
 use crate::ops::recurrent_inputs::lengths_within;
-use crate::value::{Array, Value};
+use crate::value::{list, Array, Value};
 
 impl Kernel for Transpose {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -51,7 +51,7 @@ impl Kernel for ReverseSequence {
             let (a, b) = if self.time_first { (reversed(a, lengths[b]), b) } else { (a, reversed(b, lengths[a])) };
             (a * second + b) * run
         };
-        let starts = (0..first * second).map(start).collect();
+        let starts = list((0..first * second).map(start))?;
         Ok(vec![data.restore(runs(x, x.len(), &Places { starts, run }, x.dims(), call)?)?])
     }
 }

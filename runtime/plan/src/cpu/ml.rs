@@ -15,7 +15,7 @@ use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::cast::converted;
 use crate::ops::ml::LabelEncoder;
-use crate::value::{list, out_of_memory, Array, Value};
+use crate::value::{list, out_of_memory, scratch, Array, Value};
 
 impl Kernel for LabelEncoder {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -46,6 +46,7 @@ fn places<K: Eq + Hash>(
     x: impl ExactSizeIterator<Item = K>,
 ) -> Result<Vec<Option<usize>>> {
     let mut table = HashMap::new();
+    scratch::<[(K, usize); 2]>(keys.len())?; // a table has at least as many free slots as elements
     table.try_reserve(keys.len()).map_err(|_| out_of_memory(&[keys.len()]))?;
     table.extend(keys.enumerate().map(|(place, key)| (key, place)));
     list(x.map(|element| table.get(&element).copied()))

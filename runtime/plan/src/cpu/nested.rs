@@ -4,14 +4,19 @@ use crate::bail;
 use crate::dtype::Bool;
 use crate::error::{Error, Result};
 use crate::memory::Kept;
-use crate::value::{Array, Value};
+use crate::value::{out_of_memory, Array, Value};
 
 /// Appends the outputs of an iteration to those of the iterations before it.
-pub(super) fn push(collected: &mut [Vec<Value>], outputs: impl Iterator<Item = Value>, kept: &mut Kept) {
+///
+/// # Errors
+/// There is not enough memory for the list.
+pub(super) fn push(collected: &mut [Vec<Value>], outputs: impl Iterator<Item = Value>, kept: &mut Kept) -> Result<()> {
     for (items, item) in collected.iter_mut().zip(outputs) {
         kept.collect(&item);
+        items.try_reserve(1).map_err(|_| out_of_memory(&[items.len() + 1]))?;
         items.push(item);
     }
+    Ok(())
 }
 
 pub(super) fn is_true(value: &Value) -> Result<bool> {

@@ -1,6 +1,6 @@
 //! CPU kernels: batch, instance, group and local response normalization.
 
-use candle_plan_kernels::buffer::collected;
+use candle_plan_kernels::buffer::{collected, collected_up_to, copied};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::norm::{normalize_channels, normalize_rows, Affine, Center};
 use candle_plan_kernels::real::Real;
@@ -94,9 +94,9 @@ fn normalize_groups(call: &mut Call, groups: usize, epsilon: f64) -> Result<Vec<
 /// Returns one value per channel, from one per channel or one per group.
 fn by_channel<R: Real>(values: &[R], channels: usize, groups: usize) -> Result<Vec<R>> {
     if is_by_channel(values.len(), channels, groups)? {
-        Ok(values.to_vec())
+        Ok(copied(values))
     } else {
-        Ok(values.iter().flat_map(|&v| std::iter::repeat_n(v, channels / groups)).collect())
+        Ok(collected_up_to(channels, values.iter().flat_map(|&v| std::iter::repeat_n(v, channels / groups))))
     }
 }
 

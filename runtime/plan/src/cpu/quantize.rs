@@ -149,8 +149,7 @@ impl Scales {
 
 /// Returns the numbers of a tensor as `float32`.
 fn numbers(x: &Array) -> Result<Vec<f32>> {
-    let numbers = converted(&widened(x)?, DType::Float32, &Threads::serial())?;
-    Ok(numbers.read::<f32>()?.to_vec())
+    converted(&widened(x)?, DType::Float32, &Threads::serial())?.into_elements()
 }
 
 #[cfg(test)]

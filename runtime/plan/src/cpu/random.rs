@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use candle_plan_kernels::scratch::Scratch;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
@@ -77,16 +78,13 @@ impl Packs for Multinomial {
 }
 
 /// Returns the cumulative sums of the class probabilities, up to a constant factor.
-fn cumulative(logits: &[f64]) -> Result<Vec<f64>> {
+fn cumulative(logits: &[f64]) -> Result<Scratch<f64>> {
     let most = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut sum = 0.0;
-    let sums: Vec<f64> = logits
-        .iter()
-        .map(|logit| {
-            sum += (logit - most).exp();
-            sum
-        })
-        .collect();
+    let sums = Scratch::of(logits.iter().map(|logit| {
+        sum += (logit - most).exp();
+        sum
+    }));
     match sum.is_finite() && sum > 0.0 {
         true => Ok(sums),
         false => Err(Error::op("a row has no class that can be drawn")),

@@ -1,6 +1,7 @@
 //! CPU kernels: reductions: sums, means, extrema and norms over axes.
 
 use bytemuck::cast_slice;
+use candle_plan_kernels::buffer::{collected, for_overwrite, mapped};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::{Extremum, Fold, Number, Ordered};
@@ -84,22 +85,22 @@ impl Reduce {
 
     fn reduce_bools(&self, threads: &Threads, x: &[Bool], groups: &Groups, dims: &[usize]) -> Result<Array> {
         let y = self.extremum::<u8>(threads, cast_slice(x), groups)?;
-        Array::new(y.into_iter().map(|v| Bool::from(v != 0)).collect(), dims)
+        Array::new(mapped(y, |v| Bool::from(v != 0)), dims)
     }
 
     fn reduce<T: Reducible>(&self, threads: &Threads, x: &[T], groups: &Groups) -> Result<Vec<T>> {
         let totals = |fold| groups.fold(fold, threads, x);
         let real = |total: T::Total| total.to_f64();
         Ok(match self.function {
-            Reduction::Sum => totals(Fold::Sum).into_iter().map(T::from_total).collect(),
-            Reduction::Mean => totals(Fold::Sum).into_iter().map(|total| T::mean(total, groups.reduced())).collect(),
+            Reduction::Sum => mapped(totals(Fold::Sum), T::from_total),
+            Reduction::Mean => mapped(totals(Fold::Sum), |total| T::mean(total, groups.reduced())),
             Reduction::Max | Reduction::Min => return self.extremum(threads, x, groups),
-            Reduction::Prod => totals(Fold::Product).into_iter().map(T::from_total).collect(),
-            Reduction::L1 => totals(Fold::SumAbs).into_iter().map(T::from_total).collect(),
-            Reduction::L2 => totals(Fold::SumSquare).into_iter().map(|t| T::from_f64(real(t).sqrt())).collect(),
-            Reduction::LogSum => totals(Fold::Sum).into_iter().map(|t| T::from_f64(real(t).ln())).collect(),
+            Reduction::Prod => mapped(totals(Fold::Product), T::from_total),
+            Reduction::L1 => mapped(totals(Fold::SumAbs), T::from_total),
+            Reduction::L2 => mapped(totals(Fold::SumSquare), |total| T::from_f64(real(total).sqrt())),
+            Reduction::LogSum => mapped(totals(Fold::Sum), |total| T::from_f64(real(total).ln())),
             Reduction::LogSumExp => T::log_sum_exp(threads, x, groups),
-            Reduction::SumSquare => totals(Fold::SumSquare).into_iter().map(T::from_total).collect(),
+            Reduction::SumSquare => mapped(totals(Fold::SumSquare), T::from_total),
         })
     }
 }
@@ -118,8 +119,8 @@ macro_rules! reducible {
         })*
         $(impl Reducible for $integer {
             fn log_sum_exp(threads: &Threads, x: &[$integer], groups: &Groups) -> Vec<$integer> {
-                let x: Vec<f64> = x.iter().map(|v| Number::to_f64(*v)).collect();
-                groups.log_sum_exp(threads, &x).into_iter().map(<$integer as Number>::from_f64).collect()
+                let x: Vec<f64> = collected(x.iter().map(|v| Number::to_f64(*v)));
+                mapped(groups.log_sum_exp(threads, &x), <$integer as Number>::from_f64)
             }
         })*
     };
@@ -178,7 +179,7 @@ impl Groups {
 }
 
 fn allocated<T: bytemuck::Pod>([outer, _, inner]: [usize; 3], fill: impl FnOnce(&mut [T])) -> Vec<T> {
-    let mut out = candle_plan_kernels::buffer::for_overwrite(outer * inner);
+    let mut out = for_overwrite(outer * inner);
     fill(&mut out);
     out
 }

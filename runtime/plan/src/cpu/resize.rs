@@ -5,6 +5,7 @@ use candle_plan_kernels::pad::{pad, Places};
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::resize::{resample, take, Filter};
+use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
@@ -65,22 +66,23 @@ impl Interpolate {
     fn nearest(&self, x: &Value, maps: &[AxisMap], threads: &Threads) -> Result<Value> {
         let data = Movable::new(&[x])?;
         let x = &data.arrays[0];
-        let places: Vec<Vec<Option<usize>>> = maps.iter().map(|map| self.places(map)).collect::<Result<_>>()?;
+        let places = maps.iter().map(|map| self.places(map)).collect::<Result<Vec<_>>>()?;
         let dims: Vec<usize> = places.iter().map(Vec::len).collect();
         let taken = by_width!(x.dtype(), W => {
             let source = words::read::<W>(x)?;
             let mut y = words::alloc_uninit::<W>(&dims)?;
-            let indices: Option<Vec<Vec<u32>>> =
-                places.iter().map(|axis| axis.iter().map(|&place| u32::try_from(place?).ok()).collect()).collect();
             let last = maps.iter().rposition(|map| !map.keeps()).unwrap_or(0);
             let before_unchanged = last < 2 || maps[..last - 1].iter().all(|map| map.keeps());
-            match indices {
-                Some(indices) if last > 0 && before_unchanged => {
+            let is_inside = |place: &Option<usize>| place.is_some_and(|place| u32::try_from(place).is_ok());
+            match last > 0 && before_unchanged && places.iter().flatten().all(is_inside) {
+                true => {
                     let unit = dims[last + 1..].iter().product();
                     let planes = [x.dims()[last - 1], x.dims()[last]];
-                    take(Isa::get(), threads, source, planes, unit, [&indices[last - 1], &indices[last]], &mut y);
+                    let number = |place: &Option<usize>| place.unwrap_or_default() as u32;
+                    let [rows, columns] = [last - 1, last].map(|axis| Scratch::of(places[axis].iter().map(number)));
+                    take(Isa::get(), threads, source, planes, unit, [&rows, &columns], &mut y);
                 }
-                _ => {
+                false => {
                     let fill = self.fill::<W>(x.dtype())?;
                     let places: Vec<Places> = places.iter().map(|axis| axis.iter().copied().collect()).collect();
                     pad(source, x.dims(), &places, fill, &mut y, threads);

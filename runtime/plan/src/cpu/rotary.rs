@@ -5,11 +5,11 @@ use half::{bf16, f16};
 
 use crate::dispatch;
 use crate::error::{Error, Result};
-use crate::float::{widened_bytes, Float};
+use crate::float::{owned, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::ops::rotary::{position_out_of_range, RotaryEmbedding, Sizes};
 use crate::types::Types;
-use crate::value::{Array, Value};
+use crate::value::{list, try_list, Array, Value};
 
 impl Kernel for RotaryEmbedding {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
@@ -21,7 +21,7 @@ impl Kernel for RotaryEmbedding {
         let rotation = self.rotation(call)?;
         let y = dispatch!("RotaryEmbedding", x.dtype(), [f32, f64, f16, bf16], T => {
             let (x, cos, sin) = (call.read::<T>(0)?, call.read::<T>(1)?, call.read::<T>(2)?);
-            let mut y = T::widen(x).into_owned();
+            let mut y = owned(T::widen(x));
             rotation.run(&mut y, &T::widen(cos), &T::widen(sin));
             Array::new(T::narrow(y), call.tensor(0)?.dims())
         })?;
@@ -52,9 +52,9 @@ impl RotaryEmbedding {
                     let row = row.filter(|&row| row < count);
                     row.ok_or_else(|| Error::Op(position_out_of_range(id, place, count)))
                 };
-                ids.to_i64()?.into_iter().enumerate().map(row).collect::<Result<_>>()?
+                try_list(ids.to_i64()?.into_iter().enumerate().map(row))?
             }
-            None => (0..batch.saturating_mul(positions)).map(|i| i % count).collect(),
+            None => list((0..batch.saturating_mul(positions)).map(|i| i % count))?,
         };
         let heads_first = self.heads.is_none();
         Ok(Rotation { rows, positions, heads, heads_first, size, rotary, interleaved: self.interleaved })

@@ -47,7 +47,9 @@ impl Kernel for Compress {
         let data = Movable::new(&[call.value(0)?])?;
         let (x, axis) = flattened_or(&data.arrays[0], self.axis)?;
         let condition = call.read::<Bool>(1)?;
-        let rows: Vec<usize> = (0..condition.len()).filter(|&i| condition[i].is_true()).collect();
+        let kept = condition.iter().filter(|condition| condition.is_true()).count();
+        let mut rows: Vec<usize> = with_capacity(kept)?;
+        rows.extend((0..condition.len()).filter(|&i| condition[i].is_true()));
         if rows.last().is_some_and(|&last| last >= x.dims()[axis]) {
             bail!("the condition keeps row {} of {}", rows[rows.len() - 1], x.dims()[axis]);
         }

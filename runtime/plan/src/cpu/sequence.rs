@@ -10,13 +10,13 @@ use crate::ops::sequence::{
     ConcatFromSequence, Parts, SequenceAt, SequenceConstruct, SequenceEmpty, SequenceErase, SequenceInsert,
     SequenceLength, SplitToSequence,
 };
-use crate::value::held::Record;
-use crate::value::{list, scratch, Array, Items, Value};
+use crate::value::storages::Record;
+use crate::value::{list, scratch, try_list, Array, Items, Value};
 
 impl Kernel for SequenceConstruct {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let items: Result<Vec<Value>> = (0..call.len()).map(|i| call.value(i).cloned()).collect();
-        Ok(vec![Value::Sequence(items?.into())])
+        let items = try_list((0..call.len()).map(|i| call.value(i).cloned()))?;
+        Ok(vec![Value::Sequence(items.into())])
     }
 }
 
@@ -86,30 +86,29 @@ impl Kernel for SplitToSequence {
         };
         let sizes = part_sizes(split, x.dims()[axis])?;
         scratch::<Record>(sizes.len())?;
-        let parts: Result<Vec<Value>> = sizes.into_iter().map(part).collect();
-        Ok(vec![Value::Sequence(parts?.into())])
+        let parts = try_list(sizes.into_iter().map(part))?;
+        Ok(vec![Value::Sequence(parts.into())])
     }
 }
 
 impl Kernel for ConcatFromSequence {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let data = Movable::new(&items(call, 0)?.iter().collect::<Vec<_>>())?;
+        let data = Movable::new(&list(items(call, 0)?.iter())?)?;
         let stacked = |array: &Array| {
             let mut dims = array.dims().to_vec();
             dims.insert(axes::resolve(self.axis, dims.len() + 1)?, 1);
             array.reshape(&dims)
         };
-        let arrays: Vec<Array> = match self.new_axis {
-            true => data.arrays.iter().map(stacked).collect::<Result<_>>()?,
-            false => data.arrays.to_vec(),
+        let arrays = match self.new_axis {
+            true => try_list(data.arrays.iter().map(stacked))?,
+            false => list(data.arrays.iter().cloned())?,
         };
-        let arrays: Vec<&Array> = arrays.iter().collect();
-        Ok(vec![data.restore(joined(&arrays, self.axis, call)?)?])
+        Ok(vec![data.restore(joined(&list(arrays.iter())?, self.axis, call)?)?])
     }
 }
 
 /// Returns the items of input `i`.
-fn items<'a>(call: &'a Call, i: usize) -> Result<&'a [Value]> {
+fn items<'a>(call: &'a Call, i: usize) -> Result<&'a Items> {
     match call.value(i)? {
         Value::Sequence(items) => Ok(items),
         other => Err(Error::op(format!("expected a sequence, found {}", other.describe()))),

@@ -1,5 +1,7 @@
 //! CPU kernels: tensors of strings.
 
+use std::borrow::Cow;
+
 use regex::Regex;
 
 use super::packed::Packs;
@@ -9,51 +11,55 @@ use crate::error::Result;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::ops::strings::{text, text_of, Case, RegexFullMatch, StringConcat, StringNormalizer, StringSplit};
 use crate::pattern::full_match;
-use crate::value::{element_count, list, with_capacity, Array, Strings, Value};
+use crate::value::strings::Texts;
+use crate::value::{element_count, list, Array, Value};
 
 impl Kernel for StringConcat {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, y) = (call.value(0)?, call.value(1)?);
         let (x, y) = (expanded(x, y.dims()?, call.threads)?, expanded(y, x.dims()?, call.threads)?);
         let (x, y) = (text_of(&x)?, text_of(&y)?);
-        let data = x.data.iter().zip(y.data.iter()).map(|(x, y)| format!("{x}{y}")).collect();
-        Ok(vec![Value::Strings(Strings { dims: x.dims.clone(), data })])
+        let mut texts = Texts::with_capacity(x.data.len())?;
+        for (x, y) in x.data.iter().zip(y.data.iter()) {
+            texts.push(&[x, y])?;
+        }
+        Ok(vec![Value::Strings(texts.into_strings(&x.dims))])
     }
 }
 
 impl StringSplit {
-    fn parts<'a>(&self, text: &'a str) -> Vec<&'a str> {
-        let most = self.most.map_or(usize::MAX, |most| most.saturating_add(1));
-        if !self.delimiter.is_empty() {
-            return if text.is_empty() { Vec::new() } else { text.splitn(most, &self.delimiter).collect() };
-        }
-        let (mut parts, mut rest) = (Vec::new(), text.trim());
-        while !rest.is_empty() {
-            let (part, after) = match rest.split_once(char::is_whitespace) {
-                Some((part, after)) if parts.len() + 1 < most => (part, after.trim_start()),
-                _ => (rest, ""),
+    /// Finds the parts of a text one after the other, without a list of them.
+    fn parts<'a>(&'a self, text: &'a str) -> impl Iterator<Item = &'a str> {
+        let at_spaces = self.delimiter.is_empty();
+        let mut rest = Some(if at_spaces { text.trim() } else { text }).filter(|text| !text.is_empty());
+        let mut cuts = self.most.unwrap_or(usize::MAX);
+        std::iter::from_fn(move || {
+            let text = rest?;
+            let cut = match at_spaces {
+                true => text.split_once(char::is_whitespace).map(|(part, after)| (part, after.trim_start())),
+                false => text.split_once(&self.delimiter),
             };
-            parts.push(part);
-            rest = after;
-        }
-        parts
+            let cut = cut.filter(|_| cuts > 0);
+            cuts = cuts.saturating_sub(1);
+            rest = cut.map(|(_, after)| after);
+            Some(cut.map_or(text, |(part, _)| part))
+        })
     }
 }
 
 impl Kernel for StringSplit {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = text(call, 0)?;
-        let parts: Vec<Vec<&str>> = list(x.data.iter().map(|text| self.parts(text)))?;
-        let width = parts.iter().map(Vec::len).max().unwrap_or(0);
+        let counts = list(x.data.iter().map(|text| self.parts(text).count() as i64))?;
+        let width = counts.iter().max().map_or(0, |&most| most as usize);
         let dims = [&x.dims[..], &[width]].concat();
-        let mut data = with_capacity(element_count(&dims)?)?;
-        for parts in &parts {
-            let padding = std::iter::repeat_n("", width - parts.len());
-            data.extend(parts.iter().copied().chain(padding).map(str::to_string));
+        let mut texts = Texts::with_capacity(element_count(&dims)?)?;
+        for text in x.data.iter() {
+            for part in self.parts(text).chain(std::iter::repeat("")).take(width) {
+                texts.push(&[part])?;
+            }
         }
-        let counts = list(parts.iter().map(|parts| parts.len() as i64))?;
-        let split = Strings { dims, data: data.into() };
-        Ok(vec![Value::Strings(split), Array::new(counts, &x.dims)?.into()])
+        Ok(vec![Value::Strings(texts.into_strings(&dims)), Array::new(counts, &x.dims)?.into()])
     }
 }
 
@@ -71,18 +77,20 @@ impl Kernel for StringNormalizer {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = text(call, 0)?;
         StringNormalizer::check(&x.dims)?;
-        let cased = |text: &String| match self.case {
-            Case::Keep => text.clone(),
-            Case::Lower => text.to_lowercase(),
-            Case::Upper => text.to_uppercase(),
-        };
-        let mut kept: Vec<String> = x.data.iter().filter(|text| self.is_kept(text)).map(cased).collect();
-        if kept.is_empty() {
-            kept.push(String::new());
+        let mut kept = Texts::with_capacity(x.data.len().max(1))?;
+        for text in x.data.iter().filter(|text| self.is_kept(text)) {
+            kept.push(&[&match self.case {
+                Case::Keep => Cow::Borrowed(text.as_str()),
+                Case::Lower => Cow::Owned(text.to_lowercase()),
+                Case::Upper => Cow::Owned(text.to_uppercase()),
+            }])?;
+        }
+        if kept.len() == 0 {
+            kept.push(&[])?;
         }
         let mut dims = vec![1; x.dims.len()];
         dims[x.dims.len() - 1] = kept.len();
-        Ok(vec![Value::Strings(Strings { dims, data: kept.into() })])
+        Ok(vec![Value::Strings(kept.into_strings(&dims))])
     }
 }
 
@@ -99,7 +107,7 @@ impl Packs for RegexFullMatch {
             None => full_match(&self.pattern)?,
         };
         let x = text(call, 0)?;
-        let matches: Vec<Bool> = x.data.iter().map(|text| expression.is_match(text).into()).collect();
+        let matches: Vec<Bool> = list(x.data.iter().map(|text| expression.is_match(text).into()))?;
         Ok(vec![Array::new(matches, &x.dims)?.into()])
     }
 }
@@ -108,6 +116,7 @@ impl Packs for RegexFullMatch {
 mod tests {
     use super::*;
     use crate::testing::{run, run_outputs};
+    use crate::value::Strings;
 
     fn strings(data: &[&str], dims: &[usize]) -> Value {
         Value::Strings(Strings { dims: dims.to_vec(), data: data.iter().map(|text| text.to_string()).collect() })

@@ -2,12 +2,17 @@
 
 use std::collections::HashMap;
 
+use candle_plan_kernels::scratch::Scratch;
+
 use super::packed::Packs;
 use crate::bail;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Constants};
 use crate::ops::tf_idf::TfIdfVectorizer;
-use crate::value::{alloc_uninit, list, out_of_memory, Array, Value};
+use crate::value::{alloc_uninit, list, out_of_memory, scratch, Array, Value};
+
+/// An upper bound on the bytes of a word and its n-gram in a [`Vocabulary`], besides their letters.
+const ENTRY: usize = 192;
 
 /// The vocabulary of a pool. Each word has a number, and an n-gram is the sequence of its words' numbers.
 pub(super) struct Vocabulary {
@@ -60,12 +65,13 @@ impl Packs for TfIdfVectorizer {
 impl TfIdfVectorizer {
     fn vocabulary(&self, pool: &Value, starts: &Array, columns: &Array) -> Result<Vocabulary> {
         let (pool, starts, targets) = (words(pool)?, starts.to_i64()?, columns.to_i64()?);
-        let mut bounds = starts.iter().map(|&start| usize::try_from(start).ok()).collect::<Option<Vec<usize>>>();
-        bounds.iter_mut().for_each(|bounds| bounds.push(pool.len()));
-        let Some(bounds) = bounds.filter(|bounds| bounds.is_sorted()) else {
+        let ends = starts.iter().copied().chain([pool.len() as i64]).map(|start| usize::try_from(start).ok());
+        let bounds = Scratch::of_up_to(starts.len() + 1, ends.map_while(|end| end));
+        if bounds.len() <= starts.len() || !bounds.is_sorted() {
             bail!("{starts:?} are not rising places in a pool of {}", pool.len());
-        };
+        }
         let (mut numbers, mut columns, mut targets) = (HashMap::new(), HashMap::new(), targets.into_iter());
+        scratch::<[u8; ENTRY]>(pool.len())?;
         let full = |_| out_of_memory(&[pool.len()]);
         numbers.try_reserve(pool.len()).map_err(full)?;
         columns.try_reserve(targets.len()).map_err(full)?;
@@ -110,7 +116,10 @@ impl TfIdfVectorizer {
 
 fn words(value: &Value) -> Result<Vec<Word>> {
     match value {
-        Value::Strings(strings) => list(strings.data.iter().cloned().map(Word::Text)),
+        Value::Strings(strings) => {
+            scratch::<u8>(strings.bytes())?;
+            list(strings.data.iter().cloned().map(Word::Text))
+        }
         value => list(value.tensor()?.to_i64()?.into_iter().map(Word::Number)),
     }
 }

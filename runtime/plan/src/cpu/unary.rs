@@ -1,5 +1,6 @@
 //! CPU kernels: functions of one element.
 
+use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::elementwise::integer::Integer;
 use candle_plan_kernels::elementwise::{float, map};
 use candle_plan_kernels::isa::Isa;
@@ -10,7 +11,7 @@ use super::cast::widened;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::float::{widened_bytes, Float};
+use crate::float::{owned, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::ops::unary::Unary;
 use crate::types::Types;
@@ -42,7 +43,7 @@ impl Kernel for Unary {
             DType::Bfloat16 => self.half::<half::bf16>(call.tensor(0)?, call.threads)?,
             DType::Bool if self.function == Function::Not => {
                 let x = call.read::<Bool>(0)?;
-                Array::new(x.iter().map(|x| Bool::from(!x.is_true())).collect(), call.tensor(0)?.dims())?
+                Array::new(collected(x.iter().map(|x| Bool::from(!x.is_true()))), call.tensor(0)?.dims())?
             }
             dtype => dispatch!(format!("{:?}", self.function), dtype, [i8, i16, i32, i64, u8, u16, u32, u64], T => {
                 self.integer::<T>(call.tensor(0)?, call.threads)
@@ -72,7 +73,7 @@ impl Unary {
     }
 
     fn half<T: Float<Wide = f32>>(&self, array: &Array, threads: &Threads) -> Result<Array> {
-        let mut values = T::widen(array.read::<T>()?).into_owned();
+        let mut values = owned(T::widen(array.read::<T>()?));
         threads.for_each_chunk(&mut values, TASK, |_, x| unary_in_place(Isa::get(), self.function, x));
         Array::new(T::narrow(values), array.dims())
     }

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::extent::{fits, size_text, Extent};
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, Shape, TensorType, Type, Types};
-use crate::value::Array;
+use crate::value::{list, Array};
 
 /// Concatenates the inputs along `axis`. They are equal in all other dimensions.
 ///
@@ -182,7 +182,7 @@ fn joined_shape(mut shape: Shape, other: &Shape, axis: usize) -> Result<Shape> {
 fn equal_parts(size: usize, parts: usize) -> Result<Vec<usize>> {
     let most = size.div_ceil(parts.max(1));
     match size.checked_sub(most * parts.saturating_sub(1)) {
-        Some(last) if parts > 0 => Ok((1..parts).map(|_| most).chain([last]).collect()),
+        Some(last) if parts > 0 => list((0..parts).map(|part| if part + 1 < parts { most } else { last })),
         _ => Err(Error::op(format!("{size} rows do not make {parts} parts of equal size"))),
     }
 }

@@ -4,7 +4,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::Array;
+use crate::value::{try_list, Array};
 
 /// The names of the inputs of an LSTM; the other layers lack the last ones.
 const NAMES: [&str; 8] = ["X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"];
@@ -23,7 +23,7 @@ pub(crate) fn lengths_within<T: Copy + Into<i64>>(lengths: &[T], steps: usize) -
         let fitting = usize::try_from(length.into()).ok().filter(|&length| length <= steps);
         fitting.ok_or_else(|| Error::Op(length_out_of_range(length.into(), place, steps)))
     };
-    lengths.iter().enumerate().map(within).collect()
+    try_list(lengths.iter().enumerate().map(within))
 }
 
 /// What an input has to be.

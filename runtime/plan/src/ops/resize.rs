@@ -317,7 +317,7 @@ impl SizePolicy {
 
 fn read_floats(array: &Array) -> Result<Vec<f32>> {
     dispatch!("a scale or region", array.dtype(), [f32, f64, f16, bf16], T => {
-        Ok(<T as Float>::widen(array.read::<T>()?).iter().map(|v| v.to_f64() as f32).collect())
+        list(<T as Float>::widen(array.read::<T>()?).iter().map(|v| v.to_f64() as f32))
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use candle_plan_kernels::buffer::{collected, mapped};
 use candle_plan_kernels::real::Real;
 use half::{bf16, f16};
 
@@ -33,7 +34,7 @@ macro_rules! sampled {
 }
 
 fn from_integers<T: Copy + Into<f64>>(x: &[T]) -> Cow<'_, [f64]> {
-    Cow::Owned(x.iter().map(|&v| v.into()).collect())
+    Cow::Owned(collected(x.iter().map(|&v| v.into())))
 }
 
 sampled! {
@@ -41,12 +42,12 @@ sampled! {
     f64 in f64: Float::widen, |y: Vec<f64>, _| Float::narrow(y);
     f16 in f32: Float::widen, |y: Vec<f32>, _| Float::narrow(y);
     bf16 in f32: Float::widen, |y: Vec<f32>, _| Float::narrow(y);
-    u8 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as u8).collect();
-    i8 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as i8).collect();
-    u16 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as u16).collect();
-    i16 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as i16).collect();
-    u32 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as u32).collect();
-    i32 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as i32).collect();
+    u8 in f64: from_integers, |y: Vec<f64>, rounded| mapped(y, |v| whole(v, rounded) as u8);
+    i8 in f64: from_integers, |y: Vec<f64>, rounded| mapped(y, |v| whole(v, rounded) as i8);
+    u16 in f64: from_integers, |y: Vec<f64>, rounded| mapped(y, |v| whole(v, rounded) as u16);
+    i16 in f64: from_integers, |y: Vec<f64>, rounded| mapped(y, |v| whole(v, rounded) as i16);
+    u32 in f64: from_integers, |y: Vec<f64>, rounded| mapped(y, |v| whole(v, rounded) as u32);
+    i32 in f64: from_integers, |y: Vec<f64>, rounded| mapped(y, |v| whole(v, rounded) as i32);
 }
 
 /// A number to truncate to an integer. If `rounded`, truncation then rounds half up.

@@ -1,72 +1,10 @@
-//! The storages of values, and their sizes in bytes.
+//! The bytes of the values that a run holds.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use crate::value::{Items, Value};
-
-/// The approximate memory of a tensor besides its elements, which matters for many small values.
-pub(crate) type Record = [u8; 512];
-pub(crate) const RECORD: usize = size_of::<Record>();
-
-/// The storages of the items of a sequence. Each counts once, even if several items share it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Storages {
-    by_address: HashMap<usize, Shared>,
-    bytes: usize,
-}
-
-/// A storage, and the number of items that share it.
-#[derive(Debug, Clone, Copy)]
-struct Shared {
-    bytes: usize,
-    items: usize,
-}
-
-impl Storages {
-    pub fn of(items: &[Value]) -> Storages {
-        let mut all = Storages::default();
-        items.iter().for_each(|item| all.add(item));
-        all
-    }
-
-    /// Counts an item that was added to the sequence.
-    pub fn add(&mut self, item: &Value) {
-        let Some((address, bytes)) = storage(item) else { return };
-        let shared = self.by_address.entry(address).or_insert(Shared { bytes, items: 0 });
-        if shared.items == 0 {
-            self.bytes = self.bytes.saturating_add(bytes);
-        }
-        shared.items += 1;
-    }
-
-    /// Stops counting an item that was removed from the sequence.
-    pub fn remove(&mut self, item: &Value) {
-        let Some((address, _)) = storage(item) else { return };
-        let Some(shared) = self.by_address.get_mut(&address) else { return };
-        shared.items -= 1;
-        if shared.items == 0 {
-            self.bytes = self.bytes.saturating_sub(shared.bytes);
-            self.by_address.remove(&address);
-        }
-    }
-
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    fn contains(&self, address: usize) -> bool {
-        self.by_address.contains_key(&address)
-    }
-
-    /// Returns the bytes of the storages that are also in `others`. The time depends on the smaller of both sets.
-    fn bytes_in(&self, others: &HashSet<usize>) -> usize {
-        match self.by_address.len() < others.len() {
-            true => self.by_address.iter().filter(|(at, _)| others.contains(at)).map(|(_, one)| one.bytes).sum(),
-            false => others.iter().filter_map(|at| self.by_address.get(at)).map(|one| one.bytes).sum(),
-        }
-    }
-}
+use super::items::Items;
+use super::storages::{storage, RECORD};
+use super::Value;
 
 /// Values that are held and counted elsewhere.
 #[derive(Default)]
@@ -128,19 +66,6 @@ impl<'v> Held<'v> {
             outside.bytes_of(items).saturating_sub(outside.sequences.get(at).copied().unwrap_or_default())
         });
         tensors.map(|(_, bytes)| *bytes).chain(sequences).fold(0, usize::saturating_add)
-    }
-}
-
-/// Returns the address of a value's storage and its size in bytes. The size of a sequence includes its items.
-fn storage(value: &Value) -> Option<(usize, usize)> {
-    match value {
-        Value::Tensor(array) => Some(array.storage()),
-        Value::Strings(strings) => {
-            let text = strings.data.iter().map(|text| text.len() + size_of::<String>()).sum();
-            Some((Arc::as_ptr(&strings.data).addr(), text))
-        }
-        Value::Sequence(items) => Some((items.address(), items.bytes())),
-        Value::None => None,
     }
 }
 

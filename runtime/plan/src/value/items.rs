@@ -1,15 +1,17 @@
 //! The items of a sequence.
 
+use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
+use super::storages::{Storages, RECORD};
+use super::Value;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::size::{out_of_memory, scratch};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::held::{Storages, RECORD};
-use crate::value::{with_capacity, Value};
 
 /// The items of a sequence. Copies share them until one of the copies changes.
 #[derive(Debug, Clone, Default)]
@@ -17,7 +19,7 @@ pub struct Items(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    values: Vec<Value>,
+    values: VecDeque<Value>,
     /// The common type of all items, if all are tensors. A loop checks it in every iteration.
     common: Option<Common>,
     /// The storages of the items. Only a run with a memory limit needs them, and then after every change.
@@ -33,7 +35,8 @@ struct Common {
 }
 
 impl Items {
-    /// Inserts an item before item `at`, which is at most the length. Changes the list in place unless it is shared.
+    /// Inserts an item before item `at`, which is at most the length. Changes the list in place unless it is shared. The
+    /// time depends on the distance to the nearer end.
     ///
     /// # Errors
     /// The allocation fails.
@@ -59,7 +62,7 @@ impl Items {
     /// The allocation of a copy fails.
     pub fn remove(&mut self, at: usize) -> Result<Value> {
         let items = self.unshared()?;
-        let item = items.values.remove(at);
+        let item = items.values.remove(at).ok_or_else(|| Error::op(format!("a sequence has no item {at}")))?;
         if let Some(storages) = items.storages.get_mut() {
             storages.remove(&item);
         }
@@ -73,7 +76,7 @@ impl Items {
 
     /// Returns the storages of the items. The first call finds them, and every change updates them.
     pub(crate) fn storages(&self) -> &Storages {
-        self.0.storages.get_or_init(|| Storages::of(self))
+        self.0.storages.get_or_init(|| Storages::of(self.iter()))
     }
 
     /// Returns an address that identifies this list of items, also after a change.
@@ -84,8 +87,10 @@ impl Items {
     /// Returns the items for changing. Copies the list if it is shared.
     fn unshared(&mut self) -> Result<&mut Shared> {
         if Arc::get_mut(&mut self.0).is_none() {
-            let mut values = with_capacity(self.len().saturating_add(1))?;
-            values.extend_from_slice(self);
+            let (mut values, count) = (VecDeque::new(), self.len().saturating_add(1));
+            scratch::<Value>(count)?;
+            values.try_reserve(count).map_err(|_| out_of_memory(&[count]))?;
+            values.extend(self.iter().cloned());
             self.0 = Arc::new(Shared { values, common: self.0.common.clone(), storages: OnceLock::new() });
         }
         Arc::get_mut(&mut self.0).ok_or_else(|| Error::op("a sequence has another owner"))
@@ -93,7 +98,7 @@ impl Items {
 
     /// Returns the items, without a copy unless they are shared.
     pub fn into_values(self) -> Vec<Value> {
-        Arc::try_unwrap(self.0).map_or_else(|shared| shared.values.clone(), |items| items.values)
+        Arc::try_unwrap(self.0).map_or_else(|shared| shared.values.clone(), |items| items.values).into()
     }
 
     /// Whether every item has a type.
@@ -141,14 +146,14 @@ impl From<Vec<Value>> for Items {
         let common = values.split_first().and_then(|(first, rest)| {
             rest.iter().try_fold(Common::of(first)?, |common, item| common.intersection(&Common::of(item)?))
         });
-        Items(Arc::new(Shared { values, common, storages: OnceLock::new() }))
+        Items(Arc::new(Shared { values: values.into(), common, storages: OnceLock::new() }))
     }
 }
 
 impl Deref for Items {
-    type Target = [Value];
+    type Target = VecDeque<Value>;
 
-    fn deref(&self) -> &[Value] {
+    fn deref(&self) -> &VecDeque<Value> {
         &self.0.values
     }
 }
@@ -167,10 +172,10 @@ mod tests {
         let mut items = Items::from(vec![item(1)]);
         let before = items.clone();
         items.insert(1, item(2)).expect("there is memory");
-        let address = items.as_ptr();
+        let address = items.address();
         items.remove(0).expect("there is memory");
         items.insert(0, item(3)).expect("there is memory");
-        assert_eq!(items.as_ptr(), address, "nobody else has them");
+        assert_eq!(items.address(), address, "nobody else has them");
         let sizes = |items: &Items| items.iter().map(|item| item.dims().unwrap()[0]).collect::<Vec<_>>();
         assert_eq!((sizes(&before), sizes(&items)), (vec![1], vec![3, 2]));
     }
@@ -183,7 +188,11 @@ mod tests {
         let mut items = Items::default();
         let check = |items: &Items, expected: [bool; 4]| {
             assert_eq!(kinds.each_ref().map(|kind| items.are_all(kind)), expected, "{items:?}");
-            assert_eq!(kinds.each_ref().map(|kind| Items::from(items.to_vec()).are_all(kind)), expected, "{items:?}");
+            assert_eq!(
+                kinds.each_ref().map(|kind| Items::from(items.clone().into_values()).are_all(kind)),
+                expected,
+                "{items:?}"
+            );
         };
         check(&items, [true; 4]);
         items.insert(0, item(2)).expect("there is memory");

@@ -2,16 +2,17 @@
 
 pub(crate) mod held;
 pub(crate) mod items;
-
-use std::sync::Arc;
+pub(crate) mod storages;
+pub(crate) mod strings;
 
 pub use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-pub use crate::size::{alloc_uninit, element_count, list, scratch, with_capacity, MAX_RANK};
+pub use crate::size::{alloc_uninit, copied, element_count, list, scratch, try_list, with_capacity, MAX_RANK};
 pub(crate) use crate::size::{catch_out_of_memory, out_of_memory};
 use crate::types::Type;
 pub use items::Items;
+pub use strings::Strings;
 
 /// A value: an input, an output or a result of a step.
 #[derive(Debug, Clone)]
@@ -24,15 +25,6 @@ pub enum Value {
     Sequence(Items),
     /// An empty optional.
     None,
-}
-
-/// A tensor of strings, in row-major order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Strings {
-    /// The dimensions.
-    pub dims: Vec<usize>,
-    /// The elements. Their number is the product of the dimensions.
-    pub data: Arc<[String]>,
 }
 
 impl Value {

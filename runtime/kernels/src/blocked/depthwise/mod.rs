@@ -11,6 +11,7 @@ mod tile;
 
 use std::ops::Range;
 
+use crate::buffer::collected_up_to;
 use crate::conv_form::{ConvOperands, Epilogue};
 use crate::conv_shape::Shape;
 use crate::gemm::Shared;
@@ -58,7 +59,8 @@ impl DepthwiseFilter {
             c if c < channels => w[c * window + i / block],
             _ => 0.0,
         };
-        let data = (0..channels).step_by(block).flat_map(|c| (0..window * block).map(move |i| lane(c, i))).collect();
+        let data = (0..channels).step_by(block).flat_map(|c| (0..window * block).map(move |i| lane(c, i)));
+        let data = collected_up_to(channels.next_multiple_of(block) * window, data);
         DepthwiseFilter { isa, channels, kernel: shape.kernel, data }
     }
 

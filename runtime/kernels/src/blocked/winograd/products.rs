@@ -8,6 +8,7 @@ use super::super::filter::Filter;
 use super::super::form::Products;
 use super::super::tile::{Tile, Tiles};
 use super::super::SUMMED;
+use crate::buffer::collected_up_to;
 use crate::conv_form::Epilogue;
 use crate::scratch::Scratch;
 
@@ -68,7 +69,7 @@ impl Products {
             (0..self.pieces)
                 .flat_map(move |piece| range.clone().map(move |b| ((piece * blocks + b) * count * block) as u32))
         };
-        of(0..whole).chain(of(whole..blocks)).collect()
+        collected_up_to(self.pieces * blocks, of(0..whole).chain(of(whole..blocks)))
     }
 
     /// Computes the products of `count` tiles of one span at every position, where `step` is the input's stride of

@@ -11,6 +11,7 @@ mod sums;
 use std::marker::PhantomData;
 
 use super::Cell;
+use crate::buffer::copied;
 use crate::gemm::tile::PIECE;
 use crate::gemm::{Lines, Shared};
 use crate::isa::Isa;
@@ -72,7 +73,7 @@ impl Fused {
             }
             packed
         });
-        Fused { isa, gates, inputs, hidden, lanes, input, state, bias, reset_bias: reset_bias.to_vec() }
+        Fused { isa, gates, inputs, hidden, lanes, input, state, bias, reset_bias: copied(reset_bias) }
     }
 
     /// The size of the packed weights in bytes.

@@ -1,0 +1,79 @@
+//! The storages of values, and their sizes in bytes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::Value;
+
+/// The approximate memory of a tensor besides its elements, which matters for many small values.
+pub(crate) type Record = [u8; 512];
+pub(crate) const RECORD: usize = size_of::<Record>();
+
+/// The storages of the items of a sequence. Each counts once, even if several items share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Storages {
+    by_address: HashMap<usize, Shared>,
+    bytes: usize,
+}
+
+/// A storage, and the number of items that share it.
+#[derive(Debug, Clone, Copy)]
+struct Shared {
+    bytes: usize,
+    items: usize,
+}
+
+impl Storages {
+    pub fn of<'v>(items: impl Iterator<Item = &'v Value>) -> Storages {
+        let mut all = Storages::default();
+        items.for_each(|item| all.add(item));
+        all
+    }
+
+    /// Counts an item that was added to the sequence.
+    pub fn add(&mut self, item: &Value) {
+        let Some((address, bytes)) = storage(item) else { return };
+        let shared = self.by_address.entry(address).or_insert(Shared { bytes, items: 0 });
+        if shared.items == 0 {
+            self.bytes = self.bytes.saturating_add(bytes);
+        }
+        shared.items += 1;
+    }
+
+    /// Stops counting an item that was removed from the sequence.
+    pub fn remove(&mut self, item: &Value) {
+        let Some((address, _)) = storage(item) else { return };
+        let Some(shared) = self.by_address.get_mut(&address) else { return };
+        shared.items -= 1;
+        if shared.items == 0 {
+            self.bytes = self.bytes.saturating_sub(shared.bytes);
+            self.by_address.remove(&address);
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn contains(&self, address: usize) -> bool {
+        self.by_address.contains_key(&address)
+    }
+
+    /// Returns the bytes of the storages that are also in `others`. The time depends on the smaller of both sets.
+    pub fn bytes_in(&self, others: &HashSet<usize>) -> usize {
+        match self.by_address.len() < others.len() {
+            true => self.by_address.iter().filter(|(at, _)| others.contains(at)).map(|(_, one)| one.bytes).sum(),
+            false => others.iter().filter_map(|at| self.by_address.get(at)).map(|one| one.bytes).sum(),
+        }
+    }
+}
+
+/// Returns the address of a value's storage and its size in bytes. The size of a sequence includes its items.
+pub(crate) fn storage(value: &Value) -> Option<(usize, usize)> {
+    match value {
+        Value::Tensor(array) => Some(array.storage()),
+        Value::Strings(strings) => Some((Arc::as_ptr(&strings.data).addr(), strings.bytes())),
+        Value::Sequence(items) => Some((items.address(), items.bytes())),
+        Value::None => None,
+    }
+}

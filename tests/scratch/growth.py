@@ -1,0 +1,82 @@
+"""Measures how much the memory of the process grows while an operator runs, and what `max_memory` promises.
+
+`python -m tests.scratch.growth PART PARTS`: every row of `ROWS` whose number is `PART` modulo `PARTS`. Each run
+has a process of its own, so that it finds no memory that an earlier run left. Prints a line for each row.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import onnx.parser
+
+import compiler
+from compiler import Options
+from tests.scratch import ROWS
+from tests.scratch.row import Feeds
+
+BEYOND = 4 << 20
+"""Three quarters of this may lie beyond the limit: buffers that fit a cache, and the pages of the process itself."""
+
+
+def growth(plan: compiler.Plan, feeds: Feeds, bound: int | None) -> tuple[str, int]:
+    """The outcome in a process of its own, and the growth of its memory in bytes."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            session = compiler.load(plan, threads=2, max_memory=bound)
+            read_code()
+            Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+            before = memory("VmHWM")
+            try:
+                session.run(feeds)
+                outcome = "result"
+            except compiler.RunError as error:
+                outcome = str(error)
+            os.write(writer, json.dumps([outcome, memory("VmHWM") - before]).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        written = pipe.read()
+    os.waitpid(child, 0)
+    return tuple(json.loads(written or '["the process ended", 0]'))
+
+
+def read_code() -> None:
+    """Brings the code of the runtime into memory, which otherwise grows with the code that runs for the first time."""
+    populate = 22  # MADV_POPULATE_READ
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        if "_runtime" in line:
+            start, end = (int(number, 16) for number in line.split()[0].split("-"))
+            ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), populate)
+
+
+def memory(field: str) -> int:
+    """A field of the process's status, in bytes."""
+    found = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) << 10
+
+
+def main() -> None:
+    part, parts = map(int, sys.argv[1:3])
+    for row in ROWS[part::parts]:
+        plan, feeds = compiler.compile(onnx.parser.parse_model(row.graph), Options(optimize=False)), row.feeds({})
+        outcome, free = growth(plan, feeds, None)
+        bound = max(free - BEYOND, sum(array.nbytes for array in feeds.values()))
+        _, bounded = growth(plan, feeds, bound)
+        # Between the values of several steps, there is memory that no value is small enough for.
+        gaps = bound // 4 if len(plan.document["main"]["steps"]) > 2 else 0
+        report = {"row": f"{row.nodes} of {row.inputs}", "outcome": outcome, "bound": bound, "growth": bounded}
+        print(json.dumps(report | {"is_bounded": bounded <= bound + gaps + BEYOND * 3 // 4}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Rows of a table of small graphs. Sizes of inputs have names. Elements are drawn, unless the row gives them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx.helper
+import onnx.parser
+
+Feeds = dict[str, Any]
+NEWEST = 28
+SIZES = {"n": 1536, "m": 1536}
+"""The sizes that a row does not give: 9 MiB of float32."""
+FAR, MOST = 2**40, 2**28
+ONE, TWO = "T[n, m] x", "T[n, m] x, T[n, m] z"
+IMAGE = {"c": 16, "n": 400, "m": 400}
+IMAGES = "T[1, c, n, m] x"
+
+
+class Row(NamedTuple):
+    """A graph whose nodes compute `y`, or `s`, the number of its elements."""
+
+    inputs: str
+    nodes: str
+    given: Feeds
+    """Sizes, and inputs that are not drawn."""
+    opset: int
+
+    @property
+    def graph(self) -> str:
+        """The text of the model. No output is large, because it would be copied for NumPy."""
+        opsets = f'"" : {self.opset}, "ai.onnx.ml" : 4, "ai.onnx.preview" : 1, "com.microsoft" : 1'
+        # Strings are made of numbers, because the conversion of Python's strings takes memory too.
+        inputs = re.sub(r"string(\[.*?\]) (\w)", r"int64\1 \2_number", self.inputs)
+        texts = "".join(f"{name} = Cast<to = 8>({name}_number) " for name in re.findall(r"(\w)_number", inputs))
+        size = "" if re.search(r"\bs = ", self.nodes) else " s = Size(y)"
+        return f"<ir_version: 12, opset_import: [{opsets}]> g ({inputs}) => (int64 s) {{ {texts}{self.nodes}{size} }}"
+
+    def feeds(self, sizes: Feeds) -> Feeds:
+        """The inputs of these sizes; none if there is no memory for them."""
+        infos = {info.name: info.type.tensor_type for info in onnx.parser.parse_model(self.graph).graph.input}
+        sizes = SIZES | self.given | sizes
+        shapes = {
+            name: [sizes[dim.dim_param] if dim.dim_param else dim.dim_value for dim in kind.shape.dim]
+            for name, kind in infos.items()
+        }
+        if any(np.prod([float(size) for size in shape]) > MOST for shape in shapes.values()):
+            return {}
+        return {
+            name: self.given[name] if name in self.given else np.resize(_drawn(kind.elem_type), shapes[name])
+            for name, kind in infos.items()
+        }
+
+    def empty_feeds(self) -> Iterator[tuple[Feeds, Feeds]]:
+        """Sizes with inputs that hold nothing, but are long along an axis that a kernel may have something for."""
+        names = sorted({name for dims in re.findall(r"\[(.*?)\]", self.inputs) for name in re.findall("[a-z]", dims)})
+        for none, far in itertools.product(names, repeat=2):
+            # A scan takes a turn for each part, even if the parts hold nothing.
+            sizes = dict.fromkeys(names, 1) | {far: 2 if "Scan<" in self.nodes else FAR} | {none: 0}
+            feeds = self.feeds(sizes)
+            if feeds:
+                yield sizes, feeds
+
+
+@functools.cache
+def _drawn(kind: int) -> np.ndarray[Any, Any]:
+    """Numbers from 1 to 8, which are places too."""
+    numbers = np.random.default_rng(0).integers(1, 9, 4093)
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
+    if dtype.kind == "b":
+        return numbers % 2 == 0
+    return (numbers / 8 if dtype.kind == "f" else numbers).astype(dtype)
+
+
+def rows(types: str, inputs: str, nodes: str, operators: str = "", opset: int = NEWEST, **given: Any) -> Iterator[Row]:
+    """A row per element type `T` and operator `OP`."""
+    for kind, operator in itertools.product(types.split(), operators.split() or [""]):
+        yield Row(re.sub(r"\bT\b", kind, inputs), re.sub(r"\bT\b", kind, nodes.replace("OP", operator)), given, opset)
+
+
+def integers(*numbers: int) -> np.ndarray[Any, Any]:
+    return np.array(numbers)
