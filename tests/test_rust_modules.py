@@ -150,7 +150,7 @@ class Names:
         return [*module, *path] if (*module, path[0]) in self.modules else None
 
     def defining(self, module: Module, path: list[str]) -> Module | None:
-        """The module that a path names, or in which the named item is: behind re-exports, where it is defined."""
+        """The module that a path names, or the module that defines the item at the path, behind re-exports."""
         named = self.absolute(module, path)
         if named is None:
             return None
@@ -165,7 +165,7 @@ class Names:
 
 
 def uses(crate: str) -> set[tuple[Module, Module]]:
-    """The pairs of modules of a crate of which the first uses the second."""
+    """Pairs of modules of a crate: the first module uses the second."""
     names = Names(modules_of(crate))
     found = {
         (module, names.defining(module, path)) for module, code in names.modules.items() for path in paths_in(code)

@@ -24,7 +24,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="Linux tells and limi
 
 
 def reports(module: str, *arguments: object) -> list[Any]:
-    """What a process writes, line by line; an error names the case that ended it."""
+    """The output lines of a process. If the process ends early, an error names its last case."""
     command = [sys.executable, "-m", f"tests.scratch.{module}", *map(str, arguments)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.scratch.row import ONE, rows
+from tests.scratch.row import KEEP, KEPT, ONE, rows
 
 PARTS = {"n": 6000, "k": np.int64(8)}
 CUT = "q = SplitToSequence<axis = 0>(x, k)"
@@ -16,7 +16,7 @@ GRAMS = (
 
 OTHERS = [
     *rows("int64", "T k", "y = OP(k)", "BlackmanWindow HammingWindow HannWindow", k=np.int64(1_000_000)),
-    *rows("float", "", "y = OP<shape = [1536, 1536]>()", "RandomNormal RandomUniform"),
+    *rows("float", KEEP, f"y = OP<shape = [1536, 1536]>() {KEPT}", "RandomNormal RandomUniform"),
     *rows("float", ONE, "y = Multinomial<sample_size = 1000>(x)"),
     *rows("float double", "T[k, n, 1] x", "y = DFT(x)", k=400, n=2000),
     *rows("float", "T[1, k, 1] x, int64 a, int64 b", "y = DFT(x, a, b)", k=400_009, a=np.int64(400_009), b=np.int64(1)),
@@ -65,8 +65,8 @@ OTHERS = [
         'w = Constant<value_string = " a word">() v = StringConcat(x, w) y, z = StringSplit(v)',
         k=100_000,
     ),
-    *rows("int32 int64", "T[k] x", f"{GRAMS} pool_int64s = [1, 2, 2, 3]>(x)", k=500_000),
-    *rows("string", "T[k] x", f'{GRAMS} pool_strings = ["1", "2", "2", "3"]>(x)', k=200_000),
+    *rows("int32 int64", f"T[k] x, {KEEP}", f"{GRAMS} pool_int64s = [1, 2, 2, 3]>(x) {KEPT}", k=500_000),
+    *rows("string", f"T[k] x, {KEEP}", f'{GRAMS} pool_strings = ["1", "2", "2", "3"]>(x) {KEPT}', k=200_000),
     *rows(
         "int64", "T[k] x", "y = ai.onnx.ml.LabelEncoder<keys_int64s = [1, 2], values_int64s = [1, 2]>(x)", k=1_000_000
     ),

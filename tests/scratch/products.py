@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.scratch.convolutions import CODED, CODES
-from tests.scratch.row import ONE, rows
+from tests.scratch.row import KEEP, KEPT, ONE, rows
 
 PRODUCT = "T[n, k] x, T[k, m] z"
 TALL, FLAT = {"n": 4, "k": 2048, "m": 2048}, {"n": 1024, "k": 2048, "m": 64}
@@ -12,7 +12,7 @@ LAYER = "T[k, 4, h] x, T[1, a, h] w, T[1, a, h] r"
 
 PRODUCTS = [
     *rows("float float16", ONE, 'y = Einsum<equation = "OP">(x)', "ij->ji ij->j ii->i"),
-    *rows("float double", "T[n, n] x", "y = Det(x)", n=1000),
+    *rows("float double", f"T[n, n] x, {KEEP}", f"y = Det(x) {KEPT}", n=1000),
     *rows(
         "float float16",
         f"{HEADS}, T[1, 4, k, 64] v",

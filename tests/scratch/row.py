@@ -20,6 +20,8 @@ FAR, MOST = 2**40, 2**28
 ONE, TWO = "T[n, m] x", "T[n, m] x, T[n, m] z"
 IMAGE = {"c": 16, "n": 400, "m": 400}
 IMAGES = "T[1, c, n, m] x"
+KEEP, KEPT = "bool[1] e", "t = Compress(y, e) s = Size(t)"
+"""For a result of a known size, which the compiler would replace with a constant: a result of an unknown size."""
 
 
 class Row(NamedTuple):
