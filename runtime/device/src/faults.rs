@@ -118,7 +118,7 @@ impl Bounds {
     }
 }
 
-/// What the kernels of a run report; zeros before.
+/// The first invalid value that the kernels of a run report; zeros if there is none.
 #[derive(Debug, Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
 #[kernel(Record in "device.cuh")]

@@ -65,6 +65,7 @@ pub fn with<R>(
     compute: impl FnOnce(Option<Finish>) -> Result<R>,
 ) -> Result<R> {
     let Some(program) = program.filter(|program| !program.is_empty()) else { return compute(None) };
+    // A limit reads no operand, so there is nothing to bind.
     if let [Instruction::Unary(function @ (Unary::Relu | Unary::Clip { .. }))] = program.code[..] {
         return compute(Some(&|run: &mut [f32], _| unary_in_place(Isa::get(), function, run)));
     }

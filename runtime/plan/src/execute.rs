@@ -15,7 +15,7 @@ use crate::layout::in_rows;
 use crate::memory::Bound;
 use crate::prepare::{Executable, Mark, Operand, PreparedBlock, PreparedStep};
 use crate::size::beyond;
-use crate::slots::{fill, pass, take, Outline};
+use crate::slots::{pass, take, Outline};
 use crate::value::Value;
 
 impl Executable {
@@ -250,11 +250,11 @@ impl Run<'_> {
                 observer.kernel(Seen { step, slots }, &mut call, &mut |call| run_kernel(step, slots, bound, call))
             }
         };
-        let mut outputs = outputs.map_err(|error| self.place(error, step, &inputs, &begun.taken))?;
+        let outputs = outputs.map_err(|error| self.place(error, step, &inputs, &begun.taken))?;
         drop(inputs);
-        for (slot, value) in step.outputs.iter().zip(&mut outputs) {
+        for (slot, value) in step.outputs.iter().zip(outputs) {
             if let Some(slot) = slot {
-                fill(&mut slots[slot.at()], value);
+                slots[slot.at()] = Some(value);
             }
         }
         for slot in &step.drops {

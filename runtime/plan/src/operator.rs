@@ -31,7 +31,7 @@ pub trait Operator: Debug + Send + Sync {
         Ok(())
     }
 
-    /// What the operator works on, whatever its attributes and types.
+    /// The kind of operands, for all attributes and types.
     fn kind() -> Kind
     where
         Self: Sized,
@@ -59,7 +59,7 @@ pub trait Operator: Debug + Send + Sync {
     }
 }
 
-/// What an operator works on.
+/// The operands of an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The elements of tensors.

@@ -15,25 +15,17 @@ pub(crate) fn take<'a>(
     inputs: &mut SmallVec<[Input<'a>; 4]>,
     outlines: &mut SmallVec<[Outline; 2]>,
 ) {
-    inputs.resize_with(step.inputs.len(), || Input::Absent);
-    for (at, (input, operand)) in inputs.iter_mut().zip(&step.inputs).enumerate() {
-        let Operand::Dying(slot) = *operand else { continue };
+    for (at, operand) in step.inputs.iter().enumerate() {
+        let Operand::Dying(slot) = *operand else {
+            inputs.push(Input::Absent);
+            continue;
+        };
         let slot = &mut slots[slot.at()];
         if let Some(outline) = slot.as_ref().and_then(|value| Outline::of(at, value)) {
             outlines.push(outline);
         }
-        if let Some(value) = slot.take() {
-            *input = Input::Owned(value);
-        }
+        inputs.push(slot.take().map_or(Input::Absent, Input::Owned));
     }
-}
-
-/// Moves a value into a slot, whose old value is dropped first.
-pub(crate) fn fill(slot: &mut Option<Value>, value: &mut Value) {
-    if slot.is_some() {
-        *slot = None;
-    }
-    *slot = Some(std::mem::replace(value, Value::None));
 }
 
 /// Passes a step's input on as its output.

@@ -1,4 +1,5 @@
-//! What the kernels of every device read from the operands of a step: sizes, strides, axes and numbers of one run.
+//! Functions that read the operands of a step: sizes, strides, axes and numbers of one run. The kernels of all devices
+//! call them.
 //!
 //! A file has the name of the family of operators that it is for. [Operators](crate::ops) check types, and know no run.
 //! Reading that only one device needs is beside its kernels.

@@ -1,4 +1,4 @@
-//! The types in which elements are interpolated.
+//! Element types of interpolation.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use candle_plan_kernels::real::Real;
 use crate::dtype::Element;
 use crate::float::Float;
 
-/// An element type, and the type in which it is interpolated: that of [`Float`], or `f64` for integers.
+/// An element type that kernels interpolate. They compute in the type `Wide`: that of [`Float`], or `f64` for integers.
 pub(crate) trait Sampled: Element {
     type Wide: Real + Element;
     fn widen(x: &[Self]) -> Cow<'_, [Self::Wide]>;

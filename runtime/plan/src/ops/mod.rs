@@ -64,7 +64,7 @@ macro_rules! ops {
                 match self { $($(Op::$op(_) => stringify!($op),)*)* }
             }
 
-            /// What the op works on.
+            /// The kind of operands.
             pub fn kind(&self) -> Kind {
                 match self { $($(Op::$op(_) => <$family::$op as Operator>::kind(),)*)* }
             }
