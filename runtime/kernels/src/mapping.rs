@@ -35,10 +35,17 @@ pub fn while_unchanged<T>(file: &File, load: impl FnOnce(Option<Mapping>) -> T) 
 
 impl Mapping {
     /// Maps the first `length` bytes of a file.
+    ///
+    /// # Errors
+    /// The system cannot map the file, or the file is shorter.
     fn new(file: &File, length: u64) -> io::Result<Mapping> {
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
         // SAFETY: the mapping is read-only. The users of the file promise that nothing changes the bytes.
-        Ok(Mapping { map: unsafe { MmapOptions::new().len(length).map(file)? } })
+        let map = unsafe { MmapOptions::new().len(length).map(file)? };
+        if file.metadata()?.len() < length as u64 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(Mapping { map })
     }
 
     /// The bytes.
