@@ -159,23 +159,24 @@ unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
     last: &[Tap],
     first_and_last: [bool; 2],
 ) {
-    let mut sums = [[[V::splat(0.0); VECTORS]; PIXELS]; ROWS];
+    let sums = [[[V::splat(0.0); VECTORS]; PIXELS]; ROWS];
     // SAFETY: the caller guarantees every address below.
     unsafe {
-        add::<V, ROWS, PIXELS, VECTORS, STEP>(t, full, BLOCK, &mut sums);
-        add::<V, ROWS, PIXELS, VECTORS, STEP>(t, last, t.last_channels, &mut sums);
+        let sums = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, full, BLOCK, sums);
+        let sums = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, last, t.last_channels, sums);
         write::<V, ROWS, PIXELS, VECTORS>(t, &sums, first_and_last);
     }
 }
 
-/// Adds the terms of `channels` channels of each tap.
+/// Adds the terms of `channels` channels of each tap. The sums pass by value: behind a reference, the compiler stores
+/// some of them to memory in each round of the loop.
 #[inline(always)]
 unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(
     t: &Tile,
     taps: &[Tap],
     channels: usize,
-    sums: &mut [[[V; VECTORS]; PIXELS]; ROWS],
-) {
+    mut sums: [[[V; VECTORS]; PIXELS]; ROWS],
+) -> [[[V; VECTORS]; PIXELS]; ROWS] {
     let step = if STEP == 0 { t.pixel } else { STEP };
     for tap in taps {
         // SAFETY: guaranteed by the caller.
@@ -202,6 +203,7 @@ unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
             }
         }
     }
+    sums
 }
 
 /// Adds the first sums to the start values and the residual, and later sums to the output. Clamps the last ones.
