@@ -39,7 +39,7 @@ __all__ = [
     "pin_option",
     "seed_option",
     "size_option",
-    "sizes_doubted",
+    "suggest_sizes",
     "threads_option",
 ]
 
@@ -280,7 +280,7 @@ _UNRELATED_TO_SIZES = ("CUDA_ERROR", "cuBLAS", "CANDLE_PLAN_CONV", "the device h
 
 
 @contextmanager
-def sizes_doubted(declared: Sequence[TensorInfo], given: Sequence[str], sizes: Mapping[str, int]) -> Iterator[None]:
+def suggest_sizes(declared: Sequence[TensorInfo], given: Sequence[str], sizes: Mapping[str, int]) -> Iterator[None]:
     """Suggest other sizes if a run fails on random inputs."""
     from compiler import RunError
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 @click.option(
     "--device",
     type=click.Choice(["cpu", "cuda"]),
+    metavar="cpu|cuda",
     default="cpu",
     show_default=True,
     help="With --prepared, show the kernels of this device; no GPU is needed.",

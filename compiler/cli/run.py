@@ -77,7 +77,7 @@ def command(
     session = compiler.load(plan, device, threads, strict_device, max_memory=max_memory, memory=packing)
     given = arguments.given_inputs(session.inputs, inputs, sizes, seed)
     start = time.perf_counter()
-    with arguments.sizes_doubted(session.inputs, inputs, sizes):
+    with arguments.suggest_sizes(session.inputs, inputs, sizes):
         outputs = session.run(given)
     seconds = time.perf_counter() - start
     if output is not None:

@@ -131,8 +131,8 @@ def command(
         warning = f"warning: {plan} is not the plan of {model}, or the model has changed"
         errors.print(warning, style="yellow", soft_wrap=True)
     given = arguments.given_inputs(compared.inputs, inputs, sizes, seed)
-    doubted = arguments.sizes_doubted(compared.inputs, inputs, sizes)
-    with working("comparing with onnxruntime"), doubted:
+    with_suggestion = arguments.suggest_sizes(compared.inputs, inputs, sizes)
+    with working("comparing with onnxruntime"), with_suggestion:
         report = compiler.verify(model, compared, given, device, threads=threads, tolerance=tolerance)
     layers = None
     if layerwise:
