@@ -32,6 +32,7 @@ __all__ = [
     "PlanError",
     "RunError",
     "did_you_mean",
+    "note",
     "program",
 ]
 
@@ -207,6 +208,11 @@ def program() -> str:
         return name
     own, found = called.with_name(name), shutil.which(name)
     return name if found and own.exists() and own.samefile(found) else str(own)
+
+
+def note(error: BaseException, text: str) -> None:
+    """Adds a line to an error's message and traceback, as `add_note` of Python 3.11 does."""
+    error.__notes__ = [*getattr(error, "__notes__", ()), text]  # type: ignore[attr-defined]
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
