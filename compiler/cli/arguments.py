@@ -217,10 +217,9 @@ def named_device_option(help_text: str) -> Callable[[Callable[..., Any]], Callab
     return click.option("--device", type=Named(), default="cpu", show_default=True, metavar="cpu|cuda", help=help_text)
 
 
-def strict_device_option(function: Callable[..., Any]) -> Callable[..., Any]:
+def strict_device_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The option `--strict-device`."""
-    help_text = "Fail if a step has no kernel for the device, instead of running the step on the CPU."
-    return click.option("--strict-device", is_flag=True, help=help_text)(function)
+    return click.option("--strict-device", is_flag=True, help=help_text)
 
 
 def threads_option(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -93,8 +93,9 @@ def command(
     \b
     ✓  equal: the largest absolute difference is at most the tolerance times the largest element; integers, strings
        and booleans are identical
-    ≈  uncertain: not equal, but onnxruntime's results with and without its optimizations differ by more than the
-       tolerance, and the output is nearer to one of these results than the results are to each other
+    ≈  uncertain: not equal, but the reference noise (the difference between onnxruntime's results with and without its
+       optimizations) exceeds the tolerance, and the output differs from one of these results by at most the reference
+       noise plus the tolerance
     ?  random numbers, which differ between any two programs: dtype and shape are the same
     ✗  not equal
 
