@@ -1,6 +1,6 @@
 //! The form of convolutions with few output positions: the product of the windows, as rows of a matrix, and the weights.
 
-use super::source::{padded_len, Part, Source};
+use super::source::{copied, Part, Source};
 use super::{check, Weights};
 use crate::conv_form::{ConvCase, ConvForm, ConvOperands, Epilogue, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
@@ -17,9 +17,13 @@ pub(crate) struct ProductForm;
 /// The most output positions of an image. With more of them, the products take as long as the fetch of the weights, and
 /// other forms are as fast.
 const MOST: usize = 8;
-/// The cost of copying an element of a window, or of the result.
-const COPY: f64 = 4.0;
-/// The cost of starting the product of another group, or a copy.
+/// The time of a product in tiles, relative to its cost in other forms' units.
+const RATE: f64 = 0.8;
+/// The cost of copying an element of a window.
+const COPY: f64 = 2.0;
+/// The cost of moving an element of the result.
+const MOVE: f64 = 0.5;
+/// The cost of starting the product of another group.
 const START: f64 = 700.0;
 
 impl ConvForm for ProductForm {
@@ -36,17 +40,15 @@ impl ConvForm for ProductForm {
     }
 
     fn cost(&self, ConvCase { isa, shape, .. }: &ConvCase) -> f64 {
-        let [n, k] = [shape.outputs / shape.groups, shape.taps()];
+        let [n, k, positions] = [shape.outputs / shape.groups, shape.taps(), shape.pixels()];
         let b = PackedB::case_of(*isa, n, Format::Float32);
-        let case = ProductCase { isa: *isa, sizes: Sizes { m: shape.batch * shape.pixels(), n, k }, a: [k, 1], b };
+        let case = ProductCase { isa: *isa, sizes: Sizes { m: shape.batch * positions, n, k }, a: [k, 1], b };
         let product = alternatives(&case).into_iter().map(|(_, cost)| cost).reduce(f64::min).unwrap_or(0.0);
+        // The outputs of one position are in order.
+        let moved = if positions > 1 { n * positions } else { 0 };
+        let copies = COPY * copied(shape) as f64 + MOVE * moved as f64;
         let groups = shape.groups as f64;
-        let window = if shape.kernel == [1, 1] { 0 } else { k };
-        let copied = match shape.pixels() {
-            0 | 1 => COPY * window as f64,
-            pixels => COPY * ((window + n) * pixels) as f64 + START,
-        };
-        groups * (product / shape.batch.max(1) as f64 + copied) + START * (groups - 1.0)
+        groups * (RATE * product / shape.batch.max(1) as f64 + copies) + START * (groups - 1.0)
     }
 
     fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
@@ -161,10 +163,10 @@ impl PackedConv for Product {
         if out.is_empty() {
             return;
         }
-        let (mut padded, mut room) = (Scratch::new(), Buffers::default());
+        let mut room = Buffers::default();
         let mut to = Target { shape, bias, out, epilogue };
         for group in 0..self.groups.len() {
-            let source = Source::new(threads, shape, group, x, &mut padded);
+            let source = Source::new(shape, group, x);
             for part in Part::all(shape, self.limit()) {
                 self.part(threads, group, part, &source, &mut to, &mut room);
             }
@@ -177,7 +179,7 @@ impl PackedConv for Product {
 
     fn scratch(&self, shape: &Shape) -> usize {
         let part = self.limit().min(shape.batch.saturating_mul(shape.pixels()));
-        padded_len(shape).saturating_add(part.saturating_mul(self.taps + self.outputs))
+        part.saturating_mul(self.taps + self.outputs)
     }
 
     fn isa(&self) -> Isa {

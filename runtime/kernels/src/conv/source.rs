@@ -2,9 +2,8 @@
 
 use crate::conv_shape::Shape;
 use crate::gemm::Matrix;
-use crate::padded_row::copy_row;
 use crate::scratch::Scratch;
-use crate::strided::{copy, View};
+use crate::strided::copy_runs;
 use crate::threads::Threads;
 
 /// Some output positions: those of whole images, whole rows of one image, or a part of a row.
@@ -45,103 +44,116 @@ impl Part {
     }
 }
 
-/// The channels of one group in all images, with zeros around the images if a window exceeds them.
+/// The channels of one group in all images.
 pub(super) struct Source<'a> {
     shape: &'a Shape,
+    /// The elements from the group's first channel on.
     data: &'a [f32],
-    /// The place of the first tap of the first window.
-    offset: usize,
-    /// The strides of images, channels and rows.
-    strides: [usize; 3],
-}
-
-/// The rows and columns that all windows together cover.
-fn reach(shape: &Shape) -> [usize; 2] {
-    [0, 1].map(|a| {
-        let window = (shape.kernel[a].max(1) - 1).saturating_mul(shape.dilations[a]).saturating_add(1);
-        (shape.output[a].max(1) - 1).saturating_mul(shape.strides[a]).saturating_add(window)
-    })
-}
-
-/// The place of the first tap in a plane; `None` if a window exceeds the image.
-fn inside(shape: &Shape) -> Option<usize> {
-    let reach = reach(shape);
-    let first = |a: usize| {
-        let first = usize::try_from(-shape.before[a]).ok()?;
-        first.checked_add(reach[a]).filter(|&end| end <= shape.input[a]).map(|_| first)
-    };
-    Some(first(0)? * shape.input[1] + first(1)?)
-}
-
-/// The elements of the images of one group with zeros around them; 0 if no window exceeds an image.
-pub(super) fn padded_len(shape: &Shape) -> usize {
-    let [height, width] = reach(shape);
-    let all = [shape.channels / shape.groups, height, width].into_iter().fold(shape.batch, usize::saturating_mul);
-    if inside(shape).is_some() {
-        0
-    } else {
-        all
-    }
 }
 
 /// Elements whose copy is worth several threads.
 const SPLIT: usize = 1 << 16;
 
 impl<'a> Source<'a> {
-    /// The source of a group of `x` `[N, C, H, W]`. The shape fits, and has outputs.
-    pub fn new(
-        threads: &Threads,
-        shape: &'a Shape,
-        group: usize,
-        x: &'a [f32],
-        room: &'a mut Scratch<f32>,
-    ) -> Source<'a> {
-        let ([h, w], channels) = (shape.input, shape.channels / shape.groups);
-        if let Some(offset) = inside(shape) {
-            let strides = [shape.channels * h * w, h * w, w];
-            return Source { shape, data: &x[group * channels * h * w..], offset, strides };
-        }
-        let [height, width] = reach(shape);
-        let room = room.alloc_uninit(padded_len(shape));
-        let serial = Threads::serial();
-        let threads = if room.len() > SPLIT { threads } else { &serial };
-        threads.for_each_chunk(room, height * width, |plane, out| {
-            let channel = plane / channels * shape.channels + group * channels + plane % channels;
-            let x = &x[channel * h * w..][..h * w];
-            for (row, out) in out.chunks_exact_mut(width).enumerate() {
-                match row.checked_add_signed(-shape.before[0]).filter(|&y| y < h) {
-                    Some(y) => copy_row(&x[y * w..][..w], -shape.before[1], 1, out),
-                    None => out.fill(0.0),
-                }
-            }
-        });
-        Source { shape, data: room, offset: 0, strides: [channels * height * width, height * width, width] }
+    /// The channels of a group of `x` `[N, C, H, W]`. The shape fits, and has outputs and taps.
+    pub fn new(shape: &'a Shape, group: usize, x: &'a [f32]) -> Source<'a> {
+        let first = shape.channels / shape.groups * group;
+        Source { shape, data: &x[first * shape.input[0] * shape.input[1]..] }
     }
 
-    /// The matrix of a part's windows. It is the source itself if strides lead from row to row and from column to
-    /// column, and a copy otherwise.
+    /// The matrix of a part's windows. It is the image itself if the windows are a [matrix](layout) there, and a copy
+    /// otherwise.
     pub fn windows<'s>(&'s self, threads: &Threads, part: Part, room: &'s mut Scratch<f32>) -> Matrix<'s> {
-        let Source { shape, data, strides: [image, channel, row], .. } = *self;
-        let ([sh, sw], [dh, dw], width) = (shape.strides, shape.dilations, shape.output[1]);
-        let offset = self.offset
-            + part.images[0] * image
-            + part.positions[0] / width * sh * row
-            + part.positions[0] % width * sw;
-        let lines = part.positions[1].div_ceil(width);
-        let rows = [(part.images[1], image), (lines, sh.wrapping_mul(row)), (part.positions[1] / lines, sw)];
-        let [kh, kw] = shape.kernel;
-        let columns = [(shape.channels / shape.groups, channel), (kh, dh.wrapping_mul(row)), (kw, dw)];
-        match (stride(rows), stride(columns)) {
-            (Some(row), Some(column)) if column <= NEAR => Matrix { data: &data[offset..], row, column },
-            _ => {
-                let (dims, strides): (Vec<usize>, Vec<isize>) =
-                    rows.into_iter().chain(columns).map(|(size, stride)| (size, stride as isize)).unzip();
-                let all = View { offset, dims, strides };
-                let room = room.alloc_uninit(all.len());
-                copy::<u32>(bytemuck::cast_slice(data), &all, bytemuck::cast_slice_mut(room), threads);
-                Matrix::contiguous(room, shape.taps())
+        if let Some([offset, row, column]) = layout(self.shape, part) {
+            return Matrix { data: &self.data[offset..], row, column };
+        }
+        let taps = self.shape.taps();
+        let room = room.alloc_uninit(part.len() * taps);
+        let serial = Threads::serial();
+        let threads = if room.len() > SPLIT { threads } else { &serial };
+        let [first, count] = part.positions;
+        threads.for_each_chunk(room, taps, |i, out| self.copy(part.images[0] + i / count, first + i % count, out));
+        Matrix::contiguous(room, taps)
+    }
+
+    /// Copies the window at a position, with zeros for taps outside the image.
+    fn copy(&self, image: usize, position: usize, out: &mut [f32]) {
+        let Shape { kernel: [kh, kw], dilations: [dh, dw], input: [h, w], .. } = *self.shape;
+        let (width, plane) = (self.shape.output[1], h * w);
+        let [rows, columns] = [(0, position / width), (1, position % width)].map(|(a, at)| Taps::at(self.shape, a, at));
+        if rows.count < kh || columns.count < kw {
+            out.fill(0.0);
+        }
+        if columns.count == 0 {
+            return;
+        }
+        for row in 0..rows.count {
+            let from = image * self.shape.channels * plane + (rows.from + row * dh) * w + columns.from;
+            let (x, out) = (&self.data[from..], &mut out[(rows.first + row) * kw + columns.first..]);
+            if dw == 1 || kw == 1 {
+                copy_runs(x, plane, out, kh * kw, columns.count);
+            } else {
+                (0..columns.count)
+                    .for_each(|column| copy_runs(&x[column * dw..], plane, &mut out[column..], kh * kw, 1));
             }
         }
+    }
+}
+
+/// The taps of a window that are inside the image, along one axis.
+struct Taps {
+    first: usize,
+    count: usize,
+    /// The index that the first of these taps reads.
+    from: usize,
+}
+
+impl Taps {
+    /// The taps of the output at an index.
+    fn at(shape: &Shape, a: usize, at: usize) -> Taps {
+        let start = (at * shape.strides[a]) as isize - shape.before[a];
+        let until = |limit: isize| {
+            (limit - start).max(0).unsigned_abs().div_ceil(shape.dilations[a].max(1)).min(shape.kernel[a])
+        };
+        let (first, end) = (until(0), until(shape.input[a] as isize));
+        let from = start.saturating_add_unsigned(first.saturating_mul(shape.dilations[a]));
+        Taps { first, count: end.saturating_sub(first), from: from.max(0).unsigned_abs() }
+    }
+}
+
+/// The place of the first tap of the first window in a plane; `None` if a window exceeds the image.
+pub(super) fn inside(shape: &Shape) -> Option<usize> {
+    let first = |a: usize| {
+        let window = shape.kernel[a].max(1).saturating_sub(1).saturating_mul(shape.dilations[a]).saturating_add(1);
+        let reach = (shape.output[a].max(1) - 1).saturating_mul(shape.strides[a]).saturating_add(window);
+        let first = usize::try_from(-shape.before[a]).ok()?;
+        first.checked_add(reach).filter(|&end| end <= shape.input[a]).map(|_| first)
+    };
+    Some(first(0)? * shape.input[1] + first(1)?)
+}
+
+/// Returns where a part's windows are in the images of a group: the place of the first tap, and the strides of windows
+/// and of taps. `None` if a window exceeds the image, or if there are no such strides.
+fn layout(shape: &Shape, part: Part) -> Option<[usize; 3]> {
+    let Shape { strides: [sh, sw], dilations: [dh, dw], kernel: [kh, kw], input: [h, w], output: [_, width], .. } =
+        *shape;
+    let (plane, image, [first, count]) = (h * w, shape.channels * h * w, part.positions);
+    let offset = inside(shape)? + part.images[0] * image + first / width * sh * w + first % width * sw;
+    let lines = count.div_ceil(width);
+    // The stride of an axis of one element may overflow. It has no effect.
+    let rows = [(part.images[1], image), (lines, sh.wrapping_mul(w)), (count / lines, sw)];
+    let columns = [(shape.channels / shape.groups, plane), (kh, dh.wrapping_mul(w)), (kw, dw)];
+    let column = stride(columns).filter(|&column| column <= NEAR)?;
+    Some([offset, stride(rows)?, column])
+}
+
+/// The elements of the windows of an image that have to be copied.
+pub(super) fn copied(shape: &Shape) -> usize {
+    let part = Part { images: [0, 1], positions: [0, shape.pixels()] };
+    match part.len() {
+        0 => 0,
+        positions if layout(shape, part).is_none() => positions * shape.taps(),
+        _ => 0,
     }
 }
 

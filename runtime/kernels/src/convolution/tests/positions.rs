@@ -63,6 +63,8 @@ fn one_position_is_a_matrix_product() {
         (same(1, 64, 64, 1, 1, 3), true),
         (same(1, 512, 512, 4, 1, 1), true),
         (Shape { input: [1, 6], output: [1, 4], kernel: [1, 3], ..same(1, 256, 512, 1, 1, 1) }, true),
+        (Shape { input: [1, 8], output: [1, 8], ..same(1, 128, 512, 1, 1, 1) }, true),
+        (Shape { input: [1, 9], output: [1, 9], ..same(1, 128, 512, 1, 1, 1) }, false),
         (same(1, 64, 64, 64, 1, 3), false),
         (same(1, 64, 64, 1, 14, 3), false),
     ] {
