@@ -2,6 +2,7 @@
 
 use super::source::{copied, Part, Source};
 use super::{check, Weights};
+use crate::buffer::collected;
 use crate::conv_form::{ConvCase, ConvForm, ConvOperands, Epilogue, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
 use crate::gemm::{alternatives, gemm, prefers_half, Bias, Finish, Format, Matrix, PackedB, ProductCase, Right, Sizes};
@@ -14,10 +15,10 @@ use crate::transpose::{transpose, Plane};
 #[derive(Debug)]
 pub(crate) struct ProductForm;
 
-/// The most output positions of an image. With more of them, the products take as long as the fetch of the weights, and
-/// other forms are as fast.
+/// The most output positions of an image. With more of them, forms on blocks are faster for most sizes.
 const MOST: usize = 8;
-/// The time of a product in tiles, relative to its cost in other forms' units.
+/// The time of a product, relative to the time that the same cost stands for in the other forms. These read their weights
+/// more slowly.
 const RATE: f64 = 0.8;
 /// The cost of copying an element of a window.
 const COPY: f64 = 2.0;
@@ -42,7 +43,8 @@ impl ConvForm for ProductForm {
     fn cost(&self, ConvCase { isa, shape, .. }: &ConvCase) -> f64 {
         let [n, k, positions] = [shape.outputs / shape.groups, shape.taps(), shape.pixels()];
         let b = PackedB::case_of(*isa, n, Format::Float32);
-        let case = ProductCase { isa: *isa, sizes: Sizes { m: shape.batch * positions, n, k }, a: [k, 1], b };
+        let case =
+            ProductCase { isa: *isa, sizes: Sizes { m: shape.batch.saturating_mul(positions), n, k }, a: [k, 1], b };
         let product = alternatives(&case).into_iter().map(|(_, cost)| cost).reduce(f64::min).unwrap_or(0.0);
         // The outputs of one position are in order.
         let moved = if positions > 1 { n * positions } else { 0 };
@@ -84,10 +86,14 @@ impl Product {
         assert_eq!(w.len(), shape.outputs * taps, "{shape:?}");
         let pack = |group: usize| {
             let b = Matrix { data: &w[group * outputs * taps..][..outputs * taps], row: 1, column: taps };
-            let new = if prefers_half(shape.batch * shape.pixels()) { PackedB::narrowest } else { PackedB::new };
+            let new = if prefers_half(shape.batch.saturating_mul(shape.pixels())) {
+                PackedB::narrowest
+            } else {
+                PackedB::new
+            };
             new(isa, &Threads::serial(), taps, outputs, &b)
         };
-        Product { isa, outputs, taps, groups: (0..shape.groups).map(pack).collect() }
+        Product { isa, outputs, taps, groups: collected((0..shape.groups).map(pack)) }
     }
 
     /// The most positions of a part.
