@@ -24,6 +24,7 @@ LEDGER = {
     "runtime/emulator/src/lib.rs runtime/src/lib.rs": "two extensions of the same modules",
     "runtime/kernels/src/blocked/tests.rs runtime/kernels/src/pool/mod.rs": "both pool the same windows",
     "runtime/kernels/src/elementwise/float.rs runtime/kernels/src/program/function.rs": "a test lists an enum",
+    "runtime/kernels/src/elementwise/float.rs runtime/kernels/src/program/unary.rs": "one formula in f64 and f32",
     "runtime/kernels/src/elementwise/integer.rs": "a trait and its implementation have the same signature",
     "runtime/kernels/src/elementwise/mod.rs": "a trait and its implementation have the same signature",
     "runtime/kernels/src/program/function.rs runtime/kernels/src/program/machine.rs": "an enum and a part of it",

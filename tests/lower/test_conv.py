@@ -1,5 +1,7 @@
 """Conv and ConvTranspose against onnxruntime."""
 
+import itertools
+
 import numpy as np
 import onnx.parser
 import pytest
@@ -52,6 +54,37 @@ def test_conv_dtypes(check_node, dtype, tolerance):
     inputs = [array.astype(dtype) for array in (x, w, b)]
     expected = expected.astype(dtype)
     check_node("Conv", inputs, opset=11, attributes={"group": 2}, expected=[expected], rtol=tolerance, atol=tolerance)
+
+
+POSITIONS = [
+    # x, y, w, attributes; T is the length of the last axis, to which the last stride and pads belong
+    ("N,24,T", "N,40,L", (40, 24, 1), {"strides": [1], "pads": [0, 0]}),
+    ("N,24,T", "N,40,L", (40, 24, 3), {"strides": [1], "pads": [1, 1]}),
+    ("N,1,T", "N,70,L", (70, 1, 400), {"strides": [160], "pads": [0, 0]}),
+    ("N,1,T", "N,70,L", (70, 1, 64), {"strides": [16], "pads": [24, 24]}),
+    ("N,8,T", "N,24,L", (24, 8, 10), {"strides": [5], "pads": [0, 0]}),
+    ("N,16,3,T", "N,24,1,L", (24, 16, 3, 3), {"strides": [1, 1], "pads": [0, 1, 0, 1]}),
+]
+
+
+@pytest.mark.parametrize(("x", "y", "w", "attributes"), POSITIONS)
+def test_one_session_computes_few_positions_and_many(reference, x, y, w, attributes):
+    listed = ", ".join(f"{name} = {value}" for name, value in attributes.items())
+    text = f"agraph (float[{x}] x) => (float[{y}] y) {{ y = Conv <{listed}> (x, w, b) }}"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
+    constants = {"w": noise(*w), "b": noise(w[0])}
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(each, name) for name, each in constants.items())
+    plan = compiler.compile(model)
+    sessions = [compiler.load(plan, threads=threads) for threads in (1, 2)]
+    stride, pad = attributes["strides"][-1], attributes["pads"][-1]
+    for positions, batch in itertools.product([1, 3, 8, 9, 100, 8, 1], [1, 3]):
+        sizes = {"N": batch, "T": (positions - 1) * stride + w[-1] - 2 * pad}
+        feeds = {"x": noise(*(sizes.get(size) or int(size) for size in x.split(",")))}
+        [[found], [same]] = [session.run(feeds).values() for session in sessions]
+        [expected] = reference(model, feeds)
+        assert found.shape[-1] == positions
+        np.testing.assert_array_equal(found, same)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
 TRANSPOSED = [

@@ -136,6 +136,11 @@ impl Epilogue<'_> {
     /// Outputs stay as they are.
     pub const NONE: Epilogue<'static> = Epilogue { residual: None, limits: Epilogue::NO_LIMITS, finish: None };
 
+    /// Whether the epilogue changes outputs, apart from a residual.
+    pub(crate) fn is_some(&self) -> bool {
+        self.finish.is_some() || self.limits != Epilogue::NO_LIMITS
+    }
+
     /// Applies the epilogue to a run of outputs that starts at `offset`.
     pub(crate) fn apply(&self, run: &mut [f32], offset: usize) {
         if self.limits != Epilogue::NO_LIMITS {

@@ -2,6 +2,9 @@
 //!
 //! The elements are only moved, so one instantiation per width ([`Word`]) serves every element type.
 
+#[cfg(test)]
+mod tests;
+
 use crate::isa::Isa;
 use crate::threads::Threads;
 use crate::transpose::{transpose, Plane};
@@ -217,12 +220,14 @@ pub(crate) fn copy_run<T: Copy>(source: &[T], out: &mut [T]) {
     }
 }
 
-/// Copies runs of `run` elements. A run starts every `from` elements of the source, and every `to` elements of the
-/// result. Stops at the end of either; the last run need not be followed by other elements.
+/// Copies runs of `run` elements. A run starts every `from` elements of the source, where runs may overlap, and every
+/// `to` elements of the result. Stops at the end of the result, whose last run need not be followed by other elements.
 ///
 /// # Panics
 /// A run does not fit.
 pub(crate) fn copy_runs<T: Copy>(source: &[T], from: usize, out: &mut [T], to: usize, run: usize) {
+    let runs = out.len().div_ceil(to);
+    assert!(runs == 0 || (runs - 1) * from + run <= source.len(), "{runs} runs of {run} elements leave their source");
     match run {
         1 => out.iter_mut().step_by(to).zip(source.iter().step_by(from)).for_each(|(out, value)| *out = *value),
         2 => copy_arrays::<T, 2>(source, from, out, to),
@@ -233,107 +238,15 @@ pub(crate) fn copy_runs<T: Copy>(source: &[T], from: usize, out: &mut [T], to: u
         16 => copy_arrays::<T, 16>(source, from, out, to),
         _ => out
             .chunks_mut(to)
-            .zip(source.chunks(from))
-            .for_each(|(out, source)| copy_run(&source[..run], &mut out[..run])),
+            .zip(source.windows(run).step_by(from))
+            .for_each(|(out, source)| copy_run(source, &mut out[..run])),
     }
 }
 
 /// [`copy_runs`] for runs of `N` elements, which take a few moves each.
 fn copy_arrays<T: Copy, const N: usize>(source: &[T], from: usize, out: &mut [T], to: usize) {
-    for (out, source) in out.chunks_mut(to).zip(source.chunks(from)) {
+    for (out, source) in out.chunks_mut(to).zip(source.windows(N).step_by(from)) {
         let run: [T; N] = std::array::from_fn(|i| source[i]);
         out[..N].copy_from_slice(&run);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::buffer::for_overwrite;
-
-    fn expected<T: Word>(source: &[T], view: &View) -> Vec<T> {
-        let element = |mut i: usize| {
-            let axes = view.dims.iter().zip(&view.strides).rev();
-            let at = axes.fold(view.offset as isize, |at, (&dim, &stride)| {
-                let index = i % dim;
-                i /= dim;
-                at + index as isize * stride
-            });
-            source[at as usize]
-        };
-        (0..view.len()).map(element).collect()
-    }
-
-    fn check<T: Word>(source: &[T], view: &View) {
-        let two = Threads::new(2).expect("two threads");
-        for isa in Isa::available() {
-            for threads in [&Threads::serial(), &two] {
-                let mut out: Vec<T> = for_overwrite(view.len());
-                copy_on(source, view, &mut out, threads, isa);
-                assert!(out == expected(source, view), "{view:?} {isa:?} {threads:?} {}", std::any::type_name::<T>());
-            }
-        }
-    }
-
-    fn check_widths(view: &View) {
-        let numbers = || 0..60_000u64;
-        check(&numbers().map(|i| (i * 7) as u8).collect::<Vec<_>>(), view);
-        check(&numbers().map(|i| i as u16).collect::<Vec<_>>(), view);
-        check(&numbers().map(|i| i as u32).collect::<Vec<_>>(), view);
-        check(&numbers().collect::<Vec<_>>(), view);
-    }
-
-    #[test]
-    fn permutations() {
-        let cases: [(&[usize], &[usize]); 17] = [
-            (&[2, 300, 2], &[2, 1, 0]),
-            (&[3, 500], &[1, 0]),
-            (&[700, 4], &[1, 0]),
-            (&[2, 4, 30, 40], &[0, 2, 3, 1]),
-            (&[1, 2, 2, 3, 20, 30], &[0, 3, 4, 1, 5, 2]),
-            (&[5, 7], &[1, 0]),
-            (&[64, 33], &[1, 0]),
-            (&[200, 300], &[1, 0]),
-            (&[2, 100, 300], &[0, 2, 1]),
-            (&[3, 40, 50, 4], &[0, 3, 1, 2]),
-            (&[2, 12, 30, 40], &[0, 2, 1, 3]),
-            (&[2, 17, 18, 19], &[3, 2, 1, 0]),
-            (&[4, 5, 6, 7, 8], &[2, 4, 0, 3, 1]),
-            (&[2, 3, 4, 3, 4, 5], &[0, 1, 3, 5, 2, 4]),
-            (&[20, 1, 30, 1, 40], &[4, 1, 2, 3, 0]),
-            (&[1, 1], &[1, 0]),
-            (&[3, 0, 4], &[2, 1, 0]),
-        ];
-        for (dims, order) in cases {
-            check_widths(&View::contiguous(dims).permute(order));
-        }
-    }
-
-    #[test]
-    fn steps_and_repeats() {
-        let cases = [
-            View { offset: 59_999, dims: vec![60_000], strides: vec![-1] },
-            View { offset: 10, dims: vec![20, 30], strides: vec![300, 2] },
-            View { offset: 7, dims: vec![40, 3, 50], strides: vec![0, 1, 0] },
-            View { offset: 1000, dims: vec![20, 30, 40], strides: vec![-40, 1, 60] },
-            View { offset: 0, dims: vec![5, 5, 5], strides: vec![0, 0, 0] },
-            View { offset: 3, dims: vec![], strides: vec![] },
-            View { offset: 90_000, dims: vec![2, 0], strides: vec![7, 7] },
-        ];
-        cases.iter().for_each(check_widths);
-    }
-
-    #[test]
-    fn merging_keeps_the_order() {
-        let view = View::contiguous(&[2, 3, 1, 4, 5]);
-        assert_eq!(view.merged(), View { offset: 0, dims: vec![120], strides: vec![1] });
-        assert_eq!(view.permute(&[1, 0, 2, 3, 4]).merged().dims, [3, 2, 20]);
-    }
-
-    #[test]
-    fn a_view_that_leaves_its_source_does_not_fit() {
-        let view = |offset, stride| View { offset, dims: vec![4], strides: vec![stride] };
-        assert!(view(0, 3).fits(10) && view(9, -3).fits(10) && view(9, 0).fits(10));
-        assert!(!view(1, 3).fits(10) && !view(8, -3).fits(10) && !view(10, 0).fits(10));
     }
 }

@@ -10,7 +10,7 @@ pub struct Plane {
     pub rows: usize,
     /// The columns of the result.
     pub columns: usize,
-    /// The row stride of the source, which has one row per column of the result.
+    /// The row stride of the source, which has one row per column of the result. Its rows may overlap.
     pub from: usize,
     /// The row stride of the result.
     pub to: usize,
@@ -104,7 +104,7 @@ fn split<T: Word, const N: usize>(source: &[T], out: &mut [T], plane: Plane) {
         Some(row) => &mut row[..plane.columns],
         None => &mut [],
     });
-    for (column, source) in source.chunks(plane.from).take(plane.columns).enumerate() {
+    for (column, source) in source.windows(N).step_by(plane.from).take(plane.columns).enumerate() {
         let source: [T; N] = std::array::from_fn(|row| source[row]);
         for (row, value) in rows.iter_mut().zip(source) {
             row[column] = value;

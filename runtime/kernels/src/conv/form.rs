@@ -1,5 +1,6 @@
 //! The form of convolutions over rows of pixels.
 
+use super::source::inside;
 use super::{conv, Rows};
 use crate::blocked::BLOCK;
 use crate::conv_form::{products, ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv};
@@ -55,9 +56,15 @@ fn group(isa: Isa, shape: &Shape) -> f64 {
     let terms = (channels * shape.kernel[0] * shape.kernel[1] * outputs) as f64;
     let copied = (channels * (height * shape.strides[0] + reach[0])) as f64;
     let length = vectors(width * shape.strides[1] + reach[1]);
-    let copies = if reach == [0, 0] { 0.0 } else { copied * (COPY[0] + COPY[1] * length) };
-    let time = (height as f64 * vectors(width)).min(vectors(line)) * (ALL + FEW / in_a_tile.max(1.0));
+    let copies = if reach == [0, 0] || is_read_in_place(shape) { 0.0 } else { copied * (COPY[0] + COPY[1] * length) };
+    // A tile of half a vector takes as long as one of a vector.
+    let time = (height as f64 * vectors(width)).min(vectors(line)).max(1.0) * (ALL + FEW / in_a_tile.max(1.0));
     products(terms / BLOCK as f64, time * BLOCK as f64) + copies
+}
+
+/// Whether tiles read the image in place, without a copy of its rows.
+fn is_read_in_place(shape: &Shape) -> bool {
+    shape.strides == [1, 1] && shape.dilations == [1, 1] && inside(shape) == Some(0)
 }
 
 impl Rows {

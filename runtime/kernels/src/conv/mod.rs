@@ -2,7 +2,9 @@
 
 mod form;
 mod plain;
+mod product;
 mod rows;
+mod source;
 mod taps;
 mod transposed;
 mod window;
@@ -12,6 +14,7 @@ pub(crate) mod tests;
 
 pub(crate) use form::RowsForm;
 pub use plain::{conv_plain, conv_transposed_plain};
+pub(crate) use product::ProductForm;
 pub use rows::Rows;
 pub use transposed::{conv_transposed, TransposedWeights};
 
@@ -29,7 +32,17 @@ const TASK: usize = 1 << 19;
 /// Rows are computed separately if their last vectors waste at most one lane per this many outputs.
 const SPARE: usize = 7;
 
-fn check(shape: &Shape, weights: &Rows, bias: Option<&[f32]>, x: &[f32], out: &[f32]) {
+/// The sizes of packed weights: the groups, and the outputs and taps of each.
+#[derive(Debug, Clone, Copy)]
+struct Weights {
+    groups: usize,
+    outputs: usize,
+    taps: usize,
+}
+
+/// Panics if the slices or the weights do not fit the shape.
+fn check(operands: &ConvOperands, weights: Weights) {
+    let ConvOperands { shape, bias, x, out, .. } = operands;
     assert!(shape.groups > 0 && shape.strides.iter().all(|&s| s > 0) && shape.fits(), "{shape:?}");
     assert!(weights.groups == shape.groups && weights.outputs * shape.groups == shape.outputs, "{shape:?}");
     assert!(weights.taps == shape.taps() && shape.channels.is_multiple_of(shape.groups), "{shape:?}");
@@ -44,9 +57,10 @@ fn check(shape: &Shape, weights: &Rows, bias: Option<&[f32]>, x: &[f32], out: &[
 /// # Panics
 /// The slices do not fit the shape, or the shape does not [fit](Shape::fits).
 pub fn conv(threads: &Threads, weights: &Rows, operands: ConvOperands) {
-    let ConvOperands { bias, x, out, epilogue, .. } = operands;
     let shape = &operands.shape.row_oriented();
-    check(shape, weights, bias, x, out);
+    let operands = ConvOperands { shape, ..operands };
+    check(&operands, Weights { groups: weights.groups, outputs: weights.outputs, taps: weights.taps });
+    let ConvOperands { bias, x, out, epilogue, .. } = operands;
     if out.is_empty() {
         return;
     }

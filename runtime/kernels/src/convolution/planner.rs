@@ -1,13 +1,14 @@
 //! The planner of convolutions: lists every form with its cost, and chooses the fastest.
 
 use crate::blocked::{DepthwiseForm, DirectForm, FromRowsForm, WinogradForm, BLOCK};
-use crate::conv::RowsForm;
+use crate::conv::{ProductForm, RowsForm};
 use crate::conv_form::{ConvCase, ConvForm, ImageLayout};
 
 /// Every form, the simplest first: of equally fast forms, the first one is chosen. [`RowsForm`] can compute every
 /// convolution.
 pub(super) const FORMS: &[&dyn ConvForm] = &[
     &RowsForm,
+    &ProductForm,
     &DepthwiseForm,
     &FromRowsForm,
     &DirectForm,

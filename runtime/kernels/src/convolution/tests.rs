@@ -1,8 +1,9 @@
 //! Runs every form of the table against the definition: the tests of a new form are here already.
 
 mod dilated;
+mod positions;
 
-use super::planner::FORMS;
+use super::planner::{alternatives, FORMS};
 use super::*;
 use crate::blocked::tests::blocked;
 use crate::blocked::{from_blocks, Images, BLOCK};
@@ -252,12 +253,12 @@ fn depthwise_windows_of_every_tile() {
 fn every_form_is_listed_by_its_name() {
     let point = same(1, 16, 16, 1, 28, 3);
     let line = Shape { input: [1, 90], output: [1, 90], kernel: [1, 3], before: [0, 1], ..same(1, 16, 16, 1, 1, 1) };
-    let shapes = [same(1, 3, 16, 1, 28, 3), same(1, 16, 16, 16, 28, 3), point, line];
-    let listed = shapes.map(|shape| planner::alternatives(&ConvCase::new(Isa::widest(), &shape, true)));
+    let shapes = [same(1, 3, 16, 1, 28, 3), same(1, 16, 16, 16, 28, 3), same(1, 64, 64, 1, 1, 1), point, line];
+    let listed = shapes.map(|shape| alternatives(&ConvCase::new(Isa::widest(), &shape, true)));
     let names: Vec<&str> = listed.iter().flatten().map(|each| each.form.as_str()).collect();
     for form in FORMS {
         let within = format!("{} within the step", form.name());
-        assert!(names.contains(&form.name()), "{form:?}");
+        assert!(names.contains(&form.name()), "{form:?} fits no shape of this test: add one to `shapes`");
         assert_eq!(names.contains(&within.as_str()), form.layouts() != [ImageLayout::Rows; 2], "{form:?}");
     }
 }
