@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::conv_shape::Shape;
-use crate::gemm::Finish;
+use crate::gemm::{Finish, UNIT};
 use crate::isa::Isa;
 use crate::threads::Threads;
 use crate::vector::Vector;
@@ -25,6 +25,16 @@ impl ConvCase {
     pub fn new(isa: Isa, shape: &Shape, may_transform: bool) -> ConvCase {
         ConvCase { isa, shape: shape.row_oriented(), may_transform }
     }
+
+    /// See [`vectors`].
+    pub(crate) fn vectors(&self, channels: usize) -> f64 {
+        vectors(self.isa, channels)
+    }
+}
+
+/// The vectors of 16 numbers of one pixel of an image in blocks, which may be halves.
+pub(crate) fn vectors(isa: Isa, channels: usize) -> f64 {
+    channels.next_multiple_of(isa.block()) as f64 / UNIT
 }
 
 /// The layout of an image or a result.
@@ -32,7 +42,7 @@ impl ConvCase {
 pub enum ImageLayout {
     /// `[N, C, H, W]`
     Rows,
-    /// `[N, C / 16, H, W, 16]`
+    /// `[N, C / B, H, W, B]`, where B is the [block](Isa::block) of the instruction set.
     Blocks,
 }
 

@@ -22,6 +22,15 @@ impl Level {
             Level::Avx512 => "avx512",
         }
     }
+
+    /// The number of channels in a [block of channels](crate::blocked).
+    #[inline(always)]
+    pub const fn block(self) -> usize {
+        match self {
+            Level::Avx512 => 16,
+            Level::Avx2 | Level::Scalar => 8,
+        }
+    }
 }
 
 /// The level that kernels use, and the proof that this processor supports it.
@@ -39,6 +48,12 @@ impl Isa {
     #[inline(always)]
     pub const fn level(self) -> Level {
         self.0
+    }
+
+    /// The number of channels in a [block of channels](crate::blocked) at this level.
+    #[inline(always)]
+    pub const fn block(self) -> usize {
+        self.0.block()
     }
 
     /// Returns the widest level of this processor, or the level in the environment variable `CANDLE_PLAN_ISA`:

@@ -2,6 +2,7 @@
 
 use candle_plan_device::Report;
 use candle_plan_kernels::buffer;
+use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 use smallvec::SmallVec;
 
@@ -299,7 +300,9 @@ impl Run<'_> {
             },
         };
         if step.channels.iter().any(Option::is_some) {
-            message += " (within this step, images are in blocks of 16 channels, [N, C / 16, …, 16])";
+            let block = Isa::get().block();
+            let layout = format!("blocks of {block} channels, [N, C / {block}, …, {block}]");
+            message += &format!(" (within this step, images are in {layout})");
         }
         let place = Place {
             step: step.index.0 as usize,

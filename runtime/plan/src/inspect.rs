@@ -23,6 +23,8 @@ use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep, SlotId};
 pub struct Prepared {
     /// The instruction set that kernels use.
     pub isa: &'static str,
+    /// The number of channels in a block of channels.
+    pub block: usize,
     /// The bytes of the constants, without those of the packed ones.
     pub constant_bytes: usize,
     /// The bytes of the packed constants.
@@ -95,6 +97,7 @@ impl Executable {
         let alive = steps.iter().filter(|step| step.depth == 0).map(|step| step.alive_bytes);
         Prepared {
             isa: Isa::get().level().name(),
+            block: Isa::get().block(),
             constant_bytes: bytes_held(self.constants.iter()),
             packed_bytes: steps.iter().map(|step| step.form.packed_bytes).sum(),
             peak_bytes: alive.clone().flatten().max().unwrap_or(0),

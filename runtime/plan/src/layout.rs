@@ -1,10 +1,10 @@
-//! Layouts of images: rows, `[N, C, H, W]` or `[N, C, W]`, and blocks of channels, `[N, C / 16, H, W, 16]` or
-//! `[N, C / 16, W, 16]`.
+//! Layouts of images: rows, `[N, C, H, W]` or `[N, C, W]`, and blocks of channels, `[N, C / B, H, W, B]` or
+//! `[N, C / B, W, B]`. The size B of a block is that of the kernels' [instruction set](Isa::block).
 //!
 //! A plan contains only rows. [Prepare](crate::prepare) keeps a value in blocks where the steps around it gain more
 //! than the conversions cost. The table [`blocked`](crate::cpu::blocked) tells how an operator would run on blocks.
 
-use candle_plan_kernels::blocked::BLOCK;
+use candle_plan_kernels::isa::Isa;
 use serde::Serialize;
 
 use crate::bail;
@@ -33,6 +33,8 @@ pub struct Image {
     pub rank: usize,
 }
 
+/// The lanes of a vector in the unit of times.
+const VECTOR: usize = 16;
 /// The assumed size of an unknown spatial axis.
 const USUAL: usize = 32;
 
@@ -48,12 +50,12 @@ impl Image {
 
     /// The number of vectors of 16 lanes in blocks.
     pub fn vectors(&self) -> usize {
-        self.channels.div_ceil(BLOCK).saturating_mul(self.pixels)
+        self.channels.next_multiple_of(Isa::get().block()).saturating_mul(self.pixels) / VECTOR
     }
 
     /// The number of vectors that blocks take beyond those of rows.
     pub fn wasted(&self) -> i64 {
-        let vectors = self.channels.saturating_mul(self.pixels) / BLOCK;
+        let vectors = self.channels.saturating_mul(self.pixels) / VECTOR;
         i64::try_from(self.vectors().saturating_sub(vectors)).unwrap_or(i64::MAX)
     }
 }
@@ -63,25 +65,30 @@ impl Image {
 /// # Errors
 /// They are not the dimensions of an image of `channels` channels in blocks.
 pub(crate) fn in_rows(x: &[usize], channels: usize) -> Result<Vec<usize>> {
+    let block = Isa::get().block();
     match x {
-        [n, blocks, plane @ .., BLOCK] if *blocks == channels.div_ceil(BLOCK) => Ok([&[*n, channels], plane].concat()),
+        [n, blocks, plane @ .., size] if *size == block && *blocks == channels.div_ceil(block) => {
+            Ok([&[*n, channels], plane].concat())
+        }
         _ => bail!("{x:?} is not the shape of an image of {channels} channels in blocks"),
     }
 }
 
 /// The dimensions of an image in blocks, from those in rows.
 pub(crate) fn in_blocks(rows: &[usize]) -> Vec<usize> {
-    let mut dims = [rows, &[BLOCK]].concat();
-    dims[1] = dims[1].div_ceil(BLOCK);
+    let block = Isa::get().block();
+    let mut dims = [rows, &[block]].concat();
+    dims[1] = dims[1].div_ceil(block);
     dims
 }
 
 /// The type of an image in blocks, from its type in rows.
 pub(crate) fn type_in_blocks(rows: &TensorType) -> TensorType {
+    let block = Isa::get().block();
     let shape = rows.shape.clone().map(|mut dims| {
-        dims.push(Some(Dim::Size(BLOCK)));
+        dims.push(Some(Dim::Size(block)));
         if let Some(Some(Dim::Size(channels))) = dims.get_mut(1) {
-            *channels = channels.div_ceil(BLOCK);
+            *channels = channels.div_ceil(block);
         }
         dims
     });

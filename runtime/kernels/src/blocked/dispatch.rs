@@ -9,7 +9,7 @@ use crate::conv_form::{ConvOperands, PackedConv};
 use crate::isa::Isa;
 use crate::threads::Threads;
 
-/// `out` is `[N, O / 16, H', W', 16]`. `x` is `[N, C / 16, H, W, 16]`, or `[N, C, H, W]` for a filter
+/// `out` is `[N, O / B, H', W', B]`. `x` is `[N, C / B, H, W, B]`, or `[N, C, H, W]` for a filter
 /// [for rows](Filter::for_rows).
 impl PackedConv for Filter {
     fn run(&self, threads: &Threads, operands: ConvOperands) {

@@ -1,6 +1,5 @@
 //! Pooling over blocks of channels. A vector holds one pixel's channels, so a window is reduced pixel by pixel.
 
-use super::BLOCK;
 use crate::isa::Isa;
 use crate::pool::window::{spans, Span};
 use crate::pool::{Divisor, Window};
@@ -22,13 +21,13 @@ const TASK: usize = 1 << 12;
 /// Vectors that are reduced in parallel.
 const ABREAST: usize = 8;
 
-/// Reduces every window of `x` `[P, H, W, 16]` into `y`, where `P` is the number of blocks of all images.
+/// Reduces every window of `x` `[P, H, W, B]` into `y`, where `P` is the number of blocks of all images.
 ///
 /// # Panics
 /// The lengths do not fit the windows.
 pub fn pool(isa: Isa, threads: &Threads, pool: Pool, x: &[f32], [rows, columns]: [Window; 2], y: &mut [f32]) {
-    let row = columns.output * BLOCK;
-    let (image, plane) = (rows.input * columns.input * BLOCK, rows.output * row);
+    let row = columns.output * isa.block();
+    let (image, plane) = (rows.input * columns.input * isa.block(), rows.output * row);
     if plane == 0 || y.is_empty() {
         return;
     }
@@ -43,7 +42,7 @@ pub fn pool(isa: Isa, threads: &Threads, pool: Pool, x: &[f32], [rows, columns]:
     assert!(windows.columns.iter().all(|span| span.lies_in(columns.input, columns.dilation)));
     let together = (TASK / (columns.input.max(columns.output) * rows.kernel).max(1)).max(1);
     threads.for_each_chunk(y, together * row, |task, y| {
-        let mut line = Scratch::filled(0.0, columns.input * BLOCK);
+        let mut line = Scratch::filled(0.0, columns.input * isa.block());
         for (i, y) in y.chunks_exact_mut(row).enumerate() {
             let i = task * together + i;
             let (x, span) = (&x[i / rows.output * image..][..image], windows.rows[i % rows.output]);
@@ -114,13 +113,13 @@ impl Windows {
         join: impl Fn(V, V) -> V,
         finish: impl Fn(V, Span) -> V,
     ) {
-        for (y, &column) in y.chunks_exact_mut(BLOCK).zip(self.columns.iter()) {
-            for lane in (0..BLOCK).step_by(V::LANES) {
+        for (y, &column) in y.chunks_exact_mut(V::BLOCK).zip(self.columns.iter()) {
+            for lane in (0..V::BLOCK).step_by(V::LANES) {
                 let mut total = start;
                 for tap in 0..column.taps {
                     let pixel = column.from + tap * self.dilations[1];
                     // SAFETY: the caller has asserted that the columns are inside the line.
-                    total = join(unsafe { V::load(line.as_ptr().add(pixel * BLOCK + lane)) }, total);
+                    total = join(unsafe { V::load(line.as_ptr().add(pixel * V::BLOCK + lane)) }, total);
                 }
                 // SAFETY: `y` is one block.
                 unsafe { finish(total, column).store(y.as_mut_ptr().add(lane)) };

@@ -6,7 +6,6 @@ use super::depthwise::{depthwise, DepthwiseFilter, DepthwiseForm};
 use super::direct::Direct;
 use super::direct_form::DirectForm;
 use super::filter::Filter;
-use super::BLOCK;
 use crate::conv_form::{ConvForm, ConvOperands, Epilogue, PackedConv};
 use crate::conv_shape::Shape;
 use crate::gemm::Finish;
@@ -37,7 +36,7 @@ impl SeparableWeights {
     /// The weights do not have these shapes, the first convolution is not depthwise, or the second is not 1 × 1.
     pub fn new(isa: Isa, [first, second]: [&Shape; 2], [depthwise, pointwise]: [&[f32]; 2]) -> SeparableWeights {
         let first = &first.row_oriented();
-        assert!(are_separable(first, second), "{first:?}, {second:?}");
+        assert!(are_separable(isa, first, second), "{first:?}, {second:?}");
         SeparableWeights {
             depthwise: DepthwiseFilter::new(isa, first, depthwise),
             pointwise: Filter::new(isa, second, pointwise, None),
@@ -67,21 +66,21 @@ pub struct Stage<'a> {
 }
 
 /// Whether two convolutions are faster together, because the intermediate result is large.
-pub fn is_separable(first: &Shape, second: &Shape) -> bool {
+pub fn is_separable(isa: Isa, first: &Shape, second: &Shape) -> bool {
     let first = &first.row_oriented();
-    let between = first.channels.next_multiple_of(BLOCK) * first.pixels();
-    are_separable(first, second) && first.output[0] > 1 && between >= MANY
+    let between = first.channels.next_multiple_of(isa.block()) * first.pixels();
+    are_separable(isa, first, second) && first.output[0] > 1 && between >= MANY
 }
 
-fn are_separable(first: &Shape, second: &Shape) -> bool {
+fn are_separable(isa: Isa, first: &Shape, second: &Shape) -> bool {
     let is_pointwise =
         second.groups == 1 && second.kernel == [1, 1] && second.strides == [1, 1] && second.before == [0, 0];
     let follows = [first.batch, first.outputs] == [second.batch, second.channels] && first.pixels() == second.pixels();
-    let fit = DepthwiseForm::fits_shape(first) && Filter::takes_blocks(second);
+    let fit = DepthwiseForm::fits_shape(first) && Filter::takes_blocks(isa, second);
     fit && is_pointwise && follows && second.input == second.output
 }
 
-/// Computes both convolutions. `x` is `[N, C / 16, H, W, 16]` and `out` is `[N, O / 16, H', W', 16]`.
+/// Computes both convolutions. `x` is `[N, C / B, H, W, B]` and `out` is `[N, O / B, H', W', B]`.
 ///
 /// # Panics
 /// The slices, weights or shapes do not fit, the first convolution is not depthwise or has a residual, or the second is
@@ -94,13 +93,13 @@ pub fn separable(
     out: &mut [f32],
 ) {
     let shape = &first.shape.row_oriented();
-    assert!(are_separable(shape, second.shape), "{shape:?}, {:?}", second.shape);
+    assert!(are_separable(weights.pointwise.isa, shape, second.shape), "{shape:?}, {:?}", second.shape);
     assert!(first.epilogue.residual.is_none(), "depthwise convolutions add no residual");
     if out.is_empty() {
         return;
     }
     let [height, width] = shape.output;
-    let depth = shape.channels.next_multiple_of(BLOCK);
+    let depth = shape.channels.next_multiple_of(weights.pointwise.block());
     let products = shape.batch * second.shape.pixels() * second.shape.channels * second.shape.outputs;
     let fewest = if products < 2 * TASK { 1 } else { (SHARES * threads.count()).min(height) };
     let bands = height.div_ceil((BAND / (depth * width)).max(1)).max(fewest);
@@ -119,7 +118,7 @@ pub fn separable(
     }
 }
 
-/// Computes some output rows of image `n`, `[C / 16, rows, W', 16]`.
+/// Computes some output rows of image `n`, `[C / B, rows, W', B]`.
 fn depthwise_rows(
     shape: &Shape,
     filter: &DepthwiseFilter,
@@ -128,13 +127,13 @@ fn depthwise_rows(
     n: usize,
     [start, end]: [usize; 2],
 ) -> Scratch<f32> {
-    let [height, width] = shape.output;
-    let blocks = shape.channels.div_ceil(BLOCK);
+    let ([height, width], block) = (shape.output, filter.block());
+    let blocks = shape.channels.div_ceil(block);
     let before = [shape.before[0] - (start * shape.strides[0]) as isize, shape.before[1]];
     let rows = Shape { batch: 1, output: [end - start, width], before, ..shape.clone() };
-    let (part, plane) = ((end - start) * width * BLOCK, height * width * BLOCK);
+    let (part, plane) = ((end - start) * width * block, height * width * block);
     // Converts an offset in the band to an offset in the whole output.
-    let place = |offset: usize| (n * blocks + offset / part) * plane + start * width * BLOCK + offset % part;
+    let place = |offset: usize| (n * blocks + offset / part) * plane + start * width * block + offset % part;
     let finish = stage.epilogue.finish.map(|finish| move |run: &mut [f32], offset: usize| finish(run, place(offset)));
     let epilogue = Epilogue { finish: finish.as_ref().map(|finish| finish as Finish), ..stage.epilogue };
     let mut between = Scratch::for_overwrite(blocks * part);

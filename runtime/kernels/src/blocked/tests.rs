@@ -1,3 +1,4 @@
+use super::tile::Tiles;
 use super::*;
 use crate::conv::tests::same;
 use crate::conv_form::{ConvCase, ConvForm, ConvOperands, Epilogue};
@@ -19,11 +20,12 @@ fn blocks_hold_the_channels_of_each_pixel() {
         let x = noise(images.len(), 1);
         for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
             let threads = Threads::new(count).unwrap();
-            let mut blocked = vec![f32::NAN; images.blocked_len()];
+            let (block, blocks) = (isa.block(), images.blocks(isa));
+            let mut blocked = vec![f32::NAN; images.blocked_len(isa)];
             to_blocks(isa, &threads, images, &x, &mut blocked);
             for (i, &found) in blocked.iter().enumerate() {
-                let (lane, pixel, block) = (i % BLOCK, i / BLOCK % plane, i / BLOCK / plane);
-                let (image, channel) = (block / images.blocks(), block % images.blocks() * BLOCK + lane);
+                let (lane, pixel, at) = (i % block, i / block % plane, i / block / plane);
+                let (image, channel) = (at / blocks, at % blocks * block + lane);
                 let expected = if channel < channels { x[(image * channels + channel) * plane + pixel] } else { 0.0 };
                 assert_eq!(found, expected, "{images:?} {i}");
             }
@@ -35,12 +37,12 @@ fn blocks_hold_the_channels_of_each_pixel() {
 }
 
 /// Converts `[N, C, plane]` to blocks, with NaN in the lanes beyond C.
-pub(crate) fn blocked(batch: usize, channels: usize, plane: usize, x: &[f32]) -> Vec<f32> {
-    let images = images(batch, channels, plane);
-    let mut out = vec![0.0; images.blocked_len()];
-    to_blocks(Isa::SCALAR, &Threads::serial(), images, x, &mut out);
+pub(crate) fn blocked(isa: Isa, batch: usize, channels: usize, plane: usize, x: &[f32]) -> Vec<f32> {
+    let (images, block) = (images(batch, channels, plane), isa.block());
+    let mut out = vec![0.0; images.blocked_len(isa)];
+    to_blocks(isa, &Threads::serial(), images, x, &mut out);
     for (i, value) in out.iter_mut().enumerate() {
-        if i / BLOCK / plane % images.blocks() * BLOCK + i % BLOCK >= channels {
+        if i / block / plane % images.blocks(isa) * block + i % block >= channels {
             *value = f32::NAN;
         }
     }
@@ -76,7 +78,6 @@ fn pools_of_blocks_are_those_of_rows() {
         let [from, to] =
             [windows.map(|w| w.input), windows.map(|w| w.output)].map(|[h, w]| images(batch, channels, h * w));
         let x = noise(from.len(), 1);
-        let x_blocks = blocked(batch, channels, from.plane, &x);
         for how in [Pool::Max, Pool::Average(Divisor::Inside), Pool::Average(Divisor::Padded)] {
             let mut expected = vec![f32::NAN; to.len()];
             match how {
@@ -87,7 +88,8 @@ fn pools_of_blocks_are_those_of_rows() {
             }
             for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
                 let threads = Threads::new(count).unwrap();
-                let mut out = vec![9.0; to.blocked_len()];
+                let x_blocks = blocked(isa, batch, channels, from.plane, &x);
+                let mut out = vec![9.0; to.blocked_len(isa)];
                 pool(isa, &threads, how, &x_blocks, windows, &mut out);
                 let mut found = vec![9.0; to.len()];
                 from_blocks(isa, &threads, to, &out, &mut found, None);
@@ -102,7 +104,7 @@ fn pools_of_blocks_are_those_of_rows() {
 fn alone(form: &dyn ConvForm, isa: Isa, threads: &Threads, stage: &Stage, w: &[f32], x: &[f32]) -> Vec<f32> {
     let case = ConvCase::new(isa, stage.shape, true);
     let (shape, bias, epilogue) = (&case.shape, stage.bias, stage.epilogue);
-    let mut out = vec![f32::NAN; images(shape.batch, shape.outputs, shape.pixels()).blocked_len()];
+    let mut out = vec![f32::NAN; images(shape.batch, shape.outputs, shape.pixels()).blocked_len(isa)];
     form.pack(&case, w).run(threads, ConvOperands { shape, bias, x, out: &mut out, epilogue });
     out
 }
@@ -122,14 +124,14 @@ fn together_is_one_after_the_other() {
     ] {
         let Shape { batch, channels, output, .. } = shape;
         let next = Shape { batch, input: output, output, ..same(1, channels, outputs, 1, 1, 1) };
-        let x = noise(batch * channels * shape.input[0] * shape.input[1], 1);
-        let x = blocked(batch, channels, shape.input[0] * shape.input[1], &x);
+        let image = noise(batch * channels * shape.input[0] * shape.input[1], 1);
         let bias = noise(channels.max(outputs), 3);
-        let finish = |run: &mut [f32], offset: usize| {
-            run.iter_mut().enumerate().for_each(|(i, x)| *x += ((offset + i) / BLOCK % 5) as f32);
-        };
-        let epilogue = Epilogue { residual: None, limits: [-0.5, 1.0], finish: Some(&finish) };
         for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
+            let finish = |run: &mut [f32], offset: usize| {
+                run.iter_mut().enumerate().for_each(|(i, x)| *x += ((offset + i) / isa.block() % 5) as f32);
+            };
+            let epilogue = Epilogue { residual: None, limits: [-0.5, 1.0], finish: Some(&finish) };
+            let x = blocked(isa, batch, channels, shape.input[0] * shape.input[1], &image);
             let threads = Threads::new(count).unwrap();
             let w = [noise(channels * shape.kernel[0] * shape.kernel[1], 2), noise(channels * outputs, 4)];
             let weights = SeparableWeights::new(isa, [&shape, &next], [&w[0], &w[1]]);
@@ -142,5 +144,18 @@ fn together_is_one_after_the_other() {
             let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
             assert_eq!(bits(&found), bits(&expected), "{shape:?} {isa:?} {count}");
         }
+    }
+}
+
+#[test]
+fn tiles_cover_every_number_of_blocks() {
+    for (isa, blocks) in Isa::available().flat_map(|isa| (0..20).map(move |blocks| (isa, blocks))) {
+        let (tiles, outputs) = (Tiles::of(isa), blocks * isa.block());
+        let spans: Vec<[usize; 2]> = tiles.spans(outputs).collect();
+        let ends: Vec<usize> = [0].into_iter().chain(spans.iter().map(|&[_, end]| end)).collect();
+        assert_eq!(ends.last(), Some(&outputs), "{isa:?} {blocks}");
+        assert!(spans.iter().zip(&ends).all(|([first, _], end)| first == end), "{isa:?} {spans:?}");
+        assert!(spans.iter().all(|&[first, end]| first < end && end - first <= tiles.outputs()), "{isa:?} {spans:?}");
+        assert_eq!(SUMMED % isa.block(), 0);
     }
 }

@@ -7,7 +7,7 @@ mod within_step;
 mod tests;
 
 pub use crate::conv_form::{ConvCase, ConvOperands, Epilogue, ImageLayout, Residual};
-pub use planner::{alternatives, gain, image_for_blocks, Alternative, REORDER};
+pub use planner::{alternatives, gain, image_for_blocks, reorder, Alternative};
 
 use crate::conv_form::PackedConv;
 use crate::conv_shape::Shape;

@@ -1,8 +1,9 @@
 //! The planner of convolutions: lists every form with its cost, and chooses the fastest.
 
-use crate::blocked::{DepthwiseForm, DirectForm, FromRowsForm, WinogradForm, BLOCK};
+use crate::blocked::{DepthwiseForm, DirectForm, FromRowsForm, WinogradForm};
 use crate::conv::RowsForm;
 use crate::conv_form::{ConvCase, ConvForm, ImageLayout};
+use crate::isa::{Isa, Level};
 
 /// Every form, the simplest first: of equally fast forms, the first one is chosen. [`RowsForm`] can compute every
 /// convolution.
@@ -17,7 +18,13 @@ pub(super) const FORMS: &[&dyn ConvForm] = &[
 ];
 
 /// The cost of moving a vector between `[N, C, H, W]` and blocks, in multiply-adds of a vector.
-pub const REORDER: f64 = 15.0;
+pub fn reorder(isa: Isa) -> f64 {
+    match isa.level() {
+        Level::Avx512 => 15.0,
+        // A multiply-add takes two instructions, and a reorder waits for memory.
+        Level::Avx2 | Level::Scalar => 8.0,
+    }
+}
 
 /// A form that can compute a convolution with its result in a layout.
 pub(super) struct Candidate {
@@ -36,7 +43,7 @@ impl Candidate {
     fn new(form: &'static dyn ConvForm, case: &ConvCase, result: ImageLayout) -> Option<Candidate> {
         let moving = match (form.layouts()[1], result) {
             (ImageLayout::Rows, ImageLayout::Blocks) => return None,
-            (ImageLayout::Blocks, ImageLayout::Rows) if case.shape.outputs < BLOCK => return None,
+            (ImageLayout::Blocks, ImageLayout::Rows) if case.shape.outputs < case.isa.block() => return None,
             (_, ImageLayout::Rows) => moving(form, case),
             (ImageLayout::Blocks, ImageLayout::Blocks) => 0.0,
         };
@@ -58,11 +65,11 @@ impl Candidate {
 }
 
 /// The time to convert one image in rows to the layout of a form, and its result to rows.
-fn moving(form: &dyn ConvForm, ConvCase { shape, .. }: &ConvCase) -> f64 {
-    let [image, result] = form.layouts().map(|layout| usize::from(layout == ImageLayout::Blocks));
-    let image = image * shape.channels.div_ceil(BLOCK) * shape.input[0] * shape.input[1];
-    let vectors = image + result * shape.outputs.div_ceil(BLOCK) * shape.pixels();
-    vectors as f64 * REORDER
+fn moving(form: &dyn ConvForm, case: &ConvCase) -> f64 {
+    let vectors = |channels: usize, [height, width]: [usize; 2]| case.vectors(channels) * (height * width) as f64;
+    let [image, result] = form.layouts().map(|layout| f64::from(u8::from(layout == ImageLayout::Blocks)));
+    let shape = &case.shape;
+    reorder(case.isa) * (image * vectors(shape.channels, shape.input) + result * vectors(shape.outputs, shape.output))
 }
 
 /// Returns every form that can compute a convolution, for images in rows and for a result in blocks.

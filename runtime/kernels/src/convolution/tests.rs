@@ -5,7 +5,7 @@ mod dilated;
 use super::planner::FORMS;
 use super::*;
 use crate::blocked::tests::blocked;
-use crate::blocked::{from_blocks, Images, BLOCK};
+use crate::blocked::{from_blocks, Images};
 use crate::conv::conv_plain;
 use crate::conv::tests::{draw, same, Draw};
 use crate::conv_form::ConvForm;
@@ -39,28 +39,29 @@ impl Operands {
     }
 
     /// Calls `compute` with an image in the first layout, for a result in the second. Returns the result in rows.
-    fn run(&self, layouts: [ImageLayout; 2], shape: &Shape, compute: impl FnOnce(ConvOperands)) -> Vec<f32> {
+    fn run(&self, isa: Isa, layouts: [ImageLayout; 2], shape: &Shape, compute: impl FnOnce(ConvOperands)) -> Vec<f32> {
         let (plane, [image, result]) = (shape.input[0] * shape.input[1], layouts);
         let to = Images { batch: shape.batch, channels: shape.outputs, plane: shape.pixels() };
-        let moved = (image == ImageLayout::Blocks).then(|| blocked(shape.batch, shape.channels, plane, &self.x));
+        let moved = (image == ImageLayout::Blocks).then(|| blocked(isa, shape.batch, shape.channels, plane, &self.x));
         let (unit, length) = match result {
             ImageLayout::Rows => (1, to.len()),
-            ImageLayout::Blocks => (BLOCK, to.blocked_len()),
+            ImageLayout::Blocks => (isa.block(), to.blocked_len(isa)),
         };
-        let added = |place: usize| (place / unit % 5) as f32;
+        // Powers of two, which change no bit of the result when they are divided out again.
+        let factor = |place: usize| [1.0, 2.0, 4.0, 8.0, 16.0][place / unit % 5];
         let finish = |run: &mut [f32], offset: usize| {
-            run.iter_mut().enumerate().for_each(|(i, x)| *x += added(offset + i));
+            run.iter_mut().enumerate().for_each(|(i, x)| *x *= factor(offset + i));
         };
         let epilogue = Epilogue { residual: None, limits: LIMITS, finish: Some(&finish) };
         let mut out = vec![f32::NAN; length];
         let (bias, x) = (Some(&self.bias[..]), moved.as_ref().unwrap_or(&self.x));
         compute(ConvOperands { shape, bias, x, out: &mut out, epilogue });
-        out.iter_mut().enumerate().for_each(|(i, x)| *x -= added(i));
+        out.iter_mut().enumerate().for_each(|(i, x)| *x /= factor(i));
         if result == ImageLayout::Rows {
             return out;
         }
         let mut rows = vec![f32::NAN; to.len()];
-        from_blocks(Isa::SCALAR, &Threads::serial(), to, &out, &mut rows, None);
+        from_blocks(isa, &Threads::serial(), to, &out, &mut rows, None);
         rows
     }
 
@@ -99,7 +100,7 @@ fn check(shape: &Shape) {
             let (case, threads) = (ConvCase::new(isa, shape, true), Threads::new(count).unwrap());
             if form.fits(&case) {
                 let run = |packed: &dyn PackedConv, layouts: [ImageLayout; 2]| {
-                    operands.run(layouts, &case.shape, |operands| packed.run(&threads, operands))
+                    operands.run(isa, layouts, &case.shape, |operands| packed.run(&threads, operands))
                 };
                 let other = ConvCase::new(isa, &enlarged(shape), true);
                 let packed = form.pack(if form.fits(&other) { &other } else { &case }, &operands.w);
@@ -131,7 +132,7 @@ fn check_choice(shape: &Shape, operands: &Operands) {
             assert!(form.fits(&case) && (may_transform || !form.transforms()), "{case:?}: {form:?}");
             let image = if result == ImageLayout::Rows { Some(result) } else { image_for_blocks(&case) };
             let run = |operands: ConvOperands| weights.run(&Threads::serial(), operands);
-            let found = operands.run([image.unwrap(), result], shape, run);
+            let found = operands.run(isa, [image.unwrap(), result], shape, run);
             operands.compare(&[found], tolerance(form), shape, weights.form());
         }
     }
@@ -269,7 +270,7 @@ fn few_outputs_stay_in_rows() {
     for (shape, is_worth_it) in [
         (same(1, 64, 64, 1, 56, 3), true),
         (Shape { before: [0, 0], ..signal }, true),
-        (same(1, 8, 8, 1, 100, 7), false),
+        (same(1, 8, 4, 1, 100, 7), false),
         (same(1, 32, 1, 1, 100, 3), false),
         (same(1, 64, 6, 1, 30, 1), false),
     ] {
@@ -285,9 +286,10 @@ fn few_outputs_stay_in_rows() {
 
 /// Runs a form on an image of noise, in its own layouts.
 fn run_form(packed: &dyn PackedConv, layouts: [ImageLayout; 2], shape: &Shape, residual: Option<Residual>) -> Vec<f32> {
+    let isa = packed.isa();
     let of_layout = |layout: ImageLayout, images: Images| match layout {
         ImageLayout::Rows => images.len(),
-        ImageLayout::Blocks => images.blocked_len(),
+        ImageLayout::Blocks => images.blocked_len(isa),
     };
     let images = |channels: usize, [h, w]: [usize; 2]| Images { batch: shape.batch, channels, plane: h * w };
     let x = noise(of_layout(layouts[0], images(shape.channels, shape.input)), 1);

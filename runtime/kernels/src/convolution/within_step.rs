@@ -37,7 +37,7 @@ impl PackedConv for WithinStep {
         let x = match image {
             ImageLayout::Rows => x,
             ImageLayout::Blocks => {
-                moved = Scratch::for_overwrite(from.blocked_len());
+                moved = Scratch::for_overwrite(from.blocked_len(self.isa()));
                 to_blocks(self.isa(), threads, from, x, &mut moved);
                 &moved
             }
@@ -45,7 +45,7 @@ impl PackedConv for WithinStep {
         match result {
             ImageLayout::Rows => self.packed.run(threads, ConvOperands { shape, bias, x, out, epilogue }),
             ImageLayout::Blocks => {
-                let mut blocks = Scratch::for_overwrite(to.blocked_len());
+                let mut blocks = Scratch::for_overwrite(to.blocked_len(self.isa()));
                 let (finish, epilogue) = (epilogue.finish, Epilogue { finish: None, ..epilogue });
                 self.packed.run(threads, ConvOperands { shape, bias, x, out: &mut blocks, epilogue });
                 from_blocks(self.isa(), threads, to, &blocks, out, finish);
@@ -59,7 +59,7 @@ impl PackedConv for WithinStep {
 
     fn scratch(&self, shape: &Shape) -> usize {
         let moved = images(shape).into_iter().zip(self.layouts).filter(|(_, layout)| *layout == ImageLayout::Blocks);
-        moved.map(|(images, _)| images.blocked_len()).sum::<usize>() + self.packed.scratch(shape)
+        moved.map(|(images, _)| images.blocked_len(self.isa())).sum::<usize>() + self.packed.scratch(shape)
     }
 
     fn isa(&self) -> Isa {

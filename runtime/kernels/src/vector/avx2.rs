@@ -5,6 +5,7 @@ use std::arch::x86_64::*;
 use half::{bf16, f16};
 
 use super::Vector;
+use crate::isa::Level;
 
 /// 8 lanes.
 #[derive(Clone, Copy)]
@@ -34,6 +35,7 @@ operators! {
 
 // SAFETY of the intrinsics below: see `Vector`. The caller guarantees that memory accesses are valid.
 impl Vector for F32x8 {
+    const LEVEL: Level = Level::Avx2;
     const LANES: usize = 8;
     type Mask = __m256;
 

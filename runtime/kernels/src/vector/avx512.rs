@@ -5,6 +5,7 @@ use std::arch::x86_64::*;
 use half::{bf16, f16};
 
 use super::Vector;
+use crate::isa::Level;
 
 /// 16 lanes.
 #[derive(Clone, Copy)]
@@ -34,6 +35,7 @@ operators! {
 
 // SAFETY of the intrinsics below: see `Vector`. The caller guarantees that memory accesses are valid.
 impl Vector for F32x16 {
+    const LEVEL: Level = Level::Avx512;
     const LANES: usize = 16;
     type Mask = __mmask16;
 

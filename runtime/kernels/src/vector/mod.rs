@@ -19,6 +19,8 @@ mod tests;
 
 use half::{bf16, f16};
 
+use crate::isa::Level;
+
 pub(crate) use pow::short as short_power;
 pub(crate) use slices::map;
 pub use slices::*;
@@ -40,8 +42,12 @@ pub(crate) trait Vector:
     + std::ops::Mul<Output = Self>
     + std::ops::Div<Output = Self>
 {
+    /// The level whose kernels use this vector.
+    const LEVEL: Level;
     /// The number of lanes.
     const LANES: usize;
+    /// The number of channels in a [block of channels](crate::blocked): at least one vector.
+    const BLOCK: usize = Self::LEVEL.block();
     /// One boolean per lane.
     type Mask: Copy;
 

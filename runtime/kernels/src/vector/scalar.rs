@@ -3,8 +3,10 @@
 use half::{bf16, f16};
 
 use super::Vector;
+use crate::isa::Level;
 
 impl Vector for f32 {
+    const LEVEL: Level = Level::Scalar;
     const LANES: usize = 1;
     type Mask = bool;
 

@@ -1,7 +1,7 @@
 //! CPU kernels: concatenation and split.
 
-use candle_plan_kernels::blocked::BLOCK;
 use candle_plan_kernels::concat::{concat, Part};
+use candle_plan_kernels::isa::Isa;
 use smallvec::SmallVec;
 
 use super::blocks::Blocked;
@@ -33,7 +33,7 @@ impl Concat {
         let image = Image::of(outputs.first().copied().flatten()?)?;
         let parts = operands.types.iter().map(|kind| Image::of(kind.as_ref()?)).collect::<Option<Vec<_>>>()?;
         let (_, before) = parts.split_last()?;
-        let is_whole = before.iter().all(|part| part.channels.is_multiple_of(BLOCK));
+        let is_whole = before.iter().all(|part| part.channels.is_multiple_of(Isa::get().block()));
         let fits = self.axis == 1 && is_whole || self.axis > 1;
         fits.then(|| Blocked {
             rank: image.rank,

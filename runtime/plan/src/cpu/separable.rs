@@ -31,7 +31,7 @@ impl Separable {
     /// Returns the fused convolutions, if they are faster than two steps.
     pub fn of(first: &ConvBlocks, operands: &Constants, second: &ConvBlocks, next: &Constants) -> Option<Separable> {
         let typical = [first.typical_shape(operands).ok()?, second.typical_shape(next).ok()?];
-        if !blocked::is_separable(&typical[0], &typical[1]) {
+        if !blocked::is_separable(Isa::get(), &typical[0], &typical[1]) {
             return None;
         }
         let (inputs, mut second) = (operands.types.len(), second.clone());

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use candle_plan_kernels::convolution::REORDER;
+use candle_plan_kernels::convolution::reorder;
+use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 
 use super::cut::{Choices, Item};
@@ -70,7 +71,7 @@ fn chosen(graph: &Graph, forms: &[Option<Form>]) -> Vec<bool> {
         let image = Image::of(&graph.kinds[value]).filter(|_| graph.constant_of[value].is_none());
         let is_always_rows = writer == no && readers.iter().all(|&reader| reader == no);
         if let Some(image) = image.filter(|_| !is_always_rows) {
-            let cost = (image.vectors() as f64 * REORDER) as u64;
+            let cost = (image.vectors() as f64 * reorder(Isa::get())) as u64;
             choices.unless_all(writer, &readers, cost);
             choices.unless_none(writer, &readers, cost);
         }

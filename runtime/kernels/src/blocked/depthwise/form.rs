@@ -1,6 +1,6 @@
 //! The form of depthwise convolutions over blocks of channels.
 
-use super::{depthwise, DepthwiseFilter, BLOCK};
+use super::{depthwise, DepthwiseFilter};
 use crate::conv_form::{ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
 use crate::isa::Isa;
@@ -33,8 +33,9 @@ impl ConvForm for DepthwiseForm {
         DepthwiseForm::fits_shape(&case.shape)
     }
 
-    fn cost(&self, ConvCase { shape, .. }: &ConvCase) -> f64 {
-        (shape.kernel[0] * shape.kernel[1] * shape.channels.div_ceil(BLOCK) * shape.pixels()) as f64
+    fn cost(&self, case: &ConvCase) -> f64 {
+        let shape = &case.shape;
+        (shape.kernel[0] * shape.kernel[1] * shape.pixels()) as f64 * case.vectors(shape.channels)
     }
 
     fn saving(&self, case: &ConvCase) -> Option<f64> {

@@ -2,30 +2,33 @@
 //! read zeros outside the image. If the window is dilated along the columns, the pixels of a tile have the same
 //! distance.
 
-use crate::blocked::BLOCK;
 use crate::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Level;
 use crate::vector::Vector;
 
-/// The operands: one or two rows of one block of channels, `[columns, 16]`, of an image `[height, width, 16]`.
+/// The operands: some rows of one block of channels, `[columns, B]`, of an image `[height, width, B]`.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
     pub x: *const f32,
     pub input: [usize; 2],
     /// The row and column of the first output's first tap.
     pub from: [isize; 2],
+    /// The distance between the first taps of successive rows of outputs.
+    pub stride: usize,
     /// The distance between rows of taps.
     pub dilation: usize,
     /// Rows of taps.
     pub taps: usize,
-    /// `[kh, kw, 16]`
+    /// `[kh, kw, B]`
     pub w: *const f32,
     /// One value per lane.
     pub bias: *const f32,
     /// The smallest and the largest output.
     pub limits: [f32; 2],
     pub out: *mut f32,
+    /// The rows of outputs: a multiple of those that the kernel computes at a time.
+    pub rows: usize,
     pub columns: usize,
     /// The distance between columns of taps; 1 if the stride is not 1.
     pub apart: usize,
@@ -71,26 +74,28 @@ unsafe fn rows<V: Vector, const COLUMNS: usize, const STRIDE: usize, const ROWS:
     for start in 0..t.apart {
         // The last tile starts at the last column where a whole tile fits.
         let last = start + ((t.columns - start).div_ceil(t.apart) - PIXELS) * t.apart;
-        let mut first = start;
-        loop {
-            let from = t.from[1] + (first * STRIDE) as isize;
-            // SAFETY: guaranteed by the caller. If the span is inside the row, so are all reads.
-            unsafe {
-                if from >= 0 && from + reach < t.input[1] as isize {
-                    tile::<V, COLUMNS, STRIDE, ROWS, PIXELS, false>(t, first, from);
-                } else {
-                    tile::<V, COLUMNS, STRIDE, ROWS, PIXELS, true>(t, first, from);
+        for y in (0..t.rows).step_by(ROWS) {
+            let mut first = start;
+            loop {
+                let from = t.from[1] + (first * STRIDE) as isize;
+                // SAFETY: guaranteed by the caller. If the span is inside the row, so are all reads.
+                unsafe {
+                    if from >= 0 && from + reach < t.input[1] as isize {
+                        tile::<V, COLUMNS, STRIDE, ROWS, PIXELS, false>(t, y, first, from);
+                    } else {
+                        tile::<V, COLUMNS, STRIDE, ROWS, PIXELS, true>(t, y, first, from);
+                    }
                 }
+                if first == last {
+                    break;
+                }
+                first = (first + PIXELS * t.apart).min(last);
             }
-            if first == last {
-                break;
-            }
-            first = (first + PIXELS * t.apart).min(last);
         }
     }
 }
 
-/// Computes the pixels from `first` on. Their first taps are in column `from`, which may be outside the image if `EDGE`
+/// Computes the pixels from `first` on, of the rows from `y` on. Their first taps are in column `from`, which may be outside the image if `EDGE`
 /// is set.
 #[inline(always)]
 unsafe fn tile<
@@ -102,33 +107,34 @@ unsafe fn tile<
     const EDGE: bool,
 >(
     t: &Rows,
+    y: usize,
     first: usize,
     from: isize,
 ) {
     let [height, width] = t.input;
     let taps = if ROWS == 2 { COLUMNS + 1 } else { t.taps };
-    for lane in (0..BLOCK).step_by(V::LANES) {
+    for lane in (0..V::BLOCK).step_by(V::LANES) {
         let mut sums = [[V::splat(0.0); PIXELS]; ROWS];
         for i in 0..taps {
-            let y = t.from[0] + (i * t.dilation) as isize;
-            if !(0..height as isize).contains(&y) {
+            let row = t.from[0] + (y * t.stride + i * t.dilation) as isize;
+            if !(0..height as isize).contains(&row) {
                 continue;
             }
-            let x = t.x.wrapping_offset((y * width as isize + from) * BLOCK as isize).wrapping_add(lane);
+            let x = t.x.wrapping_offset((row * width as isize + from) * V::BLOCK as isize).wrapping_add(lane);
             // SAFETY: guaranteed by the caller: the row and the columns read are inside the image, and the weights have
             // `taps` rows.
             unsafe {
                 let span = span::<V, COLUMNS, STRIDE, PIXELS, EDGE>(x, from, width, t.apart);
                 for (r, sums) in sums.iter_mut().enumerate() {
                     if ROWS == 1 || (r <= i && i < r + COLUMNS) {
-                        add::<V, COLUMNS, STRIDE, PIXELS>(&span, t.w.add((i - r) * COLUMNS * BLOCK + lane), sums);
+                        add::<V, COLUMNS, STRIDE, PIXELS>(&span, t.w.add((i - r) * COLUMNS * V::BLOCK + lane), sums);
                     }
                 }
             }
         }
         for (r, sums) in sums.iter().enumerate() {
             // SAFETY: guaranteed by the caller.
-            unsafe { write(t, sums, (r * t.columns + first) * BLOCK + lane, lane) };
+            unsafe { write(t, sums, ((y + r) * t.columns + first) * V::BLOCK + lane, lane) };
         }
     }
 }
@@ -143,7 +149,7 @@ unsafe fn span<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXEL
 ) -> [V; SPAN] {
     let mut span = [V::splat(0.0); SPAN];
     for (p, pixel) in span.iter_mut().enumerate().take((PIXELS - 1) * STRIDE + COLUMNS) {
-        let x = x.wrapping_add(p * apart * BLOCK);
+        let x = x.wrapping_add(p * apart * V::BLOCK);
         let is_inside = !EDGE || (0..width as isize).contains(&(from + (p * apart) as isize));
         // SAFETY: guaranteed by the caller. Pixels outside the image are not read.
         *pixel = unsafe {
@@ -166,7 +172,7 @@ unsafe fn add<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXELS
 ) {
     for j in 0..COLUMNS {
         // SAFETY: guaranteed by the caller.
-        let weight = unsafe { V::load(w.add(j * BLOCK)) };
+        let weight = unsafe { V::load(w.add(j * V::BLOCK)) };
         for (p, sum) in sums.iter_mut().enumerate() {
             *sum = span[p * STRIDE + j].mul_add(weight, *sum);
         }
@@ -180,7 +186,7 @@ unsafe fn write<V: Vector, const PIXELS: usize>(t: &Rows, sums: &[V; PIXELS], of
     unsafe {
         let bias = V::load(t.bias.add(lane));
         for (p, sum) in sums.iter().enumerate() {
-            (bias + *sum).within(t.limits).store(t.out.add(offset + p * t.apart * BLOCK));
+            (bias + *sum).within(t.limits).store(t.out.add(offset + p * t.apart * V::BLOCK));
         }
     }
 }

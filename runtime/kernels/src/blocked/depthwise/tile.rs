@@ -1,12 +1,11 @@
 //! The register tiles of depthwise convolutions: some pixels of one block of channels, whose sums stay in registers.
 
-use crate::blocked::BLOCK;
 use crate::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Level;
 use crate::vector::Vector;
 
-/// The operands: `out[p · out_pixel] = bias + Σᵢ Σⱼ x[p · pixel + i · row + j · column] · w[i · w_row + j · 16]`, where
+/// The operands: `out[p · out_pixel] = bias + Σᵢ Σⱼ x[p · pixel + i · row + j · column] · w[i · w_row + j · B]`, where
 /// each element is a block of channels.
 #[derive(Clone, Copy)]
 pub(super) struct Tile {
@@ -74,7 +73,7 @@ pub(super) unsafe fn run(kernels: &[Kernel], pixels: usize, tile: Tile) {
 unsafe fn any<V: Vector, const PIXELS: usize>(t: &Tile) {
     // SAFETY: the caller guarantees every address below.
     unsafe {
-        for lane in (0..BLOCK).step_by(V::LANES) {
+        for lane in (0..V::BLOCK).step_by(V::LANES) {
             let mut sums = [V::splat(0.0); PIXELS];
             for i in 0..t.taps[0] {
                 let (mut x, mut w) = (t.x.wrapping_add(i * t.row + lane), t.w.add(i * t.w_row + lane));
@@ -83,7 +82,7 @@ unsafe fn any<V: Vector, const PIXELS: usize>(t: &Tile) {
                     for (p, sum) in sums.iter_mut().enumerate() {
                         *sum = V::load(x.add(p * t.pixel)).mul_add(weight, *sum);
                     }
-                    (x, w) = (x.wrapping_add(t.column), w.wrapping_add(BLOCK));
+                    (x, w) = (x.wrapping_add(t.column), w.wrapping_add(V::BLOCK));
                 }
             }
             write(t, &sums, lane);

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use super::super::conv::{split, Convolution};
 use super::super::form::{self, axis, products, Products, INPUTS, OUTPUTS, TAPS};
-use super::super::BLOCK;
 use super::products::Buffers;
 use crate::threads::Threads;
 use crate::vector::{dispatch_isa, Vector};
@@ -63,18 +62,18 @@ impl<'a> Line<'a> {
 
     fn part(&self, image: usize, groups: Range<usize>, spans: &[[usize; 2]], scratch: &mut Buffers) {
         let Convolution { shape, filter, .. } = self.convolution;
-        let (blocks, count) = (filter.channels.div_ceil(BLOCK), groups.len() * self.tiles_of_a_group());
-        let step = scratch.grow(self.products, filter.channels, count);
-        let size = shape.input[0] * shape.input[1] * BLOCK;
+        let (blocks, count) = (filter.channels.div_ceil(filter.block()), groups.len() * self.tiles_of_a_group());
+        let step = scratch.grow(self.products, filter, count);
+        let size = shape.input[0] * shape.input[1] * filter.block();
         for (i, (piece, b)) in (0..self.products.pieces).flat_map(|p| (0..blocks).map(move |b| (p, b))).enumerate() {
             let x = &self.convolution.input(image)[b * size..(b + 1) * size];
-            let out = &mut scratch.input[i * count * BLOCK..];
+            let out = &mut scratch.input[i * count * filter.block()..];
             dispatch_isa!(filter.isa, (this: &Line = self, x: &[f32] = x, groups: Range<usize> = groups.clone(), piece: usize = piece,
                 out: &mut [f32] = out, step: usize = step), V => this.input::<V>(x, groups, piece, out, step));
         }
         for &span in spans {
             let step = self.products.multiply(self.convolution, image, span, [count, step], scratch);
-            for block in (span[0]..span[1]).step_by(BLOCK) {
+            for block in (span[0]..span[1]).step_by(filter.block()) {
                 let products = &scratch.products[(block - span[0]) * count..];
                 dispatch_isa!(filter.isa, (this: &Line = self, image: usize = image, block: usize = block, groups: Range<usize> = groups.clone(),
                     products: &[f32] = products, step: usize = step), V => this.output::<V>(image, block, groups, products, step));
@@ -102,11 +101,11 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Transforms the inputs of one piece of the windows, for one block of channels `[H, W, 16]`.
+    /// Transforms the inputs of one piece of the windows, for one block of channels `[H, W, B]`.
     #[inline(always)]
     fn input<V: Vector>(&self, x: &[f32], groups: Range<usize>, piece: usize, out: &mut [f32], step: usize) {
         let tiles = groups.len() * self.tiles_of_a_group();
-        assert!(out.len() >= (INPUTS - 1) * step + tiles * BLOCK);
+        assert!(out.len() >= (INPUTS - 1) * step + tiles * V::BLOCK);
         let shift = (piece * TAPS * self.dilation) as isize - self.before;
         let is_inside = |place: isize| (0..self.length[0] as isize).contains(&place);
         self.each_tile(groups, |tile, outer, beside, place| {
@@ -114,12 +113,12 @@ impl<'a> Line<'a> {
             let places: [isize; INPUTS] = std::array::from_fn(|j| first + (j * self.dilation) as isize);
             let all = is_inside(places[0]) && is_inside(places[INPUTS - 1]);
             let line = (outer * self.length[0] * self.inner + beside) as isize;
-            for lane in (0..BLOCK).step_by(V::LANES) {
+            for lane in (0..V::BLOCK).step_by(V::LANES) {
                 let mut pixels = [V::splat(0.0); INPUTS];
                 for (pixel, &place) in pixels.iter_mut().zip(&places) {
                     if all || is_inside(place) {
-                        let at = (line + place * self.inner as isize) as usize * BLOCK;
-                        debug_assert!(at + BLOCK <= x.len());
+                        let at = (line + place * self.inner as isize) as usize * V::BLOCK;
+                        debug_assert!(at + V::BLOCK <= x.len());
                         // SAFETY: the position is inside the line, and the line is inside the image, which
                         // `Convolution` checked.
                         *pixel = unsafe { V::load(x.as_ptr().add(at + lane)) };
@@ -127,7 +126,7 @@ impl<'a> Line<'a> {
                 }
                 for (j, value) in form::input::<V, OUTPUTS>(pixels).iter().enumerate() {
                     // SAFETY: asserted above.
-                    unsafe { value.store(out.as_mut_ptr().add(j * step + tile * BLOCK + lane)) };
+                    unsafe { value.store(out.as_mut_ptr().add(j * step + tile * V::BLOCK + lane)) };
                 }
             }
         });
@@ -138,22 +137,22 @@ impl<'a> Line<'a> {
     #[inline(always)]
     fn output<V: Vector>(&self, image: usize, block: usize, groups: Range<usize>, products: &[f32], step: usize) {
         let tiles = groups.len() * self.tiles_of_a_group();
-        assert!(products.len() >= (INPUTS - 1) * step + tiles * BLOCK);
-        let bias = self.convolution.bias(image, block).map(|bias| &bias[..BLOCK]);
+        assert!(products.len() >= (INPUTS - 1) * step + tiles * V::BLOCK);
+        let bias = self.convolution.bias(image, block).map(|bias| &bias[..V::BLOCK]);
         let limits = self.convolution.epilogue.limits;
         let (first, residual) = (self.convolution.at(image, block, 0), self.convolution.residual(image, block, 0));
         self.each_tile(groups, |tile, outer, beside, place| {
-            for lane in (0..BLOCK).step_by(V::LANES) {
+            for lane in (0..V::BLOCK).step_by(V::LANES) {
                 // SAFETY: asserted above; the bias is a block.
                 let (bias, values) = unsafe {
-                    let value = |j: usize| V::load(products.as_ptr().add(j * step + tile * BLOCK + lane));
+                    let value = |j: usize| V::load(products.as_ptr().add(j * step + tile * V::BLOCK + lane));
                     (bias.map_or(V::splat(0.0), |bias| V::load(bias.as_ptr().add(lane))), std::array::from_fn(value))
                 };
                 for (i, value) in form::output::<V, OUTPUTS>(values).iter().enumerate() {
                     let place = place + i * self.dilation;
                     if place < self.length[1] {
                         let pixel = (outer * self.length[1] + place) * self.inner + beside;
-                        let place = pixel * BLOCK + lane;
+                        let place = pixel * V::BLOCK + lane;
                         // SAFETY: the position is inside the line and belongs to this task.
                         unsafe { residual.add_to(bias + *value, place).within(limits).store(first.add(place)) };
                     }

@@ -16,7 +16,6 @@ use std::ops::Range;
 
 use super::conv::{split, Convolution};
 use super::form::{Form, Products, Tile, Tiling};
-use super::BLOCK;
 use crate::threads::Threads;
 use crate::vector::dispatch_isa;
 pub(crate) use form::WinogradForm;
@@ -58,19 +57,19 @@ impl Squares<'_> {
 
     fn part(&self, image: usize, tiles: Range<usize>, spans: &[[usize; 2]], scratch: &mut Buffers) {
         let Convolution { shape, filter, .. } = self.convolution;
-        let (blocks, count, isa) = (filter.channels.div_ceil(BLOCK), tiles.len(), filter.isa);
-        let step = scratch.grow(self.products(), filter.channels, count);
+        let (blocks, count, isa) = (filter.channels.div_ceil(filter.block()), tiles.len(), filter.isa);
+        let step = scratch.grow(self.products(), filter, count);
         let patches = Patches { work: self, columns: self.axes[1].tiles(), image, tiles, step };
-        let size = shape.input[0] * shape.input[1] * BLOCK;
+        let size = shape.input[0] * shape.input[1] * filter.block();
         for b in 0..blocks {
             let x = &self.convolution.input(image)[b * size..(b + 1) * size];
-            let (patches, out) = (&patches, &mut scratch.input[b * count * BLOCK..]);
+            let (patches, out) = (&patches, &mut scratch.input[b * count * filter.block()..]);
             dispatch_isa!(isa, (patches: &Patches = patches, x: &[f32] = x, out: &mut [f32] = out), V => patches.input::<V>(x, out));
         }
         for &span in spans {
             let step = self.products().multiply(self.convolution, image, span, [count, step], scratch);
             let patches = Patches { step, tiles: patches.tiles.clone(), ..patches };
-            for block in (span[0]..span[1]).step_by(BLOCK) {
+            for block in (span[0]..span[1]).step_by(filter.block()) {
                 let (patches, products) = (&patches, &scratch.products[(block - span[0]) * count..]);
                 dispatch_isa!(isa, (patches: &Patches = patches, block: usize = block, products: &[f32] = products), V => patches.output::<V>(block, products));
                 self.finish(image, block, &patches.tiles);
