@@ -1,3 +1,4 @@
+use super::terms::SUMMED;
 use super::tile::Tiles;
 use super::*;
 use crate::conv::tests::same;
