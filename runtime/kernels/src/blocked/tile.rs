@@ -4,6 +4,8 @@
 //! pixel is broadcast and multiplied with a row of weights. The pixels of a tile are in one row of the image, or in
 //! two.
 
+use std::hint::black_box;
+
 use super::addend::Addend;
 use super::terms::{Tap, SUMMED};
 use crate::conv_form::Epilogue;
@@ -163,33 +165,36 @@ unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
     first_and_last: [bool; 2],
 ) {
     let sums = [[[V::splat(0.0); VECTORS]; PIXELS]; ROWS];
+    // Otherwise, the compiler would unroll the loop over 8 channels, and store some sums to memory in each round.
+    let whole = if V::BLOCK < SUMMED { black_box(V::BLOCK) } else { V::BLOCK };
+    // A tap outside full blocks may have a whole block before the partial one.
+    let first = t.last_channels.min(V::BLOCK);
+    let second = if first < t.last_channels { t.last_channels - first } else { first };
+    let partial = |i: usize| if V::BLOCK < SUMMED && i % 2 == 1 { second } else { first };
     // SAFETY: the caller guarantees every address below.
     unsafe {
-        let sums = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, full, [V::BLOCK; 2], sums);
-        let first = if V::BLOCK < SUMMED { t.last_channels.min(V::BLOCK) } else { t.last_channels };
-        let second = if first < t.last_channels { t.last_channels - first } else { first };
-        let sums = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, last, [first, second], sums);
+        let sums = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, full, |_| whole, sums);
+        let sums = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, last, partial, sums);
         write::<V, ROWS, PIXELS, VECTORS>(t, &sums, first_and_last);
     }
 }
 
-/// Adds the terms of some blocks of taps, which have `channels[0]` and `channels[1]` channels in turn. The sums pass by
-/// value: behind a reference, the compiler stores some of them to memory in each round of the loop.
+/// Adds the terms of some blocks; `channels` returns how many channels the `i`-th block has. The sums pass by value: behind a
+/// reference, the compiler stores some of them to memory in each round of the loop.
 #[inline(always)]
 unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(
     t: &Tile,
     taps: &[Tap],
-    channels: [usize; 2],
+    channels: impl Fn(usize) -> usize,
     mut sums: [[[V; VECTORS]; PIXELS]; ROWS],
 ) -> [[[V; VECTORS]; PIXELS]; ROWS] {
     let step = if STEP == 0 { t.pixel } else { STEP };
     for (i, tap) in taps.iter().enumerate() {
-        let channels = if V::BLOCK < SUMMED && i % 2 == 1 { channels[1] } else { channels[0] };
         // SAFETY: guaranteed by the caller.
         unsafe {
             let x = t.x.add(tap.x as usize);
             let mut w = t.w.add(tap.w as usize * VECTORS * V::LANES);
-            for c in 0..channels {
+            for c in 0..channels(i) {
                 let mut weights = [V::splat(0.0); VECTORS];
                 for (v, weights) in weights.iter_mut().enumerate() {
                     *weights = V::load(w.add(v * V::LANES));
