@@ -21,15 +21,14 @@ impl WinogradForm {
     pub const LINE: WinogradForm = WinogradForm(Form::Line);
 
     /// The cost of transforming one vector of a tile's input, and one of its output, in multiply-adds of a vector.
-    /// Loads and stores dominate it. Without AVX-512, the values of a tile do not fit in the registers.
+    /// Loads and stores dominate it. Without AVX-512, the values of a square tile do not fit in the registers.
     fn transform(&self, isa: Isa) -> [f64; 2] {
         let slower = if isa.level() == Level::Avx512 { 1.0 } else { 5.0 / 3.0 };
-        let costs = match self.0 {
-            Form::Square(Tile::Two) => [90.0, 70.0],
-            Form::Square(Tile::Four) => [250.0, 200.0],
+        match self.0 {
+            Form::Square(Tile::Two) => [90.0, 70.0].map(|cost| slower * cost),
+            Form::Square(Tile::Four) => [250.0, 200.0].map(|cost| slower * cost),
             Form::Line => [110.0, 90.0],
-        };
-        costs.map(|cost| slower * cost)
+        }
     }
 
     /// The time of one group.

@@ -161,17 +161,13 @@ impl<'a> Line<'a> {
         });
     }
 
-    /// Runs the epilogue on the outputs that some groups cover in one block.
+    /// Runs the epilogue on the outputs that some groups cover in one block, which are contiguous.
     fn finish(&self, image: usize, block: usize, groups: Range<usize>) {
-        for outer in groups.start / self.groups..groups.end.div_ceil(self.groups) {
-            let end = |group: usize| {
-                let group = group.saturating_sub(outer * self.groups).min(self.groups);
-                (group * OUTPUTS * self.dilation).min(self.length[1])
-            };
-            let [first, last] =
-                [groups.start, groups.end].map(end).map(|at| (outer * self.length[1] + at) * self.inner);
-            // SAFETY: these pixels belong to this part's tiles.
-            unsafe { self.convolution.finish(image, block, first, last - first) };
-        }
+        let [first, end] = [groups.start, groups.end].map(|group| {
+            let place = group % self.groups * OUTPUTS * self.dilation;
+            (group / self.groups * self.length[1] + place) * self.inner
+        });
+        // SAFETY: these pixels belong to this part's tiles.
+        unsafe { self.convolution.finish(image, block, first, end - first) };
     }
 }
