@@ -140,11 +140,11 @@ cuda-check: ## check, time and profile plans on this machine's GPU, with the fil
 
 # A process may have the former module loaded: `install` makes a new file, but `cp` would overwrite the one that is mapped.
 compiler/_runtime_emulator.abi3.so: $(VENV)/.demo $(KERNELS)
-	$(SAY) "Building the extension that runs GPU kernels on the processor"
+	$(SAY) "Building the extension that runs GPU kernels on the CPU"
 	cd runtime && cargo build --release --package candle-plan-emulator --features extension-module
 	install -m 755 runtime/target/release/lib_runtime_emulator.so $@
 
-emulator: compiler/_runtime_emulator.abi3.so ## build the extension that runs GPU kernels on the processor, for tests
+emulator: compiler/_runtime_emulator.abi3.so ## build the extension that runs GPU kernels on the CPU, for tests
 
 # The loop of a changed operator or kernel. The next target that needs a module builds the optimized one again.
 quick: $(VENV)/.quick ## build the changed runtime in seconds, for tests; its code is a little slower
@@ -152,7 +152,7 @@ quick: $(VENV)/.quick ## build the changed runtime in seconds, for tests; its co
 	@rm -f $(VENV)/.demo $(VENV)/.test $(VENV)/.dev
 	install -m 755 runtime/target/quick/lib_runtime.so compiler/_runtime.abi3.so
 
-quick-emulator: $(VENV)/.quick ## the same for the extension that runs GPU kernels on the processor
+quick-emulator: $(VENV)/.quick ## the same for the extension that runs GPU kernels on the CPU
 	cd runtime && cargo build --profile quick --package candle-plan-emulator --features extension-module
 	install -m 755 runtime/target/quick/lib_runtime_emulator.so compiler/_runtime_emulator.abi3.so
 	@touch --date=@0 compiler/_runtime_emulator.abi3.so

@@ -32,6 +32,7 @@ __all__ = [
     "PlanError",
     "RunError",
     "did_you_mean",
+    "note",
     "program",
 ]
 
@@ -56,9 +57,10 @@ PAGES = {
         "Check the path and the file's permissions. A relative path starts at the current folder.",
     ),
     "CC0103": Page(
-        "The compiler cannot read a file of weights, or the length of the file differs from the length in the model. "
-        "The file must be in the model's own folder or in a subfolder of it, and must not be a link to a file "
-        "elsewhere, because the compiler does not trust the model.",
+        "The compiler cannot read a file of weights, or the weights do not fit the file: the file is too short, or the "
+        "length in the model differs from the size of the weight. Because the compiler does not trust the model, the "
+        "file must be in the model's own folder or in a subfolder of it. The compiler refuses an absolute path, a path "
+        "or a link that leads out of the folder, and a file with a second name (a hard link).",
         "Copy the .onnx file and all files of weights into one folder, and keep their names and subfolders. A model "
         "passed as bytes has no folder: pass its path. You can store weights of less than 2 GB in the model itself: "
         "`onnx.save(onnx.load(path), one_file)`.",
@@ -115,8 +117,8 @@ PAGES = {
         "Export the module in evaluation mode: `module.eval()`, and `training=TrainingMode.EVAL` in torch.onnx.export.",
     ),
     "CC0207": Page(
-        "The compiler would compute a result of the node with another element type than the one that follows from the "
-        "standard. A wrong declaration in the file alone gives the warning CC0402.",
+        "The standard gives a result of the node one element type, and the compiler gives it another. If only the "
+        "declaration in the file is wrong, the compiler prints the warning CC0402 instead.",
         "Run `onnx.checker.check_model(path, full_check=True)`. If it reports an error, export the model again. "
         "If it reports none, this is a bug in the compiler: please report it.",
     ),
@@ -133,8 +135,8 @@ PAGES = {
     "CC0301": Page(
         "The model has an operator with three spatial dimensions, such as a convolution, pooling, normalization or "
         "resize. By design, plans support only one- and two-dimensional operators.",
-        "Run that part of the model in onnxruntime. If a kernel has size 1 along an axis, rewrite the operator as a "
-        "two-dimensional one and move that axis into the batch.",
+        "Run that part of the model in onnxruntime. If the filter or window has size 1 along an axis, rewrite the "
+        "operator as a two-dimensional one and move that axis into the batch.",
     ),
     "CC0401": Page(
         "The compiler cannot compute a node with constant inputs. For example, the shapes of the inputs contradict "
@@ -207,6 +209,11 @@ def program() -> str:
         return name
     own, found = called.with_name(name), shutil.which(name)
     return name if found and own.exists() and own.samefile(found) else str(own)
+
+
+def note(error: BaseException, text: str) -> None:
+    """Adds a line to an error's message and traceback, as `add_note` of Python 3.11 does."""
+    error.__notes__ = [*getattr(error, "__notes__", ()), text]  # type: ignore[attr-defined]
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

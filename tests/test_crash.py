@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import onnx
+import onnx.parser
 import pytest
 
 from compiler import CompileError, DeviceError, Diagnostic, ExportError, InputError, PlanError, RunError, pipeline
@@ -12,8 +14,10 @@ from compiler.accuracy.reference import ReferenceFailed, ReferenceMissing
 from compiler.bench.process import ProcessDied
 from compiler.cli import main
 from compiler.cli.failure import Failed, report
+from compiler.passes import drop_noops
 
 DIGITS = Path(__file__).parent.parent / "models/digits.onnx"
+DROPOUT = '<ir_version: 9, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { y = Dropout (x) }'
 
 
 class Panic(BaseException):
@@ -89,3 +93,18 @@ def test_programs_get_an_exception_for_a_bug(
     monkeypatch.chdir(tmp_path)
     assert crashed(monkeypatch, KeyError("n"), "", "--json") == 70
     assert json.loads(capsys.readouterr().out) == {"ok": False, "error": "KeyError: 'n'", "bug": True}
+
+
+def test_a_bug_of_a_rule_names_the_pass_and_the_node(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fail(_rule: object, _match: object) -> str:
+        raise KeyError("n")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(drop_noops.DropDropout, "attempt", fail)
+    onnx.save(onnx.parser.parse_model(DROPOUT), "dropout.onnx")
+    with pytest.raises(SystemExit, match="70"):
+        main(["compile", "dropout.onnx"])
+    lines = [line.strip() for line in capsys.readouterr().err.splitlines()]
+    assert lines[:3] == ["error: KeyError: 'n'", "in the rule DropDropout, at Dropout(y)", "in the pass drop_noops"]

@@ -72,7 +72,7 @@ def test_each_call_alone(bundle: Path, tmp_path: Path, call: str) -> None:
     wanted = {
         "smoke": [r"^- ✓ the first process: [\d.]+ s until the first result of softmax", r"^\| product \| ✓ \|"],
         "compare": [
-            r"^3 of 3 tests of operators equal the processor's results",
+            r"^3 of 3 tests of operators equal the CPU's results",
             r"^\| expand \| ✓ \| 1 \|",
             r"^\| network-b1 \| ✓ \|",
             r"^- ✓ two runs give the same bits",
@@ -176,7 +176,7 @@ def test_without_time_nothing_runs(bundle: Path, tmp_path: Path) -> None:
     page = (tmp_path / "cuda-compare.md").read_text()
     assert done.returncode == 0, done.stderr
     assert "| expand | – not run: time was up |" in page
-    assert "0 of 3 tests of operators equal the processor's results" in page
+    assert "0 of 3 tests of operators equal the CPU's results" in page
     assert check_whole(tmp_path, "compare")["wrong"] == 0
     assert "3 checks: left out; not run: time was up\n" in done.stdout
     assert "expand" not in done.stdout, "one line stands for all checks without time"

@@ -24,16 +24,13 @@ LEDGER = {
     "runtime/emulator/src/lib.rs runtime/src/lib.rs": "two extensions of the same modules",
     "runtime/kernels/src/blocked/tests.rs runtime/kernels/src/pool/mod.rs": "both pool the same windows",
     "runtime/kernels/src/elementwise/float.rs runtime/kernels/src/program/function.rs": "a test lists an enum",
-    "runtime/kernels/src/elementwise/float.rs runtime/kernels/src/program/unary.rs": "one formula in f64 and f32",
     "runtime/kernels/src/elementwise/integer.rs": "a trait and its implementation have the same signature",
     "runtime/kernels/src/elementwise/mod.rs": "a trait and its implementation have the same signature",
     "runtime/kernels/src/program/function.rs runtime/kernels/src/program/machine.rs": "an enum and a part of it",
     "runtime/kernels/src/strided.rs runtime/plan/src/gpu/copy.rs": "tests of two crates",
-    "runtime/plan/src/cpu/scatter.rs": "two operators implement a trait in the same way, but find other places",
     "runtime/plan/src/dtype.rs runtime/plan/src/gpu/cast.rs": "a test lists a part of an enum",
     "runtime/plan/src/gpu/gather.rs": "each structure has the fields of its kernel's",
     "runtime/plan/src/gpu/mod.rs runtime/plan/src/ops/mod.rs": "both tables list operators by family",
-    "runtime/plan/src/ops/views.rs": "three operators implement a trait, and each is a view with axes",
 }
 """The files that share passages, or the file that repeats one, with the reason. A stale line fails."""
 

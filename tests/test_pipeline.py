@@ -79,6 +79,13 @@ def test_every_pass_has_its_place():
             )
 
 
+def test_every_optional_pass_has_a_test():
+    tests = "".join(file.read_text() for file in (Path(__file__).parent / "passes").glob("*.py"))
+    for step in pipeline.passes(Options()):
+        if not step.needed and Path(compiler.passes.__path__[0], f"{step.name}.py").exists():
+            assert re.search(rf"\b{step.name}\b", tests), f"no file of tests/passes tests the pass {step.name}"
+
+
 def test_every_rule_states_its_rewrite():
     reports = []
     compiler.compile(model(), Options(on_pass=reports.append))

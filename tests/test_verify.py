@@ -165,6 +165,8 @@ def test_what_onnxruntime_is_sure_of_is_not() -> None:
     (output,) = Judge(model).compare({"x": f32(1, 2)}, {"y": f32(-1, -2.00003)}).outputs
     assert output.verdict == "different"
     assert output.reference_noise == 0
+    with pytest.warns(DeprecationWarning, match=r"Comparison\.doubt is deprecated: use reference_noise"):
+        assert output.doubt == 0
 
 
 def test_what_is_not_equal_is_measured_in_double_precision_too() -> None:

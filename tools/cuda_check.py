@@ -67,7 +67,7 @@ def main(names: tuple[str, ...], device: str, out: Path | None, bundle: Path, se
 
     \b
     smoke    opens the device, runs small plans, and measures the machine. It ends at its first failure.
-    compare  compares operators, models and networks with the processor, and times them beside PyTorch.
+    compare  compares operators, models and networks with the CPU, and times them beside PyTorch.
     tune     times kernels and convolutions, and runs Nsight Compute and compute-sanitizer.
 
     \b

@@ -28,8 +28,8 @@ def main() -> None:
         from tests.layers import page
 
         made[page.FILE] = page.text()
-    generate.write(made)
-    print(f"written: {', '.join(str(path.relative_to(ROOT)) for path in made)}")
+    changed = generate.write(made)
+    print(f"changed: {', '.join(str(path.relative_to(ROOT)) for path in changed) or 'no file'}")
     if not has_torch:
         print("left as it is: docs/layers.md, because PyTorch is not installed (`make test` installs it)")
 

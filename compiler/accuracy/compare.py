@@ -13,6 +13,7 @@ other is uncertain.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -92,6 +93,12 @@ class Comparison:
     rounds_alike: bool = False
     note: str = ""
     problem: str = ""
+
+    @property
+    def doubt(self) -> float:
+        """The former name of `reference_noise`. It is deprecated."""
+        warnings.warn("Comparison.doubt is deprecated: use reference_noise", DeprecationWarning, stacklevel=2)
+        return self.reference_noise
 
     @property
     def verdict(self) -> Verdict:

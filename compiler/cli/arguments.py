@@ -39,7 +39,7 @@ __all__ = [
     "pin_option",
     "seed_option",
     "size_option",
-    "sizes_doubted",
+    "suggest_sizes",
     "threads_option",
 ]
 
@@ -217,10 +217,9 @@ def named_device_option(help_text: str) -> Callable[[Callable[..., Any]], Callab
     return click.option("--device", type=Named(), default="cpu", show_default=True, metavar="cpu|cuda", help=help_text)
 
 
-def strict_device_option(function: Callable[..., Any]) -> Callable[..., Any]:
+def strict_device_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The option `--strict-device`."""
-    help_text = "Fail if a step has no kernel for the device, instead of running the step on the CPU."
-    return click.option("--strict-device", is_flag=True, help=help_text)(function)
+    return click.option("--strict-device", is_flag=True, help=help_text)
 
 
 def threads_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -280,7 +279,7 @@ _UNRELATED_TO_SIZES = ("CUDA_ERROR", "cuBLAS", "CANDLE_PLAN_CONV", "the device h
 
 
 @contextmanager
-def sizes_doubted(declared: Sequence[TensorInfo], given: Sequence[str], sizes: Mapping[str, int]) -> Iterator[None]:
+def suggest_sizes(declared: Sequence[TensorInfo], given: Sequence[str], sizes: Mapping[str, int]) -> Iterator[None]:
     """Suggest other sizes if a run fails on random inputs."""
     from compiler import RunError
 

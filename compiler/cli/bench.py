@@ -78,7 +78,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
     default=1,
     show_default=True,
     metavar="N",
-    help="Time each runtime in N separate processes, and in N more if their results disagree.",
+    help="Time each runtime in N separate processes, and in N more if their ratios differ by more than a tenth.",
 )
 @click.option(
     "--cold",

@@ -45,7 +45,7 @@ class Operator:
 @click.argument("model", type=click.Path(path_type=Path))
 @arguments.pin_option
 @arguments.named_device_option("Show which steps would run on this device, and which on the CPU. No GPU is needed.")
-@arguments.strict_device_option
+@arguments.strict_device_option("With --device cuda, exit with code 1 if the GPU has no kernel for a step.")
 @json_option
 @click.pass_context
 def command(

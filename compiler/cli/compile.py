@@ -92,8 +92,8 @@ def command(
 ) -> None:
     """Compile MODEL (.onnx) into a plan, and show what each pass did.
 
-    A plan is one file with everything that a run needs. A pass is a step of the compiler that changes the graph of the
-    model. The same model and options give the same bytes.
+    A plan is one file with everything that a run needs. A pass is a stage of the compiler that rewrites the graph of
+    the model. The same model and options give the same bytes.
 
     \b
     candlec compile model.onnx

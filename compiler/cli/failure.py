@@ -58,7 +58,8 @@ def _texts(error: BaseException) -> list[str]:
     """The error in words, one text for each finding."""
     if _is_crash(error):
         advice = "please report it with the model and with the output of `candlec --verbose VERB …`"
-        return [f"error: {_crash(error)}\n  help: this is a bug in the compiler: {advice}"]
+        places = "".join(f"\n  {place}" for place in getattr(error, "__notes__", ()))
+        return [f"error: {_crash(error)}{places}\n  help: this is a bug in the compiler: {advice}"]
     from compiler import PlanError
     from compiler.accuracy.reference import ReferenceFailed
 

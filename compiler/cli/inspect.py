@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 @click.option(
     "--device",
     type=click.Choice(["cpu", "cuda"]),
+    metavar="cpu|cuda",
     default="cpu",
     show_default=True,
     help="With --prepared, show the kernels of this device; no GPU is needed.",
@@ -61,8 +62,8 @@ def command(
 ) -> None:
     """Show the source, inputs, outputs, constants and operators of FILE, which is a plan or an ONNX model.
 
-    With --prepared, the command shows the steps as a session runs them. It compiles FILE first if it is a model. The
-    column "kernel" names the algorithm of a step. These words occur in many names:
+    With --prepared, the command shows the steps as a session runs them. If FILE is a model, the command compiles the
+    model first. The column "kernel" names the algorithm of a step. These words occur in many names:
 
     \b
     direct           a convolution that adds up the products of each output

@@ -31,7 +31,9 @@ PROFILED_RUNS = 10
     "-o", "--output", type=arguments.OUTPUT, metavar="FILE", help="Write the outputs to an .npz or .safetensors file."
 )
 @arguments.device_option
-@arguments.strict_device_option
+@arguments.strict_device_option(
+    "With a GPU, fail if it has no kernel for a step, instead of running the step on the CPU."
+)
 @arguments.threads_option
 @arguments.memory_option(
     "Limit the memory of all values of a run, for example 2GB. If the plan has a limit too, the lower limit applies."
@@ -58,8 +60,9 @@ def command(
     Without --input, the inputs are random arrays of the declared shapes. A symbolic dimension is a dimension with a
     name instead of a size; --size sets its size.
 
-    The outputs of one run can be the inputs of another. NumPy lacks some dtypes, such as bfloat16. An .npz file stores
-    their bits in a field with the name of the dtype: arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16).
+    The outputs of one run can be the inputs of another. NumPy lacks some dtypes, such as bfloat16. For such a
+    dtype, the array in the .npz file has one field with the name of the dtype, which holds the bits:
+    arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16).
 
     \b
     candlec run model.plan --input io.npz --output out.npz
@@ -77,7 +80,7 @@ def command(
     session = compiler.load(plan, device, threads, strict_device, max_memory=max_memory, memory=packing)
     given = arguments.given_inputs(session.inputs, inputs, sizes, seed)
     start = time.perf_counter()
-    with arguments.sizes_doubted(session.inputs, inputs, sizes):
+    with arguments.suggest_sizes(session.inputs, inputs, sizes):
         outputs = session.run(given)
     seconds = time.perf_counter() - start
     if output is not None:

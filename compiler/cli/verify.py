@@ -93,8 +93,9 @@ def command(
     \b
     ✓  equal: the largest absolute difference is at most the tolerance times the largest element; integers, strings
        and booleans are identical
-    ≈  uncertain: not equal, but onnxruntime's results with and without its optimizations differ by more than the
-       tolerance, and the output is nearer to one of these results than the results are to each other
+    ≈  uncertain: not equal, but the reference noise (the difference between onnxruntime's results with and without its
+       optimizations) exceeds the tolerance, and the output differs from one of these results by at most the reference
+       noise plus the tolerance
     ?  random numbers, which differ between any two programs: dtype and shape are the same
     ✗  not equal
 
@@ -131,8 +132,8 @@ def command(
         warning = f"warning: {plan} is not the plan of {model}, or the model has changed"
         errors.print(warning, style="yellow", soft_wrap=True)
     given = arguments.given_inputs(compared.inputs, inputs, sizes, seed)
-    doubted = arguments.sizes_doubted(compared.inputs, inputs, sizes)
-    with working("comparing with onnxruntime"), doubted:
+    with_suggestion = arguments.suggest_sizes(compared.inputs, inputs, sizes)
+    with working("comparing with onnxruntime"), with_suggestion:
         report = compiler.verify(model, compared, given, device, threads=threads, tolerance=tolerance)
     layers = None
     if layerwise:

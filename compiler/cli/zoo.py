@@ -46,8 +46,8 @@ def command() -> None:
     A baseline is a TOML file of your own that lists known differences. Use it for a folder that other people maintain.
     It has one table for each model, with the `reason`. The entry `pinned` is for plans that are compiled for the input
     shapes of each case, and `unpinned` for plans with dynamic shapes (`zoo run --unpin`). Each entry has a `verdict`
-    and `at_most`, the allowed multiple of the tolerance. For a model that the compiler refuses, an entry has `refused`
-    instead, the list of the error codes.
+    (`uncertain` or `different`) and `at_most`, the allowed multiple of the tolerance. For a model that the compiler
+    refuses, an entry has `refused` instead, the list of the error codes.
 
     \b
     candlec zoo run --zoo models
@@ -90,8 +90,8 @@ def run(
     """Compile each model, run it on each of its inputs, and compare every output with onnxruntime's.
 
     The command compiles each model with and without optimization, and runs it with one thread and with two, or on the
-    device. A case is a file of inputs in INDEX.json. Without --unpin, the command compiles for the input shapes of each
-    case. `candlec verify --help` explains the marks.
+    device. A case is a file of inputs that INDEX.json lists. Without --unpin, the command compiles for the input
+    shapes of each case. `candlec verify --help` explains the marks.
 
     The exit code is 1 if the compiler refuses a model, or if a result is different (✗) or uncertain (≈) and neither
     INDEX.json nor the baseline allows it. It is also 1 if the baseline lists a model that is equal now, or that is not
@@ -136,11 +136,12 @@ def update(context: click.Context, folder: Path, names: tuple[str, ...], baselin
     """Check the models as `candlec zoo run` does, with and without --unpin, and write the differences to a baseline.
 
     The command keeps the reasons in the file, and the entries that are still correct. The reason of a new entry is the
-    measured difference; you can replace it with a better one. The command removes models that are equal or not in the
-    folder. Review the changes to the file.
+    measured difference; you can replace it with a better one. The command removes the entries of models
+    whose results equal onnxruntime's, and of models that INDEX.json no longer lists. With --model, it changes only the
+    entries of these models. Review the changes to the file.
 
-    The exit code is 1 if a model cannot be checked, or if its difference has no bound, for example because an output
-    has another shape. The entries of such models stay unchanged.
+    The exit code is 1 if a model cannot be checked, or if its difference cannot be measured, for example because an
+    output has another shape. The entries of such models stay unchanged.
 
     \b
     candlec zoo update --zoo ../zoo --baseline zoo.toml

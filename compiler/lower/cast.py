@@ -18,8 +18,8 @@ def cast_(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "Cast",
-    "To uint32 and uint64, a number out of range becomes the bits of a 64-bit integer. The standard does not define "
-    "this result.",
+    "A number outside the range of uint32 or uint64 that fits a signed 64-bit integer becomes the low bits of this "
+    "integer: −1 becomes the largest number. The standard does not define this result.",
 )
 
 

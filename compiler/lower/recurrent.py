@@ -65,7 +65,7 @@ def rnn(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
 
 def _step(node: Node, build: PlanBuilder, op: ops.Lstm | ops.Gru | ops.Rnn) -> tuple[Value, ...]:
-    """The step of a node; ignores `output_sequence` of version 1, because the node's outputs tell if Y is needed."""
+    """The step of a node; ignores `output_sequence` of version 1: the list of outputs states whether Y is used."""
     node.flag("output_sequence", False)
     return build(op, *node.inputs, outputs=node.outputs)
 

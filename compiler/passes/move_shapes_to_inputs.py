@@ -1,4 +1,4 @@
-"""Reads sizes from the shapes of the graph's inputs instead of from computed values of the same sizes.
+"""If an input of the graph has the same size as a computed value, reads the size from the input.
 
 The computed values then need not stay alive for their sizes, and the sizes do not wait for the values.
 """

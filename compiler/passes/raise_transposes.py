@@ -1,4 +1,4 @@
-"""Moves a transpose from after an enlarging resize to before it, where the transpose moves less data."""
+"""If a transpose follows an enlarging resize, moves the transpose before the resize, where it moves less data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaces slices that together cover one value, or Gathers that slice it after a Reshape, with one Split."""
+"""Replaces slices that together cover a value with one Split, and also Gathers that slice the value after a Reshape."""
 
 from __future__ import annotations
 

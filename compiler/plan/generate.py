@@ -64,11 +64,12 @@ def files() -> dict[Path, str]:
     }
 
 
-def write(made: dict[Path, str]) -> None:
-    """Writes the files whose contents differ."""
-    for path, text in made.items():
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+def write(made: dict[Path, str]) -> list[Path]:
+    """Writes the files whose contents differ. Returns their paths."""
+    changed = [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    for path in changed:
+        path.write_text(made[path], encoding="utf-8")
+    return changed
 
 
 def python_source(schema: Schema) -> str:

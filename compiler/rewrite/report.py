@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from compiler.errors import Diagnostic
+from compiler.errors import Diagnostic, note
 from compiler.ir.origin import Origin
 
 if TYPE_CHECKING:
@@ -88,7 +88,11 @@ class Pass:
             CompileError: the model is malformed, so that no pass can continue.
         """
         report = PassReport(self.name, self.result, nodes_before=_count(model))
-        self.apply(model, report)
+        try:
+            self.apply(model, report)
+        except Exception as error:
+            note(error, f"in the pass {self.name}")
+            raise
         report.nodes_after = _count(model)
         return report
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar, overload
 import numpy as np
 import onnx_ir as ir
 
-from compiler.errors import CompileError, Diagnostic
+from compiler.errors import CompileError, Diagnostic, note
 from compiler.ir import origin
 from compiler.ir.graph import nodes_of
 from compiler.ir.inference import NewNodes
@@ -219,14 +219,25 @@ class _Driver:
             if any(above.isdisjoint(kinds) for kinds in root.above):
                 continue
             for match in root.match_node(node, Match(node)):
-                found = _attempt(rule, match)
-                if not isinstance(found, str):
-                    self.misses.pop((rule.name, node), None)
-                    self.count(rule, node)
-                    self.replace(rule, match, found)
+                try:
+                    is_done = self.apply(rule, match, node)
+                except Exception as error:
+                    note(error, f"in the rule {rule.name}, at {origin.of(node)}")
+                    raise
+                if is_done:
                     return
-                near = rule.notable or len(match.nodes) > 1
-                self.misses[rule.name, node] = Missed(rule.name, origin.of(node), found, near)
+
+    def apply(self, rule: AnyRule, match: Match, node: ir.Node) -> bool:
+        """Applies a rule to a match. Returns false, and records the reason, if the rule refuses the match."""
+        found = _attempt(rule, match)
+        if not isinstance(found, str):
+            self.misses.pop((rule.name, node), None)
+            self.count(rule, node)
+            self.replace(rule, match, found)
+            return True
+        near = rule.notable or len(match.nodes) > 1
+        self.misses[rule.name, node] = Missed(rule.name, origin.of(node), found, near)
+        return False
 
     def count(self, rule: AnyRule, node: ir.Node) -> None:
         """Records a rewrite in the report, and stops a run that does not end."""

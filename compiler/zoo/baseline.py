@@ -28,7 +28,7 @@ Shapes = Literal["pinned", "unpinned"]
 SHAPES: tuple[Shapes, ...] = ("pinned", "unpinned")
 """The shapes that a model is compiled for: pinned to those of a case, or with symbolic dims."""
 
-_MOST_ROOM = 10
+_MOST_SLACK = 10
 """`candlec zoo update` replaces a line that allows more than this multiple of the measured difference."""
 
 
@@ -77,7 +77,7 @@ class Expectation:
     def holds(self, worst: Result) -> bool:
         """Whether the expectation still describes the worst of all results, and its bound is not too large."""
         said = self.exceeded(worst) or self.outdated(worst.verdict)
-        return not said and (bool(self.codes) or self.at_most <= _MOST_ROOM * worst.share)
+        return not said and (bool(self.codes) or self.at_most <= _MOST_SLACK * worst.share)
 
 
 @dataclass(frozen=True)

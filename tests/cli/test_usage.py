@@ -167,7 +167,9 @@ frozen (float[batch, time] x) => (float[1, 4] y) <int64[2] s = {1, 4}> { y = Res
 
 
 @pytest.mark.parametrize("verb", ["run", "verify"])
-def test_sizes_that_were_made_up_are_doubted(folder: Path, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_of_random_inputs_suggest_other_sizes(
+    folder: Path, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     onnx.save(onnx.parser.parse_model(FROZEN), "frozen.onnx")
     assert run("compile", "frozen.onnx") == 0
     file = "frozen.plan" if verb == "run" else "frozen.onnx"

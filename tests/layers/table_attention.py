@@ -87,7 +87,7 @@ def attention(
     if how.get("enable_gqa"):
         line["unexportable"] = {"torchscript": "it does not support enable_gqa"}
     if opset is None and "rows of nothing" in name:
-        line["misexported"] = {"dynamo": "rows with only masked keys become means"}
+        line["misexported"] = {"dynamo": "if all keys of a row are masked, the result is the mean of the values"}
     if opset is not None and opset > 20:
         name += f", opset {opset}"
     return function(

@@ -74,7 +74,12 @@ LAYERS = [
             "torchscript": "it does not translate aten::fractional_max_pool2d",
         },
     ),
-    layer("MaxUnpool2d", Unpooled, f32(1, 3, 8, 8), unexportable={"torchscript": "a check of sizes fails"}),
+    layer(
+        "MaxUnpool2d",
+        Unpooled,
+        f32(1, 3, 8, 8),
+        unexportable={"torchscript": "during the export, PyTorch's check of the output size fails"},
+    ),
     layer("ZeroPad1d", lambda: nn.ZeroPad1d((2, 1)), X1),
     layer("ZeroPad2d", lambda: nn.ZeroPad2d((1, 2, 3, 0)), X2),
     layer("ConstantPad1d", lambda: nn.ConstantPad1d(2, -3.5), X1),

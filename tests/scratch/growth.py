@@ -72,7 +72,7 @@ def main() -> None:
         outcome, free = growth(plan, feeds, None)
         bound = max(free - BEYOND, sum(array.nbytes for array in feeds.values()))
         _, bounded = growth(plan, feeds, bound)
-        # Between the values of several steps, there is memory that no value is small enough for.
+        # The memory of several steps has gaps between values that are too small for another value.
         gaps = bound // 4 if len(plan.document["main"]["steps"]) > 2 else 0
         report = {"row": f"{row.nodes} of {row.inputs}", "outcome": outcome, "bound": bound, "growth": bounded}
         print(json.dumps(report | {"is_bounded": bounded <= bound + gaps + BEYOND * 3 // 4}), flush=True)

@@ -59,7 +59,7 @@ class Row(NamedTuple):
         }
 
     def empty_feeds(self) -> Iterator[tuple[Feeds, Feeds]]:
-        """Sizes with inputs that hold nothing, but are long along an axis that a kernel may have something for."""
+        """Empty inputs that are long along another axis, for which a kernel may allocate a buffer."""
         names = sorted({name for dims in re.findall(r"\[(.*?)\]", self.inputs) for name in re.findall("[a-z]", dims)})
         for none, far in itertools.product(names, repeat=2):
             # A scan takes a turn for each part, even if the parts hold nothing.

@@ -77,7 +77,7 @@ def summary(part: Part) -> Iterator[str]:
     """The number of good results, the other results, and the ops without a kernel."""
     found = list(part.results.values())
     wrong = [result for result in found if result["verdict"] not in ("equal", "near")]
-    yield f"{len(found) - len(wrong)} of {len(part.planned)} tests of operators equal the processor's results."
+    yield f"{len(found) - len(wrong)} of {len(part.planned)} tests of operators equal the CPU's results."
     yield ""
     yield from grouped(wrong)
     missing = Counter(op for result in found for op in result.get("missing", ()))

@@ -23,7 +23,7 @@ NOTE = """✓ equals the CPU's result within the tolerance. ≈ is as close to o
 Times are medians, with half the distance of the quartiles. `tune` counts the driver's calls."""
 lines = table(
     {"inputs": "cases", "off, of the tolerance": "off", "loading, s": "loading", "host steps": "hosted"},
-    {"run, ms": "run", "processor, ms": "processor", **COLUMNS, "not timed": "untimed"},
+    {"run, ms": "run", "CPU, ms": "processor", **COLUMNS, "not timed": "untimed"},
     notes=[NOTE],
 )
 

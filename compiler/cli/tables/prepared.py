@@ -48,12 +48,14 @@ def show_prepared(prepared: Prepared) -> None:
 
 def show_alternatives(prepared: Prepared) -> None:
     """Print the forms of every convolution and matrix product with their expected times, the fastest first."""
-    columns = (">step", "op", "form", ">expected", "")
+    columns = (">step", "op", "form", ">expected", "", "")
     rows: list[list[Cell]] = []
     for step in prepared.steps:
         for each in sorted(step.alternatives, key=lambda alternative: alternative.time):
             chosen = CHOSEN if step.kernel == each.form else ""
-            rows.append([str(step.index), "  " * step.depth + step.op, each.form, f"{each.time:,.0f}", chosen])
+            saving = "" if each.saving is None else f"blocks save {each.saving:,.0f}"
+            time = f"{each.time:,.0f}"
+            rows.append([str(step.index), "  " * step.depth + step.op, each.form, time, chosen, saving])
     table(columns, rows)
     console.print(ALTERNATIVES_LEGEND, style="dim", soft_wrap=True)
 

@@ -18,7 +18,7 @@ from compiler.rewrite.rule import Evaluate, Rewriter
 
 __all__ = ["average", "look_up", "moved", "pair"]
 
-Found = tuple[ir.Value, list[ir.Node]]
+Replacement = tuple[ir.Value, list[ir.Node]]
 _PIXELS = (2**31 - 1) // 255
 """The largest number of codes whose sum is sure to fit 32 bits."""
 
@@ -64,7 +64,7 @@ def average(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
     return channels_first(result, x.value, target.node.outputs[0].type, node.outputs[0].shape, new)
 
 
-def moved(target: Target, new: Rewriter, evaluate: Evaluate, opsets: Mapping[str, int]) -> Found | None:
+def moved(target: Target, new: Rewriter, evaluate: Evaluate, opsets: Mapping[str, int]) -> Replacement | None:
     """An operator that only moves or selects elements, on codes. Concat first converts inputs to the result's codes."""
     value = target.node.inputs[0]
     node = None if value is None else value.producer()
@@ -95,7 +95,7 @@ def _looked_up(codes: QuantParams, table: np.ndarray, kind: ir.TypeProtocol | No
     return typed(result, kind, codes.value.shape)
 
 
-def look_up(target: Target, new: Rewriter, evaluate: Evaluate, opsets: Mapping[str, int]) -> Found | None:
+def look_up(target: Target, new: Rewriter, evaluate: Evaluate, opsets: Mapping[str, int]) -> Replacement | None:
     """A chain of elementwise functions of one quantized input, as a table with the result of each code."""
     value, chain = target.node.inputs[0], list[ir.Node]()
     while value is not None and (codes := quant_params_of(value)) is None:

@@ -96,8 +96,17 @@ fn fold_lanes<T: Copy, A: Copy, const W: usize>(
             *lane = step(*lane, value);
         }
     }
-    for (lane, &value) in lanes.iter_mut().zip(blocks.remainder()) {
-        *lane = step(*lane, value);
+    // The rest has its own copy of the lanes. An index that is not constant would keep the lanes of the loop above in
+    // memory.
+    let mut lanes: [A; W] = std::array::from_fn(|k| lanes[k]);
+    let rest = blocks.remainder();
+    if W == LANES {
+        lanes.iter_mut().zip(rest).for_each(|(lane, &value)| *lane = step(*lane, value));
+    } else {
+        lanes
+            .iter_mut()
+            .enumerate()
+            .for_each(|(k, lane)| *lane = rest.get(k).map_or(*lane, |&value| step(*lane, value)));
     }
     let mut width = W / 2;
     while width > 0 {

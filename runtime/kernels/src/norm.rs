@@ -58,7 +58,10 @@ pub fn normalize_rows<R: Real>(
         return;
     }
     let rows = TASK.div_ceil(n);
-    x.for_each_chunk(threads, rows * n, |i, chunk| normalize(isa, chunk, n, i * rows, center, epsilon, affine));
+    x.for_each_chunk(threads, rows * n, |i, chunk| {
+        let statistics = |row: &[R]| statistics_of(isa, row, center, epsilon);
+        normalize(isa, chunk, n, i * rows, &statistics, affine)
+    });
 }
 
 /// Returns the mean of each row of `n` elements (0 for [`Center::Zero`]), and the factor `1 / √(… + ε)` of its
@@ -107,12 +110,12 @@ pub fn normalize_channels<R: Real>(
 
 per_isa! {
     fn normalize<R: Real>(
-        chunk: Rewrite<'_, R>, n: usize, first: usize, center: Center, epsilon: f64, affine: Affine<'_, R>,
+        chunk: Rewrite<'_, R>, n: usize, first: usize, statistics: &dyn Fn(&[R]) -> (R, R), affine: Affine<'_, R>,
     ) where FMA up to (R::WIDEST) {
         let mut chunk = chunk;
         for i in 0..chunk.len() / n {
             let mut row = chunk.part(i * n, n);
-            let (mean, factor) = statistics::<R, FMA>(row.source(), center, epsilon);
+            let (mean, factor) = statistics(row.source());
             match affine {
                 Affine::Elements { scale, bias } => {
                     let start = (first + i) * n % scale.len();
@@ -135,25 +138,20 @@ per_isa! {
 
 per_isa! {
     fn statistics_of<R: Real>(row: &[R], center: Center, epsilon: f64) -> (R, R) where FMA up to (R::WIDEST) {
-        statistics::<R, FMA>(row, center, epsilon)
-    }
-}
-
-#[inline(always)]
-fn statistics<R: Real, const FMA: bool>(row: &[R], center: Center, epsilon: f64) -> (R, R) {
-    let n = row.len() as f64;
-    let mut mean = 0.0;
-    if center == Center::Mean {
-        for block in row.chunks(BLOCK) {
-            mean += fold(block, R::ZERO, |a, v| a + v, |a, b| a + b).to_f64();
+        let n = row.len() as f64;
+        let mut mean = 0.0;
+        if center == Center::Mean {
+            for block in row.chunks(BLOCK) {
+                mean += fold(block, R::ZERO, |a, v| a + v, |a, b| a + b).to_f64();
+            }
+            mean /= n;
         }
-        mean /= n;
+        let (mean, mut square) = (R::from_f64(mean), 0.0);
+        for block in row.chunks(BLOCK) {
+            square += fold(block, R::ZERO, |a, v| (v - mean).mul_add::<FMA>(v - mean, a), |a, b| a + b).to_f64();
+        }
+        (mean, R::from_f64(1.0 / (square / n + epsilon).sqrt()))
     }
-    let (mean, mut square) = (R::from_f64(mean), 0.0);
-    for block in row.chunks(BLOCK) {
-        square += fold(block, R::ZERO, |a, v| (v - mean).mul_add::<FMA>(v - mean, a), |a, b| a + b).to_f64();
-    }
-    (mean, R::from_f64(1.0 / (square / n + epsilon).sqrt()))
 }
 
 per_isa! {

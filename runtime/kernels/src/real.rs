@@ -1,6 +1,6 @@
 //! The floating-point types that kernels compute in, and their exponential.
 
-use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Rem, Sub};
 
 use crate::reduce::Number;
 
@@ -11,6 +11,7 @@ pub trait Real:
     + Sub<Output = Self>
     + Mul<Output = Self>
     + Div<Output = Self>
+    + Rem<Output = Self>
     + Neg<Output = Self>
     + AddAssign
 {
@@ -30,6 +31,8 @@ pub trait Real:
     fn abs(self) -> Self;
     /// tanh x.
     fn tanh(self) -> Self;
+    /// |x| with the sign of `sign`.
+    fn copysign(self, sign: Self) -> Self;
     /// `x · y + z`, rounded once where `FMA`.
     fn mul_add<const FMA: bool>(self, y: Self, z: Self) -> Self;
     /// eˣ for `x ≤ 0`, which the compiler vectorizes for `f32`; 0 if the result is subnormal.
@@ -45,6 +48,18 @@ pub trait Real:
     }
 }
 
+/// The remainder of `x / y` with the sign of `y`.
+pub(crate) fn floor_mod<R: Real>(x: R, y: R) -> R {
+    let remainder = x % y;
+    if remainder == R::ZERO {
+        remainder.copysign(y)
+    } else if (remainder < R::ZERO) != (y < R::ZERO) {
+        remainder + y
+    } else {
+        remainder
+    }
+}
+
 macro_rules! real {
     ($real:ident, |$x:ident| $exp:expr) => {
         impl Real for $real {
@@ -54,6 +69,10 @@ macro_rules! real {
             #[inline(always)]
             fn sqrt(self) -> Self {
                 self.sqrt()
+            }
+            #[inline(always)]
+            fn copysign(self, sign: Self) -> Self {
+                self.copysign(sign)
             }
             #[inline(always)]
             fn ln(self) -> Self {

@@ -1,14 +1,10 @@
 //! The result of prepare: every step with its kernel, the layouts of its values, and the bytes that are alive while it
 //! runs.
 
-use crate::cpu;
-use crate::device::Device;
 use crate::operator::Kind;
-use crate::ops::Op;
 use crate::types::{Type, Types};
 use std::collections::HashMap;
 
-use candle_plan_kernels::convolution;
 use candle_plan_kernels::isa::Isa;
 use serde::Serialize;
 
@@ -132,28 +128,12 @@ impl Listing<'_> {
                 in_place: step.kernel.in_place().to_vec(),
                 shares: (0..step.inputs.len()).filter(|&i| step.ops.shares(i)).collect(),
                 alive_bytes: alive.during(self, step),
-                alternatives: self.alternatives(step),
+                alternatives: step.kernel.alternatives(&Types::of(&self.input_types(step), step.outputs.len())),
             });
             for (plan, block) in step.ops.blocks().into_iter().zip(&step.blocks) {
                 Listing { executable: self.executable, plan, block, depth: self.depth + 1 }.list(steps);
             }
         }
-    }
-
-    /// The forms that a planner compared for a step.
-    fn alternatives(&self, step: &PreparedStep) -> Vec<Alternative> {
-        let of_kernel = step.kernel.alternatives(&Types::of(&self.input_types(step), step.outputs.len()));
-        if !of_kernel.is_empty() {
-            return of_kernel;
-        }
-        let is_constant = matches!(step.inputs.get(1), Some(Operand::Constant(_)));
-        let kind = |i: usize| step.reads.get(i).copied().flatten().map(|slot| &self.info(slot).kind);
-        let (Some(Op::Conv(conv)), true, Device::Cpu) = (step.ops.single(), is_constant, &self.executable.device)
-        else {
-            return Vec::new();
-        };
-        let found = cpu::alternatives(conv, kind(0), kind(1), self.executable.memory).into_iter();
-        found.map(|convolution::Alternative { form, in_blocks, time }| Alternative { form, in_blocks, time }).collect()
     }
 
     fn input(&self, step: &PreparedStep, i: usize, operand: Operand) -> Option<Slot> {

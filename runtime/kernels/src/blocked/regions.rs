@@ -13,7 +13,7 @@ use crate::isa::Isa;
 
 /// Elements of a part's input that fit in the L2 cache together with weights and results. With many weights, a part is
 /// larger, because it reads all of them.
-const ROOM: [usize; 2] = [1 << 16, 1 << 18];
+const BUDGETS: [usize; 2] = [1 << 16, 1 << 18];
 /// The weights, in elements, that fit in the L2 cache.
 const FEW_WEIGHTS: usize = 192 << 10;
 /// The minimum and the maximum of a part's columns, if it does not have all columns.
@@ -78,9 +78,9 @@ fn parts(shape: &Shape, threads: usize) -> Vec<[Range<usize>; 2]> {
     let [height, width] = shape.output;
     let channels = shape.channels / shape.groups;
     let many = shape.taps() * (shape.outputs / shape.groups) > FEW_WEIGHTS;
-    let room = ROOM[usize::from(many)] / (channels * shape.kernel[0]).max(1);
-    let columns = if room < width || height == 1 { room.clamp(COLUMNS[0], COLUMNS[1]).min(width) } else { width };
-    let rows = (room / columns).clamp(1, height.div_ceil(if threads > 1 { 2 * threads } else { 1 }));
+    let fitting = BUDGETS[usize::from(many)] / (channels * shape.kernel[0]).max(1);
+    let columns = if fitting < width || height == 1 { fitting.clamp(COLUMNS[0], COLUMNS[1]).min(width) } else { width };
+    let rows = (fitting / columns).clamp(1, height.div_ceil(if threads > 1 { 2 * threads } else { 1 }));
     let ranges = |size: usize, most: usize| {
         let count = size.div_ceil(most);
         (0..count).map(move |i| size * i / count..size * (i + 1) / count)

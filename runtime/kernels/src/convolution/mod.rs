@@ -7,7 +7,7 @@ mod within_step;
 mod tests;
 
 pub use crate::conv_form::{ConvCase, ConvOperands, Epilogue, ImageLayout, Residual};
-pub use planner::{alternatives, gain, image_for_blocks, reorder, Alternative};
+pub use planner::{gain, image_for_blocks, reorder, Alternative};
 
 use crate::conv_form::PackedConv;
 use crate::conv_shape::Shape;
@@ -17,6 +17,7 @@ use within_step::WithinStep;
 /// The weights of a convolution, packed for the fastest form.
 #[derive(Debug)]
 pub struct ConvWeights {
+    case: ConvCase,
     form: String,
     packed: Box<dyn PackedConv>,
 }
@@ -31,12 +32,17 @@ impl ConvWeights {
         let Some(fastest) = planner::fastest(case, result) else { panic!("no form for {case:?}") };
         let packed = fastest.form.pack(case, w);
         let packed = if fastest.converts() { WithinStep::boxed(fastest.form.layouts(), packed) } else { packed };
-        ConvWeights { form: fastest.name(), packed }
+        ConvWeights { case: case.clone(), form: fastest.name(), packed }
     }
 
     /// The name of the chosen form.
     pub fn form(&self) -> &str {
         &self.form
+    }
+
+    /// Every form that the planner compared.
+    pub fn alternatives(&self) -> Vec<Alternative> {
+        planner::alternatives(&self.case)
     }
 
     /// Whether the form adds the residual of an epilogue.

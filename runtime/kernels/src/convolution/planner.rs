@@ -99,14 +99,18 @@ pub struct Alternative {
     pub in_blocks: bool,
     /// The time of one image, in multiply-adds of a vector.
     pub time: f64,
+    /// The time that blocks save, if the form states it ([`ConvForm::saving`]). Otherwise, it is the difference of the
+    /// times.
+    pub saving: Option<f64>,
 }
 
 /// Returns every form of a convolution, for images in rows and for results in blocks.
-pub fn alternatives(case: &ConvCase) -> Vec<Alternative> {
+pub(super) fn alternatives(case: &ConvCase) -> Vec<Alternative> {
     let listed = candidates(case).map(|each| Alternative {
         form: each.name(),
         in_blocks: each.result == ImageLayout::Blocks,
         time: each.time(),
+        saving: each.form.saving(case).filter(|_| each.result == ImageLayout::Blocks),
     });
     listed.collect()
 }

@@ -254,7 +254,7 @@ fn every_form_is_listed_by_its_name() {
     let point = same(1, 16, 16, 1, 28, 3);
     let line = Shape { input: [1, 90], output: [1, 90], kernel: [1, 3], before: [0, 1], ..same(1, 16, 16, 1, 1, 1) };
     let shapes = [same(1, 3, 16, 1, 28, 3), same(1, 16, 16, 16, 28, 3), point, line];
-    let listed = shapes.map(|shape| alternatives(&ConvCase::new(Isa::widest(), &shape, true)));
+    let listed = shapes.map(|shape| planner::alternatives(&ConvCase::new(Isa::widest(), &shape, true)));
     let names: Vec<&str> = listed.iter().flatten().map(|each| each.form.as_str()).collect();
     for form in FORMS {
         let within = format!("{} within the step", form.name());

@@ -2,6 +2,7 @@
 
 use super::Unary;
 use crate::isa::Isa;
+use crate::real::floor_mod;
 use crate::vector::{arc, dispatch_isa, map, math, Vector};
 
 /// `out[i] = function(x[i])`; booleans are 0 and 1. [`Unary::BitwiseNot`] is `-1 - x`, as for integers.
@@ -165,18 +166,6 @@ pub(super) fn min<V: Vector>(x: V, y: V) -> V {
 #[inline(always)]
 pub(super) fn max<V: Vector>(x: V, y: V) -> V {
     V::select(x.is_nan(), x, x.greater(y))
-}
-
-/// The remainder with the sign of `y`.
-fn floor_mod(x: f32, y: f32) -> f32 {
-    let remainder = x % y;
-    if remainder == 0.0 {
-        remainder.copysign(y)
-    } else if (remainder < 0.0) != (y < 0.0) {
-        remainder + y
-    } else {
-        remainder
-    }
 }
 
 /// Defines functions that rewrite the first of two slices, from functions of two elements.

@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
 use crate::float::{read_f32, to_f32, to_half, widened_bytes};
-use crate::form::Form;
+use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants};
 use crate::ops::conv::Conv;
 use crate::ops::window::out_dims;
@@ -34,6 +34,10 @@ impl Packs for Conv {
         form.with(self.epilogue.as_ref())
     }
 
+    fn alternatives(&self, packed: Option<&Self::Packed>, _inputs: &Types) -> Vec<Alternative> {
+        packed.map_or_else(Vec::new, alternatives)
+    }
+
     fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
         let weights = packed?;
         let shape = self.window().shape(&inputs.tensor(0).ok()?.sizes()?, &inputs.tensor(1).ok()?.sizes()?);
@@ -53,6 +57,11 @@ impl Packs for Conv {
         };
         Ok(vec![out.into()])
     }
+}
+
+/// Every form that the planner compared for packed weights.
+pub(super) fn alternatives(weights: &ConvWeights) -> Vec<Alternative> {
+    weights.alternatives().into_iter().map(Alternative::from).collect()
 }
 
 impl Conv {

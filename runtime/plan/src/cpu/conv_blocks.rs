@@ -3,13 +3,14 @@
 use std::fmt::{self, Debug, Formatter};
 
 use candle_plan_kernels::conv::Shape;
-use candle_plan_kernels::convolution::{self, Alternative, ConvOperands, ConvWeights, ImageLayout};
+use candle_plan_kernels::convolution::{self, ConvOperands, ConvWeights, ImageLayout};
 
 use super::blocks::{operand, Blocked};
+use super::conv;
 use super::conv_output::ConvOutput;
 use crate::error::{Error, Result};
-use crate::form::Form;
-use crate::kernel::{Call, Constants, Kernel, Memory};
+use crate::form::{Alternative, Form};
+use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{in_blocks, in_rows, Image, Layout};
 use crate::ops::conv::Conv;
 use crate::ops::window::{check_bias, out_dims};
@@ -38,13 +39,6 @@ pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) 
         gain: convolution::gain(&case),
     };
     Some((kernel, blocked))
-}
-
-/// Returns every form of a convolution for these input and weight types, with its cost. There are none if the sizes of
-/// the weights are unknown.
-pub(crate) fn alternatives(conv: &Conv, x: Option<&Type>, w: Option<&Type>, memory: Memory) -> Vec<Alternative> {
-    let case = || conv.case(x, &w?.tensor().ok()?.sizes()?, memory).ok();
-    case().map_or_else(Vec::new, |case| convolution::alternatives(&case))
 }
 
 /// A [`Conv`] of images in blocks.
@@ -94,6 +88,10 @@ impl Kernel for PackedConvBlocks {
 
     fn form(&self) -> Form {
         Form::named(self.weights.form()).packed(self.weights.bytes()).with(self.op.conv.epilogue.as_ref())
+    }
+
+    fn alternatives(&self, _inputs: &Types) -> Vec<Alternative> {
+        conv::alternatives(&self.weights)
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {

@@ -27,7 +27,6 @@ use packed::Packed;
 
 pub(crate) use blocks::Blocked;
 pub(crate) use choice::{blocked, fused, Choice};
-pub(crate) use conv_blocks::alternatives;
 
 /// Returns the kernel of an operator for values in the layout of the plan.
 ///

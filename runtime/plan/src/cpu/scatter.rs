@@ -20,53 +20,46 @@ use crate::ops::scatter::{
 use crate::types::Types;
 use crate::value::{list, Array, Value};
 
-impl Packs for ScatterElements {
-    type Packed = places::Found;
+/// Implements the kernel of an operator that writes updates at places. `$places` finds the places of indices in a tensor
+/// of some dimensions, and `$check` checks the dimensions of the updates, after those of the tensor and the indices.
+macro_rules! scatter {
+    ($op:ident, $places:expr, $check:expr) => {
+        impl Packs for $op {
+            type Packed = places::Found;
 
-    fn in_place(&self) -> &'static [usize] {
-        &[0]
-    }
+            fn in_place(&self) -> &'static [usize] {
+                &[0]
+            }
 
-    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
-        starts_bytes(packed, inputs.tensor(1).ok()?)
-    }
+            fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+                starts_bytes(packed, inputs.tensor(1).ok()?)
+            }
 
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
-        places::pack(constants, |dims, indices| element_places(dims, indices, self.axis))
-    }
+            fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
+                places::pack(constants, |dims, indices| $places(self, dims, indices))
+            }
 
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
-        let target = Target::new(call, 2)?;
-        let (dims, indices) = (target.array().dims(), call.tensor(1)?);
-        let places = places::places(packed, call, dims, |dims, indices| element_places(dims, indices, self.axis))?;
-        check_elements(target.updates().dims(), indices.dims())?;
-        target.write(&places, self.reduction)
-    }
+            fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+                let target = Target::new(call, 2)?;
+                let (dims, indices) = (target.array().dims(), call.tensor(1)?);
+                let places = places::places(packed, call, dims, |dims, indices| $places(self, dims, indices))?;
+                $check(dims, indices.dims(), target.updates().dims())?;
+                target.write(&places, self.reduction)
+            }
+        }
+    };
 }
 
-impl Packs for ScatterNd {
-    type Packed = places::Found;
-
-    fn in_place(&self) -> &'static [usize] {
-        &[0]
-    }
-
-    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
-        starts_bytes(packed, inputs.tensor(1).ok()?)
-    }
-
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
-        places::pack(constants, |dims, indices| vector_places(dims, indices, 0))
-    }
-
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
-        let target = Target::new(call, 2)?;
-        let (dims, indices) = (target.array().dims(), call.tensor(1)?);
-        let places = places::places(packed, call, dims, |dims, indices| vector_places(dims, indices, 0))?;
-        check_parts(target.updates().dims(), &vector_parts(dims, indices.dims(), 0)?)?;
-        target.write(&places, self.reduction)
-    }
-}
+scatter!(
+    ScatterElements,
+    |op: &ScatterElements, dims: &[usize], indices: &Array| element_places(dims, indices, op.axis),
+    |_, indices: &[usize], updates: &[usize]| check_elements(updates, indices)
+);
+scatter!(
+    ScatterNd,
+    |_, dims: &[usize], indices: &Array| vector_places(dims, indices, 0),
+    |dims: &[usize], indices: &[usize], updates: &[usize]| check_parts(updates, &vector_parts(dims, indices, 0)?)
+);
 
 impl Kernel for TensorScatter {
     fn in_place(&self) -> &'static [usize] {

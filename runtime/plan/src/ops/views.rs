@@ -14,6 +14,23 @@ use crate::operator::{Arity, Kind, Needs, Operator};
 use crate::types::{Dim, Shape, TensorType, Type, Types};
 use crate::value::MAX_RANK;
 
+/// The methods of an operator that returns a view of its first input. Its other inputs are numbers.
+macro_rules! view_of_first_input {
+    () => {
+        fn shares(&self, input: usize) -> bool {
+            input == 0
+        }
+
+        fn needs(&self, input: usize) -> Needs {
+            Needs::numbers_after_first(input)
+        }
+
+        fn kind() -> Kind {
+            Kind::View
+        }
+    };
+}
+
 /// `Y = X` with the dimensions in input 1, `shape: int64 [rank]`. A `-1` stands for the size that the other dimensions
 /// leave. A `0` stands for the dimension of `X` at the same position, or, with `allow_zero`, for zero.
 ///
@@ -40,17 +57,7 @@ impl Operator for Reshape {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
-    fn shares(&self, input: usize) -> bool {
-        input == 0
-    }
-
-    fn needs(&self, input: usize) -> Needs {
-        Needs::numbers_after_first(input)
-    }
-
-    fn kind() -> Kind {
-        Kind::View
-    }
+    view_of_first_input!();
 }
 
 impl Reshape {
@@ -119,13 +126,7 @@ impl Operator for Flatten {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
-    fn shares(&self, input: usize) -> bool {
-        input == 0
-    }
-
-    fn kind() -> Kind {
-        Kind::View
-    }
+    view_of_first_input!();
 }
 
 /// `Y = X` without some dimensions of size 1: those in `axes`, or those in input 1, `axes: int64 [n]`, or, if both are
@@ -159,17 +160,7 @@ impl Operator for Squeeze {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
-    fn shares(&self, input: usize) -> bool {
-        input == 0
-    }
-
-    fn needs(&self, input: usize) -> Needs {
-        Needs::numbers_after_first(input)
-    }
-
-    fn kind() -> Kind {
-        Kind::View
-    }
+    view_of_first_input!();
 }
 
 /// `Y = X` with new dimensions of size 1, at the positions in `Y` that `axes`, or input 1, `axes: int64 [n]`, gives.
@@ -199,17 +190,7 @@ impl Operator for Unsqueeze {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
-    fn shares(&self, input: usize) -> bool {
-        input == 0
-    }
-
-    fn needs(&self, input: usize) -> Needs {
-        Needs::numbers_after_first(input)
-    }
-
-    fn kind() -> Kind {
-        Kind::View
-    }
+    view_of_first_input!();
 }
 
 /// The axes of an attribute, or of input 1 where it is a constant.

@@ -40,8 +40,6 @@ pub struct Executable {
     pub(crate) constants: Vec<Value>,
     pub(crate) main: PreparedBlock,
     pub(crate) device: Device,
-    /// The memory that packed weights may take.
-    pub(crate) memory: Memory,
     /// For each input of the plan, whether a step on the host reads its elements. Empty if the device is the host.
     pub(crate) reads_on_host: Vec<bool>,
 }
@@ -91,7 +89,7 @@ impl Executable {
             main.find_deliveries();
             reads_on_host = main.inputs.iter().map(|&slot| main.reads(slot)).collect();
         }
-        Ok(Executable { plan, constants, main, device: device.clone(), memory, reads_on_host })
+        Ok(Executable { plan, constants, main, device: device.clone(), reads_on_host })
     }
 
     /// The names and types of the inputs, in order.
