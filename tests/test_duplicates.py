@@ -28,7 +28,7 @@ LEDGER = {
     "runtime/kernels/src/elementwise/integer.rs": "a trait and its implementation have the same signature",
     "runtime/kernels/src/elementwise/mod.rs": "a trait and its implementation have the same signature",
     "runtime/kernels/src/program/function.rs runtime/kernels/src/program/machine.rs": "an enum and a part of it",
-    "runtime/kernels/src/strided.rs runtime/plan/src/gpu/copy.rs": "tests of two crates",
+    "runtime/kernels/src/strided/tests.rs runtime/plan/src/gpu/copy.rs": "tests of two crates",
     "runtime/plan/src/dtype.rs runtime/plan/src/gpu/cast.rs": "a test lists a part of an enum",
     "runtime/plan/src/gpu/gather.rs": "each structure has the fields of its kernel's",
     "runtime/plan/src/gpu/mod.rs runtime/plan/src/ops/mod.rs": "both tables list operators by family",
