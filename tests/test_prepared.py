@@ -305,6 +305,31 @@ def test_the_cheapest_alternative_is_chosen(outputs: int, memory: Memory) -> Non
     assert any("Winograd" in each.form for each in conv.alternatives) == (memory == "full")
 
 
+@pytest.mark.parametrize(("size", "together"), [(112, True), (28, False)])
+def test_a_fused_pair_of_convolutions_lists_both_times(size: int, together: bool) -> None:
+    made = model(
+        f"(float[1, 32, {size}, {size}] x) => (float[1, 64, {size}, {size}] y) {{ "
+        "a = Conv <pads = [1, 1, 1, 1]> (x, v) d = Conv <pads = [1, 1, 1, 1], group = 32> (a, w) b = Conv (d, p) "
+        "y = Conv <pads = [1, 1, 1, 1]> (b, q) }",
+        v=(32, 32, 3, 3),
+        w=(32, 1, 3, 3),
+        p=(64, 32, 1, 1),
+        q=(64, 64, 3, 3),
+    )
+    steps = [step for step in compiler.load(compiler.compile(made)).prepared().steps if step.op == "Conv"]
+    assert (len(steps) == 3) is together
+    if together:
+        times = {each.form: each.time for each in steps[1].alternatives}
+        assert steps[1].kernel == min(times, key=times.__getitem__)
+        assert [form.rpartition(", then ")[2] for form in times] == [
+            "direct, in blocks while it is in the cache",
+            "direct, in blocks, in two steps",
+        ]
+    else:
+        depthwise = {each.form: each for each in steps[1].alternatives}["depthwise, in blocks"]
+        assert depthwise.saving is not None and depthwise.saving > 0
+
+
 BY_ROWS = "B in place, row by row"
 IN_PLACE = ["B in place", "B packed on the way"]
 """Forms of a matrix product."""

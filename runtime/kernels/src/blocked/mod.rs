@@ -28,7 +28,7 @@ pub(crate) use depthwise::DepthwiseForm;
 pub(crate) use direct_form::{DirectForm, FromRowsForm};
 pub use pool::{pool, Pool};
 pub use reorder::{from_blocks, to_blocks};
-pub use separable::{is_separable, separable, SeparableWeights, Stage};
+pub use separable::{separable, separable_times, SeparableWeights, Stage};
 pub(crate) use winograd::WinogradForm;
 
 use crate::threads::Threads;

@@ -7,7 +7,7 @@ use super::direct::Direct;
 use super::direct_form::DirectForm;
 use super::filter::Filter;
 use super::BLOCK;
-use crate::conv_form::{ConvForm, ConvOperands, Epilogue, PackedConv};
+use crate::conv_form::{ConvCase, ConvForm, ConvOperands, Epilogue, PackedConv};
 use crate::conv_shape::Shape;
 use crate::gemm::Finish;
 use crate::isa::Isa;
@@ -18,6 +18,9 @@ use crate::threads::Threads;
 const BAND: usize = 1 << 15;
 /// From this size on, the whole intermediate result does not fit in the L2 cache.
 const MANY: usize = 1 << 17;
+/// The costs of starting a band, and of writing and reading a vector of the intermediate result in memory.
+const START: f64 = 500.0;
+const MOVE: f64 = 4.0;
 /// Multiplications that are worth a thread.
 const TASK: usize = 1 << 19;
 /// Bands per thread, so that the threads end at about the same time.
@@ -31,7 +34,7 @@ pub struct SeparableWeights {
 }
 
 impl SeparableWeights {
-    /// Packs the weights `[C, 1, kernel…]` and `[O, C, 1, 1]` of two [separable](is_separable) convolutions.
+    /// Packs the weights `[C, 1, kernel…]` and `[O, C, 1, 1]` of two convolutions that [one step](separable_times) can compute.
     ///
     /// # Panics
     /// The weights do not have these shapes, the first convolution is not depthwise, or the second is not 1 × 1.
@@ -66,11 +69,18 @@ pub struct Stage<'a> {
     pub epilogue: Epilogue<'a>,
 }
 
-/// Whether two convolutions are faster together, because the intermediate result is large.
-pub fn is_separable(first: &Shape, second: &Shape) -> bool {
+/// The times of one image if one step computes two convolutions, and if two steps do, in multiply-adds of a vector.
+/// `None` if one step cannot. If the intermediate result is large, two steps write it to memory and read it again.
+pub fn separable_times(isa: Isa, first: &Shape, second: &Shape) -> Option<[f64; 2]> {
     let first = &first.row_oriented();
+    if !are_separable(first, second) || first.output[0] < 2 {
+        return None;
+    }
+    let [depthwise, pointwise] = [first, second].map(|shape| ConvCase::new(isa, shape, true));
+    let products = DepthwiseForm.cost(&depthwise) + DirectForm.cost(&pointwise);
     let between = first.channels.next_multiple_of(BLOCK) * first.pixels();
-    are_separable(first, second) && first.output[0] > 1 && between >= MANY
+    let moved = if between < MANY { 0 } else { between / BLOCK };
+    Some([products + START * between.div_ceil(BAND) as f64, products + MOVE * moved as f64])
 }
 
 fn are_separable(first: &Shape, second: &Shape) -> bool {

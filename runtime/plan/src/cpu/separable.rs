@@ -9,10 +9,11 @@ use candle_plan_kernels::isa::Isa;
 use super::conv_blocks::ConvBlocks;
 use super::conv_output::{with_epilogue, ConvOutput};
 use crate::error::{Error, Result};
-use crate::form::Form;
+use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::in_blocks;
 use crate::ops::window::{check_bias, out_dims};
+use crate::types::Types;
 use crate::value::{Array, Value};
 
 /// The two convolutions. The inputs are those of the first, then those of the second without its image.
@@ -31,7 +32,8 @@ impl Separable {
     /// Returns the fused convolutions, if they are faster than two steps.
     pub fn of(first: &ConvBlocks, operands: &Constants, second: &ConvBlocks, next: &Constants) -> Option<Separable> {
         let typical = [first.typical_shape(operands).ok()?, second.typical_shape(next).ok()?];
-        if !blocked::is_separable(&typical[0], &typical[1]) {
+        let [together, apart] = blocked::separable_times(Isa::get(), &typical[0], &typical[1])?;
+        if together >= apart {
             return None;
         }
         let (inputs, mut second) = (operands.types.len(), second.clone());
@@ -67,6 +69,16 @@ impl Debug for PackedSeparable {
     }
 }
 
+impl PackedSeparable {
+    /// The names of both forms, in order.
+    fn name(&self) -> String {
+        let [first, second] = self.weights.forms();
+        let between = self.op.first.conv.epilogue.as_ref();
+        let between = between.map_or_else(String::new, |program| format!(" with {program}"));
+        format!("{first}{between}, then {second}")
+    }
+}
+
 impl Kernel for PackedSeparable {
     fn in_place(&self) -> &[usize] {
         self.output.in_place()
@@ -77,10 +89,19 @@ impl Kernel for PackedSeparable {
     }
 
     fn form(&self) -> Form {
-        let (op, [first, second]) = (&self.op, self.weights.forms());
-        let between = op.first.conv.epilogue.as_ref().map_or_else(String::new, |program| format!(" with {program}"));
-        let name = format!("{first}{between}, then {second} while it is in the cache");
-        Form::named(name).packed(self.weights.bytes()).with(op.second.conv.epilogue.as_ref())
+        let name = format!("{} while it is in the cache", self.name());
+        Form::named(name).packed(self.weights.bytes()).with(self.op.second.conv.epilogue.as_ref())
+    }
+
+    fn alternatives(&self, _inputs: &Types) -> Vec<Alternative> {
+        let [first, second] = &self.op.typical;
+        let times = blocked::separable_times(Isa::get(), first, second).into_iter().flatten();
+        let places = [" while it is in the cache", ", in two steps"];
+        let alternative = |(place, time)| {
+            let form = format!("{}{place}", self.name());
+            Alternative { form, in_blocks: true, time, saving: None }
+        };
+        places.into_iter().zip(times).map(alternative).collect()
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
