@@ -59,6 +59,7 @@ pub fn normalize_rows<R: Real>(
     }
     let rows = TASK.div_ceil(n);
     x.for_each_chunk(threads, rows * n, |i, chunk| {
+        // A function of its own: inlined into `normalize`, its partial sums would be in memory.
         let statistics = |row: &[R]| statistics_of(isa, row, center, epsilon);
         normalize(isa, chunk, n, i * rows, &statistics, affine)
     });

@@ -229,6 +229,7 @@ pub(crate) fn copy_runs<T: Copy>(source: &[T], from: usize, out: &mut [T], to: u
     let runs = out.len().div_ceil(to);
     assert!(runs == 0 || (runs - 1) * from + run <= source.len(), "{runs} runs of {run} elements leave their source");
     match run {
+        0 => {}
         1 => out.iter_mut().step_by(to).zip(source.iter().step_by(from)).for_each(|(out, value)| *out = *value),
         2 => copy_arrays::<T, 2>(source, from, out, to),
         3 => copy_arrays::<T, 3>(source, from, out, to),

@@ -34,7 +34,8 @@ pub struct SeparableWeights {
 }
 
 impl SeparableWeights {
-    /// Packs the weights `[C, 1, kernel…]` and `[O, C, 1, 1]` of two convolutions that [one step](separable_times) can compute.
+    /// Packs the weights `[C, 1, kernel…]` and `[O, C, 1, 1]` of two convolutions that
+    /// [one step](separable_times) can compute.
     ///
     /// # Panics
     /// The weights do not have these shapes, the first convolution is not depthwise, or the second is not 1 × 1.

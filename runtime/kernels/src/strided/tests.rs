@@ -110,6 +110,13 @@ fn overlapping_windows_that_end_with_their_source() {
 }
 
 #[test]
+fn empty_runs_change_nothing() {
+    let mut out = [9u8; 4];
+    copy_runs(&[1, 2], 1, &mut out, 2, 0);
+    assert_eq!(out, [9; 4]);
+}
+
+#[test]
 #[should_panic(expected = "leave their source")]
 fn runs_that_leave_their_source() {
     copy_runs(&[0u8; 6], 2, &mut [0; 9], 3, 3);
