@@ -243,11 +243,6 @@ impl Array {
         Arc::strong_count(&self.storage) == 1 && self.storage.is_owned()
     }
 
-    /// Whether the elements are in a plan's file.
-    pub(crate) fn is_in_file(&self) -> bool {
-        matches!(*self.storage, Backing::File(_))
-    }
-
     /// Returns the elements, without a copy if this array alone owns the storage and covers all of it.
     ///
     /// # Errors
