@@ -12,7 +12,7 @@ import pytest
 
 from compiler.accuracy.compare import worst_of
 from compiler.accuracy.reference import Reference
-from compiler.zoo.baseline import SHAPES, Shapes
+from compiler.zoo.outcome import SHAPES, Shapes
 from tests.trained.rewrite import cut_at_quantized, quantized, showing_quantized
 from tests.trained.zoo import (
     ABSENT,

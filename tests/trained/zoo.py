@@ -15,8 +15,10 @@ import compiler
 from compiler.accuracy.compare import MOST_ERROR, Report, worst_of
 from compiler.accuracy.precision import exact_outputs
 from compiler.accuracy.verify import Judge
-from compiler.zoo.baseline import Expectation, Result, Shapes, read_baseline
-from compiler.zoo.index import Entry, read_index, unpinned, with_shapes
+from compiler.zoo.baseline import Expectation, read_baseline
+from compiler.zoo.index import Entry, read_index
+from compiler.zoo.outcome import Result, Shapes
+from compiler.zoo.shapes import unpinned, with_shapes
 
 ROOT = Path(__file__).parents[2]
 OTHERS = Path(os.environ.get("ZOO", ROOT.parent / "shared/zoo"))
