@@ -35,7 +35,7 @@ class Ending:
     @property
     def sentence(self) -> str:
         """The reason and the last phase in words; empty for a task that returned a result."""
-        return f"{self.message} (in the phase: {self.phase})" if self.message and self.phase else self.message
+        return f"{self.message}; last phase: {self.phase}" if self.message and self.phase else self.message
 
 
 def exit_text(code: int | None, said: str) -> str:

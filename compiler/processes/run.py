@@ -45,6 +45,8 @@ def run_tasks(
     On Linux, each process begins as a copy of one that has imported `modules`. They must not start threads that a copy
     would lack. If the caller closes the iterator, all processes end; they also end with this process.
     """
+    if not arguments:
+        return
     context = _context(modules)
     waiting, active = deque(enumerate(arguments)), list[Worker]()
     try:

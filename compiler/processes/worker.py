@@ -109,7 +109,7 @@ class Worker:
         if limit_of_memory is not None and idle is not None:
             used = anonymous_bytes(self._process.pid) - idle
             if used > limit_of_memory:
-                words = f"it took {used / 1e6:.0f} MB of memory, but its limit is {limit_of_memory / 1e6:.0f} MB"
+                words = f"it took {used / 1e6:.4g} MB of memory, but its limit is {limit_of_memory / 1e6:.4g} MB"
                 return self._ended("out of memory", words)
         return None
 

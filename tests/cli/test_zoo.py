@@ -136,13 +136,13 @@ def test_a_baseline_has_to_be_so(
     if line[0] == "unsure" and line[2] == 1e6:
         assert run(*arguments, "--unpin") == 1, "the line is for pinned shapes"
     if line[0] == "other":
-        assert run(*arguments, "--model", "echo") == 0, "nothing is said of models that are not looked at"
+        assert run(*arguments, "--only", "echo") == 0, "nothing is said of models that are not looked at"
 
 
 def test_update_takes_out_what_is_not_so(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = LINE.format("echo", "uncertain", 2) + LINE.format("other", "different", 10)
     (zoo / "zoo.toml").write_text(lines)
-    assert run("zoo", "update", "--zoo", ".", "--baseline", "zoo.toml", "--model", "echo") == 0
+    assert run("zoo", "update", "--zoo", ".", "--baseline", "zoo.toml", "--only", "echo") == 0
     assert (zoo / "zoo.toml").read_text().strip() == LINE.format("other", "different", 10).strip()
     assert run("zoo", "update", "--zoo", ".", "--baseline", "zoo.toml") == 0
     assert (zoo / "zoo.toml").read_text().strip() == ""
