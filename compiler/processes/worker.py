@@ -29,7 +29,7 @@ ENDING = 10.0
 """The most seconds to wait for the end of a process that was killed or has closed its pipe."""
 MEMORY_INTERVAL = 0.02
 """The seconds between two measurements of memory."""
-KEPT = 4096
+KEPT = 1 << 14
 """The number of bytes to keep of a process's standard error."""
 SHOWN = 300
 """The number of characters to show of its last line."""
