@@ -13,6 +13,7 @@ from typing import Any
 from compiler.errors import InputError
 from compiler.processes.child import Report
 from compiler.zoo import tasks
+from compiler.zoo.asked import Check
 
 
 def act(what: str, report: Report) -> Any:
@@ -54,7 +55,7 @@ def act(what: str, report: Report) -> Any:
     return what
 
 
-def check_or_end(asked: tasks.Check, report: Report) -> None:
+def check_or_end(asked: Check, report: Report) -> None:
     """Check a model, but end early for a model of a certain name."""
     name = asked.entry.name
     if name.startswith("crash"):
@@ -68,7 +69,7 @@ def check_or_end(asked: tasks.Check, report: Report) -> None:
     tasks.check(asked, report)
 
 
-def check_slowly(asked: tasks.Check, report: Report) -> None:
+def check_slowly(asked: Check, report: Report) -> None:
     """Check a model after a second."""
     time.sleep(1)
     tasks.check(asked, report)

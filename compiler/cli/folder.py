@@ -115,9 +115,11 @@ def entries_of(folder: Path, only: Sequence[str], settings: Settings | None = No
 
 def known_differences(baseline: Path | None) -> dict[str, KnownDifference]:
     """The entries of a baseline by model; none without a baseline."""
+    if baseline is None:
+        return {}
     from compiler.zoo.baseline import read_baseline
 
-    return {} if baseline is None else dict(_valid(read_baseline, baseline))
+    return dict(_valid(read_baseline, baseline))
 
 
 def _valid(read: Callable[[Path], Any], path: Path) -> Any:

@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_context
 def command(
-    context: click.Context,
-    folder: Path,
-    only: tuple[str, ...],
-    baseline: Path,
-    settings: Settings,
-    as_json: bool,
+    context: click.Context, folder: Path, only: tuple[str, ...], baseline: Path, settings: Settings, as_json: bool
 ) -> None:
     """Check the models as `candlec zoo run` does, with and without --unpin, and write the differences to a baseline.
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from compiler.errors import DeviceError
 from compiler.processes.memory import is_measured
 from compiler.processes.run import Limits, run_tasks, usable_processors
-from compiler.zoo.results import Asked, Results
+from compiler.zoo.asked import Asked
+from compiler.zoo.results import Results
 from compiler.zoo.tasks import MODULES
 
 if TYPE_CHECKING:

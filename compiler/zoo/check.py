@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from compiler.processes.child import Report
     from compiler.zoo.index import Entry
     from compiler.zoo.outcome import Shapes
-    from compiler.zoo.tasks import Check
+    from compiler.zoo.asked import Check
 
 __all__ = ["check"]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from compiler.zoo.baseline import Expectation
     from compiler.zoo.index import Entry
     from compiler.zoo.outcome import Shapes
-    from compiler.zoo.tasks import Check
+    from compiler.zoo.asked import Check
 
 __all__ = ["judged", "outcomes_of", "outdated"]
 

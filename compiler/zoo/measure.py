@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from compiler.processes.child import Report
-    from compiler.zoo.tasks import Measure
+    from compiler.zoo.asked import Measure
 
 __all__ = ["measure"]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compiler.zoo import tasks
+from compiler.zoo.asked import Measure
 from compiler.zoo.batch import endings_of
 
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ def precisions(
     Raises: as `endings_of`.
     """
     threads = settings.threads_for(len(entries))
-    asked = [tasks.Measure(entry, threads) for entry in entries]
+    asked = [Measure(entry, threads) for entry in entries]
 
-    def judge(_: tasks.Measure, ending: Ending) -> tuple[bool, str]:
+    def judge(_: Measure, ending: Ending) -> tuple[bool, str]:
         made = _precision(ending, at_most)
         return not made.problem, str(made)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compiler.zoo import tasks
+from compiler.zoo.asked import Check
 from compiler.zoo.baseline import renewed
 from compiler.zoo.batch import endings_of
 from compiler.zoo.judge import outcomes_of
@@ -43,9 +44,9 @@ def renewals(
     Raises: as `endings_of`.
     """
     threads = settings.threads_for(len(entries))
-    asked = [tasks.Check(entry, SHAPES, threads=threads) for entry in entries]
+    asked = [Check(entry, SHAPES, threads=threads) for entry in entries]
 
-    def judge(one: tasks.Check, ending: Ending) -> tuple[bool, str]:
+    def judge(one: Check, ending: Ending) -> tuple[bool, str]:
         made = _renewal(one, ending, known.get(one.entry.name))
         every = [each for mine in outcomes_of(one, ending).values() for each in mine]
         return not made.problem, str(together(every))
@@ -54,7 +55,7 @@ def renewals(
     return [_renewal(one, each, known.get(one.entry.name)) for one, each in zip(asked, endings, strict=True)]
 
 
-def _renewal(asked: tasks.Check, ending: Ending, known: KnownDifference | None) -> Renewal:
+def _renewal(asked: Check, ending: Ending, known: KnownDifference | None) -> Renewal:
     outcomes = outcomes_of(asked, ending)
     every = [each for mine in outcomes.values() for each in mine]
     if problem := next((_problem(each) for each in every if not together([each]).is_bounded), ""):

@@ -14,7 +14,7 @@ import json
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from compiler.atomic_files import write_whole
 from compiler.processes.ending import Ending
@@ -23,21 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from compiler.processes.run import Limits
-    from compiler.zoo.index import Entry
+    from compiler.zoo.asked import Asked
 
-__all__ = ["Asked", "Results"]
-
-
-class Asked(Protocol):
-    """What a task gets: the model, and a text on the task and its options."""
-
-    @property
-    def entry(self) -> Entry:
-        """The model."""
-
-    @property
-    def what(self) -> str:
-        """The task and its options."""
+__all__ = ["Results"]
 
 
 class Results:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from compiler.processes.run import Limits
 from compiler.zoo import tasks
+from compiler.zoo.asked import Check
 from compiler.zoo.batch import Settings, endings_of
 from compiler.zoo.index import Entry, read_index
 from compiler.zoo.judge import judged, outcomes_of, outdated
@@ -143,9 +144,9 @@ def check_all(chosen: Sequence[Case], settings: Settings, progress: Progress | N
     """
     device = chosen[0].device if chosen else "cpu"
     threads = settings.threads_for(len(chosen), device)
-    asked = {tasks.Check(each.entry, (each.shapes,), device, threads): each for each in chosen}
+    asked = {Check(each.entry, (each.shapes,), device, threads): each for each in chosen}
 
-    def judge(one: tasks.Check, ending: Ending) -> tuple[bool, str]:
+    def judge(one: Check, ending: Ending) -> tuple[bool, str]:
         outcome = _outcome(asked[one], one, ending)
         return outcome.ok, str(outcome.worst)
 
@@ -153,7 +154,7 @@ def check_all(chosen: Sequence[Case], settings: Settings, progress: Progress | N
     return [_outcome(asked[one], one, ending) for one, ending in zip(asked, endings, strict=True)]
 
 
-def _outcome(case: Case, asked: tasks.Check, ending: Ending) -> CaseOutcome:
+def _outcome(case: Case, asked: Check, ending: Ending) -> CaseOutcome:
     """The judgment on the ending of a check."""
     line = case.known.expectations.get(case.shapes) if case.known else None
     ways = tuple(judged(each, case.entry, line) for each in outcomes_of(asked, ending)[case.shapes])

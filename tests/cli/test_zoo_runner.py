@@ -140,11 +140,11 @@ def test_resume_runs_what_has_no_result(models: Path, capsys: pytest.CaptureFixt
 SLOWLY = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
+from compiler.cli import main
 from compiler.zoo import tasks
 from tests.tasks import check_slowly
-tasks.check = check_slowly
 if __name__ == "__main__":
-    from compiler.cli import main
+    tasks.check = check_slowly
     main(sys.argv[1:])
 """
 

@@ -17,6 +17,7 @@ import compiler.zoo
 from compiler.accuracy.reference import Reference
 from compiler.processes.child import Report
 from compiler.zoo import tasks
+from compiler.zoo.asked import Check
 from compiler.zoo.index import read_index
 from compiler.zoo.outcome import SHAPES, Outcome
 from tests.tasks import check_or_end
@@ -81,7 +82,7 @@ def told_of(folder: Path, *shapes: Any) -> list[Outcome]:
     """The outcomes of a check in this process."""
     parts: list[Any] = []
     entry = next(each for each in read_index(folder) if each.name == "echo")
-    tasks.check(tasks.Check(entry, shapes), Report(lambda kind, data: parts.append(data) if kind == "part" else None))
+    tasks.check(Check(entry, shapes), Report(lambda kind, data: parts.append(data) if kind == "part" else None))
     return [Outcome.from_data(data) for _, data in parts]
 
 
@@ -137,7 +138,7 @@ def test_expressions_select_models(folder: Path, only: tuple[str, ...], names: l
         ("x", "the folder has no model x: write the name of a model, tag:TAG, op:OPERATOR or failed"),
         ("tag:smal", "no model has the tag smal: did you mean small?"),
         ("tag:9", "no model has the tag 9: the tags are small"),
-        ("op:Neh", "no model has the operator Neh: did you mean Neg?"),
+        ("op:Sign", "no model has the operator Sign"),
         ("failed", "only a file of results says which models failed: add --results FILE"),
     ],
 )
