@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from compiler import Plan
     from compiler.processes.child import Report
+    from compiler.zoo.asked import Check
     from compiler.zoo.index import Entry
     from compiler.zoo.outcome import Shapes
-    from compiler.zoo.asked import Check
 
 __all__ = ["check"]
 

@@ -70,7 +70,8 @@ class Outcome:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Outcome:
         """The outcome of `data`."""
-        fields = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key != "ok"}
+        fields: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each for key, each in data.items()}
+        del fields["ok"]
         return cls(**{**fields, "share": math.inf if data["share"] is None else data["share"]})
 
 
