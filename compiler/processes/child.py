@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
-import json
 import multiprocessing
 import os
 import signal
@@ -39,22 +38,22 @@ class Report:
         self._tell("phase", text)
 
     def part(self, data: Any) -> None:
-        """Report a part of the result as JSON data. The parent keeps it, however the task ends."""
+        """Report a part of the result. The parent keeps it, however the task ends."""
         self._tell("part", data)
 
 
 Task = Callable[[A, Report], Any]
-"""A function at the top of a module. It takes an argument that pickle can copy, and returns JSON data."""
+"""A function at the top of a module. Pickle must be able to copy its argument and its result."""
 
 
 def work(
     pipe: Connection, errors: Connection, task: Task[A], argument: A, environment: Mapping[str, str]
 ) -> None:  # pragma: no cover (in another process)
-    """Run a task in this process, send everything that it tells as JSON, and end the process."""
+    """Run a task in this process, send everything that it tells, and end the process."""
     _prepare(errors, environment)
 
     def tell(kind: str, data: Any) -> None:
-        pipe.send_bytes(json.dumps([kind, data]).encode())
+        pipe.send((kind, data))
 
     tell("started", anonymous_bytes("self"))
     try:
@@ -89,7 +88,7 @@ def _end_with_parent() -> None:
 
 
 def _described(error: BaseException) -> dict[str, Any]:
-    """An exception as JSON data: its class, text and traceback, and whether it is a bug."""
+    """The class, text and traceback of an exception, and whether it is a bug."""
     name, text = type(error).__name__, str(error)
     is_bug = not isinstance(error, Error | OSError)
     message = f"{name}: {text}".removesuffix(": ") if is_bug else text

@@ -13,7 +13,7 @@ Kind = Literal["done", "raised", "crashed", "timed out", "out of memory"]
 
 @dataclass(frozen=True)
 class Ending:
-    """How a task ended. `result` and `parts` are JSON data.
+    """How a task ended.
 
     `done`: it returned `result`. `raised`: it raised an exception of the class `error`. `crashed`: its process ended
     before it had a result. `timed out` and `out of memory`: it reached a limit. `parts` are the parts of the result

@@ -37,17 +37,21 @@ def run_tasks(
     limits: Limits | None = None,
     on_phase: Callable[[int, str], None] = lambda _index, _phase: None,
     modules: Sequence[str] = (),
+    fresh: bool = False,
 ) -> Generator[tuple[int, Ending], None, None]:
     """Run a task for each argument, in a process each, at most `jobs` at a time.
 
     The function yields the index of an argument and the ending of its task, as soon as the task ends. It calls
     `on_phase` with an index and each phase that the task reports, first with an empty phase when the process starts.
-    On Linux, each process begins as a copy of one that has imported `modules`. They must not start threads that a copy
-    would lack. If the caller closes the iterator, all processes end; they also end with this process.
+
+    On Linux, each process begins as a copy of one that has imported `modules`. They must not start threads, which a
+    copy would lack. A `fresh` process begins with a new interpreter, and has memory addresses of its own.
+
+    If the caller closes the iterator, all processes end. They also end with this process.
     """
     if not arguments:
         return
-    context = _context(modules)
+    context = multiprocessing.get_context("spawn") if fresh or sys.platform != "linux" else _server(modules)
     waiting, active = deque(enumerate(arguments)), list[Worker]()
     try:
         while waiting or active:
@@ -72,10 +76,8 @@ def _wait(active: Sequence[Worker]) -> None:
     wait([each for worker in active for each in worker.waited_for], min(patience, default=None))
 
 
-def _context(modules: Sequence[str]) -> BaseContext:
-    """The way to start processes: copies of a server with the modules, or new ones where copies are not reliable."""
-    if sys.platform != "linux":
-        return multiprocessing.get_context("spawn")
+def _server(modules: Sequence[str]) -> BaseContext:
+    """The way to start processes as copies of a server that has imported the modules. On Linux, this is reliable."""
     with _same_path():
         forkserver.set_forkserver_preload(list(modules))
         forkserver.ensure_running()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -126,7 +125,7 @@ class Worker:
         """Read messages, up to one that ends the task."""
         try:
             while self._pipe.poll():
-                kind, data = json.loads(self._pipe.recv_bytes())
+                kind, data = self._pipe.recv()
                 if found := self._heard(kind, data):
                     return found
         except (EOFError, OSError):
