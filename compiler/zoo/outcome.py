@@ -65,7 +65,8 @@ class Outcome:
     def data(self) -> dict[str, Any]:
         """The outcome as JSON. An infinite share, which JSON lacks, becomes null."""
         share = self.share if math.isfinite(self.share) else None
-        return {**asdict(self), "share": share, "ok": not self.problem}
+        fields = {key: list(each) if isinstance(each, tuple) else each for key, each in asdict(self).items()}
+        return {**fields, "share": share, "ok": not self.problem}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Outcome:

@@ -112,7 +112,8 @@ def test_an_outcome_is_the_same_after_json() -> None:
     outcome = Outcome(
         "a", "plain, cuda", "refused", ("why",), float("inf"), 1.5, "it is refused", ("CC0301",), "a note"
     )
-    assert Outcome.from_data(json.loads(json.dumps(outcome.data))) == outcome
+    assert json.loads(json.dumps(outcome.data)) == outcome.data
+    assert Outcome.from_data(outcome.data) == outcome
 
 
 @pytest.mark.parametrize(
