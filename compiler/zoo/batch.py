@@ -110,7 +110,7 @@ def endings_of(
             each = asked[left[place]]
             is_acceptable, said = judge(each, ending)
             if results is not None:
-                results.add(each, settings.limits, ending, is_acceptable)
+                results.add(each, settings.limits, ending, is_acceptable, said)
             shown.end(each.entry.name, said, ending.seconds)
             endings[left[place]] = ending
     return [endings[index] for index in range(len(asked))]

@@ -54,11 +54,11 @@ def check(asked: Check, report: Report) -> None:
     try:
         for outcome in () if reason else _outcomes(asked, report):
             shapes, _ = left.pop(0)
-            report.part([shapes, outcome.data])
+            report.part([shapes, outcome.unjudged])
     except ReferenceFailed as error:
         reason = str(error)
     for shapes, variant in left:
-        report.part([shapes, Outcome(asked.entry.name, str(variant), "failed", (reason,)).data])
+        report.part([shapes, Outcome(asked.entry.name, str(variant), "failed", (reason,)).unjudged])
 
 
 def _fault(entry: Entry) -> str:

@@ -28,7 +28,7 @@ def outcomes_of(asked: Check, ending: Ending) -> dict[Shapes, list[Outcome]]:
     of the task.
     """
     ways = [(shapes, str(variant)) for shapes in asked.shapes for variant in variants(asked.device)]
-    known = [Outcome.from_data(data) for _, data in ending.parts]
+    known = [Outcome.from_unjudged(data) for _, data in ending.parts]
     seconds = max(ending.seconds - sum(each.seconds for each in known), 0.0)
     for _, way in ways[len(known) :]:
         known.append(Outcome(asked.entry.name, way, _verdict(ending), (ending.sentence,), seconds=seconds))

@@ -64,15 +64,20 @@ class Outcome:
     @property
     def data(self) -> dict[str, Any]:
         """The outcome as JSON. An infinite share, which JSON lacks, becomes null."""
+        return {**self.unjudged, "problem": self.problem, "ok": not self.problem}
+
+    @property
+    def unjudged(self) -> dict[str, Any]:
+        """The outcome as JSON without the judgment."""
         share = self.share if math.isfinite(self.share) else None
         fields = {key: list(each) if isinstance(each, tuple) else each for key, each in asdict(self).items()}
-        return {**fields, "share": share, "ok": not self.problem}
+        del fields["problem"]
+        return {**fields, "share": share}
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Outcome:
-        """The outcome of `data`."""
+    def from_unjudged(cls, data: Mapping[str, Any]) -> Outcome:
+        """The outcome of `unjudged`."""
         fields: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each for key, each in data.items()}
-        del fields["ok"]
         return cls(**{**fields, "share": math.inf if data["share"] is None else data["share"]})
 
 

@@ -2,7 +2,8 @@
 
 A line has the name of the `model`, and `what` was done. `digest` covers everything that decides the result: the files
 of the model, the options, and the versions of the compiler and of onnxruntime. `ok` says whether the result was
-acceptable at that time. `limits` are those of the task, and `ending` is how it ended.
+acceptable at that time, and `result` is the result in words. `limits` are those of the task, and `ending` is how it
+ended.
 """
 
 from __future__ import annotations
@@ -63,11 +64,11 @@ class Results:
             self._lines.pop((each.what, each.entry.name), None)
         write_whole(self._path, b"".join(map(_line, self._lines.values())))
 
-    def add(self, asked: Asked, limits: Limits, ending: Ending, is_acceptable: bool) -> None:
+    def add(self, asked: Asked, limits: Limits, ending: Ending, is_acceptable: bool, result: str) -> None:
         """Append the line of a task."""
-        facts = {"model": asked.entry.name, "what": asked.what, "digest": _digest(asked), "ok": is_acceptable}
+        facts = {"model": asked.entry.name, "what": asked.what, "ok": is_acceptable, "result": result}
         kept = asdict(replace(ending, traceback=""))
-        line = {**facts, "limits": asdict(limits), "ending": kept}
+        line = {**facts, "digest": _digest(asked), "limits": asdict(limits), "ending": kept}
         self._lines[asked.what, asked.entry.name] = line
         with self._path.open("ab", buffering=0) as file:
             file.write(_line(line))
@@ -91,7 +92,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 def _is_result(line: Any) -> bool:
-    return isinstance(line, dict) and line.keys() == {"model", "what", "digest", "ok", "limits", "ending"}
+    return isinstance(line, dict) and line.keys() == {"model", "what", "ok", "result", "digest", "limits", "ending"}
 
 
 def _digest(asked: Asked) -> str:

@@ -37,7 +37,7 @@ def kept(asked: Check, ending: Ending, limits: Limits = NONE, is_acceptable: boo
     """Write a result to the file."""
     made = Results(Path("results.jsonl"))
     made.begin([asked])
-    made.add(asked, limits, ending, is_acceptable)
+    made.add(asked, limits, ending, is_acceptable, "equal")
 
 
 def found(asked: Check, limits: Limits = NONE) -> Ending | None:
