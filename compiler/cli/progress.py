@@ -75,7 +75,8 @@ class Models:
 
     def _update(self) -> None:
         if self._bar is not None and self._task is not None:
-            running = [f"{name} ({phase})" if phase else name for name, phase in self._phases.items()]
+            phases = {name: phase.partition(":")[0] for name, phase in self._phases.items()}
+            running = [f"{name} ({phase})" if phase else name for name, phase in phases.items()]
             left = self._place().partition(", ")[2] if self._done else ""
             self._bar.update(self._task, completed=self._done, names="; ".join(running), left=left)
 

@@ -83,7 +83,7 @@ def told_of(folder: Path, *shapes: Any) -> list[Outcome]:
     parts: list[Any] = []
     entry = next(each for each in read_index(folder) if each.name == "echo")
     tasks.check(Check(entry, shapes), Report(lambda kind, data: parts.append(data) if kind == "part" else None))
-    return [Outcome.from_data(data) for _, data in parts]
+    return [Outcome.from_unjudged(data) for _, data in parts]
 
 
 @pytest.mark.parametrize(("shapes", "compilations"), [(("pinned",), 4), (("unpinned",), 2), (SHAPES, 6)])
@@ -109,11 +109,9 @@ def test_nothing_is_computed_twice(
 
 
 def test_an_outcome_is_the_same_after_json() -> None:
-    outcome = Outcome(
-        "a", "plain, cuda", "refused", ("why",), float("inf"), 1.5, "it is refused", ("CC0301",), "a note"
-    )
+    outcome = Outcome("a", "plain, cuda", "refused", ("why",), float("inf"), 1.5, codes=("CC0301",), note="a note")
     assert json.loads(json.dumps(outcome.data)) == outcome.data
-    assert Outcome.from_data(outcome.data) == outcome
+    assert Outcome.from_unjudged(outcome.unjudged) == outcome
 
 
 @pytest.mark.parametrize(
