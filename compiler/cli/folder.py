@@ -44,7 +44,8 @@ _RUNNER_OPTIONS = (
         "--jobs",
         type=click.IntRange(1, arguments.MAX_THREADS),
         metavar="N",
-        help="Number of models to check at a time, each in a process of its own.  [default: one per usable processor; 1 on a GPU]",
+        help="Number of models to check at a time, each in a process of its own.  "
+        "[default: one per usable processor; 1 on a GPU]",
     ),
     click.option(
         "--timeout",
