@@ -135,7 +135,7 @@ def test_expressions_select_models(folder: Path, only: tuple[str, ...], names: l
     [
         ("ech", "the folder has no model ech: did you mean echo?"),
         ("x", "the folder has no model x: write the name of a model, tag:TAG, op:OPERATOR or failed"),
-        ("tag:smal", "no model has the tag smal: did you mean small?"),
+        ("tag:smalls", "no model has the tag smalls: did you mean small?"),
         ("tag:9", "no model has the tag 9: the tags are small"),
         ("op:Sign", "no model has the operator Sign"),
         ("failed", "only a file of results says which models failed: add --results FILE"),
