@@ -19,7 +19,7 @@ FILE_LINES, FUNCTION_LINES = 400, 40
 PYTHON_LAYERS = [
     {"_runtime", "atomic_files", "ir", "validate"},
     {"errors"},
-    {"frontend", "plan", "rewrite"},
+    {"frontend", "plan", "processes", "rewrite"},
     {"lower", "options", "runtime"},
     {"passes"},
     {"pipeline"},

@@ -18,10 +18,10 @@ from compiler.bench import cold, timing, turns
 from compiler.bench.answers import Answers
 from compiler.bench.cold import Cold
 from compiler.bench.engines import ENGINES, OTHERS, PLAN, Case, Engine
-from compiler.bench.process import in_fresh_process
 from compiler.bench.timing import BEST, Timing
 from compiler.bench.turns import Times, Turns, time_in_turns
 from compiler.cli.tables import bench as bench_table
+from compiler.processes.fresh import in_fresh_process
 
 MODEL = """
 <ir_version: 9, opset_import: ["": 20]>

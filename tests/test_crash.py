@@ -11,10 +11,10 @@ import pytest
 
 from compiler import CompileError, DeviceError, Diagnostic, ExportError, InputError, PlanError, RunError, pipeline
 from compiler.accuracy.reference import ReferenceFailed, ReferenceMissing
-from compiler.bench.process import ProcessDied
 from compiler.cli import main
 from compiler.cli.failure import Failed, report
 from compiler.passes import drop_noops
+from compiler.processes.fresh import ProcessDied
 
 DIGITS = Path(__file__).parent.parent / "models/digits.onnx"
 DROPOUT = '<ir_version: 9, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { y = Dropout (x) }'

@@ -137,7 +137,7 @@ def test_one_large_error_excuses_no_other(found: list[float], is_alike: bool) ->
 
 
 def test_what_onnxruntime_is_unsure_of_is_not_equal_but_uncertain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compiler.accuracy.verify.in_double_precision", lambda _: None)
+    monkeypatch.setattr("compiler.accuracy.verify.in_double_precision", lambda *_: None)
     judge, inputs = Judge(onnx.parser.parse_model(CANCELING)), {"x": ALMOST_ONE}
     reference = judge.reference
     plain, optimized = reference.plain.run(inputs)["y"], reference.run(inputs)["y"]

@@ -44,8 +44,14 @@ MOST_ERROR = 3.0
 LEAST_ERROR = 1 / 30
 """The smallest ratio. A smaller one means that onnxruntime's error is not rounding alone."""
 
-Verdict = Literal["equal", "random", "uncertain", "different", "refused", "failed"]
-"""Verdicts from the best to the worst. Models also have `refused` (by the compiler) and `failed` (no comparison)."""
+Verdict = Literal[
+    "equal", "random", "uncertain", "different", "refused", "failed", "timed out", "out of memory", "crashed"
+]
+"""Verdicts from the best to the worst.
+
+Models also have `refused` (by the compiler) and `failed` (no comparison). The last three are those of models whose
+process reached a limit or crashed.
+"""
 
 _SAID: Mapping[Verdict, tuple[str, str]] = {
     "equal": ("equals onnxruntime's", "equal onnxruntime's"),
@@ -60,6 +66,9 @@ _SAID: Mapping[Verdict, tuple[str, str]] = {
     "different": ("is not equal", "are not equal"),
     "refused": ("is refused", "are refused"),
     "failed": ("could not be checked", "could not be checked"),
+    "timed out": ("timed out", "timed out"),
+    "out of memory": ("ran out of memory", "ran out of memory"),
+    "crashed": ("crashed", "crashed"),
 }
 
 

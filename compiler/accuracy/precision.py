@@ -44,10 +44,10 @@ class Errors:
         return max(self.plan, ROUNDING) / max(self.reference, ROUNDING)
 
 
-def in_double_precision(model: Source) -> Session | None:
+def in_double_precision(model: Source, threads: int | None = None) -> Session | None:
     """A session of the model in double precision; `None` for a model without this form, such as a quantized model."""
     try:
-        return load(compile(to_float64(model), Options(optimize=False)))
+        return load(compile(to_float64(model), Options(optimize=False)), threads=threads)
     except CompileError:
         return None
 

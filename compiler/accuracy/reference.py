@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
 
-__all__ = ["Reference", "ReferenceFailed", "ReferenceMissing", "saturates"]
+__all__ = ["Reference", "ReferenceFailed", "ReferenceMissing", "missing", "saturates"]
 
 
 class ReferenceMissing(Error):
@@ -168,12 +168,16 @@ def _names(session: Any, role: str) -> list[str]:
     return [value.name for value in getattr(session, f"get_{role}s")()] if names is None else list(names)
 
 
+def missing() -> ReferenceMissing:
+    """The error without onnxruntime."""
+    return ReferenceMissing('this needs onnxruntime, which is not installed: run pip install "candle-compiler[check]"')
+
+
 def _onnxruntime() -> Any:
     try:
         import onnxruntime
     except ImportError:
-        message = 'this needs onnxruntime, which is not installed: run pip install "candle-compiler[check]"'
-        raise ReferenceMissing(message) from None
+        raise missing() from None
     return onnxruntime
 
 

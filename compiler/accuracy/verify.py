@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from compiler.frontend.load import Source
     from compiler.runtime.session import Session
 
-__all__ = ["Comparison", "Judge", "Report", "random_outputs", "verify"]
+__all__ = ["Comparison", "Given", "Judge", "Report", "random_outputs", "verify"]
 
 _Arrays = Mapping[str, Any]
 
@@ -79,12 +79,18 @@ def verify(
 class Judge:
     """A model in onnxruntime and in double precision, as the reference for the outputs of its plans.
 
+    `threads` is the number of threads of the model in double precision.
+
     Raises:
         ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or refuses the model.
     """
 
-    def __init__(self, model: Source) -> None:
-        self.reference, self._model = Reference(model), model
+    def __init__(self, model: Source, threads: int | None = None) -> None:
+        self.reference, self._model, self._threads = Reference(model), model, threads
+
+    def given(self, inputs: Mapping[str, Any]) -> Given:
+        """The references for these inputs."""
+        return Given(self, inputs)
 
     def compare(
         self,
@@ -93,30 +99,57 @@ class Judge:
         tolerance: float | None = None,
         random: Collection[str] = (),
     ) -> Report:
+        """Compare outputs for these inputs, see `Given.compare`."""
+        return self.given(inputs).compare(found, tolerance, random)
+
+    @functools.cached_property
+    def double(self) -> Session | None:
+        """The model in double precision; `None` if it has no such form."""
+        return in_double_precision(self._model, self._threads)
+
+
+class Given:
+    """The references for some inputs. Each is computed once, when a comparison first needs it.
+
+    Raises:
+        ReferenceFailed: onnxruntime cannot run the model.
+    """
+
+    def __init__(self, judge: Judge, inputs: _Arrays) -> None:
+        self._judge, self._inputs = judge, inputs
+
+    @functools.cached_property
+    def expected(self) -> _Arrays:
+        """The outputs of onnxruntime."""
+        return self._judge.reference.run(self._inputs)
+
+    @functools.cached_property
+    def plain(self) -> _Arrays:
+        """The outputs of onnxruntime without its optimizations."""
+        return self._judge.reference.plain.run(self._inputs)
+
+    @functools.cached_property
+    def exact(self) -> _Arrays | None:
+        """The outputs in double precision; `None` if the model has no such form."""
+        return run_exactly(self._judge.double, self._inputs)
+
+    def compare(self, found: _Arrays, tolerance: float | None = None, random: Collection[str] = ()) -> Report:
         """Compare outputs with onnxruntime's.
 
         If outputs differ, the function measures the errors of both against double precision. If these do not explain
         the difference, and the caller gave no tolerance, it measures the reference noise. `random` names the outputs
         whose dtype and shape alone are compared.
-
-        Raises:
-            ReferenceFailed: onnxruntime cannot run the model.
         """
-        expected = self.reference.run(inputs)
-        report = compare(expected, found, tolerance, random)
+        report = compare(self.expected, found, tolerance, random)
         if not _is_settled(report):
-            report = self._with_errors(report, inputs, expected, found)
+            report = self._with_errors(report, found)
         if tolerance is None and not _is_settled(report):
-            report = self._with_reference_noise(report, inputs, expected, found)
-        return replace(report, note=self.reference.note)
+            report = self._with_reference_noise(report, found)
+        return replace(report, note=self._judge.reference.note)
 
-    @functools.cached_property
-    def _double(self) -> Session | None:
-        return in_double_precision(self._model)
-
-    def _with_errors(self, report: Report, inputs: _Arrays, expected: _Arrays, found: _Arrays) -> Report:
+    def _with_errors(self, report: Report, found: _Arrays) -> Report:
         """The report with the errors of both against double precision; unchanged if the model has no such form."""
-        exact = run_exactly(self._double, inputs)
+        exact, expected = self.exact, self.expected
         if exact is None:
             return report
         ours, theirs = (
@@ -131,10 +164,9 @@ class Judge:
         outputs = (_with_error(each, ours.get(each.name), theirs.get(each.name)) for each in report.outputs)
         return Report(tuple(replace(each, rounds_alike=alike.get(each.name, False)) for each in outputs))
 
-    def _with_reference_noise(self, report: Report, inputs: _Arrays, expected: _Arrays, found: _Arrays) -> Report:
+    def _with_reference_noise(self, report: Report, found: _Arrays) -> Report:
         """The report with the reference noise, and the outputs' differences from the nearer result."""
-        plain = self.reference.plain.run(inputs)
-        noises, others = _by_name(compare(expected, plain)), _by_name(compare(plain, found))
+        noises, others = _by_name(compare(self.expected, self.plain)), _by_name(compare(self.plain, found))
         return Report(tuple(_with_noise(each, noises.get(each.name), others.get(each.name)) for each in report.outputs))
 
 

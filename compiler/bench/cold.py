@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compiler.bench.engines import ENGINES
-from compiler.bench.process import in_fresh_process
+from compiler.processes.fresh import in_fresh_process
 
 if TYPE_CHECKING:
     from compiler.bench.engines import Case

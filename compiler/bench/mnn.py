@@ -20,7 +20,7 @@ import numpy as np
 
 from compiler.accuracy.reference import Reference, ReferenceFailed
 from compiler.atomic_files import write_whole
-from compiler.bench.process import ProcessDied, in_fresh_process
+from compiler.processes.fresh import ProcessDied, in_fresh_process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from compiler.accuracy.reference import ReferenceFailed
 from compiler.bench.cold import Cold, measure_cold
 from compiler.bench.engines import PLAN
-from compiler.bench.process import in_fresh_process
 from compiler.bench.turns import Turns, time_in_turns
+from compiler.processes.fresh import in_fresh_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable

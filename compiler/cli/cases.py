@@ -70,12 +70,12 @@ def zoo_cases(zoo: Path | None, names: tuple[str, ...]) -> Cases:
     """The models of the folder, with the shapes of their first cases."""
     import compiler
     from compiler.cli.folder import entries_of
-    from compiler.zoo.index import Entry, with_shapes
+    from compiler.zoo.index import Entry
+    from compiler.zoo.shapes import pinned
 
     def opened(entry: Entry) -> AbstractContextManager[Case]:
         inputs = entry.inputs(entry.cases[0])
-        shapes = {name: array.shape for name, array in inputs.items()}
-        return _saved(entry.name, compiler.compile(with_shapes(entry.path, shapes)), inputs, entry.path)
+        return _saved(entry.name, compiler.compile(pinned(entry.path, inputs)), inputs, entry.path)
 
     entries = entries_of(zoo, names) if zoo else []
     return [(entry.name, partial(opened, entry)) for entry in entries]

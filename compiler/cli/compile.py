@@ -142,23 +142,10 @@ def _default_output(model: Path) -> Path:
 
 def _check_outputs(model: Path, outputs: dict[str, Path | None]) -> None:
     """Refuse to overwrite the model or its files of weights."""
+    from compiler.frontend.external import files_of_weights
+
     exist = any(path is not None and path.is_file() for path in outputs.values())
-    arguments.check_outputs(outputs, [model, *(_weights(model) if exist else ())])
-
-
-def _weights(model: Path) -> set[Path]:
-    """The external files of a model's weights."""
-    from compiler.ir import sympy_later  # noqa: F401  (before onnx_ir)
-
-    # isort: split
-    import onnx_ir as ir
-
-    try:
-        graph = ir.load(model).graph
-    except Exception:  # the compilation reports the error
-        return set()
-    tensors = (value.const_value for each in (graph, *graph.subgraphs()) for value in each.initializers.values())
-    return {model.parent / tensor.location for tensor in tensors if isinstance(tensor, ir.ExternalTensor)}
+    arguments.check_outputs(outputs, [model, *(files_of_weights(model) if exist else ())])
 
 
 def _check_names(chosen: Iterable[str]) -> None:

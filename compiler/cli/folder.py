@@ -1,27 +1,33 @@
-"""The options for a folder of models, which its INDEX.json describes."""
+"""The options for a folder of models, which its INDEX.json describes, and for the processes that check them."""
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from compiler.cli import arguments
 from compiler.cli.failure import Failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from compiler.zoo.baseline import KnownDifference
+    from compiler.zoo.batch import Settings
     from compiler.zoo.index import Entry
 
-__all__ = ["entries_of", "files_of", "folder_options"]
+__all__ = ["entries_of", "files_of", "folder_options", "known_differences", "runner_options"]
 
 
 def folder_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that choose the folder and the models."""
-    function = click.option(
-        "--model", "names", multiple=True, metavar="NAME", help="Use only this model. May be repeated."
-    )(function)
+    help_text = (
+        "Use only these models: NAME, tag:TAG (a tag in INDEX.json), op:OPERATOR (models with this ONNX operator), or "
+        "failed (those that failed in the file of --results). May be repeated."
+    )
+    function = click.option("--only", multiple=True, metavar="EXPR", help=help_text)(function)
     return click.option(
         "--zoo",
         "folder",
@@ -33,16 +39,98 @@ def folder_options(function: Callable[..., Any]) -> Callable[..., Any]:
     )(function)
 
 
-def entries_of(folder: Path, names: Sequence[str]) -> list[Entry]:
-    """The models of a folder, or only the named ones."""
-    from compiler.zoo.index import read_index
+_RUNNER_OPTIONS = (
+    click.option(
+        "--jobs",
+        type=click.IntRange(1, arguments.MAX_THREADS),
+        metavar="N",
+        help="Number of models to check at a time, each in a process of its own.  "
+        "[default: one per usable processor; 1 on a GPU]",
+    ),
+    click.option(
+        "--timeout",
+        type=arguments.Finite(0, min_open=True),
+        metavar="SECONDS",
+        help="Most time for a model. One that takes longer has the result `timed out`.",
+    ),
+    click.option(
+        "--memory-limit",
+        type=arguments.Size(),
+        metavar="SIZE",
+        help="Most memory for a model, for example 4G. One that takes more has the result `out of memory`.",
+    ),
+    click.option(
+        "--results",
+        type=arguments.OUTPUT,
+        metavar="FILE",
+        help="Write a line of JSON for each model to this file, as soon as the model is done.",
+    ),
+    click.option(
+        "--resume",
+        is_flag=True,
+        help="Keep the results in the file of --results, except those of models that have changed since.",
+    ),
+)
 
+
+def runner_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options for the processes of the models, as the parameter `settings`."""
+
+    @functools.wraps(function)
+    def with_settings(
+        *given: Any,
+        jobs: int | None,
+        timeout: float | None,
+        memory_limit: int | None,
+        results: Path | None,
+        resume: bool,
+        **named: Any,
+    ) -> Any:
+        from compiler.processes.memory import is_measured
+        from compiler.processes.run import Limits
+        from compiler.zoo.batch import Settings
+
+        if resume and results is None:
+            raise click.UsageError("--resume needs the file of the former results: add --results FILE")
+        if memory_limit is not None and not is_measured():
+            raise click.UsageError("only Linux reports the memory of a process: leave out --memory-limit")
+        settings = Settings(jobs, Limits(timeout, memory_limit), results, resume)
+        return function(*given, settings=settings, **named)
+
+    return functools.reduce(lambda made, option: option(made), reversed(_RUNNER_OPTIONS), with_settings)
+
+
+def entries_of(folder: Path, only: Sequence[str], settings: Settings | None = None) -> list[Entry]:
+    """The models of a folder that the expressions select, or all of them."""
+    from compiler.zoo.index import read_index
+    from compiler.zoo.results import Results
+    from compiler.zoo.select import FAILED, selected
+
+    failed = None
+    if settings is not None and settings.results is not None:
+        failed = _valid(Results, settings.results).failed
+        if settings.resume and FAILED in only:
+            raise click.UsageError("--only failed checks models again: leave out --resume")
+    return list(_valid(lambda path: selected(read_index(path), only, failed), folder))
+
+
+def known_differences(baseline: Path | None) -> dict[str, KnownDifference]:
+    """The entries of a baseline by model; none without a baseline."""
+    if baseline is None:
+        return {}
+    from compiler.zoo.baseline import read_baseline
+
+    return dict(_valid(read_baseline, baseline))
+
+
+def _valid(read: Callable[[Path], Any], path: Path) -> Any:
+    """What a function reads. An invalid file ends the command."""
     try:
-        return read_index(folder, names)
+        return read(path)
     except ValueError as error:
         raise Failed(str(error)) from error
 
 
 def files_of(folder: Path, entries: Sequence[Entry]) -> list[Path]:
     """The files that the command reads."""
-    return [folder / "INDEX.json", *(path for entry in entries for path in (entry.path, *entry.cases))]
+    return [folder / "INDEX.json", *(path for entry in entries for path in entry.files)]

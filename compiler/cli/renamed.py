@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMER_NAMES", "Verb"]
 
-FORMER_NAMES = {"--dim": "--size", "--path": "--zoo"}
-"""Deprecated names of options, with their present names. A verb that has an option `--dim` keeps it."""
+FORMER_NAMES = {"--dim": "--size", "--model": "--only", "--path": "--zoo"}
+"""Deprecated names of options, with their present names. A verb that has an option `--dim` or `--model` keeps it."""
 
 
 class Verb(click.Command):

@@ -38,6 +38,9 @@ MARKS = {
     "different": WRONG,
     "refused": WRONG,
     "failed": WRONG,
+    "timed out": WRONG,
+    "out of memory": WRONG,
+    "crashed": WRONG,
 }
 
 MOST_ULP = 10_000

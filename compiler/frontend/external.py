@@ -5,6 +5,9 @@ A model is not trusted: the compiler never opens a file elsewhere. The reader of
 
 from __future__ import annotations
 
+from compiler.ir import sympy_later  # noqa: F401  (before anything imports onnx_ir)
+
+# isort: split
 import math
 import os
 import stat
@@ -16,7 +19,7 @@ import onnx_ir as ir
 
 from compiler.errors import Diagnostic
 
-__all__ = ["check_external"]
+__all__ = ["check_external", "files_of_weights"]
 
 _MOST_NAMED = 3
 _INSIDE = "put the weights into the folder of the model's file, and name them relative to it"
@@ -37,6 +40,16 @@ def check_external(tensors: Iterable[onnx.TensorProto], folder: Path | None) -> 
                 weight.ClearField("external_data")
                 weight.external_data.add(key="location", value="")
     return found
+
+
+def files_of_weights(model: Path) -> set[Path]:
+    """The external files of a model's weights, which may not exist; none for a file that is no model."""
+    try:
+        graph = ir.load(model).graph
+    except Exception:  # the compilation reports the error
+        return set()
+    tensors = (value.const_value for each in (graph, *graph.subgraphs()) for value in each.initializers.values())
+    return {model.parent / tensor.location for tensor in tensors if isinstance(tensor, ir.ExternalTensor)}
 
 
 def _facts(tensor: onnx.TensorProto) -> dict[str, str]:

@@ -10,43 +10,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import tomlkit
 
 from compiler.accuracy.compare import worst_of
 from compiler.atomic_files import write_whole
+from compiler.zoo.outcome import SHAPES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from compiler.accuracy.compare import Verdict
+    from compiler.zoo.outcome import Result, Shapes
 
-__all__ = ["SHAPES", "Expectation", "KnownDifference", "Result", "Shapes", "read_baseline", "renewed", "write_baseline"]
-
-Shapes = Literal["pinned", "unpinned"]
-SHAPES: tuple[Shapes, ...] = ("pinned", "unpinned")
-"""The shapes that a model is compiled for: pinned to those of a case, or with symbolic dims."""
+__all__ = ["Expectation", "KnownDifference", "read_baseline", "renewed", "write_baseline"]
 
 _MOST_SLACK = 10
 """`candlec zoo update` replaces a line that allows more than this multiple of the measured difference."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """A result: the verdict, the worst difference as a multiple of the tolerance, and the codes of a refusal."""
-
-    verdict: Verdict
-    share: float
-    codes: tuple[str, ...] = ()
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether a line of the baseline can bound the difference, which is false for a model that was not compared."""
-        return self.verdict == "refused" or (self.verdict != "failed" and math.isfinite(self.share))
-
-    def __str__(self) -> str:
-        return f"refused ({', '.join(self.codes)})" if self.codes else self.verdict
 
 
 @dataclass(frozen=True)

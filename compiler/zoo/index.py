@@ -2,15 +2,12 @@
 
 An object needs `name`, `file` and `cases` (.npz files of inputs). Paths are relative to the folder. `tolerance`
 replaces the tolerance of the dtype, as a fraction of an output's scale; a tolerance above that of float32 needs a
-`reason`. `uncertain` says why results may differ by as much as the reference noise. Other keys are for human readers,
-but a misspelled key is an error.
+`reason`. `uncertain` says why results may differ by as much as the reference noise. `tags` are words that select models
+(`compiler.zoo.select`). Other keys are for human readers, but a misspelled key is an error.
 """
 
 from __future__ import annotations
 
-from compiler.ir import sympy_later  # noqa: F401  (before anything imports onnx_ir)
-
-# isort: split
 import json
 import math
 import zipfile
@@ -20,19 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx_ir
 
 from compiler.accuracy.compare import TOLERANCES
 from compiler.errors import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    import onnx
+__all__ = ["Entry", "read_index"]
 
-__all__ = ["Entry", "read_index", "unpinned", "with_shapes"]
-
-_KEYS = ("name", "file", "cases", "tolerance", "reason", "uncertain")
+_KEYS = ("name", "file", "cases", "tolerance", "reason", "uncertain", "tags")
 
 
 @dataclass(frozen=True)
@@ -45,6 +39,12 @@ class Entry:
     tolerance: float | None = None
     reason: str = ""
     uncertain: str = ""
+    tags: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The model and its cases."""
+        return (self.path, *self.cases)
 
     def inputs(self, case: Path) -> dict[str, Any]:
         """The arrays of a case; object arrays for strings.
@@ -63,12 +63,12 @@ class Entry:
                 raise ValueError(f"cannot read {case} as an .npz file: {error}") from error
 
 
-def read_index(folder: Path, names: Sequence[str] = ()) -> list[Entry]:
-    """The models of a folder, or only the named ones.
+def read_index(folder: Path) -> list[Entry]:
+    """The models of a folder.
 
     Raises:
         OSError: there is no index.
-        ValueError: the index is invalid, lists no models or one name twice, or lacks a name.
+        ValueError: the index is invalid, or lists no models or one name twice.
     """
     path = folder / "INDEX.json"
     try:
@@ -81,29 +81,7 @@ def read_index(folder: Path, names: Sequence[str] = ()) -> list[Entry]:
             raise ValueError(f"{count} models have the name {name}")
     except ValueError as error:
         raise ValueError(f"{path} is not a valid index of models: {error}") from error
-    if unknown := set(names) - {entry.name for entry in entries}:
-        raise ValueError(f"{folder} has no model {', '.join(sorted(unknown))}")
-    return [entry for entry in entries if not names or entry.name in names]
-
-
-def with_shapes(path: Path, shapes: Mapping[str, Sequence[int | str | None]]) -> onnx.ModelProto:
-    """The model with other shapes of its inputs, and without the shapes that its file declares for other values."""
-    model = onnx_ir.load(path)
-    for value in model.graph.inputs:
-        if (shape := shapes.get(value.name or "")) is not None:
-            value.shape = onnx_ir.Shape(shape)
-    inner = (value for node in model.graph.all_nodes() for value in node.outputs)
-    for value in (*inner, *model.graph.outputs):
-        value.shape = None
-    return onnx_ir.to_proto(model)
-
-
-def unpinned(path: Path) -> onnx.ModelProto:
-    """The model with its symbolic dims. A model without any gets a symbolic first dim for each input."""
-    inputs = {value.name or "": value.shape for value in onnx_ir.load(path).graph.inputs if value.shape is not None}
-    if not all(shape.is_static() for shape in inputs.values()):
-        return with_shapes(path, {})
-    return with_shapes(path, {name: [f"{name}_0", *shape.numpy()[1:]] for name, shape in inputs.items() if shape})
+    return entries
 
 
 def _entry(folder: Path, data: Any) -> Entry:
@@ -126,15 +104,17 @@ def _checked(folder: Path, name: str, data: Mapping[str, Any]) -> Entry:
     for key in ("file", "reason", "uncertain"):
         if not isinstance(data.get(key, ""), str) or (key in _KEYS[:2] and not data.get(key)):
             raise ValueError(f"has the {key} {data[key]!r}, not a string" if key in data else f"has no {key}")
-    cases, tolerance = data.get("cases", []), data.get("tolerance")
-    if not isinstance(cases, list) or not all(isinstance(case, str) and case for case in cases):
-        raise ValueError(f"has the cases {cases!r}, not a list of files")
+    cases, tags, tolerance = data.get("cases", []), data.get("tags", []), data.get("tolerance")
+    for key, items, what in (("cases", cases, "files"), ("tags", tags, "words")):
+        if not isinstance(items, list) or not all(isinstance(item, str) and item for item in items):
+            raise ValueError(f"has the {key} {items!r}, not a list of {what}")
     if not cases:
         raise ValueError("has no cases")
     reason, uncertain = data.get("reason", ""), data.get("uncertain", "")
     if tolerance is not None:
         _check_tolerance(tolerance, reason)
-    return Entry(name, folder / data["file"], tuple(folder / case for case in cases), tolerance, reason, uncertain)
+    files = tuple(folder / case for case in cases)
+    return Entry(name, folder / data["file"], files, tolerance, reason, uncertain, tuple(tags))
 
 
 def _check_tolerance(tolerance: Any, reason: str) -> None:

@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from compiler.zoo.outcomes import Outcome, Stale
+    from compiler.zoo.outcome import Outcome
 
 __all__ = ["junit"]
 
 
-def junit(outcomes: Sequence[Outcome], stale: Sequence[Stale]) -> bytes:
-    """The outcomes as JUnit XML: one test for each model and variant, and one for each stale line."""
+def junit(outcomes: Sequence[Outcome], stale: Mapping[str, str]) -> bytes:
+    """The outcomes as JUnit XML: one test for each model and variant, and one for each model with a stale line.
+
+    `stale` maps such a model to the problem with its line in the baseline.
+    """
     tests, failures = len(outcomes) + len(stale), len(stale) + sum(bool(each.problem) for each in outcomes)
     suite = ElementTree.Element("testsuite", name="zoo", tests=str(tests), failures=str(failures))
     for each in outcomes:
@@ -24,7 +27,7 @@ def junit(outcomes: Sequence[Outcome], stale: Sequence[Stale]) -> bytes:
             ElementTree.SubElement(case, "failure", message="\n".join([each.problem, *each.remarks]))
         elif each.remarks:
             ElementTree.SubElement(case, "system-out").text = "\n".join(each.remarks)
-    for line in stale:
-        case = ElementTree.SubElement(suite, "testcase", classname=line.model, name="baseline")
-        ElementTree.SubElement(case, "failure", message=line.problem)
+    for model, problem in stale.items():
+        case = ElementTree.SubElement(suite, "testcase", classname=model, name="baseline")
+        ElementTree.SubElement(case, "failure", message=problem)
     return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))

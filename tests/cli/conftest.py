@@ -44,18 +44,36 @@ def zoo(folder: Path) -> Path:
     return folder
 
 
+# Its second output has no form in double precision.
+QUANTIZING = CANCELING.replace("=> (float[1, 1, 64] y)", "=> (float[1, 1, 64] y, uint8[1, 1, 64] q)").replace(
+    "float[1] var = {1}>\n{", "float[1] var = {1}, float s = {0.5}>\n{\n    q = QuantizeLinear (x, s)"
+)
+
+
+def write_unsure(text: str) -> None:
+    """Write the model with inputs that make its rounding errors large, and its index."""
+    onnx.save(onnx.parser.parse_model(text), "unsure.onnx")
+    noise = np.random.default_rng(0).standard_normal((1, 1, 64)) / 100_000
+    np.savez("unsure.npz", x=(1 + noise).astype(np.float32))
+    Path("INDEX.json").write_text(json.dumps([{"name": "unsure", "file": "unsure.onnx", "cases": ["unsure.npz"]}]))
+
+
 @pytest.fixture
 def canceling(folder: Path) -> Path:
     """A folder with a model whose rounding errors are large."""
-    onnx.save(onnx.parser.parse_model(CANCELING), "unsure.onnx")
-    noise = np.random.default_rng(0).standard_normal((1, 1, 64)) / 100_000
-    np.savez("unsure.npz", x=(1 + noise).astype(np.float32))
-    (folder / "INDEX.json").write_text(json.dumps([{"name": "unsure", "file": "unsure.onnx", "cases": ["unsure.npz"]}]))
+    write_unsure(CANCELING)
     return folder
 
 
 @pytest.fixture
 def unsure(canceling: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same, and the model has no form in double precision."""
-    monkeypatch.setattr("compiler.accuracy.verify.in_double_precision", lambda _: None)
+    """The same, and this process knows no form of the model in double precision."""
+    monkeypatch.setattr("compiler.accuracy.verify.in_double_precision", lambda *_: None)
     return canceling
+
+
+@pytest.fixture
+def quantizing(folder: Path) -> Path:
+    """A folder with the model `unsure` and a quantized output, so that it has no form in double precision."""
+    write_unsure(QUANTIZING)
+    return folder

@@ -114,7 +114,7 @@ def test_bench_and_zoo_run_on_a_device(called: Any) -> None:
     assert code == 0
     assert (json.loads(out)["device"], json.loads(out)["ok"]) == ("emulator", True)
     models = str(Path(__file__).parents[2] / "models")
-    code, out, _ = called(WHOLE, "zoo", "run", "--zoo", models, "--model", "digits", "--device", "emulator", "--json")
+    code, out, _ = called(WHOLE, "zoo", "run", "--zoo", models, "--only", "digits", "--device", "emulator", "--json")
     assert code == 0
     assert {each["way"] for each in json.loads(out)["outcomes"]} == {"optimized, emulator", "plain, emulator"}
 

@@ -35,7 +35,9 @@ def test_rounding_like_onnxruntimes_is_equal(canceling: Path, capsys: pytest.Cap
     assert "y: against this compiler's result in double precision, the output's error is " in printed
 
 
-def test_zoo_calls_equal_only_what_is_within_the_tolerance(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_zoo_calls_equal_only_what_is_within_the_tolerance(
+    quantizing: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("zoo", "run", "--zoo", ".", "--junit", "zoo.xml", "--json") == 1
     shown = json.loads(capsys.readouterr().out)
     assert not shown["ok"]
@@ -45,7 +47,7 @@ def test_zoo_calls_equal_only_what_is_within_the_tolerance(unsure: Path, capsys:
         "plain, 1 thread": ("uncertain", False),
         "plain, 2 threads": ("uncertain", False),
     }
-    report = (unsure / "zoo.xml").read_text()
+    report = (quantizing / "zoo.xml").read_text()
     assert '<testsuite name="zoo" tests="4" failures="2">' in report
     assert (
         report.count(
@@ -63,10 +65,10 @@ def test_zoo_calls_equal_only_what_is_within_the_tolerance(unsure: Path, capsys:
     assert "help: `candlec zoo update --baseline FILE` records the results" in printed.err
 
 
-def test_an_index_may_say_why_a_model_is_uncertain(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (entry,) = json.loads((unsure / "INDEX.json").read_text())
+def test_an_index_may_say_why_a_model_is_uncertain(quantizing: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (entry,) = json.loads((quantizing / "INDEX.json").read_text())
     for reason, code in (("it cancels", 0), ("", 1), (True, 1)):
-        (unsure / "INDEX.json").write_text(json.dumps([entry | {"uncertain": reason}]))
+        (quantizing / "INDEX.json").write_text(json.dumps([entry | {"uncertain": reason}]))
         assert run("zoo", "run", "--zoo", ".", "--junit", "zoo.xml") == code
     printed = capsys.readouterr()
     assert printed.out.count("unsure: it cancels") == 1
@@ -84,19 +86,19 @@ unpinned = {{{{verdict = "uncertain", at_most = {{}}}}}}
 """
 
 
-def test_a_baseline_says_what_is_not_equal(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_baseline_says_what_is_not_equal(quantizing: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("zoo", "update", "--zoo", ".", "--baseline", "zoo.toml") == 0
-    written = (unsure / "zoo.toml").read_text()
+    written = (quantizing / "zoo.toml").read_text()
     numbers = re.findall(r"(?<= )[0-9.]+(?:e[-+][0-9]+)?", written)
     assert written == MEASURED.format(*numbers)
     assert capsys.readouterr().out.startswith(f"unsure: new: pinned uncertain, at most {numbers[-1]} ×; unpinned")
     for way in ([], ["--unpin"]):
         assert run("zoo", "run", "--zoo", ".", "--baseline", "zoo.toml", *way, "--json") == 0
         assert json.loads(capsys.readouterr().out)["stale"] == []
-    (unsure / "zoo.toml").write_text("# why\n\n" + re.sub('".*"\n', '"It cancels"\n', written, count=1))
-    before = (unsure / "zoo.toml").read_text()
+    (quantizing / "zoo.toml").write_text("# why\n\n" + re.sub('".*"\n', '"It cancels"\n', written, count=1))
+    before = (quantizing / "zoo.toml").read_text()
     assert run("zoo", "update", "--zoo", ".", "--baseline", "zoo.toml") == 0
-    assert (unsure / "zoo.toml").read_text() == before
+    assert (quantizing / "zoo.toml").read_text() == before
     assert capsys.readouterr().out == "zoo.toml: 1 model with known differences\n"
 
 
@@ -120,11 +122,11 @@ pinned = {{ verdict = "{}", at_most = {} }}
     ],
 )
 def test_a_baseline_has_to_be_so(
-    unsure: Path, line: tuple[str, str, float], problem: str, capsys: pytest.CaptureFixture[str]
+    quantizing: Path, line: tuple[str, str, float], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     others = [{"name": "echo", "file": "echo.onnx", "cases": ["io.npz"]}]
-    (unsure / "INDEX.json").write_text(json.dumps(json.loads((unsure / "INDEX.json").read_text()) + others))
-    (unsure / "zoo.toml").write_text(LINE.format(*line))
+    (quantizing / "INDEX.json").write_text(json.dumps(json.loads((quantizing / "INDEX.json").read_text()) + others))
+    (quantizing / "zoo.toml").write_text(LINE.format(*line))
     arguments = ["zoo", "run", "--zoo", ".", "--baseline", "zoo.toml", "--junit", "zoo.xml"]
     assert run(*arguments) == (1 if problem else 0)
     printed = capsys.readouterr()
@@ -134,13 +136,13 @@ def test_a_baseline_has_to_be_so(
     if line[0] == "unsure" and line[2] == 1e6:
         assert run(*arguments, "--unpin") == 1, "the line is for pinned shapes"
     if line[0] == "other":
-        assert run(*arguments, "--model", "echo") == 0, "nothing is said of models that are not looked at"
+        assert run(*arguments, "--only", "echo") == 0, "nothing is said of models that are not looked at"
 
 
 def test_update_takes_out_what_is_not_so(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = LINE.format("echo", "uncertain", 2) + LINE.format("other", "different", 10)
     (zoo / "zoo.toml").write_text(lines)
-    assert run("zoo", "update", "--zoo", ".", "--baseline", "zoo.toml", "--model", "echo") == 0
+    assert run("zoo", "update", "--zoo", ".", "--baseline", "zoo.toml", "--only", "echo") == 0
     assert (zoo / "zoo.toml").read_text().strip() == LINE.format("other", "different", 10).strip()
     assert run("zoo", "update", "--zoo", ".", "--baseline", "zoo.toml") == 0
     assert (zoo / "zoo.toml").read_text().strip() == ""
@@ -149,10 +151,10 @@ def test_update_takes_out_what_is_not_so(zoo: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize(("tolerance", "code"), [(0.5, 0), (1e-9, 1)])
 def test_zoo_holds_a_model_to_its_own_tolerance(
-    unsure: Path, tolerance: float, code: int, capsys: pytest.CaptureFixture[str]
+    quantizing: Path, tolerance: float, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (entry,) = json.loads((unsure / "INDEX.json").read_text())
-    (unsure / "INDEX.json").write_text(json.dumps([entry | {"tolerance": tolerance, "reason": "it cancels"}]))
+    (entry,) = json.loads((quantizing / "INDEX.json").read_text())
+    (quantizing / "INDEX.json").write_text(json.dumps([entry | {"tolerance": tolerance, "reason": "it cancels"}]))
     assert run("zoo", "run", "--zoo", ".") == code
     printed = capsys.readouterr().out
     assert f"unsure: tolerance {tolerance:g}: it cancels" in printed

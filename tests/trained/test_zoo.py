@@ -10,25 +10,10 @@ import numpy as np
 import onnx
 import pytest
 
-from compiler.accuracy.compare import worst_of
 from compiler.accuracy.reference import Reference
-from compiler.zoo.baseline import SHAPES, Shapes
+from compiler.zoo import Case
 from tests.trained.rewrite import cut_at_quantized, quantized, showing_quantized
-from tests.trained.zoo import (
-    ABSENT,
-    KNOWN,
-    OTHERS,
-    ROOT,
-    TOLERANCE,
-    compiled_for,
-    distances,
-    entries,
-    exceeded,
-    judge,
-    line_of,
-    outputs,
-    pinned,
-)
+from tests.trained.zoo import ABSENT, KNOWN, OTHERS, ROOT, TOLERANCE, cases, distances, entries, outputs, pinned
 
 ENTRIES = entries()
 QUANTIZED = [name for name in ENTRIES if quantized(onnx.load(ENTRIES[name].path))]
@@ -44,21 +29,20 @@ def test_there_are_other_models() -> None:
     assert KNOWN.keys() <= ENTRIES.keys()
 
 
-@pytest.mark.parametrize("shapes", SHAPES)
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.id)
+def test_equals_onnxruntime(case: Case) -> None:
+    outcome = case.check()
+    assert outcome.ok, outcome.message
+
+
 @pytest.mark.parametrize("name", ENTRIES)
-def test_equals_onnxruntime(name: str, shapes: Shapes) -> None:
-    entry, reports = ENTRIES[name], []
+def test_threads_change_no_bit(name: str) -> None:
+    entry = ENTRIES[name]
     for case in entry.cases:
-        inputs = entry.inputs(case)
         for optimize in (True, False):
-            one, two = outputs(compiled_for(entry, case, shapes), inputs, optimize=optimize, threads=(1, 2))
+            one, two = outputs(pinned(entry, case), entry.inputs(case), optimize=optimize, threads=(1, 2))
             for output, value in one.items():
                 assert value.tobytes() == two[output].tobytes(), f"{case.stem} {output}: another with two threads"
-            reports.append(judge(name).compare(inputs, one))
-    assert not exceeded(name, shapes, reports)
-    line = line_of(name, shapes)
-    verdict = worst_of(output.verdict for report in reports for output in report.outputs)
-    assert line is None or not line.outdated(verdict), "zoo.toml has a line that it needs no more"
 
 
 @pytest.mark.parametrize("name", QUANTIZED)

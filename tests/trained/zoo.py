@@ -12,18 +12,22 @@ import numpy as np
 import onnx
 
 import compiler
+import compiler.zoo.shapes
 from compiler.accuracy.compare import MOST_ERROR, Report, worst_of
 from compiler.accuracy.precision import exact_outputs
 from compiler.accuracy.verify import Judge
-from compiler.zoo.baseline import Expectation, Result, Shapes, read_baseline
-from compiler.zoo.index import Entry, read_index, unpinned, with_shapes
+from compiler.zoo import Case
+from compiler.zoo.baseline import Expectation, read_baseline
+from compiler.zoo.index import Entry, read_index
+from compiler.zoo.outcome import SHAPES, Result, Shapes
 
 ROOT = Path(__file__).parents[2]
 OTHERS = Path(os.environ.get("ZOO", ROOT.parent / "shared/zoo"))
 """The folder of other models: the environment variable ZOO, or a folder beside the checkout."""
 ABSENT = f"there are no other models in {OTHERS}: set ZOO to a folder of models with an INDEX.json"
 
-KNOWN = read_baseline(Path(__file__).with_name("zoo.toml"))
+BASELINE = Path(__file__).with_name("zoo.toml")
+KNOWN = read_baseline(BASELINE)
 """The other models that do not equal onnxruntime's results."""
 TOLERANCE = 1e-5
 """What an output may differ by from onnxruntime's, as a part of its largest element."""
@@ -32,10 +36,19 @@ Array = np.ndarray[Any, Any]
 Values = Mapping[str, Any]
 
 
+def folders() -> list[Path]:
+    """The folders of models that are there."""
+    return [ROOT / "models", *([OTHERS] if (OTHERS / "INDEX.json").exists() else [])]
+
+
 def entries() -> dict[str, Entry]:
     """Every model that is there, by name."""
-    folders = [ROOT / "models", *([OTHERS] if (OTHERS / "INDEX.json").exists() else [])]
-    return {entry.name: entry for folder in folders for entry in read_index(folder)}
+    return {entry.name: entry for folder in folders() for entry in read_index(folder)}
+
+
+def cases() -> list[Case]:
+    """Every model that is there, with both kinds of shapes."""
+    return [case for folder in folders() for case in compiler.zoo.cases(folder, shapes=SHAPES, baseline=BASELINE)]
 
 
 def exceeded(name: str, shapes: Shapes, reports: Sequence[Report]) -> str:
@@ -67,14 +80,9 @@ def allowed(name: str) -> float:
     return max([TOLERANCE, *((1 + MOST_ERROR) * error for error in errors if error > TOLERANCE / 2)])
 
 
-def compiled_for(entry: Entry, case: Path, shapes: Shapes) -> onnx.ModelProto:
-    """The model with the shapes of the case, or with symbolic dimensions."""
-    return pinned(entry, case) if shapes == "pinned" else unpinned(entry.path)
-
-
 def pinned(entry: Entry, case: Path) -> onnx.ModelProto:
     """The model with the shapes of the case."""
-    return with_shapes(entry.path, {name: array.shape for name, array in entry.inputs(case).items()})
+    return compiler.zoo.shapes.pinned(entry.path, entry.inputs(case))
 
 
 @functools.cache

@@ -1,0 +1,51 @@
+"""What the commands on a folder of models say about problems, and about models whose processes ended early."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+from rich.text import Text
+
+from compiler.cli.failure import CRASHED
+from compiler.cli.output import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from compiler.processes.ending import Ending
+
+__all__ = ["exit_code", "show_problems"]
+
+_HELP = {
+    "timed out": "`{command} --only {name} --timeout SECONDS` gives the model more time",
+    "out of memory": "`{command} --only {name} --memory-limit SIZE` gives the model more memory",
+    "crashed": "`{command} --only {name}` runs the model alone; if it crashes again, please report it with the model",
+    "raised": "this is a bug in the compiler: please report it with the model and with the output of "
+    "`{verbose} --only {name}`",
+}
+"""Kind of ending → advice."""
+
+
+def show_problems(problems: Mapping[str, list[str]], endings: Mapping[str, Ending]) -> None:
+    """Print the problems of each model, and advice for each kind of early end, with the first such model."""
+    for name, each in problems.items():
+        for problem in dict.fromkeys(each):
+            errors.print(Text.assemble(("error:", "bold red"), f" {name}: {problem}"), soft_wrap=True)
+    context = click.get_current_context()
+    verbose = context.command_path.replace(" ", " --verbose ", 1)
+    advised: dict[str, str] = {}
+    for name, ending in endings.items():
+        if ending.kind in _HELP and (ending.kind != "raised" or ending.is_bug):
+            advised.setdefault(ending.kind, name)
+        if ending.traceback and ending.is_bug and context.find_root().params.get("verbose"):
+            errors.print(ending.traceback, soft_wrap=True)
+    for kind, name in advised.items():
+        advice = _HELP[kind].format(command=context.command_path, verbose=verbose, name=shlex.quote(name))
+        errors.print(f"  help: {advice}", soft_wrap=True)
+
+
+def exit_code(endings: Mapping[str, Ending], is_right: bool) -> int:
+    """0 if all is right, 1 otherwise, and the code of a bug if the compiler raised an unexpected exception."""
+    return CRASHED if any(each.is_bug for each in endings.values()) else 0 if is_right else 1

@@ -1,0 +1,98 @@
+"""The progress of several models that are checked at the same time: a bar on a terminal, otherwise lines."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from compiler.cli.output import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from rich.progress import Progress, TaskID
+
+__all__ = ["Models", "duration"]
+
+
+class Models:
+    """The progress of tasks, which have the names of their models (`compiler.zoo.batch.Progress`).
+
+    `what` follows a model's name in a line. `results` is the file that keeps the results if Ctrl-C ends the command.
+    """
+
+    def __init__(self, what: str = "", results: Path | None = None) -> None:
+        self._what, self._results = what, results
+        self._total = self._known = self._done = 0
+        self._phases: dict[str, str] = {}
+        self._began = time.monotonic()
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Models:
+        if errors.is_terminal:
+            self._bar = _bar()
+            self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        if kind is KeyboardInterrupt and self._results is not None:
+            count = self._known + self._done
+            sentence = f"{self._results} has the results of {count} of {self._known + self._total} models"
+            errors.print(f"{sentence}: the same command with --resume continues", soft_wrap=True)
+
+    def begin(self, names: Sequence[str], known: int) -> None:
+        """Show how many tasks will run, and how many results are known."""
+        self._total, self._known, self._began = len(names), known, time.monotonic()
+        if known:
+            errors.print(f"{known} of {known + len(names)} models have results in {self._results}", soft_wrap=True)
+        if self._bar is not None:
+            self._task = self._bar.add_task("", total=len(names), names="", left="")
+
+    def phase(self, name: str, phase: str) -> None:
+        """Show a task that has started, or its next phase."""
+        self._phases[name] = phase
+        self._update()
+
+    def end(self, name: str, said: str, seconds: float) -> None:
+        """Show the result of a task, and the time that the others will take if they are like those before."""
+        self._phases.pop(name, None)
+        self._done += 1
+        self._update()
+        if self._bar is None:
+            what = f"{name}, {self._what}" if self._what else name
+            errors.print(f"{what}: {said}, {seconds:.1f} s ({self._place()})", soft_wrap=True)
+
+    def _place(self) -> str:
+        """`3 of 15, 40 s left`."""
+        place, left = f"{self._done} of {self._total}", self._total - self._done
+        spent = time.monotonic() - self._began
+        return f"{place}, {duration(spent / self._done * left)} left" if left else place
+
+    def _update(self) -> None:
+        if self._bar is not None and self._task is not None:
+            phases = {name: phase.partition(":")[0] for name, phase in self._phases.items()}
+            running = [f"{name} ({phase})" if phase else name for name, phase in phases.items()]
+            left = self._place().partition(", ")[2] if self._done else ""
+            self._bar.update(self._task, completed=self._done, names="; ".join(running), left=left)
+
+
+def duration(seconds: float) -> str:
+    """`40 s`, `3 min`."""
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def _bar() -> Progress:
+    """A bar with the number of finished tasks, the names and phases of the others, and the time left."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.table import Column
+
+    names = TextColumn(
+        "{task.fields[names]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)
+    )
+    columns = (BarColumn(20), MofNCompleteColumn(), TextColumn("{task.fields[left]}", markup=False), names)
+    return Progress(*columns, console=errors, transient=True, expand=True)

@@ -1,0 +1,55 @@
+"""What the tasks of the commands on a folder of models get."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from compiler.zoo.index import Entry
+    from compiler.zoo.outcome import Shapes
+
+__all__ = ["Asked", "Check", "Measure"]
+
+
+class Asked(Protocol):
+    """What a task gets: the model, and a text on the task and its options."""
+
+    @property
+    def entry(self) -> Entry:
+        """The model."""
+
+    @property
+    def what(self) -> str:
+        """The task and its options: everything except the files that decides the result."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A model to check, for these kinds of shapes, on a device.
+
+    `threads` is the number of threads of the model in double precision; the variants have their own.
+    """
+
+    entry: Entry
+    shapes: tuple[Shapes, ...]
+    device: str = "cpu"
+    threads: int | None = None
+
+    @property
+    def what(self) -> str:
+        """The task and its options: everything except the files that decides the result."""
+        return f"check, {' and '.join(self.shapes)}, {self.device}"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A model whose rounding errors to measure. Its sessions have this number of threads."""
+
+    entry: Entry
+    threads: int | None = None
+
+    @property
+    def what(self) -> str:
+        """The task."""
+        return "precision"

@@ -1,0 +1,181 @@
+"""The check of a model: compile it, run it in every way, and compare every output with onnxruntime's.
+
+The model is compiled once for each pair of shapes and optimization, and onnxruntime computes each case once for all of
+them.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import compiler
+from compiler.accuracy.reference import ReferenceFailed
+from compiler.accuracy.verify import Given, Judge, random_outputs
+from compiler.zoo.outcome import Outcome, Variant, together, variants
+from compiler.zoo.remarks import of_outputs, of_refusal
+from compiler.zoo.shapes import alike, pinned, unpinned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from compiler import Plan
+    from compiler.processes.child import Report
+    from compiler.zoo.asked import Check
+    from compiler.zoo.index import Entry
+    from compiler.zoo.outcome import Shapes
+
+__all__ = ["check"]
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A case of a model: its number and name, its inputs, and the references for them."""
+
+    number: int
+    name: str
+    inputs: dict[str, Any]
+    given: Given
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """A plan, or the reason against it, and the cases that it runs."""
+
+    plan: Plan | compiler.CompileError
+    cases: Sequence[_Case]
+
+
+def check(asked: Check, report: Report) -> None:
+    """Report the outcome of every way to run a model as a part: the kind of shapes, and the data of the outcome."""
+    left = [(shapes, variant) for shapes in asked.shapes for variant in variants(asked.device)]
+    reason = _fault(asked.entry)
+    try:
+        for outcome in () if reason else _outcomes(asked, report):
+            shapes, _ = left.pop(0)
+            report.part([shapes, outcome.unjudged])
+    except ReferenceFailed as error:
+        reason = str(error)
+    for shapes, variant in left:
+        report.part([shapes, Outcome(asked.entry.name, str(variant), "failed", (reason,)).unjudged])
+
+
+def _fault(entry: Entry) -> str:
+    """The problem with the files of a model; an empty string if all are readable."""
+    try:
+        entry.path.stat()
+        for case in entry.cases:
+            entry.inputs(case)
+    except FileNotFoundError as error:
+        return f"there is no file {error.filename}"
+    except (OSError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def _outcomes(asked: Check, report: Report) -> Iterator[Outcome]:
+    """The outcome of every way over all cases, by shapes, then in the order of the variants.
+
+    Raises:
+        ReferenceFailed: onnxruntime refuses the model, or cannot run it.
+    """
+    entry = asked.entry
+    report.phase("load the model in onnxruntime")
+    judge = Judge(entry.path, asked.threads)
+    cases = [_case(entry, number, judge) for number in range(len(entry.cases))]
+    for shapes in asked.shapes:
+        groups = alike(cases, lambda case: case.inputs) if shapes == "pinned" else [cases]
+        for optimize in (True, False):
+            yield from _ways(asked, shapes, optimize, groups, report)
+
+
+def _case(entry: Entry, number: int, judge: Judge) -> _Case:
+    case = entry.cases[number]
+    inputs = entry.inputs(case)
+    return _Case(number, case.stem.removeprefix(f"{entry.name}."), inputs, judge.given(inputs))
+
+
+def _ways(
+    asked: Check, shapes: Shapes, optimize: bool, groups: Sequence[Sequence[_Case]], report: Report
+) -> Iterator[Outcome]:
+    """The outcomes of the ways that run the same plans, one for each group of cases."""
+    began = time.perf_counter()
+    compiled = [_Compiled(_compile(asked.entry, shapes, optimize, cases, report), cases) for cases in groups]
+    for variant in variants(asked.device):
+        if variant.optimize == optimize:
+            found = [
+                each for one in compiled for each in _run(asked.entry, variant, one, f"{shapes}, {variant}", report)
+            ]
+            now = time.perf_counter()
+            yield _over_all_cases(asked.entry, variant, found, now - began)
+            began = now
+
+
+def _compile(
+    entry: Entry, shapes: Shapes, optimize: bool, cases: Sequence[_Case], report: Report
+) -> Plan | compiler.CompileError:
+    """The plan for these cases, or the reason against it."""
+    phase = f"compile: {shapes}, {'optimized' if optimize else 'plain'}"
+    report.phase(phase)
+    model = pinned(entry.path, cases[0].inputs) if shapes == "pinned" else unpinned(entry.path)
+    options = compiler.Options(
+        optimize=optimize, on_pass=lambda done: report.phase(f"{phase}, after the pass {done.name}")
+    )
+    try:
+        return compiler.compile(model, options)
+    except compiler.CompileError as error:
+        return error
+
+
+def _run(
+    entry: Entry, variant: Variant, compiled: _Compiled, way: str, report: Report
+) -> Iterator[tuple[int, Outcome]]:
+    """The number and outcome of each case of a plan."""
+    if isinstance(compiled.plan, compiler.CompileError):
+        for case in compiled.cases:
+            _refer(case, report)  # a case that does not fit the model is not the compiler's fault
+            yield case.number, of_refusal(Outcome(entry.name, str(variant), "refused"), compiled.plan)
+        return
+    report.phase(f"load: {way}")
+    try:
+        session = compiler.load(compiled.plan, variant.device, variant.threads)
+    except compiler.PlanError as error:
+        yield from ((case.number, _failed(entry, variant, case, error)) for case in compiled.cases)
+        return
+    random = random_outputs(compiled.plan)
+    for case in compiled.cases:
+        report.phase(f"run: {way}, {case.name}")
+        try:
+            outputs = session.run(case.inputs)
+        except (compiler.InputError, compiler.RunError) as error:
+            yield case.number, _failed(entry, variant, case, error)
+            continue
+        _refer(case, report)
+        report.phase(f"compare: {way}, {case.name}")
+        compared = case.given.compare(outputs, entry.tolerance, random)
+        yield case.number, of_outputs(Outcome(entry.name, str(variant), "equal"), case.name, compared)
+
+
+def _refer(case: _Case, report: Report) -> None:
+    """Let onnxruntime compute a case, if it has not done so.
+
+    Raises:
+        ReferenceFailed: it cannot run the model.
+    """
+    report.phase(f"run in onnxruntime: {case.name}")
+    case.given.expected  # noqa: B018 (the first reading computes it)
+
+
+def _failed(entry: Entry, variant: Variant, case: _Case, error: Exception) -> Outcome:
+    return Outcome(entry.name, str(variant), "failed", (f"{case.name}: {error}",))
+
+
+def _over_all_cases(entry: Entry, variant: Variant, found: Sequence[tuple[int, Outcome]], seconds: float) -> Outcome:
+    """The outcome of a way from those of its cases: the worst verdict, and the remarks on the worst cases first."""
+    cases = [each for _, each in sorted(found, key=lambda pair: pair[0])]
+    worst_first = sorted(cases, key=lambda each: (each.verdict == "failed", each.share), reverse=True)
+    worst = together(worst_first)
+    remarks = tuple(dict.fromkeys(remark for each in worst_first for remark in each.remarks))
+    note = next((each.note for each in cases if each.note), "")
+    return Outcome(entry.name, str(variant), worst.verdict, remarks, worst.share, seconds, codes=worst.codes, note=note)

@@ -1,0 +1,161 @@
+"""The checks of a folder of models, for programs and for pytest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compiler.processes.run import Limits
+from compiler.zoo import tasks
+from compiler.zoo.asked import Check
+from compiler.zoo.batch import Settings, endings_of
+from compiler.zoo.index import Entry, read_index
+from compiler.zoo.judge import judged, outcomes_of, outdated
+from compiler.zoo.outcome import together
+from compiler.zoo.select import selected
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from compiler.processes.ending import Ending
+    from compiler.zoo.baseline import KnownDifference
+    from compiler.zoo.batch import Progress
+    from compiler.zoo.outcome import Outcome, Result, Shapes
+
+__all__ = ["Case", "CaseOutcome", "cases", "check_all", "run"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model of a folder, for one kind of shapes, on a device. `known` is its known difference from onnxruntime."""
+
+    entry: Entry
+    shapes: Shapes = "pinned"
+    device: str = "cpu"
+    known: KnownDifference | None = None
+
+    @property
+    def id(self) -> str:
+        """A name for reports of tests: `digits-pinned`."""
+        return f"{self.entry.name}-{self.shapes}"
+
+    def check(self, *, timeout: float | None = None, memory_limit: int | None = None) -> CaseOutcome:
+        """Check the model in a process of its own, which may take so many seconds and bytes of memory.
+
+        Raises: as `run`.
+        """
+        [outcome] = check_all([self], Settings(jobs=1, limits=Limits(timeout, memory_limit)))
+        return outcome
+
+
+@dataclass(frozen=True)
+class CaseOutcome:
+    """The outcomes of all ways to run a model, and a line of the baseline that no longer holds.
+
+    `ending` is how the model's process ended.
+    """
+
+    case: Case
+    ways: tuple[Outcome, ...]
+    stale: str
+    ending: Ending
+
+    @property
+    def ok(self) -> bool:
+        """Whether every outcome is acceptable, and the line of the baseline still holds."""
+        return not self.stale and not any(each.problem for each in self.ways)
+
+    @property
+    def message(self) -> str:
+        """The problems, with the remarks on the outputs; empty if there are none."""
+        lines = [line for each in self.ways if each.problem for line in (each.problem, *each.remarks)]
+        return "\n".join(f"{self.case.id}: {line}" for line in dict.fromkeys([*lines, self.stale]) if line)
+
+    @property
+    def worst(self) -> Result:
+        """The worst verdict and difference of all ways."""
+        return together(self.ways)
+
+
+def cases(
+    folder: str | os.PathLike[str],
+    *,
+    shapes: Sequence[Shapes] = ("pinned",),
+    only: Sequence[str] = (),
+    baseline: str | os.PathLike[str] | None = None,
+    device: str = "cpu",
+) -> list[Case]:
+    """The models of a folder with an INDEX.json, for each kind of shapes, for example as parameters of a test.
+
+    `only` selects models as the option `--only` of `candlec zoo run` does. `baseline` is the file of known differences.
+
+    Raises:
+        OSError: there is no such folder, index or baseline.
+        ValueError: the index or the baseline is invalid, or a selection selects no model.
+    """
+    entries = selected(read_index(Path(folder)), only)
+    known: dict[str, KnownDifference] = {}
+    if baseline is not None:
+        from compiler.zoo.baseline import read_baseline
+
+        known = read_baseline(Path(baseline))
+    return [Case(entry, each, device, known.get(entry.name)) for each in shapes for entry in entries]
+
+
+def run(
+    folder: str | os.PathLike[str],
+    *,
+    shapes: Sequence[Shapes] = ("pinned",),
+    only: Sequence[str] = (),
+    baseline: str | os.PathLike[str] | None = None,
+    device: str = "cpu",
+    jobs: int | None = None,
+    timeout: float | None = None,
+    memory_limit: int | None = None,
+    results: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+) -> list[CaseOutcome]:
+    """Check the models of a folder as `candlec zoo run` does, each in a process of its own, at most `jobs` at a time.
+
+    The outcomes have the order of `cases`. A model that takes more than `timeout` seconds or `memory_limit` bytes, or
+    that crashes, has an outcome that says so. `results` is a file that gets a line of JSON for each model as soon as it
+    is done. With `resume`, models whose results are in this file are not checked again, unless something has changed.
+
+    The processes import the program's main module, so a program must call this function below
+    `if __name__ == "__main__":`.
+
+    Raises:
+        DeviceError: the device cannot be used.
+        OSError: a file cannot be read or written.
+        ReferenceMissing: onnxruntime is not installed.
+        ValueError: the index, the baseline or the file of results is invalid, or a selection selects no model.
+    """
+    chosen = cases(folder, shapes=shapes, only=only, baseline=baseline, device=device)
+    file = None if results is None else Path(results)
+    return check_all(chosen, Settings(jobs, Limits(timeout, memory_limit), file, resume))
+
+
+def check_all(chosen: Sequence[Case], settings: Settings, progress: Progress | None = None) -> list[CaseOutcome]:
+    """The outcomes of cases, in the same order. All of them have the same device.
+
+    Raises: as `run`.
+    """
+    device = chosen[0].device if chosen else "cpu"
+    threads = settings.threads_for(len(chosen), device)
+    asked = {Check(each.entry, (each.shapes,), device, threads): each for each in chosen}
+
+    def judge(one: Check, ending: Ending) -> tuple[bool, str]:
+        outcome = _outcome(asked[one], one, ending)
+        return outcome.ok, str(outcome.worst)
+
+    endings = endings_of(tasks.check, list(asked), settings, judge, progress, device)
+    return [_outcome(asked[one], one, ending) for one, ending in zip(asked, endings, strict=True)]
+
+
+def _outcome(case: Case, asked: Check, ending: Ending) -> CaseOutcome:
+    """The judgment on the ending of a check."""
+    line = case.known.expectations.get(case.shapes) if case.known else None
+    ways = tuple(judged(each, case.entry, line) for each in outcomes_of(asked, ending)[case.shapes])
+    return CaseOutcome(case, ways, outdated(ways, line), ending)

@@ -1,0 +1,32 @@
+"""The tasks of the commands on a folder of models.
+
+This module imports little, because the process that starts the tasks imports it. The process of a task imports the
+compiler and onnxruntime.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from compiler.processes.child import Report
+    from compiler.zoo.asked import Check, Measure
+
+__all__ = ["MODULES", "check", "measure"]
+
+MODULES = ("compiler.zoo.check", "compiler.zoo.measure")
+"""The modules that tasks import. They start no threads, unlike onnxruntime, which each process imports itself."""
+
+
+def check(asked: Check, report: Report) -> None:
+    """See `compiler.zoo.check.check`."""
+    from compiler.zoo.check import check
+
+    check(asked, report)
+
+
+def measure(asked: Measure, report: Report) -> dict[str, Any] | None:
+    """See `compiler.zoo.measure.measure`."""
+    from compiler.zoo.measure import measure
+
+    return measure(asked, report)

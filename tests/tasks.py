@@ -1,0 +1,75 @@
+"""Tasks that crash, hang, or take memory, for tests of processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from compiler.errors import InputError
+from compiler.processes.child import Report
+from compiler.zoo import tasks
+from compiler.zoo.asked import Check
+
+
+def act(what: str, report: Report) -> Any:
+    """Do what a word says, in a phase of the same name."""
+    report.part(f"before {what}")
+    report.phase(what)
+    word, _, number = what.partition(" ")
+    match word:
+        case "signal":
+            os.kill(os.getpid(), int(number))
+        case "exit":
+            os._exit(int(number))
+        case "sleep":
+            time.sleep(float(number))
+        case "allocate":
+            held = bytearray(int(number))
+            held[:: os.sysconf("SC_PAGE_SIZE")] = b"x" * len(held[:: os.sysconf("SC_PAGE_SIZE")])
+            time.sleep(60)
+        case "lack":
+            raise MemoryError
+        case "fail":
+            assert not what, "a bug"
+        case "refuse":
+            raise InputError("x", "float32", "int64")
+        case "function":
+            return lambda: None
+        case "talk":
+            sys.stderr.write("word " * 100_000 + "\nthe last words\n")
+            sys.stderr.flush()
+            os.kill(os.getpid(), signal.SIGABRT)
+        case "place":
+            return [str(Path.cwd()), os.environ.get("WHERE")]
+        case "child":
+            return subprocess.Popen(["sleep", "600"]).pid
+        case "times":
+            began = time.monotonic()
+            time.sleep(float(number))
+            return [began, time.monotonic()]
+    return what
+
+
+def check_or_end(asked: Check, report: Report) -> None:
+    """Check a model, but end early for a model of a certain name."""
+    name = asked.entry.name
+    if name.startswith("crash"):
+        report.phase("run: pinned, optimized, 1 thread, io")
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if name.startswith("hang"):
+        report.phase("compile: pinned, optimized, after the pass sort_nodes")
+        time.sleep(60)
+    if name.startswith("bug"):
+        raise AssertionError("an axis")
+    tasks.check(asked, report)
+
+
+def check_slowly(asked: Check, report: Report) -> None:
+    """Check a model after a second."""
+    time.sleep(1)
+    tasks.check(asked, report)

@@ -1,0 +1,141 @@
+"""Tasks in processes: their results, crashes, limits and ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from compiler.processes.ending import Ending
+from compiler.processes.run import Limits, run_tasks, usable_processors
+from tests.running import children, is_there, wait_for
+from tests.tasks import act
+
+ROOT = Path(__file__).parent.parent
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the memory and the children of a process")
+
+
+def endings(words: Sequence[str], jobs: int = 2, limits: Limits | None = None) -> dict[str, Ending]:
+    """The endings of tasks by what they do, as soon as they end."""
+    found = run_tasks(act, words, jobs=jobs, limits=limits)
+    return {words[index]: ending for index, ending in found}
+
+
+def test_tasks_give_results_as_soon_as_they_end() -> None:
+    found = endings(["sleep 1", "a", "b"])
+    assert list(found) == ["a", "b", "sleep 1"]
+    assert {word: (ending.kind, ending.result) for word, ending in found.items()} == {
+        word: ("done", word) for word in found
+    }
+    assert found["sleep 1"].seconds > 0.5
+
+
+@pytest.mark.parametrize(
+    ("word", "kind", "message"),
+    [
+        ("signal 11", "crashed", "it crashed with SIGSEGV (segmentation fault)"),
+        ("signal 9", "crashed", "it crashed with SIGKILL (the system may have lacked memory, or somebody ended the"),
+        ("exit 3", "crashed", "its process ended with exit code 3"),
+        ("exit 0", "crashed", "its process ended with exit code 0"),
+        ("talk", "crashed", "it crashed with SIGABRT (aborted): the last words"),
+        ("lack", "out of memory", "it could not allocate memory"),
+        ("fail", "raised", "AssertionError: a bug"),
+        ("refuse", "raised", "input 'x': expected float32, found int64"),
+        ("function", "raised", "AttributeError: Can't pickle local object"),
+    ],
+)
+def test_the_end_of_a_task_is_its_own(word: str, kind: str, message: str) -> None:
+    found = endings([word, "a", "b"])
+    ending = found.pop(word)
+    assert (ending.kind, ending.phase, ending.parts) == (kind, word, (f"before {word}",))
+    assert ending.message.startswith(message)
+    assert ending.sentence == f"{ending.message}; last phase: {word}"
+    assert ending.is_bug == (word in ("fail", "function"))
+    assert [each.result for each in found.values()] == ["a", "b"]
+
+
+def test_a_task_has_a_limit_of_time() -> None:
+    found = endings(["sleep 60", "a"], limits=Limits(seconds=0.5))
+    assert (found["sleep 60"].kind, found["sleep 60"].message) == ("timed out", "it took more than 0.5 s")
+    assert 0.5 <= found["sleep 60"].seconds < 10
+    assert found["a"].kind == "done"
+
+
+@LINUX
+def test_a_task_has_a_limit_of_memory() -> None:
+    found = endings(["allocate 200000000", "a"], limits=Limits(memory=50_000_000))
+    ending = found["allocate 200000000"]
+    assert ending.kind == "out of memory" and "but its limit is 50 MB" in ending.message
+    assert found["a"].kind == "done"
+
+
+def test_so_many_tasks_run_at_a_time() -> None:
+    words = [f"times 0.{digit}" for digit in "3456"]
+    spans = [ending.result for ending in endings(words, jobs=2).values()]
+    assert max(sum(begin <= began < end for begin, end in spans) for began, _ in spans) == 2
+    assert usable_processors() >= 1
+
+
+def test_phases_are_told_as_they_come() -> None:
+    told: list[tuple[int, str]] = []
+    assert [ending.result for _, ending in run_tasks(act, ["a"], on_phase=lambda *each: told.append(each))] == ["a"]
+    assert told == [(0, ""), (0, "a")]
+
+
+def test_a_task_has_the_folder_and_environment_of_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    endings(["a"])  # a server of processes may be there already
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WHERE", "here")
+    assert endings(["place"])["place"].result == [str(tmp_path), "here"]
+
+
+@LINUX
+def test_the_children_of_a_task_end_with_it() -> None:
+    pid = endings(["child"])["child"].result
+    assert wait_for(lambda: not is_there(pid))
+
+
+@LINUX
+def test_closing_the_iterator_ends_the_tasks() -> None:
+    with closing(run_tasks(act, ["a", "sleep 600"], jobs=2)) as found:
+        assert next(found)[1].result == "a"
+        working = [pid for pid in children(os.getpid()) if is_there(pid)]
+    assert wait_for(lambda: len([pid for pid in working if is_there(pid)]) < len(working))
+
+
+# A process that is started in the background may have been told to ignore the signal.
+PARENT = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from compiler.processes.run import run_tasks
+from tests.tasks import act
+if __name__ == "__main__":
+    print([ending for _, ending in run_tasks(act, ["sleep 600", "sleep 601"], jobs=2)])
+"""
+
+
+@LINUX
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_the_tasks_end_with_their_parent(sent: signal.Signals, tmp_path: Path) -> None:
+    (tmp_path / "parent.py").write_text(PARENT)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "parent.py"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
+    ) as parent:
+        try:
+            assert wait_for(lambda: len(children(parent.pid)) >= 3), "two tasks, and the server that starts them"
+            time.sleep(1)
+            working = children(parent.pid)
+            parent.send_signal(sent)
+            parent.communicate(timeout=30)
+            assert wait_for(lambda: not any(map(is_there, working)))
+        finally:
+            parent.kill()

@@ -1,0 +1,1 @@
+"""Checks of folders of models, as programs use them."""
