@@ -68,9 +68,10 @@ impl Choices {
         middle
     }
 
-    /// Returns whether each item is yes in the cheapest choice.
-    pub fn best(&self) -> impl Fn(Item) -> bool {
-        let (_, flow) = dinics(&self.graph, self.yes, self.no);
+    /// Returns the cost of the cheapest choice, in which every gain of an item that is no is a cost, and whether each item
+    /// is yes in it.
+    pub fn best(&self) -> (u64, impl Fn(Item) -> bool) {
+        let (cost, flow) = dinics(&self.graph, self.yes, self.no);
         let mut reached = vec![false; self.graph.node_count()];
         let mut open = vec![self.yes];
         while let Some(node) = open.pop() {
@@ -82,7 +83,7 @@ impl Choices {
             let back = self.graph.edges_directed(node, Direction::Incoming).filter(|edge| flow[edge.id().index()] > 0);
             open.extend(back.map(|edge| edge.source()));
         }
-        move |item| reached[item.index()]
+        (cost, move |item: Item| reached[item.index()])
     }
 }
 
@@ -110,7 +111,7 @@ mod tests {
                 choices.unless_all(pair[0], &pair[1..], cost);
                 choices.unless_none(pair[0], &pair[1..], cost);
             }
-            let best = choices.best();
+            let (_, best) = choices.best();
             let found: Vec<bool> = items[1..=gains.len()].iter().map(|&item| best(item)).collect();
             assert_eq!(found, expected, "{gains:?} {cost}");
         }
@@ -122,7 +123,7 @@ mod tests {
             let mut choices = Choices::new();
             let readers = [choices.item(gain), choices.item(gain)];
             choices.unless_none(choices.no(), &readers, 4);
-            let best = choices.best();
+            let (_, best) = choices.best();
             assert_eq!(readers.map(best), [expected; 2], "{gain}");
         }
     }
