@@ -32,15 +32,10 @@ impl ConvCase {
         self.blocking.isa()
     }
 
-    /// See [`vectors`].
+    /// The vectors of 16 numbers of one pixel of an image in blocks, which may be halves.
     pub(crate) fn vectors(&self, channels: usize) -> f64 {
-        vectors(self.blocking, channels)
+        channels.next_multiple_of(self.blocking.block()) as f64 / UNIT
     }
-}
-
-/// The vectors of 16 numbers of one pixel of an image in blocks, which may be halves.
-pub(crate) fn vectors(blocking: Blocking, channels: usize) -> f64 {
-    channels.next_multiple_of(blocking.block()) as f64 / UNIT
 }
 
 /// The layout of an image or a result.

@@ -4,9 +4,13 @@ use super::filter::Filter;
 use super::regions;
 use super::window::Windows;
 use crate::conv_form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
+use crate::isa::Level;
 
 /// The time of a product in a tile of 8 outputs, relative to a wider one: the processor loads a pixel for each product.
 const NARROW: f64 = 1.25;
+/// The time of a product of a single channel without AVX-512, relative to one of a block, and the products that take as
+/// long as the rest of an output: the copy of the image, and the sums of pieces.
+const SINGLE: [f64; 2] = [1.2, 10.0];
 
 /// Tap by tap over blocks of channels.
 #[derive(Debug)]
@@ -64,7 +68,10 @@ impl ConvForm for FromRowsForm {
 fn cost(case: &ConvCase, unit: usize) -> f64 {
     let shape = &case.shape;
     let outputs = shape.outputs / shape.groups;
-    let each = if outputs.next_multiple_of(case.blocking.block()) == 8 { NARROW } else { 1.0 };
+    let narrow = if outputs.next_multiple_of(case.blocking.block()) == 8 { NARROW } else { 1.0 };
+    let is_single = unit == 1 && case.isa().level() != Level::Avx512;
+    let single = if is_single { SINGLE[0] + SINGLE[1] / shape.taps().max(1) as f64 } else { 1.0 };
+    let each = narrow * single;
     let time = |pixels: f64| products(shape.taps() as f64 * case.vectors(outputs), each * pixels);
     let copied = time(shape.pixels() as f64) + Windows::copying(shape, unit);
     let in_place = regions::pixels(shape, unit).map(time);

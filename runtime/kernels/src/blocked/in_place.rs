@@ -26,9 +26,8 @@ impl<'a> InPlace<'a> {
         let Convolution { shape, filter, .. } = convolution;
         let products = shape.taps() * shape.outputs * shape.pixels() * shape.batch;
         let wanted = convolution.wanted(threads, products);
-        let regions = filter.regions.get(((*shape).clone(), wanted), |(shape, wanted)| {
-            Regions::new(shape, filter.unit, filter.blocking, *wanted)
-        });
+        let regions =
+            filter.regions.get(((*shape).clone(), wanted), |(shape, wanted)| Regions::new(shape, filter.unit, *wanted));
         regions.is_some().then_some(InPlace { convolution, regions, wanted })
     }
 

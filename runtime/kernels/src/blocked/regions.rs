@@ -8,7 +8,6 @@ use super::terms::{taps, Tap};
 use super::window::Windows;
 use crate::blocking::Blocking;
 use crate::buffer::collected_up_to;
-use crate::conv_form::vectors;
 use crate::conv_shape::Shape;
 
 /// Elements of a part's input that fit in the L2 cache together with weights and results. With many weights, a part is
@@ -56,11 +55,13 @@ pub(super) struct Regions {
 }
 
 impl Regions {
-    /// Returns the regions, if reading the image in place is faster than copying it.
-    pub fn new(shape: &Shape, unit: usize, blocking: Blocking, threads: usize) -> Option<Regions> {
-        let in_place = pixels(shape, unit)?;
-        let products = vectors(blocking, shape.outputs / shape.groups) * shape.taps() as f64;
-        if in_place * products >= shape.pixels() as f64 * products + Windows::copying(shape, unit) {
+    /// Returns the regions, if reading the image in place is faster than copying it. The choice does not depend on the
+    /// size of blocks, because a copy has the taps outside the image, and its sums have other pieces.
+    pub fn new(shape: &Shape, unit: usize, threads: usize) -> Option<Regions> {
+        let most = if unit > 1 { Blocking::MOST } else { 1 };
+        let in_place = pixels(shape, most)?;
+        let products = ((shape.outputs / shape.groups).div_ceil(Blocking::MOST) * shape.taps()) as f64;
+        if in_place * products >= shape.pixels() as f64 * products + Windows::copying(shape, most) {
             return None;
         }
         let [down, across] = [0, 1].map(|a| Axis::new(shape, a).runs());

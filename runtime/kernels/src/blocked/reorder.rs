@@ -193,21 +193,23 @@ mod x86 {
     /// See [`super::Transpose`].
     #[target_feature(enable = "avx2")]
     pub unsafe fn tile_256<const BLOCK: usize>(x: *const f32, from: usize, out: *mut f32, to: usize) {
-        for (j, part) in (0..BLOCK).step_by(4).flat_map(|j| (0..BLOCK).step_by(8).map(move |part| (j, part))) {
-            // SAFETY: guaranteed by the caller.
-            unsafe {
-                let quarter = |i: usize| _mm_loadu_ps(x.add((part + i) * from + j));
-                let [a, b, c, d] = std::array::from_fn(|i| {
-                    _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(quarter(i)), quarter(i + 4))
-                });
-                (j..j + 4).for_each(|j| _mm_prefetch::<_MM_HINT_ET0>(out.wrapping_add(j * to + 2 * BLOCK).cast()));
-                let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
-                let (low2, high2) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
-                let out = out.add(j * to + part);
-                _mm256_storeu_ps(out, _mm256_shuffle_ps::<0x44>(low, low2));
-                _mm256_storeu_ps(out.add(to), _mm256_shuffle_ps::<0xEE>(low, low2));
-                _mm256_storeu_ps(out.add(2 * to), _mm256_shuffle_ps::<0x44>(high, high2));
-                _mm256_storeu_ps(out.add(3 * to), _mm256_shuffle_ps::<0xEE>(high, high2));
+        for j in (0..BLOCK).step_by(4) {
+            for part in (0..BLOCK).step_by(8) {
+                // SAFETY: guaranteed by the caller.
+                unsafe {
+                    let quarter = |i: usize| _mm_loadu_ps(x.add((part + i) * from + j));
+                    let [a, b, c, d] = std::array::from_fn(|i| {
+                        _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(quarter(i)), quarter(i + 4))
+                    });
+                    (j..j + 4).for_each(|j| _mm_prefetch::<_MM_HINT_ET0>(out.wrapping_add(j * to + 2 * BLOCK).cast()));
+                    let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+                    let (low2, high2) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+                    let out = out.add(j * to + part);
+                    _mm256_storeu_ps(out, _mm256_shuffle_ps::<0x44>(low, low2));
+                    _mm256_storeu_ps(out.add(to), _mm256_shuffle_ps::<0xEE>(low, low2));
+                    _mm256_storeu_ps(out.add(2 * to), _mm256_shuffle_ps::<0x44>(high, high2));
+                    _mm256_storeu_ps(out.add(3 * to), _mm256_shuffle_ps::<0xEE>(high, high2));
+                }
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::threads::Threads;
 /// processor waits for the elements that each multiply-add reads. The third number is the time before and after the
 /// products of a tile, in products of each of its outputs.
 const AVX512: [f64; 3] = [0.85, 3.0, 0.0];
-const OTHERS: [f64; 3] = [1.2, 0.9, 10.0];
+const OTHERS: [f64; 3] = [1.1, 0.8, 10.0];
 /// The cost of copying a row with its padding, in multiply-adds of a vector: per row, and per vector of it.
 const COPY: [f64; 2] = [60.0, 6.0];
 

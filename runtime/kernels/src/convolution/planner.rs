@@ -18,12 +18,12 @@ pub(super) const FORMS: &[&dyn ConvForm] = &[
     &WinogradForm::LINE,
 ];
 
-/// The cost of moving a vector between `[N, C, H, W]` and blocks, in multiply-adds of a vector.
-pub fn reorder(isa: Isa) -> f64 {
+/// The cost of moving some vectors between `[N, C, H, W]` and blocks, in multiply-adds of a vector.
+pub fn reorder(isa: Isa, vectors: f64) -> f64 {
     match isa.level() {
-        Level::Avx512 => 15.0,
+        Level::Avx512 => 15.0 * vectors,
         // A multiply-add takes two instructions, and a reorder waits for memory.
-        Level::Avx2 | Level::Scalar => 8.0,
+        Level::Avx2 | Level::Scalar => 200.0 + 8.0 * vectors,
     }
 }
 
@@ -67,10 +67,11 @@ impl Candidate {
 
 /// The time to convert one image in rows to the layout of a form, and its result to rows.
 fn moving(form: &dyn ConvForm, case: &ConvCase) -> f64 {
-    let vectors = |channels: usize, [height, width]: [usize; 2]| case.vectors(channels) * (height * width) as f64;
-    let [image, result] = form.layouts().map(|layout| f64::from(u8::from(layout == ImageLayout::Blocks)));
     let shape = &case.shape;
-    reorder(case.isa()) * (image * vectors(shape.channels, shape.input) + result * vectors(shape.outputs, shape.output))
+    let images = [(shape.channels, shape.input), (shape.outputs, shape.output)];
+    let moved = images.into_iter().zip(form.layouts()).filter(|(_, layout)| *layout == ImageLayout::Blocks);
+    let vectors = moved.map(|((channels, [h, w]), _)| case.vectors(channels) * (h * w) as f64);
+    vectors.map(|vectors| reorder(case.isa(), vectors)).sum()
 }
 
 /// Returns every form that can compute a convolution, for images in rows and for a result in blocks.

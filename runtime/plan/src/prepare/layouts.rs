@@ -112,7 +112,7 @@ fn chosen(graph: &Graph, forms: &[Option<Form>]) -> (u64, Vec<bool>) {
         let image = Image::of(&graph.kinds[value]).filter(|_| graph.constant_of[value].is_none());
         let is_always_rows = writer == no && readers.iter().all(|&reader| reader == no);
         if let Some(image) = image.filter(|_| !is_always_rows) {
-            let cost = (STEP + image.vectors(graph.blocking) as f64 * reorder(graph.blocking.isa())) as u64;
+            let cost = (STEP + reorder(graph.blocking.isa(), image.vectors(graph.blocking) as f64)) as u64;
             choices.unless_all(writer, &readers, cost);
             choices.unless_none(writer, &readers, cost);
         }
