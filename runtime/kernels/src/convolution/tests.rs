@@ -12,7 +12,7 @@ use crate::conv::conv_plain;
 use crate::conv::tests::{draw, same, Draw};
 use crate::conv_form::ConvForm;
 use crate::gemm::tests::noise;
-use crate::isa::Isa;
+use crate::isa::{Isa, Level};
 
 /// The largest error relative to the number of an output's products, and that of forms whose transforms have large
 /// factors.
@@ -276,14 +276,15 @@ fn every_form_is_listed_by_its_name() {
 fn few_outputs_stay_in_rows() {
     let signal =
         Shape { input: [1, 2176], output: [1, 16], kernel: [1, 256], strides: [1, 128], ..same(1, 1, 258, 1, 1, 1) };
-    for (shape, is_worth_it) in [
-        (same(1, 64, 64, 1, 56, 3), true),
-        (Shape { before: [0, 0], ..signal }, true),
-        (same(1, 8, 4, 1, 100, 7), false),
-        (same(1, 32, 1, 1, 100, 3), false),
-        (same(1, 64, 6, 1, 30, 1), false),
+    for (shape, is_worth_it, least) in [
+        (same(1, 64, 64, 1, 56, 3), true, Level::Avx2),
+        // With AVX2, both take about the same time.
+        (Shape { before: [0, 0], ..signal }, true, Level::Avx512),
+        (same(1, 8, 4, 1, 100, 7), false, Level::Avx2),
+        (same(1, 32, 1, 1, 100, 3), false, Level::Avx2),
+        (same(1, 64, 6, 1, 30, 1), false, Level::Avx2),
     ] {
-        for blocking in every().filter(|blocking| blocking.isa() != Isa::SCALAR) {
+        for blocking in every().filter(|blocking| blocking.isa().level() >= least) {
             let case = ConvCase::new(blocking, &shape, true);
             let chosen = planner::fastest(&case, ImageLayout::Rows).unwrap();
             let listed = alternatives(&case);
