@@ -139,11 +139,8 @@ unsafe fn tile<
                 let span = span::<V, BLOCK, COLUMNS, STRIDE, PIXELS, EDGE>(x, from, width, t.apart);
                 for (r, sums) in sums.iter_mut().enumerate() {
                     if ROWS == 1 || (r <= i && i < r + COLUMNS) {
-                        add::<V, BLOCK, COLUMNS, STRIDE, PIXELS>(
-                            &span,
-                            t.w.add((i - r) * COLUMNS * BLOCK + lane),
-                            sums,
-                        );
+                        let w = t.w.add((i - r) * COLUMNS * BLOCK + lane);
+                        add::<V, BLOCK, COLUMNS, STRIDE, PIXELS>(&span, w, sums);
                     }
                 }
             }
