@@ -117,8 +117,8 @@ PAGES = {
         "Export the module in evaluation mode: `module.eval()`, and `training=TrainingMode.EVAL` in torch.onnx.export.",
     ),
     "CC0207": Page(
-        "The standard gives a result of the node one element type, and the compiler gives it another. If only the "
-        "declaration in the file is wrong, the compiler prints the warning CC0402 instead.",
+        "For a result of the node, the compiler computes one element type, and the standard states another. If only "
+        "the declaration in the file is wrong, the compiler prints the warning CC0402 instead.",
         "Run `onnx.checker.check_model(path, full_check=True)`. If it reports an error, export the model again. "
         "If it reports none, this is a bug in the compiler: please report it.",
     ),
@@ -139,10 +139,10 @@ PAGES = {
         "operator as a two-dimensional one and move that axis into the batch.",
     ),
     "CC0401": Page(
-        "The compiler cannot compute a node with constant inputs. For example, the shapes of the inputs contradict "
-        "each other, or the node divides an integer by zero. With `--no-optimize`, the compiler computes only nodes of "
-        "small integers, and other such nodes fail in a run. A node in a branch or a loop may never run: there, the "
-        "compiler reports a near miss instead.",
+        "A node has constant inputs, and its computation fails. For example, the shapes of the inputs contradict each "
+        "other, or the node divides an integer by zero. With `--no-optimize`, the compiler computes only nodes of "
+        "small integers. Other nodes whose computation fails then fail in a run. A node in a branch or a loop may "
+        "never run: there, the compiler reports a near miss instead.",
         "Check the constants of the nodes that the error names. onnxruntime would fail there as well.",
     ),
     "CC0402": Page(

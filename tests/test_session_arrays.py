@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +20,8 @@ import compiler
 from compiler import InputError, Session
 from compiler.ir import dtypes
 
+ROOT = Path(__file__).parent.parent
+
 Array = np.ndarray[Any, Any]
 
 
@@ -26,6 +31,12 @@ def echo(dtype: str, rank: int) -> Session:
     x, y = (helper.make_tensor_value_info(name, element, [None] * rank) for name in "xy")
     graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "echo", [x], [y])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 26)], ir_version=13)
+    return compiler.load(compiler.compile(model), threads=1)
+
+
+def loaded(text: str) -> Session:
+    """A session for a model in ONNX's text syntax, without its header."""
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {text}')
     return compiler.load(compiler.compile(model), threads=1)
 
 
@@ -93,11 +104,61 @@ def test_numbers_are_arrays_too(value: Any) -> None:
     assert_same(echo("float32", 0).run({"x": value})["y"], np.array(3, np.float32))
 
 
-def test_an_array_that_was_given_is_not_kept() -> None:
-    given = np.ones((2, 2), np.float32)
-    found = echo("float32", 2).run({"x": given})["y"]
+@pytest.mark.parametrize("copy", [False, True])
+@pytest.mark.parametrize("size", [2, 5000])
+def test_an_array_that_was_given_is_not_kept(size: int, copy: bool) -> None:
+    given = np.ones((2, size), np.float32)
+    references = sys.getrefcount(given)
+    found = echo("float32", 2).run({"x": given}, copy=copy)["y"]
+    assert sys.getrefcount(given) == references
+    assert not np.shares_memory(found, given)
     given[:] = 5
-    assert found.tolist() == [[1, 1], [1, 1]]
+    assert (found == 1).all()
+
+
+@pytest.mark.parametrize("size", [2, 5000])
+def test_no_step_writes_to_an_input(size: int) -> None:
+    session = loaded(f"""in_place (float[2, {size}] x) => (float[2, {size}] y, float[{size}] z) {{
+        a = Abs(x)
+        b = Exp(a)
+        y = Softmax(b)
+        half = Constant <value = float {{0.5}}> ()
+        c = Mul(x, half)
+        at = Constant <value_int = 1> ()
+        z = Gather(c, at)
+    }}""")
+    given = np.linspace(-3, 3, 2 * size, dtype=np.float32).reshape(2, size)
+    before = given.copy()
+    lent, copied = session.run({"x": given}), session.run({"x": given}, copy=True)
+    assert (given == before).all()
+    assert (lent["z"] == before[1] / 2).all()
+    for name, array in lent.items():
+        assert (array == copied[name]).all()
+
+
+PEAK = '''
+import resource, sys
+import numpy as np
+from tests.test_session_arrays import loaded
+
+given = np.zeros((1 << 20, 256), np.float32)  # no page is in memory before a read
+session = loaded("""rows (float[n, 256] x) => (float[2, 256] y) {
+    rows = Constant <value = int64[2] {5, -9}> ()
+    y = Gather(x, rows)
+}""")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+session.run({"x": given}, copy=sys.argv[1] == "copy")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+'''
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux counts the peak in KiB")
+def test_inputs_are_read_in_place() -> None:
+    def grown(passing: str) -> int:
+        command = [sys.executable, "-c", PEAK, passing]
+        return int(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
+
+    assert grown("lend") < 1 << 15 < 1 << 19 < grown("copy"), "KiB"
 
 
 @pytest.mark.parametrize("kind", [dict, OrderedDict, MappingProxyType])

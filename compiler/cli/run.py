@@ -61,7 +61,7 @@ def command(
     name instead of a size; --size sets its size.
 
     The outputs of one run can be the inputs of another. NumPy lacks some dtypes, such as bfloat16. For such a
-    dtype, the array in the .npz file has one field with the name of the dtype, which holds the bits:
+    dtype, the array in the .npz file has one field. The field has the name of the dtype, and holds the bits:
     arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16).
 
     \b

@@ -18,8 +18,9 @@ def cast_(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "Cast",
-    "A number outside the range of uint32 or uint64 that fits a signed 64-bit integer becomes the low bits of this "
-    "integer: −1 becomes the largest number. The standard does not define this result.",
+    "In a cast to uint32 or uint64, the runtime converts a number outside the range of the type to a signed 64-bit "
+    "integer, if it fits one. The result is the low bits of this integer: −1 becomes the largest number. The "
+    "standard does not define this result.",
 )
 
 

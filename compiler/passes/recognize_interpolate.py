@@ -1,4 +1,4 @@
-"""Replaces Gathers of constant indices that resize a value with the plan's op `Interpolate`.
+"""If Gathers of constant indices resize a value, replaces the Gathers with the plan's op `Interpolate`.
 
 PyTorch's exporter writes `nearest-exact`, and `linear` of one axis, as a Gather of constant indices. The pass compares
 the indices with those of Interpolate's formula, in its precision, for the factor that fits best. The expression

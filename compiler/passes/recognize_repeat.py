@@ -1,4 +1,4 @@
-"""Replaces an Expand, Tile or Concat and a Reshape that together repeat elements with the plan's op `Interpolate`."""
+"""If an Expand, Tile or Concat and a Reshape together repeat elements, replaces both with the op `Interpolate`."""
 
 from __future__ import annotations
 

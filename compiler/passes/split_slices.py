@@ -1,4 +1,4 @@
-"""Replaces slices that together cover a value with one Split, and also Gathers that slice the value after a Reshape."""
+"""If slices together cover a value, replaces them with one Split. A Gather after a Reshape may be such a slice."""
 
 from __future__ import annotations
 

@@ -196,14 +196,17 @@ class Session:
         inputs, outputs = (", ".join(f"{info.name}: {info}" for info in infos) for infos in (self.inputs, self.outputs))
         return f"Session({inputs} → {outputs}; {self.device}, {self.threads} thread{'s' * (self.threads > 1)})"
 
-    def run(self, inputs: Mapping[str, Any], *, device_outputs: bool = False) -> dict[str, Any]:
+    def run(self, inputs: Mapping[str, Any], *, device_outputs: bool = False, copy: bool = False) -> dict[str, Any]:
         """The outputs by name, in the plan's order.
 
         Tensors are NumPy arrays, sequences lists, an empty optional `None`.
 
+        The session reads inputs in place and never writes to them. It copies an array only if its elements are not
+        contiguous. No other thread may write to an input before `run` returns; with `copy`, other threads may,
+        because `run` first copies every input.
+
         With CUDA, an input may be a tensor on the session's device, of any library that supports DLPack or
-        `__cuda_array_interface__`. The session copies it only if its elements are not contiguous. Nobody may write
-        it before `run` returns. With `device_outputs`, output tensors stay on the device, as objects with `shape`,
+        `__cuda_array_interface__`. The same rules apply, but `copy` does not copy these tensors. With `device_outputs`, output tensors stay on the device, as objects with `shape`,
         `dtype`, `device` and `numpy()`. They support both interfaces, and can be inputs of other runs. Their elements
         are complete when `run` returns. On the CPU, `device_outputs` changes nothing.
 
@@ -216,9 +219,9 @@ class Session:
             TypeError: the inputs are not a dict.
         """
         try:
-            outputs: dict[str, Any] | None = self._runtime.run(inputs, device_outputs)
+            outputs: dict[str, Any] | None = self._runtime.run(inputs, device_outputs, copy)
             if outputs is None:  # the runtime wants a dict with the name of every input, and no others
-                outputs = self._runtime.run(self._checked_inputs(inputs), device_outputs)
+                outputs = self._runtime.run(self._checked_inputs(inputs), device_outputs, copy)
         except self._failures as error:
             raise own_error(self._module, error) from None
         return outputs

@@ -1,4 +1,5 @@
-//! Converts between NumPy arrays and values. An input is copied once; a large output that owns its storage is not copied.
+//! Converts between NumPy arrays and values. Small arrays are copied. A large input is lent to the run, and a large output
+//! takes over the storage of the value.
 //!
 //! A tensor is an array of its logical dtype (`ml_dtypes` provides the dtypes that NumPy lacks). Strings are an object
 //! array, sequences are lists, and an empty optional is `None`.
@@ -9,6 +10,7 @@ use bytemuck::allocation::cast_vec;
 use bytemuck::cast_slice;
 use candle_plan::dtype::{DType, Element};
 use candle_plan::error::Error;
+use candle_plan::lend::lend_on_host;
 use candle_plan::read::check_bits;
 use candle_plan::value::{self, Array, Strings, Value};
 use half::{bf16, f16};
@@ -27,13 +29,25 @@ use crate::errors::to_python;
 /// The largest rank that the crate `numpy` accepts. NumPy itself accepts more.
 const MAX_RANK: usize = 32;
 
+/// The most bytes of an array that is copied. For larger arrays, it takes less time to share the memory.
+const COPIED: usize = 1 << 12;
+
+/// What becomes of the memory of a large input.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Passing {
+    /// The value shares the memory. Nobody may write to it while the value lives.
+    Lend,
+    /// The value has a copy.
+    Copy,
+}
+
 /// Converts a Python object to a value: an array, a list, `None`, or anything that NumPy converts to an array.
 ///
 /// # Errors
 /// `TypeError`: the array's element type is unsupported.
-pub fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+pub fn from_python(object: &Bound<'_, PyAny>, passing: Passing) -> PyResult<Value> {
     if let Ok(array) = object.cast::<PyUntypedArray>() {
-        return from_array(array);
+        return from_array(array, passing);
     }
     if object.is_none() {
         return Ok(Value::None);
@@ -41,25 +55,25 @@ pub fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
         return object
             .try_iter()?
-            .map(|item| from_python(&item?))
+            .map(|item| from_python(&item?, passing))
             .collect::<PyResult<Vec<_>>>()
             .map(|items| Value::Sequence(items.into()));
     }
     let array = object.py().import("numpy")?.call_method1("asarray", (object,))?;
-    from_array(array.cast()?)
+    from_array(array.cast()?, passing)
 }
 
-fn from_array(array: &Bound<'_, PyUntypedArray>) -> PyResult<Value> {
+fn from_array(array: &Bound<'_, PyUntypedArray>, passing: Passing) -> PyResult<Value> {
     let number = array.dtype();
     if b"OUST".contains(&number.kind()) {
         return strings_from(array);
     }
     let dtype = dtype_of(array)?;
     if array.is_aligned() && number.is_native_byteorder() != Some(false) {
-        return tensor_from(array, dtype);
+        return tensor_from(array, dtype, passing);
     }
     let native = number.call_method1("newbyteorder", ("=",))?;
-    tensor_from(array.call_method1("astype", (native,))?.cast()?, dtype)
+    tensor_from(array.call_method1("astype", (native,))?.cast()?, dtype, Passing::Lend)
 }
 
 /// Returns the logical type of an array's elements.
@@ -102,25 +116,25 @@ fn strings_from(array: &Bound<'_, PyUntypedArray>) -> PyResult<Value> {
     Ok(Value::Strings(Strings { dims: array.shape().to_vec(), data }))
 }
 
-fn tensor_from(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> PyResult<Value> {
+fn tensor_from(array: &Bound<'_, PyUntypedArray>, dtype: DType, passing: Passing) -> PyResult<Value> {
     match dtype {
-        DType::Float32 => copy::<f32, f32>(array, dtype),
-        DType::Float64 => copy::<f64, f64>(array, dtype),
-        DType::Float16 => copy::<u16, f16>(array, dtype),
-        DType::Bfloat16 => copy::<u16, bf16>(array, dtype),
-        DType::Int64 => copy::<i64, i64>(array, dtype),
-        DType::Int32 => copy::<i32, i32>(array, dtype),
-        DType::Int16 => copy::<i16, i16>(array, dtype),
-        DType::Int8 => copy::<i8, i8>(array, dtype),
-        DType::Uint64 => copy::<u64, u64>(array, dtype),
-        DType::Uint32 => copy::<u32, u32>(array, dtype),
-        DType::Uint16 => copy::<u16, u16>(array, dtype),
+        DType::Float32 => pass::<f32, f32>(array, dtype, passing),
+        DType::Float64 => pass::<f64, f64>(array, dtype, passing),
+        DType::Float16 => pass::<u16, f16>(array, dtype, passing),
+        DType::Bfloat16 => pass::<u16, bf16>(array, dtype, passing),
+        DType::Int64 => pass::<i64, i64>(array, dtype, passing),
+        DType::Int32 => pass::<i32, i32>(array, dtype, passing),
+        DType::Int16 => pass::<i16, i16>(array, dtype, passing),
+        DType::Int8 => pass::<i8, i8>(array, dtype, passing),
+        DType::Uint64 => pass::<u64, u64>(array, dtype, passing),
+        DType::Uint32 => pass::<u32, u32>(array, dtype, passing),
+        DType::Uint16 => pass::<u16, u16>(array, dtype, passing),
         DType::Int4 | DType::Int2 => {
             let bytes = array.call_method1("astype", (numpy::dtype::<i8>(array.py()),))?;
-            copy::<i8, i8>(bytes.cast()?, dtype)
+            pass::<i8, i8>(bytes.cast()?, dtype, Passing::Lend)
         }
         _ => {
-            let value = copy::<u8, u8>(array, dtype)?;
+            let value = pass::<u8, u8>(array, dtype, passing)?;
             let bits = value.tensor().and_then(|array| check_bits(dtype, array.bits::<u8>()?));
             bits.map_err(|error| PyTypeError::new_err(error.to_string()))?;
             Ok(value)
@@ -128,8 +142,8 @@ fn tensor_from(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> PyResult<Valu
     }
 }
 
-/// Copies an array whose elements have the bits of `N` into a tensor with the storage dtype of `T`.
-fn copy<N, T>(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> PyResult<Value>
+/// Makes a tensor of `dtype`, whose storage dtype is that of `T`, from an array whose elements have the bits of `N`.
+fn pass<N, T>(array: &Bound<'_, PyUntypedArray>, dtype: DType, passing: Passing) -> PyResult<Value>
 where
     N: numpy::Element + bytemuck::Pod,
     T: Element,
@@ -138,12 +152,21 @@ where
         Ok(array) => array.clone(),
         Err(_) => array.call_method1("view", (numpy::dtype::<N>(array.py()),))?.cast_into()?,
     };
-    let array = match array.is_c_contiguous() {
-        true => array,
-        false => array.call_method1("copy", ("C",))?.cast_into()?,
+    let (array, passing) = match array.is_c_contiguous() {
+        true => (array, passing),
+        false => (array.call_method1("copy", ("C",))?.cast_into()?, Passing::Lend),
     };
-    let data = value::copied(array.readonly().as_slice()?).map_err(to_python)?;
-    let copied = Array::new::<T>(cast_vec(data), array.shape());
+    // SAFETY: this thread holds the interpreter's lock, and code that writes to arrays without it must not write to an
+    // input.
+    let elements = unsafe { array.as_slice() }?;
+    if passing == Passing::Lend && size_of_val(elements) > COPIED {
+        let owner = Box::new(array.clone().unbind());
+        // SAFETY: the owner keeps the array, and NumPy does not move or resize the elements of an array with other
+        // references. The caller of a run promises not to write to them.
+        let lent = unsafe { lend_on_host(cast_slice(elements), array.shape(), dtype, owner) };
+        return lent.map_err(to_python);
+    }
+    let copied = Array::new::<T>(cast_vec(value::copied(elements).map_err(to_python)?), array.shape());
     let carried = copied.and_then(|copied| if dtype == T::DTYPE { Ok(copied) } else { copied.reinterpret(dtype) });
     carried.map(Value::Tensor).map_err(to_python)
 }
@@ -198,10 +221,6 @@ pub fn dtype_name<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyA
 fn ml_dtype<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
     py.import("ml_dtypes")?.getattr(dtype.to_string())
 }
-
-/// The most bytes of an output that is copied into memory of NumPy. For larger outputs, it takes less time to make the
-/// object that lets an array use the memory of the run.
-const COPIED: usize = 1 << 12;
 
 /// Converts a tensor with the storage dtype of `T` to an array of `N` with the same bits.
 fn array_of<'py, T, N>(py: Python<'py>, array: Array) -> PyResult<Bound<'py, PyAny>>

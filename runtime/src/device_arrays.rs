@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::arrays::{dtype_name, from_python, tensor_to_python};
+use crate::arrays::{dtype_name, from_python, tensor_to_python, Passing};
 use crate::dlpack;
 use crate::errors::to_python;
 
@@ -164,14 +164,14 @@ fn failed(py: Python<'_>, array: &Array, error: &Error) -> PyErr {
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// Converts an input to a value. A tensor on the session's device stays there; anything else is converted like a host
+/// Converts an input to a value. A tensor on the session's device stays there; anything else is passed like a host
 /// array.
 ///
 /// # Errors
 /// `TypeError`: the element type is unsupported, or the array is on another device. `DeviceError`: the device fails.
-pub fn given_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+pub fn given_value(session: &Session, object: &Bound<'_, PyAny>, passing: Passing) -> PyResult<Value> {
     if object.cast::<numpy::PyUntypedArray>().is_ok() {
-        return from_python(object);
+        return from_python(object, passing);
     }
     if let Ok(array) = object.cast::<DeviceArray>() {
         return Ok(Value::Tensor(array.get().array.clone()));
@@ -180,7 +180,7 @@ pub fn given_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Val
         Some(stream) => lent(session, stream, object)?,
         None => None,
     };
-    let Some(lent) = lent else { return host_value(session, object) };
+    let Some(lent) = lent else { return host_value(session, object, passing) };
     // SAFETY: an object that offers the interface keeps the elements valid as long as it lives.
     let value = object.py().detach(|| unsafe { session.lend(lent) });
     value.map_err(|error| match error {
@@ -193,9 +193,9 @@ pub fn given_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Val
 ///
 /// # Errors
 /// `TypeError`: the input is on a GPU, or its element type is unsupported.
-fn host_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+fn host_value(session: &Session, object: &Bound<'_, PyAny>, passing: Passing) -> PyResult<Value> {
     if object.hasattr("__array__")? {
-        return from_python(object);
+        return from_python(object, passing);
     }
     let kind = match object.getattr_opt("__dlpack_device__")? {
         Some(device) => Some(device.call0()?.extract::<(i32, i32)>()?.0),
@@ -203,9 +203,9 @@ fn host_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Value> {
     };
     match kind {
         Some(dlpack::CPU | dlpack::CUDA_HOST) => {
-            from_python(&object.py().import("numpy")?.call_method1("from_dlpack", (object,))?)
+            from_python(&object.py().import("numpy")?.call_method1("from_dlpack", (object,))?, passing)
         }
-        None if !object.hasattr("__cuda_array_interface__")? => from_python(object),
+        None if !object.hasattr("__cuda_array_interface__")? => from_python(object, passing),
         _ => {
             let place = session.device();
             Err(PyTypeError::new_err(format!("a tensor on a GPU, and the session is on {place}: give a NumPy array")))

@@ -16,6 +16,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyString};
 use serde_json::json;
 
+use crate::arrays::Passing;
 use crate::device_arrays::given_value;
 use crate::errors::to_python;
 use crate::outputs::to_python_value;
@@ -68,7 +69,7 @@ impl Session {
 
     /// Lists the GPU commands of one run on these inputs, as a JSON list of steps. Only for a dry run.
     fn commands(&self, py: Python<'_>, inputs: &Bound<'_, PyDict>) -> PyResult<String> {
-        let inputs = self.values(inputs)?;
+        let inputs = self.values(inputs, Passing::Lend)?;
         let steps = py.detach(|| self.inner.commands(inputs)).map_err(to_python)?;
         Ok(json!(steps).to_string())
     }
@@ -105,17 +106,19 @@ impl Session {
 
     /// Runs the plan. Inputs and outputs are dicts by name, outputs in the plan's order (see `arrays` for the values).
     /// Returns `None`, and runs nothing, if `inputs` is not a dict with the names of all inputs and no other names. With
-    /// `device_outputs`, tensors stay on the session's device.
-    #[pyo3(signature = (inputs, device_outputs = false))]
+    /// `device_outputs`, tensors stay on the session's device. With `copy`, the caller may write to the inputs during
+    /// the run.
+    #[pyo3(signature = (inputs, device_outputs = false, copy = false))]
     fn run<'py>(
         &self,
         py: Python<'py>,
         inputs: &Bound<'py, PyAny>,
         device_outputs: bool,
+        copy: bool,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
         let named = inputs.cast_exact::<PyDict>().ok();
         let Some(inputs) = named.map_or(Ok(None), |named| self.if_complete(named))? else { return Ok(None) };
-        let inputs = self.values(inputs)?;
+        let inputs = self.values(inputs, if copy { Passing::Copy } else { Passing::Lend })?;
         let place = if device_outputs { Outputs::Device } else { Outputs::Host };
         let outputs = interruptible(py, |stop| self.inner.run_for(inputs, place, stop))?;
         let named = PyDict::new(py);
@@ -138,7 +141,7 @@ impl Session {
 
     /// Measures the time of every step over `runs` runs, as a JSON list.
     fn profile(&self, py: Python<'_>, inputs: &Bound<'_, PyDict>, runs: usize) -> PyResult<String> {
-        let inputs = self.values(inputs)?;
+        let inputs = self.values(inputs, Passing::Lend)?;
         let steps = interruptible(py, |stop| self.inner.profile(&inputs, runs, stop))?;
         Ok(json!(steps).to_string())
     }
@@ -165,11 +168,10 @@ impl Session {
     }
 
     /// Returns the inputs in the plan's order.
-    fn values(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Vec<Value>> {
+    fn values(&self, inputs: &Bound<'_, PyDict>, passing: Passing) -> PyResult<Vec<Value>> {
         let value = |(key, (name, kind)): (&Py<PyString>, (&str, &Type))| match inputs.get_item(key)? {
-            Some(given) => {
-                given_value(&self.inner, &given).map_err(|error| conversion_error(inputs.py(), name, kind, error))
-            }
+            Some(given) => given_value(&self.inner, &given, passing)
+                .map_err(|error| conversion_error(inputs.py(), name, kind, error)),
             None => Ok(Value::None),
         };
         self.given.iter().zip(self.inner.inputs()).map(value).collect()

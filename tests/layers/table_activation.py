@@ -87,6 +87,9 @@ LAYERS = [
         "Dropout, Dropout1d, AlphaDropout", lambda: nn.Sequential(nn.Dropout(), nn.Dropout1d(), nn.AlphaDropout()), X
     ),
     function(
-        "gumbel noise given", lambda x, u: F.softmax((x - torch.log(-torch.log(u))) / 0.7, -1), X, torch.sigmoid(X)
+        "gumbel_softmax, noise as an input",
+        lambda x, u: F.softmax((x - torch.log(-torch.log(u))) / 0.7, -1),
+        X,
+        torch.sigmoid(X),
     ),
 ]

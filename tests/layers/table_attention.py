@@ -86,7 +86,7 @@ def attention(
     line: dict[str, Any] = {"opset": opset, **(rest or {})}
     if how.get("enable_gqa"):
         line["unexportable"] = {"torchscript": "it does not support enable_gqa"}
-    if opset is None and "rows of nothing" in name:
+    if opset is None and "fully masked rows" in name:
         line["misexported"] = {"dynamo": "if all keys of a row are masked, the result is the mean of the values"}
     if opset is not None and opset > 20:
         name += f", opset {opset}"
@@ -107,7 +107,7 @@ LAYERS = [
             attention("causal", Q, Q.flip(2), Q.flip(1), opset=opset, is_causal=True),
             attention("scale", Q, K, V, opset=opset, scale=0.3),
             attention("mask of bools", Q, K, V, MASK, opset=opset),
-            attention("mask of bools, rows of nothing", Q, K, V, MASK & (torch.arange(5) != 2)[:, None], opset=opset),
+            attention("mask of bools, fully masked rows", Q, K, V, MASK & (torch.arange(5) != 2)[:, None], opset=opset),
             attention("mask of numbers", Q, K, V, f32(2, 1, 5, 6), opset=opset),
             attention("grouped queries", Q, f32(2, 2, 6, 8), f32(2, 2, 6, 8).flip(2), opset=opset, enable_gqa=True),
             attention(
@@ -129,7 +129,7 @@ LAYERS = [
         rest={"dynamic": ({2: "time"},) * 3, "again": (f32(2, 4, 9, 8),) * 3},
     ),
     function("rotary positions", rotated, f32(2, 4, 5, 8)),
-    function("rotary positions of neighbors", rotated_as_complex_pairs, f32(2, 4, 5, 8)),
+    function("rotary positions, interleaved pairs", rotated_as_complex_pairs, f32(2, 4, 5, 8)),
     function(
         "rotary positions, any length",
         rotated,
@@ -152,7 +152,7 @@ LAYERS = [
     layer("MultiheadAttention, padding mask", SelfAttention, X, PADDING),
     layer("MultiheadAttention, bias_kv, zero_attn", lambda: SelfAttention(add_bias_kv=True, add_zero_attn=True), X),
     layer(
-        "MultiheadAttention, other sizes of keys",
+        "MultiheadAttention, kdim and vdim",
         lambda: nn.MultiheadAttention(16, 4, kdim=6, vdim=7),
         f32(5, 2, 16),
         f32(4, 2, 6),

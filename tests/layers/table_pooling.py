@@ -36,7 +36,7 @@ LAYERS = [
     layer("AvgPool1d, ceil_mode", lambda: nn.AvgPool1d(4, stride=3, padding=1, ceil_mode=True), X1),
     layer("AvgPool2d", lambda: nn.AvgPool2d(2), X2),
     layer("AvgPool2d, padding", lambda: nn.AvgPool2d(3, stride=2, padding=1), X2),
-    layer("AvgPool2d, without padded zeros", lambda: nn.AvgPool2d(3, 2, padding=1, count_include_pad=False), X2),
+    layer("AvgPool2d, count_include_pad=False", lambda: nn.AvgPool2d(3, 2, padding=1, count_include_pad=False), X2),
     layer("AvgPool2d, ceil_mode", lambda: nn.AvgPool2d(3, stride=2, padding=1, ceil_mode=True), X2),
     layer(
         "AvgPool2d, divisor_override",
@@ -54,7 +54,7 @@ LAYERS = [
         unexportable={"torchscript": "it supports only output sizes that divide the input size"},
     ),
     layer("AdaptiveAvgPool2d(1)", lambda: nn.AdaptiveAvgPool2d(1), X2),
-    layer("AdaptiveAvgPool2d, divisor", lambda: nn.AdaptiveAvgPool2d((3, 5)), X2),
+    layer("AdaptiveAvgPool2d, output divides input", lambda: nn.AdaptiveAvgPool2d((3, 5)), X2),
     layer("AdaptiveAvgPool2d, one dim kept", lambda: nn.AdaptiveAvgPool2d((None, 5)), X2),
     layer(
         "AdaptiveAvgPool2d, any output",
@@ -64,7 +64,7 @@ LAYERS = [
     ),
     layer("AdaptiveMaxPool1d(1)", lambda: nn.AdaptiveMaxPool1d(1), X1),
     layer("AdaptiveMaxPool2d(1)", lambda: nn.AdaptiveMaxPool2d(1), X2),
-    layer("AdaptiveMaxPool2d, divisor", lambda: nn.AdaptiveMaxPool2d((3, 5)), X2),
+    layer("AdaptiveMaxPool2d, output divides input", lambda: nn.AdaptiveMaxPool2d((3, 5)), X2),
     layer(
         "FractionalMaxPool2d",
         lambda: nn.FractionalMaxPool2d(2, output_size=4),

@@ -27,7 +27,7 @@ LAYERS = [
     resized("nearest, to a size", X2, size=(9, 13)),
     resized("nearest, by 1.7", X2, scale_factor=1.7),
     resized("nearest, by 1.7 × 0.6", X2, scale_factor=(1.7, 0.6)),
-    resized("nearest, by 1.7, recomputed", X2, scale_factor=1.7, recompute_scale_factor=True),
+    resized("nearest, by 1.7, recompute_scale_factor", X2, scale_factor=1.7, recompute_scale_factor=True),
     resized("nearest, 1-D, by 2.5", X1, scale_factor=2.5),
     resized(
         "nearest-exact",
@@ -48,7 +48,13 @@ LAYERS = [
     resized("linear, align_corners", X1, size=11, mode="linear", align_corners=True),
     resized("bilinear, by 2", X2, scale_factor=2, mode="bilinear"),
     resized("bilinear, by 1.7", X2, scale_factor=1.7, mode="bilinear"),
-    resized("bilinear, by 1.7, recomputed", X2, scale_factor=1.7, mode="bilinear", recompute_scale_factor=True),
+    resized(
+        "bilinear, by 1.7, recompute_scale_factor",
+        X2,
+        scale_factor=1.7,
+        mode="bilinear",
+        recompute_scale_factor=True,
+    ),
     resized("bilinear, to a smaller size", X2, size=(3, 4), mode="bilinear"),
     resized("bilinear, align_corners", X2, size=(9, 13), mode="bilinear", align_corners=True),
     resized(

@@ -20,7 +20,7 @@ LAYERS = [
     layer("AvgPool3d", lambda: nn.AvgPool3d(2), X, refused=REFUSED),
     layer("AdaptiveMaxPool3d(1)", lambda: nn.AdaptiveMaxPool3d(1), X, refused={"torchscript": BY_DESIGN}),
     layer(
-        "AdaptiveAvgPool3d, divisor",
+        "AdaptiveAvgPool3d, output divides input",
         lambda: nn.AdaptiveAvgPool3d((2, 5, 3)),
         X,
         refused={"torchscript": BY_DESIGN},

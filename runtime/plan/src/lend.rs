@@ -1,9 +1,10 @@
-//! Tensors on a session's device whose memory belongs to other code.
+//! Tensors whose memory belongs to other code: on the host, and on a session's device.
 
 use std::any::Any;
 
 use candle_plan_kernels::strided::View;
 
+use crate::array::backing::{Backing, Loan};
 use crate::bail;
 use crate::device::Device;
 use crate::dtype::DType;
@@ -27,6 +28,25 @@ pub struct Lent {
     pub stream: Option<u64>,
     /// Keeps the memory alive.
     pub owner: Box<dyn Any + Send + Sync>,
+}
+
+/// Lends contiguous elements on the host, in row-major order, as an input of a run, without a copy. A run does not
+/// write to them. If an output of the run is a view of the input, it also keeps the owner alive.
+///
+/// # Errors
+/// [`Error::Op`]: the number of bytes does not fit `dims` and `dtype`, or the elements are not aligned.
+///
+/// # Safety
+/// While the owner lives, the bytes stay where they are, and nobody writes to them.
+pub unsafe fn lend_on_host(
+    bytes: &[u8],
+    dims: &[usize],
+    dtype: DType,
+    owner: Box<dyn Any + Send + Sync>,
+) -> Result<Value> {
+    // SAFETY: the caller guarantees the bytes while the owner lives, and the loan holds both.
+    let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
+    Ok(Array::lying_in(Backing::Lent(Loan::new(bytes, owner)), dims, dtype)?.into())
 }
 
 impl Session {
@@ -100,7 +120,27 @@ fn extent(dims: &[usize], strides: Option<Vec<isize>>, width: usize) -> Result<(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use bytemuck::cast_slice;
+
     use super::*;
+
+    #[test]
+    fn lent_elements_are_read_in_place_and_copied_to_change() {
+        let owner = Arc::new(vec![1f32, 2.0, 3.0, 4.0]);
+        let bytes: &[u8] = cast_slice(&owner);
+        // SAFETY: the clone of the owner keeps the elements, and nobody can write to a shared vector.
+        let lend =
+            |bytes, dims: &[usize]| unsafe { lend_on_host(bytes, dims, DType::Float32, Box::new(owner.clone())) };
+        let Ok(Value::Tensor(mut lent)) = lend(bytes, &[2, 2]) else { panic!("not a tensor") };
+        assert_eq!(lent.read::<f32>().expect("float32").as_ptr(), owner.as_ptr());
+        assert!(!lent.is_alone() && Arc::strong_count(&owner) == 2);
+        lent.update(|elements: &mut [f32]| Ok(elements.reverse())).expect("a copy");
+        assert_eq!((lent.read::<f32>().unwrap(), &owner[..]), (&[4f32, 3.0, 2.0, 1.0][..], &[1f32, 2.0, 3.0, 4.0][..]));
+        assert_eq!(Arc::strong_count(&owner), 1, "the copy needs no owner");
+        assert!(lend(bytes, &[3]).is_err() && lend(&bytes[2..14], &[3]).is_err(), "not as many, and not aligned");
+    }
 
     #[test]
     fn an_extent_holds_every_element() {

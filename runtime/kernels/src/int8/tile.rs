@@ -11,6 +11,8 @@ pub(super) struct Tile<'a> {
     /// The offsets of the pieces of a row, and the quads of bytes per piece.
     pub pieces: &'a [usize],
     pub quads: usize,
+    /// The offsets of the quads of a row that the panel's [additional quads](super::remainder) multiply.
+    pub again: &'a [usize],
     pub panel: *const i8,
     pub finish: &'a Finish,
     /// One per row; null if they are not needed.
@@ -40,6 +42,25 @@ impl Tile<'_> {
         let (a, out) = (self.a.wrapping_add(row * self.a_row), self.out + row * self.out_row);
         Tile { a, out, row_sums: sums, ..*self }
     }
+
+    /// The sum of a row's bytes; 0 if it is not needed.
+    ///
+    /// # Safety
+    /// The row exists.
+    #[inline(always)]
+    pub(super) unsafe fn row_sum(&self, row: usize) -> i32 {
+        if self.row_sums.is_null() {
+            return 0;
+        }
+        // SAFETY: guaranteed by the caller.
+        unsafe { *self.row_sums.add(row) }
+    }
+
+    /// The first result of a row.
+    #[inline(always)]
+    pub(super) fn at(&self, row: usize) -> usize {
+        self.out + row * self.out_row
+    }
 }
 
 /// See [`Kernel`].
@@ -56,28 +77,47 @@ unsafe fn tile<D: Dot, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
         for &piece in t.pieces {
             let mut a = t.a.wrapping_add(piece);
             for _ in 0..t.quads {
-                let mut right = [D::right(panel); VECTORS];
-                for (v, right) in right.iter_mut().enumerate().skip(1) {
-                    *right = D::right(panel.add(v * 4 * D::LANES));
-                }
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let left = D::left(a.add(row * t.a_row));
-                    for (sum, &right) in sums.iter_mut().zip(&right) {
-                        *sum = D::add(*sum, left, right);
-                    }
-                }
+                sums = quad::<D, ROWS, VECTORS>(sums, a, t.a_row, panel);
                 a = a.wrapping_add(4);
                 panel = panel.wrapping_add(VECTORS * 4 * D::LANES);
             }
         }
-        // Takes the address of a copy: the loop above keeps its sums in registers only if their address is never taken.
+        for &place in t.again {
+            sums = quad::<D, ROWS, VECTORS>(sums, t.a.wrapping_add(place), t.a_row, panel);
+            panel = panel.wrapping_add(VECTORS * 4 * D::LANES);
+        }
+        // Takes the address of a copy: the loops above keep their sums in registers only if their address is never taken.
         let copy = sums;
-        for (row, sums) in std::hint::black_box(&copy).iter().enumerate() {
-            let row_sum = if t.row_sums.is_null() { 0 } else { *t.row_sums.add(row) };
-            let (out, count) = (t.out + row * t.out_row, t.columns.min(VECTORS * D::LANES));
-            D::finish(sums, t.finish, t.column, row_sum, out, count);
+        D::finish(std::hint::black_box(&copy), t);
+    }
+}
+
+/// Adds the products of one quad of each row and one of each column. The sums pass by value, so that they stay in
+/// registers.
+///
+/// # Safety
+/// The rows and the panel have these bytes.
+#[inline(always)]
+unsafe fn quad<D: Dot, const ROWS: usize, const VECTORS: usize>(
+    mut sums: [[D::Sums; VECTORS]; ROWS],
+    a: *const u8,
+    a_row: usize,
+    panel: *const i8,
+) -> [[D::Sums; VECTORS]; ROWS] {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let mut right = [D::right(panel); VECTORS];
+        for (v, right) in right.iter_mut().enumerate().skip(1) {
+            *right = D::right(panel.add(v * 4 * D::LANES));
+        }
+        for (row, sums) in sums.iter_mut().enumerate() {
+            let left = D::left(a.add(row * a_row));
+            for (sum, &right) in sums.iter_mut().zip(&right) {
+                *sum = D::add(*sum, left, right);
+            }
         }
     }
+    sums
 }
 
 /// A table of [`Kernel`]s: for each number of vectors, the supported numbers of rows.
@@ -102,6 +142,7 @@ pub(super) mod x86 {
 
     use super::{tile, Kernel, Tile};
     use crate::int8::dot::{Pairs, Registers, Vnni};
+    use crate::int8::pairs;
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vnni,avx2,fma")]
     unsafe fn avx512_vnni<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
@@ -127,5 +168,8 @@ pub(super) mod x86 {
     /// For 16 registers, with operands that are read once taken from memory.
     pub static AVX_VNNI: &[&[(usize, Kernel)]] = kernels!(avx_vnni: 1 [12 6 2 1] 2 [6 3 1]);
     /// For 16 registers. The pairs of products need one of them.
-    pub static AVX2: &[&[(usize, Kernel)]] = kernels!(avx2: 1 [12 6 2 1] 2 [6 3 1]);
+    pub static AVX2: &[&[(usize, Kernel)]] = &[
+        &[(12, avx2::<12, 1>), (6, avx2::<6, 1>), (2, avx2::<2, 1>), (1, avx2::<1, 1>)],
+        &[(6, pairs::six_by_two), (3, avx2::<3, 2>), (1, avx2::<1, 2>)],
+    ];
 }

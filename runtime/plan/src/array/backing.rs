@@ -1,5 +1,7 @@
 //! The storages of arrays.
 
+use std::any::Any;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,6 +17,8 @@ pub(crate) enum Backing {
     Candle(Storage),
     /// A read-only part of a plan's file.
     File(Part),
+    /// Memory of the caller on the host.
+    Lent(Loan),
     /// Memory on a device.
     Device(Buffer),
 }
@@ -31,6 +35,16 @@ impl Backing {
             Backing::Candle(Storage::Cpu(storage)) => Some(bytes_of(storage)),
             Backing::Candle(_) | Backing::Device(_) => None,
             Backing::File(part) => Some(part.bytes()),
+            Backing::Lent(loan) => Some(loan.bytes),
+        }
+    }
+
+    /// Whether the memory belongs to the runtime, so that a step may overwrite it.
+    pub fn is_owned(&self) -> bool {
+        match self {
+            Backing::Candle(_) => true,
+            Backing::Device(buffer) => !buffer.is_lent(),
+            Backing::File(_) | Backing::Lent(_) => false,
         }
     }
 }
@@ -57,6 +71,26 @@ impl Part {
 impl Drop for Part {
     fn drop(&mut self) {
         self.file.release(self.range.clone());
+    }
+}
+
+/// Bytes on the host that an owner keeps alive.
+pub(crate) struct Loan {
+    /// They live as long as the owner.
+    bytes: &'static [u8],
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+impl Loan {
+    /// Lends bytes whose lifetime is that of `owner`.
+    pub fn new(bytes: &'static [u8], owner: Box<dyn Any + Send + Sync>) -> Loan {
+        Loan { bytes, _owner: owner }
+    }
+}
+
+impl fmt::Debug for Loan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Loan({} bytes)", self.bytes.len())
     }
 }
 

@@ -29,8 +29,9 @@ use words::Word;
 
 /// A tensor: elements of a logical type, in row-major order.
 ///
-/// Views share a storage, which is either one of Candle's, device memory, or a part of a plan's file. An array may
-/// begin inside its storage (a view of outer rows). The runtime never overwrites a shared storage or a file.
+/// Views share a storage, which is one of Candle's, device memory, a part of a plan's file, or memory of the caller. An
+/// array may begin inside its storage (a view of outer rows). The runtime never overwrites a shared storage, a file or
+/// the caller's memory.
 #[derive(Debug)]
 pub struct Array {
     storage: Arc<Backing>,
@@ -236,15 +237,10 @@ impl Array {
         }
     }
 
-    /// Whether the storage may be overwritten: no other array shares it, it is not a file, and its memory is not
-    /// borrowed.
+    /// Whether the storage may be overwritten: no other array shares it, it is not a file, and its memory does not
+    /// belong to the caller.
     pub fn is_alone(&self) -> bool {
-        Arc::strong_count(&self.storage) == 1 && !self.is_in_file() && !self.is_lent()
-    }
-
-    /// Whether the elements are in a plan's file.
-    pub(crate) fn is_in_file(&self) -> bool {
-        matches!(*self.storage, Backing::File(_))
+        Arc::strong_count(&self.storage) == 1 && self.storage.is_owned()
     }
 
     /// Returns the elements, without a copy if this array alone owns the storage and covers all of it.

@@ -93,9 +93,4 @@ impl Array {
             _ => Err(Error::op("the tensor is on the host")),
         }
     }
-
-    /// Whether the elements are in device memory that another library owns.
-    pub(super) fn is_lent(&self) -> bool {
-        matches!(&*self.storage, Backing::Device(buffer) if buffer.is_lent())
-    }
 }

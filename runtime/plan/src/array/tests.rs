@@ -36,7 +36,7 @@ fn in_file(start: usize) -> Result<Array> {
 #[test]
 fn a_file_is_not_overwritten() {
     let x = in_file(4).expect("four elements");
-    assert!(x.is_in_file() && !x.is_alone() && x.storage().1 == 16);
+    assert!(!x.is_alone() && x.storage().1 == 16);
     let mut rows = x.narrow_outer(0, 1, 2).expect("two rows");
     let reverse = |x: &mut [f32]| {
         x.reverse();
