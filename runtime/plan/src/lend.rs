@@ -136,7 +136,11 @@ mod tests {
         let Ok(Value::Tensor(mut lent)) = lend(bytes, &[2, 2]) else { panic!("not a tensor") };
         assert_eq!(lent.read::<f32>().expect("float32").as_ptr(), owner.as_ptr());
         assert!(!lent.is_alone() && Arc::strong_count(&owner) == 2);
-        lent.update(|elements: &mut [f32]| Ok(elements.reverse())).expect("a copy");
+        let reverse = |elements: &mut [f32]| {
+            elements.reverse();
+            Ok(())
+        };
+        lent.update(reverse).expect("a copy");
         assert_eq!((lent.read::<f32>().unwrap(), &owner[..]), (&[4f32, 3.0, 2.0, 1.0][..], &[1f32, 2.0, 3.0, 4.0][..]));
         assert_eq!(Arc::strong_count(&owner), 1, "the copy needs no owner");
         assert!(lend(bytes, &[3]).is_err() && lend(&bytes[2..14], &[3]).is_err(), "not as many, and not aligned");
