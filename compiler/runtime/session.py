@@ -206,9 +206,10 @@ class Session:
         because `run` first copies every input.
 
         With CUDA, an input may be a tensor on the session's device, of any library that supports DLPack or
-        `__cuda_array_interface__`. The same rules apply, but `copy` does not copy these tensors. With `device_outputs`, output tensors stay on the device, as objects with `shape`,
-        `dtype`, `device` and `numpy()`. They support both interfaces, and can be inputs of other runs. Their elements
-        are complete when `run` returns. On the CPU, `device_outputs` changes nothing.
+        `__cuda_array_interface__`. The same rules apply, but `copy` does not copy these tensors. With
+        `device_outputs`, output tensors stay on the device, as objects with `shape`, `dtype`, `device` and `numpy()`.
+        They support both interfaces, and can be inputs of other runs. Their elements are complete when `run` returns.
+        On the CPU, `device_outputs` changes nothing.
 
         A signal handler that raises, such as the handler of Ctrl-C, ends the run. Python calls handlers in the main
         thread.
