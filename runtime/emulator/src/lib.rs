@@ -2,6 +2,7 @@
 
 #![deny(unsafe_code)]
 
+#[allow(unsafe_code)] // Reads the elements of NumPy arrays, which Python owns.
 #[path = "../../src/arrays.rs"]
 mod arrays;
 #[allow(unsafe_code)] // Borrows tensors of other Python libraries, which own the memory.
