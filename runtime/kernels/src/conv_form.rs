@@ -17,13 +17,20 @@ pub struct ConvCase {
     pub(crate) shape: Shape,
     /// Whether a form that [transforms](ConvForm::transforms) the weights may be chosen.
     pub(crate) may_transform: bool,
+    /// Whether the convolution is transposed. The forms compute only plain convolutions.
+    pub(crate) is_transposed: bool,
 }
 
 impl ConvCase {
     /// The case of inputs of about the sizes in `shape`. Only with `may_transform` may packed weights be larger than
     /// the weights, apart from padding to blocks.
     pub fn new(isa: Isa, shape: &Shape, may_transform: bool) -> ConvCase {
-        ConvCase { isa, shape: shape.row_oriented(), may_transform }
+        ConvCase { isa, shape: shape.row_oriented(), may_transform, is_transposed: false }
+    }
+
+    /// The case of a transposed convolution. The strides, dilations and `before` of its shape refer to the output.
+    pub fn transposed(isa: Isa, shape: &Shape, may_transform: bool) -> ConvCase {
+        ConvCase { is_transposed: true, ..ConvCase::new(isa, shape, may_transform) }
     }
 }
 

@@ -1,18 +1,34 @@
 //! Convolutions of `f32` images in the form that a planner chooses when the weights are packed.
 
 mod planner;
+mod transposed;
 mod within_step;
 
 #[cfg(test)]
 mod tests;
 
 pub use crate::conv_form::{ConvCase, ConvOperands, Epilogue, ImageLayout, Residual};
-pub use planner::{gain, image_for_blocks, Alternative, REORDER};
+pub use planner::{Alternative, REORDER};
 
 use crate::conv_form::PackedConv;
 use crate::conv_shape::Shape;
 use crate::threads::Threads;
-use within_step::WithinStep;
+
+/// Returns the layout of the image for the fastest form with a result in blocks; `None` if no form has such a result.
+pub fn image_for_blocks(case: &ConvCase) -> Option<ImageLayout> {
+    if case.is_transposed {
+        transposed::image_for_blocks(case)
+    } else {
+        planner::image_for_blocks(case)
+    }
+}
+
+/// The multiply-adds of a vector that blocks of channels save in a convolution if neither the image nor the result must
+/// be converted; 0 if no form has its result in blocks.
+pub fn gain(case: &ConvCase) -> i64 {
+    let saved = if case.is_transposed { transposed::gain(case) } else { planner::gain(case) };
+    (case.shape.batch as f64 * saved) as i64
+}
 
 /// The weights of a convolution, packed for the fastest form.
 #[derive(Debug)]
@@ -23,16 +39,20 @@ pub struct ConvWeights {
 }
 
 impl ConvWeights {
-    /// Packs `w` `[O, C / groups, kernel…]` for a result in this layout. The image of a result in rows is also in rows;
-    /// that of a result in blocks, see [`image_for_blocks`].
+    /// Packs `w` for a result in this layout: `[O, C / groups, kernel…]`, for a transposed convolution
+    /// `[C, O / groups, kernel…]`. The image of a result in rows is also in rows; that of a result in blocks, see
+    /// [`image_for_blocks`].
     ///
     /// # Panics
     /// `w` does not have this shape, or no form has its result in this layout.
     pub fn new(case: &ConvCase, result: ImageLayout, w: &[f32]) -> ConvWeights {
-        let Some(fastest) = planner::fastest(case, result) else { panic!("no form for {case:?}") };
-        let packed = fastest.form.pack(case, w);
-        let packed = if fastest.converts() { WithinStep::boxed(fastest.form.layouts(), packed) } else { packed };
-        ConvWeights { case: case.clone(), form: fastest.name(), packed }
+        let (form, packed) = if case.is_transposed {
+            transposed::pack(case, result, w)
+        } else {
+            let Some(fastest) = planner::fastest(case, result) else { panic!("no form for {case:?}") };
+            (fastest.name(), fastest.pack(case, w))
+        };
+        ConvWeights { case: case.clone(), form, packed }
     }
 
     /// The name of the chosen form.
@@ -42,7 +62,11 @@ impl ConvWeights {
 
     /// Every form that the planner compared.
     pub fn alternatives(&self) -> Vec<Alternative> {
-        planner::alternatives(&self.case)
+        if self.case.is_transposed {
+            transposed::alternatives(&self.case)
+        } else {
+            planner::alternatives(&self.case)
+        }
     }
 
     /// Whether the form adds the residual of an epilogue.
@@ -60,12 +84,14 @@ impl ConvWeights {
         self.packed.scratch(shape)
     }
 
-    /// `out[n, o, y, x] = bias[o] + Σ w[o, c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then the
+    /// `out[n, o, y, x] = bias[o] + Σ w[o, c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, or transposed
+    /// `out[n, o, y·s + i·d − before, x·s + j·d − before] += w[c, o, i, j] · x[n, c, y, x]` over the bias. Then the
     /// epilogue.
     ///
     /// # Panics
-    /// The slices or the weights do not fit the shape, or the shape does not [fit](Shape::fits). Or the epilogue has a
-    /// residual that the form does not [add](ConvWeights::adds_residual).
+    /// The slices or the weights do not fit the shape, or the shape does not [fit](Shape::fits), as a
+    /// [transposed](Shape::fits_transposed) convolution if it is one. Or the epilogue has a residual that the form does
+    /// not [add](ConvWeights::adds_residual).
     pub fn run(&self, threads: &Threads, operands: ConvOperands) {
         assert!(operands.epilogue.residual.is_none() || self.adds_residual(), "{} adds no residual", self.form);
         let shape = &operands.shape.row_oriented();

@@ -1,8 +1,9 @@
 //! The planner of convolutions: lists every form with its cost, and chooses the fastest.
 
+use super::within_step::WithinStep;
 use crate::blocked::{DepthwiseForm, DirectForm, FromRowsForm, WinogradForm, BLOCK};
 use crate::conv::{ProductForm, RowsForm};
-use crate::conv_form::{ConvCase, ConvForm, ImageLayout};
+use crate::conv_form::{ConvCase, ConvForm, ImageLayout, PackedConv};
 
 /// Every form, the simplest first: of equally fast forms, the first one is chosen. [`RowsForm`] can compute every
 /// convolution.
@@ -53,8 +54,32 @@ impl Candidate {
         format!("{}{}", self.form.name(), if self.converts() { " within the step" } else { "" })
     }
 
-    fn time(&self) -> f64 {
+    /// The time of the form and the conversions.
+    pub fn time(&self) -> f64 {
         self.cost + self.moving
+    }
+
+    /// The layout of the image outside the step.
+    pub fn image(&self) -> ImageLayout {
+        match self.result {
+            ImageLayout::Rows => ImageLayout::Rows,
+            ImageLayout::Blocks => self.form.layouts()[0],
+        }
+    }
+
+    /// See [`ConvForm::saving`].
+    pub fn saving(&self, case: &ConvCase) -> Option<f64> {
+        self.form.saving(case)
+    }
+
+    /// Packs the weights of the case of this candidate.
+    pub fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
+        let packed = self.form.pack(case, w);
+        if self.converts() {
+            WithinStep::boxed(self.form.layouts(), packed)
+        } else {
+            packed
+        }
     }
 }
 
@@ -79,9 +104,9 @@ pub(super) fn fastest(case: &ConvCase, result: ImageLayout) -> Option<Candidate>
     candidates(case).filter(|form| form.result == result).min_by(|a, b| a.time().total_cmp(&b.time()))
 }
 
-/// Returns the layout of the image for the fastest form with a result in blocks; `None` if no form has such a result.
-pub fn image_for_blocks(case: &ConvCase) -> Option<ImageLayout> {
-    fastest(case, ImageLayout::Blocks).map(|fastest| fastest.form.layouts()[0])
+/// See [`image_for_blocks`](super::image_for_blocks).
+pub(super) fn image_for_blocks(case: &ConvCase) -> Option<ImageLayout> {
+    fastest(case, ImageLayout::Blocks).map(|fastest| fastest.image())
 }
 
 /// A form of a convolution and its time.
@@ -109,11 +134,9 @@ pub(super) fn alternatives(case: &ConvCase) -> Vec<Alternative> {
     listed.collect()
 }
 
-/// The multiply-adds of a vector that blocks of channels save in a convolution if neither the image nor the result must
-/// be converted; 0 if no form has its result in blocks.
-pub fn gain(case: &ConvCase) -> i64 {
+/// The time that blocks of channels save for one image.
+pub(super) fn gain(case: &ConvCase) -> f64 {
     let [rows, blocks] = [ImageLayout::Rows, ImageLayout::Blocks].map(|result| fastest(case, result));
-    let Some((rows, blocks)) = rows.zip(blocks) else { return 0 };
-    let saved = blocks.form.saving(case).unwrap_or(rows.cost - blocks.cost + rows.moving);
-    (case.shape.batch as f64 * saved) as i64
+    let Some((rows, blocks)) = rows.zip(blocks) else { return 0.0 };
+    blocks.saving(case).unwrap_or(rows.time() - blocks.cost)
 }

@@ -4,6 +4,7 @@ mod dilated;
 mod positions;
 
 use super::planner::{alternatives, FORMS};
+use super::within_step::WithinStep;
 use super::*;
 use crate::blocked::tests::blocked;
 use crate::blocked::{from_blocks, Images, BLOCK};

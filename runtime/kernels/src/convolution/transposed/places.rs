@@ -1,0 +1,180 @@
+//! The places of the phases' results in the output of a transposed convolution.
+
+use bytemuck::Pod;
+
+use super::part::Part;
+use crate::buffer::push;
+use crate::conv_form::ImageLayout;
+use crate::conv_shape::Shape;
+use crate::gemm::Finish;
+use crate::threads::Threads;
+
+/// Elements of the output that a task moves and finishes. They fit in the L2 cache.
+const TASK: usize = 1 << 15;
+/// The most phases that are moved together.
+const TOGETHER: usize = 4;
+
+/// The places of all results. A pixel is an element of a result in rows, or a block of channels.
+pub(super) struct Places {
+    /// The rows and columns of the output, and its strides.
+    output: [usize; 2],
+    strides: [usize; 2],
+    lines: Vec<Line>,
+    /// Whether the phases cover the output.
+    is_covered: bool,
+}
+
+/// The rows of one phase.
+struct Line {
+    /// The first row of the output.
+    first: usize,
+    /// Sorted by their columns.
+    sources: Vec<Source>,
+}
+
+/// The result of one pair of phases.
+struct Source {
+    /// The first column of the output, and the number of columns.
+    column: usize,
+    count: usize,
+    /// Where the results of the part begin, the number of its phases, and which of them this is.
+    part: usize,
+    phases: usize,
+    phase: usize,
+    /// The adjacent planes of this phase.
+    together: usize,
+    /// The size of a plane of the part, the length of its rows, and where in a plane the first row of the output is.
+    plane: usize,
+    row: usize,
+    start: usize,
+}
+
+impl Source {
+    /// The pixels for row `y` of this phase in a plane of the output.
+    fn row<'a, P>(&self, parts: &'a [P], plane: usize, y: usize) -> &'a [P] {
+        let (group, place) = (plane / self.together, plane % self.together);
+        let plane = (group * self.phases + self.phase) * self.together + place;
+        &parts[self.part + plane * self.plane + self.start + y * self.row..][..self.count]
+    }
+}
+
+impl Places {
+    /// The places for parts whose results, `[N, planes of each phase…, rows, columns]`, follow each other. `planes` is
+    /// the number of planes of an image in the output.
+    pub fn new(shape: &Shape, parts: &[Part], result: ImageLayout, planes: usize) -> Places {
+        let (output, strides) = (shape.output, shape.strides);
+        let mut places = Places { output, strides, lines: Vec::new(), is_covered: false };
+        let (mut covered, mut pixels) = (0, 0);
+        for part in parts {
+            let [(top, height), (left, width)] = [0, 1].map(|axis| part.rows(shape, axis));
+            for phase in 0..part.phases() {
+                let [y, x] = part.pair(phase);
+                let ((first, rows), (column, count)) = (y.outputs(shape, 0), x.outputs(shape, 1));
+                if rows == 0 || count == 0 {
+                    continue;
+                }
+                let [down, across] = [y.start(shape, 0).abs_diff(top), x.start(shape, 1).abs_diff(left)];
+                let source = Source {
+                    column,
+                    count,
+                    part: pixels,
+                    phases: part.phases(),
+                    phase,
+                    together: part.together(shape, result),
+                    plane: height * width,
+                    row: width,
+                    start: down * width + across,
+                };
+                places.add(first, source);
+                covered += rows * count;
+            }
+            pixels += shape.batch * planes * part.pixels(shape);
+        }
+        places.lines.iter_mut().for_each(|line| line.sources.sort_by_key(|source| source.column));
+        places.is_covered = covered == shape.pixels();
+        places
+    }
+
+    fn add(&mut self, first: usize, source: Source) {
+        match self.lines.iter_mut().find(|line| line.first == first) {
+            Some(line) => push(&mut line.sources, source),
+            None => push(&mut self.lines, Line { first, sources: vec![source] }),
+        }
+    }
+
+    /// Moves all results to the output, and fills the pixels of plane `i` that have no result with `fill(i)`. Then calls
+    /// `finish` on runs of whole rows, with their offsets in elements of the output.
+    pub fn run<P: Pod + Send + Sync>(
+        &self,
+        threads: &Threads,
+        parts: &[P],
+        fill: impl Fn(usize) -> P + Sync,
+        out: &mut [P],
+        finish: Option<Finish>,
+    ) {
+        let ([height, width], lanes) = (self.output, size_of::<P>() / size_of::<f32>());
+        let rows = (TASK / (width * lanes)).max(1);
+        threads.for_each_chunk(out, rows * width, |task, mut out| {
+            let mut row = task * rows;
+            while !out.is_empty() {
+                let (plane, y) = (row / height, row % height);
+                let count = (height - y).min(out.len() / width);
+                let (run, rest) = out.split_at_mut(count * width);
+                if !self.is_covered {
+                    run.fill(fill(plane));
+                }
+                self.rows(parts, plane, y, run);
+                if let Some(finish) = finish {
+                    finish(bytemuck::cast_slice_mut(run), row * width * lanes);
+                }
+                (out, row) = (rest, row + count);
+            }
+        });
+    }
+
+    /// Writes the rows of a plane from row `from` on.
+    fn rows<P: Copy>(&self, parts: &[P], plane: usize, from: usize, out: &mut [P]) {
+        let ([stride, step], width) = (self.strides, self.output[1]);
+        for line in &self.lines {
+            let skipped = from.saturating_sub(line.first).div_ceil(stride);
+            let rows = out.chunks_exact_mut(width).skip(line.first + skipped * stride - from).step_by(stride);
+            for (y, out) in rows.enumerate() {
+                for sources in line.sources.chunks(TOGETHER) {
+                    weave_all(sources, |source| source.row(parts, plane, skipped + y), step, out);
+                }
+            }
+        }
+    }
+}
+
+/// Writes the rows of some sources to every `step`-th pixel of a row of the output.
+fn weave_all<'a, P: Copy + 'a>(sources: &[Source], row: impl Fn(&Source) -> &'a [P], step: usize, out: &mut [P]) {
+    let Some(first) = sources.first() else { return };
+    let are_adjacent = sources.iter().zip(first.column..).all(|(source, column)| source.column == column);
+    match sources {
+        [a] if step == 1 => out[a.column..][..a.count].copy_from_slice(row(a)),
+        [a, b] if are_adjacent => weave([a, b].map(row), step, &mut out[first.column..]),
+        [a, b, c] if are_adjacent => weave([a, b, c].map(row), step, &mut out[first.column..]),
+        [a, b, c, d] if are_adjacent => weave([a, b, c, d].map(row), step, &mut out[first.column..]),
+        _ => sources.iter().for_each(|source| weave([row(source)], step, &mut out[source.column..])),
+    }
+}
+
+/// `out[i · step + j] = rows[j][i]`
+fn weave<P: Copy, const N: usize>(rows: [&[P]; N], step: usize, out: &mut [P]) {
+    let count = rows.iter().map(|row| row.len()).min().unwrap_or(0);
+    let whole = rows.map(|row| &row[..count]);
+    if step == N {
+        for (i, out) in out.chunks_exact_mut(N).take(count).enumerate() {
+            (0..N).for_each(|j| out[j] = whole[j][i]);
+        }
+    } else {
+        for (i, out) in out.chunks_mut(step).take(count).enumerate() {
+            let pixels: [P; N] = std::array::from_fn(|j| whole[j][i]);
+            out[..N].copy_from_slice(&pixels);
+        }
+    }
+    for (j, row) in rows.into_iter().enumerate() {
+        (count..row.len()).for_each(|i| out[i * step + j] = row[i]);
+    }
+}
