@@ -4,6 +4,7 @@ use super::within_step::WithinStep;
 use crate::blocked::{DepthwiseForm, DirectForm, FromRowsForm, WinogradForm, BLOCK};
 use crate::conv::{ProductForm, RowsForm};
 use crate::conv_form::{ConvCase, ConvForm, ImageLayout, PackedConv};
+use crate::conv_shape::Shape;
 
 /// Every form, the simplest first: of equally fast forms, the first one is chosen. [`RowsForm`] can compute every
 /// convolution.
@@ -39,7 +40,7 @@ impl Candidate {
         let moving = match (form.layouts()[1], result) {
             (ImageLayout::Rows, ImageLayout::Blocks) => return None,
             (ImageLayout::Blocks, ImageLayout::Rows) if case.shape.outputs < BLOCK => return None,
-            (_, ImageLayout::Rows) => moving(form, case),
+            (_, ImageLayout::Rows) => moving(form.layouts(), &case.shape),
             (ImageLayout::Blocks, ImageLayout::Blocks) => 0.0,
         };
         Some(Candidate { form, result, cost: form.cost(case), moving })
@@ -83,9 +84,9 @@ impl Candidate {
     }
 }
 
-/// The time to convert one image in rows to the layout of a form, and its result to rows.
-fn moving(form: &dyn ConvForm, ConvCase { shape, .. }: &ConvCase) -> f64 {
-    let [image, result] = form.layouts().map(|layout| usize::from(layout == ImageLayout::Blocks));
+/// The time to convert one image in rows to the first layout, and a result in the second layout to rows.
+pub(super) fn moving(layouts: [ImageLayout; 2], shape: &Shape) -> f64 {
+    let [image, result] = layouts.map(|layout| usize::from(layout == ImageLayout::Blocks));
     let image = image * shape.channels.div_ceil(BLOCK) * shape.input[0] * shape.input[1];
     let vectors = image + result * shape.outputs.div_ceil(BLOCK) * shape.pixels();
     vectors as f64 * REORDER

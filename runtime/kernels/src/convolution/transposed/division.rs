@@ -1,14 +1,19 @@
 //! The planner of transposed convolutions: divides one into plain convolutions, each in its fastest form.
 
 use super::super::planner::{self, Alternative, Candidate};
+use super::super::within_step::WithinStep;
 use super::part::Part;
+use super::Transposed;
 use crate::blocked::BLOCK;
-use crate::conv_form::{ConvCase, ImageLayout};
+use crate::conv_form::{ConvCase, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
 
-/// The cost of moving a vector of a phase's result to its place in the output, in rows and in blocks, in multiply-adds
-/// of a vector.
-const MOVE: [f64; 2] = [8.0, 6.0];
+/// The cost of moving a vector of a phase's result to its place in the output, in multiply-adds of a vector.
+const MOVE: f64 = 4.0;
+/// The cost of reading a vector of the image, for each convolution.
+const READ: f64 = 4.0;
+/// The cost of starting a convolution.
+const START: f64 = 500.0;
 /// The most phases that are computed separately.
 const MOST: usize = 64;
 
@@ -16,23 +21,25 @@ const MOST: usize = 64;
 pub(super) struct Division {
     /// Whether one convolution computes several phases.
     pub is_merged: bool,
-    result: ImageLayout,
+    /// The layouts of the image and of the result.
+    pub layouts: [ImageLayout; 2],
+    /// Whether the step converts the image from rows, and the result to rows.
+    converts: bool,
     pub parts: Vec<Part>,
     /// The convolution of each part, and its form.
     pub forms: Vec<(ConvCase, Candidate)>,
-    /// The time of the moves.
-    moves: f64,
+    /// The time of the conversions, the moves of the results, and the reads of the image.
+    beside: f64,
 }
 
 impl Division {
     /// Returns `None` if no form can compute a part with its result in this layout, if the parts read different layouts,
     /// or if the division makes no sense.
-    fn new(case: &ConvCase, result: ImageLayout, is_merged: bool) -> Option<Division> {
+    fn new(case: &ConvCase, result: ImageLayout, is_merged: bool, converts: bool) -> Option<Division> {
         let (shape, parts) = (&case.shape, Part::all(&case.shape, is_merged));
-        let has_merged = parts.iter().any(|part| part.phases() > 1);
         let has_blocks = shape.groups == 1 || (shape.outputs / shape.groups).is_multiple_of(BLOCK);
         let makes_sense = match is_merged {
-            true => has_merged && (result == ImageLayout::Rows || has_blocks),
+            true => parts.iter().any(|part| part.phases() > 1) && (result == ImageLayout::Rows || has_blocks),
             false => parts.len() <= MOST,
         };
         if !makes_sense {
@@ -43,14 +50,29 @@ impl Division {
             planner::fastest(&case, result).map(|form| (case, form))
         };
         let forms = parts.iter().map(form).collect::<Option<Vec<_>>>()?;
-        let is_uniform = forms.windows(2).all(|pair| pair[0].1.image() == pair[1].1.image());
-        is_uniform.then(|| Division { is_merged, result, parts, forms, moves: moves(shape, result) })
+        let image = forms.first().map_or(ImageLayout::Rows, |(_, form)| form.image());
+        if forms.iter().any(|(_, form)| form.image() != image) {
+            return None;
+        }
+        let (layouts, vectors) = ([image, result], shape.channels * shape.input[0] * shape.input[1] / BLOCK);
+        let reads = forms.len() as f64 * (START + READ * vectors as f64);
+        let moving = if converts { planner::moving(layouts, shape) } else { 0.0 };
+        let beside = moving + reads + moves(shape, result);
+        Some(Division { is_merged, layouts, converts, parts, forms, beside })
     }
 
-    /// The layouts of the image and of the result.
-    pub fn layouts(&self) -> [ImageLayout; 2] {
-        let image = self.forms.first().map_or(ImageLayout::Rows, |(_, form)| form.image());
-        [image, self.result]
+    /// Every way to divide a transposed convolution for a result in this layout.
+    pub fn all(case: &ConvCase, result: ImageLayout) -> impl Iterator<Item = Division> + '_ {
+        let converts = result == ImageLayout::Rows && case.shape.strides != [1, 1] && case.shape.outputs >= BLOCK;
+        let layouts = [(result, false)].into_iter().chain(converts.then_some((ImageLayout::Blocks, true)));
+        layouts.flat_map(move |(own, converts)| {
+            [true, false].into_iter().filter_map(move |is_merged| Division::new(case, own, is_merged, converts))
+        })
+    }
+
+    /// The fastest division for a result in this layout; `None` if there is none.
+    pub fn fastest(case: &ConvCase, result: ImageLayout) -> Option<Division> {
+        Division::all(case, result).min_by(|a, b| a.time().total_cmp(&b.time()))
     }
 
     /// The name of the form: the number of convolutions, and their forms.
@@ -62,24 +84,39 @@ impl Division {
                 names.push(name);
             }
         }
-        match self.forms.len() {
-            1 => format!("one convolution: {}", names.join("; ")),
-            count => format!("{count} convolutions: {}", names.join("; ")),
-        }
+        let count = match self.forms.len() {
+            1 => "one convolution".to_string(),
+            count => format!("{count} convolutions"),
+        };
+        format!("{count}: {}{}", names.join("; "), if self.converts { " within the step" } else { "" })
     }
 
     /// The time for one image, in multiply-adds of a vector.
     fn time(&self) -> f64 {
-        self.moves + self.forms.iter().map(|(_, form)| form.time()).sum::<f64>()
+        self.beside + self.forms.iter().map(|(_, form)| form.time()).sum::<f64>()
     }
 
-    /// The time that the forms save for one image compared with images in rows, if they state it.
+    /// The time that blocks save for one image compared with images in rows, if the forms state it.
     fn saving(&self, case: &ConvCase) -> Option<f64> {
-        if self.result == ImageLayout::Rows || self.forms.is_empty() {
+        if self.converts || self.layouts[1] == ImageLayout::Rows || self.forms.is_empty() {
             return None;
         }
-        let saved = self.forms.iter().map(|(case, form)| form.saving(case)).sum::<Option<f64>>();
-        saved.map(|saved| saved + moves(&case.shape, ImageLayout::Rows) - self.moves)
+        let saved = self.forms.iter().map(|(case, form)| form.saving(case)).sum::<Option<f64>>()?;
+        let [rows, blocks] = [ImageLayout::Rows, ImageLayout::Blocks].map(|result| moves(&case.shape, result));
+        Some(saved + rows - blocks)
+    }
+
+    /// Packs `w` `[C, O / groups, kernel…]`.
+    ///
+    /// # Panics
+    /// `w` does not have this shape.
+    pub fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
+        let packed = Box::new(Transposed::new(case, self, w));
+        if self.converts {
+            WithinStep::boxed(self.layouts, packed)
+        } else {
+            packed
+        }
     }
 }
 
@@ -90,39 +127,34 @@ fn moves(shape: &Shape, result: ImageLayout) -> f64 {
         ImageLayout::Rows => shape.outputs as f64 * shape.pixels() as f64 / BLOCK as f64,
         ImageLayout::Blocks => shape.outputs.div_ceil(BLOCK) as f64 * shape.pixels() as f64,
     };
-    vectors * MOVE[usize::from(result == ImageLayout::Blocks)]
-}
-
-/// Returns every way to divide a transposed convolution for a result in this layout.
-pub(super) fn divisions(case: &ConvCase, result: ImageLayout) -> impl Iterator<Item = Division> + '_ {
-    [false, true].into_iter().filter_map(move |is_merged| Division::new(case, result, is_merged))
-}
-
-/// Returns the fastest division for a result in this layout; `None` if there is none.
-pub(super) fn fastest(case: &ConvCase, result: ImageLayout) -> Option<Division> {
-    divisions(case, result).min_by(|a, b| a.time().total_cmp(&b.time()))
+    vectors * MOVE
 }
 
 /// See [`image_for_blocks`](super::super::image_for_blocks).
 pub(in super::super) fn image_for_blocks(case: &ConvCase) -> Option<ImageLayout> {
-    fastest(case, ImageLayout::Blocks).map(|division| division.layouts()[0])
+    Division::fastest(case, ImageLayout::Blocks).map(|division| division.layouts[0])
 }
 
-/// Returns every division, for images in rows and for results in blocks.
+/// Returns every division, for images in rows and for results in blocks. Of divisions with one name, it returns the
+/// fastest.
 pub(in super::super) fn alternatives(case: &ConvCase) -> Vec<Alternative> {
-    let all = [ImageLayout::Rows, ImageLayout::Blocks].into_iter().flat_map(|result| divisions(case, result));
-    let listed = all.map(|each| Alternative {
-        form: each.name(),
-        in_blocks: each.result == ImageLayout::Blocks,
-        time: each.time(),
-        saving: each.saving(case),
-    });
-    listed.collect()
+    let mut listed: Vec<Alternative> = Vec::new();
+    for each in [ImageLayout::Rows, ImageLayout::Blocks].into_iter().flat_map(|result| Division::all(case, result)) {
+        let in_blocks = each.layouts[1] == ImageLayout::Blocks && !each.converts;
+        let each = Alternative { form: each.name(), in_blocks, time: each.time(), saving: each.saving(case) };
+        match listed.iter_mut().find(|other| other.form == each.form && other.in_blocks == each.in_blocks) {
+            Some(other) if each.time < other.time => *other = each,
+            Some(_) => {}
+            None => listed.push(each),
+        }
+    }
+    listed
 }
 
 /// The time that blocks of channels save for one image.
 pub(in super::super) fn gain(case: &ConvCase) -> f64 {
-    let [rows, blocks] = [ImageLayout::Rows, ImageLayout::Blocks].map(|result| fastest(case, result));
+    let [rows, blocks] = [ImageLayout::Rows, ImageLayout::Blocks].map(|result| Division::fastest(case, result));
     let Some((rows, blocks)) = rows.zip(blocks) else { return 0.0 };
-    blocks.saving(case).unwrap_or(rows.time() - blocks.time())
+    let saved = rows.time() - blocks.time();
+    blocks.saving(case).map_or(saved, |saving| saving.min(saved))
 }

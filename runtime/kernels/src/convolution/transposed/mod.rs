@@ -41,7 +41,8 @@ impl Shape {
     pub fn fits_transposed(&self) -> bool {
         let [Some(y), Some(x)] = [0, 1].map(|axis| Taps::all(self, axis).next()) else { return true };
         // The phases of a merged convolution begin at most `dilation` input rows apart.
-        let largest = |axis: usize, taps: Taps| self.output[axis].div_ceil(self.strides[axis]).checked_add(taps.dilation);
+        let largest =
+            |axis: usize, taps: Taps| self.output[axis].div_ceil(self.strides[axis]).checked_add(taps.dilation);
         let (Some(height), Some(width)) = (largest(0, y), largest(1, x)) else { return false };
         let largest = Shape {
             output: [height, width],
@@ -59,8 +60,8 @@ impl Shape {
 /// # Panics
 /// `w` does not have this shape, or no form has its result in this layout.
 pub(super) fn pack(case: &ConvCase, result: ImageLayout, w: &[f32]) -> (String, Box<dyn PackedConv>) {
-    let Some(division) = division::fastest(case, result) else { panic!("no form for {case:?}") };
-    (division.name(), Box::new(Transposed::new(case, &division, w)))
+    let Some(division) = Division::fastest(case, result) else { panic!("no form for {case:?}") };
+    (division.name(), division.pack(case, w))
 }
 
 /// The packed weights of a transposed convolution.
@@ -84,12 +85,11 @@ fn planes(layout: ImageLayout, channels: usize) -> [usize; 2] {
 
 impl Transposed {
     fn new(case: &ConvCase, division: &Division, w: &[f32]) -> Transposed {
-        let (shape, layouts) = (&case.shape, division.layouts());
+        let (shape, layouts) = (&case.shape, division.layouts);
         let [kh, kw] = shape.kernel;
         assert_eq!(w.len(), shape.channels * (shape.outputs / shape.groups) * kh * kw, "{shape:?}");
-        let pack = |(part, (own, form)): (&Part, &(ConvCase, Candidate))| {
-            form.pack(own, &part.weights(shape, layouts[1], w))
-        };
+        let pack =
+            |(part, (own, form)): (&Part, &(ConvCase, Candidate))| form.pack(own, &part.weights(shape, layouts[1], w));
         let parts = collected(division.parts.iter().zip(&division.forms).map(pack));
         Transposed { isa: case.isa, layouts, is_merged: division.is_merged, parts }
     }
@@ -160,7 +160,8 @@ impl PackedConv for Transposed {
         let (together, mut scratch) = (self.together(shape, &parts), Scratch::new());
         for first in (0..shape.batch).step_by(together) {
             let (start, batch) = (first * result, together.min(shape.batch - first));
-            let finish = epilogue.finish.map(|finish| move |run: &mut [f32], offset: usize| finish(run, start + offset));
+            let finish =
+                epilogue.finish.map(|finish| move |run: &mut [f32], offset: usize| finish(run, start + offset));
             let operands = ConvOperands {
                 shape: &Shape { batch, ..shape.clone() },
                 bias,

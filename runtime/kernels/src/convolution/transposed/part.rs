@@ -58,7 +58,8 @@ impl Part {
     /// The plain convolution for a result in this layout.
     pub fn shape(&self, shape: &Shape, result: ImageLayout) -> Shape {
         let [y, x] = [0, 1].map(|axis| (self.taps[axis][0], self.rows(shape, axis)));
-        let before = |(taps, (first, _)): (Taps, (isize, usize))| (taps.count - 1) as isize * taps.dilation as isize - first;
+        let before =
+            |(taps, (first, _)): (Taps, (isize, usize))| (taps.count - 1) as isize * taps.dilation as isize - first;
         Shape {
             outputs: shape.groups * self.phases() * self.outputs(shape, result),
             output: [y.1 .1, x.1 .1],
@@ -128,7 +129,8 @@ impl Part {
     /// The bias of the plain convolution.
     pub fn bias(&self, shape: &Shape, result: ImageLayout, bias: &[f32]) -> Scratch<f32> {
         let (outputs, count) = (shape.outputs / shape.groups, self.shape(shape, result).outputs);
-        let each = self.order(shape, result).map(|(group, _, output)| output.map_or(0.0, |o| bias[group * outputs + o]));
+        let each =
+            self.order(shape, result).map(|(group, _, output)| output.map_or(0.0, |o| bias[group * outputs + o]));
         Scratch::of_up_to(count, each)
     }
 }

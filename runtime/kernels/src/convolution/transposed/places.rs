@@ -46,15 +46,15 @@ struct Source {
     /// The size of a plane of the part, the length of its rows, and where in a plane the first row of the output is.
     plane: usize,
     row: usize,
-    start: usize,
+    first: usize,
 }
 
 impl Source {
-    /// The pixels for row `y` of this phase in a plane of the output.
-    fn row<'a, P>(&self, parts: &'a [P], plane: usize, y: usize) -> &'a [P] {
+    /// Where the pixels of this phase begin for a plane of the output.
+    fn start(&self, plane: usize) -> usize {
         let (group, place) = (plane / self.together, plane % self.together);
         let plane = (group * self.phases + self.phase) * self.together + place;
-        &parts[self.part + plane * self.plane + self.start + y * self.row..][..self.count]
+        self.part + plane * self.plane + self.first
     }
 }
 
@@ -83,7 +83,7 @@ impl Places {
                     together: part.together(shape, result),
                     plane: height * width,
                     row: width,
-                    start: down * width + across,
+                    first: down * width + across,
                 };
                 places.add(first, source);
                 covered += rows * count;
@@ -134,44 +134,67 @@ impl Places {
 
     /// Writes the rows of a plane from row `from` on.
     fn rows<P: Copy>(&self, parts: &[P], plane: usize, from: usize, out: &mut [P]) {
-        let ([stride, step], width) = (self.strides, self.output[1]);
         for line in &self.lines {
-            let skipped = from.saturating_sub(line.first).div_ceil(stride);
-            let rows = out.chunks_exact_mut(width).skip(line.first + skipped * stride - from).step_by(stride);
-            for (y, out) in rows.enumerate() {
-                for sources in line.sources.chunks(TOGETHER) {
-                    weave_all(sources, |source| source.row(parts, plane, skipped + y), step, out);
+            let skipped = from.saturating_sub(line.first).div_ceil(self.strides[0]);
+            let to = Rows { places: self, plane, skipped, first: line.first + skipped * self.strides[0] - from };
+            for sources in line.sources.chunks(TOGETHER) {
+                let are_adjacent = sources.windows(2).all(|pair| pair[1].column == pair[0].column + 1);
+                match sources {
+                    [a, b] if are_adjacent => to.write([a, b], parts, out),
+                    [a, b, c] if are_adjacent => to.write([a, b, c], parts, out),
+                    [a, b, c, d] if are_adjacent => to.write([a, b, c, d], parts, out),
+                    _ => sources.iter().for_each(|source| to.write([source], parts, out)),
                 }
             }
         }
     }
 }
 
-/// Writes the rows of some sources to every `step`-th pixel of a row of the output.
-fn weave_all<'a, P: Copy + 'a>(sources: &[Source], row: impl Fn(&Source) -> &'a [P], step: usize, out: &mut [P]) {
-    let Some(first) = sources.first() else { return };
-    let are_adjacent = sources.iter().zip(first.column..).all(|(source, column)| source.column == column);
-    match sources {
-        [a] if step == 1 => out[a.column..][..a.count].copy_from_slice(row(a)),
-        [a, b] if are_adjacent => weave([a, b].map(row), step, &mut out[first.column..]),
-        [a, b, c] if are_adjacent => weave([a, b, c].map(row), step, &mut out[first.column..]),
-        [a, b, c, d] if are_adjacent => weave([a, b, c, d].map(row), step, &mut out[first.column..]),
-        _ => sources.iter().for_each(|source| weave([row(source)], step, &mut out[source.column..])),
+/// Some rows of one phase in a plane.
+struct Rows<'a> {
+    places: &'a Places,
+    plane: usize,
+    /// The number of earlier rows of this phase.
+    skipped: usize,
+    /// The first row.
+    first: usize,
+}
+
+impl Rows<'_> {
+    /// Writes the rows of adjacent columns.
+    fn write<P: Copy, const N: usize>(&self, sources: [&Source; N], parts: &[P], out: &mut [P]) {
+        let ([stride, step], width) = (self.places.strides, self.places.output[1]);
+        let starts = sources.map(|source| source.start(self.plane) + self.skipped * source.row);
+        let rows = out.chunks_exact_mut(width).skip(self.first).step_by(stride);
+        for (y, out) in rows.enumerate() {
+            let row = |j: usize| &parts[starts[j] + y * sources[j].row..][..sources[j].count];
+            weave(std::array::from_fn::<_, N, _>(row), step, &mut out[sources[0].column..]);
+        }
     }
 }
 
 /// `out[i · step + j] = rows[j][i]`
+#[inline(always)]
 fn weave<P: Copy, const N: usize>(rows: [&[P]; N], step: usize, out: &mut [P]) {
     let count = rows.iter().map(|row| row.len()).min().unwrap_or(0);
-    let whole = rows.map(|row| &row[..count]);
-    if step == N {
-        for (i, out) in out.chunks_exact_mut(N).take(count).enumerate() {
-            (0..N).for_each(|j| out[j] = whole[j][i]);
+    // With iterators, the loops check no bounds, and vectorize.
+    match (&rows[..], step) {
+        ([a], 1) => out[..count].copy_from_slice(a),
+        ([a, b], 2) => {
+            for (out, (a, b)) in out.chunks_exact_mut(2).zip(a.iter().zip(*b)) {
+                (out[0], out[1]) = (*a, *b);
+            }
         }
-    } else {
-        for (i, out) in out.chunks_mut(step).take(count).enumerate() {
-            let pixels: [P; N] = std::array::from_fn(|j| whole[j][i]);
-            out[..N].copy_from_slice(&pixels);
+        ([a, b, c, d], 4) => {
+            for (out, ((a, b), (c, d))) in out.chunks_exact_mut(4).zip(a.iter().zip(*b).zip(c.iter().zip(*d))) {
+                (out[0], out[1], out[2], out[3]) = (*a, *b, *c, *d);
+            }
+        }
+        _ => {
+            for (i, out) in out.chunks_mut(step).take(count).enumerate() {
+                let pixels: [P; N] = std::array::from_fn(|j| rows[j][i]);
+                out[..N].copy_from_slice(&pixels);
+            }
         }
     }
     for (j, row) in rows.into_iter().enumerate() {

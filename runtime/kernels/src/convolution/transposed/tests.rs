@@ -86,11 +86,11 @@ fn check_packed(shape: &Shape, packed: &Shape, all_threads: &[Threads]) {
         for isa in Isa::available() {
             for result in [ImageLayout::Rows, ImageLayout::Blocks] {
                 let of_case = ConvCase::transposed(isa, packed, true);
-                for division in division::divisions(&of_case, result) {
-                    let form = division.name();
-                    let packed = Box::new(Transposed::new(&of_case, &division, &case.w));
+                for division in Division::all(&of_case, result) {
+                    let (form, packed) = (division.name(), division.pack(&of_case, &case.w));
+                    let image = if result == ImageLayout::Rows { result } else { division.layouts[0] };
                     let weights = ConvWeights { case: of_case.clone(), form, packed };
-                    let run = |threads| case.run(&weights, division.layouts(), threads);
+                    let run = |threads| case.run(&weights, [image, result], threads);
                     let results: Vec<_> = all_threads.iter().map(run).collect();
                     case.compare(&results, weights.form());
                 }
@@ -184,20 +184,26 @@ fn weights_packed_for_other_sizes() {
 }
 
 #[test]
-fn phases_are_merged_where_their_windows_are_small() {
+fn phases_are_merged_where_this_saves_reads() {
     let of = |channels, outputs, groups, shape| Shape { channels, outputs, groups, ..shape };
     let double = |size| transposed([size, size], [2, 2], [2, 2], [0, 0], [0, 0]);
     for isa in Isa::available().filter(|&isa| isa != Isa::SCALAR) {
         let merged = |shape: &Shape, result: ImageLayout| {
             let case = ConvCase::transposed(isa, shape, true);
-            division::fastest(&case, result).map(|division| division.is_merged)
+            Division::fastest(&case, result).map(|division| division.is_merged)
         };
         for (shape, expected) in [
             (of(64, 32, 1, double(64)), [Some(true), Some(true)]),
-            (of(8, 1, 1, double(160)), [Some(true), Some(false)]),
-            (of(64, 64, 64, transposed([32, 32], [4, 4], [2, 2], [1, 1], [0, 0])), [Some(false), Some(false)]),
+            (of(8, 1, 1, double(160)), [Some(true), Some(true)]),
+            (of(256, 128, 1, transposed([16, 16], [4, 4], [2, 2], [1, 1], [0, 0])), [Some(false), Some(false)]),
+            (of(64, 32, 1, transposed([40, 40], [3, 3], [2, 2], [1, 1], [0, 0])), [Some(false), Some(false)]),
+            (of(64, 64, 64, transposed([32, 32], [4, 4], [2, 2], [1, 1], [0, 0])), [Some(true), Some(false)]),
         ] {
-            assert_eq!([ImageLayout::Rows, ImageLayout::Blocks].map(|result| merged(&shape, result)), expected, "{shape:?}");
+            assert_eq!(
+                [ImageLayout::Rows, ImageLayout::Blocks].map(|result| merged(&shape, result)),
+                expected,
+                "{shape:?}"
+            );
         }
     }
 }
