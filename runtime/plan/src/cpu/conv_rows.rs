@@ -1,11 +1,11 @@
 //! Plain and transposed convolutions of images in rows: what both have in common.
 
 use candle_plan_kernels::conv::Shape;
-use candle_plan_kernels::convolution::{ConvOperands, ConvWeights, Epilogue, ImageLayout};
+use candle_plan_kernels::convolution::{ConvOperands, ConvWeights, ImageLayout};
 
 use super::conv_case::Convolution;
+use super::conv_output::with_epilogue;
 use crate::dtype::DType;
-use crate::epilogue;
 use crate::error::Result;
 use crate::float::{read_f32, to_f32, to_half};
 use crate::form::{Alternative, Form};
@@ -126,8 +126,7 @@ fn run_f32<C: Convolution>(
     let dims = out_dims(shape, x.rank());
     let mut out = alloc_uninit(&dims)?;
     let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
-    epilogue::with(op.epilogue(), call, &dims, |finish| {
-        let epilogue = Epilogue { finish, ..Epilogue::NONE };
+    with_epilogue(op.epilogue(), call, &dims, |epilogue| {
         weights.run(call.threads, ConvOperands { shape, bias, x, out: &mut out, epilogue });
         Ok(())
     })?;
