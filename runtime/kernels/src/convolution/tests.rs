@@ -19,7 +19,7 @@ use crate::isa::Isa;
 const TOLERANCE: f64 = 1e-6;
 const TOLERANCE_OF_FOUR: f64 = 3e-6;
 
-const LIMITS: [f32; 2] = [-0.5, 1.0];
+pub(super) const LIMITS: [f32; 2] = [-0.5, 1.0];
 
 /// The operands of a convolution, and its result by the definition.
 struct Operands {
@@ -40,30 +40,9 @@ impl Operands {
         Operands { x, w, bias, expected }
     }
 
-    /// Calls `compute` with an image in the first layout, for a result in the second. Returns the result in rows.
+    /// See [`run_in_layouts`].
     fn run(&self, layouts: [ImageLayout; 2], shape: &Shape, compute: impl FnOnce(ConvOperands)) -> Vec<f32> {
-        let (plane, [image, result]) = (shape.input[0] * shape.input[1], layouts);
-        let to = Images { batch: shape.batch, channels: shape.outputs, plane: shape.pixels() };
-        let moved = (image == ImageLayout::Blocks).then(|| blocked(shape.batch, shape.channels, plane, &self.x));
-        let (unit, length) = match result {
-            ImageLayout::Rows => (1, to.len()),
-            ImageLayout::Blocks => (BLOCK, to.blocked_len()),
-        };
-        let added = |place: usize| (place / unit % 5) as f32;
-        let finish = |run: &mut [f32], offset: usize| {
-            run.iter_mut().enumerate().for_each(|(i, x)| *x += added(offset + i));
-        };
-        let epilogue = Epilogue { residual: None, limits: LIMITS, finish: Some(&finish) };
-        let mut out = vec![f32::NAN; length];
-        let (bias, x) = (Some(&self.bias[..]), moved.as_ref().unwrap_or(&self.x));
-        compute(ConvOperands { shape, bias, x, out: &mut out, epilogue });
-        out.iter_mut().enumerate().for_each(|(i, x)| *x -= added(i));
-        if result == ImageLayout::Rows {
-            return out;
-        }
-        let mut rows = vec![f32::NAN; to.len()];
-        from_blocks(Isa::SCALAR, &Threads::serial(), to, &out, &mut rows, None);
-        rows
+        run_in_layouts(layouts, shape, [&self.x, &self.bias], compute)
     }
 
     /// Compares results with the definition, and with each other bit by bit.
@@ -75,6 +54,38 @@ impl Operands {
         }
         assert!(results.iter().all(|other| other == first), "{name} {shape:?}: not the same bits everywhere");
     }
+}
+
+/// Calls `compute` with an image in the first layout, for a result in the second. The epilogue also adds a number to each
+/// element, which depends on its place. Returns the result without these numbers, in rows. `bias` may be empty.
+pub(super) fn run_in_layouts(
+    [image, result]: [ImageLayout; 2],
+    shape: &Shape,
+    [x, bias]: [&[f32]; 2],
+    compute: impl FnOnce(ConvOperands),
+) -> Vec<f32> {
+    let plane = shape.input[0] * shape.input[1];
+    let to = Images { batch: shape.batch, channels: shape.outputs, plane: shape.pixels() };
+    let moved = (image == ImageLayout::Blocks).then(|| blocked(shape.batch, shape.channels, plane, x));
+    let (unit, length) = match result {
+        ImageLayout::Rows => (1, to.len()),
+        ImageLayout::Blocks => (BLOCK, to.blocked_len()),
+    };
+    let added = |place: usize| (place / unit % 5) as f32;
+    let finish = |run: &mut [f32], offset: usize| {
+        run.iter_mut().enumerate().for_each(|(i, x)| *x += added(offset + i));
+    };
+    let epilogue = Epilogue { residual: None, limits: LIMITS, finish: Some(&finish) };
+    let mut out = vec![f32::NAN; length];
+    let (bias, x) = (Some(bias).filter(|bias| !bias.is_empty()), moved.as_deref().unwrap_or(x));
+    compute(ConvOperands { shape, bias, x, out: &mut out, epilogue });
+    out.iter_mut().enumerate().for_each(|(i, x)| *x -= added(i));
+    if result == ImageLayout::Rows {
+        return out;
+    }
+    let mut rows = vec![f32::NAN; to.len()];
+    from_blocks(Isa::SCALAR, &Threads::serial(), to, &out, &mut rows, None);
+    rows
 }
 
 fn tolerance(form: &dyn ConvForm) -> f64 {

@@ -1,14 +1,11 @@
 //! Transposed convolutions against the definition.
 
+use super::super::tests::{run_in_layouts, LIMITS};
 use super::super::{gain, image_for_blocks, ConvWeights};
 use super::*;
-use crate::blocked::tests::blocked;
-use crate::blocked::{from_blocks, Images};
 use crate::conv::conv_transposed_plain;
 use crate::conv::tests::{draw, same, Draw};
 use crate::gemm::tests::noise;
-
-const LIMITS: [f32; 2] = [-0.5, 1.0];
 
 /// The operands of a transposed convolution, and its result by the definition.
 struct Case {
@@ -32,38 +29,10 @@ impl Case {
         Case { shape: shape.clone(), x, w, bias, expected }
     }
 
-    /// Computes a result in this layout, and returns it in rows. The epilogue adds a number to each element, which
-    /// depends on its place.
+    /// Computes a result in the second layout from an image in the first one, and returns it in rows.
     fn run(&self, weights: &ConvWeights, layouts: [ImageLayout; 2], threads: &Threads) -> Vec<f32> {
-        let Case { shape, x, .. } = self;
-        let moved;
-        let x = match layouts[0] {
-            ImageLayout::Rows => x,
-            ImageLayout::Blocks => {
-                moved = blocked(shape.batch, shape.channels, shape.input[0] * shape.input[1], x);
-                &moved
-            }
-        };
-        let to = Images { batch: shape.batch, channels: shape.outputs, plane: shape.pixels() };
-        let (unit, length) = match layouts[1] {
-            ImageLayout::Rows => (1, to.len()),
-            ImageLayout::Blocks => (BLOCK, to.blocked_len()),
-        };
-        let added = |place: usize| (place / unit % 5) as f32;
-        let finish = |run: &mut [f32], offset: usize| {
-            run.iter_mut().enumerate().for_each(|(i, x)| *x += added(offset + i));
-        };
-        let epilogue = Epilogue { residual: None, limits: LIMITS, finish: Some(&finish) };
-        let mut out = vec![f32::NAN; length];
-        let bias = self.bias.as_deref();
-        weights.run(threads, ConvOperands { shape, bias, x, out: &mut out, epilogue });
-        out.iter_mut().enumerate().for_each(|(i, x)| *x -= added(i));
-        if layouts[1] == ImageLayout::Rows {
-            return out;
-        }
-        let mut rows = vec![f32::NAN; to.len()];
-        from_blocks(Isa::SCALAR, &Threads::serial(), to, &out, &mut rows, None);
-        rows
+        let bias = self.bias.as_deref().unwrap_or_default();
+        run_in_layouts(layouts, &self.shape, [&self.x, bias], |operands| weights.run(threads, operands))
     }
 
     /// Compares results with the definition, and with each other bit by bit.
