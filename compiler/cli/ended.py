@@ -1,4 +1,4 @@
-"""What the commands on a folder of models say about problems, and about models whose processes ended early."""
+"""Prints the problems of the models of a folder, and advice for models whose processes ended early."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def known_differences(baseline: Path | None) -> dict[str, KnownDifference]:
 
 
 def _valid(read: Callable[[Path], Any], path: Path) -> Any:
-    """What a function reads. An invalid file ends the command."""
+    """Read a file with a function. If the file is invalid, its error ends the command."""
     try:
         return read(path)
     except ValueError as error:

@@ -28,7 +28,7 @@ _END_WITH_PARENT = 1
 
 
 class Report:
-    """What a task tells its parent while it works."""
+    """Sends the phases and partial results of a task to the parent process."""
 
     def __init__(self, tell: Callable[[str, Any], None]) -> None:
         self._tell = tell

@@ -44,7 +44,7 @@ class Limits:
 
 @dataclass
 class _Told:
-    """What a process has told."""
+    """The messages of a process so far."""
 
     phase: str = ""
     parts: list[Any] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What the tasks of the commands on a folder of models get."""
+"""The arguments of the tasks on the models of a folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Asked", "Check", "Measure"]
 
 
 class Asked(Protocol):
-    """What a task gets: the model, and a text on the task and its options."""
+    """The argument of a task: a model, and a text that names the task and its options."""
 
     @property
     def entry(self) -> Entry:

@@ -142,7 +142,8 @@ fn tensor_from(array: &Bound<'_, PyUntypedArray>, dtype: DType, passing: Passing
     }
 }
 
-/// Makes a tensor of `dtype`, whose storage dtype is that of `T`, from an array whose elements have the bits of `N`.
+/// Converts an array to a tensor of `dtype`. The array's elements have the bits of `N`, and `T` has the storage dtype of
+/// `dtype`.
 fn pass<N, T>(array: &Bound<'_, PyUntypedArray>, dtype: DType, passing: Passing) -> PyResult<Value>
 where
     N: numpy::Element + bytemuck::Pod,

@@ -23,7 +23,7 @@ WAYS = 4
 
 @pytest.fixture
 def models(zoo: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of models, two of which crash or hang."""
+    """A folder of models. One model crashes, and one model hangs."""
     monkeypatch.setattr(tasks, "check", check_or_end)
     write_index("crash", "first", "hang", "second")
     return zoo
@@ -149,7 +149,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who started whom")
+@pytest.mark.skipif(sys.platform != "linux", reason="the test finds child processes in /proc")
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
 def test_a_run_that_was_ended_can_be_resumed(
     sent: signal.Signals, code: int, zoo: Path, capsys: pytest.CaptureFixture[str]
@@ -213,7 +213,7 @@ def test_wrong_options_are_refused(
     assert {path: path.read_bytes() for path in models.iterdir() if path.is_file()} == before
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the memory of a process")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the memory of a process")
 def test_a_model_has_a_limit_of_memory(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("zoo", "run", "--zoo", ".", "--memory-limit", "1k") == 1
     printed = capsys.readouterr()
