@@ -65,6 +65,14 @@ def test_convolutions_show_form_layout_and_addition() -> None:
     assert found.packed_bytes == sum(step.packed_bytes for step in found.steps)
 
 
+@pytest.mark.parametrize(("channels", "block"), [(24, 8), (40, 8), (32, 16), (64, 16)])
+def test_the_size_of_blocks_follows_the_channels(channels: int, block: int) -> None:
+    image = f"float[1, {channels}, 32, 32]"
+    nodes = "a = Conv <pads = [1, 1, 1, 1]> (x, w) y = Conv <pads = [1, 1, 1, 1]> (a, w)"
+    found = prepared(f"({image} x) => ({image} y) {{ {nodes} }}", w=(channels, channels, 3, 3))
+    assert found.block == (16 if found.isa == "avx512" else block)
+
+
 def test_constants_that_are_packed_are_not_held_twice() -> None:
     twice = "(float[4, 8] x) => (float[4, 6] y, float[8, 6] z) { y = MatMul (x, w) z = Add (w, w) }"
     shared = "(float[4, 8] x) => (float[4, 6] y, float[4, 6] z) { y = MatMul (x, w) e = Exp (x) z = MatMul (e, w) }"

@@ -29,7 +29,7 @@ PLAN = [
 
 KERNELS = [
     {"allocator", "broadcast", "conv_shape", "isa", "machine", "mapping", "minifloat", "prefetch", "recent", "word"},
-    {"buffer", "lanes", "quantize", "transpose", "vector"},
+    {"blocking", "buffer", "lanes", "quantize", "transpose", "vector"},
     {"padded_row", "scratch", "threads"},
     {"cast", "gemm", "peaks", "program", "reduce", "rewrite", "strided", "topk"},
     {"concat", "conv_form", "elementwise", "indexed", "int8", "pad", "real"},

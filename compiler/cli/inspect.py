@@ -70,7 +70,7 @@ def command(
     Winograd         a convolution with fewer multiplications, in tiles of outputs
     depthwise        a convolution with one channel in each group
     in rows          on images [N, C, H, W]
-    in blocks        on images in blocks of 16 channels, [N, C/16, H, W, 16]
+    in blocks        on images in blocks of B channels, [N, C/B, H, W, B]: B is 8 or 16 in all of a plan
     within the step  the step converts its image to blocks, and its result back
     int8             computes on 8-bit integers
     B prepacked      a matrix product whose right-hand matrix is packed when the plan is loaded

@@ -15,7 +15,7 @@ __all__ = ["Alternative", "Prepared", "PreparedStep", "PreparedValue"]
 class PreparedValue:
     """An input or output of a step: `%3:relu`, its type and its layout.
 
-    `layout` is "rows", or "blocks" of 16 channels. `bytes` is its size in memory; `None` if unknown. The step may reuse
+    `layout` is "rows", or "blocks" of channels. `bytes` is its size in memory; `None` if unknown. The step may reuse
     the storage of a value that is `taken`.
     """
 
@@ -78,12 +78,13 @@ class PreparedStep:
 class Prepared:
     """A plan after prepare.
 
-    `isa` is the instruction set of the kernels. `constant_bytes` is the size of constants that are not packed, and
-    `packed_bytes` the size of packed constants. `peak_bytes` is the largest `alive_bytes`. `unknown_steps` is the
-    number of the plan's own steps without `alive_bytes`.
+    `isa` is the instruction set of the kernels, and `block` the number of channels in a block. `constant_bytes` is the
+    size of constants that are not packed, and `packed_bytes` the size of packed constants. `peak_bytes` is the largest
+    `alive_bytes`. `unknown_steps` is the number of the plan's own steps without `alive_bytes`.
     """
 
     isa: str
+    block: int
     constant_bytes: int
     packed_bytes: int
     peak_bytes: int

@@ -26,7 +26,7 @@ ALTERNATIVES_LEGEND = (
     "in blocks: without moving the image to blocks and back, which prepare counts for all steps together"
 )
 LEGEND = (
-    f"{ADDED} added by prepare   {BLOCKS} in blocks of 16 channels, otherwise in rows   "
+    f"{ADDED} added by prepare   {BLOCKS} in blocks of channels, otherwise in rows   "
     f"{TAKEN} storage that the step may reuse   alive: memory of values while the step runs, without constants"
 )
 
@@ -37,7 +37,8 @@ def show_prepared(prepared: Prepared) -> None:
     table(columns, [_row(step) for step in prepared.steps])
     console.print(LEGEND, style="dim", soft_wrap=True)
     packed, constants = megabytes(prepared.packed_bytes), megabytes(prepared.constant_bytes)
-    console.print(f"{prepared.isa}; constants {constants}, packed {packed}", soft_wrap=True)
+    level = f"{prepared.isa}, blocks of {prepared.block} channels"
+    console.print(f"{level}; constants {constants}, packed {packed}", soft_wrap=True)
     told = f"values take at most {megabytes(prepared.peak_bytes)} at once"
     if prepared.unknown_steps:
         count = f"{prepared.unknown_steps} step{'s' * (prepared.unknown_steps > 1)}"

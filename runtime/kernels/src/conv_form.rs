@@ -2,8 +2,9 @@
 
 use std::fmt::Debug;
 
+use crate::blocking::Blocking;
 use crate::conv_shape::Shape;
-use crate::gemm::Finish;
+use crate::gemm::{Finish, UNIT};
 use crate::isa::Isa;
 use crate::threads::Threads;
 use crate::vector::Vector;
@@ -11,8 +12,8 @@ use crate::vector::Vector;
 /// A convolution for which a form is chosen.
 #[derive(Debug, Clone)]
 pub struct ConvCase {
-    /// The instruction set of the kernels.
-    pub(crate) isa: Isa,
+    /// The blocks of channels, and the instruction set of the kernels.
+    pub(crate) blocking: Blocking,
     /// The expected sizes, [row-oriented](Shape::row_oriented).
     pub(crate) shape: Shape,
     /// Whether a form that [transforms](ConvForm::transforms) the weights may be chosen.
@@ -22,8 +23,18 @@ pub struct ConvCase {
 impl ConvCase {
     /// The case of inputs of about the sizes in `shape`. Only with `may_transform` may packed weights be larger than
     /// the weights, apart from padding to blocks.
-    pub fn new(isa: Isa, shape: &Shape, may_transform: bool) -> ConvCase {
-        ConvCase { isa, shape: shape.row_oriented(), may_transform }
+    pub fn new(blocking: Blocking, shape: &Shape, may_transform: bool) -> ConvCase {
+        ConvCase { blocking, shape: shape.row_oriented(), may_transform }
+    }
+
+    /// The instruction set of the kernels.
+    pub(crate) fn isa(&self) -> Isa {
+        self.blocking.isa()
+    }
+
+    /// The vectors of 16 numbers of one pixel of an image in blocks, which may be halves.
+    pub(crate) fn vectors(&self, channels: usize) -> f64 {
+        channels.next_multiple_of(self.blocking.block()) as f64 / UNIT
     }
 }
 
@@ -32,7 +43,7 @@ impl ConvCase {
 pub enum ImageLayout {
     /// `[N, C, H, W]`
     Rows,
-    /// `[N, C / 16, H, W, 16]`
+    /// `[N, C / B, H, W, B]`
     Blocks,
 }
 
@@ -91,9 +102,6 @@ pub trait PackedConv: Debug + Send + Sync {
     fn scratch(&self, _shape: &Shape) -> usize {
         0
     }
-
-    /// The instruction set that the weights were packed for.
-    fn isa(&self) -> Isa;
 }
 
 /// The operands of one convolution, without its weights.

@@ -7,6 +7,7 @@
 pub mod allocator;
 pub mod attention;
 pub mod blocked;
+pub mod blocking;
 pub mod broadcast;
 pub mod buffer;
 pub mod cast;

@@ -299,7 +299,9 @@ impl Run<'_> {
             },
         };
         if step.channels.iter().any(Option::is_some) {
-            message += " (within this step, images are in blocks of 16 channels, [N, C / 16, …, 16])";
+            let block = self.executable.blocking.block();
+            let layout = format!("blocks of {block} channels, [N, C / {block}, …, {block}]");
+            message += &format!(" (within this step, images are in {layout})");
         }
         let place = Place {
             step: step.index.0 as usize,

@@ -5,7 +5,6 @@ use crate::operator::Kind;
 use crate::types::{Type, Types};
 use std::collections::HashMap;
 
-use candle_plan_kernels::isa::Isa;
 use serde::Serialize;
 
 use crate::form::{Alternative, Form};
@@ -19,6 +18,8 @@ use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep, SlotId};
 pub struct Prepared {
     /// The instruction set that kernels use.
     pub isa: &'static str,
+    /// The number of channels in a block of channels.
+    pub block: usize,
     /// The bytes of the constants, without those of the packed ones.
     pub constant_bytes: usize,
     /// The bytes of the packed constants.
@@ -90,7 +91,8 @@ impl Executable {
         Listing { executable: self, plan: &self.plan.main, block: &self.main, depth: 0 }.list(&mut steps);
         let alive = steps.iter().filter(|step| step.depth == 0).map(|step| step.alive_bytes);
         Prepared {
-            isa: Isa::get().level().name(),
+            isa: self.blocking.isa().level().name(),
+            block: self.blocking.block(),
             constant_bytes: bytes_held(self.constants.iter()),
             packed_bytes: steps.iter().map(|step| step.form.packed_bytes).sum(),
             peak_bytes: alive.clone().flatten().max().unwrap_or(0),
@@ -182,7 +184,7 @@ impl Listing<'_> {
         tensor.sizes()?;
         match self.block.held[slot.at()].layout {
             Layout::Rows => Some(tensor.bytes()),
-            Layout::Blocks => Some(type_in_blocks(tensor).bytes()),
+            Layout::Blocks => Some(type_in_blocks(tensor, self.executable.blocking).bytes()),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use candle_plan_device::Report;
+use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::threads::Threads;
 
 use crate::dtype::{DType, Element};
@@ -71,6 +72,8 @@ pub struct Constants<'a> {
     pub types: &'a [Option<&'a Type>],
     /// How much memory packed weights may take.
     pub memory: Memory,
+    /// The blocks of channels of the plan.
+    pub blocking: Blocking,
 }
 
 /// How much memory packed weights may take.

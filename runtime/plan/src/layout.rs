@@ -1,10 +1,10 @@
-//! Layouts of images: rows, `[N, C, H, W]` or `[N, C, W]`, and blocks of channels, `[N, C / 16, H, W, 16]` or
-//! `[N, C / 16, W, 16]`.
+//! Layouts of images: rows, `[N, C, H, W]` or `[N, C, W]`, and blocks of channels, `[N, C / B, H, W, B]` or
+//! `[N, C / B, W, B]`. Prepare chooses one [size B](Blocking) of a block for a plan.
 //!
 //! A plan contains only rows. [Prepare](crate::prepare) keeps a value in blocks where the steps around it gain more
 //! than the conversions cost. The table [`blocked`](crate::cpu::blocked) tells how an operator would run on blocks.
 
-use candle_plan_kernels::blocked::BLOCK;
+use candle_plan_kernels::blocking::Blocking;
 use serde::Serialize;
 
 use crate::bail;
@@ -33,6 +33,8 @@ pub struct Image {
     pub rank: usize,
 }
 
+/// The lanes of a vector in the unit of times.
+const VECTOR: usize = 16;
 /// The assumed size of an unknown spatial axis.
 const USUAL: usize = 32;
 
@@ -47,14 +49,14 @@ impl Image {
     }
 
     /// The number of vectors of 16 lanes in blocks.
-    pub fn vectors(&self) -> usize {
-        self.channels.div_ceil(BLOCK).saturating_mul(self.pixels)
+    pub fn vectors(&self, blocking: Blocking) -> usize {
+        self.channels.next_multiple_of(blocking.block()).saturating_mul(self.pixels) / VECTOR
     }
 
     /// The number of vectors that blocks take beyond those of rows.
-    pub fn wasted(&self) -> i64 {
-        let vectors = self.channels.saturating_mul(self.pixels) / BLOCK;
-        i64::try_from(self.vectors().saturating_sub(vectors)).unwrap_or(i64::MAX)
+    pub fn wasted(&self, blocking: Blocking) -> usize {
+        let vectors = self.channels.saturating_mul(self.pixels) / VECTOR;
+        self.vectors(blocking).saturating_sub(vectors)
     }
 }
 
@@ -63,25 +65,29 @@ impl Image {
 /// # Errors
 /// They are not the dimensions of an image of `channels` channels in blocks.
 pub(crate) fn in_rows(x: &[usize], channels: usize) -> Result<Vec<usize>> {
-    match x {
-        [n, blocks, plane @ .., BLOCK] if *blocks == channels.div_ceil(BLOCK) => Ok([&[*n, channels], plane].concat()),
+    match *x {
+        [n, blocks, ref plane @ .., block] if block > 0 && blocks == channels.div_ceil(block) => {
+            Ok([&[n, channels], plane].concat())
+        }
         _ => bail!("{x:?} is not the shape of an image of {channels} channels in blocks"),
     }
 }
 
 /// The dimensions of an image in blocks, from those in rows.
-pub(crate) fn in_blocks(rows: &[usize]) -> Vec<usize> {
-    let mut dims = [rows, &[BLOCK]].concat();
-    dims[1] = dims[1].div_ceil(BLOCK);
+pub(crate) fn in_blocks(rows: &[usize], blocking: Blocking) -> Vec<usize> {
+    let block = blocking.block();
+    let mut dims = [rows, &[block]].concat();
+    dims[1] = dims[1].div_ceil(block);
     dims
 }
 
 /// The type of an image in blocks, from its type in rows.
-pub(crate) fn type_in_blocks(rows: &TensorType) -> TensorType {
+pub(crate) fn type_in_blocks(rows: &TensorType, blocking: Blocking) -> TensorType {
+    let block = blocking.block();
     let shape = rows.shape.clone().map(|mut dims| {
-        dims.push(Some(Dim::Size(BLOCK)));
+        dims.push(Some(Dim::Size(block)));
         if let Some(Some(Dim::Size(channels))) = dims.get_mut(1) {
-            *channels = channels.div_ceil(BLOCK);
+            *channels = channels.div_ceil(block);
         }
         dims
     });

@@ -1,7 +1,9 @@
 //! Runs one op in a test, in each way that the executor may run it.
 
 use candle_plan_device::Gpu;
+use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::buffer;
+use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 
 use crate::array::words;
@@ -58,8 +60,12 @@ pub fn run_outputs(op: &dyn Tested, inputs: &[Option<Value>], count: usize) -> R
     assert!(arity.inputs.contains(&inputs.len()), "{op:?} takes {:?} inputs", arity.inputs);
     let plain = op.operator().infer(&Types::of(&types, count))?;
     let values: Vec<Option<&Value>> = inputs.iter().map(Option::as_ref).collect();
-    let kernel =
-        |values: &[Option<&Value>]| cpu::kernel(&op, &Constants { values, types: &types, memory: Memory::Full });
+    let kernel = |values: &[Option<&Value>]| {
+        cpu::kernel(
+            &op,
+            &Constants { values, types: &types, memory: Memory::Full, blocking: Blocking::largest(Isa::get()) },
+        )
+    };
     let unknown = vec![None; inputs.len()];
 
     let (one, two) = (Threads::serial(), Threads::new(2).map_err(|error| Error::op(error.to_string()))?);
@@ -122,7 +128,12 @@ pub fn run_on_device(op: &dyn Tested, inputs: &[Value]) -> Result<(Vec<Value>, b
     let op = op.op();
     let (gpu, types) = (Gpu::emulator()?, inputs.iter().map(type_of).collect::<Vec<Type>>());
     let types: Vec<Option<&Type>> = types.iter().map(Some).collect();
-    let operands = Constants { values: &vec![None; inputs.len()], types: &types, memory: Memory::Full };
+    let operands = Constants {
+        values: &vec![None; inputs.len()],
+        types: &types,
+        memory: Memory::Full,
+        blocking: Blocking::largest(Isa::get()),
+    };
     let OnDevice::Kernel(placed) = gpu::on_device(&op, &operands, &gpu)? else {
         return Err(Error::op("there is no kernel"));
     };
@@ -149,7 +160,8 @@ fn assert_on_device(op: &Op, inputs: &[Option<Value>], types: &[Option<&Type>], 
     // The choice of a kernel may depend on constants: tries all inputs as constants, and none.
     let values: Vec<Option<&Value>> = inputs.iter().map(Option::as_ref).collect();
     for values in [values, vec![None; inputs.len()]] {
-        let operands = Constants { values: &values, types, memory: Memory::Full };
+        let operands =
+            Constants { values: &values, types, memory: Memory::Full, blocking: Blocking::largest(Isa::get()) };
         let how = gpu::on_device(op, &operands, &gpu).expect("the emulator has room");
         let OnDevice::Kernel(placed) = how else { continue };
         for owned in [false, true] {

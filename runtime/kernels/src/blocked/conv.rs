@@ -2,8 +2,8 @@
 
 use super::addend::Addend;
 use super::filter::Filter;
-use super::tile::{Tap, Tile};
-use super::BLOCK;
+use super::terms::Tap;
+use super::tile::Tile;
 use crate::conv_form::{ConvOperands, Epilogue, Residual};
 use crate::conv_shape::Shape;
 use crate::gemm::Shared;
@@ -33,7 +33,7 @@ impl<'a> Convolution<'a> {
         assert!(shape.groups > 0 && shape.strides.iter().all(|&s| s > 0) && shape.fits(), "{shape:?}");
         assert!(filter.is_for(shape), "{shape:?}");
         assert!(bias.is_none_or(|bias| bias.len() == shape.outputs), "{shape:?}");
-        let length = shape.batch * shape.outputs.next_multiple_of(BLOCK) * shape.output[0] * shape.output[1];
+        let length = shape.batch * shape.outputs.next_multiple_of(filter.block()) * shape.pixels();
         assert_eq!(out.len(), length, "{shape:?}");
         if let Some(Residual::Separate(residual)) = epilogue.residual {
             assert_eq!(residual.len(), length, "{shape:?}");
@@ -44,6 +44,11 @@ impl<'a> Convolution<'a> {
 }
 
 impl Convolution<'_> {
+    /// The channels of a block.
+    pub fn block(&self) -> usize {
+        self.filter.block()
+    }
+
     /// The number of images: batch entries times groups.
     pub fn images(&self) -> usize {
         self.shape.batch * self.shape.groups
@@ -66,17 +71,16 @@ impl Convolution<'_> {
 
     /// The bias from `output` on, one value per lane.
     pub fn bias(&self, image: usize, output: usize) -> Option<&[f32]> {
-        let lane = image % self.filter.groups * self.filter.outputs.next_multiple_of(BLOCK) + output;
+        let lane = image % self.filter.groups * self.filter.lanes() + output;
         self.bias.as_ref().map(|bias| &bias[lane..])
     }
 
-    /// The number of taps of a tile outside full blocks of channels: those of the last block, or all taps if channels
+    /// The number of taps of a tile outside full blocks of channels: those of the last blocks, or all taps if channels
     /// are single. `window` is the number of taps per block.
     pub fn last(&self, taps: usize, window: usize) -> usize {
-        match (self.filter.unit, self.filter.channels % BLOCK) {
-            (BLOCK, 0) => 0,
-            (BLOCK, _) => window,
-            _ => taps,
+        match (self.filter.unit, self.filter.partial()) {
+            (1, _) => taps,
+            (_, [_, blocks]) => blocks * window,
         }
     }
 
@@ -86,16 +90,16 @@ impl Convolution<'_> {
         let filter = self.filter;
         Tile {
             x: std::ptr::null(),
-            pixel: BLOCK,
+            pixel: self.block(),
             row: 0,
             taps,
             last: 0,
-            last_channels: if filter.unit == BLOCK { filter.channels % BLOCK } else { filter.unit },
+            last_channels: if filter.unit == 1 { 1 } else { filter.partial()[0] },
             w: filter.span(image % filter.groups, first).as_ptr(),
             start: self.bias(image, first).map_or(std::ptr::null(), <[f32]>::as_ptr),
             out: self.at(image, first, pixel),
             out_block: self.out_block(),
-            out_row: self.shape.output[1] * BLOCK,
+            out_row: self.shape.output[1] * self.block(),
             residual: self.residual(image, first, pixel),
             limits: self.epilogue.limits,
         }
@@ -103,12 +107,12 @@ impl Convolution<'_> {
 
     /// The stride from one block of outputs to the next, in elements.
     pub fn out_block(&self) -> usize {
-        self.shape.output[0] * self.shape.output[1] * BLOCK
+        self.shape.pixels() * self.block()
     }
 
     /// Returns the index of a pixel's outputs.
     fn offset(&self, image: usize, output: usize, pixel: usize) -> usize {
-        (image * self.filter.outputs.div_ceil(BLOCK) + output / BLOCK) * self.out_block() + pixel * BLOCK
+        (image * self.filter.lanes() + output) * self.shape.pixels() + pixel * self.block()
     }
 
     /// Returns the address of a pixel's outputs. The pixel must belong to the caller's task.
@@ -135,7 +139,7 @@ impl Convolution<'_> {
         if let Some(finish) = self.epilogue.finish {
             let start = self.offset(image, block, first);
             // SAFETY: guaranteed by the caller.
-            finish(unsafe { std::slice::from_raw_parts_mut(self.out.at(start), pixels * BLOCK) }, start);
+            finish(unsafe { std::slice::from_raw_parts_mut(self.out.at(start), pixels * self.block()) }, start);
         }
     }
 }

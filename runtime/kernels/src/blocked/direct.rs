@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::conv::{split, Convolution};
 use super::tile::{Tile, Tiles};
 use super::window::{Part, Windows};
-use super::BLOCK;
 use crate::threads::Threads;
 
 /// Pixels that the epilogue processes together.
@@ -30,13 +29,13 @@ impl<'a> Direct<'a> {
 
     /// A convolution of single pixels, `pixels` of which are stored separately at a time.
     pub fn of_pixels(convolution: &'a Convolution, pixels: usize) -> Direct<'a> {
-        let windows = Windows::of_pixels(convolution.shape, pixels);
+        let windows = Windows::of_pixels(convolution.shape, convolution.block(), pixels);
         Direct { convolution, windows: Arc::new(windows), wanted: 1 }
     }
 
-    /// Computes the outputs of an image, starting at pixel `first`, from `x` `[C / 16, pixels, 16]`.
+    /// Computes the outputs of an image, starting at pixel `first`, from `x` `[C / B, pixels, B]`.
     pub fn pixels(&self, image: usize, first: usize, x: &[f32]) {
-        let part = Part { y: [0, 1], x: [first, first + self.windows.row / BLOCK] };
+        let part = Part { y: [0, 1], x: [first, first + self.windows.row / self.convolution.block()] };
         self.convolution.filter.spans().into_iter().for_each(|span| self.span(image, &part, span, x));
     }
 
@@ -52,7 +51,8 @@ impl<'a> Direct<'a> {
     /// Computes one part of a span of one image's outputs. The epilogue processes whole rows, or pieces of a single
     /// row, while they are in the L1 cache.
     fn span(&self, image: usize, part: &Part, [first, end]: [usize; 2], x: &[f32]) {
-        let (tiles, outputs) = (Tiles::of(self.convolution.filter.isa), end - first);
+        let (tiles, outputs, block) =
+            (Tiles::of(self.convolution.filter.blocking), end - first, self.convolution.block());
         let (height, width) = (part.y[1] - part.y[0], part.x[1] - part.x[0]);
         let pixel = part.y[0] * self.windows.output[1] + part.x[0];
         let tile = self.tile(image, first, pixel, x);
@@ -63,7 +63,7 @@ impl<'a> Direct<'a> {
             for at in (0..width).step_by(piece) {
                 let columns = piece.min(width - at);
                 let x = tile.x.wrapping_add(y * tile.row + at * tile.pixel);
-                let place = y * tile.out_row + at * BLOCK;
+                let place = y * tile.out_row + at * block;
                 let (out, residual) = (tile.out.wrapping_add(place), tile.residual.from(place));
                 // SAFETY: `Filter::run` and `Windows` keep every tap inside `x`, and `Filter` keeps the weights inside
                 // its data. Only this task writes this part of these outputs. `tiles` belong to an `Isa`, which proves
@@ -71,10 +71,10 @@ impl<'a> Direct<'a> {
                 unsafe { tiles.run(rows, columns, outputs, Tile { x, out, residual, ..tile }) };
                 let ready = (y + rows - 1) * width + at + columns;
                 if ready - done >= FINISHED || ready == height * width {
-                    for block in (first..end).step_by(BLOCK) {
+                    for output in (first..end).step_by(block) {
                         // SAFETY: a part is whole rows or a part of one row. It belongs to this task and has been
                         // written.
-                        unsafe { self.convolution.finish(image, block, pixel + done, ready - done) };
+                        unsafe { self.convolution.finish(image, output, pixel + done, ready - done) };
                     }
                     done = ready;
                 }
@@ -91,7 +91,7 @@ impl<'a> Direct<'a> {
             pixel: windows.pixel,
             row: shape.strides[0] * windows.row,
             last: self.convolution.last(windows.taps.len(), filter.kernel[0] * filter.kernel[1]),
-            out_row: windows.output[1] * BLOCK,
+            out_row: windows.output[1] * self.convolution.block(),
             ..self.convolution.tile(image, first, pixel, &windows.taps)
         }
     }

@@ -3,8 +3,14 @@
 use super::filter::Filter;
 use super::regions;
 use super::window::Windows;
-use super::BLOCK;
 use crate::conv_form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
+use crate::isa::Level;
+
+/// The time of a product in a tile of 8 outputs, relative to a wider one: the processor loads a pixel for each product.
+const NARROW: f64 = 1.25;
+/// The time of a product of a single channel without AVX-512, relative to one of a block, and the products that take as
+/// long as the rest of an output: the copy of the image, and the sums of pieces.
+const SINGLE: [f64; 2] = [1.2, 10.0];
 
 /// Tap by tap over blocks of channels.
 #[derive(Debug)]
@@ -24,15 +30,15 @@ impl ConvForm for DirectForm {
     }
 
     fn fits(&self, case: &ConvCase) -> bool {
-        Filter::takes_blocks(&case.shape)
+        Filter::takes_blocks(case.blocking, &case.shape)
     }
 
     fn cost(&self, case: &ConvCase) -> f64 {
-        cost(case, BLOCK)
+        cost(case, case.blocking.block())
     }
 
     fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
-        Box::new(Filter::new(case.isa, &case.shape, w, None))
+        Box::new(Filter::new(case.blocking, &case.shape, w, None))
     }
 }
 
@@ -46,7 +52,7 @@ impl ConvForm for FromRowsForm {
     }
 
     fn fits(&self, case: &ConvCase) -> bool {
-        Filter::takes_rows(&case.shape)
+        Filter::takes_rows(case.blocking, &case.shape)
     }
 
     fn cost(&self, case: &ConvCase) -> f64 {
@@ -54,14 +60,20 @@ impl ConvForm for FromRowsForm {
     }
 
     fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
-        Box::new(Filter::for_rows(case.isa, &case.shape, w))
+        Box::new(Filter::for_rows(case.blocking, &case.shape, w))
     }
 }
 
 /// The time of both forms, for an image with `unit` contiguous channels. A dilated window is copied or read in place.
-fn cost(ConvCase { shape, .. }: &ConvCase, unit: usize) -> f64 {
-    let terms = (shape.taps() * (shape.outputs / shape.groups).div_ceil(BLOCK)) as f64;
-    let copied = products(terms, shape.pixels() as f64) + Windows::copying(shape, unit);
-    let in_place = regions::pixels(shape, unit).map(|pixels| products(terms, pixels));
+fn cost(case: &ConvCase, unit: usize) -> f64 {
+    let shape = &case.shape;
+    let outputs = shape.outputs / shape.groups;
+    let narrow = if outputs.next_multiple_of(case.blocking.block()) == 8 { NARROW } else { 1.0 };
+    let is_single = unit == 1 && case.isa().level() != Level::Avx512;
+    let single = if is_single { SINGLE[0] + SINGLE[1] / shape.taps().max(1) as f64 } else { 1.0 };
+    let each = narrow * single;
+    let time = |pixels: f64| products(shape.taps() as f64 * case.vectors(outputs), each * pixels);
+    let copied = time(shape.pixels() as f64) + Windows::copying(shape, unit);
+    let in_place = regions::pixels(shape, unit).map(time);
     shape.groups as f64 * in_place.map_or(copied, |time| time.min(copied))
 }

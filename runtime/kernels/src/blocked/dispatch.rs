@@ -6,10 +6,9 @@ use super::filter::Filter;
 use super::in_place::InPlace;
 use super::winograd;
 use crate::conv_form::{ConvOperands, PackedConv};
-use crate::isa::Isa;
 use crate::threads::Threads;
 
-/// `out` is `[N, O / 16, H', W', 16]`. `x` is `[N, C / 16, H, W, 16]`, or `[N, C, H, W]` for a filter
+/// `out` is `[N, O / B, H', W', B]`. `x` is `[N, C / B, H, W, B]`, or `[N, C, H, W]` for a filter
 /// [for rows](Filter::for_rows).
 impl PackedConv for Filter {
     fn run(&self, threads: &Threads, operands: ConvOperands) {
@@ -35,9 +34,5 @@ impl PackedConv for Filter {
 
     fn bytes(&self) -> usize {
         Filter::bytes(self)
-    }
-
-    fn isa(&self) -> Isa {
-        self.isa
     }
 }

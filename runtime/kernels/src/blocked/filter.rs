@@ -1,20 +1,22 @@
 //! The weights of a convolution over blocks of channels, packed once for a form.
 
+use std::ops::Range;
+
 use super::form::Form;
 use super::regions::Regions;
+use super::terms::{parts, SUMMED};
 use super::tile::Tiles;
 use super::window::Windows;
-use super::BLOCK;
-use crate::buffer::{collected, collected_up_to, with_capacity};
+use crate::blocking::Blocking;
+use crate::buffer::{collected_up_to, with_capacity};
 use crate::conv_shape::Shape;
-use crate::isa::Isa;
 use crate::recent::Recent;
 use crate::scratch::Scratch;
 
 /// Weights in the order in which tiles read them.
 #[derive(Debug, Clone)]
 pub struct Filter {
-    pub(super) isa: Isa,
+    pub(super) blocking: Blocking,
     pub(super) groups: usize,
     /// Per group.
     pub(super) channels: usize,
@@ -25,8 +27,8 @@ pub struct Filter {
     pub(super) unit: usize,
     /// The tiles of Winograd's algorithm; `None`: tap by tap.
     pub(super) form: Option<Form>,
-    /// For each group and span of outputs: `[C / unit][kh][kw][unit][outputs of the span]`. For Winograd's algorithm,
-    /// see [`Form::pack`].
+    /// For each group and span of outputs: `[C / n][kh][kw][n][outputs of the span]`, where `n` is [`SUMMED`] for blocks,
+    /// and 1 for an input `[N, C, H, W]`. For Winograd's algorithm, see [`Form::pack`].
     data: Vec<f32>,
     /// How recent inputs were read, with their number of parts.
     pub(super) windows: Recent<(Shape, usize), Windows>,
@@ -36,19 +38,19 @@ pub struct Filter {
 
 impl Filter {
     /// Whether a convolution can run on an image in blocks: it fills a block, and each group has whole blocks.
-    pub fn takes_blocks(shape: &Shape) -> bool {
-        Filter::has_blocks(shape) && !Filter::takes_rows(shape)
+    pub fn takes_blocks(blocking: Blocking, shape: &Shape) -> bool {
+        Filter::has_blocks(blocking, shape) && !Filter::takes_rows(blocking, shape)
     }
 
     /// Whether a convolution reads its image as `[N, C, H, W]`: the image has too few channels to fill a block.
-    pub fn takes_rows(shape: &Shape) -> bool {
-        shape.groups == 1 && shape.channels < BLOCK
+    pub fn takes_rows(blocking: Blocking, shape: &Shape) -> bool {
+        shape.groups == 1 && shape.channels < blocking.block()
     }
 
     /// Whether each of several groups has whole blocks.
-    fn has_blocks(shape: &Shape) -> bool {
+    fn has_blocks(blocking: Blocking, shape: &Shape) -> bool {
         let Shape { groups, channels, outputs, .. } = *shape;
-        let is_whole = |size: usize| size.is_multiple_of(groups) && (size / groups).is_multiple_of(BLOCK);
+        let is_whole = |size: usize| size.is_multiple_of(groups) && (size / groups).is_multiple_of(blocking.block());
         groups == 1 || (groups > 1 && is_whole(channels) && is_whole(outputs))
     }
 
@@ -56,25 +58,25 @@ impl Filter {
     ///
     /// # Panics
     /// `w` does not have this shape, or the groups are not whole blocks.
-    pub(super) fn new(isa: Isa, shape: &Shape, w: &[f32], form: Option<Form>) -> Filter {
-        Filter::pack(isa, shape, w, form, BLOCK)
+    pub(super) fn new(blocking: Blocking, shape: &Shape, w: &[f32], form: Option<Form>) -> Filter {
+        Filter::pack(blocking, shape, w, form, blocking.block())
     }
 
     /// Like [`Filter::new`], tap by tap, for an input `[N, C, H, W]` with too few channels to fill a block.
     ///
     /// # Panics
     /// As for [`Filter::new`].
-    pub fn for_rows(isa: Isa, shape: &Shape, w: &[f32]) -> Filter {
-        Filter::pack(isa, shape, w, None, 1)
+    pub fn for_rows(blocking: Blocking, shape: &Shape, w: &[f32]) -> Filter {
+        Filter::pack(blocking, shape, w, None, 1)
     }
 
-    fn pack(isa: Isa, shape: &Shape, w: &[f32], form: Option<Form>, unit: usize) -> Filter {
+    fn pack(blocking: Blocking, shape: &Shape, w: &[f32], form: Option<Form>, unit: usize) -> Filter {
         let Shape { groups, kernel, .. } = *shape;
         let (channels, outputs, window) = (shape.channels / groups, shape.outputs / groups, kernel[0] * kernel[1]);
-        assert!(Filter::has_blocks(shape), "{shape:?}");
+        assert!(Filter::has_blocks(blocking, shape), "{shape:?}");
         assert_eq!(w.len(), shape.outputs * channels * window, "{shape:?}");
         let (data, windows, regions) = (Vec::new(), Recent::default(), Recent::default());
-        let mut filter = Filter { isa, groups, channels, outputs, kernel, unit, form, data, windows, regions };
+        let mut filter = Filter { blocking, groups, channels, outputs, kernel, unit, form, data, windows, regions };
         filter.data = with_capacity(groups * filter.group_len());
         for w in w.chunks_exact((outputs * channels * window).max(1)) {
             match form {
@@ -83,6 +85,25 @@ impl Filter {
             }
         }
         filter
+    }
+
+    /// The channels of a block.
+    pub(super) fn block(&self) -> usize {
+        self.blocking.block()
+    }
+
+    /// The lanes of one group's blocks of outputs.
+    pub(super) fn lanes(&self) -> usize {
+        self.outputs.next_multiple_of(self.block())
+    }
+
+    /// The channels beyond whole multiples of [`SUMMED`] if they do not fill whole blocks, and the number of their
+    /// blocks; otherwise zeros.
+    pub(super) fn partial(&self) -> [usize; 2] {
+        match self.channels % SUMMED {
+            partial if partial.is_multiple_of(self.block()) => [0, 0],
+            partial => [partial, partial.div_ceil(self.block())],
+        }
     }
 
     /// The size of the packed weights in bytes.
@@ -110,16 +131,14 @@ impl Filter {
 
     /// The outputs of one group in spans that a tile covers. The last span may extend beyond the last output.
     pub(super) fn spans(&self) -> Vec<[usize; 2]> {
-        let (step, end) = (Tiles::of(self.isa).outputs, self.outputs.next_multiple_of(BLOCK));
-        collected((0..end).step_by(step).map(|first| [first, end.min(first + step)]))
+        collected_up_to(self.lanes() / self.block(), Tiles::of(self.blocking).spans(self.lanes()))
     }
 
     /// The terms of an output's sum in order, as channel and tap.
     fn terms(&self) -> Vec<(usize, usize)> {
         let window = self.kernel[0] * self.kernel[1];
-        let blocks = (0..self.channels).step_by(self.unit).map(|first| first..self.channels.min(first + self.unit));
-        let terms = blocks.flat_map(|block| (0..window).flat_map(move |tap| block.clone().map(move |c| (c, tap))));
-        collected_up_to(self.channels * window, terms)
+        let of = |part: Range<usize>| (0..window).flat_map(move |tap| part.clone().map(move |c| (c, tap)));
+        collected_up_to(self.channels * window, parts(self.channels, self.unit).flat_map(of))
     }
 
     /// The number of packed weights per output.
@@ -128,7 +147,7 @@ impl Filter {
     }
 
     fn group_len(&self) -> usize {
-        self.outputs.next_multiple_of(BLOCK) * self.output_len()
+        self.lanes() * self.output_len()
     }
 
     /// The weights of the span of outputs that starts with `first`, in a group.
@@ -138,7 +157,7 @@ impl Filter {
 
     /// Pads the bias to one value per lane of every block.
     pub(super) fn padded(&self, bias: &[f32]) -> Scratch<f32> {
-        let lanes = self.outputs.next_multiple_of(BLOCK);
+        let lanes = self.lanes();
         let mut padded = Scratch::filled(0.0, self.groups * lanes);
         for (group, bias) in padded.chunks_exact_mut(lanes.max(1)).zip(bias.chunks_exact(self.outputs.max(1))) {
             group[..bias.len()].copy_from_slice(bias);

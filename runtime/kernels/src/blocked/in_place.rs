@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::conv::{split, Convolution};
 use super::regions::Regions;
 use super::tile::{Tile, Tiles};
-use super::BLOCK;
 use crate::threads::Threads;
 
 /// The part of a range inside another one.
@@ -61,7 +60,7 @@ impl<'a> InPlace<'a> {
         columns: &Range<usize>,
     ) {
         let Convolution { shape, filter, .. } = self.convolution;
-        let (tiles, outputs, down) = (Tiles::of(filter.isa), end - first, &regions.down[r]);
+        let (tiles, outputs, down) = (Tiles::of(filter.blocking), end - first, &regions.down[r]);
         let (unit, width) = (filter.unit, shape.input[1]);
         for (c, across) in regions.across.iter().enumerate() {
             let run = common(&across.outputs, columns);
@@ -91,7 +90,7 @@ impl<'a> InPlace<'a> {
 
     /// Runs the epilogue on some columns of some rows.
     fn finish(&self, image: usize, [first, end]: [usize; 2], rows: Range<usize>, columns: &Range<usize>) {
-        for block in (first..end).step_by(BLOCK) {
+        for block in (first..end).step_by(self.convolution.block()) {
             for y in rows.clone() {
                 let pixel = y * self.convolution.shape.output[1] + columns.start;
                 // SAFETY: these pixels belong to this task and have been written.

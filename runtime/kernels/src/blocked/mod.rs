@@ -1,10 +1,12 @@
-//! Images in blocks of channels, `[N, C / 16, H, W, 16]`: a vector holds neighboring channels of a pixel.
+//! Images in blocks of channels, `[N, C / B, H, W, B]`: a vector holds neighboring channels of a pixel. The size B of a
+//! block is the choice of the caller, among those that the level [supports](Blocking::all).
 //!
-//! If the number of channels is not a multiple of 16, the last block has unused lanes. Operations that mix lanes do not
+//! If the number of channels is not a multiple of B, the last block has unused lanes. Operations that mix lanes do not
 //! read them, so elementwise functions may leave arbitrary values there.
 
 mod addend;
 mod axis;
+mod border;
 mod conv;
 mod depthwise;
 mod direct;
@@ -17,6 +19,7 @@ mod pool;
 mod regions;
 mod reorder;
 mod separable;
+mod terms;
 mod tile;
 mod window;
 mod winograd;
@@ -31,10 +34,8 @@ pub use reorder::{from_blocks, to_blocks};
 pub use separable::{separable, separable_times, SeparableWeights, Stage};
 pub(crate) use winograd::WinogradForm;
 
+use crate::blocking::Blocking;
 use crate::threads::Threads;
-
-/// The channels of a block.
-pub const BLOCK: usize = 16;
 
 /// The sizes of images `[N, C, H · W]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +53,8 @@ const TASK: usize = 1 << 16;
 
 impl Images {
     /// Blocks of channels per image.
-    pub fn blocks(&self) -> usize {
-        self.channels.div_ceil(BLOCK)
+    pub fn blocks(&self, blocking: Blocking) -> usize {
+        self.channels.div_ceil(blocking.block())
     }
 
     /// Elements in the layout `[N, C, H, W]`.
@@ -67,21 +68,21 @@ impl Images {
     }
 
     /// Elements in blocks of channels.
-    pub fn blocked_len(&self) -> usize {
-        self.batch * self.blocks() * self.plane * BLOCK
+    pub fn blocked_len(&self, blocking: Blocking) -> usize {
+        self.batch * self.channels.next_multiple_of(blocking.block()) * self.plane
     }
 
     /// Returns the offset of a block's first channel in the layout `[N, C, H, W]`, and the number of its channels.
     /// `index` counts the blocks of all images.
-    fn block(&self, index: usize) -> (usize, usize) {
-        let (image, first) = (index / self.blocks(), index % self.blocks() * BLOCK);
-        ((image * self.channels + first) * self.plane, BLOCK.min(self.channels - first))
+    fn block(&self, blocking: Blocking, index: usize) -> (usize, usize) {
+        let (image, first) = (index / self.blocks(blocking), index % self.blocks(blocking) * blocking.block());
+        ((image * self.channels + first) * self.plane, blocking.block().min(self.channels - first))
     }
 
     /// Calls `task` for every block of every image.
-    fn for_each_block(&self, threads: &Threads, task: impl Fn(usize) + Sync) {
-        let blocks = if self.plane == 0 { 0 } else { self.batch * self.blocks() };
-        let together = (TASK / (self.plane * BLOCK).max(1)).max(1);
+    fn for_each_block(&self, blocking: Blocking, threads: &Threads, task: impl Fn(usize) + Sync) {
+        let blocks = if self.plane == 0 { 0 } else { self.batch * self.blocks(blocking) };
+        let together = (TASK / (self.plane * blocking.block()).max(1)).max(1);
         threads.for_each(blocks.div_ceil(together), |i| {
             (i * together..blocks.min((i + 1) * together)).for_each(&task);
         });

@@ -1,12 +1,11 @@
 //! Pooling over blocks of channels. A vector holds one pixel's channels, so a window is reduced pixel by pixel.
 
-use super::BLOCK;
-use crate::isa::Isa;
+use crate::blocking::{dispatch_blocking, Blocking};
 use crate::pool::window::{spans, Span};
 use crate::pool::{Divisor, Window};
 use crate::scratch::Scratch;
 use crate::threads::Threads;
-use crate::vector::{dispatch_isa, Vector};
+use crate::vector::Vector;
 
 /// The reduction of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,13 +21,14 @@ const TASK: usize = 1 << 12;
 /// Vectors that are reduced in parallel.
 const ABREAST: usize = 8;
 
-/// Reduces every window of `x` `[P, H, W, 16]` into `y`, where `P` is the number of blocks of all images.
+/// Reduces every window of `x` `[P, H, W, B]` into `y`, where `P` is the number of blocks of all images.
 ///
 /// # Panics
 /// The lengths do not fit the windows.
-pub fn pool(isa: Isa, threads: &Threads, pool: Pool, x: &[f32], [rows, columns]: [Window; 2], y: &mut [f32]) {
-    let row = columns.output * BLOCK;
-    let (image, plane) = (rows.input * columns.input * BLOCK, rows.output * row);
+pub fn pool(blocking: Blocking, threads: &Threads, pool: Pool, x: &[f32], [rows, columns]: [Window; 2], y: &mut [f32]) {
+    let block = blocking.block();
+    let row = columns.output * block;
+    let (image, plane) = (rows.input * columns.input * block, rows.output * row);
     if plane == 0 || y.is_empty() {
         return;
     }
@@ -43,13 +43,13 @@ pub fn pool(isa: Isa, threads: &Threads, pool: Pool, x: &[f32], [rows, columns]:
     assert!(windows.columns.iter().all(|span| span.lies_in(columns.input, columns.dilation)));
     let together = (TASK / (columns.input.max(columns.output) * rows.kernel).max(1)).max(1);
     threads.for_each_chunk(y, together * row, |task, y| {
-        let mut line = Scratch::filled(0.0, columns.input * BLOCK);
+        let mut line = Scratch::filled(0.0, columns.input * block);
         for (i, y) in y.chunks_exact_mut(row).enumerate() {
             let i = task * together + i;
             let (x, span) = (&x[i / rows.output * image..][..image], windows.rows[i % rows.output]);
             let (windows, line) = (&windows, &mut line[..]);
-            dispatch_isa!(isa, (windows: &Windows = windows, span: Span = span, x: &[f32] = x, line: &mut [f32] = line, y: &mut [f32] = y), V =>
-                windows.row::<V>(span, x, line, y));
+            dispatch_blocking!(blocking, (windows: &Windows = windows, span: Span = span, x: &[f32] = x, line: &mut [f32] = line, y: &mut [f32] = y), V, BLOCK =>
+                windows.row::<V, BLOCK>(span, x, line, y));
         }
     });
 }
@@ -66,18 +66,18 @@ struct Windows {
 impl Windows {
     /// Reduces one row of windows: first along H into a line of partial results, then along W.
     #[inline(always)]
-    fn row<V: Vector>(&self, row: Span, x: &[f32], line: &mut [f32], y: &mut [f32]) {
+    fn row<V: Vector, const BLOCK: usize>(&self, row: Span, x: &[f32], line: &mut [f32], y: &mut [f32]) {
         match self.pool {
             Pool::Max => {
                 let start = V::splat(f32::NEG_INFINITY);
                 self.reduce_rows(row, x, line, start, V::greater);
-                self.reduce_columns(line, y, start, V::greater, |largest, _| largest);
+                self.reduce_columns::<V, BLOCK>(line, y, start, V::greater, |largest, _| largest);
             }
             Pool::Average(_) => {
                 let sum = |x: V, sum: V| sum + x;
                 self.reduce_rows(row, x, line, V::splat(0.0), sum);
                 let mean = |sum: V, column: Span| sum / V::splat(row.count * column.count);
-                self.reduce_columns(line, y, V::splat(0.0), sum, mean);
+                self.reduce_columns::<V, BLOCK>(line, y, V::splat(0.0), sum, mean);
             }
         }
     }
@@ -106,7 +106,7 @@ impl Windows {
 
     /// Reduces the windows of a line, and applies `finish` to each result.
     #[inline(always)]
-    fn reduce_columns<V: Vector>(
+    fn reduce_columns<V: Vector, const BLOCK: usize>(
         &self,
         line: &[f32],
         y: &mut [f32],

@@ -4,9 +4,9 @@
 use std::ops::Range;
 
 use super::axis::{Axis, Run};
-use super::tile::Tap;
-use super::window::{term, Windows};
-use super::BLOCK;
+use super::terms::{taps, Tap};
+use super::window::Windows;
+use crate::blocking::Blocking;
 use crate::buffer::collected_up_to;
 use crate::conv_shape::Shape;
 
@@ -28,7 +28,7 @@ const START: f64 = 1.0;
 /// dilated, or its image can only be copied.
 pub(super) fn pixels(shape: &Shape, unit: usize) -> Option<f64> {
     let is_dilated = (0..2).any(|a| shape.kernel[a] > 1 && shape.dilations[a] > 1);
-    let is_even = unit == BLOCK || shape.strides[1] == 1;
+    let is_even = unit > 1 || shape.strides[1] == 1;
     let is_small = shape.output.iter().all(|&outputs| outputs <= MOST_OUTPUTS);
     if !is_dilated || !is_even || !is_small || shape.kernel.contains(&0) || shape.channels == 0 {
         return None;
@@ -55,33 +55,23 @@ pub(super) struct Regions {
 }
 
 impl Regions {
-    /// Returns the regions, if reading the image in place is faster than copying it.
+    /// Returns the regions, if reading the image in place is faster than copying it. The choice does not depend on the
+    /// size of blocks, because a copy has the taps outside the image, and its sums have other pieces.
     pub fn new(shape: &Shape, unit: usize, threads: usize) -> Option<Regions> {
-        let in_place = pixels(shape, unit)?;
-        let outputs = (shape.outputs / shape.groups).div_ceil(BLOCK) * shape.taps();
-        let copied = (shape.pixels() * outputs) as f64 + Windows::copying(shape, unit);
-        if in_place * outputs as f64 >= copied {
+        let most = if unit > 1 { Blocking::MOST } else { 1 };
+        let in_place = pixels(shape, most)?;
+        let products = ((shape.outputs / shape.groups).div_ceil(Blocking::MOST) * shape.taps()) as f64;
+        if in_place * products >= shape.pixels() as f64 * products + Windows::copying(shape, most) {
             return None;
         }
         let [down, across] = [0, 1].map(|a| Axis::new(shape, a).runs());
-        let taps = down.iter().flat_map(|down| across.iter().map(move |across| taps(shape, unit, down, across)));
+        let [height, width] = shape.input;
+        let place = |block: usize, y: usize, x: usize| ((block * height + y) * width + x) * unit;
+        let region = |down: &Run, across: &Run| taps(shape, unit, [&down.taps, &across.taps], place);
+        let taps = down.iter().flat_map(|down| across.iter().map(|across| region(down, across)));
         let (taps, parts) = (collected_up_to(down.len() * across.len(), taps), parts(shape, threads));
         Some(Regions { down, across, taps, parts })
     }
-}
-
-/// The taps of a region, from the first one.
-fn taps(shape: &Shape, unit: usize, down: &Run, across: &Run) -> Vec<Tap> {
-    let [height, width] = shape.input;
-    let blocks = (shape.channels / shape.groups).div_ceil(unit);
-    let each =
-        (0..blocks).flat_map(|b| down.taps.clone().flat_map(move |i| across.taps.clone().map(move |j| (b, i, j))));
-    let tap = |(b, i, j): (usize, usize, usize)| {
-        let row = b * height + (i - down.taps.start) * shape.dilations[0];
-        let place = row * width + (j - across.taps.start) * shape.dilations[1];
-        Tap { x: (place * unit) as u32, w: term(shape, unit, b, i * shape.kernel[1] + j) }
-    };
-    collected_up_to(blocks * down.taps.len() * across.taps.len(), each.map(tap))
 }
 
 /// Divides the output into parts whose input fits in the cache, and into several for each thread.

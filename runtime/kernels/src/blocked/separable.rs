@@ -6,11 +6,10 @@ use super::depthwise::{depthwise, DepthwiseFilter, DepthwiseForm};
 use super::direct::Direct;
 use super::direct_form::DirectForm;
 use super::filter::Filter;
-use super::BLOCK;
+use crate::blocking::Blocking;
 use crate::conv_form::{ConvCase, ConvForm, ConvOperands, Epilogue, PackedConv};
 use crate::conv_shape::Shape;
-use crate::gemm::Finish;
-use crate::isa::Isa;
+use crate::gemm::{Finish, UNIT};
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
@@ -39,12 +38,16 @@ impl SeparableWeights {
     ///
     /// # Panics
     /// The weights do not have these shapes, the first convolution is not depthwise, or the second is not 1 × 1.
-    pub fn new(isa: Isa, [first, second]: [&Shape; 2], [depthwise, pointwise]: [&[f32]; 2]) -> SeparableWeights {
+    pub fn new(
+        blocking: Blocking,
+        [first, second]: [&Shape; 2],
+        [depthwise, pointwise]: [&[f32]; 2],
+    ) -> SeparableWeights {
         let first = &first.row_oriented();
-        assert!(are_separable(first, second), "{first:?}, {second:?}");
+        assert!(are_separable(blocking, first, second), "{first:?}, {second:?}");
         SeparableWeights {
-            depthwise: DepthwiseFilter::new(isa, first, depthwise),
-            pointwise: Filter::new(isa, second, pointwise, None),
+            depthwise: DepthwiseFilter::new(blocking, first, depthwise),
+            pointwise: Filter::new(blocking, second, pointwise, None),
         }
     }
 
@@ -72,27 +75,27 @@ pub struct Stage<'a> {
 
 /// The times of one image if one step computes two convolutions, and if two steps do, in multiply-adds of a vector.
 /// `None` if one step cannot. If the intermediate result is large, two steps write it to memory and read it again.
-pub fn separable_times(isa: Isa, first: &Shape, second: &Shape) -> Option<[f64; 2]> {
+pub fn separable_times(blocking: Blocking, first: &Shape, second: &Shape) -> Option<[f64; 2]> {
     let first = &first.row_oriented();
-    if !are_separable(first, second) || first.output[0] < 2 {
+    if !are_separable(blocking, first, second) || first.output[0] < 2 {
         return None;
     }
-    let [depthwise, pointwise] = [first, second].map(|shape| ConvCase::new(isa, shape, true));
+    let [depthwise, pointwise] = [first, second].map(|shape| ConvCase::new(blocking, shape, true));
     let products = DepthwiseForm.cost(&depthwise) + DirectForm.cost(&pointwise);
-    let between = first.channels.next_multiple_of(BLOCK) * first.pixels();
-    let moved = if between < MANY { 0 } else { between / BLOCK };
-    Some([products + START * between.div_ceil(BAND) as f64, products + MOVE * moved as f64])
+    let between = first.channels.next_multiple_of(blocking.block()) * first.pixels();
+    let moved = if between < MANY { 0.0 } else { between as f64 / UNIT };
+    Some([products + START * between.div_ceil(BAND) as f64, products + MOVE * moved])
 }
 
-fn are_separable(first: &Shape, second: &Shape) -> bool {
+fn are_separable(blocking: Blocking, first: &Shape, second: &Shape) -> bool {
     let is_pointwise =
         second.groups == 1 && second.kernel == [1, 1] && second.strides == [1, 1] && second.before == [0, 0];
     let follows = [first.batch, first.outputs] == [second.batch, second.channels] && first.pixels() == second.pixels();
-    let fit = DepthwiseForm::fits_shape(first) && Filter::takes_blocks(second);
+    let fit = DepthwiseForm::fits_shape(first) && Filter::takes_blocks(blocking, second);
     fit && is_pointwise && follows && second.input == second.output
 }
 
-/// Computes both convolutions. `x` is `[N, C / 16, H, W, 16]` and `out` is `[N, O / 16, H', W', 16]`.
+/// Computes both convolutions. `x` is `[N, C / B, H, W, B]` and `out` is `[N, O / B, H', W', B]`.
 ///
 /// # Panics
 /// The slices, weights or shapes do not fit, the first convolution is not depthwise or has a residual, or the second is
@@ -105,13 +108,13 @@ pub fn separable(
     out: &mut [f32],
 ) {
     let shape = &first.shape.row_oriented();
-    assert!(are_separable(shape, second.shape), "{shape:?}, {:?}", second.shape);
+    assert!(are_separable(weights.pointwise.blocking, shape, second.shape), "{shape:?}, {:?}", second.shape);
     assert!(first.epilogue.residual.is_none(), "depthwise convolutions add no residual");
     if out.is_empty() {
         return;
     }
     let [height, width] = shape.output;
-    let depth = shape.channels.next_multiple_of(BLOCK);
+    let depth = shape.channels.next_multiple_of(weights.pointwise.block());
     let products = shape.batch * second.shape.pixels() * second.shape.channels * second.shape.outputs;
     let fewest = if products < 2 * TASK { 1 } else { (SHARES * threads.count()).min(height) };
     let bands = height.div_ceil((BAND / (depth * width)).max(1)).max(fewest);
@@ -130,7 +133,7 @@ pub fn separable(
     }
 }
 
-/// Computes some output rows of image `n`, `[C / 16, rows, W', 16]`.
+/// Computes some output rows of image `n`, `[C / B, rows, W', B]`.
 fn depthwise_rows(
     shape: &Shape,
     filter: &DepthwiseFilter,
@@ -139,13 +142,13 @@ fn depthwise_rows(
     n: usize,
     [start, end]: [usize; 2],
 ) -> Scratch<f32> {
-    let [height, width] = shape.output;
-    let blocks = shape.channels.div_ceil(BLOCK);
+    let ([height, width], block) = (shape.output, filter.block());
+    let blocks = shape.channels.div_ceil(block);
     let before = [shape.before[0] - (start * shape.strides[0]) as isize, shape.before[1]];
     let rows = Shape { batch: 1, output: [end - start, width], before, ..shape.clone() };
-    let (part, plane) = ((end - start) * width * BLOCK, height * width * BLOCK);
+    let (part, plane) = ((end - start) * width * block, height * width * block);
     // Converts an offset in the band to an offset in the whole output.
-    let place = |offset: usize| (n * blocks + offset / part) * plane + start * width * BLOCK + offset % part;
+    let place = |offset: usize| (n * blocks + offset / part) * plane + start * width * block + offset % part;
     let finish = stage.epilogue.finish.map(|finish| move |run: &mut [f32], offset: usize| finish(run, place(offset)));
     let epilogue = Epilogue { finish: finish.as_ref().map(|finish| finish as Finish), ..stage.epilogue };
     let mut between = Scratch::for_overwrite(blocks * part);

@@ -1,4 +1,7 @@
+use super::terms::SUMMED;
+use super::tile::Tiles;
 use super::*;
+use crate::blocking::tests::every;
 use crate::conv::tests::same;
 use crate::conv_form::{ConvCase, ConvForm, ConvOperands, Epilogue};
 use crate::conv_shape::Shape;
@@ -17,30 +20,31 @@ fn blocks_hold_the_channels_of_each_pixel() {
     {
         let images = images(batch, channels, plane);
         let x = noise(images.len(), 1);
-        for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
+        for (blocking, count) in every().flat_map(|blocking| [(blocking, 1), (blocking, 3)]) {
             let threads = Threads::new(count).unwrap();
-            let mut blocked = vec![f32::NAN; images.blocked_len()];
-            to_blocks(isa, &threads, images, &x, &mut blocked);
+            let (block, blocks) = (blocking.block(), images.blocks(blocking));
+            let mut blocked = vec![f32::NAN; images.blocked_len(blocking)];
+            to_blocks(blocking, &threads, images, &x, &mut blocked);
             for (i, &found) in blocked.iter().enumerate() {
-                let (lane, pixel, block) = (i % BLOCK, i / BLOCK % plane, i / BLOCK / plane);
-                let (image, channel) = (block / images.blocks(), block % images.blocks() * BLOCK + lane);
+                let (lane, pixel, at) = (i % block, i / block % plane, i / block / plane);
+                let (image, channel) = (at / blocks, at % blocks * block + lane);
                 let expected = if channel < channels { x[(image * channels + channel) * plane + pixel] } else { 0.0 };
                 assert_eq!(found, expected, "{images:?} {i}");
             }
             let mut back = vec![f32::NAN; images.len()];
-            from_blocks(isa, &threads, images, &blocked, &mut back, None);
+            from_blocks(blocking, &threads, images, &blocked, &mut back, None);
             assert_eq!(back, x, "{images:?}");
         }
     }
 }
 
 /// Converts `[N, C, plane]` to blocks, with NaN in the lanes beyond C.
-pub(crate) fn blocked(batch: usize, channels: usize, plane: usize, x: &[f32]) -> Vec<f32> {
-    let images = images(batch, channels, plane);
-    let mut out = vec![0.0; images.blocked_len()];
-    to_blocks(Isa::SCALAR, &Threads::serial(), images, x, &mut out);
+pub(crate) fn blocked(blocking: Blocking, batch: usize, channels: usize, plane: usize, x: &[f32]) -> Vec<f32> {
+    let (images, block) = (images(batch, channels, plane), blocking.block());
+    let mut out = vec![0.0; images.blocked_len(blocking)];
+    to_blocks(blocking, &Threads::serial(), images, x, &mut out);
     for (i, value) in out.iter_mut().enumerate() {
-        if i / BLOCK / plane % images.blocks() * BLOCK + i % BLOCK >= channels {
+        if i / block / plane % images.blocks(blocking) * block + i % block >= channels {
             *value = f32::NAN;
         }
     }
@@ -76,7 +80,6 @@ fn pools_of_blocks_are_those_of_rows() {
         let [from, to] =
             [windows.map(|w| w.input), windows.map(|w| w.output)].map(|[h, w]| images(batch, channels, h * w));
         let x = noise(from.len(), 1);
-        let x_blocks = blocked(batch, channels, from.plane, &x);
         for how in [Pool::Max, Pool::Average(Divisor::Inside), Pool::Average(Divisor::Padded)] {
             let mut expected = vec![f32::NAN; to.len()];
             match how {
@@ -85,24 +88,25 @@ fn pools_of_blocks_are_those_of_rows() {
                     crate::pool::average(Isa::SCALAR, &Threads::serial(), &x, windows, by, &mut expected)
                 }
             }
-            for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
+            for (blocking, count) in every().flat_map(|blocking| [(blocking, 1), (blocking, 3)]) {
                 let threads = Threads::new(count).unwrap();
-                let mut out = vec![9.0; to.blocked_len()];
-                pool(isa, &threads, how, &x_blocks, windows, &mut out);
+                let x_blocks = blocked(blocking, batch, channels, from.plane, &x);
+                let mut out = vec![9.0; to.blocked_len(blocking)];
+                pool(blocking, &threads, how, &x_blocks, windows, &mut out);
                 let mut found = vec![9.0; to.len()];
-                from_blocks(isa, &threads, to, &out, &mut found, None);
+                from_blocks(blocking, &threads, to, &out, &mut found, None);
                 let same = |(a, b): (&f32, &f32)| a == b || (a.is_nan() && b.is_nan());
-                assert!(found.iter().zip(&expected).all(same), "{isa:?} {how:?} {windows:?}");
+                assert!(found.iter().zip(&expected).all(same), "{blocking:?} {how:?} {windows:?}");
             }
         }
     }
 }
 
 /// The result of one convolution, in blocks.
-fn alone(form: &dyn ConvForm, isa: Isa, threads: &Threads, stage: &Stage, w: &[f32], x: &[f32]) -> Vec<f32> {
-    let case = ConvCase::new(isa, stage.shape, true);
+fn alone(form: &dyn ConvForm, blocking: Blocking, threads: &Threads, stage: &Stage, w: &[f32], x: &[f32]) -> Vec<f32> {
+    let case = ConvCase::new(blocking, stage.shape, true);
     let (shape, bias, epilogue) = (&case.shape, stage.bias, stage.epilogue);
-    let mut out = vec![f32::NAN; images(shape.batch, shape.outputs, shape.pixels()).blocked_len()];
+    let mut out = vec![f32::NAN; images(shape.batch, shape.outputs, shape.pixels()).blocked_len(blocking)];
     form.pack(&case, w).run(threads, ConvOperands { shape, bias, x, out: &mut out, epilogue });
     out
 }
@@ -122,25 +126,41 @@ fn together_is_one_after_the_other() {
     ] {
         let Shape { batch, channels, output, .. } = shape;
         let next = Shape { batch, input: output, output, ..same(1, channels, outputs, 1, 1, 1) };
-        let x = noise(batch * channels * shape.input[0] * shape.input[1], 1);
-        let x = blocked(batch, channels, shape.input[0] * shape.input[1], &x);
+        let image = noise(batch * channels * shape.input[0] * shape.input[1], 1);
         let bias = noise(channels.max(outputs), 3);
-        let finish = |run: &mut [f32], offset: usize| {
-            run.iter_mut().enumerate().for_each(|(i, x)| *x += ((offset + i) / BLOCK % 5) as f32);
-        };
-        let epilogue = Epilogue { residual: None, limits: [-0.5, 1.0], finish: Some(&finish) };
-        for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
+        for (blocking, count) in every().flat_map(|blocking| [(blocking, 1), (blocking, 3)]) {
+            let finish = |run: &mut [f32], offset: usize| {
+                run.iter_mut().enumerate().for_each(|(i, x)| *x += ((offset + i) / blocking.block() % 5) as f32);
+            };
+            let epilogue = Epilogue { residual: None, limits: [-0.5, 1.0], finish: Some(&finish) };
+            let x = blocked(blocking, batch, channels, shape.input[0] * shape.input[1], &image);
             let threads = Threads::new(count).unwrap();
             let w = [noise(channels * shape.kernel[0] * shape.kernel[1], 2), noise(channels * outputs, 4)];
-            let weights = SeparableWeights::new(isa, [&shape, &next], [&w[0], &w[1]]);
+            let weights = SeparableWeights::new(blocking, [&shape, &next], [&w[0], &w[1]]);
             let first = Stage { shape: &shape, bias: Some(&bias[..channels]), epilogue };
             let second = Stage { shape: &next, bias: Some(&bias[..outputs]), epilogue };
-            let between = alone(&DepthwiseForm, isa, &threads, &first, &w[0], &x);
-            let expected = alone(&DirectForm, isa, &threads, &second, &w[1], &between);
+            let between = alone(&DepthwiseForm, blocking, &threads, &first, &w[0], &x);
+            let expected = alone(&DirectForm, blocking, &threads, &second, &w[1], &between);
             let mut found = vec![f32::NAN; expected.len()];
             separable(&threads, &weights, [first, second], &x, &mut found);
             let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
-            assert_eq!(bits(&found), bits(&expected), "{shape:?} {isa:?} {count}");
+            assert_eq!(bits(&found), bits(&expected), "{shape:?} {blocking:?} {count}");
         }
+    }
+}
+
+#[test]
+fn tiles_cover_every_number_of_blocks() {
+    for (blocking, blocks) in every().flat_map(|blocking| (0..20).map(move |blocks| (blocking, blocks))) {
+        let (tiles, outputs) = (Tiles::of(blocking), blocks * blocking.block());
+        let spans: Vec<[usize; 2]> = tiles.spans(outputs).collect();
+        let ends: Vec<usize> = [0].into_iter().chain(spans.iter().map(|&[_, end]| end)).collect();
+        assert_eq!(ends.last(), Some(&outputs), "{blocking:?} {blocks}");
+        assert!(spans.iter().zip(&ends).all(|([first, _], end)| first == end), "{blocking:?} {spans:?}");
+        assert!(
+            spans.iter().all(|&[first, end]| first < end && end - first <= tiles.outputs()),
+            "{blocking:?} {spans:?}"
+        );
+        assert_eq!(SUMMED % blocking.block(), 0);
     }
 }

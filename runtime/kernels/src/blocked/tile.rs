@@ -1,26 +1,19 @@
 //! The register tile of convolutions over blocks of channels, and of Winograd's products.
 //!
-//! A tile covers some pixels and one or two vectors of outputs. For each tap and each of its channels, one scalar per
+//! A tile covers some pixels and some blocks of outputs. For each tap and each of its channels, one scalar per
 //! pixel is broadcast and multiplied with a row of weights. The pixels of a tile are in one row of the image, or in
 //! two.
 
+use std::hint::black_box;
+
 use super::addend::Addend;
-use super::BLOCK;
+use super::terms::{Tap, SUMMED};
+use crate::blocking::Blocking;
 use crate::conv_form::Epilogue;
-use crate::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Level;
 use crate::prefetch::prefetch;
 use crate::vector::Vector;
-
-/// The block of channels of one tap.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Tap {
-    /// Its offset in the input.
-    pub x: u32,
-    /// The index of its first term in the weights; the terms of its channels are adjacent.
-    pub w: u32,
-}
 
 /// The operands: `out[r][p][o] = residual[r][p][o] + start[o] + Σₜ Σ꜀ x[tₓ + r · row + p · pixel + c] · w[t_w + c][o]`,
 /// where `tₓ` and `t_w` are the places of a [tap](Tap).
@@ -30,9 +23,9 @@ pub(super) struct Tile<'a> {
     /// The strides from one pixel to the next, and from the first row to the second.
     pub pixel: usize,
     pub row: usize,
-    /// The blocks of channels of each tap: all taps of one block, then those of the next.
+    /// The blocks of channels of each tap, in the order of the [terms](super::terms).
     pub taps: &'a [Tap],
-    /// The number of taps at the end that belong to a partial block, and the channels of that block.
+    /// The number of blocks at the end whose taps have a partial block, and the channels of each of these taps.
     pub last: usize,
     pub last_channels: usize,
     /// `[term][outputs]`
@@ -41,7 +34,7 @@ pub(super) struct Tile<'a> {
     pub start: *const f32,
     pub out: *mut f32,
     /// The strides from one block of outputs to the next, and from the first row to the second. The stride of pixels is
-    /// 16.
+    /// a block.
     pub out_block: usize,
     pub out_row: usize,
     /// The residual. It has the strides of the outputs.
@@ -61,25 +54,43 @@ pub(super) type Kernel = unsafe fn(&Tile);
 /// 1, 2, … pixels.
 type BySteps = &'static [(usize, &'static [Kernel])];
 
-/// The tiles of one instruction set.
+/// The tiles of one instruction set and size of blocks.
 #[derive(Clone, Copy)]
 pub(super) struct Tiles {
-    /// The outputs of a wide tile: one or two blocks.
-    pub outputs: usize,
-    /// For one row and for two.
-    wide: [BySteps; 2],
-    narrow: [BySteps; 2],
+    /// The channels of a block.
+    block: usize,
+    /// For 1, 2, … blocks of outputs: the tiles of one row, and those of two.
+    widths: &'static [[BySteps; 2]],
 }
 
 impl Tiles {
-    pub fn of(isa: Isa) -> Tiles {
-        match isa.level() {
+    pub fn of(blocking: Blocking) -> Tiles {
+        match (blocking.isa().level(), blocking.block()) {
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => x86::AVX512,
+            (Level::Avx512, _) => x86::AVX512,
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => x86::AVX2,
-            _ => SCALAR,
+            (Level::Avx2, 8) => x86::AVX2_BY_8,
+            #[cfg(target_arch = "x86_64")]
+            (Level::Avx2, _) => x86::AVX2_BY_16,
+            (_, 8) => SCALAR_BY_8,
+            _ => SCALAR_BY_16,
         }
+    }
+
+    /// The most outputs of a tile.
+    pub fn outputs(&self) -> usize {
+        self.widths.len() * self.block
+    }
+
+    /// Divides `outputs` outputs, which are whole blocks, into spans that a tile covers: two blocks each. If the number of
+    /// blocks is odd, the last span has three, if there are such tiles, or else one.
+    pub fn spans(&self, outputs: usize) -> impl Iterator<Item = [usize; 2]> {
+        let (blocks, most) = (outputs / self.block, self.widths.len());
+        let width = move |rest: usize| if rest <= most { rest } else { most.min(2) };
+        let spans =
+            std::iter::successors(Some([0, width(blocks)]), move |&[_, end]| Some([end, end + width(blocks - end)]));
+        let block = self.block;
+        spans.take_while(move |&[first, _]| first < blocks).map(move |span| span.map(|at| at * block))
     }
 
     /// The maximum number of pixels per row of a tile.
@@ -91,32 +102,30 @@ impl Tiles {
     ///
     /// # Safety
     /// As for [`Kernel`].
-    pub unsafe fn run(&self, rows: usize, pixels: usize, outputs: usize, tile: Tile) {
+    pub unsafe fn run(&self, rows: usize, pixels: usize, outputs: usize, mut tile: Tile) {
         let kernels = self.kernels(rows, outputs, tile.pixel);
         let count = pixels.div_ceil(kernels.len());
+        let (size, wider) = (pixels / count.max(1), pixels % count.max(1));
         for i in 0..count {
-            let (first, end) = (pixels * i / count, pixels * (i + 1) / count);
+            let size = if i < wider { size + 1 } else { size };
             // SAFETY: the tiles are adjacent and inside the area that the caller guarantees.
-            unsafe {
-                let (x, out) = (tile.x.wrapping_add(first * tile.pixel), tile.out.add(first * BLOCK));
-                let residual = tile.residual.from(first * BLOCK);
-                kernels[end - first - 1](&Tile { x, out, residual, ..tile });
-            }
+            unsafe { kernels[size - 1](&tile) };
+            tile.x = tile.x.wrapping_add(size * tile.pixel);
+            tile.out = tile.out.wrapping_add(size * self.block);
+            tile.residual = tile.residual.from(size * self.block);
         }
     }
 
     /// The kernels for a fixed stride of pixels, or those for any stride.
     fn kernels(&self, rows: usize, outputs: usize, step: usize) -> &'static [Kernel] {
-        let tiles = if outputs == self.outputs { self.wide } else { self.narrow };
-        let steps = tiles[rows - 1];
+        let steps = self.widths[outputs / self.block - 1][rows - 1];
         steps.iter().find(|(made_for, _)| *made_for == step).unwrap_or(&steps[0]).1
     }
 }
 
-/// The taps of a block of channels, or the corresponding number of terms of fewer channels, that are summed separately
-/// before the sum is added to the total. Rounding errors then grow with the length of a piece and the number of pieces,
-/// not with the number of terms.
-const TAPS: usize = 8;
+/// The terms that are summed separately before the sum is added to the total, in whole taps. Rounding errors then grow
+/// with the length of a piece and the number of pieces, not with the number of terms.
+const TERMS: usize = 8 * SUMMED;
 /// The same for single channels, whose terms take longer than adding a piece.
 const SINGLE: usize = 32;
 /// The prefetch distance of the weights in elements; tiles of few pixels wait for nothing else.
@@ -125,23 +134,33 @@ const AHEAD: usize = 1 << 10;
 /// See [`Kernel`]. `STEP` is `Tile::pixel`, or 0 for any stride. With a stride that is not constant, the addresses of
 /// the pixels do not fit in registers, and loading them takes as long as the products of one vector.
 #[inline(always)]
-unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
+unsafe fn tile<
+    V: Vector,
+    const BLOCK: usize,
+    const ROWS: usize,
+    const PIXELS: usize,
+    const VECTORS: usize,
+    const STEP: usize,
+>(
+    t: &Tile,
+) {
     let (mut full, mut last) = t.taps.split_at(t.taps.len() - t.last);
     let mut first = true;
-    let few = if t.last_channels == 1 { SINGLE } else { TAPS * BLOCK / t.last_channels.max(1) };
+    // The blocks of each of the last taps.
+    let blocks = if BLOCK < SUMMED { t.last_channels.div_ceil(BLOCK).max(1) } else { 1 };
     loop {
-        let (taps, rest) = full.split_at(full.len().min(TAPS));
-        // The last piece also takes as many terms of the partial block as it has room for.
-        let added = match (taps.len(), rest) {
-            (0, _) => few,
-            (taps, []) => (TAPS - taps) * BLOCK / t.last_channels.max(1),
+        let (taps, rest) = full.split_at(full.len().min(TERMS / BLOCK));
+        // The last piece also takes as many of the last taps as it has room for.
+        let room = match (taps.len(), rest) {
+            (0, _) if t.last_channels == 1 => SINGLE,
+            (taps, []) => (TERMS - taps * BLOCK) / t.last_channels.max(1) * blocks,
             _ => 0,
         };
-        let (partial, rest_of_partial) = last.split_at(added.min(last.len()));
+        let (partial, rest_of_partial) = last.split_at(room.min(last.len()));
         let is_end = rest.is_empty() && rest_of_partial.is_empty();
         // SAFETY: guaranteed by the caller.
         unsafe {
-            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, taps, partial, [first, is_end]);
+            sum::<V, BLOCK, ROWS, PIXELS, VECTORS, STEP>(t, taps, partial, [first, is_end]);
         }
         if is_end {
             return;
@@ -153,42 +172,56 @@ unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS:
 /// Sums the terms of some taps of whole blocks and some of the partial block. Adds the sum to the output, unless it is
 /// the first.
 #[inline(always)]
-unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(
+unsafe fn sum<
+    V: Vector,
+    const BLOCK: usize,
+    const ROWS: usize,
+    const PIXELS: usize,
+    const VECTORS: usize,
+    const STEP: usize,
+>(
     t: &Tile,
     full: &[Tap],
     last: &[Tap],
     first_and_last: [bool; 2],
 ) {
     let sums = [[[V::splat(0.0); VECTORS]; PIXELS]; ROWS];
+    // Otherwise, the compiler would unroll the loop over 8 channels, and store some sums to memory in each round.
+    let whole = if BLOCK < SUMMED { black_box(BLOCK) } else { BLOCK };
+    // A tap outside full blocks may have a whole block before the partial one.
+    let first = t.last_channels.min(BLOCK);
+    let second = if first < t.last_channels { t.last_channels - first } else { first };
+    let partial = |i: usize| if BLOCK < SUMMED && i % 2 == 1 { second } else { first };
     // SAFETY: the caller guarantees every address below.
     unsafe {
-        let sums = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, full, BLOCK, sums);
-        let sums = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, last, t.last_channels, sums);
-        write::<V, ROWS, PIXELS, VECTORS>(t, &sums, first_and_last);
+        let sums = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, full, |_| whole, sums);
+        let sums = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, last, partial, sums);
+        write::<V, BLOCK, ROWS, PIXELS, VECTORS>(t, &sums, first_and_last);
     }
 }
 
-/// Adds the terms of `channels` channels of each tap. The sums pass by value: behind a reference, the compiler stores
-/// some of them to memory in each round of the loop.
+/// Adds the terms of some blocks; `channels` returns how many channels the `i`-th block has. The sums pass by value: behind a
+/// reference, the compiler stores some of them to memory in each round of the loop.
 #[inline(always)]
 unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(
     t: &Tile,
     taps: &[Tap],
-    channels: usize,
+    channels: impl Fn(usize) -> usize,
     mut sums: [[[V; VECTORS]; PIXELS]; ROWS],
 ) -> [[[V; VECTORS]; PIXELS]; ROWS] {
     let step = if STEP == 0 { t.pixel } else { STEP };
-    for tap in taps {
+    for (i, tap) in taps.iter().enumerate() {
         // SAFETY: guaranteed by the caller.
         unsafe {
             let x = t.x.add(tap.x as usize);
             let mut w = t.w.add(tap.w as usize * VECTORS * V::LANES);
-            for c in 0..channels {
+            for c in 0..channels(i) {
                 let mut weights = [V::splat(0.0); VECTORS];
                 for (v, weights) in weights.iter_mut().enumerate() {
                     *weights = V::load(w.add(v * V::LANES));
-                    if (v * V::LANES).is_multiple_of(BLOCK) {
-                        prefetch(w.wrapping_add(v * V::LANES + AHEAD)); // once per cache line
+                    // Once per cache line.
+                    if (v * V::LANES).is_multiple_of(16) {
+                        prefetch(w.wrapping_add(v * V::LANES + AHEAD));
                     }
                 }
                 for (r, sums) in sums.iter_mut().enumerate() {
@@ -208,7 +241,7 @@ unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
 
 /// Adds the first sums to the start values and the residual, and later sums to the output. Clamps the last ones.
 #[inline(always)]
-unsafe fn write<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(
+unsafe fn write<V: Vector, const BLOCK: usize, const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(
     t: &Tile,
     sums: &[[[V; VECTORS]; PIXELS]; ROWS],
     [first, last]: [bool; 2],
@@ -235,62 +268,100 @@ unsafe fn write<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS
 
 /// [`BySteps`] for one or two rows. For each number of pixels, it has the tile whose sums all fit in registers.
 macro_rules! tiles {
-    ($function:ident $rows:literal x $vectors:literal by $steps:tt: $pixels:tt) => {
-        tiles!(@ $function $rows $vectors $steps $pixels)
+    ($function:ident $block:literal: $rows:literal x $vectors:literal by $steps:tt: $pixels:tt) => {
+        tiles!(@ $function $block $rows $vectors $steps $pixels)
     };
-    (@ $function:ident $rows:literal $vectors:literal [$($step:literal)*] $pixels:tt) => {
-        &[$(($step, tiles!(@ $function $rows $vectors $step $pixels))),*]
+    (@ $function:ident $block:literal $rows:literal $vectors:literal [$($step:literal)*] $pixels:tt) => {
+        &[$(($step, tiles!(@ $function $block $rows $vectors $step $pixels))),*]
     };
-    (@ $function:ident $rows:literal $vectors:literal $step:literal [$($pixels:literal)*]) => {
-        &[$($function::<$rows, $pixels, $vectors, $step> as Kernel),*] as &[Kernel]
+    (@ $function:ident $block:literal $rows:literal $vectors:literal $step:literal [$($pixels:literal)*]) => {
+        &[$($function::<$block, $rows, $pixels, $vectors, $step> as Kernel),*] as &[Kernel]
     };
 }
 
-unsafe fn scalar<const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
+unsafe fn scalar<
+    const BLOCK: usize,
+    const ROWS: usize,
+    const PIXELS: usize,
+    const VECTORS: usize,
+    const STEP: usize,
+>(
+    t: &Tile,
+) {
     // SAFETY: guaranteed by the caller.
-    unsafe { tile::<f32, ROWS, PIXELS, VECTORS, STEP>(t) }
+    unsafe { tile::<f32, BLOCK, ROWS, PIXELS, VECTORS, STEP>(t) }
 }
 
-const SCALAR: Tiles = {
-    let tiles: [BySteps; 2] = [tiles!(scalar 1 x 16 by [0]: [1 2]), tiles!(scalar 2 x 16 by [0]: [1])];
-    Tiles { outputs: BLOCK, wide: tiles, narrow: tiles }
-};
+const SCALAR_BY_8: Tiles =
+    Tiles { block: 8, widths: &[[tiles!(scalar 8: 1 x 8 by [0]: [1 2 3 4]), tiles!(scalar 8: 2 x 8 by [0]: [1 2])]] };
+const SCALAR_BY_16: Tiles =
+    Tiles { block: 16, widths: &[[tiles!(scalar 16: 1 x 16 by [0]: [1 2]), tiles!(scalar 16: 2 x 16 by [0]: [1])]] };
 
-/// Stride 1 is for single channels, 16 for blocks.
+/// Stride 1 is for single channels, that of a block for blocks.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{tile, BySteps, Kernel, Tile, Tiles, BLOCK};
+    use super::{tile, Kernel, Tile, Tiles};
     use crate::vector::{F32x16, F32x8};
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
-    unsafe fn avx512<const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
+    unsafe fn avx512<
+        const BLOCK: usize,
+        const ROWS: usize,
+        const PIXELS: usize,
+        const VECTORS: usize,
+        const STEP: usize,
+    >(
+        t: &Tile,
+    ) {
         // SAFETY: guaranteed by the caller.
-        unsafe { tile::<F32x16, ROWS, PIXELS, VECTORS, STEP>(t) }
+        unsafe { tile::<F32x16, BLOCK, ROWS, PIXELS, VECTORS, STEP>(t) }
     }
 
     #[target_feature(enable = "avx2,fma,f16c")]
-    unsafe fn avx2<const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
+    unsafe fn avx2<
+        const BLOCK: usize,
+        const ROWS: usize,
+        const PIXELS: usize,
+        const VECTORS: usize,
+        const STEP: usize,
+    >(
+        t: &Tile,
+    ) {
         // SAFETY: guaranteed by the caller.
-        unsafe { tile::<F32x8, ROWS, PIXELS, VECTORS, STEP>(t) }
+        unsafe { tile::<F32x8, BLOCK, ROWS, PIXELS, VECTORS, STEP>(t) }
     }
 
     /// For 32 registers.
     pub(super) const AVX512: Tiles = Tiles {
-        outputs: 2 * BLOCK,
-        wide: [
-            tiles!(avx512 1 x 2 by [0 1 16]: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
-            tiles!(avx512 2 x 2 by [0 16]: [1 2 3 4 5 6 7]),
-        ],
-        narrow: [
-            tiles!(avx512 1 x 1 by [0 1 16]: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
-            tiles!(avx512 2 x 1 by [0 16]: [1 2 3 4 5 6 7]),
+        block: 16,
+        widths: &[
+            [
+                tiles!(avx512 16: 1 x 1 by [0 1 16]: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
+                tiles!(avx512 16: 2 x 1 by [0 16]: [1 2 3 4 5 6 7]),
+            ],
+            [
+                tiles!(avx512 16: 1 x 2 by [0 1 16]: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
+                tiles!(avx512 16: 2 x 2 by [0 16]: [1 2 3 4 5 6 7]),
+            ],
         ],
     };
 
     /// For 16 registers.
-    pub(super) const AVX2: Tiles = {
-        let tiles: [BySteps; 2] =
-            [tiles!(avx2 1 x 2 by [0 1 16]: [1 2 3 4 5 6]), tiles!(avx2 2 x 2 by [0 16]: [1 2 3])];
-        Tiles { outputs: BLOCK, wide: tiles, narrow: tiles }
+    pub(super) const AVX2_BY_16: Tiles = Tiles {
+        block: 16,
+        widths: &[[tiles!(avx2 16: 1 x 2 by [0 1 16]: [1 2 3 4 5 6]), tiles!(avx2 16: 2 x 2 by [0 16]: [1 2 3])]],
+    };
+
+    /// For 16 registers.
+    pub(super) const AVX2_BY_8: Tiles = Tiles {
+        block: 8,
+        widths: &[
+            [
+                tiles!(avx2 8: 1 x 1 by [0 1 8]: [1 2 3 4 5 6 7 8 9 10 11 12]),
+                tiles!(avx2 8: 2 x 1 by [0 8]: [1 2 3 4 5 6]),
+            ],
+            [tiles!(avx2 8: 1 x 2 by [0 1 8]: [1 2 3 4 5 6]), tiles!(avx2 8: 2 x 2 by [0 8]: [1 2 3])],
+            [tiles!(avx2 8: 1 x 3 by [0 1 8]: [1 2 3 4]), tiles!(avx2 8: 2 x 3 by [0 8]: [1 2])],
+        ],
     };
 }

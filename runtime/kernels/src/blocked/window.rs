@@ -1,9 +1,9 @@
 //! How a convolution reads its input: parts of the output, and the fixed offsets of their taps.
 
-use super::tile::Tap;
-use super::BLOCK;
-use crate::buffer::{collected, collected_up_to};
+use super::terms::{taps, Tap};
+use crate::buffer::collected_up_to;
 use crate::conv_shape::Shape;
+use crate::gemm::UNIT;
 use crate::padded_row::copy_row;
 use crate::scratch::Scratch;
 
@@ -43,25 +43,6 @@ const COPY: f64 = 4.0;
 /// run.
 const PIXELS: usize = 1 << 11;
 
-/// The index of the first term of a block of channels and a tap in the packed weights, if `unit` channels of a pixel
-/// are contiguous.
-pub(super) fn term(shape: &Shape, unit: usize, block: usize, tap: usize) -> u32 {
-    let channels = shape.channels / shape.groups - block * unit;
-    (block * unit * shape.kernel[0] * shape.kernel[1] + tap * channels.min(unit)) as u32
-}
-
-/// The taps of all blocks of channels. `place` returns the offset of a block's pixel from the window's first one.
-fn taps(shape: &Shape, unit: usize, place: impl Fn(usize, usize, usize) -> usize) -> Vec<Tap> {
-    let blocks = (shape.channels / shape.groups).div_ceil(unit);
-    let ([kh, kw], [dy, dx]) = (shape.kernel, shape.dilations);
-    let each = (0..blocks).flat_map(|b| (0..kh * kw).map(move |tap| (b, tap / kw, tap % kw)));
-    let tap = |(b, i, j): (usize, usize, usize)| Tap {
-        x: place(b, i * dy, j * dx) as u32,
-        w: term(shape, unit, b, i * kw + j),
-    };
-    collected_up_to(blocks * kh * kw, each.map(tap))
-}
-
 impl Windows {
     pub fn new(shape: &Shape, unit: usize, parts: usize) -> Windows {
         let reach = [0, 1].map(|a| (shape.kernel[a] - 1) * shape.dilations[a]);
@@ -95,7 +76,7 @@ impl Windows {
             None => x * unit,
         };
         let place = |b: usize, i: usize, j: usize| b * block + i * row + column(j);
-        let taps = taps(shape, unit, place);
+        let taps = taps(shape, unit, [&(0..shape.kernel[0]), &(0..shape.kernel[1])], place);
         let pixel = if unit == 1 { 1 } else { shape.strides[1] * unit };
         Windows { unit, row, block, pixel, split, taps, direct, output, part }
     }
@@ -115,7 +96,7 @@ impl Windows {
             let fitting = (BUDGET / channels.saturating_mul(row)).saturating_sub(between) / strides[0];
             let parts = output[0].div_ceil(fitting.clamp(1, output[0].max(1)));
             let rows = parts as f64 * between as f64 + output[0] as f64 * strides[0] as f64;
-            rows * row as f64 * (channels as f64 / BLOCK as f64)
+            rows * row as f64 * (channels as f64 / UNIT)
         };
         if shape.dilations == [1, 1] {
             return 0.0;
@@ -123,17 +104,16 @@ impl Windows {
         COPY * (copied(shape.dilations) - copied([1, 1])).max(0.0)
     }
 
-    /// Single pixels, `pixels` of which are stored separately: `[C / 16, pixels, 16]`.
-    pub fn of_pixels(shape: &Shape, pixels: usize) -> Windows {
-        let row = pixels * BLOCK;
-        let taps = 0..shape.channels.div_ceil(BLOCK);
-        let taps = collected(taps.map(|b| Tap { x: (b * row) as u32, w: (b * BLOCK) as u32 }));
+    /// Single pixels, `pixels` of which are stored separately: `[C / block, pixels, block]`.
+    pub fn of_pixels(shape: &Shape, block: usize, pixels: usize) -> Windows {
+        let row = pixels * block;
+        let taps = taps(shape, block, [&(0..1), &(0..1)], |b, _, _| b * row);
         let output = [1, shape.pixels()];
         Windows {
-            unit: BLOCK,
+            unit: block,
             row,
             block: row,
-            pixel: BLOCK,
+            pixel: block,
             split: None,
             taps,
             direct: true,

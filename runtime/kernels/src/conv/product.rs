@@ -40,11 +40,11 @@ impl ConvForm for ProductForm {
         case.shape.pixels() <= MOST
     }
 
-    fn cost(&self, ConvCase { isa, shape, .. }: &ConvCase) -> f64 {
+    fn cost(&self, case: &ConvCase) -> f64 {
+        let (isa, shape) = (case.isa(), &case.shape);
         let [n, k, positions] = [shape.outputs / shape.groups, shape.taps(), shape.pixels()];
-        let b = PackedB::case_of(*isa, n, Format::Float32);
-        let case =
-            ProductCase { isa: *isa, sizes: Sizes { m: shape.batch.saturating_mul(positions), n, k }, a: [k, 1], b };
+        let b = PackedB::case_of(isa, n, Format::Float32);
+        let case = ProductCase { isa, sizes: Sizes { m: shape.batch.saturating_mul(positions), n, k }, a: [k, 1], b };
         let product = alternatives(&case).into_iter().map(|(_, cost)| cost).reduce(f64::min).unwrap_or(0.0);
         // The outputs of one position are in order.
         let moved = if positions > 1 { n * positions } else { 0 };
@@ -54,7 +54,7 @@ impl ConvForm for ProductForm {
     }
 
     fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
-        Box::new(Product::new(case.isa, &case.shape, w))
+        Box::new(Product::new(case.isa(), &case.shape, w))
     }
 }
 
@@ -194,9 +194,5 @@ impl PackedConv for Product {
     fn scratch(&self, shape: &Shape) -> usize {
         let part = self.limit().min(shape.batch.saturating_mul(shape.pixels()));
         part.saturating_mul(self.taps + self.outputs)
-    }
-
-    fn isa(&self) -> Isa {
-        self.isa
     }
 }

@@ -7,8 +7,9 @@ mod within_step;
 mod tests;
 
 pub use crate::conv_form::{ConvCase, ConvOperands, Epilogue, ImageLayout, Residual};
-pub use planner::{gain, image_for_blocks, Alternative, REORDER};
+pub use planner::{image_for_blocks, reorder, times, Alternative};
 
+use crate::blocking::Blocking;
 use crate::conv_form::PackedConv;
 use crate::conv_shape::Shape;
 use crate::threads::Threads;
@@ -31,8 +32,14 @@ impl ConvWeights {
     pub fn new(case: &ConvCase, result: ImageLayout, w: &[f32]) -> ConvWeights {
         let Some(fastest) = planner::fastest(case, result) else { panic!("no form for {case:?}") };
         let packed = fastest.form.pack(case, w);
-        let packed = if fastest.converts() { WithinStep::boxed(fastest.form.layouts(), packed) } else { packed };
+        let within = |packed| WithinStep::boxed(case.blocking, fastest.form.layouts(), packed);
+        let packed = if fastest.converts() { within(packed) } else { packed };
         ConvWeights { case: case.clone(), form: fastest.name(), packed }
+    }
+
+    /// The blocks of channels that the form reads and writes.
+    pub fn blocking(&self) -> Blocking {
+        self.case.blocking
     }
 
     /// The name of the chosen form.

@@ -1,8 +1,9 @@
 //! The planner of convolutions: lists every form with its cost, and chooses the fastest.
 
-use crate::blocked::{DepthwiseForm, DirectForm, FromRowsForm, WinogradForm, BLOCK};
+use crate::blocked::{DepthwiseForm, DirectForm, FromRowsForm, WinogradForm};
 use crate::conv::{ProductForm, RowsForm};
 use crate::conv_form::{ConvCase, ConvForm, ImageLayout};
+use crate::isa::{Isa, Level};
 
 /// Every form, the simplest first: of equally fast forms, the first one is chosen. [`RowsForm`] can compute every
 /// convolution.
@@ -17,8 +18,14 @@ pub(super) const FORMS: &[&dyn ConvForm] = &[
     &WinogradForm::LINE,
 ];
 
-/// The cost of moving a vector between `[N, C, H, W]` and blocks, in multiply-adds of a vector.
-pub const REORDER: f64 = 15.0;
+/// The cost of moving some vectors between `[N, C, H, W]` and blocks, in multiply-adds of a vector.
+pub fn reorder(isa: Isa, vectors: f64) -> f64 {
+    match isa.level() {
+        Level::Avx512 => 15.0 * vectors,
+        // A multiply-add takes two instructions, and a reorder waits for memory.
+        Level::Avx2 | Level::Scalar => 200.0 + 8.0 * vectors,
+    }
+}
 
 /// A form that can compute a convolution with its result in a layout.
 pub(super) struct Candidate {
@@ -37,7 +44,7 @@ impl Candidate {
     fn new(form: &'static dyn ConvForm, case: &ConvCase, result: ImageLayout) -> Option<Candidate> {
         let moving = match (form.layouts()[1], result) {
             (ImageLayout::Rows, ImageLayout::Blocks) => return None,
-            (ImageLayout::Blocks, ImageLayout::Rows) if case.shape.outputs < BLOCK => return None,
+            (ImageLayout::Blocks, ImageLayout::Rows) if case.shape.outputs < case.blocking.block() => return None,
             (_, ImageLayout::Rows) => moving(form, case),
             (ImageLayout::Blocks, ImageLayout::Blocks) => 0.0,
         };
@@ -59,11 +66,12 @@ impl Candidate {
 }
 
 /// The time to convert one image in rows to the layout of a form, and its result to rows.
-fn moving(form: &dyn ConvForm, ConvCase { shape, .. }: &ConvCase) -> f64 {
-    let [image, result] = form.layouts().map(|layout| usize::from(layout == ImageLayout::Blocks));
-    let image = image * shape.channels.div_ceil(BLOCK) * shape.input[0] * shape.input[1];
-    let vectors = image + result * shape.outputs.div_ceil(BLOCK) * shape.pixels();
-    vectors as f64 * REORDER
+fn moving(form: &dyn ConvForm, case: &ConvCase) -> f64 {
+    let shape = &case.shape;
+    let images = [(shape.channels, shape.input), (shape.outputs, shape.output)];
+    let moved = images.into_iter().zip(form.layouts()).filter(|(_, layout)| *layout == ImageLayout::Blocks);
+    let vectors = moved.map(|((channels, [h, w]), _)| case.vectors(channels) * (h * w) as f64);
+    vectors.map(|vectors| reorder(case.isa(), vectors)).sum()
 }
 
 /// Returns every form that can compute a convolution, for images in rows and for a result in blocks.
@@ -109,11 +117,13 @@ pub(super) fn alternatives(case: &ConvCase) -> Vec<Alternative> {
     listed.collect()
 }
 
-/// The multiply-adds of a vector that blocks of channels save in a convolution if neither the image nor the result must
-/// be converted; 0 if no form has its result in blocks.
-pub fn gain(case: &ConvCase) -> i64 {
-    let [rows, blocks] = [ImageLayout::Rows, ImageLayout::Blocks].map(|result| fastest(case, result));
-    let Some((rows, blocks)) = rows.zip(blocks) else { return 0 };
-    let saved = blocks.form.saving(case).unwrap_or(rows.cost - blocks.cost + rows.moving);
-    (case.shape.batch as f64 * saved) as i64
+/// The times of a convolution with its image and its result in rows, and with both in blocks of channels as far as the
+/// fastest form has them there, in multiply-adds of a vector. `None` if no form has its result in blocks.
+pub fn times(case: &ConvCase) -> Option<[f64; 2]> {
+    let blocks = fastest(case, ImageLayout::Blocks)?;
+    let rows = match blocks.form.saving(case) {
+        Some(saving) => blocks.cost + saving,
+        None => fastest(case, ImageLayout::Rows)?.time(),
+    };
+    Some([rows, blocks.cost].map(|time| case.shape.batch as f64 * time))
 }

@@ -1,22 +1,23 @@
 //! A form on blocks of channels for images in rows: the step converts the image to blocks, and its result back.
 
 use crate::blocked::{from_blocks, to_blocks, Images};
+use crate::blocking::Blocking;
 use crate::conv_form::{ConvOperands, Epilogue, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
-use crate::isa::Isa;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// Weights packed for a form with these layouts.
 #[derive(Debug)]
 pub(super) struct WithinStep {
+    blocking: Blocking,
     layouts: [ImageLayout; 2],
     packed: Box<dyn PackedConv>,
 }
 
 impl WithinStep {
-    pub fn boxed(layouts: [ImageLayout; 2], packed: Box<dyn PackedConv>) -> Box<dyn PackedConv> {
-        Box::new(WithinStep { layouts, packed })
+    pub fn boxed(blocking: Blocking, layouts: [ImageLayout; 2], packed: Box<dyn PackedConv>) -> Box<dyn PackedConv> {
+        Box::new(WithinStep { blocking, layouts, packed })
     }
 }
 
@@ -37,18 +38,18 @@ impl PackedConv for WithinStep {
         let x = match image {
             ImageLayout::Rows => x,
             ImageLayout::Blocks => {
-                moved = Scratch::for_overwrite(from.blocked_len());
-                to_blocks(self.isa(), threads, from, x, &mut moved);
+                moved = Scratch::for_overwrite(from.blocked_len(self.blocking));
+                to_blocks(self.blocking, threads, from, x, &mut moved);
                 &moved
             }
         };
         match result {
             ImageLayout::Rows => self.packed.run(threads, ConvOperands { shape, bias, x, out, epilogue }),
             ImageLayout::Blocks => {
-                let mut blocks = Scratch::for_overwrite(to.blocked_len());
+                let mut blocks = Scratch::for_overwrite(to.blocked_len(self.blocking));
                 let (finish, epilogue) = (epilogue.finish, Epilogue { finish: None, ..epilogue });
                 self.packed.run(threads, ConvOperands { shape, bias, x, out: &mut blocks, epilogue });
-                from_blocks(self.isa(), threads, to, &blocks, out, finish);
+                from_blocks(self.blocking, threads, to, &blocks, out, finish);
             }
         }
     }
@@ -59,10 +60,6 @@ impl PackedConv for WithinStep {
 
     fn scratch(&self, shape: &Shape) -> usize {
         let moved = images(shape).into_iter().zip(self.layouts).filter(|(_, layout)| *layout == ImageLayout::Blocks);
-        moved.map(|(images, _)| images.blocked_len()).sum::<usize>() + self.packed.scratch(shape)
-    }
-
-    fn isa(&self) -> Isa {
-        self.packed.isa()
+        moved.map(|(images, _)| images.blocked_len(self.blocking)).sum::<usize>() + self.packed.scratch(shape)
     }
 }

@@ -5,7 +5,7 @@ use super::tiles::Tiles;
 use super::Sizes;
 
 /// The lanes of a vector whose instructions cost 1.
-const UNIT: f64 = 16.0;
+pub(crate) const UNIT: f64 = 16.0;
 
 /// The cost of a row of a panel that does not follow the one before it in memory. With this value, two panels side by
 /// side cost more than the sums that [`FewRows`](super::rows::FewRows) stores.

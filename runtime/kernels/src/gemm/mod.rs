@@ -26,6 +26,7 @@ mod turned;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use cost::UNIT;
 pub use form::{ProductCase, RightCase};
 pub(crate) use lines::Lines;
 pub use pack::PackedB;

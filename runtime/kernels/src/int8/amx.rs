@@ -13,8 +13,9 @@ use std::arch::x86_64::__m512i;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
+use super::operands::Tile;
 use super::rows;
-use super::tile::{kernels, Kernel, Tile};
+use super::tile::{kernels, Kernel};
 
 /// Rows per tile.
 const ROWS: usize = 16;
@@ -82,13 +83,8 @@ pub(super) unsafe fn tile<const HEIGHT: usize, const VECTORS: usize>(t: &Tile) {
         }
         sums.assume_init_ref()
     };
-    for (row, sums) in sums.iter().enumerate() {
-        // SAFETY: guaranteed by the caller.
-        unsafe {
-            let row_sum = if t.row_sums.is_null() { 0 } else { *t.row_sums.add(row) };
-            rows::write(sums, t.finish, t.column, row_sum, t.out + row * t.out_row, t.columns.min(16 * VECTORS));
-        }
-    }
+    // SAFETY: guaranteed by the caller.
+    unsafe { rows::write_tile(sums, t) };
 }
 
 /// The kernels for eight tiles, up to four of which hold sums.

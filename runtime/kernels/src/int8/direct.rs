@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::finish::Finish;
+use super::operands::Tile;
 use super::positions::{is_compact, within};
 use super::product::BLOCK;
-use super::tile::Tile;
 use super::tiles::{configured, Tiles};
 use super::weights::{Panel, Weights};
 use super::{Codes, SIGN, SPLIT};
@@ -83,13 +83,14 @@ impl<'a> Direct<'a> {
         let (pieces, quads) = dots.cut(&pieces, self.row / 4);
         let _configured = configured(dots, quads);
         for panel in panels {
-            let Panel { data, pieces, quads } = weights.panel(panel, &pieces, quads);
+            let Panel { data, again } = weights.panel(panel, &pieces, quads);
             for line in lines.clone() {
                 let tile = Tile {
                     a: band[(line - lines.start) * shape.strides[0] * self.pitch..].as_ptr(),
                     a_row: shape.strides[1] * shape.channels,
                     pieces: &pieces,
                     quads,
+                    again: &again,
                     panel: data.as_ptr(),
                     finish,
                     row_sums: std::ptr::null(),

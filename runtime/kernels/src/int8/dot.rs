@@ -1,6 +1,7 @@
 //! Dot products of four bytes at a time, and their sums.
 
 use super::finish::Finish;
+use super::operands::Tile;
 
 /// Sums the products of a row with a vector of columns, four bytes at a time.
 ///
@@ -32,18 +33,11 @@ pub(super) trait Dot {
     /// Adds four products per column.
     fn add(sums: Self::Sums, left: Self::Left, right: Self::Right) -> Self::Sums;
 
-    /// Converts and stores the first `count` sums of `V` vectors, for columns `column ..`; see [`Finish::write`].
+    /// Converts and stores the sums of a tile; see [`Finish::write`].
     ///
     /// # Safety
     /// As for [`Finish::write`].
-    unsafe fn finish<const V: usize>(
-        sums: &[Self::Sums; V],
-        finish: &Finish,
-        column: usize,
-        row_sum: i32,
-        offset: usize,
-        count: usize,
-    );
+    unsafe fn finish<const R: usize, const V: usize>(sums: &[[Self::Sums; V]; R], tile: &Tile);
 }
 
 /// [`Instructions::Scalar`](super::instructions::Instructions::Scalar)
@@ -83,18 +77,13 @@ impl Dot for Scalar {
     }
 
     #[inline(always)]
-    unsafe fn finish<const V: usize>(
-        sums: &[[i32; 8]; V],
-        finish: &Finish,
-        column: usize,
-        row_sum: i32,
-        offset: usize,
-        count: usize,
-    ) {
-        for (v, sums) in sums.iter().enumerate() {
-            let (first, left) = (v * 8, count.saturating_sub(v * 8).min(8));
-            // SAFETY: guaranteed by the caller.
-            unsafe { finish.write(sums, column + first, row_sum, offset + first, left) };
+    unsafe fn finish<const R: usize, const V: usize>(sums: &[[[i32; 8]; V]; R], tile: &Tile) {
+        for (row, sums) in sums.iter().enumerate() {
+            for (v, sums) in sums.iter().enumerate() {
+                let (first, left) = (v * 8, tile.columns.saturating_sub(v * 8).min(8));
+                // SAFETY: guaranteed by the caller.
+                unsafe { tile.finish.write(sums, tile.column + first, tile.row_sum(row), tile.at(row) + first, left) };
+            }
         }
     }
 }
@@ -107,7 +96,7 @@ mod x86 {
     use std::arch::x86_64::*;
     use std::marker::PhantomData;
 
-    use super::{Dot, Finish};
+    use super::{Dot, Finish, Tile};
     use crate::int8::rows;
     use crate::int8::vector::Vector;
 
@@ -175,16 +164,9 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn finish<const V: usize>(
-            sums: &[R; V],
-            finish: &Finish,
-            column: usize,
-            row_sum: i32,
-            offset: usize,
-            count: usize,
-        ) {
+        unsafe fn finish<const H: usize, const V: usize>(sums: &[[R; V]; H], tile: &Tile) {
             // SAFETY: guaranteed by the caller.
-            unsafe { rows::write(sums, finish, column, row_sum, offset, count) }
+            unsafe { rows::write_tile(sums, tile) }
         }
     }
 }

@@ -17,6 +17,11 @@ mod form;
 mod instructions;
 #[cfg(target_arch = "x86_64")]
 mod interleaved;
+mod operands;
+#[cfg(target_arch = "x86_64")]
+mod paired;
+#[cfg(target_arch = "x86_64")]
+mod pairs;
 mod patches;
 mod planner;
 mod positions;

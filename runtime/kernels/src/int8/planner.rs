@@ -5,11 +5,15 @@ use super::depthwise::DepthwiseForm;
 use super::form::{QuantizedConvCase, QuantizedConvForm};
 #[cfg(target_arch = "x86_64")]
 use super::interleaved::InterleavedForm;
+#[cfg(target_arch = "x86_64")]
+use super::paired::PairedForm;
 
 /// The table of forms. Of two forms with equal costs, the planner chooses the first.
 pub(super) const FORMS: &[&dyn QuantizedConvForm] = &[
     #[cfg(target_arch = "x86_64")]
     &InterleavedForm,
+    #[cfg(target_arch = "x86_64")]
+    &PairedForm,
     &DepthwiseForm,
     &DenseForm,
 ];
@@ -34,6 +38,7 @@ mod tests {
         let has_vnni = !matches!(case.dots.name(), "scalar" | "AVX2");
         match case.groups > 1 && case.outputs == 1 && case.depth == case.taps() && case.depth > 0 {
             true if has_vnni && case.is_narrow => "int8, depthwise, rows interleaved for VNNI".to_string(),
+            true if case.dots.name() == "AVX2" && case.groups >= 16 => "int8, depthwise, taps in pairs".to_string(),
             true => "int8, depthwise".to_string(),
             false => DenseForm.name(case),
         }

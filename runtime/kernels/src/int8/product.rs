@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::finish::{Finish, Out};
-use super::tile::Tile;
+use super::operands::Tile;
 use super::tiles::{configured, Tiles};
 use super::weights::{Panel, Weights};
 use super::{Codes, SIGN, SPLIT};
@@ -107,12 +107,13 @@ impl Product<'_> {
         let _configured = configured(dots, quads);
         let width = b.width();
         for panel in panels {
-            let Panel { data, pieces, quads } = b.panel(panel, &pieces, quads);
+            let Panel { data, again } = b.panel(panel, &pieces, quads);
             let tile = Tile {
                 a: a.as_ptr(),
                 a_row: row,
                 pieces: &pieces,
                 quads,
+                again: &again,
                 panel: data.as_ptr(),
                 finish,
                 row_sums: if row_sums.is_empty() { std::ptr::null() } else { row_sums.as_ptr() },

@@ -5,9 +5,8 @@
 //! Any other pair `(a, b)` is the sum of two such pairs, `(a, ±128 − a)` and `(0, a + b ∓ 128)`. Quads with such pairs are
 //! therefore multiplied twice: with the first pairs in their place, and with the second ones after all quads of the panel.
 
-use std::borrow::Cow;
-
-use crate::buffer::{collected_up_to, push};
+use crate::buffer::push;
+use crate::scratch::Scratch;
 
 /// The largest sum of a pair's weights that does not saturate.
 const LIMIT: i16 = 128;
@@ -65,16 +64,11 @@ impl Remainder {
         panel.checked_sub(1).map_or(0, |last| self.ends.get(last).copied().unwrap_or(0))
     }
 
-    /// Returns the pieces that a panel is multiplied with, and their quads. `pieces` are those of a row, with `quads`
-    /// quads each.
-    pub fn pieces<'a>(&self, panel: usize, pieces: &'a [usize], quads: usize) -> (Cow<'a, [usize]>, usize) {
+    /// Returns the offsets of the quads of a row that a panel's additional quads multiply. `pieces` are those of a row,
+    /// with `quads` quads each.
+    pub fn places(&self, panel: usize, pieces: &[usize], quads: usize) -> Scratch<usize> {
         let again = &self.quads[self.before(panel)..self.before(panel + 1)];
-        if again.is_empty() {
-            return (Cow::Borrowed(pieces), quads);
-        }
-        let place = |quad: usize| pieces[quad / quads] + quad % quads * 4;
-        let all = (0..pieces.len() * quads).chain(again.iter().copied());
-        (Cow::Owned(collected_up_to(pieces.len() * quads + again.len(), all.map(place))), 1)
+        Scratch::of(again.iter().map(|&quad| pieces[quad / quads] + quad % quads * 4))
     }
 }
 
@@ -105,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_quads_if_some_are_multiplied_twice() {
+    fn additional_quads_follow_their_panel() {
         let panels = [1, 1, 1, 1, 127, 127, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
         let (remainder, mut all) = (Remainder::of(&panels, 8, 1), [9; 20]);
         remainder.split(&panels, 8, 1, &mut all);
         assert_eq!(all, [1, 1, 1, 1, 127, 1, 0, 0, 0, 126, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!((remainder.before(0), remainder.before(1), remainder.before(2)), (0, 1, 1));
-        assert_eq!(remainder.pieces(0, &[0, 100], 1), (vec![0, 100, 100].into(), 1));
-        assert_eq!(remainder.pieces(0, &[40], 2), (vec![40, 44, 44].into(), 1));
-        assert_eq!(remainder.pieces(1, &[40], 2), (vec![40].into(), 2));
+        assert_eq!(&remainder.places(0, &[0, 100], 1)[..], [100]);
+        assert_eq!(&remainder.places(0, &[40], 2)[..], [44]);
+        assert!(remainder.places(1, &[40], 2).is_empty());
     }
 }

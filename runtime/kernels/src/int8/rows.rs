@@ -1,7 +1,64 @@
 //! Converts and stores rows of sums in registers.
 
 use super::finish::{Bounds, Finish, Sink};
+use super::operands::Tile;
 use super::vector::Vector;
+
+/// Converts and stores the sums of a tile.
+///
+/// # Safety
+/// As for [`write`].
+#[inline(always)]
+pub(super) unsafe fn write_tile<V: Vector, const N: usize, const R: usize>(sums: &[[V; N]; R], tile: &Tile) {
+    let (finish, count) = (tile.finish, tile.columns.min(N * V::LANES));
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        match finish.sink {
+            Sink::Codes(to, by) if count == N * V::LANES && by.is_small && !finish.needs_row_sums() => {
+                let to = to.add(tile.out);
+                if by.low < 0 {
+                    small_codes::<V, N, R, true>(sums, tile, &by, to);
+                } else {
+                    small_codes::<V, N, R, false>(sums, tile, &by, to);
+                }
+            }
+            _ => {
+                for (row, sums) in sums.iter().enumerate() {
+                    write(sums, finish, tile.column, tile.row_sum(row), tile.at(row), count);
+                }
+            }
+        }
+    }
+}
+
+/// Stores the codes of whole rows of a tile whose scaled sums fit in 32 bits. `to` is the first code.
+///
+/// # Safety
+/// As for [`write`].
+#[inline(always)]
+unsafe fn small_codes<V: Vector, const N: usize, const R: usize, const SIGNED: bool>(
+    sums: &[[V; N]; R],
+    tile: &Tile,
+    by: &Bounds,
+    to: *mut u8,
+) {
+    let (zero, [least, most]) = (V::splat(by.zeros), by.limits.map(V::splat));
+    for (row, sums) in sums.iter().enumerate() {
+        let mut rounded = [V::splat(0); 4];
+        for (v, (rounded, sum)) in rounded.iter_mut().zip(sums).enumerate() {
+            // SAFETY: guaranteed by the caller.
+            *rounded = unsafe { sum.scaled(tile.finish.scale.as_ptr().add(tile.column + v * V::LANES)) }.rounded();
+        }
+        let low = rounded[0].packs_i32(rounded[1]).adds_i16(zero);
+        let high = rounded[2].packs_i32(rounded[3]).adds_i16(zero);
+        let codes = match SIGNED {
+            true => low.packs_i16(high).max_i8(least).min_i8(most),
+            false => low.packus_i16(high).max_u8(least).min_u8(most),
+        };
+        // SAFETY: guaranteed by the caller.
+        unsafe { codes.in_order().store_some(to.add(row * tile.out_row), N * V::LANES) };
+    }
+}
 
 /// Converts and stores the first `count` sums of `N` vectors, at most four, for columns `column ..`; see
 /// [`Finish::write`].

@@ -1,27 +1,7 @@
 //! The register tile: a few rows by a few vectors of columns. The sums stay in registers over the whole depth.
 
 use super::dot::{Dot, Scalar};
-use super::finish::Finish;
-
-/// The operands of one tile: rows of unsigned bytes, and a panel.
-pub(super) struct Tile<'a> {
-    pub a: *const u8,
-    /// The row stride of `a`.
-    pub a_row: usize,
-    /// The offsets of the pieces of a row, and the quads of bytes per piece.
-    pub pieces: &'a [usize],
-    pub quads: usize,
-    pub panel: *const i8,
-    pub finish: &'a Finish,
-    /// One per row; null if they are not needed.
-    pub row_sums: *const i32,
-    /// The panel's first column, and its number of columns.
-    pub column: usize,
-    pub columns: usize,
-    /// The first element to write, and the row stride of the output.
-    pub out: usize,
-    pub out_row: usize,
-}
+use super::operands::Tile;
 
 /// A tile with a fixed number of rows and vectors.
 ///
@@ -29,18 +9,6 @@ pub(super) struct Tile<'a> {
 /// Every address in [`Tile`] is inside its allocation, and nothing else writes the results. The processor has the
 /// instruction set, and is [`configured`](super::tiles::configured) for it.
 pub(super) type Kernel = unsafe fn(&Tile);
-
-impl Tile<'_> {
-    /// Returns the tile from row `row` on.
-    ///
-    /// # Safety
-    /// The row exists.
-    pub(super) unsafe fn below(&self, row: usize) -> Tile<'_> {
-        let sums = if self.row_sums.is_null() { self.row_sums } else { self.row_sums.wrapping_add(row) };
-        let (a, out) = (self.a.wrapping_add(row * self.a_row), self.out + row * self.out_row);
-        Tile { a, out, row_sums: sums, ..*self }
-    }
-}
 
 /// See [`Kernel`].
 #[inline(always)]
@@ -56,28 +24,47 @@ unsafe fn tile<D: Dot, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
         for &piece in t.pieces {
             let mut a = t.a.wrapping_add(piece);
             for _ in 0..t.quads {
-                let mut right = [D::right(panel); VECTORS];
-                for (v, right) in right.iter_mut().enumerate().skip(1) {
-                    *right = D::right(panel.add(v * 4 * D::LANES));
-                }
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let left = D::left(a.add(row * t.a_row));
-                    for (sum, &right) in sums.iter_mut().zip(&right) {
-                        *sum = D::add(*sum, left, right);
-                    }
-                }
+                sums = quad::<D, ROWS, VECTORS>(sums, a, t.a_row, panel);
                 a = a.wrapping_add(4);
                 panel = panel.wrapping_add(VECTORS * 4 * D::LANES);
             }
         }
-        // Takes the address of a copy: the loop above keeps its sums in registers only if their address is never taken.
+        for &place in t.again {
+            sums = quad::<D, ROWS, VECTORS>(sums, t.a.wrapping_add(place), t.a_row, panel);
+            panel = panel.wrapping_add(VECTORS * 4 * D::LANES);
+        }
+        // Takes the address of a copy: the loops above keep their sums in registers only if their address is never taken.
         let copy = sums;
-        for (row, sums) in std::hint::black_box(&copy).iter().enumerate() {
-            let row_sum = if t.row_sums.is_null() { 0 } else { *t.row_sums.add(row) };
-            let (out, count) = (t.out + row * t.out_row, t.columns.min(VECTORS * D::LANES));
-            D::finish(sums, t.finish, t.column, row_sum, out, count);
+        D::finish(std::hint::black_box(&copy), t);
+    }
+}
+
+/// Adds the products of one quad of each row and one of each column. The sums pass by value, so that they stay in
+/// registers.
+///
+/// # Safety
+/// The rows and the panel have these bytes.
+#[inline(always)]
+unsafe fn quad<D: Dot, const ROWS: usize, const VECTORS: usize>(
+    mut sums: [[D::Sums; VECTORS]; ROWS],
+    a: *const u8,
+    a_row: usize,
+    panel: *const i8,
+) -> [[D::Sums; VECTORS]; ROWS] {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let mut right = [D::right(panel); VECTORS];
+        for (v, right) in right.iter_mut().enumerate().skip(1) {
+            *right = D::right(panel.add(v * 4 * D::LANES));
+        }
+        for (row, sums) in sums.iter_mut().enumerate() {
+            let left = D::left(a.add(row * a_row));
+            for (sum, &right) in sums.iter_mut().zip(&right) {
+                *sum = D::add(*sum, left, right);
+            }
         }
     }
+    sums
 }
 
 /// A table of [`Kernel`]s: for each number of vectors, the supported numbers of rows.
@@ -102,6 +89,7 @@ pub(super) mod x86 {
 
     use super::{tile, Kernel, Tile};
     use crate::int8::dot::{Pairs, Registers, Vnni};
+    use crate::int8::pairs;
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vnni,avx2,fma")]
     unsafe fn avx512_vnni<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
@@ -127,5 +115,8 @@ pub(super) mod x86 {
     /// For 16 registers, with operands that are read once taken from memory.
     pub static AVX_VNNI: &[&[(usize, Kernel)]] = kernels!(avx_vnni: 1 [12 6 2 1] 2 [6 3 1]);
     /// For 16 registers. The pairs of products need one of them.
-    pub static AVX2: &[&[(usize, Kernel)]] = kernels!(avx2: 1 [12 6 2 1] 2 [6 3 1]);
+    pub static AVX2: &[&[(usize, Kernel)]] = &[
+        &[(12, avx2::<12, 1>), (6, avx2::<6, 1>), (2, avx2::<2, 1>), (1, avx2::<1, 1>)],
+        &[(6, pairs::six_by_two), (3, avx2::<3, 2>), (1, avx2::<1, 2>)],
+    ];
 }

@@ -4,7 +4,8 @@
 use super::amx::{self, Configured};
 use super::dot::{Dot, Scalar};
 use super::instructions::{Dots, Instructions};
-use super::tile::{self, Kernel, Tile};
+use super::operands::Tile;
+use super::tile::{self, Kernel};
 
 /// Returns a guard that a task holds while it runs tiles with pieces of `quads` quads.
 #[cfg(target_arch = "x86_64")]
@@ -58,7 +59,13 @@ impl Tiles {
     /// As for [`Kernel`], for `rows` rows and a panel of `vectors` vectors.
     pub unsafe fn run(&self, rows: usize, vectors: usize, tile: &Tile) {
         let heights = self.kernels[vectors - 1];
+        let (height, kernel) = heights[0];
         let mut done = 0;
+        while done + height <= rows {
+            // SAFETY: the tile's rows are some of the caller's.
+            unsafe { kernel(&tile.below(done)) };
+            done += height;
+        }
         while done < rows {
             let least = heights.iter().rev().find(|(height, _)| (rows - done..=rows).contains(height));
             let Some(&(height, kernel)) = least.or_else(|| heights.iter().find(|(height, _)| *height <= rows)) else {

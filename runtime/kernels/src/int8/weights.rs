@@ -1,7 +1,5 @@
 //! The right operand of a product, packed in panels that a tile reads from front to back.
 
-use std::borrow::Cow;
-
 use super::finish::{Finish, Out};
 use super::instructions::Dots;
 use super::remainder::Remainder;
@@ -46,12 +44,11 @@ pub struct Weights {
     pub(super) zeros: Vec<i32>,
 }
 
-/// A panel of columns, and the pieces of the left operand that a tile multiplies with it.
+/// A panel of columns.
 pub(super) struct Panel<'a> {
     pub data: &'a [i8],
-    /// The pieces of a row of the left operand, in the order of `data`, and the quads of each.
-    pub pieces: Cow<'a, [usize]>,
-    pub quads: usize,
+    /// The offsets of the quads of a row that the additional quads multiply.
+    pub again: Scratch<usize>,
 }
 
 impl Weights {
@@ -141,10 +138,10 @@ impl Weights {
     }
 
     /// Returns a panel. `pieces` are those of a row of the left operand, with `quads` quads each.
-    pub(super) fn panel<'a>(&'a self, panel: usize, pieces: &'a [usize], quads: usize) -> Panel<'a> {
+    pub(super) fn panel(&self, panel: usize, pieces: &[usize], quads: usize) -> Panel<'_> {
         let first = panel * self.depth() + self.remainder.before(panel) * 4;
-        let (pieces, quads) = self.remainder.pieces(panel, pieces, quads);
-        Panel { data: &bytemuck::cast_slice(&self.data)[first * self.width()..], pieces, quads }
+        let again = self.remainder.places(panel, pieces, quads);
+        Panel { data: &bytemuck::cast_slice(&self.data)[first * self.width()..], again }
     }
 
     /// Returns the conversion of sums over codes with the zero point `zero`, for columns `first ..` of `out`.

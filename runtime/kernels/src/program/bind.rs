@@ -27,8 +27,8 @@ pub struct Bound<'a> {
     steps: SmallVec<[Step; 4]>,
     operands: SmallVec<[Resolved<'a>; 4]>,
     broadcast: Broadcast,
-    /// If set, the number of elements over which every operand advances, is repeated, or repeats a last dimension of
-    /// [`CYCLE`] elements.
+    /// If set, the number of elements over which every operand advances, is repeated, or repeats a last dimension whose
+    /// length divides [`CYCLE`].
     cycles: Option<usize>,
     length: usize,
 }
@@ -80,7 +80,7 @@ impl Bound<'_> {
     /// The range is not inside the result.
     pub fn run(&self, isa: Isa, offset: usize, values: &mut [f32]) {
         assert!(offset <= self.length && values.len() <= self.length - offset, "a run outside the result");
-        let is_whole = offset.is_multiple_of(CYCLE) && values.len().is_multiple_of(CYCLE);
+        let is_whole = offset.is_multiple_of(self.broadcast.span());
         if let Some(span) = self.cycles.filter(|_| is_whole) {
             self.run_spans(isa, span, offset, values);
         } else if self.has_long_spans(values.len()) {
@@ -110,6 +110,7 @@ impl Bound<'_> {
     /// Runs the program per span of the innermost merged dimension, or of the two innermost ones if operands may cycle.
     fn run_spans(&self, isa: Isa, span: usize, offset: usize, values: &mut [f32]) {
         for_each_run(span, offset, values.len(), |position, count| {
+            let repeated = self.repeated(span, position);
             // Reads and writes go through one pointer: creating a second one would invalidate the first.
             let out = values[position - offset..][..count].as_mut_ptr();
             let place = |(i, operand): (usize, &Resolved)| match *operand {
@@ -117,8 +118,8 @@ impl Bound<'_> {
                     let start = self.broadcast.offset(i, position);
                     if !self.broadcast.advances(i) {
                         Place::Repeat(&data[start])
-                    } else if span > self.broadcast.span() && !self.broadcast.advances_outside(i) {
-                        Place::Cycle(data[start..start + CYCLE].as_ptr())
+                    } else if let Some(repeated) = repeated.get(i).filter(|_| !self.broadcast.advances_outside(i)) {
+                        Place::Cycle(repeated.as_ptr())
                     } else {
                         Place::Advance(data[start..start + count].as_ptr())
                     }
@@ -132,6 +133,21 @@ impl Bound<'_> {
             // above. Slots are saved before they are read.
             unsafe { machine::run(isa, &self.steps, &places, out, count) };
         });
+    }
+
+    /// For a span of the two innermost merged dimensions: for each operand that repeats the innermost one, [`CYCLE`] of its
+    /// elements from a position on.
+    fn repeated(&self, span: usize, position: usize) -> SmallVec<[[f32; CYCLE]; 4]> {
+        let length = self.broadcast.span();
+        let operands = if span > length { &self.operands[..] } else { &[] };
+        let repeated = |(i, operand): (usize, &Resolved)| match *operand {
+            Resolved::Tensor(data, _) if self.broadcast.advances(i) && !self.broadcast.advances_outside(i) => {
+                let start = self.broadcast.offset(i, position);
+                std::array::from_fn(|lane| data[start + lane % length])
+            }
+            _ => [0.0; CYCLE],
+        };
+        operands.iter().enumerate().map(repeated).collect()
     }
 
     /// Runs the program tile by tile, with broadcast operands expanded to the tile.
@@ -175,12 +191,16 @@ impl Bound<'_> {
     }
 }
 
-/// The number of elements over which every operand advances, is repeated, or repeats a last dimension of [`CYCLE`]
-/// elements; [`None`] if an operand has other strides.
+/// The number of elements over which every operand advances, is repeated, or repeats a last dimension whose length
+/// divides [`CYCLE`] and fills a vector of 8 lanes; [`None`] if there is no such number.
 fn cycles(broadcast: &Broadcast, mut operands: std::ops::Range<usize>) -> Option<usize> {
-    let [.., outer, CYCLE] = broadcast.dims[..] else { return None };
-    let fits = |strides: &[usize]| matches!(strides[strides.len() - 2..], [CYCLE, 1] | [0, 0 | 1]);
-    operands.all(|i| fits(broadcast.strides(i))).then_some(outer * CYCLE)
+    let [.., outer, length @ (8 | CYCLE)] = broadcast.dims[..] else { return None };
+    let fits = |strides: &[usize]| match strides[strides.len() - 2..] {
+        [across, 1] => across == 0 || across == length,
+        [across, inside] => across == 0 && inside == 0,
+        _ => false,
+    };
+    operands.all(|i| fits(broadcast.strides(i))).then_some(outer * length)
 }
 
 impl Resolved<'_> {

@@ -11,8 +11,8 @@ use crate::vector::{dispatch_isa, math, pow_in_place, short_power, Vector};
 /// The maximum number of elements in a block: eight of the widest vectors.
 pub(super) const BLOCK: usize = 128;
 
-/// The length of an operand that cycles: a block of channels. Vectors have at most this many lanes, and their length
-/// divides it.
+/// The length of an operand that cycles: a whole number of blocks of channels. Vectors have at most this many lanes, and
+/// their length divides it.
 pub(super) const CYCLE: usize = 16;
 
 /// A resolved instruction; operands are indices of [`Place`]s.
@@ -73,7 +73,7 @@ pub(super) enum Place {
 ///
 /// # Safety
 /// `len` elements can be read and written at `out`. Each `Advance` has `len` elements, and each `Repeat` has one. Each
-/// `Cycle` has [`CYCLE`] elements, and then `len` is a multiple of that. An operand overlaps `out` only if it equals
+/// `Cycle` has [`CYCLE`] elements. An operand overlaps `out` only if it equals
 /// `out`. Every index in `steps` has a place. Slots are below [`Program::SLOTS`], and saved before they are read.
 pub(super) unsafe fn run(isa: Isa, steps: &[Step], places: &[Place], out: *mut f32, len: usize) {
     dispatch_isa!(isa, (isa: Isa = isa, steps: &[Step] = steps, places: &[Place] = places, out: *mut f32 = out, len: usize = len),

@@ -5,7 +5,7 @@ use crate::kernel::Constants;
 use crate::layout::{Image, Layout};
 use crate::types::Type;
 
-/// The layouts in which an operator runs on images in blocks of channels, and the time that this saves.
+/// The layouts in which an operator runs on images in blocks of channels, and the times in rows and in blocks.
 pub(crate) struct Blocked {
     /// The rank of the operator's images in rows.
     pub rank: usize,
@@ -13,8 +13,9 @@ pub(crate) struct Blocked {
     pub inputs: Vec<Layout>,
     /// The layout of each output.
     pub outputs: Vec<Layout>,
-    /// The time saved, in multiply-adds of a vector; negative if the operator takes longer on blocks.
-    pub gain: i64,
+    /// The times of the operator on images in rows and on images in blocks, in multiply-adds of a vector. Both may lack
+    /// the time that does not depend on the layout.
+    pub times: [f64; 2],
 }
 
 /// Returns how an elementwise operator runs on blocks: with its own kernel. Each element of the only output depends on
@@ -25,7 +26,12 @@ pub(super) fn elementwise(operands: &Constants, outputs: &[Option<&Type>]) -> Op
     if !inputs.contains(&Layout::Blocks) {
         return None;
     }
-    Some(Blocked { rank: image.rank, inputs, outputs: vec![Layout::Blocks], gain: -image.wasted() })
+    Some(Blocked {
+        rank: image.rank,
+        inputs,
+        outputs: vec![Layout::Blocks],
+        times: [0.0, image.wasted(operands.blocking) as f64],
+    })
 }
 
 /// Returns the layout in which input `i` broadcasts to an image in blocks (rows for a single number), or `None` if it

@@ -1,5 +1,6 @@
 //! CPU kernels: convolutions over one or two spatial axes.
 
+use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::conv::conv_plain;
 use candle_plan_kernels::convolution::{ConvCase, ConvOperands, ConvWeights, Epilogue, ImageLayout};
 use candle_plan_kernels::isa::Isa;
@@ -21,7 +22,7 @@ impl Packs for Conv {
 
     fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
         let Some(w) = constants.tensor(1).filter(|w| w.dtype() != DType::Float64) else { return Ok(None) };
-        let case = self.case(constants.types.first().copied().flatten(), w.dims(), constants.memory)?;
+        let case = self.case(constants, w.dims())?;
         Ok(Some(ConvWeights::new(&case, ImageLayout::Rows, &read_f32(w)?)))
     }
 
@@ -79,7 +80,7 @@ impl Conv {
         let weights = match packed {
             Some(packed) => packed,
             None => {
-                let case = ConvCase::new(Isa::get(), &shape, true);
+                let case = ConvCase::new(Blocking::largest(Isa::get()), &shape, true);
                 packed_here = ConvWeights::new(&case, ImageLayout::Rows, &read_f32(w)?);
                 &packed_here
             }

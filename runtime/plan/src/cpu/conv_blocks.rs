@@ -21,7 +21,7 @@ use crate::value::{Array, Value};
 pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) -> Option<(ConvBlocks, Blocked)> {
     let x = operands.types.first().copied().flatten()?;
     let (image, result) = (Image::of(x)?, Image::of(output?)?);
-    let case = conv.case(Some(x), operands.tensor(1)?.dims(), operands.memory).ok()?;
+    let case = conv.case(operands, operands.tensor(1)?.dims()).ok()?;
     let read = match convolution::image_for_blocks(&case)? {
         ImageLayout::Rows => Layout::Rows,
         ImageLayout::Blocks => Layout::Blocks,
@@ -36,7 +36,7 @@ pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) 
         rank: image.rank,
         inputs: (0..operands.types.len()).map(layout).collect::<Option<Vec<_>>>()?,
         outputs: vec![Layout::Blocks],
-        gain: convolution::gain(&case),
+        times: convolution::times(&case)?,
     };
     Some((kernel, blocked))
 }
@@ -57,7 +57,7 @@ impl ConvBlocks {
     /// The weights are not constant, or do not fit.
     pub fn pack(self, operands: &Constants) -> Result<Box<dyn Kernel>> {
         let w = operands.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;
-        let case = self.conv.case(operands.types.first().copied().flatten(), w.dims(), operands.memory)?;
+        let case = self.conv.case(operands, w.dims())?;
         let weights = ConvWeights::new(&case, ImageLayout::Blocks, w.read::<f32>()?);
         let output = ConvOutput::new(self.conv.epilogue.as_ref(), weights.adds_residual());
         Ok(Box::new(PackedConvBlocks { op: self, weights, output }))
@@ -104,7 +104,7 @@ impl Kernel for PackedConvBlocks {
         let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
         let shape = self.op.conv.window().shape(&self.op.input(x.dims())?, w.dims())?;
         check_bias(bias.map(Array::dims), Some(shape.outputs))?;
-        let dims = in_blocks(&out_dims(&shape, self.op.rank));
+        let dims = in_blocks(&out_dims(&shape, self.op.rank), self.weights.blocking());
         let out = self.output.write(self.op.conv.epilogue.as_ref(), call, &dims, |call, out, epilogue| {
             let (x, bias) = (call.read(0)?, call.optional_tensor(2)?.map(Array::read::<f32>).transpose()?);
             self.weights.run(call.threads, ConvOperands { shape: &shape, bias, x, out, epilogue });

@@ -2,10 +2,9 @@
 
 use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::convolution::ConvCase;
-use candle_plan_kernels::isa::Isa;
 
 use crate::error::Result;
-use crate::kernel::Memory;
+use crate::kernel::{Constants, Memory};
 use crate::ops::conv::Conv;
 use crate::types::Type;
 
@@ -17,12 +16,13 @@ const TYPICAL: usize = 32;
 const STEPS: usize = 8;
 
 impl Conv {
-    /// Returns the case of an input of type `x` and weights of dimensions `w`, for which the planner chooses a form.
+    /// Returns the case of some operands and weights of dimensions `w`, for which the planner chooses a form.
     ///
     /// # Errors
     /// As for [`Conv::typical_shape`].
-    pub(super) fn case(&self, x: Option<&Type>, w: &[usize], memory: Memory) -> Result<ConvCase> {
-        Ok(ConvCase::new(Isa::get(), &self.typical_shape(x, w)?, memory == Memory::Full))
+    pub(super) fn case(&self, operands: &Constants, w: &[usize]) -> Result<ConvCase> {
+        let shape = self.typical_shape(operands.types.first().copied().flatten(), w)?;
+        Ok(ConvCase::new(operands.blocking, &shape, operands.memory == Memory::Full))
     }
 
     /// Returns the sizes of a convolution for an input type. For unknown sizes, it assumes typical ones from the middle

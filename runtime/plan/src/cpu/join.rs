@@ -1,6 +1,5 @@
 //! CPU kernels: concatenation and split.
 
-use candle_plan_kernels::blocked::BLOCK;
 use candle_plan_kernels::concat::{concat, Part};
 use smallvec::SmallVec;
 
@@ -33,13 +32,13 @@ impl Concat {
         let image = Image::of(outputs.first().copied().flatten()?)?;
         let parts = operands.types.iter().map(|kind| Image::of(kind.as_ref()?)).collect::<Option<Vec<_>>>()?;
         let (_, before) = parts.split_last()?;
-        let is_whole = before.iter().all(|part| part.channels.is_multiple_of(BLOCK));
+        let is_whole = before.iter().all(|part| part.channels.is_multiple_of(operands.blocking.block()));
         let fits = self.axis == 1 && is_whole || self.axis > 1;
         fits.then(|| Blocked {
             rank: image.rank,
             inputs: vec![Layout::Blocks; parts.len()],
             outputs: vec![Layout::Blocks],
-            gain: -image.wasted(),
+            times: [0.0, image.wasted(operands.blocking) as f64],
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Pooling of images in blocks of channels.
 
 use candle_plan_kernels::blocked::{self, Pool};
-use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::blocking::Blocking;
 
 use super::blocks::Blocked;
 use crate::error::Result;
@@ -11,9 +11,9 @@ use crate::ops::pool::PoolWindow;
 use crate::types::Type;
 use crate::value::{alloc_uninit, Array, Value};
 
-/// The saving per pixel of a window, in multiply-adds of a vector. In rows, the kernel has to shuffle the pixels of a
-/// row.
-const PIXEL: usize = 2;
+/// The time per pixel of a window in rows, where the kernel has to shuffle the pixels of a row, in multiply-adds of a
+/// vector, beyond the time in blocks of 16 channels.
+const PIXEL: f64 = 2.0;
 
 /// Returns how pooling without indices runs on blocks.
 pub(super) fn blocked(
@@ -24,15 +24,16 @@ pub(super) fn blocked(
 ) -> Option<(PoolBlocks, Blocked)> {
     let ([Some(x)], [Some(y)]) = (operands.types, outputs) else { return None };
     let (x, y) = (Image::of(x)?, Image::of(y)?);
-    let pixels: usize = window.kernel.iter().fold(PIXEL, |pixels, &size| pixels.saturating_mul(size));
-    let gain = i64::try_from(pixels.saturating_mul(y.vectors())).unwrap_or(i64::MAX);
+    let pixels: f64 = window.kernel.iter().map(|&size| size as f64).product();
+    let largest = Blocking::largest(operands.blocking.isa());
+    let rows = y.vectors(largest) as f64 + PIXEL * (y.vectors(largest) - y.wasted(largest)) as f64;
     let blocked = Blocked {
         rank: x.rank,
         inputs: vec![Layout::Blocks],
         outputs: vec![Layout::Blocks],
-        gain: gain.saturating_sub(y.wasted().saturating_mul(gain / y.vectors().max(1) as i64)),
+        times: [rows, y.vectors(operands.blocking) as f64].map(|vectors| pixels * vectors),
     };
-    Some((PoolBlocks { window: window.clone(), pool, channels: x.channels }, blocked))
+    Some((PoolBlocks { window: window.clone(), pool, channels: x.channels, blocking: operands.blocking }, blocked))
 }
 
 /// Pooling of images in blocks.
@@ -41,15 +42,16 @@ pub(super) struct PoolBlocks {
     window: PoolWindow,
     pool: Pool,
     channels: usize,
+    blocking: Blocking,
 }
 
 impl Kernel for PoolBlocks {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(&in_rows(x.dims(), self.channels)?)?;
-        let dims = in_blocks(&dims);
+        let dims = in_blocks(&dims, self.blocking);
         let mut y = alloc_uninit(&dims)?;
-        blocked::pool(Isa::get(), call.threads, self.pool, x.read::<f32>()?, windows, &mut y);
+        blocked::pool(self.blocking, call.threads, self.pool, x.read::<f32>()?, windows, &mut y);
         Ok(vec![Array::new(y, &dims)?.into()])
     }
 }

@@ -62,7 +62,7 @@ impl Reduce {
             rank: x.rank,
             inputs: vec![Layout::Blocks],
             outputs: vec![Layout::Blocks],
-            gain: -x.wasted(),
+            times: [0.0, x.wasted(operands.blocking) as f64],
         })
     }
 

@@ -1,7 +1,7 @@
 //! The step that converts an image to another layout.
 
 use candle_plan_kernels::blocked;
-use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::threads::Threads;
 
 use crate::bail;
@@ -17,6 +17,8 @@ pub(crate) struct Reorder {
     pub channels: usize,
     /// The rank of the image in rows.
     pub rank: usize,
+    /// The blocks that it converts to or from.
+    pub blocking: Blocking,
 }
 
 impl Kernel for Reorder {
@@ -36,8 +38,8 @@ impl Reorder {
         let images = blocked::Images { batch: dims[0], channels: self.channels, plane };
         let (x, mut out) = (x.read::<f32>()?, alloc_uninit(&dims)?);
         match self.to {
-            Layout::Blocks => blocked::to_blocks(Isa::get(), threads, images, x, &mut out),
-            Layout::Rows => blocked::from_blocks(Isa::get(), threads, images, x, &mut out, None),
+            Layout::Blocks => blocked::to_blocks(self.blocking, threads, images, x, &mut out),
+            Layout::Rows => blocked::from_blocks(self.blocking, threads, images, x, &mut out, None),
         }
         Array::new(out, &dims)
     }
@@ -52,7 +54,7 @@ impl Reorder {
                 if rows.len() != self.rank || rows.get(1) != Some(&self.channels) {
                     bail!("{x:?} is no image of {} channels", self.channels);
                 }
-                Ok(in_blocks(&rows))
+                Ok(in_blocks(&rows, self.blocking))
             }
         }
     }

@@ -57,7 +57,7 @@ impl Interpolate {
             rank: x.rank,
             inputs: inputs.collect(),
             outputs: vec![Layout::Blocks],
-            gain: -y.wasted(),
+            times: [0.0, y.wasted(operands.blocking) as f64],
         })
     }
 }

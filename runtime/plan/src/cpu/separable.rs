@@ -3,8 +3,8 @@
 use std::fmt::{self, Debug, Formatter};
 
 use candle_plan_kernels::blocked::{self, SeparableWeights, Stage};
+use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::conv::Shape;
-use candle_plan_kernels::isa::Isa;
 
 use super::conv_blocks::ConvBlocks;
 use super::conv_output::{with_epilogue, ConvOutput};
@@ -26,19 +26,20 @@ pub(crate) struct Separable {
     inputs: usize,
     /// The sizes for which the weights are packed.
     typical: [Shape; 2],
+    blocking: Blocking,
 }
 
 impl Separable {
     /// Returns the fused convolutions, if they are faster than two steps.
     pub fn of(first: &ConvBlocks, operands: &Constants, second: &ConvBlocks, next: &Constants) -> Option<Separable> {
         let typical = [first.typical_shape(operands).ok()?, second.typical_shape(next).ok()?];
-        let [together, apart] = blocked::separable_times(Isa::get(), &typical[0], &typical[1])?;
+        let [together, apart] = blocked::separable_times(operands.blocking, &typical[0], &typical[1])?;
         if together >= apart {
             return None;
         }
         let (inputs, mut second) = (operands.types.len(), second.clone());
         second.conv.epilogue = second.conv.epilogue.map(|program| program.with_inputs(|i| i + inputs - 1));
-        Some(Separable { first: first.clone(), second, inputs, typical })
+        Some(Separable { first: first.clone(), second, inputs, typical, blocking: operands.blocking })
     }
 
     /// Packs the weights into a kernel.
@@ -50,7 +51,8 @@ impl Separable {
             Some(w) => w.read::<f32>(),
             None => Err(Error::op("the weights are not constant")),
         };
-        let weights = SeparableWeights::new(Isa::get(), self.typical.each_ref(), [weights(1)?, weights(self.inputs)?]);
+        let weights =
+            SeparableWeights::new(self.blocking, self.typical.each_ref(), [weights(1)?, weights(self.inputs)?]);
         let output = ConvOutput::new(self.second.conv.epilogue.as_ref(), true);
         Ok(Box::new(PackedSeparable { op: self, weights, output }))
     }
@@ -95,7 +97,7 @@ impl Kernel for PackedSeparable {
 
     fn alternatives(&self, _inputs: &Types) -> Vec<Alternative> {
         let [first, second] = &self.op.typical;
-        let times = blocked::separable_times(Isa::get(), first, second).into_iter().flatten();
+        let times = blocked::separable_times(self.op.blocking, first, second).into_iter().flatten();
         let places = [" while it is in the cache", ", in two steps"];
         let alternative = |(place, time)| {
             let form = format!("{}{place}", self.name());
@@ -107,8 +109,8 @@ impl Kernel for PackedSeparable {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (op, [first_bias, second_bias]) = (&self.op, self.op.biases());
         let [shape, next] = op.shapes(call)?;
-        let between = in_blocks(&out_dims(&shape, op.first.rank));
-        let dims = in_blocks(&out_dims(&next, op.second.rank));
+        let between = in_blocks(&out_dims(&shape, op.first.rank), op.blocking);
+        let dims = in_blocks(&out_dims(&next, op.second.rank), op.blocking);
         let out = self.output.write(op.second.conv.epilogue.as_ref(), call, &dims, |call, out, epilogue| {
             let second = Stage { shape: &next, bias: read(call, second_bias)?, epilogue };
             with_epilogue(op.first.conv.epilogue.as_ref(), call, &between, |epilogue| {

@@ -68,9 +68,10 @@ impl Choices {
         middle
     }
 
-    /// Returns whether each item is yes in the cheapest choice.
-    pub fn best(&self) -> impl Fn(Item) -> bool {
-        let (_, flow) = dinics(&self.graph, self.yes, self.no);
+    /// Returns the cost of the cheapest choice, in which every gain of an item that is no is a cost, and whether each item
+    /// is yes in it.
+    pub fn best(&self) -> (u64, impl Fn(Item) -> bool) {
+        let (cost, flow) = dinics(&self.graph, self.yes, self.no);
         let mut reached = vec![false; self.graph.node_count()];
         let mut open = vec![self.yes];
         while let Some(node) = open.pop() {
@@ -82,7 +83,7 @@ impl Choices {
             let back = self.graph.edges_directed(node, Direction::Incoming).filter(|edge| flow[edge.id().index()] > 0);
             open.extend(back.map(|edge| edge.source()));
         }
-        move |item| reached[item.index()]
+        (cost, move |item: Item| reached[item.index()])
     }
 }
 
@@ -93,15 +94,15 @@ mod tests {
     #[test]
     fn the_best_choice_costs_least() {
         // Gains of a row of items, the cost of different neighbors (both ends of the row have a no beside them), and
-        // the items that are yes.
-        let cases: [(&[i64], u64, &[bool]); 5] = [
-            (&[5], 1, &[true]),
-            (&[5], 3, &[false]),
-            (&[5, 0, 5], 3, &[true, true, true]),
-            (&[5, -9, 5], 2, &[true, false, true]),
-            (&[5, -1, -1, 5, -7], 4, &[false, false, false, false, false]),
+        // the items that are yes, with their total cost.
+        let cases: [(&[i64], u64, &[bool], u64); 5] = [
+            (&[5], 1, &[true], 2),
+            (&[5], 3, &[false], 5),
+            (&[5, 0, 5], 3, &[true, true, true], 6),
+            (&[5, -9, 5], 2, &[true, false, true], 8),
+            (&[5, -1, -1, 5, -7], 4, &[false, false, false, false, false], 10),
         ];
-        for (gains, cost, expected) in cases {
+        for (gains, cost, expected, total) in cases {
             let mut choices = Choices::new();
             let mut items: Vec<Item> = gains.iter().map(|&gain| choices.item(gain)).collect();
             items.insert(0, choices.no());
@@ -110,9 +111,9 @@ mod tests {
                 choices.unless_all(pair[0], &pair[1..], cost);
                 choices.unless_none(pair[0], &pair[1..], cost);
             }
-            let best = choices.best();
+            let (least, best) = choices.best();
             let found: Vec<bool> = items[1..=gains.len()].iter().map(|&item| best(item)).collect();
-            assert_eq!(found, expected, "{gains:?} {cost}");
+            assert_eq!((&found[..], least), (expected, total), "{gains:?} {cost}");
         }
     }
 
@@ -122,7 +123,7 @@ mod tests {
             let mut choices = Choices::new();
             let readers = [choices.item(gain), choices.item(gain)];
             choices.unless_none(choices.no(), &readers, 4);
-            let best = choices.best();
+            let (_, best) = choices.best();
             assert_eq!(readers.map(best), [expected; 2], "{gain}");
         }
     }

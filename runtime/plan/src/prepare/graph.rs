@@ -1,5 +1,8 @@
 //! The steps of a block during prepare, which may change their kernels and add steps.
 
+use candle_plan_kernels::blocking::Blocking;
+use candle_plan_kernels::isa::Isa;
+
 use super::chain::Chain;
 use super::{Held, Hosted, SlotId};
 use crate::cpu::Choice;
@@ -22,6 +25,7 @@ pub(super) struct Graph {
     pub inputs: Vec<SlotId>,
     pub outputs: Vec<SlotId>,
     pub memory: Memory,
+    pub blocking: Blocking,
 }
 
 /// A step during prepare.
@@ -61,6 +65,7 @@ impl Graph {
             inputs: block.inputs.iter().map(|&id| SlotId::of(id)).collect(),
             outputs: block.outputs.iter().map(|&id| SlotId::of(id)).collect(),
             memory: Memory::Full,
+            blocking: Blocking::largest(Isa::get()),
         }
     }
 
@@ -87,7 +92,7 @@ impl Graph {
         let constant = |id: SlotId| constants.get(self.constant_of[id.at()]?.at());
         let values: Vec<Option<&Value>> = node.inputs.iter().map(|id| id.and_then(constant)).collect();
         let types: Vec<Option<&Type>> = node.inputs.iter().map(|id| id.map(|id| self.kind(id))).collect();
-        look(&Constants { values: &values, types: &types, memory: self.memory })
+        look(&Constants { values: &values, types: &types, memory: self.memory, blocking: self.blocking })
     }
 }
 

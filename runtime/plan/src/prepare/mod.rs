@@ -1,8 +1,8 @@
 //! Makes a plan executable: it decides everything that can be decided before a run.
 //!
-//! On a device, prepare [places](placement) the steps. On the CPU, it chooses their [`layouts`] and [fuses](pairs) some
-//! of them. Then it packs and [releases](release) constants, lists the values that die at each step, and finds the
-//! inputs whose storage a step may take over ([`lifetime`]).
+//! On a device, prepare [places](placement) the steps. On the CPU, it chooses the size of blocks of channels and the
+//! [`layouts`], and [fuses](pairs) some steps. Then it packs and [releases](release) constants, lists the values that die
+//! at each step, and finds the inputs whose storage a step may take over ([`lifetime`]).
 
 mod chain;
 mod cut;
@@ -17,6 +17,9 @@ mod release;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+
+use candle_plan_kernels::blocking::Blocking;
+use candle_plan_kernels::isa::Isa;
 
 use crate::cpu::Choice;
 use crate::device::{Device, Reason};
@@ -40,6 +43,8 @@ pub struct Executable {
     pub(crate) constants: Vec<Value>,
     pub(crate) main: PreparedBlock,
     pub(crate) device: Device,
+    /// The blocks of channels of images on the CPU.
+    pub(crate) blocking: Blocking,
     /// For each input of the plan, whether a step on the host reads its elements. Empty if the device is the host.
     pub(crate) reads_on_host: Vec<bool>,
 }
@@ -69,6 +74,10 @@ impl Executable {
         if !violations.is_empty() {
             return Err(Error::Verify(violations));
         }
+        let blocking = match device {
+            Device::Cpu => layouts::blocking(&plan.main, &constants, memory),
+            Device::Gpu(_) => Blocking::largest(Isa::get()),
+        };
         let mut preparing = Preparing {
             origins: &plan.origins,
             constants,
@@ -76,6 +85,7 @@ impl Executable {
             readers: Readers::of(&plan),
             device,
             memory,
+            blocking,
         };
         let mut main = preparing.block(&plan.main, Border::Plan).map_err(|error| match (device, error) {
             (Device::Gpu(_), Error::Op(reason)) => device.refused(reason),
@@ -89,7 +99,7 @@ impl Executable {
             main.find_deliveries();
             reads_on_host = main.inputs.iter().map(|&slot| main.reads(slot)).collect();
         }
-        Ok(Executable { plan, constants, main, device: device.clone(), reads_on_host })
+        Ok(Executable { plan, constants, main, device: device.clone(), blocking, reads_on_host })
     }
 
     /// The names and types of the inputs, in order.
@@ -134,11 +144,12 @@ struct Preparing<'a> {
     readers: Readers,
     device: &'a Device,
     memory: Memory,
+    blocking: Blocking,
 }
 
 impl Preparing<'_> {
     fn block(&mut self, block: &Block, border: Border) -> Result<PreparedBlock> {
-        let graph = Graph { memory: self.memory, ..Graph::of(block) };
+        let graph = Graph { memory: self.memory, blocking: self.blocking, ..Graph::of(block) };
         let graph = match self.device {
             Device::Cpu => pairs::fuse(layouts::choose(graph, &mut self.constants)?, &self.constants),
             Device::Gpu(gpu) => {

@@ -1,13 +1,13 @@
 //! The form of depthwise convolutions over blocks of channels.
 
-use super::{depthwise, DepthwiseFilter, BLOCK};
+use super::{depthwise, DepthwiseFilter};
+use crate::blocking::Blocking;
 use crate::conv_form::{ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
-use crate::isa::Isa;
 use crate::threads::Threads;
 
-/// The time that blocks save per tap, relative to the tap's time in blocks. Blocks need no shuffles.
-const SAVING: f64 = 2.0;
+/// The time of a tap in rows, relative to a tap in blocks of 16 channels, which need no shuffles.
+const ROWS: f64 = 3.0;
 
 /// Depthwise convolutions of several channels.
 #[derive(Debug)]
@@ -33,16 +33,18 @@ impl ConvForm for DepthwiseForm {
         DepthwiseForm::fits_shape(&case.shape)
     }
 
-    fn cost(&self, ConvCase { shape, .. }: &ConvCase) -> f64 {
-        (shape.kernel[0] * shape.kernel[1] * shape.channels.div_ceil(BLOCK) * shape.pixels()) as f64
+    fn cost(&self, case: &ConvCase) -> f64 {
+        let shape = &case.shape;
+        (shape.kernel[0] * shape.kernel[1] * shape.pixels()) as f64 * case.vectors(shape.channels)
     }
 
     fn saving(&self, case: &ConvCase) -> Option<f64> {
-        Some(SAVING * self.cost(case))
+        let largest = ConvCase { blocking: Blocking::largest(case.isa()), ..case.clone() };
+        Some(ROWS * self.cost(&largest) - self.cost(case))
     }
 
     fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
-        Box::new(DepthwiseFilter::new(case.isa, &case.shape, w))
+        Box::new(DepthwiseFilter::new(case.blocking, &case.shape, w))
     }
 }
 
@@ -53,9 +55,5 @@ impl PackedConv for DepthwiseFilter {
 
     fn bytes(&self) -> usize {
         size_of_val(&self.data[..])
-    }
-
-    fn isa(&self) -> Isa {
-        self.isa
     }
 }

@@ -11,12 +11,11 @@ mod tile;
 use std::ops::Range;
 
 use super::axis::{dilation, Axis, Run};
-use super::BLOCK;
+use crate::blocking::Blocking;
 use crate::buffer::collected_up_to;
 use crate::conv_form::{ConvOperands, Epilogue};
 use crate::conv_shape::Shape;
 use crate::gemm::Shared;
-use crate::isa::Isa;
 use crate::padded_row::copy_row;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
@@ -34,10 +33,10 @@ const WIDE: usize = 4;
 /// Pixels of an image with its padding that fit in the L1 cache.
 const MOST: usize = 1 << 9;
 
-/// The windows of all channels, `[C / 16, kh, kw, 16]`.
+/// The windows of all channels, `[C / B, kh, kw, B]`.
 #[derive(Debug, Clone)]
 pub struct DepthwiseFilter {
-    isa: Isa,
+    blocking: Blocking,
     channels: usize,
     kernel: [usize; 2],
     data: Vec<f32>,
@@ -53,17 +52,23 @@ impl DepthwiseFilter {
     ///
     /// # Panics
     /// `w` does not have this shape, or the convolution is not depthwise.
-    pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> DepthwiseFilter {
+    pub fn new(blocking: Blocking, shape: &Shape, w: &[f32]) -> DepthwiseFilter {
         let (channels, window) = (shape.channels, shape.kernel[0] * shape.kernel[1]);
         assert!(DepthwiseFilter::fits(shape), "{shape:?}");
         assert_eq!(w.len(), channels * window, "{shape:?}");
-        let lane = |first: usize, i: usize| match first + i % BLOCK {
-            c if c < channels => w[c * window + i / BLOCK],
+        let block = blocking.block();
+        let lane = |first: usize, i: usize| match first + i % block {
+            c if c < channels => w[c * window + i / block],
             _ => 0.0,
         };
-        let data = (0..channels).step_by(BLOCK).flat_map(|c| (0..window * BLOCK).map(move |i| lane(c, i)));
-        let data = collected_up_to(channels.next_multiple_of(BLOCK) * window, data);
-        DepthwiseFilter { isa, channels, kernel: shape.kernel, data }
+        let data = (0..channels).step_by(block).flat_map(|c| (0..window * block).map(move |i| lane(c, i)));
+        let data = collected_up_to(channels.next_multiple_of(block) * window, data);
+        DepthwiseFilter { blocking, channels, kernel: shape.kernel, data }
+    }
+
+    /// The channels of a block.
+    pub fn block(&self) -> usize {
+        self.blocking.block()
     }
 
     fn is_for(&self, shape: &Shape) -> bool {
@@ -72,7 +77,7 @@ impl DepthwiseFilter {
 }
 
 /// `out[n, c, y, x] = bias[c] + Σ filter[c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then the
-/// epilogue. `x` is `[N, C / 16, H, W, 16]` and `out` is `[N, C / 16, H', W', 16]`.
+/// epilogue. `x` is `[N, C / B, H, W, B]` and `out` is `[N, C / B, H', W', B]`.
 ///
 /// # Panics
 /// The slices or the filter do not fit the shape.
@@ -80,21 +85,22 @@ pub fn depthwise(threads: &Threads, filter: &DepthwiseFilter, operands: ConvOper
     let ConvOperands { shape, bias, x, out, epilogue } = operands;
     assert!(shape.strides.iter().all(|&s| s > 0) && shape.fits() && filter.is_for(shape), "{shape:?}");
     assert!(bias.is_none_or(|bias| bias.len() == shape.outputs), "{shape:?}");
-    let blocks = shape.channels.div_ceil(BLOCK);
-    let length = |[h, w]: [usize; 2]| shape.batch * blocks * h * w * BLOCK;
+    let block = filter.block();
+    let blocks = shape.channels.div_ceil(block);
+    let length = |[h, w]: [usize; 2]| shape.batch * blocks * h * w * block;
     assert_eq!([x.len(), out.len()], [length(shape.input), length(shape.output)], "{shape:?}");
     if out.is_empty() {
         return;
     }
-    let mut padded = Scratch::filled(0.0, blocks * BLOCK);
+    let mut padded = Scratch::filled(0.0, blocks * block);
     if let Some(bias) = bias {
         padded[..bias.len()].copy_from_slice(bias);
     }
-    let (products, row) = (out.len() * shape.kernel[0] * shape.kernel[1], shape.output[1] * BLOCK);
+    let (products, row) = (out.len() * shape.kernel[0] * shape.kernel[1], shape.output[1] * block);
     let parts = shape.output[0].div_ceil((PART / row).clamp(1, shape.output[0]));
     let units = shape.batch * blocks * parts;
-    let form = Form::of(filter.isa, shape);
-    let work = Depthwise { shape, filter, bias: padded, form, x, out: Shared::new(out), epilogue };
+    let form = Form::of(filter.blocking, shape);
+    let work = Depthwise { shape, lanes: block, filter, bias: padded, form, x, out: Shared::new(out), epilogue };
     let tasks = if threads.count() == 1 { 1 } else { (products / TASK).clamp(1, units) };
     threads.for_each(tasks, |task| {
         let mut scratch = Scratch::new();
@@ -115,10 +121,10 @@ enum Form {
 }
 
 impl Form {
-    fn of(isa: Isa, shape: &Shape) -> Form {
+    fn of(blocking: Blocking, shape: &Shape) -> Form {
         let dilations = [0, 1].map(|a| dilation(shape, a));
         let fits = dilations[1] == 1 || shape.strides[1] == 1;
-        let table = rows::table(isa, shape.kernel[1], shape.strides[1]).filter(|_| fits);
+        let table = rows::table(blocking, shape.kernel[1], shape.strides[1]).filter(|_| fits);
         let is_square = shape.kernel[0] == shape.kernel[1] && [shape.strides[0], dilations[0]] == [1, 1];
         let [one, two] = table.unwrap_or_default();
         let columns = shape.output[1] / dilations[1];
@@ -147,6 +153,8 @@ fn axes(shape: &Shape) -> [Axis; 2] {
 
 struct Depthwise<'a> {
     shape: &'a Shape,
+    /// The channels of a block.
+    lanes: usize,
     filter: &'a DepthwiseFilter,
     bias: Scratch<f32>,
     form: Form,
@@ -165,7 +173,7 @@ struct Block<'a> {
 impl Depthwise<'_> {
     /// Computes some rows of one block.
     fn part(&self, index: usize, rows: Range<usize>, scratch: &mut Scratch<f32>) {
-        let size = self.shape.input[0] * self.shape.input[1] * BLOCK;
+        let size = self.shape.input[0] * self.shape.input[1] * self.lanes;
         let x = &self.x[index * size..][..size];
         match &self.form {
             Form::Rows(one, two) => self.whole_rows(Block { index, x }, rows.clone(), *one, *two),
@@ -174,36 +182,39 @@ impl Depthwise<'_> {
             }
         }
         if let Some(finish) = self.epilogue.finish {
-            let (start, row) = (self.offset(index, rows.start, 0), self.shape.output[1] * BLOCK);
+            let (start, row) = (self.offset(index, rows.start, 0), self.shape.output[1] * self.lanes);
             // SAFETY: these rows belong to this task and were written above.
             finish(unsafe { std::slice::from_raw_parts_mut(self.out.at(start), rows.len() * row) }, start);
         }
     }
 
-    /// Computes rows for a window of a common size.
+    /// Computes rows for a window of a common size: two at a time as far as possible.
     fn whole_rows(&self, block: Block, rows: Range<usize>, one: rows::Kernel, two: Option<rows::Kernel>) {
-        let channel = block.index % self.shape.channels.div_ceil(BLOCK);
+        let channel = block.index % self.shape.channels.div_ceil(self.lanes);
         let [kh, kw] = self.shape.kernel;
-        let mut y = rows.start;
-        while y < rows.end {
-            let (kernel, count) = two.filter(|_| y + 1 < rows.end).map_or((one, 1), |two| (two, 2));
+        let middle = if two.is_some() { rows.end - rows.len() % 2 } else { rows.start };
+        for (kernel, rows) in [(two.unwrap_or(one), rows.start..middle), (one, middle..rows.end)] {
+            if rows.is_empty() {
+                continue;
+            }
             let rows = Rows {
                 x: block.x.as_ptr(),
                 input: self.shape.input,
-                from: [(y * self.shape.strides[0]) as isize - self.shape.before[0], -self.shape.before[1]],
+                from: [(rows.start * self.shape.strides[0]) as isize - self.shape.before[0], -self.shape.before[1]],
+                stride: self.shape.strides[0],
                 dilation: dilation(self.shape, 0),
                 taps: kh,
-                w: self.filter.data[channel * kh * kw * BLOCK..].as_ptr(),
-                bias: self.bias[channel * BLOCK..].as_ptr(),
+                w: self.filter.data[channel * kh * kw * self.lanes..].as_ptr(),
+                bias: self.bias[channel * self.lanes..].as_ptr(),
                 limits: self.epilogue.limits,
-                out: self.out.at(self.offset(block.index, y, 0)),
+                out: self.out.at(self.offset(block.index, rows.start, 0)),
+                rows: rows.len(),
                 columns: self.shape.output[1],
                 apart: dilation(self.shape, 1),
             };
             // SAFETY: `depthwise` checked the slices, and [`Form::of`] the window. The rows belong to this task. The
-            // kernel belongs to the filter's `isa`, which proves that the processor has its instructions.
+            // kernel belongs to the filter's `Isa`, which proves that the processor has its instructions.
             unsafe { kernel(&rows) };
-            y += count;
         }
     }
 
@@ -218,16 +229,16 @@ impl Depthwise<'_> {
         }
     }
 
-    /// Returns the image `[H, W, 16]` with the padding that the axes specify.
+    /// Returns the image `[H, W, B]` with the padding that the axes specify.
     fn padded<'a>(&self, [down, across]: &[Axis; 2], x: &'a [f32], scratch: &'a mut Scratch<f32>) -> &'a [f32] {
-        let [height, width] = self.shape.input;
+        let ([height, width], lanes) = (self.shape.input, self.lanes);
         if [down.input, across.input] == [height, width] && [down.added, across.added] == [0, 0] {
             return x;
         }
-        let scratch = scratch.alloc_uninit(down.input * across.input * BLOCK);
-        for (y, out) in scratch.chunks_exact_mut(across.input * BLOCK).enumerate() {
+        let scratch = scratch.alloc_uninit(down.input * across.input * lanes);
+        for (y, out) in scratch.chunks_exact_mut(across.input * lanes).enumerate() {
             match y.checked_add_signed(-down.added).filter(|&y| y < height) {
-                Some(y) => copy_row(&x[y * width * BLOCK..][..width * BLOCK], -across.added * BLOCK as isize, 1, out),
+                Some(y) => copy_row(&x[y * width * lanes..][..width * lanes], -across.added * lanes as isize, 1, out),
                 None => out.fill(0.0),
             }
         }
@@ -236,21 +247,21 @@ impl Depthwise<'_> {
 
     /// Computes pixels of a row whose windows have the same columns inside the image.
     fn row(&self, axes: &[Axis; 2], block: Block, y: usize, columns: Range<usize>) {
-        let tile = Tile { pixel: axes[1].stride * BLOCK, ..self.tile(axes, block, y, columns.start) };
-        // SAFETY: these taps of all columns are inside the image. The filter's `isa` proves that the processor has
+        let tile = Tile { pixel: axes[1].stride * self.lanes, ..self.tile(axes, block, y, columns.start) };
+        // SAFETY: these taps of all columns are inside the image. The `Isa` of the filter proves that the processor has
         // the instructions of the tiles.
-        unsafe { tile::run(tile::tiles(self.filter.isa), columns.len(), tile) };
+        unsafe { tile::run(tile::tiles(self.filter.blocking), columns.len(), tile) };
     }
 
     /// Computes one column of outer pixels.
     fn column(&self, axes: &[Axis; 2], block: Block, x: usize, rows: Range<usize>) {
         let down = &axes[0];
-        let any = tile::tiles(self.filter.isa);
+        let any = tile::tiles(self.filter.blocking);
         let run = |y: usize, pixels: usize| {
             let tile = self.tile(axes, block, y, x);
-            let (pixel, out_pixel) = (tile.pixel * down.stride, self.shape.output[1] * BLOCK);
+            let (pixel, out_pixel) = (tile.pixel * down.stride, self.shape.output[1] * self.lanes);
             // SAFETY: the taps are inside the image, both for one pixel and for pixels that have all taps of a column.
-            // For `isa`, see `row`.
+            // For the `Isa`, see `row`.
             unsafe { tile::run(any, pixels, Tile { pixel, out_pixel, ..tile }) };
         };
         let whole = rows.start.max(down.whole.start)..rows.end.min(down.whole.end);
@@ -264,26 +275,26 @@ impl Depthwise<'_> {
     /// Returns the index of an output.
     fn offset(&self, block: usize, y: usize, x: usize) -> usize {
         let [height, width] = self.shape.output;
-        ((block * height + y) * width + x) * BLOCK
+        ((block * height + y) * width + x) * self.lanes
     }
 
     /// Returns the tile whose first pixel is an output, with only the taps inside the image. The pixels are one input
     /// row apart.
     fn tile(&self, [down, across]: &[Axis; 2], block: Block, y: usize, x: usize) -> Tile {
         let [kh, kw] = self.shape.kernel;
-        let (i, j, row) = (down.taps[y], across.taps[x], across.input * BLOCK);
-        let channel = block.index % self.shape.channels.div_ceil(BLOCK);
+        let (i, j, row) = (down.taps[y], across.taps[x], across.input * self.lanes);
+        let channel = block.index % self.shape.channels.div_ceil(self.lanes);
         Tile {
-            x: block.x.as_ptr().wrapping_add(i.from * row + j.from * BLOCK),
+            x: block.x.as_ptr().wrapping_add(i.from * row + j.from * self.lanes),
             pixel: row,
             row: down.dilation * row,
-            column: across.dilation * BLOCK,
+            column: across.dilation * self.lanes,
             taps: [i.count, j.count],
-            w: self.filter.data.as_ptr().wrapping_add(((channel * kh + i.first) * kw + j.first) * BLOCK),
-            w_row: kw * BLOCK,
-            bias: self.bias[channel * BLOCK..].as_ptr(),
+            w: self.filter.data.as_ptr().wrapping_add(((channel * kh + i.first) * kw + j.first) * self.lanes),
+            w_row: kw * self.lanes,
+            bias: self.bias[channel * self.lanes..].as_ptr(),
             out: self.out.at(self.offset(block.index, y, x)),
-            out_pixel: BLOCK,
+            out_pixel: self.lanes,
             limits: self.epilogue.limits,
         }
     }

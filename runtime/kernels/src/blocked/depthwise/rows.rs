@@ -2,30 +2,33 @@
 //! read zeros outside the image. If the window is dilated along the columns, the pixels of a tile have the same
 //! distance.
 
-use crate::blocked::BLOCK;
-use crate::isa::Isa;
+use crate::blocking::Blocking;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Level;
 use crate::vector::Vector;
 
-/// The operands: one or two rows of one block of channels, `[columns, 16]`, of an image `[height, width, 16]`.
+/// The operands: some rows of one block of channels, `[columns, B]`, of an image `[height, width, B]`.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
     pub x: *const f32,
     pub input: [usize; 2],
     /// The row and column of the first output's first tap.
     pub from: [isize; 2],
+    /// The distance between the first taps of successive rows of outputs.
+    pub stride: usize,
     /// The distance between rows of taps.
     pub dilation: usize,
     /// Rows of taps.
     pub taps: usize,
-    /// `[kh, kw, 16]`
+    /// `[kh, kw, B]`
     pub w: *const f32,
     /// One value per lane.
     pub bias: *const f32,
     /// The smallest and the largest output.
     pub limits: [f32; 2],
     pub out: *mut f32,
+    /// The rows of outputs: a multiple of those that the kernel computes at a time.
+    pub rows: usize,
     pub columns: usize,
     /// The distance between columns of taps; 1 if the stride is not 1.
     pub apart: usize,
@@ -44,15 +47,29 @@ type Table = [&'static [Kernel]; 2];
 
 /// Returns the kernels for windows of `columns` adjacent columns with stride `stride`. Kernels for two rows at a time
 /// support square windows with vertical stride 1 and adjacent rows.
-pub(super) fn table(isa: Isa, columns: usize, stride: usize) -> Option<Table> {
-    let tables: &[([usize; 2], Table)] = match isa.level() {
+pub(super) fn table(blocking: Blocking, columns: usize, stride: usize) -> Option<Table> {
+    let tables: &[([usize; 2], Table)] = match blocking.isa().level() {
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => x86::AVX512,
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => x86::AVX2,
+        Level::Avx2 if blocking.block() == 8 => x86::Avx2::<8>::TABLE,
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => x86::Avx2::<16>::TABLE,
         _ => &[],
     };
     tables.iter().find(|(window, _)| *window == [columns, stride]).map(|(_, table)| *table)
+}
+
+impl Rows {
+    /// The pixel in column `from` of the row that row `i` of the taps reads for row `y`; `None` if this row is outside
+    /// the image. The column may be outside.
+    #[inline(always)]
+    fn read_by<const BLOCK: usize>(&self, y: usize, i: usize, from: isize) -> Option<*const f32> {
+        let [height, width] = self.input;
+        let row = self.from[0] + (y * self.stride + i * self.dilation) as isize;
+        let is_inside = (0..height as isize).contains(&row);
+        is_inside.then(|| self.x.wrapping_offset((row * width as isize + from) * BLOCK as isize))
+    }
 }
 
 /// Returns the kernel whose tiles cover `columns` columns with the least overlap.
@@ -66,35 +83,47 @@ const SPAN: usize = 16;
 
 /// See [`Kernel`].
 #[inline(always)]
-unsafe fn rows<V: Vector, const COLUMNS: usize, const STRIDE: usize, const ROWS: usize, const PIXELS: usize>(t: &Rows) {
+unsafe fn rows<
+    V: Vector,
+    const BLOCK: usize,
+    const COLUMNS: usize,
+    const STRIDE: usize,
+    const ROWS: usize,
+    const PIXELS: usize,
+>(
+    t: &Rows,
+) {
     let reach = (((PIXELS - 1) * STRIDE + COLUMNS - 1) * t.apart) as isize;
     for start in 0..t.apart {
         // The last tile starts at the last column where a whole tile fits.
         let last = start + ((t.columns - start).div_ceil(t.apart) - PIXELS) * t.apart;
-        let mut first = start;
-        loop {
-            let from = t.from[1] + (first * STRIDE) as isize;
-            // SAFETY: guaranteed by the caller. If the span is inside the row, so are all reads.
-            unsafe {
-                if from >= 0 && from + reach < t.input[1] as isize {
-                    tile::<V, COLUMNS, STRIDE, ROWS, PIXELS, false>(t, first, from);
-                } else {
-                    tile::<V, COLUMNS, STRIDE, ROWS, PIXELS, true>(t, first, from);
+        for y in (0..t.rows).step_by(ROWS) {
+            let mut first = start;
+            loop {
+                let from = t.from[1] + (first * STRIDE) as isize;
+                // SAFETY: guaranteed by the caller. If the span is inside the row, so are all reads.
+                unsafe {
+                    if from >= 0 && from + reach < t.input[1] as isize {
+                        tile::<V, BLOCK, COLUMNS, STRIDE, ROWS, PIXELS, false>(t, y, first, from);
+                    } else {
+                        tile::<V, BLOCK, COLUMNS, STRIDE, ROWS, PIXELS, true>(t, y, first, from);
+                    }
                 }
+                if first == last {
+                    break;
+                }
+                first = (first + PIXELS * t.apart).min(last);
             }
-            if first == last {
-                break;
-            }
-            first = (first + PIXELS * t.apart).min(last);
         }
     }
 }
 
-/// Computes the pixels from `first` on. Their first taps are in column `from`, which may be outside the image if `EDGE`
-/// is set.
+/// Computes the pixels from `first` on, of the rows from `y` on. Their first taps are in column `from`, which may be
+/// outside the image if `EDGE` is set.
 #[inline(always)]
 unsafe fn tile<
     V: Vector,
+    const BLOCK: usize,
     const COLUMNS: usize,
     const STRIDE: usize,
     const ROWS: usize,
@@ -102,40 +131,45 @@ unsafe fn tile<
     const EDGE: bool,
 >(
     t: &Rows,
+    y: usize,
     first: usize,
     from: isize,
 ) {
-    let [height, width] = t.input;
     let taps = if ROWS == 2 { COLUMNS + 1 } else { t.taps };
     for lane in (0..BLOCK).step_by(V::LANES) {
         let mut sums = [[V::splat(0.0); PIXELS]; ROWS];
         for i in 0..taps {
-            let y = t.from[0] + (i * t.dilation) as isize;
-            if !(0..height as isize).contains(&y) {
-                continue;
-            }
-            let x = t.x.wrapping_offset((y * width as isize + from) * BLOCK as isize).wrapping_add(lane);
+            let Some(x) = t.read_by::<BLOCK>(y, i, from) else { continue };
             // SAFETY: guaranteed by the caller: the row and the columns read are inside the image, and the weights have
             // `taps` rows.
             unsafe {
-                let span = span::<V, COLUMNS, STRIDE, PIXELS, EDGE>(x, from, width, t.apart);
+                let span =
+                    span::<V, BLOCK, COLUMNS, STRIDE, PIXELS, EDGE>(x.wrapping_add(lane), from, t.input[1], t.apart);
                 for (r, sums) in sums.iter_mut().enumerate() {
                     if ROWS == 1 || (r <= i && i < r + COLUMNS) {
-                        add::<V, COLUMNS, STRIDE, PIXELS>(&span, t.w.add((i - r) * COLUMNS * BLOCK + lane), sums);
+                        let w = t.w.add((i - r) * COLUMNS * BLOCK + lane);
+                        add::<V, BLOCK, COLUMNS, STRIDE, PIXELS>(&span, w, sums);
                     }
                 }
             }
         }
         for (r, sums) in sums.iter().enumerate() {
             // SAFETY: guaranteed by the caller.
-            unsafe { write(t, sums, (r * t.columns + first) * BLOCK + lane, lane) };
+            unsafe { write::<V, BLOCK, PIXELS>(t, sums, ((y + r) * t.columns + first) * BLOCK + lane, lane) };
         }
     }
 }
 
 /// Loads the pixels that one row of taps reads, each once.
 #[inline(always)]
-unsafe fn span<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXELS: usize, const EDGE: bool>(
+unsafe fn span<
+    V: Vector,
+    const BLOCK: usize,
+    const COLUMNS: usize,
+    const STRIDE: usize,
+    const PIXELS: usize,
+    const EDGE: bool,
+>(
     x: *const f32,
     from: isize,
     width: usize,
@@ -159,7 +193,7 @@ unsafe fn span<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXEL
 
 /// Adds the products of one row of taps.
 #[inline(always)]
-unsafe fn add<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXELS: usize>(
+unsafe fn add<V: Vector, const BLOCK: usize, const COLUMNS: usize, const STRIDE: usize, const PIXELS: usize>(
     span: &[V; SPAN],
     w: *const f32,
     sums: &mut [V; PIXELS],
@@ -175,7 +209,12 @@ unsafe fn add<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXELS
 
 /// Stores some pixels of a row.
 #[inline(always)]
-unsafe fn write<V: Vector, const PIXELS: usize>(t: &Rows, sums: &[V; PIXELS], offset: usize, lane: usize) {
+unsafe fn write<V: Vector, const BLOCK: usize, const PIXELS: usize>(
+    t: &Rows,
+    sums: &[V; PIXELS],
+    offset: usize,
+    lane: usize,
+) {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let bias = V::load(t.bias.add(lane));
@@ -185,11 +224,12 @@ unsafe fn write<V: Vector, const PIXELS: usize>(t: &Rows, sums: &[V; PIXELS], of
     }
 }
 
-/// A table of [`Kernel`]s by number of pixels, for a number of columns of taps, a stride and a number of rows.
+/// A table of [`Kernel`]s by number of pixels, for a size of blocks, a number of columns of taps, a stride and a number of
+/// rows.
 #[cfg(target_arch = "x86_64")]
 macro_rules! kernels {
-    ($function:ident $columns:literal $stride:literal $rows:literal: $($pixels:literal)*) => {
-        &[$($function::<$columns, $stride, $rows, $pixels> as Kernel),*] as &[Kernel]
+    ($function:ident $block:tt $columns:literal $stride:literal $rows:literal: $($pixels:literal)*) => {
+        &[$($function::<$block, $columns, $stride, $rows, $pixels> as Kernel),*] as &[Kernel]
     };
 }
 
@@ -199,29 +239,49 @@ mod x86 {
     use crate::vector::{F32x16, F32x8};
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
-    unsafe fn avx512<const COLUMNS: usize, const STRIDE: usize, const ROWS: usize, const PIXELS: usize>(t: &Rows) {
+    unsafe fn avx512<
+        const BLOCK: usize,
+        const COLUMNS: usize,
+        const STRIDE: usize,
+        const ROWS: usize,
+        const PIXELS: usize,
+    >(
+        t: &Rows,
+    ) {
         // SAFETY: guaranteed by the caller.
-        unsafe { rows::<F32x16, COLUMNS, STRIDE, ROWS, PIXELS>(t) }
+        unsafe { rows::<F32x16, BLOCK, COLUMNS, STRIDE, ROWS, PIXELS>(t) }
     }
 
     #[target_feature(enable = "avx2,fma,f16c")]
-    unsafe fn avx2<const COLUMNS: usize, const STRIDE: usize, const ROWS: usize, const PIXELS: usize>(t: &Rows) {
+    unsafe fn avx2<
+        const BLOCK: usize,
+        const COLUMNS: usize,
+        const STRIDE: usize,
+        const ROWS: usize,
+        const PIXELS: usize,
+    >(
+        t: &Rows,
+    ) {
         // SAFETY: guaranteed by the caller.
-        unsafe { rows::<F32x8, COLUMNS, STRIDE, ROWS, PIXELS>(t) }
+        unsafe { rows::<F32x8, BLOCK, COLUMNS, STRIDE, ROWS, PIXELS>(t) }
     }
 
     /// For 32 registers.
     pub(super) const AVX512: &[([usize; 2], Table)] = &[
-        ([3, 1], [kernels!(avx512 3 1 1: 1 2 3 4 5 6 7), kernels!(avx512 3 1 2: 1 2 3 4 5 6 7)]),
-        ([5, 1], [kernels!(avx512 5 1 1: 1 2 3 4 5 6 7), kernels!(avx512 5 1 2: 1 2 3 4 5 6 7)]),
-        ([7, 1], [kernels!(avx512 7 1 1: 1 2 3 4 5 6 7 8), &[]]),
-        ([3, 2], [kernels!(avx512 3 2 1: 1 2 3 4 5 6 7), &[]]),
-        ([5, 2], [kernels!(avx512 5 2 1: 1 2 3 4 5 6), &[]]),
+        ([3, 1], [kernels!(avx512 16 3 1 1: 1 2 3 4 5 6 7), kernels!(avx512 16 3 1 2: 1 2 3 4 5 6 7)]),
+        ([5, 1], [kernels!(avx512 16 5 1 1: 1 2 3 4 5 6 7), kernels!(avx512 16 5 1 2: 1 2 3 4 5 6 7)]),
+        ([7, 1], [kernels!(avx512 16 7 1 1: 1 2 3 4 5 6 7 8), &[]]),
+        ([3, 2], [kernels!(avx512 16 3 2 1: 1 2 3 4 5 6 7), &[]]),
+        ([5, 2], [kernels!(avx512 16 5 2 1: 1 2 3 4 5 6), &[]]),
     ];
 
     /// For 16 registers.
-    pub(super) const AVX2: &[([usize; 2], Table)] = &[
-        ([3, 1], [kernels!(avx2 3 1 1: 1 2 3 4 5 6), kernels!(avx2 3 1 2: 1 2 3 4)]),
-        ([5, 1], [kernels!(avx2 5 1 1: 1 2 3 4 5), &[]]),
-    ];
+    pub(super) struct Avx2<const BLOCK: usize>;
+
+    impl<const BLOCK: usize> Avx2<BLOCK> {
+        pub const TABLE: &'static [([usize; 2], Table)] = &[
+            ([3, 1], [kernels!(avx2 BLOCK 3 1 1: 1 2 3 4 5 6), kernels!(avx2 BLOCK 3 1 2: 1 2 3 4)]),
+            ([5, 1], [kernels!(avx2 BLOCK 5 1 1: 1 2 3 4 5), &[]]),
+        ];
+    }
 }

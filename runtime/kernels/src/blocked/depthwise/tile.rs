@@ -1,12 +1,11 @@
 //! The register tiles of depthwise convolutions: some pixels of one block of channels, whose sums stay in registers.
 
-use crate::blocked::BLOCK;
-use crate::isa::Isa;
+use crate::blocking::Blocking;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Level;
 use crate::vector::Vector;
 
-/// The operands: `out[p · out_pixel] = bias + Σᵢ Σⱼ x[p · pixel + i · row + j · column] · w[i · w_row + j · 16]`, where
+/// The operands: `out[p · out_pixel] = bias + Σᵢ Σⱼ x[p · pixel + i · row + j · column] · w[i · w_row + j · B]`, where
 /// each element is a block of channels.
 #[derive(Clone, Copy)]
 pub(super) struct Tile {
@@ -35,21 +34,24 @@ pub(super) struct Tile {
 /// instruction set, and the tile has the taps and strides that the kernel is compiled for.
 type Kernel = unsafe fn(&Tile);
 
-/// A table of [`Kernel`]s by number of pixels.
+/// A table of [`Kernel`]s by number of pixels, for a size of blocks.
 macro_rules! kernels {
-    ($function:ident: $($pixels:literal)*) => {
-        &[$($function::<$pixels> as Kernel),*] as &[Kernel]
+    ($function:ident $block:literal: $($pixels:literal)*) => {
+        &[$($function::<$block, $pixels> as Kernel),*] as &[Kernel]
     };
 }
 
-/// The tiles of one instruction set, indexed by number of pixels - 1.
-pub(super) fn tiles(isa: Isa) -> &'static [Kernel] {
-    match isa.level() {
+/// The tiles of one instruction set and size of blocks, indexed by number of pixels - 1.
+pub(super) fn tiles(blocking: Blocking) -> &'static [Kernel] {
+    match (blocking.isa().level(), blocking.block()) {
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => kernels!(avx512: 1 2 3 4 5 6 7 8 9 10 11 12),
+        (Level::Avx512, _) => kernels!(avx512 16: 1 2 3 4 5 6 7 8 9 10 11 12),
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => kernels!(avx2: 1 2 3 4 5 6 7 8 9 10 11 12),
-        _ => kernels!(scalar: 1 2 3 4),
+        (Level::Avx2, 8) => kernels!(avx2 8: 1 2 3 4 5 6 7 8 9 10 11 12),
+        #[cfg(target_arch = "x86_64")]
+        (Level::Avx2, _) => kernels!(avx2 16: 1 2 3 4 5 6 7 8 9 10 11 12),
+        (_, 8) => kernels!(scalar 8: 1 2 3 4),
+        _ => kernels!(scalar 16: 1 2 3 4),
     }
 }
 
@@ -71,7 +73,7 @@ pub(super) unsafe fn run(kernels: &[Kernel], pixels: usize, tile: Tile) {
 
 /// Supports any taps and strides: every product reads its factor from memory.
 #[inline(always)]
-unsafe fn any<V: Vector, const PIXELS: usize>(t: &Tile) {
+unsafe fn any<V: Vector, const BLOCK: usize, const PIXELS: usize>(t: &Tile) {
     // SAFETY: the caller guarantees every address below.
     unsafe {
         for lane in (0..BLOCK).step_by(V::LANES) {
@@ -102,21 +104,21 @@ unsafe fn write<V: Vector, const PIXELS: usize>(t: &Tile, sums: &[V; PIXELS], la
     }
 }
 
-unsafe fn scalar<const PIXELS: usize>(t: &Tile) {
+unsafe fn scalar<const BLOCK: usize, const PIXELS: usize>(t: &Tile) {
     // SAFETY: guaranteed by the caller.
-    unsafe { any::<f32, PIXELS>(t) }
+    unsafe { any::<f32, BLOCK, PIXELS>(t) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
-unsafe fn avx512<const PIXELS: usize>(t: &Tile) {
+unsafe fn avx512<const BLOCK: usize, const PIXELS: usize>(t: &Tile) {
     // SAFETY: guaranteed by the caller.
-    unsafe { any::<crate::vector::F32x16, PIXELS>(t) }
+    unsafe { any::<crate::vector::F32x16, BLOCK, PIXELS>(t) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn avx2<const PIXELS: usize>(t: &Tile) {
+unsafe fn avx2<const BLOCK: usize, const PIXELS: usize>(t: &Tile) {
     // SAFETY: guaranteed by the caller.
-    unsafe { any::<crate::vector::F32x8, PIXELS>(t) }
+    unsafe { any::<crate::vector::F32x8, BLOCK, PIXELS>(t) }
 }

@@ -1,6 +1,6 @@
 //! The products that a form computes per tile, and the order of the transformed weights.
 
-use super::super::BLOCK;
+use super::super::terms::SUMMED;
 
 /// The number of products of a form.
 #[derive(Clone, Copy)]
@@ -17,9 +17,9 @@ impl Products {
         self.positions * self.pieces
     }
 
-    /// The terms of a sum in order, as channel and piece. Whole blocks of channels come first.
+    /// The terms of a sum in order, as channel and piece. Whole multiples of [`SUMMED`] channels come first.
     fn terms(self, channels: usize) -> impl Iterator<Item = (usize, usize)> {
-        let whole = channels - channels % BLOCK;
+        let whole = channels - channels % SUMMED;
         let of = move |range: std::ops::Range<usize>| {
             (0..self.pieces).flat_map(move |piece| range.clone().map(move |c| (c, piece)))
         };

@@ -2,9 +2,8 @@
 
 use super::super::filter::Filter;
 use super::super::form::{Form, Tile};
-use super::BLOCK;
 use crate::conv_form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
-use crate::conv_shape::Shape;
+use crate::isa::{Isa, Level};
 
 /// The time of transforms of pixels that are not adjacent, relative to adjacent ones.
 const APART: f64 = 1.3;
@@ -22,24 +21,25 @@ impl WinogradForm {
     pub const LINE: WinogradForm = WinogradForm(Form::Line);
 
     /// The cost of transforming one vector of a tile's input, and one of its output, in multiply-adds of a vector.
-    /// Loads and stores dominate it.
-    fn transform(&self) -> [f64; 2] {
+    /// Loads and stores dominate it. Without AVX-512, the values of a square tile do not fit in the registers.
+    fn transform(&self, isa: Isa) -> [f64; 2] {
+        let slower = if isa.level() == Level::Avx512 { 1.0 } else { 5.0 / 3.0 };
         match self.0 {
-            Form::Square(Tile::Two) => [90.0, 70.0],
-            Form::Square(Tile::Four) => [250.0, 200.0],
+            Form::Square(Tile::Two) => [90.0, 70.0].map(|cost| slower * cost),
+            Form::Square(Tile::Four) => [250.0, 200.0].map(|cost| slower * cost),
             Form::Line => [110.0, 90.0],
         }
     }
 
     /// The time of one group.
-    fn group(&self, shape: &Shape) -> f64 {
-        let (channels, outputs) =
-            (shape.channels / shape.groups, (shape.outputs / shape.groups).div_ceil(BLOCK) as f64);
+    fn group(&self, case: &ConvCase) -> f64 {
+        let shape = &case.shape;
+        let (channels, outputs) = (shape.channels / shape.groups, case.vectors(shape.outputs / shape.groups));
         let (tiles, count) = (self.0.tiles(shape) as f64, self.0.products(shape.kernel));
         let is_apart = self.0 != Form::Line && shape.dilations != [1, 1];
         let apart = if is_apart { APART } else { 1.0 };
-        let [input, output] = self.transform().map(|time| time * apart);
-        let transforms = (count.pieces * channels.div_ceil(BLOCK)) as f64 * input + outputs * output;
+        let [input, output] = self.transform(case.isa()).map(|time| time * apart);
+        let transforms = count.pieces as f64 * case.vectors(channels) * input + outputs * output;
         let terms = (channels * count.count()) as f64;
         products(terms * outputs, tiles) + transforms * tiles
     }
@@ -58,19 +58,19 @@ impl ConvForm for WinogradForm {
         [ImageLayout::Blocks; 2]
     }
 
-    fn fits(&self, ConvCase { shape, .. }: &ConvCase) -> bool {
-        Filter::takes_blocks(shape) && shape.pixels() > 0 && self.0.fits(shape)
+    fn fits(&self, ConvCase { blocking, shape, .. }: &ConvCase) -> bool {
+        Filter::takes_blocks(*blocking, shape) && shape.pixels() > 0 && self.0.fits(shape)
     }
 
     fn transforms(&self) -> bool {
         true
     }
 
-    fn cost(&self, ConvCase { shape, .. }: &ConvCase) -> f64 {
-        shape.groups as f64 * self.group(shape)
+    fn cost(&self, case: &ConvCase) -> f64 {
+        case.shape.groups as f64 * self.group(case)
     }
 
     fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
-        Box::new(Filter::new(case.isa, &case.shape, w, Some(self.0)))
+        Box::new(Filter::new(case.blocking, &case.shape, w, Some(self.0)))
     }
 }

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use super::super::conv::{split, Convolution};
 use super::super::form::{self, axis, products, Products, INPUTS, OUTPUTS, TAPS};
-use super::super::BLOCK;
 use super::products::Buffers;
+use crate::blocking::dispatch_blocking;
 use crate::threads::Threads;
-use crate::vector::{dispatch_isa, Vector};
+use crate::vector::Vector;
 
 /// An image as lines along the axis of the window: `[outer, length, inner]`, where the `inner` positions have separate
 /// windows.
@@ -63,21 +63,21 @@ impl<'a> Line<'a> {
 
     fn part(&self, image: usize, groups: Range<usize>, spans: &[[usize; 2]], scratch: &mut Buffers) {
         let Convolution { shape, filter, .. } = self.convolution;
-        let (blocks, count) = (filter.channels.div_ceil(BLOCK), groups.len() * self.tiles_of_a_group());
-        let step = scratch.grow(self.products, filter.channels, count);
-        let size = shape.input[0] * shape.input[1] * BLOCK;
+        let (blocks, count) = (filter.channels.div_ceil(filter.block()), groups.len() * self.tiles_of_a_group());
+        let step = scratch.grow(self.products, filter, count);
+        let size = shape.input[0] * shape.input[1] * filter.block();
         for (i, (piece, b)) in (0..self.products.pieces).flat_map(|p| (0..blocks).map(move |b| (p, b))).enumerate() {
             let x = &self.convolution.input(image)[b * size..(b + 1) * size];
-            let out = &mut scratch.input[i * count * BLOCK..];
-            dispatch_isa!(filter.isa, (this: &Line = self, x: &[f32] = x, groups: Range<usize> = groups.clone(), piece: usize = piece,
-                out: &mut [f32] = out, step: usize = step), V => this.input::<V>(x, groups, piece, out, step));
+            let out = &mut scratch.input[i * count * filter.block()..];
+            dispatch_blocking!(filter.blocking, (this: &Line = self, x: &[f32] = x, groups: Range<usize> = groups.clone(), piece: usize = piece,
+                out: &mut [f32] = out, step: usize = step), V, BLOCK => this.input::<V, BLOCK>(x, groups, piece, out, step));
         }
         for &span in spans {
             let step = self.products.multiply(self.convolution, image, span, [count, step], scratch);
-            for block in (span[0]..span[1]).step_by(BLOCK) {
+            for block in (span[0]..span[1]).step_by(filter.block()) {
                 let products = &scratch.products[(block - span[0]) * count..];
-                dispatch_isa!(filter.isa, (this: &Line = self, image: usize = image, block: usize = block, groups: Range<usize> = groups.clone(),
-                    products: &[f32] = products, step: usize = step), V => this.output::<V>(image, block, groups, products, step));
+                dispatch_blocking!(filter.blocking, (this: &Line = self, image: usize = image, block: usize = block, groups: Range<usize> = groups.clone(),
+                    products: &[f32] = products, step: usize = step), V, BLOCK => this.output::<V, BLOCK>(image, block, groups, products, step));
                 self.finish(image, block, groups.clone());
             }
         }
@@ -102,9 +102,16 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Transforms the inputs of one piece of the windows, for one block of channels `[H, W, 16]`.
+    /// Transforms the inputs of one piece of the windows, for one block of channels `[H, W, B]`.
     #[inline(always)]
-    fn input<V: Vector>(&self, x: &[f32], groups: Range<usize>, piece: usize, out: &mut [f32], step: usize) {
+    fn input<V: Vector, const BLOCK: usize>(
+        &self,
+        x: &[f32],
+        groups: Range<usize>,
+        piece: usize,
+        out: &mut [f32],
+        step: usize,
+    ) {
         let tiles = groups.len() * self.tiles_of_a_group();
         assert!(out.len() >= (INPUTS - 1) * step + tiles * BLOCK);
         let shift = (piece * TAPS * self.dilation) as isize - self.before;
@@ -136,7 +143,14 @@ impl<'a> Line<'a> {
     /// Transforms the products of one block of outputs, adds the bias and the residual, and stores the part of each tile inside the
     /// output.
     #[inline(always)]
-    fn output<V: Vector>(&self, image: usize, block: usize, groups: Range<usize>, products: &[f32], step: usize) {
+    fn output<V: Vector, const BLOCK: usize>(
+        &self,
+        image: usize,
+        block: usize,
+        groups: Range<usize>,
+        products: &[f32],
+        step: usize,
+    ) {
         let tiles = groups.len() * self.tiles_of_a_group();
         assert!(products.len() >= (INPUTS - 1) * step + tiles * BLOCK);
         let bias = self.convolution.bias(image, block).map(|bias| &bias[..BLOCK]);
@@ -162,17 +176,13 @@ impl<'a> Line<'a> {
         });
     }
 
-    /// Runs the epilogue on the outputs that some groups cover in one block.
+    /// Runs the epilogue on the outputs that some groups cover in one block, which are contiguous.
     fn finish(&self, image: usize, block: usize, groups: Range<usize>) {
-        for outer in groups.start / self.groups..groups.end.div_ceil(self.groups) {
-            let end = |group: usize| {
-                let group = group.saturating_sub(outer * self.groups).min(self.groups);
-                (group * OUTPUTS * self.dilation).min(self.length[1])
-            };
-            let [first, last] =
-                [groups.start, groups.end].map(end).map(|at| (outer * self.length[1] + at) * self.inner);
-            // SAFETY: these pixels belong to this part's tiles.
-            unsafe { self.convolution.finish(image, block, first, last - first) };
-        }
+        let [first, end] = [groups.start, groups.end].map(|group| {
+            let place = group % self.groups * OUTPUTS * self.dilation;
+            (group / self.groups * self.length[1] + place) * self.inner
+        });
+        // SAFETY: these pixels belong to this part's tiles.
+        unsafe { self.convolution.finish(image, block, first, end - first) };
     }
 }

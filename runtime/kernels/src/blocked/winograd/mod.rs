@@ -16,9 +16,8 @@ use std::ops::Range;
 
 use super::conv::{split, Convolution};
 use super::form::{Form, Products, Tile, Tiling};
-use super::BLOCK;
+use crate::blocking::dispatch_blocking;
 use crate::threads::Threads;
-use crate::vector::dispatch_isa;
 pub(crate) use form::WinogradForm;
 use line::Line;
 use patches::Patches;
@@ -58,21 +57,21 @@ impl Squares<'_> {
 
     fn part(&self, image: usize, tiles: Range<usize>, spans: &[[usize; 2]], scratch: &mut Buffers) {
         let Convolution { shape, filter, .. } = self.convolution;
-        let (blocks, count, isa) = (filter.channels.div_ceil(BLOCK), tiles.len(), filter.isa);
-        let step = scratch.grow(self.products(), filter.channels, count);
+        let (blocks, count, blocking) = (filter.channels.div_ceil(filter.block()), tiles.len(), filter.blocking);
+        let step = scratch.grow(self.products(), filter, count);
         let patches = Patches { work: self, columns: self.axes[1].tiles(), image, tiles, step };
-        let size = shape.input[0] * shape.input[1] * BLOCK;
+        let size = shape.input[0] * shape.input[1] * filter.block();
         for b in 0..blocks {
             let x = &self.convolution.input(image)[b * size..(b + 1) * size];
-            let (patches, out) = (&patches, &mut scratch.input[b * count * BLOCK..]);
-            dispatch_isa!(isa, (patches: &Patches = patches, x: &[f32] = x, out: &mut [f32] = out), V => patches.input::<V>(x, out));
+            let (patches, out) = (&patches, &mut scratch.input[b * count * filter.block()..]);
+            dispatch_blocking!(blocking, (patches: &Patches = patches, x: &[f32] = x, out: &mut [f32] = out), V, BLOCK => patches.input::<V, BLOCK>(x, out));
         }
         for &span in spans {
             let step = self.products().multiply(self.convolution, image, span, [count, step], scratch);
             let patches = Patches { step, tiles: patches.tiles.clone(), ..patches };
-            for block in (span[0]..span[1]).step_by(BLOCK) {
+            for block in (span[0]..span[1]).step_by(filter.block()) {
                 let (patches, products) = (&patches, &scratch.products[(block - span[0]) * count..]);
-                dispatch_isa!(isa, (patches: &Patches = patches, block: usize = block, products: &[f32] = products), V => patches.output::<V>(block, products));
+                dispatch_blocking!(blocking, (patches: &Patches = patches, block: usize = block, products: &[f32] = products), V, BLOCK => patches.output::<V, BLOCK>(block, products));
                 self.finish(image, block, &patches.tiles);
             }
         }

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::super::addend::Addend;
+use super::super::border::load_inside;
 use super::super::form::{self, Tile};
-use super::{Squares, BLOCK};
+use super::Squares;
 use crate::vector::Vector;
 
 /// Some tiles of one image. The stride of their transformed values from position to position is `step`.
@@ -17,55 +18,46 @@ pub(super) struct Patches<'a> {
     pub step: usize,
 }
 
-/// Pixels of the largest input patch.
-const PATCH: usize = 36;
-
 impl Patches<'_> {
-    /// The row and the column of a tile's first output.
+    /// The row and the column of each tile's first output.
     #[inline(always)]
-    fn first(&self, tile: usize) -> [usize; 2] {
+    fn firsts(&self) -> impl Iterator<Item = [usize; 2]> + '_ {
         let [down, across] = &self.work.axes;
-        [down.by_phase(tile / self.columns), across.by_group(tile % self.columns)]
+        let [mut row, mut column] = [self.tiles.start / self.columns, self.tiles.start % self.columns];
+        self.tiles.clone().map(move |_| {
+            let first = [down.by_phase(row), across.by_group(column)];
+            [row, column] = if column + 1 == self.columns { [row + 1, 0] } else { [row, column + 1] };
+            first
+        })
     }
 
-    /// Transforms one block of channels `[H, W, 16]`.
+    /// Transforms one block of channels `[H, W, B]`.
     #[inline(always)]
-    pub fn input<V: Vector>(&self, x: &[f32], out: &mut [f32]) {
+    pub fn input<V: Vector, const BLOCK: usize>(&self, x: &[f32], out: &mut [f32]) {
         match self.work.tile {
-            Tile::Two => self.input_of::<V, 2>(x, out),
-            Tile::Four => self.input_of::<V, 4>(x, out),
+            Tile::Two => self.input_of::<V, BLOCK, 2>(x, out),
+            Tile::Four => self.input_of::<V, BLOCK, 4>(x, out),
         }
     }
 
     #[inline(always)]
-    fn input_of<V: Vector, const M: usize>(&self, x: &[f32], out: &mut [f32]) {
+    fn input_of<V: Vector, const BLOCK: usize, const M: usize>(&self, x: &[f32], out: &mut [f32]) {
         let shape = self.work.convolution.shape;
-        let [height, width] = shape.input.map(|size| size as isize);
-        let apart = shape.dilations.map(|d| d as isize);
-        let strides = [shape.dilations[0] * shape.input[1], shape.dilations[1]].map(|pixels| pixels * BLOCK);
-        let mut edge = [0.0; PATCH * BLOCK];
+        let size = shape.input.map(|size| size as isize);
+        assert!(x.len() >= shape.input[0] * shape.input[1] * BLOCK);
         assert!(out.len() >= ((M + 2) * (M + 2) - 1) * self.step + self.tiles.len() * BLOCK);
-        for (i, tile) in self.tiles.clone().enumerate() {
-            let first = self.first(tile);
-            let [top, left] = [0, 1].map(|a| first[a] as isize - shape.before[a]);
-            let [down, across] = apart.map(|d| d * (M + 1) as isize);
-            let inside = top >= 0 && left >= 0 && top + down < height && left + across < width;
-            let (patch, [row, column]) = if inside {
-                (&x[(top * width + left) as usize * BLOCK..], strides)
-            } else {
-                copy_patch(x, [height, width], [top, left], apart, M + 2, &mut edge);
-                (&edge[..], [(M + 2) * BLOCK, BLOCK])
-            };
-            assert!(patch.len() >= (M + 1) * (row + column) + BLOCK);
+        for (i, first) in self.firsts().enumerate() {
+            let corner = [0, 1].map(|a| first[a] as isize - shape.before[a]);
+            let last = [0, 1].map(|a| corner[a] + (shape.dilations[a] * (M + 1)) as isize);
+            let is_inside = (0..2).all(|a| corner[a] >= 0 && last[a] < size[a]);
             for lane in (0..BLOCK).step_by(V::LANES) {
                 // SAFETY: asserted above.
                 unsafe {
-                    input_patch::<V, M>(
-                        patch.as_ptr().add(lane),
-                        [row, column],
-                        out.as_mut_ptr().add(i * BLOCK + lane),
-                        self.step,
-                    )
+                    let (x, out) = (x.as_ptr().add(lane), out.as_mut_ptr().add(i * BLOCK + lane));
+                    match is_inside {
+                        true => input_patch::<V, BLOCK, M, false>(x, size, corner, shape.dilations, out, self.step),
+                        false => input_patch::<V, BLOCK, M, true>(x, size, corner, shape.dilations, out, self.step),
+                    }
                 };
             }
         }
@@ -74,32 +66,30 @@ impl Patches<'_> {
     /// Transforms the products of one block of outputs, adds the bias and the residual, and stores the part of each tile inside the
     /// output.
     #[inline(always)]
-    pub fn output<V: Vector>(&self, block: usize, products: &[f32]) {
+    pub fn output<V: Vector, const BLOCK: usize>(&self, block: usize, products: &[f32]) {
         match self.work.tile {
-            Tile::Two => self.output_of::<V, 2>(block, products),
-            Tile::Four => self.output_of::<V, 4>(block, products),
+            Tile::Two => self.output_of::<V, BLOCK, 2>(block, products),
+            Tile::Four => self.output_of::<V, BLOCK, 4>(block, products),
         }
     }
 
     #[inline(always)]
-    fn output_of<V: Vector, const M: usize>(&self, block: usize, products: &[f32]) {
+    fn output_of<V: Vector, const BLOCK: usize, const M: usize>(&self, block: usize, products: &[f32]) {
         let convolution = self.work.convolution;
         let (width, [down, across]) = (convolution.shape.output[1], &self.work.axes);
         let strides = [down.dilation * width, across.dilation].map(|pixels| pixels * BLOCK);
         let (bias, limits) =
             (convolution.bias(self.image, block).map(|bias| &bias[..BLOCK]), convolution.epilogue.limits);
         assert!(products.len() >= ((M + 2) * (M + 2) - 1) * self.step + self.tiles.len() * BLOCK);
-        for (i, tile) in self.tiles.clone().enumerate() {
-            let [y, x] = self.first(tile);
-            let size = [down.outputs(y), across.outputs(x)];
-            let out = convolution.at(self.image, block, y * width + x);
-            let residual = convolution.residual(self.image, block, y * width + x);
+        let (out, residual) = (convolution.at(self.image, block, 0), convolution.residual(self.image, block, 0));
+        for (i, [y, x]) in self.firsts().enumerate() {
+            let (size, pixel) = ([down.outputs(y), across.outputs(x)], (y * width + x) * BLOCK);
             for lane in (0..BLOCK).step_by(V::LANES) {
                 // SAFETY: asserted above. The tile's pixels are inside the output and belong to this task.
                 unsafe {
                     let bias = bias.map_or(V::splat(0.0), |bias| V::load(bias.as_ptr().add(lane)));
                     let from = products.as_ptr().add(i * BLOCK + lane);
-                    let to = (out.add(lane), residual.from(lane));
+                    let to = (out.add(pixel + lane), residual.from(pixel + lane));
                     output_patch::<V, M>(from, self.step, bias, limits, to, strides, size);
                 }
             }
@@ -107,34 +97,30 @@ impl Patches<'_> {
     }
 }
 
-/// Copies the patch at `corner` whose pixels have the distances `apart`, with zeros outside the image.
-fn copy_patch(
-    x: &[f32],
-    [height, width]: [isize; 2],
-    corner: [isize; 2],
-    apart: [isize; 2],
-    size: usize,
-    out: &mut [f32],
-) {
-    for (i, out) in out[..size * size * BLOCK].chunks_exact_mut(BLOCK).enumerate() {
-        let [y, x_] = [corner[0] + (i / size) as isize * apart[0], corner[1] + (i % size) as isize * apart[1]];
-        match (0..height).contains(&y) && (0..width).contains(&x_) {
-            true => out.copy_from_slice(&x[(y * width + x_) as usize * BLOCK..][..BLOCK]),
-            false => out.fill(0.0),
-        }
-    }
-}
-
+/// Transforms the patch of `(M + 2)²` pixels at `[top, left]`, which have the distances `[down, across]`. Some of them are
+/// outside the image only if `EDGE` is set.
+///
 /// # Safety
-/// A patch of `(M + 2)²` pixels with these strides of rows and columns can be read, and its positions with stride `step` can be written.
+/// The image `[height, width, B]` can be read, and the positions with stride `step` can be written.
 #[inline(always)]
-unsafe fn input_patch<V: Vector, const M: usize>(x: *const f32, [row, column]: [usize; 2], out: *mut f32, step: usize) {
+unsafe fn input_patch<V: Vector, const BLOCK: usize, const M: usize, const EDGE: bool>(
+    x: *const f32,
+    [height, width]: [isize; 2],
+    [top, left]: [isize; 2],
+    [down, across]: [usize; 2],
+    out: *mut f32,
+    step: usize,
+) {
+    let x = x.wrapping_offset((top * width + left) * BLOCK as isize);
+    let (row, column) = (down * width as usize * BLOCK, across * BLOCK);
     let mut columns = [[V::splat(0.0); 6]; 6];
     for (j, transformed) in columns.iter_mut().enumerate().take(M + 2) {
         let mut pixels = [V::splat(0.0); 6];
         for (i, pixel) in pixels.iter_mut().enumerate().take(M + 2) {
+            let [y, x_] = [top + (i * down) as isize, left + (j * across) as isize];
+            let is_inside = !EDGE || (0..height).contains(&y) && (0..width).contains(&x_);
             // SAFETY: guaranteed by the caller.
-            *pixel = unsafe { V::load(x.add(i * row + j * column)) };
+            *pixel = unsafe { load_inside(is_inside, x.wrapping_add(i * row + j * column)) };
         }
         *transformed = form::input::<V, M>(pixels);
     }

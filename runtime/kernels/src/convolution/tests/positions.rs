@@ -44,11 +44,12 @@ fn weights_packed_for_few_positions_compute_many() {
         let operands = Operands::of(&many);
         for form in FORMS {
             let mut results = Vec::new();
-            for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
-                let case = ConvCase::new(isa, few, true);
+            for (blocking, count) in every().flat_map(|blocking| [(blocking, 1), (blocking, 3)]) {
+                let case = ConvCase::new(blocking, few, true);
                 if form.fits(&case) {
                     let (packed, threads) = (form.pack(&case, &operands.w), Threads::new(count).unwrap());
-                    results.push(operands.run(form.layouts(), &many, |operands| packed.run(&threads, operands)));
+                    results
+                        .push(operands.run(blocking, form.layouts(), &many, |operands| packed.run(&threads, operands)));
                 }
             }
             operands.compare(&results, tolerance(*form), &many, form.name());
@@ -68,9 +69,9 @@ fn one_position_is_a_matrix_product() {
         (same(1, 64, 64, 64, 1, 3), false),
         (same(1, 64, 64, 1, 14, 3), false),
     ] {
-        for isa in Isa::available().filter(|&isa| isa != Isa::SCALAR) {
-            let chosen = planner::fastest(&ConvCase::new(isa, &shape, true), ImageLayout::Rows).unwrap();
-            assert_eq!(chosen.name() == "as a matrix product, in rows", is_product, "{isa:?} {shape:?}");
+        for blocking in every().filter(|blocking| blocking.isa() != Isa::SCALAR) {
+            let chosen = planner::fastest(&ConvCase::new(blocking, &shape, true), ImageLayout::Rows).unwrap();
+            assert_eq!(chosen.name() == "as a matrix product, in rows", is_product, "{blocking:?} {shape:?}");
         }
     }
 }
