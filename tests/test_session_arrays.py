@@ -136,6 +136,16 @@ def test_no_step_writes_to_an_input(size: int) -> None:
         assert (array == copied[name]).all()
 
 
+def test_a_limit_of_memory_counts_copies_of_inputs_only() -> None:
+    text = "sum (float[4096] x, float[4096] z) => (float[4096] y) { y = Add (x, z) }"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {text}')
+    session = compiler.load(compiler.compile(model), threads=1, max_memory=4 * 4096)
+    given = {name: np.ones(4096, np.float32) for name in "xz"}
+    assert (session.run(given)["y"] == 2).all()
+    with pytest.raises(compiler.RunError, match="max_memory"):
+        session.run(given, copy=True)
+
+
 PEAK = '''
 import resource, sys
 import numpy as np

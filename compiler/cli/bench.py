@@ -12,6 +12,7 @@ from compiler.atomic_files import write_whole
 from compiler.cli import arguments
 from compiler.cli.cases import Cases, on_device, own_cases, zoo_cases
 from compiler.cli.failure import error_data
+from compiler.cli.folder import only_option
 from compiler.cli.output import console, json_option, print_json, working
 from compiler.cli.renamed import Verb
 
@@ -48,9 +49,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
     metavar="FOLDER",
     help="Folder of models, with an INDEX.json: time every model. See `candlec zoo --help`.",
 )
-@click.option(
-    "--model", "names", multiple=True, metavar="NAME", help="With --zoo, time only this model. May be repeated."
-)
+@only_option("With --zoo, time only these models: {}. May be repeated.")
 @arguments.input_option
 @arguments.size_option
 @arguments.named_device_option("Device to run plans on; the other runtimes run on the CPU.")
@@ -98,7 +97,7 @@ def command(
     files: tuple[Path, ...],
     against: tuple[str, ...] | None,
     zoo: Path | None,
-    names: tuple[str, ...],
+    only: tuple[str, ...],
     inputs: tuple[str, ...],
     sizes: dict[str, int],
     device: str,
@@ -122,14 +121,15 @@ def command(
     candlec bench model.plan
     candlec bench model.plan model.onnx --against onnxruntime,openvino --cold
     candlec bench --zoo models --processes 3 --markdown table.md
+    candlec bench --zoo models --only op:Conv
     candlec bench model.onnx --device cuda
     """
-    if zoo is None and names:
-        raise click.UsageError("--model needs --zoo, the folder of the model")
+    if zoo is None and only:
+        raise click.UsageError("--only needs --zoo, the folder of the models")
     if zoo is not None and (inputs or sizes):
         raise click.UsageError("the models of --zoo have their own inputs: leave out --input and --size")
     arguments.check_outputs({"--markdown": markdown}, [*files, *arguments.input_files(inputs)])
-    cases = on_device(device, [*own_cases(files, against, inputs, sizes), *zoo_cases(zoo, names)])
+    cases = on_device(device, [*own_cases(files, against, inputs, sizes), *zoo_cases(zoo, only)])
     if not cases:
         raise click.UsageError("there is nothing to time: name a plan, a model or a --zoo folder")
     others = (OTHERS[0],) if against is None else against

@@ -66,7 +66,7 @@ def _name(file: Path, files: tuple[Path, ...]) -> str:
     return file.stem if len(alike) == 1 else str(file)
 
 
-def zoo_cases(zoo: Path | None, names: tuple[str, ...]) -> Cases:
+def zoo_cases(zoo: Path | None, only: tuple[str, ...]) -> Cases:
     """The models of the folder, with the shapes of their first cases."""
     import compiler
     from compiler.cli.folder import entries_of
@@ -77,7 +77,7 @@ def zoo_cases(zoo: Path | None, names: tuple[str, ...]) -> Cases:
         inputs = entry.inputs(entry.cases[0])
         return _saved(entry.name, compiler.compile(pinned(entry.path, inputs)), inputs, entry.path)
 
-    entries = entries_of(zoo, names) if zoo else []
+    entries = entries_of(zoo, only) if zoo else []
     return [(entry.name, partial(opened, entry)) for entry in entries]
 
 

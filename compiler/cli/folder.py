@@ -18,16 +18,19 @@ if TYPE_CHECKING:
     from compiler.zoo.batch import Settings
     from compiler.zoo.index import Entry
 
-__all__ = ["entries_of", "files_of", "folder_options", "known_differences", "runner_options"]
+__all__ = ["entries_of", "files_of", "folder_options", "known_differences", "only_option", "runner_options"]
+
+
+def only_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option `--only`, which selects models of a folder. `{}` in the help text stands for the forms of EXPR."""
+    forms = "NAME, tag:TAG (a tag in INDEX.json), op:OPERATOR (models with this ONNX operator)"
+    return click.option("--only", multiple=True, metavar="EXPR", help=help_text.format(forms))
 
 
 def folder_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that choose the folder and the models."""
-    help_text = (
-        "Use only these models: NAME, tag:TAG (a tag in INDEX.json), op:OPERATOR (models with this ONNX operator), or "
-        "failed (those that failed in the file of --results). May be repeated."
-    )
-    function = click.option("--only", multiple=True, metavar="EXPR", help=help_text)(function)
+    text = "Use only these models: {}, or failed (those that failed in the file of --results). May be repeated."
+    function = only_option(text)(function)
     return click.option(
         "--zoo",
         "folder",

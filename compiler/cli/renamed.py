@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMER_NAMES", "Verb"]
 
 FORMER_NAMES = {"--dim": "--size", "--model": "--only", "--path": "--zoo"}
-"""Deprecated names of options, with their present names. A verb that has an option `--dim` or `--model` keeps it."""
+"""Deprecated names of options, with their present names. A verb that has an option `--dim` keeps it."""
 
 
 class Verb(click.Command):

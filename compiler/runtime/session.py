@@ -40,8 +40,9 @@ def load(
     The session's `device` holds the choice, and its `fallback_reason` the reason for the CPU. `threads` is the number
     of threads of a run, from 1 to 1024, by default one for each logical core. With `strict_device`, the session refuses
     a plan instead of falling back to the CPU. `max_memory` limits the bytes of all values of a run at one time, without
-    the constants. If the plan has a limit too (`Options`), the lower one applies. With `memory` "low", the session
-    skips weight layouts that enlarge weights; convolutions are slower.
+    the constants and without inputs that `Session.run` reads in place. If the plan has a limit too (`Options`), the
+    lower one applies. With `memory` "low", the session skips weight layouts that enlarge weights; convolutions are
+    slower.
 
     The session reads large constants from the plan file while it lives. You may replace the file (`Plan.save` and
     `candlec compile` do so), but must not write into it. `load(Plan.load(path))` holds a copy.

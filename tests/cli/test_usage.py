@@ -48,6 +48,7 @@ def test_every_verb_has_help_with_examples(verb: str, capsys: pytest.CaptureFixt
         ["compile", "echo.onnx", "--report", "."],
         ["compile", "echo.onnx", "--no-optimize", "--passes", "drop_noops"],
         ["bench"],
+        ["bench", "echo.onnx", "--only", "echo"],
         ["bench", "echo.onnx", "--model", "echo"],
         ["bench", "echo.onnx", "--seconds", "0"],
         ["bench", "--zoo", ".", "--input", "io.npz"],

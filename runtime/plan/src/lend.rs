@@ -31,7 +31,8 @@ pub struct Lent {
 }
 
 /// Lends contiguous elements on the host, in row-major order, as an input of a run, without a copy. A run does not
-/// write to them. If an output of the run is a view of the input, it also keeps the owner alive.
+/// write to them, and its limit of memory does not count them. If an output of the run is a view of the input, it also
+/// keeps the owner alive.
 ///
 /// # Errors
 /// [`Error::Op`]: the number of bytes does not fit `dims` and `dtype`, or the elements are not aligned.
@@ -136,6 +137,7 @@ mod tests {
         let Ok(Value::Tensor(mut lent)) = lend(bytes, &[2, 2]) else { panic!("not a tensor") };
         assert_eq!(lent.read::<f32>().expect("float32").as_ptr(), owner.as_ptr());
         assert!(!lent.is_alone() && Arc::strong_count(&owner) == 2);
+        assert_eq!(lent.storage(), (owner.as_ptr().addr(), 0), "the caller holds the memory");
         let reverse = |elements: &mut [f32]| {
             elements.reverse();
             Ok(())

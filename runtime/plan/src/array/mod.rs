@@ -258,11 +258,12 @@ impl Array {
         }
     }
 
-    /// Returns the address of the storage and its size in bytes. The address does not change when a step takes over the
-    /// storage.
+    /// Returns the address of the storage and its size in bytes, which is 0 for the caller's memory on the host. The
+    /// address does not change when a step takes over the storage.
     pub(crate) fn storage(&self) -> (usize, usize) {
         match (&*self.storage, self.storage.bytes()) {
             (Backing::Device(buffer), _) if !buffer.is_empty() => (buffer.address() as usize, buffer.len()),
+            (Backing::Lent(_), Some(bytes)) if !bytes.is_empty() => (bytes.as_ptr().addr(), 0),
             (_, Some(bytes)) if !bytes.is_empty() => (bytes.as_ptr().addr(), bytes.len()),
             _ => (Arc::as_ptr(&self.storage).addr(), 0),
         }
