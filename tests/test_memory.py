@@ -136,17 +136,18 @@ ITERATIONS = {
         all = Scan<num_scan_inputs = 1, body = turn (float[1] v) => (float[n] out) { out = Expand(v, s) }>(x) }""",
 }
 PEAK = """
-import resource, sys
+import sys
 import numpy as np
 import compiler
+from tests.process_memory import memory
 session = compiler.load(compiler.Plan.load(sys.argv[1]), threads=1)
 every = {"count": np.array(64), "go": np.array(True), "s": np.array([4 << 20]), "x": np.ones((64, 1), np.float32)}
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = memory("VmHWM")
 try:
     session.run({info.name: every[info.name] for info in session.inputs})
 except compiler.RunError as error:
     print(error)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+print((memory("VmHWM") - before) >> 20)
 """
 
 

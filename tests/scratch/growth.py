@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import onnx.parser
 
 import compiler
 from compiler import Options
+from tests.process_memory import memory
 from tests.scratch import ROWS
 from tests.scratch.row import Feeds
 
@@ -56,13 +56,6 @@ def read_code() -> None:
         if "_runtime" in line:
             start, end = (int(number, 16) for number in line.split()[0].split("-"))
             ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), populate)
-
-
-def memory(field: str) -> int:
-    """A field of the process's status, in bytes."""
-    found = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) << 10
 
 
 def main() -> None:
