@@ -83,22 +83,16 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Calls `visit` with every tile's number, outer index, inner index, and first output in the line.
+    /// The tiles of some groups.
     #[inline(always)]
-    fn each_tile(&self, groups: Range<usize>, mut visit: impl FnMut(usize, usize, usize, usize)) {
-        let (mut tile, mut outer, mut first) = (0, groups.start / self.groups, groups.start % self.groups);
-        for _ in groups {
-            let start = first * OUTPUTS * self.dilation;
-            for place in start..start + self.dilation {
-                for beside in 0..self.inner {
-                    visit(tile, outer, beside, place);
-                    tile += 1;
-                }
-            }
-            first += 1;
-            if first == self.groups {
-                (outer, first) = (outer + 1, 0);
-            }
+    fn tiles(&self, groups: Range<usize>) -> LineTiles {
+        let place = groups.start % self.groups * OUTPUTS * self.dilation;
+        LineTiles {
+            tile: LineTile { number: 0, outer: groups.start / self.groups, beside: 0, place },
+            count: groups.len() * self.tiles_of_a_group(),
+            inner: self.inner,
+            group: self.dilation,
+            line: self.groups * OUTPUTS * self.dilation,
         }
     }
 
@@ -112,11 +106,11 @@ impl<'a> Line<'a> {
         out: &mut [f32],
         step: usize,
     ) {
-        let tiles = groups.len() * self.tiles_of_a_group();
-        assert!(out.len() >= (INPUTS - 1) * step + tiles * BLOCK);
+        let tiles = self.tiles(groups);
+        assert!(out.len() >= (INPUTS - 1) * step + tiles.count * BLOCK);
         let shift = (piece * TAPS * self.dilation) as isize - self.before;
         let is_inside = |place: isize| (0..self.length[0] as isize).contains(&place);
-        self.each_tile(groups, |tile, outer, beside, place| {
+        for LineTile { number, outer, beside, place } in tiles {
             let first = place as isize + shift;
             let places: [isize; INPUTS] = std::array::from_fn(|j| first + (j * self.dilation) as isize);
             let all = is_inside(places[0]) && is_inside(places[INPUTS - 1]);
@@ -134,10 +128,10 @@ impl<'a> Line<'a> {
                 }
                 for (j, value) in form::input::<V, OUTPUTS>(pixels).iter().enumerate() {
                     // SAFETY: asserted above.
-                    unsafe { value.store(out.as_mut_ptr().add(j * step + tile * BLOCK + lane)) };
+                    unsafe { value.store(out.as_mut_ptr().add(j * step + number * BLOCK + lane)) };
                 }
             }
-        });
+        }
     }
 
     /// Transforms the products of one block of outputs, adds the bias and the residual, and stores the part of each tile inside the
@@ -151,16 +145,16 @@ impl<'a> Line<'a> {
         products: &[f32],
         step: usize,
     ) {
-        let tiles = groups.len() * self.tiles_of_a_group();
-        assert!(products.len() >= (INPUTS - 1) * step + tiles * BLOCK);
+        let tiles = self.tiles(groups);
+        assert!(products.len() >= (INPUTS - 1) * step + tiles.count * BLOCK);
         let bias = self.convolution.bias(image, block).map(|bias| &bias[..BLOCK]);
         let limits = self.convolution.epilogue.limits;
         let (first, residual) = (self.convolution.at(image, block, 0), self.convolution.residual(image, block, 0));
-        self.each_tile(groups, |tile, outer, beside, place| {
+        for LineTile { number, outer, beside, place } in tiles {
             for lane in (0..BLOCK).step_by(V::LANES) {
                 // SAFETY: asserted above; the bias is a block.
                 let (bias, values) = unsafe {
-                    let value = |j: usize| V::load(products.as_ptr().add(j * step + tile * BLOCK + lane));
+                    let value = |j: usize| V::load(products.as_ptr().add(j * step + number * BLOCK + lane));
                     (bias.map_or(V::splat(0.0), |bias| V::load(bias.as_ptr().add(lane))), std::array::from_fn(value))
                 };
                 for (i, value) in form::output::<V, OUTPUTS>(values).iter().enumerate() {
@@ -173,7 +167,7 @@ impl<'a> Line<'a> {
                     }
                 }
             }
-        });
+        }
     }
 
     /// Runs the epilogue on the outputs that some groups cover in one block, which are contiguous.
@@ -184,5 +178,52 @@ impl<'a> Line<'a> {
         });
         // SAFETY: these pixels belong to this part's tiles.
         unsafe { self.convolution.finish(image, block, first, end - first) };
+    }
+}
+
+/// A tile of [`OUTPUTS`] outputs of a line.
+#[derive(Clone, Copy)]
+struct LineTile {
+    number: usize,
+    outer: usize,
+    beside: usize,
+    /// The first output in the line.
+    place: usize,
+}
+
+/// The tiles of some groups. A loop over an iterator, unlike a closure for each tile, always becomes part of the function
+/// with the vector instructions.
+struct LineTiles {
+    /// The next tile.
+    tile: LineTile,
+    count: usize,
+    inner: usize,
+    /// The places at which tiles of a group begin.
+    group: usize,
+    /// The outputs that the groups of a line cover.
+    line: usize,
+}
+
+impl Iterator for LineTiles {
+    type Item = LineTile;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<LineTile> {
+        let tile = self.tile;
+        if tile.number == self.count {
+            return None;
+        }
+        self.tile.number += 1;
+        self.tile.beside += 1;
+        if self.tile.beside == self.inner {
+            (self.tile.beside, self.tile.place) = (0, tile.place + 1);
+            if self.tile.place % self.group == 0 {
+                self.tile.place += (OUTPUTS - 1) * self.group;
+            }
+            if self.tile.place == self.line {
+                (self.tile.outer, self.tile.place) = (tile.outer + 1, 0);
+            }
+        }
+        Some(tile)
     }
 }
