@@ -17,6 +17,12 @@ pub(crate) trait Backend: Debug + Send + Sync {
         Ok(())
     }
 
+    /// Begins a run: from now on, the backend may keep freed memory for later allocations.
+    fn begin_run(&self) {}
+
+    /// Ends a run: the backend frees the memory that it keeps.
+    fn end_run(&self) {}
+
     /// Allocates bytes with arbitrary contents.
     fn allocate(&self, bytes: usize) -> Result<Memory>;
 

@@ -47,6 +47,9 @@ impl Gpu {
         }
         self.faults.depth.store(record + 1, Ordering::Relaxed);
         let turn = Turn { gpu: self, record, _held: held };
+        if record == 0 {
+            self.backend.begin_run();
+        }
         turn.clear()?;
         Ok(turn)
     }
@@ -85,6 +88,9 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
+        if self.record == 0 {
+            self.gpu.backend.end_run();
+        }
         self.gpu.faults.depth.store(self.record, Ordering::Relaxed);
     }
 }

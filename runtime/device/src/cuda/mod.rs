@@ -5,6 +5,7 @@
 //! to the calling thread.
 
 mod blas;
+mod cache;
 mod checks;
 mod context;
 mod cublas;
@@ -95,6 +96,17 @@ impl Backend for Cuda {
 
     fn check_process(&self) -> Result<()> {
         self.stream.context.check_process()
+    }
+
+    fn begin_run(&self) {
+        self.stream.cache.open();
+    }
+
+    fn end_run(&self) {
+        // A forked process cannot free the memory.
+        if let Ok(_bound) = self.stream.bind() {
+            self.stream.cache.close();
+        }
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory> {

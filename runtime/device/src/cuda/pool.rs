@@ -1,7 +1,11 @@
 //! The memory pool of a GPU.
 
 use std::ffi::c_int;
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
+
+use super::cache::Cache;
 use super::driver::{
     cuCtxSynchronize, cuMemPoolCreate, cuMemPoolDestroy, cuMemPoolSetAttribute, cuMemPoolTrimTo, PoolHandle,
     PoolProperties, RELEASE_THRESHOLD,
@@ -13,6 +17,8 @@ use super::failure::Failure;
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     handle: Option<PoolHandle>,
+    /// The caches of all streams. They keep memory of the pool.
+    caches: Mutex<Vec<Weak<Cache>>>,
 }
 
 impl Pool {
@@ -29,7 +35,7 @@ impl Pool {
                 let _ = cuMemPoolDestroy(pool);
             })?;
         }
-        Ok(Pool { handle: Some(pool) })
+        Ok(Pool { handle: Some(pool), ..Pool::default() })
     }
 
     /// The driver's handle.
@@ -37,8 +43,15 @@ impl Pool {
         self.handle
     }
 
+    /// Adds the cache of a new stream.
+    pub fn add_cache(&self, cache: &Arc<Cache>) {
+        let mut caches = self.caches.lock();
+        caches.retain(|cache| cache.strong_count() > 0);
+        caches.push(Arc::downgrade(cache));
+    }
+
     /// Runs work that may need memory from outside the pool: for kernels, workspaces and stacks. If none is left,
-    /// returns the pool's free memory to the driver, and runs the work once more. The pool's context must be bound to
+    /// returns the free memory of the pool and of the caches to the driver, and runs the work once more. The pool's context must be bound to
     /// the thread.
     ///
     /// # Errors
@@ -50,8 +63,10 @@ impl Pool {
         }
     }
 
-    /// Returns the pool's free memory to the driver, after the work of all streams is done.
+    /// Returns the free memory of the pool and of the caches to the driver, after the work of all streams is done.
     fn give_back(&self) -> Result<(), Failure> {
+        let caches: Vec<Arc<Cache>> = self.caches.lock().iter().filter_map(Weak::upgrade).collect();
+        caches.iter().for_each(|cache| cache.clear());
         // SAFETY: the pool's context is bound to the thread; memory in use stays.
         unsafe {
             cuCtxSynchronize()?;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use super::cache::Cache;
 use super::context::{Bound, Context};
 use super::driver::{
-    cuEventCreate, cuEventDestroy_v2, cuEventRecord, cuMemAllocFromPoolAsync, cuMemAlloc_v2, cuMemFreeAsync,
-    cuMemFree_v2, cuStreamCreate, cuStreamDestroy_v2, cuStreamSynchronize, cuStreamWaitEvent, EventHandle,
-    StreamHandle, NON_BLOCKING, WITHOUT_TIME,
+    cuEventCreate, cuEventDestroy_v2, cuEventRecord, cuMemAllocFromPoolAsync, cuMemAlloc_v2, cuStreamCreate,
+    cuStreamDestroy_v2, cuStreamSynchronize, cuStreamWaitEvent, EventHandle, StreamHandle, NON_BLOCKING, WITHOUT_TIME,
 };
 use super::failure::Failure;
 use crate::error::{Error, Result};
@@ -16,6 +16,8 @@ use crate::memory::Memory;
 #[derive(Debug)]
 pub(super) struct Stream {
     handle: StreamHandle,
+    /// Memory that the session's run keeps.
+    pub cache: Arc<Cache>,
     pub context: Arc<Context>,
 }
 
@@ -25,7 +27,9 @@ impl Stream {
         let mut handle = StreamHandle::NULL;
         // SAFETY: the call writes one handle.
         context.pool.with_memory(|| unsafe { cuStreamCreate(&raw mut handle, NON_BLOCKING) })?;
-        Ok(Arc::new(Stream { handle, context }))
+        let cache = Arc::new(Cache::new(handle, context.pool.handle().is_some()));
+        context.pool.add_cache(&cache);
+        Ok(Arc::new(Stream { handle, cache, context }))
     }
 
     pub fn handle(&self) -> StreamHandle {
@@ -78,6 +82,10 @@ impl Stream {
         if bytes == 0 {
             return Ok(Memory { address: 0, _owner: Box::new(()) });
         }
+        let owned = |address| Memory { address, _owner: Box::new(Owner { address, bytes, stream: Arc::clone(self) }) };
+        if let Some(address) = self.cache.take(bytes) {
+            return Ok(owned(address));
+        }
         let _bound = self.bind()?;
         let mut address = 0;
         // SAFETY: each call writes one address; the pool and the stream exist.
@@ -88,7 +96,7 @@ impl Stream {
             }
         });
         match allocated {
-            Ok(()) => Ok(Memory { address, _owner: Box::new(Owner { address, stream: Arc::clone(self) }) }),
+            Ok(()) => Ok(owned(address)),
             Err(error) if error.is_memory() => Err(Error::OutOfMemory(bytes)),
             Err(error) => Err(error.into()),
         }
@@ -99,6 +107,7 @@ impl Drop for Stream {
     /// Queued work still runs after this.
     fn drop(&mut self) {
         if let Ok(_bound) = self.bind() {
+            self.cache.close();
             // SAFETY: nothing uses the stream any more.
             let _ = unsafe { cuStreamDestroy_v2(self.handle) };
         }
@@ -122,6 +131,7 @@ unsafe fn order(first: StreamHandle, second: StreamHandle) -> std::result::Resul
 /// Memory that its last owner frees, on any thread. It holds its stream, which keeps the context alive.
 struct Owner {
     address: u64,
+    bytes: usize,
     stream: Arc<Stream>,
 }
 
@@ -130,11 +140,7 @@ impl Drop for Owner {
     /// call on the stream reports it; the error is not kept for an unrelated call.
     fn drop(&mut self) {
         let Ok(_bound) = self.stream.bind() else { return };
-        let _ = match self.stream.context.pool.handle() {
-            // SAFETY: nothing uses the memory any more, except work that is already in the stream.
-            Some(_) => unsafe { cuMemFreeAsync(self.address, self.stream.handle) },
-            // SAFETY: nothing uses the memory after the work is done.
-            None => self.stream.synchronize().and_then(|()| unsafe { cuMemFree_v2(self.address) }),
-        };
+        // SAFETY: nothing uses the memory any more, except work that is already in the stream.
+        let _ = unsafe { self.stream.cache.free(self.address, self.bytes) };
     }
 }
