@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.atomic_files import write_whole
-from compiler.cli import arguments, precision, update
+from compiler.cli import arguments, compare, precision, update
 from compiler.cli.drifts import Compared, compared, show_drifts
 from compiler.cli.ended import exit_code, show_problems
 from compiler.cli.folder import (
@@ -59,10 +59,12 @@ def command() -> None:
     candlec zoo run --zoo ../zoo --baseline zoo.toml
     candlec zoo update --zoo ../zoo --facts zoo.facts.toml
     candlec zoo run --zoo ../zoo --facts zoo.facts.toml
+    candlec zoo compare before.jsonl after.jsonl
     candlec zoo precision --zoo ../zoo
     """
 
 
+command.add_command(compare.command, "compare")
 command.add_command(precision.command, "precision")
 command.add_command(update.command, "update")
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from compiler.zoo.facts import Fact, KnownFacts
     from compiler.zoo.outcome import Shapes
 
-__all__ = ["Drift", "Found", "drifts", "drifts_of", "levels_missing", "renewed_facts"]
+__all__ = ["Drift", "Found", "changed_facts", "drifts", "growth_of", "levels_missing", "renewed_facts", "text_of"]
 
 Found = dict[str, dict["Shapes", Facts]]
 """The facts of models by name and kind of shapes."""
@@ -55,15 +55,10 @@ class Drift:
     def change(self) -> str:
         """The change: `5 → 6`, or `Conv 5 → 6; Gemm 1 → 0`."""
         if isinstance(self.before, int | str) or isinstance(self.after, int | str):
-            return f"{_text(self.before)} → {_text(self.after)}"
+            return f"{text_of(self.before)} → {text_of(self.after)}"
         before, after = self.before or {}, self.after or {}
         names = sorted({*before, *after})
         return "; ".join(f"{name} {before.get(name, 0)} → {after.get(name, 0)}" for name in names)
-
-    @property
-    def growth(self) -> int:
-        """The growth of a number, or of the sum of the counts; 0 for other facts."""
-        return _total(self.after) - _total(self.before)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -80,20 +75,25 @@ def drifts(known: KnownFacts, found: Found, only: Sequence[str] = ()) -> list[Dr
     for model, by_shapes in found.items():
         before = known.models.get(model, {})
         for shapes, after in by_shapes.items():
-            made += drifts_of(model, shapes, before.get(shapes), after)
+            old = before.get(shapes)
+            changes = [(_ALL, None, after.status)] if old is None else changed_facts(old, after)
+            made += [Drift(model, shapes, *each) for each in changes]
     gone = [] if only else [name for name in known.models if name not in found]
     return [*made, *(Drift(name, shapes, _ALL, "known", None) for name in gone for shapes in known.models[name])]
 
 
-def drifts_of(model: str, shapes: Shapes, before: Facts | None, after: Facts) -> list[Drift]:
-    """The drifts of a model, the status first. A level that is not in both is none."""
-    if before is None:
-        return [Drift(model, shapes, _ALL, None, after.status)]
+def changed_facts(before: Facts, after: Facts) -> list[tuple[str, Fact | None, Fact | None]]:
+    """The names of facts that have changed, with both values, the status first. Levels have to be in both."""
     made = list(_changes(before.plan, after.plan))
     for level in sorted(before.levels.keys() & after.levels.keys()):
         changes = _changes(before.levels[level], after.levels[level])
         made += [(f"{level}.{name}", old, new) for name, old, new in changes]
-    return [Drift(model, shapes, *each) for each in sorted(made, key=lambda each: each[0] != STATUS)]
+    return sorted(made, key=lambda each: each[0] != STATUS)
+
+
+def growth_of(before: Fact | None, after: Fact | None) -> int:
+    """The growth of a number, or of the sum of the counts; 0 for texts."""
+    return _total(after) - _total(before)
 
 
 def levels_missing(known: KnownFacts, found: Found) -> dict[str, list[str]]:
@@ -138,9 +138,12 @@ def _differing(counts: Mapping[str, int], others: Mapping[str, int]) -> dict[str
     return {name: count for name, count in sorted(counts.items()) if others.get(name, 0) != count}
 
 
-def _text(fact: Fact | None) -> str:
-    if fact is None or isinstance(fact, int | str):
-        return "none" if fact is None else f"{fact:,}" if isinstance(fact, int) else fact
+def text_of(fact: Fact | None) -> str:
+    """A fact in words: a number, a text, or `Conv 5, Gemm 1`; `none` for one that is not there."""
+    if not fact and not isinstance(fact, int):
+        return "none"
+    if isinstance(fact, int | str):
+        return f"{fact:,}" if isinstance(fact, int) else fact
     return ", ".join(f"{name} {count}" for name, count in sorted(fact.items()))
 
 
