@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.atomic_files import write_whole
-from compiler.cli import arguments, compare, precision, update
+from compiler.cli import arguments, compare, github, precision, update
 from compiler.cli.drifts import Compared, compared, show_drifts
 from compiler.cli.ended import exit_code, show_problems
 from compiler.cli.folder import (
@@ -90,6 +90,13 @@ command.add_command(update.command, "update")
 @click.option(
     "--junit", "report", type=arguments.OUTPUT, metavar="FILE", help="Write the results as JUnit XML to this file."
 )
+@click.option(
+    "--summary",
+    "page",
+    type=arguments.OUTPUT,
+    metavar="FILE",
+    help="Write the results as Markdown to this file, for example the summary of a job of GitHub.",
+)
 @arguments.named_device_option("Device to run plans on.")
 @runner_options
 @json_option
@@ -102,6 +109,7 @@ def run(
     baseline: Path | None,
     facts: Path | None,
     report: Path | None,
+    page: Path | None,
     device: str,
     settings: Settings,
     as_json: bool,
@@ -130,6 +138,8 @@ def run(
     file does not list the same models as the folder. Facts of a level of the processor that the file does not have are
     only noted.
 
+    In a job of GitHub (GITHUB_ACTIONS=true), the command also prints an annotation for each problem.
+
     \b
     candlec zoo run
     candlec zoo run --zoo models --unpin --junit zoo.xml
@@ -137,6 +147,7 @@ def run(
     candlec zoo run --jobs 4 --timeout 300 --memory-limit 4G --results zoo.jsonl
     candlec zoo run --results zoo.jsonl --resume
     candlec zoo run --results zoo.jsonl --only failed
+    candlec zoo run --summary "$GITHUB_STEP_SUMMARY"
     candlec zoo run --only tag:speech --only op:Conv
     candlec zoo run --device cuda
     """
@@ -146,35 +157,50 @@ def run(
     known, recorded = known_differences(baseline), known_facts(facts, device)
     shapes: Shapes = "unpinned" if unpin else "pinned"
     files = [*files_of(folder, entries), *(path for path in (baseline, facts) if path)]
-    arguments.check_outputs({"--junit": report, "--results": settings.results}, files)
+    arguments.check_outputs({"--junit": report, "--summary": page, "--results": settings.results}, files)
     with Models(shapes, settings.results) as progress:
         cases = [Case(entry, shapes, device, known.get(entry.name)) for entry in entries]
         found = check_all(cases, settings, progress)
     outcomes = [way for each in found for way in each.ways]
     stale = _stale(found, known, only)
     drift = compared(found, recorded, facts, only) if facts else Compared()
+    problems = _problems(found, stale)
     if report is not None:
         from compiler.zoo.junit import junit
 
         write_whole(report, junit(outcomes, stale, drift.by_model))
-    is_right = not stale and not drift.drifts and all(each.ok for each in found)
+    every = _joined(problems, drift.by_model)
+    if page is not None:
+        write_whole(page, github.summary(f"{folder}, {shapes}, {device}", found, every, drift.notes).encode())
+    is_right = not every and all(each.ok for each in found)
     if as_json:
         lines = [{"model": model, "problem": problem} for model, problem in stale.items()]
         changes = {"drifts": [each.data for each in drift.drifts], "notes": drift.notes}
         print_json({"ok": is_right, "outcomes": [each.data for each in outcomes], "stale": lines, **changes})
     else:
         zoo_tables.show(found, device)
-        _show_problems(found, stale)
+        _show_problems(found, stale, problems)
         if facts:
             show_drifts(drift, folder, facts, device)
+    github.annotate(every)
     context.exit(exit_code({each.case.entry.name: each.ending for each in found}, is_right))
 
 
-def _show_problems(found: Sequence[CaseOutcome], stale: Mapping[str, str]) -> None:
-    """Print the problems of models, and those of lines of the baseline."""
+def _problems(found: Sequence[CaseOutcome], stale: Mapping[str, str]) -> dict[str, list[str]]:
+    """The problems of each model, and those of its line of the baseline."""
     problems = {each.case.entry.name: [way.problem for way in each.ways if way.problem] for each in found}
-    for name, problem in stale.items():
-        problems.setdefault(name, []).append(problem)
+    return _joined(problems, {name: [problem] for name, problem in stale.items()})
+
+
+def _joined(*problems: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """The problems by model, for each model that has any."""
+    names = dict.fromkeys(name for each in problems for name in each)
+    joined = {name: [line for each in problems for line in each.get(name, [])] for name in names}
+    return {name: lines for name, lines in joined.items() if lines}
+
+
+def _show_problems(found: Sequence[CaseOutcome], stale: Mapping[str, str], problems: Mapping[str, list[str]]) -> None:
+    """Print the problems of models, and advice."""
     show_problems(problems, {each.case.entry.name: each.ending for each in found})
     ways = [way for each in found for way in each.ways]
     if any(each.problem and each.verdict in ("uncertain", "refused") for each in ways) or stale:
