@@ -31,7 +31,7 @@ class Renewal:
     """The new entry of a model, `None` for a model that needs none.
 
     With a `problem`, it is the former entry, which stays. `ending` is how the model's process ended. `facts` are those
-    of the check, for each kind of shapes that was checked to its end.
+    of the check, by kind of shapes; none with a problem.
     """
 
     known: KnownDifference | None
@@ -65,14 +65,15 @@ def renewals(
 
 def _renewal(asked: Check, ending: Ending, known: KnownDifference | None) -> Renewal:
     outcomes = outcomes_of(asked, ending)
-    facts = facts_of_check(ending, outcomes)
     every = [each for mine in outcomes.values() for each in mine]
     if problem := next((_problem(each) for each in every if not together([each]).is_bounded), ""):
-        return Renewal(known, problem, ending, facts)
+        return Renewal(known, problem, ending, {})
     worst = max(every, key=lambda each: each.share)
     said = "Refused" if worst.verdict == "refused" else "As measured"
     found = {shapes: together(mine) for shapes, mine in outcomes.items()}
-    return Renewal(renewed(known, found, f"{said}: {'; '.join(worst.remarks[:1])}"), "", ending, facts)
+    return Renewal(
+        renewed(known, found, f"{said}: {'; '.join(worst.remarks[:1])}"), "", ending, facts_of_check(ending, outcomes)
+    )
 
 
 def _problem(outcome: Outcome) -> str:

@@ -12,6 +12,10 @@ import onnx
 import onnx.parser
 import pytest
 
+from compiler.processes.child import Report
+from compiler.zoo import tasks
+from compiler.zoo.asked import Check
+from compiler.zoo.outcome import Outcome, variants
 from tests.cli.command import run
 
 CONVS = """
@@ -186,6 +190,26 @@ def test_a_model_that_cannot_be_checked_keeps_its_facts(capsys: pytest.CaptureFi
     assert run(*CHECK) == 1
     printed = capsys.readouterr().err
     assert "error: convs: it cannot be checked: there is no file convs.npz" in printed and "→" not in printed
+
+
+def test_a_difference_without_a_bound_has_no_facts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*UPDATE) == 0
+    written = Path(FACTS).read_text()
+    monkeypatch.setattr(tasks, "check", check_without_bound)
+    assert run(*UPDATE) == 1
+    assert "error: convs: its difference has no bound: y: odd" in capsys.readouterr().err
+    assert Path(FACTS).read_text() == written
+
+
+def check_without_bound(asked: Check, report: Report) -> Any:
+    """A check whose outcomes differ in a way that the tolerance does not measure."""
+    for shapes in asked.shapes:
+        for variant in variants(asked.device):
+            outcome = Outcome(asked.entry.name, str(variant), "different", ("y: odd",))
+            report.part([shapes, outcome.unjudged])
+    return {shapes: {"plan": {}, "levels": {}} for shapes in asked.shapes}
 
 
 @pytest.mark.parametrize(
