@@ -16,9 +16,18 @@ if TYPE_CHECKING:
 
     from compiler.zoo.baseline import KnownDifference
     from compiler.zoo.batch import Settings
+    from compiler.zoo.facts import KnownFacts
     from compiler.zoo.index import Entry
 
-__all__ = ["entries_of", "files_of", "folder_options", "known_differences", "only_option", "runner_options"]
+__all__ = [
+    "entries_of",
+    "files_of",
+    "folder_options",
+    "known_differences",
+    "known_facts",
+    "only_option",
+    "runner_options",
+]
 
 
 def only_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -124,6 +133,21 @@ def known_differences(baseline: Path | None) -> dict[str, KnownDifference]:
     from compiler.zoo.baseline import read_baseline
 
     return dict(_valid(read_baseline, baseline))
+
+
+def known_facts(path: Path | None, device: str) -> KnownFacts:
+    """The facts in a file, which must be those of this kind of device; none without a file."""
+    from compiler.zoo.facts import KnownFacts, kind_of
+
+    kind = kind_of(device)
+    if path is None:
+        return KnownFacts(kind)
+    from compiler.zoo.facts_file import read_facts
+
+    known: KnownFacts = _valid(read_facts, path)
+    if known.device != kind:
+        raise Failed(f"{path} has the facts of {known.device}, not of {kind}: name another file")
+    return known
 
 
 def _valid(read: Callable[[Path], Any], path: Path) -> Any:

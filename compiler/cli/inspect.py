@@ -198,6 +198,8 @@ def _steps(loaded: Plan | Loaded) -> dict[str, Any]:
 
 
 def _plan_facts(plan: Plan) -> dict[str, Any]:
+    from compiler.plan.show import operators
+
     document = plan.document
     described = {"inputs": plan.inputs, "outputs": plan.outputs}
     return {
@@ -210,21 +212,9 @@ def _plan_facts(plan: Plan) -> dict[str, Any]:
             for key, infos in described.items()
         },
         "constants": len(document["constants"]),
-        "operators": dict(_plan_operators(document["main"]).most_common()),
+        "operators": dict(operators(plan).most_common()),
         "metadata": document["metadata"],
     }
-
-
-def _plan_operators(block: dict[str, Any]) -> Counter[str]:
-    """The steps of a block and of the blocks nested in it, counted by op."""
-    counts: Counter[str] = Counter()
-    for step in block["steps"]:
-        ((name, attributes),) = step["op"].items()
-        counts[name] += 1
-        for value in attributes.values():
-            if isinstance(value, dict) and "steps" in value:
-                counts += _plan_operators(value)
-    return counts
 
 
 def _model_facts(file: Path, loaded: Loaded) -> dict[str, Any]:

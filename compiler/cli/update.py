@@ -1,4 +1,4 @@
-"""`candlec zoo update`: write the known differences of the models of a folder to a baseline."""
+"""`candlec zoo update`: write the known differences of the models of a folder to a baseline, and their facts."""
 
 from __future__ import annotations
 
@@ -9,66 +9,150 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.ended import exit_code, show_problems
-from compiler.cli.folder import entries_of, files_of, folder_options, known_differences, runner_options
+from compiler.cli.folder import (
+    entries_of,
+    files_of,
+    folder_options,
+    known_differences,
+    known_facts,
+    runner_options,
+)
 from compiler.cli.output import console, json_option, print_json
 from compiler.cli.progress import Models
 from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from compiler.zoo.baseline import KnownDifference
     from compiler.zoo.batch import Settings
+    from compiler.zoo.drift import Drift
+    from compiler.zoo.facts import KnownFacts
+    from compiler.zoo.renewal import Renewal
 
 
-@click.command(cls=Verb, short_help="Write the known differences to a baseline.")
+@click.command(cls=Verb, short_help="Write the known differences to a baseline, and the facts to a file.")
 @folder_options
-@click.option("--baseline", type=arguments.OUTPUT, required=True, metavar="FILE", help="Baseline file to write.")
+@click.option("--baseline", type=arguments.OUTPUT, metavar="FILE", help="Baseline file to write.")
+@click.option("--facts", type=arguments.OUTPUT, metavar="FILE", help="File of facts to write.")
+@arguments.named_device_option("Device to run plans on.")
 @runner_options
 @json_option
 @click.pass_context
 def command(
-    context: click.Context, folder: Path, only: tuple[str, ...], baseline: Path, settings: Settings, as_json: bool
+    context: click.Context,
+    device: str,
+    folder: Path,
+    only: tuple[str, ...],
+    baseline: Path | None,
+    facts: Path | None,
+    settings: Settings,
+    as_json: bool,
 ) -> None:
     """Check the models as `candlec zoo run` does, with and without --unpin, and write the differences to a baseline.
 
-    The command keeps the reasons in the file, and the entries that are still correct. The reason of a new entry is the
-    measured difference; you can replace it with a better one. The command removes the entries of models
+    The command keeps the reasons in the baseline, and the entries that are still correct. The reason of a new entry is
+    the measured difference; you can replace it with a better one. The command removes the entries of models
     whose results equal onnxruntime's, and of models that INDEX.json no longer lists. With --only, it changes only the
     entries of these models. Review the changes to the file.
+
+    With --facts, the command writes the facts of the models to this file, which `candlec zoo run --facts` compares. It
+    replaces the facts of the models in the folder, except those that depend on the processor and are for another level
+    than this processor's. You can therefore complete the file on another machine. The variable CANDLE_PLAN_ISA chooses
+    a lower level of this one. The kinds of facts are:
+
+    \b
+    status                         the worst verdict, with the error codes of a refusal
+    plan_bytes                     size of the optimized plan
+    constants, constant_bytes      number and size of its constants
+    steps                          steps by operator
+    rewrites.PASS                  rewrites of a pass, by rule
+    host_steps, no_kernel          steps that a GPU leaves to the host: by nature, or for want of a kernel
+    level.LEVEL.forms.OPERATOR     steps by the form of their kernel, see `candlec inspect --prepared`
+    level.LEVEL.added              steps that the runtime adds
+    level.LEVEL.peak_bytes         peak memory of a run's values, without that of unknown_steps
+    level.LEVEL.packed_bytes, unpacked_bytes, block
+                                   size of constants in memory, and channels in a block
+
+    If the cases of a model have different shapes, its facts are those of all its plans together.
 
     Each model has a process of its own: `candlec zoo run --help` describes the options for it.
 
     The exit code is 1 if a model cannot be checked, crashes or reaches a limit, or if its difference cannot be
-    measured, for example because an output has another shape. The entries of such models stay unchanged.
+    measured, for example because an output has another shape. The entries and facts of such models stay unchanged.
 
     \b
     candlec zoo update --zoo ../zoo --baseline zoo.toml
+    candlec zoo update --zoo ../zoo --baseline zoo.toml --facts zoo.facts.toml
+    candlec zoo update --zoo ../zoo --facts zoo.facts.toml --only unet
     candlec zoo update --zoo ../zoo --baseline zoo.toml --jobs 4 --results update.jsonl --resume
     """
-    from compiler.zoo.baseline import write_baseline
     from compiler.zoo.renewal import renewals
 
+    if baseline is None and facts is None:
+        raise click.UsageError("name a file to write: add --baseline FILE, --facts FILE, or both")
     entries = entries_of(folder, only, settings)
-    arguments.check_outputs({"--baseline": baseline, "--results": settings.results}, files_of(folder, entries))
-    known = known_differences(baseline if baseline.exists() else None)
+    outputs = {"--baseline": baseline, "--facts": facts, "--results": settings.results}
+    arguments.check_outputs(outputs, files_of(folder, entries))
+    known = known_differences(baseline if baseline is not None and baseline.exists() else None)
+    recorded = known_facts(facts if facts is not None and facts.exists() else None, device)
     with Models(results=settings.results) as progress:
-        made = renewals(entries, known, settings, progress)
+        made = renewals(entries, known, settings, progress, device)
     found = {entry.name: each for entry, each in zip(entries, made, strict=True)}
     endings = {name: each.ending for name, each in found.items()}
+    failed = {name: each.problem for name, each in found.items() if each.problem}
+    changes, count = ({}, 0) if baseline is None else _renew(baseline, known, found, only)
+    drifts = [] if facts is None else _renew_facts(facts, recorded, found, only)
+    if as_json:
+        data = {"ok": not failed, "known": count, "changes": changes, "failed": failed}
+        print_json({**data, "drifts": [each.data for each in drifts]})
+    else:
+        if baseline is not None:
+            _show_changes(baseline, changes, count)
+        if facts is not None:
+            _show_facts(facts, found, drifts)
+        show_problems({name: [problem] for name, problem in failed.items()}, endings)
+    context.exit(exit_code(endings, not failed))
+
+
+def _renew(
+    baseline: Path, known: Mapping[str, KnownDifference], found: Mapping[str, Renewal], only: Sequence[str]
+) -> tuple[dict[str, str], int]:
+    """Write the baseline, and return its changes by model, in words, and the number of its models."""
+    from compiler.zoo.baseline import write_baseline
+
     kept = {name: each for name, each in known.items() if only and name not in found}
     after = kept | {name: each.known for name, each in found.items() if each.known is not None}
     write_baseline(baseline, after)
     changed = {name: (known.get(name), after.get(name)) for name in sorted(known.keys() | after.keys())}
-    changes = {name: _change(*pair) for name, pair in changed.items() if pair[0] != pair[1]}
-    failed = {name: each.problem for name, each in found.items() if each.problem}
-    if as_json:
-        print_json({"ok": not failed, "known": len(after), "changes": changes, "failed": failed})
-    else:
-        for name, change in changes.items():
-            console.print(f"{name}: {change}", soft_wrap=True)
-        models = f"{len(after)} {'model' if len(after) == 1 else 'models'}"
-        console.print(f"{baseline}: {models} with known differences", soft_wrap=True)
-        show_problems({name: [problem] for name, problem in failed.items()}, endings)
-    context.exit(exit_code(endings, not failed))
+    return {name: _change(*pair) for name, pair in changed.items() if pair[0] != pair[1]}, len(after)
+
+
+def _renew_facts(path: Path, known: KnownFacts, found: Mapping[str, Renewal], only: Sequence[str]) -> list[Drift]:
+    """Write the file of facts, and return what has changed in it."""
+    from compiler.zoo.drift import drifts, renewed_facts
+    from compiler.zoo.facts_file import write_facts
+
+    facts = {name: dict(each.facts) for name, each in found.items()}
+    write_facts(path, renewed_facts(known, facts, only))
+    return drifts(known, facts, only)
+
+
+def _show_changes(baseline: Path, changes: Mapping[str, str], count: int) -> None:
+    for name, change in changes.items():
+        console.print(f"{name}: {change}", soft_wrap=True)
+    models = f"{count} {'model' if count == 1 else 'models'}"
+    console.print(f"{baseline}: {models} with known differences", soft_wrap=True)
+
+
+def _show_facts(path: Path, found: Mapping[str, Renewal], drifts: Sequence[Drift]) -> None:
+    """Print the changes of facts, and the levels and the number of models that were written."""
+    for each in drifts:
+        console.print(f"{each.model}, {each}", soft_wrap=True)
+    every = [facts for each in found.values() for facts in each.facts.values()]
+    levels = ", ".join(sorted({level for facts in every for level in facts.levels})) or "no plan"
+    count = sum(bool(each.facts) for each in found.values())
+    console.print(f"{path}: the facts of {count} model{'s' * (count != 1)} ({levels})", soft_wrap=True)
 
 
 def _change(before: KnownDifference | None, after: KnownDifference | None) -> str:

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.atomic_files import write_whole
-from compiler.cli import arguments, precision, update
+from compiler.cli import arguments, compare, github, precision, update
+from compiler.cli.drifts import Compared, compared, show_drifts
 from compiler.cli.ended import exit_code, show_problems
-from compiler.cli.folder import entries_of, files_of, folder_options, known_differences, runner_options
+from compiler.cli.folder import (
+    entries_of,
+    files_of,
+    folder_options,
+    known_differences,
+    known_facts,
+    runner_options,
+)
 from compiler.cli.output import errors, json_option, print_json
 from compiler.cli.progress import Models
 from compiler.cli.renamed import Verb
@@ -40,15 +48,23 @@ def command() -> None:
     (`uncertain` or `different`) and `at_most`, the allowed multiple of the tolerance. For a model that the compiler
     refuses, an entry has `refused` instead, the list of the error codes.
 
+    A file of facts is a TOML file with what must not drift in any model: the verdict, the sizes of the plan and of its
+    constants, the steps, the rewrites, and the kernels for each level of the processor that the file knows. `zoo
+    update --facts` writes it, and `zoo run --facts` compares it. Such a file is for one kind of device.
+
     \b
     candlec zoo run --zoo models
     candlec zoo run --zoo ../zoo --timeout 300 --memory-limit 4G --results zoo.jsonl --resume
     candlec zoo update --zoo ../zoo --baseline zoo.toml
     candlec zoo run --zoo ../zoo --baseline zoo.toml
+    candlec zoo update --zoo ../zoo --facts zoo.facts.toml
+    candlec zoo run --zoo ../zoo --facts zoo.facts.toml
+    candlec zoo compare before.jsonl after.jsonl
     candlec zoo precision --zoo ../zoo
     """
 
 
+command.add_command(compare.command, "compare")
 command.add_command(precision.command, "precision")
 command.add_command(update.command, "update")
 
@@ -65,7 +81,21 @@ command.add_command(update.command, "update")
     help="File that lists the models with known differences.",
 )
 @click.option(
+    "--facts",
+    "facts",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File of the facts of models, of which none may have changed: see `candlec zoo update`.",
+)
+@click.option(
     "--junit", "report", type=arguments.OUTPUT, metavar="FILE", help="Write the results as JUnit XML to this file."
+)
+@click.option(
+    "--summary",
+    "page",
+    type=arguments.OUTPUT,
+    metavar="FILE",
+    help="Write the results as Markdown to this file, for example the summary of a job of GitHub.",
 )
 @arguments.named_device_option("Device to run plans on.")
 @runner_options
@@ -77,7 +107,9 @@ def run(
     only: tuple[str, ...],
     unpin: bool,
     baseline: Path | None,
+    facts: Path | None,
     report: Path | None,
+    page: Path | None,
     device: str,
     settings: Settings,
     as_json: bool,
@@ -102,47 +134,73 @@ def run(
     in the folder. A model with missing or invalid files, one that onnxruntime cannot run, and one whose process
     crashes or reaches a limit is always an error.
 
+    With --facts, the exit code is also 1 if a fact of a model is not the one in this file, better or worse, or if the
+    file does not list the same models as the folder. Facts of a level of the processor that the file does not have are
+    only noted.
+
+    In a job of GitHub (GITHUB_ACTIONS=true), the command also prints an annotation for each problem.
+
     \b
     candlec zoo run
     candlec zoo run --zoo models --unpin --junit zoo.xml
-    candlec zoo run --zoo ../zoo --baseline zoo.toml
+    candlec zoo run --zoo ../zoo --baseline zoo.toml --facts zoo.facts.toml
     candlec zoo run --jobs 4 --timeout 300 --memory-limit 4G --results zoo.jsonl
     candlec zoo run --results zoo.jsonl --resume
     candlec zoo run --results zoo.jsonl --only failed
+    candlec zoo run --summary "$GITHUB_STEP_SUMMARY"
     candlec zoo run --only tag:speech --only op:Conv
     candlec zoo run --device cuda
     """
     from compiler.zoo.suite import Case, check_all
 
     entries = entries_of(folder, only, settings)
-    known = known_differences(baseline)
+    known, recorded = known_differences(baseline), known_facts(facts, device)
     shapes: Shapes = "unpinned" if unpin else "pinned"
-    files = [*files_of(folder, entries), *([baseline] if baseline else [])]
-    arguments.check_outputs({"--junit": report, "--results": settings.results}, files)
+    files = [*files_of(folder, entries), *(path for path in (baseline, facts) if path)]
+    arguments.check_outputs({"--junit": report, "--summary": page, "--results": settings.results}, files)
     with Models(shapes, settings.results) as progress:
         cases = [Case(entry, shapes, device, known.get(entry.name)) for entry in entries]
         found = check_all(cases, settings, progress)
     outcomes = [way for each in found for way in each.ways]
     stale = _stale(found, known, only)
+    drift = compared(found, recorded, facts, only) if facts else Compared()
+    problems = _problems(found, stale)
     if report is not None:
         from compiler.zoo.junit import junit
 
-        write_whole(report, junit(outcomes, stale))
-    is_right = not stale and all(each.ok for each in found)
+        write_whole(report, junit(outcomes, stale, drift.by_model))
+    every = _joined(problems, drift.by_model)
+    if page is not None:
+        write_whole(page, github.summary(f"{folder}, {shapes}, {device}", found, every, drift.notes).encode())
+    is_right = not every and all(each.ok for each in found)
     if as_json:
         lines = [{"model": model, "problem": problem} for model, problem in stale.items()]
-        print_json({"ok": is_right, "outcomes": [each.data for each in outcomes], "stale": lines})
+        changes = {"drifts": [each.data for each in drift.drifts], "notes": drift.notes}
+        print_json({"ok": is_right, "outcomes": [each.data for each in outcomes], "stale": lines, **changes})
     else:
         zoo_tables.show(found, device)
-        _show_problems(found, stale)
+        _show_problems(found, stale, problems)
+        if facts:
+            show_drifts(drift, folder, facts, device)
+    github.annotate(every)
     context.exit(exit_code({each.case.entry.name: each.ending for each in found}, is_right))
 
 
-def _show_problems(found: Sequence[CaseOutcome], stale: Mapping[str, str]) -> None:
-    """Print the problems of models, and those of lines of the baseline."""
+def _problems(found: Sequence[CaseOutcome], stale: Mapping[str, str]) -> dict[str, list[str]]:
+    """The problems of each model, and those of its line of the baseline."""
     problems = {each.case.entry.name: [way.problem for way in each.ways if way.problem] for each in found}
-    for name, problem in stale.items():
-        problems.setdefault(name, []).append(problem)
+    return _joined(problems, {name: [problem] for name, problem in stale.items()})
+
+
+def _joined(*problems: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """The problems by model, for each model that has any."""
+    names = dict.fromkeys(name for each in problems for name in each)
+    joined = {name: [line for each in problems for line in each.get(name, [])] for name in names}
+    return {name: lines for name, lines in joined.items() if lines}
+
+
+def _show_problems(found: Sequence[CaseOutcome], stale: Mapping[str, str], problems: Mapping[str, list[str]]) -> None:
+    """Print the problems of models, and advice."""
     show_problems(problems, {each.case.entry.name: each.ending for each in found})
     ways = [way for each in found for way in each.ways]
     if any(each.problem and each.verdict in ("uncertain", "refused") for each in ways) or stale:

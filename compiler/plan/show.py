@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from compiler.plan.decode import type_from
 from compiler.plan.plan import Plan
 from compiler.plan.types import described
 
-__all__ = ["show", "steps"]
+__all__ = ["operators", "show", "steps"]
 
 Json = dict[str, Any]
 
@@ -25,6 +26,22 @@ def steps(plan: Plan) -> list[Json]:
     """The plan's steps as JSON data, with the names of values as in the text. An attribute may be a list of steps."""
     document = plan.document
     return list(_steps(document["main"], document["origins"]))
+
+
+def operators(plan: Plan) -> Counter[str]:
+    """The plan's steps, and those of its blocks, counted by op."""
+    return _operators(plan.document["main"])
+
+
+def _operators(block: Json) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for step in block["steps"]:
+        ((op, attributes),) = step["op"].items()
+        counts[op] += 1
+        for value in attributes.values():
+            if _is_block(value):
+                counts += _operators(value)
+    return counts
 
 
 def _steps(block: Json, origins: list[Json]) -> Iterator[Json]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 from pathlib import Path
 
 from compiler import _runtime
 
-__all__ = ["extensions", "levels", "name"]
+__all__ = ["extensions", "level_of", "levels", "name"]
 
 EXTENSIONS = {
     "avx2": "AVX2",
@@ -35,6 +36,17 @@ def extensions() -> list[str]:
 def levels() -> list[str]:
     """The levels that the processor supports, simplest first: values of `CANDLE_PLAN_ISA`."""
     return _runtime.levels()
+
+
+def level_of(isa: str) -> str:
+    """The level of this processor's kernels at an instruction set, with the extension that 8-bit products use.
+
+    For example `avx2`, `avx2-vnni`, `avx512-vnni` or `avx512-amx`. It names no extension on systems other than Linux.
+    """
+    has = extensions()
+    if isa == "avx512" and "VNNI" in has:
+        return "avx512-amx" if "AMX" in has and os.environ.get("CANDLE_PLAN_ISA") != isa else "avx512-vnni"
+    return f"{isa}-vnni" if isa != "scalar" and "AVX-VNNI" in has else isa
 
 
 def _field(field: str) -> str:

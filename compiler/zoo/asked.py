@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from compiler.zoo.index import Entry
+from compiler.zoo.outcome import SHAPES
+
 if TYPE_CHECKING:
-    from compiler.zoo.index import Entry
     from compiler.zoo.outcome import Shapes
 
 __all__ = ["Asked", "Check", "Measure"]
@@ -40,6 +43,14 @@ class Check:
     def what(self) -> str:
         """The task and its options: everything except the files that decides the result."""
         return f"check, {' and '.join(self.shapes)}, {self.device}"
+
+    @classmethod
+    def named(cls, model: str, what: str) -> Check | None:
+        """The check of a model whose `what` is this text, without its files; `None` for another task."""
+        task, _, rest = what.partition(", ")
+        kinds, _, device = rest.partition(", ")
+        shapes = tuple(each for each in SHAPES if each in kinds.split(" and "))
+        return cls(Entry(model, Path(), ()), shapes, device) if task == "check" and shapes and device else None
 
 
 @dataclass(frozen=True)

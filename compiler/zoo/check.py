@@ -7,12 +7,13 @@ them.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import compiler
 from compiler.accuracy.reference import ReferenceFailed
 from compiler.accuracy.verify import Given, Judge, random_outputs
+from compiler.zoo.facts import Facts, facts_of, joined
 from compiler.zoo.outcome import Outcome, Variant, together, variants
 from compiler.zoo.remarks import of_outputs, of_refusal
 from compiler.zoo.shapes import alike, pinned, unpinned
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from compiler import Plan
     from compiler.processes.child import Report
+    from compiler.rewrite.report import PassReport
     from compiler.zoo.asked import Check
     from compiler.zoo.index import Entry
     from compiler.zoo.outcome import Shapes
@@ -41,24 +43,37 @@ class _Case:
 
 @dataclass(frozen=True)
 class _Compiled:
-    """A plan, or the reason against it, and the cases that it runs."""
+    """A plan, or the reason against it, and the cases that it runs.
+
+    `reports` are those of the passes, and `seconds` is the time of the compilation. The first session of an optimized
+    plan adds its `facts`.
+    """
 
     plan: Plan | compiler.CompileError
+    optimize: bool
     cases: Sequence[_Case]
+    reports: Sequence[PassReport]
+    seconds: float
+    facts: list[Facts] = field(default_factory=list)
 
 
-def check(asked: Check, report: Report) -> None:
-    """Report the outcome of every way to run a model as a part: the kind of shapes, and the data of the outcome."""
+def check(asked: Check, report: Report) -> dict[Shapes, dict[str, Any]]:
+    """Report the outcome of every way to run a model as a part: the kind of shapes, and the data of the outcome.
+
+    Returns the data of the facts of the optimized plans, for each kind of shapes that has any.
+    """
+    facts: dict[Shapes, list[Facts]] = {}
     left = [(shapes, variant) for shapes in asked.shapes for variant in variants(asked.device)]
     reason = _fault(asked.entry)
     try:
-        for outcome in () if reason else _outcomes(asked, report):
+        for outcome in () if reason else _outcomes(asked, report, facts):
             shapes, _ = left.pop(0)
             report.part([shapes, outcome.unjudged])
     except ReferenceFailed as error:
         reason = str(error)
     for shapes, variant in left:
         report.part([shapes, Outcome(asked.entry.name, str(variant), "failed", (reason,)).unjudged])
+    return {shapes: joined(each).data for shapes, each in facts.items() if each}
 
 
 def _fault(entry: Entry) -> str:
@@ -74,8 +89,8 @@ def _fault(entry: Entry) -> str:
     return ""
 
 
-def _outcomes(asked: Check, report: Report) -> Iterator[Outcome]:
-    """The outcome of every way over all cases, by shapes, then in the order of the variants.
+def _outcomes(asked: Check, report: Report, facts: dict[Shapes, list[Facts]]) -> Iterator[Outcome]:
+    """The outcome of every way over all cases, by shapes, then in the order of the variants. Collects the facts.
 
     Raises:
         ReferenceFailed: onnxruntime refuses the model, or cannot run it.
@@ -87,7 +102,10 @@ def _outcomes(asked: Check, report: Report) -> Iterator[Outcome]:
     for shapes in asked.shapes:
         groups = alike(cases, lambda case: case.inputs) if shapes == "pinned" else [cases]
         for optimize in (True, False):
-            yield from _ways(asked, shapes, optimize, groups, report)
+            compiled = [_compile(entry, shapes, optimize, cases, report) for cases in groups]
+            yield from _ways(asked, shapes, compiled, report)
+            facts.setdefault(shapes, []).extend(each for one in compiled for each in one.facts)
+            del compiled  # before the next compilation, which takes memory too
 
 
 def _case(entry: Entry, number: int, judge: Judge) -> _Case:
@@ -96,14 +114,11 @@ def _case(entry: Entry, number: int, judge: Judge) -> _Case:
     return _Case(number, case.stem.removeprefix(f"{entry.name}."), inputs, judge.given(inputs))
 
 
-def _ways(
-    asked: Check, shapes: Shapes, optimize: bool, groups: Sequence[Sequence[_Case]], report: Report
-) -> Iterator[Outcome]:
+def _ways(asked: Check, shapes: Shapes, compiled: Sequence[_Compiled], report: Report) -> Iterator[Outcome]:
     """The outcomes of the ways that run the same plans, one for each group of cases."""
-    began = time.perf_counter()
-    compiled = [_Compiled(_compile(asked.entry, shapes, optimize, cases, report), cases) for cases in groups]
+    began = time.perf_counter() - sum(one.seconds for one in compiled)
     for variant in variants(asked.device):
-        if variant.optimize == optimize:
+        if variant.optimize == compiled[0].optimize:
             found = [
                 each for one in compiled for each in _run(asked.entry, variant, one, f"{shapes}, {variant}", report)
             ]
@@ -112,20 +127,23 @@ def _ways(
             began = now
 
 
-def _compile(
-    entry: Entry, shapes: Shapes, optimize: bool, cases: Sequence[_Case], report: Report
-) -> Plan | compiler.CompileError:
+def _compile(entry: Entry, shapes: Shapes, optimize: bool, cases: Sequence[_Case], report: Report) -> _Compiled:
     """The plan for these cases, or the reason against it."""
     phase = f"compile: {shapes}, {'optimized' if optimize else 'plain'}"
     report.phase(phase)
+    began, reports = time.perf_counter(), list[Any]()
+
+    def note(done: PassReport) -> None:
+        report.phase(f"{phase}, after the pass {done.name}")
+        reports.append(done)
+
     model = pinned(entry.path, cases[0].inputs) if shapes == "pinned" else unpinned(entry.path)
-    options = compiler.Options(
-        optimize=optimize, on_pass=lambda done: report.phase(f"{phase}, after the pass {done.name}")
-    )
+    plan: Plan | compiler.CompileError
     try:
-        return compiler.compile(model, options)
+        plan = compiler.compile(model, compiler.Options(optimize=optimize, on_pass=note))
     except compiler.CompileError as error:
-        return error
+        plan = error
+    return _Compiled(plan, optimize, cases, reports, time.perf_counter() - began)
 
 
 def _run(
@@ -143,6 +161,8 @@ def _run(
     except compiler.PlanError as error:
         yield from ((case.number, _failed(entry, variant, case, error)) for case in compiled.cases)
         return
+    if compiled.optimize and not compiled.facts:
+        compiled.facts.append(facts_of(compiled.plan, session, compiled.reports))
     random = random_outputs(compiled.plan)
     for case in compiled.cases:
         report.phase(f"run: {way}, {case.name}")

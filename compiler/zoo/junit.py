@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 __all__ = ["junit"]
 
 
-def junit(outcomes: Sequence[Outcome], stale: Mapping[str, str]) -> bytes:
+def junit(outcomes: Sequence[Outcome], stale: Mapping[str, str], drifted: Mapping[str, Sequence[str]]) -> bytes:
     """The outcomes as JUnit XML: one test for each model and variant, and one for each model with a stale line.
 
-    `stale` maps such a model to the problem with its line in the baseline.
+    `stale` maps such a model to the problem with its line in the baseline. `drifted` maps a model to the drifts of its
+    facts; each such model has a test too.
     """
-    tests, failures = len(outcomes) + len(stale), len(stale) + sum(bool(each.problem) for each in outcomes)
+    more = len(stale) + len(drifted)
+    tests, failures = len(outcomes) + more, more + sum(bool(each.problem) for each in outcomes)
     suite = ElementTree.Element("testsuite", name="zoo", tests=str(tests), failures=str(failures))
     for each in outcomes:
         time_taken = f"{each.seconds:.3f}"
@@ -27,7 +29,9 @@ def junit(outcomes: Sequence[Outcome], stale: Mapping[str, str]) -> bytes:
             ElementTree.SubElement(case, "failure", message="\n".join([each.problem, *each.remarks]))
         elif each.remarks:
             ElementTree.SubElement(case, "system-out").text = "\n".join(each.remarks)
-    for model, problem in stale.items():
-        case = ElementTree.SubElement(suite, "testcase", classname=model, name="baseline")
+    problems = [*((model, "baseline", each) for model, each in stale.items())]
+    problems += [(model, "facts", "\n".join(lines)) for model, lines in drifted.items()]
+    for model, name, problem in problems:
+        case = ElementTree.SubElement(suite, "testcase", classname=model, name=name)
         ElementTree.SubElement(case, "failure", message=problem)
     return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))

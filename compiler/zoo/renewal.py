@@ -9,6 +9,7 @@ from compiler.zoo import tasks
 from compiler.zoo.asked import Check
 from compiler.zoo.baseline import renewed
 from compiler.zoo.batch import endings_of
+from compiler.zoo.facts import facts_of_check
 from compiler.zoo.judge import outcomes_of
 from compiler.zoo.outcome import ENDED_EARLY, SHAPES, together
 
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from compiler.processes.ending import Ending
     from compiler.zoo.baseline import KnownDifference
     from compiler.zoo.batch import Progress, Settings
+    from compiler.zoo.facts import Facts
     from compiler.zoo.index import Entry
-    from compiler.zoo.outcome import Outcome
+    from compiler.zoo.outcome import Outcome, Shapes
 
 __all__ = ["Renewal", "renewals"]
 
@@ -28,30 +30,36 @@ __all__ = ["Renewal", "renewals"]
 class Renewal:
     """The new entry of a model, `None` for a model that needs none.
 
-    With a `problem`, it is the former entry, which stays. `ending` is how the model's process ended.
+    With a `problem`, it is the former entry, which stays. `ending` is how the model's process ended. `facts` are those
+    of the check, by kind of shapes; none with a problem.
     """
 
     known: KnownDifference | None
     problem: str
     ending: Ending
+    facts: Mapping[Shapes, Facts]
 
 
 def renewals(
-    entries: Sequence[Entry], known: Mapping[str, KnownDifference], settings: Settings, progress: Progress | None = None
+    entries: Sequence[Entry],
+    known: Mapping[str, KnownDifference],
+    settings: Settings,
+    progress: Progress | None = None,
+    device: str = "cpu",
 ) -> list[Renewal]:
-    """Check the models, and return the new entries in the same order.
+    """Check the models on a device, and return the new entries in the same order.
 
     Raises: as `endings_of`.
     """
-    threads = settings.threads_for(len(entries))
-    asked = [Check(entry, SHAPES, threads=threads) for entry in entries]
+    threads = settings.threads_for(len(entries), device)
+    asked = [Check(entry, SHAPES, device, threads) for entry in entries]
 
     def judge(one: Check, ending: Ending) -> tuple[bool, str]:
         made = _renewal(one, ending, known.get(one.entry.name))
         every = [each for mine in outcomes_of(one, ending).values() for each in mine]
         return not made.problem, str(together(every))
 
-    endings = endings_of(tasks.check, asked, settings, judge, progress)
+    endings = endings_of(tasks.check, asked, settings, judge, progress, device)
     return [_renewal(one, each, known.get(one.entry.name)) for one, each in zip(asked, endings, strict=True)]
 
 
@@ -59,11 +67,13 @@ def _renewal(asked: Check, ending: Ending, known: KnownDifference | None) -> Ren
     outcomes = outcomes_of(asked, ending)
     every = [each for mine in outcomes.values() for each in mine]
     if problem := next((_problem(each) for each in every if not together([each]).is_bounded), ""):
-        return Renewal(known, problem, ending)
+        return Renewal(known, problem, ending, {})
     worst = max(every, key=lambda each: each.share)
     said = "Refused" if worst.verdict == "refused" else "As measured"
     found = {shapes: together(mine) for shapes, mine in outcomes.items()}
-    return Renewal(renewed(known, found, f"{said}: {'; '.join(worst.remarks[:1])}"), "", ending)
+    return Renewal(
+        renewed(known, found, f"{said}: {'; '.join(worst.remarks[:1])}"), "", ending, facts_of_check(ending, outcomes)
+    )
 
 
 def _problem(outcome: Outcome) -> str:

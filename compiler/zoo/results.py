@@ -21,12 +21,12 @@ from compiler.atomic_files import write_whole
 from compiler.processes.ending import Ending
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from compiler.processes.run import Limits
     from compiler.zoo.asked import Asked
 
-__all__ = ["Results"]
+__all__ = ["Results", "ending_of", "read_results"]
 
 
 class Results:
@@ -39,7 +39,7 @@ class Results:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lines = {(line["what"], line["model"]): line for line in _read(path)} if path.exists() else {}
+        self._lines = {(line["what"], line["model"]): line for line in read_results(path)} if path.exists() else {}
 
     @property
     def failed(self) -> set[str]:
@@ -54,7 +54,7 @@ class Results:
         line = self._lines.get((asked.what, asked.entry.name))
         if line is None or line["digest"] != _digest(asked):
             return None
-        ending = Ending(**{**line["ending"], "parts": tuple(line["ending"]["parts"])})
+        ending = ending_of(line)
         is_limited = ending.kind in ("timed out", "out of memory")
         return None if is_limited and line["limits"] != asdict(limits) else ending
 
@@ -78,8 +78,18 @@ def _line(data: dict[str, Any]) -> bytes:
     return json.dumps(data, ensure_ascii=False).encode() + b"\n"
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file. The last one may be incomplete, if the program was killed while it wrote it."""
+def ending_of(line: Mapping[str, Any]) -> Ending:
+    """The ending of the task of a line."""
+    return Ending(**{**line["ending"], "parts": tuple(line["ending"]["parts"])})
+
+
+def read_results(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file. The last one may be incomplete, if the program was killed while it wrote it.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is another kind of file.
+    """
     texts = path.read_bytes().split(b"\n")
     whole = texts[:-1]  # the text after the last line break is empty, or an incomplete line
     try:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from compiler.processes.ending import Ending
     from compiler.zoo.baseline import KnownDifference
     from compiler.zoo.batch import Progress
+    from compiler.zoo.facts import Facts
     from compiler.zoo.outcome import Outcome, Result, Shapes
 
 __all__ = ["Case", "CaseOutcome", "cases", "check_all", "run"]
@@ -77,6 +78,14 @@ class CaseOutcome:
     def worst(self) -> Result:
         """The worst verdict and difference of all ways."""
         return together(self.ways)
+
+    @property
+    def facts(self) -> Facts | None:
+        """The facts of the check; `None` if it did not come to its end."""
+        from compiler.zoo.facts import facts_of_check
+
+        shapes = self.case.shapes
+        return facts_of_check(self.ending, {shapes: self.ways}).get(shapes)
 
 
 def cases(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from compiler.processes.child import Report
     from compiler.zoo.asked import Check, Measure
+    from compiler.zoo.outcome import Shapes
 
 __all__ = ["MODULES", "check", "measure"]
 
@@ -18,11 +19,11 @@ MODULES = ("compiler.zoo.check", "compiler.zoo.measure")
 """The modules that tasks import. They start no threads, unlike onnxruntime, which each process imports itself."""
 
 
-def check(asked: Check, report: Report) -> None:
+def check(asked: Check, report: Report) -> dict[Shapes, dict[str, Any]]:
     """See `compiler.zoo.check.check`."""
     from compiler.zoo.check import check
 
-    check(asked, report)
+    return check(asked, report)
 
 
 def measure(asked: Measure, report: Report) -> dict[str, Any] | None:

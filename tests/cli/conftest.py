@@ -24,6 +24,12 @@ unsure (float[1, 1, 64] x) => (float[1, 1, 64] y)
 """
 
 
+@pytest.fixture(autouse=True)
+def outside_of_github(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the tests print the same in a job of GitHub."""
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with models and inputs in it."""

@@ -1,0 +1,90 @@
+"""`candlec zoo compare`: what has changed between two files of results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from compiler.cli.failure import Failed
+from compiler.cli.output import RIGHT, WRONG, Cell, console, errors, json_option, print_json, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from compiler.zoo.comparison import Change
+
+_MARKS: dict[str, Cell] = {"worse": WRONG, "better": RIGHT, "": ""}
+_FILE = click.Path(path_type=Path)
+
+
+@click.command(short_help="Show what has changed between two files of results.")
+@click.argument("old", type=_FILE)
+@click.argument("new", type=_FILE)
+@json_option
+@click.pass_context
+def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None:
+    """Show what has changed from the file of results OLD to NEW. `candlec zoo run --results` writes such files.
+
+    The table begins with the most important changes, and marks those for the worse with ✗ and for the better with ✓:
+
+    \b
+    verdict  another verdict, also of a model that is only in one of the files
+    error    the difference from onnxruntime in multiples of the tolerance, or the rounding error of `zoo precision`,
+             if it has changed by more than a tenth
+    fact     a fact of the plans: `candlec zoo update --help` describes them
+    time     the time of a check, if it has changed by half and by a second; it depends on the load of the machine
+
+    Sizes, steps and steps on the host are worse if they grow. Other facts are neither worse nor better, such as the
+    form of a kernel. Times are never marked.
+
+    The exit code is 1 if something is worse.
+
+    \b
+    candlec zoo run --results before.jsonl
+    candlec zoo run --results after.jsonl
+    candlec zoo compare before.jsonl after.jsonl
+    candlec zoo compare before.jsonl after.jsonl --json
+    """
+    from compiler.zoo.comparison import changes, levels_apart, ways_of
+
+    before, after = ways_of(_lines_of(old)), ways_of(_lines_of(new))
+    found = changes(before, after)
+    is_right = not any(each.effect == "worse" for each in found)
+    levels = levels_apart(before, after)
+    if as_json:
+        data = {"before": levels[0], "after": levels[1]} if levels else None
+        print_json({"ok": is_right, "changes": [each.data for each in found], "levels": data})
+    else:
+        _show(found, len({way.model for way in {**before, **after}}))
+        if levels:
+            kinds = " and ".join(", ".join(each) for each in levels)
+            said = f"note: the files are of different levels of the processor, {kinds}: their kernels are not compared"
+            errors.print(said, soft_wrap=True)
+    context.exit(0 if is_right else 1)
+
+
+def _lines_of(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file of results. If the file is another kind of file, the command ends."""
+    from compiler.zoo.results import read_results
+
+    try:
+        return read_results(path)
+    except ValueError as error:
+        raise Failed(str(error)) from error
+
+
+def _show(found: Sequence[Change], models: int) -> None:
+    """Print the table, and the number of changes."""
+    counted = f"{models} model{'s' * (models != 1)}"
+    if not found:
+        console.print(f"nothing has changed in {counted}", soft_wrap=True)
+        return
+    rows = ((_MARKS[each.effect], each.way.model, each.way.task, each.what, *each.texts) for each in found)
+    table(("", "model", "check", "what", "before", "after"), rows)
+    effects = Counter(each.effect for each in found)
+    changes = f"{len(found)} change{'s' * (len(found) != 1)} in {counted}"
+    console.print(f"{changes}: {effects['worse']} worse, {effects['better']} better", soft_wrap=True)

@@ -1,0 +1,185 @@
+"""The changes between two files of results: verdicts, errors, facts and times."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from compiler.accuracy.compare import worst_of
+from compiler.accuracy.precision import ROUNDING, Errors
+from compiler.zoo.asked import Check
+from compiler.zoo.drift import changed_facts, growth_of, text_of
+from compiler.zoo.facts import STATUS, Facts, facts_of_check
+from compiler.zoo.judge import outcomes_of
+from compiler.zoo.outcome import Result, together
+from compiler.zoo.results import ending_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+__all__ = ["KINDS", "Change", "Way", "changes", "levels_apart", "ways_of"]
+
+Kind = Literal["verdict", "error", "fact", "time"]
+KINDS: tuple[Kind, ...] = ("verdict", "error", "fact", "time")
+"""The kinds of changes, the most important first."""
+
+_MOST_GROWTH = 1.1
+"""An error has changed if it is larger or smaller by more than this factor, because rounding depends on the kernels."""
+_LEAST_SHARE = 0.01
+"""Differences that both are below this part of the tolerance have not changed."""
+_MOST_SLOWER, _LEAST_SECONDS = 1.5, 1.0
+"""A time has changed if it is longer or shorter by more than this factor, and by at least so many seconds."""
+_COSTS = {"plan_bytes", "constant_bytes", "packed_bytes", "unpacked_bytes", "peak_bytes"} | {
+    *("steps", "host_steps", "no_kernel", "unknown_steps", "added")
+}
+"""The facts that are worse if they grow. No other fact is better or worse."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """The name of a result: a model with `task`, the kind of shapes and the device, or `precision`."""
+
+    model: str
+    task: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a result. `effect` is `worse`, `better`, or empty for a fact that is neither.
+
+    `before` and `after` are JSON data: a text, a number, or those numbers by name that have changed. `None` stands for
+    a missing result, number or text.
+    """
+
+    kind: Kind
+    way: Way
+    what: str
+    before: Any
+    after: Any
+    effect: Literal["worse", "better", ""] = ""
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The values before and after, in words."""
+        shown = {"error": _error_text, "time": "{:.1f} s".format}.get(self.kind, text_of)
+        return shown(self.before), shown(self.after)
+
+    @property
+    def factor(self) -> float:
+        """The factor by which a number has changed, in either direction; 1 for other values."""
+        if not isinstance(self.before, int | float) or not isinstance(self.after, int | float):
+            return 1.0
+        low, high = sorted((self.before, self.after))
+        return high / low if low > 0 else math.inf
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The change as JSON."""
+        values = {"what": self.what, "before": self.before, "after": self.after, "effect": self.effect}
+        return {"kind": self.kind, "model": self.way.model, "task": self.way.task, **values}
+
+
+@dataclass(frozen=True)
+class _Record:
+    """What a file of results says of a way. `error` is `None` if there is none, or if it is infinite."""
+
+    result: Result | str
+    is_acceptable: bool
+    seconds: float
+    error: float | None = None
+    facts: Facts | None = None
+
+
+def ways_of(lines: Iterable[Mapping[str, Any]]) -> dict[Way, _Record]:
+    """The records of the lines of a file of results."""
+    found: dict[Way, _Record] = {}
+    for line in lines:
+        check, ending = Check.named(line["model"], line["what"]), ending_of(line)
+        if check is None:
+            errors = None if ending.result is None else Errors(**ending.result).plan
+            result = "measured" if ending.kind == "done" else line["result"]
+            found[Way(line["model"], line["what"])] = _Record(result, line["ok"], ending.seconds, errors)
+            continue
+        outcomes = outcomes_of(check, ending)
+        facts = facts_of_check(ending, outcomes)
+        for shapes, each in outcomes.items():
+            worst, seconds = together(each), sum(one.seconds for one in each)
+            share = worst.share if math.isfinite(worst.share) else None
+            way = Way(line["model"], f"{shapes}, {check.device}")
+            found[way] = _Record(worst, line["ok"], seconds, share, facts.get(shapes))
+    return found
+
+
+def changes(old: Mapping[Way, _Record], new: Mapping[Way, _Record]) -> list[Change]:
+    """The changes, the most important first: by kind, then the worse ones, then those by a larger factor."""
+    found = [each for way in {**old, **new} for each in _changes_of(way, old.get(way), new.get(way))]
+    effects = ("worse", "", "better")
+    return sorted(found, key=lambda each: (KINDS.index(each.kind), effects.index(each.effect), -each.factor))
+
+
+def levels_apart(old: Mapping[Way, _Record], new: Mapping[Way, _Record]) -> tuple[list[str], list[str]] | None:
+    """The levels of processors in both files, if they have none in common, so that no kernels can be compared."""
+    before, after = (
+        {level for record in records.values() if record.facts for level in record.facts.levels}
+        for records in (old, new)
+    )
+    return (sorted(before), sorted(after)) if before and after and not before & after else None
+
+
+def _changes_of(way: Way, old: _Record | None, new: _Record | None) -> Iterator[Change]:
+    """The changes of a way. A result that is missing now is worse."""
+    if old is None or new is None:
+        before, after = (None if each is None else str(each.result) for each in (old, new))
+        is_worse = new is None or not new.is_acceptable
+        yield Change("verdict", way, "verdict", before, after, "worse" if is_worse else "")
+        return
+    yield from _judgments(way, old, new)
+    yield from _errors(way, old, new)
+    if old.facts is not None and new.facts is not None:
+        yield from _facts(way, old.facts, new.facts)
+    change = Change("time", way, "time", old.seconds, new.seconds)
+    if change.factor > _MOST_SLOWER and abs(old.seconds - new.seconds) >= _LEAST_SECONDS:
+        yield change
+
+
+def _judgments(way: Way, old: _Record, new: _Record) -> Iterator[Change]:
+    """The change of the verdict, or only of the judgment on it, which depends on INDEX.json and on a baseline."""
+    before, after = str(old.result), str(new.result)
+    if before != after:
+        yield Change("verdict", way, "verdict", before, after, _effect_of(old, new))
+    elif old.is_acceptable != new.is_acceptable:
+        said = {True: f"{after}, acceptable", False: f"{after}, not acceptable"}
+        effect: Literal["worse", "better"] = "better" if new.is_acceptable else "worse"
+        yield Change("verdict", way, "judgment", said[old.is_acceptable], said[new.is_acceptable], effect)
+
+
+def _effect_of(old: _Record, new: _Record) -> Literal["worse", "better", ""]:
+    if not isinstance(old.result, Result) or not isinstance(new.result, Result):
+        is_worse = old.result == "measured"
+        return "worse" if is_worse else "better" if new.result == "measured" else ""
+    before, after = old.result.verdict, new.result.verdict
+    return "" if before == after else "worse" if worst_of([before, after]) == after else "better"
+
+
+def _errors(way: Way, old: _Record, new: _Record) -> Iterator[Change]:
+    """The change of the largest difference, as a multiple of the tolerance, or of the rounding error."""
+    if old.error is None or new.error is None:
+        return
+    is_rounding = way.task == "precision"
+    what, least = ("rounding error", ROUNDING) if is_rounding else ("difference", _LEAST_SHARE)
+    change = Change("error", way, what, old.error, new.error, "worse" if new.error > old.error else "better")
+    if change.factor > _MOST_GROWTH and max(old.error, new.error) > least:
+        yield change
+
+
+def _facts(way: Way, old: Facts, new: Facts) -> Iterator[Change]:
+    """The changes of facts, without the status, which is the verdict."""
+    for fact, before, after in changed_facts(old, new):
+        if fact != STATUS:
+            growth = growth_of(before, after) if fact.rpartition(".")[2] in _COSTS else 0
+            yield Change("fact", way, fact, before, after, "worse" if growth > 0 else "better" if growth < 0 else "")
+
+
+def _error_text(error: float) -> str:
+    return f"{error:.3g}"
