@@ -42,8 +42,10 @@ template <class T> struct AttentionRow {
         u32 counted = 0;
         for (u32 key = threadIdx.x; key < p.scoring.keys; key += BLOCK) {
             bool counts;
-            W value = scored<T>(p.scoring, seen, mask, key, scores[key], &counts,
-                                [&](u32 stage, W score) { show(stage, key, score); });
+            W added;
+            read_mask<T, 1>(p.scoring, seen, mask, key, &added);
+            W value = scored(p.scoring, scores[key], is_in(seen, key), added, &counts,
+                             [&](u32 stage, W score) { show(stage, key, score); });
             scores[key] = value;
             largest = Greater()(largest, value);
             counted |= counts;

@@ -51,28 +51,33 @@ HOST_DEVICE u64 mask_of(const Scoring& p, u32 batch, u32 head, u32 query) {
     return (u64)batch * p.mask_step[0] + (u64)head * p.mask_step[1] + (u64)query * p.mask_step[2];
 }
 
-// The score of a key with all masks. `mask` is the offset of the query's row. Sets `counts` to whether the masks keep the
-// key. Calls `show(stage, score)` after each stage.
-template <class T, class Show>
-HOST_DEVICE wide<T> scored(const Scoring& p, Seen seen, u64 mask, u32 key, wide<T> product, bool* counts, Show show) {
+HOST_DEVICE bool is_in(Seen seen, u32 key) { return key >= seen.begin && key < seen.end; }
+
+// Reads what the mask adds to the scores of keys `key .. key + N`: -inf where it hides a key. `mask` is the offset of the
+// query's row. Keys that the query does not attend to may have no element.
+template <class T, u32 N> HOST_DEVICE void read_mask(const Scoring& p, Seen seen, u64 mask, u32 key, wide<T>* added) {
     typedef wide<T> W;
+    if (p.mask_kind == AddedMask) {
+        const T* bias = at<const T>(p.mask) + mask;
+        UNROLL for (u32 i = 0; i < N; i++) added[i] = is_in(seen, key + i) ? widen(bias[key + i]) : W(0);
+    } else if (p.mask_kind == ChosenMask) {
+        const u8* chosen = at<const u8>(p.mask) + mask;
+        UNROLL for (u32 i = 0; i < N; i++) added[i] = is_in(seen, key + i) && chosen[key + i] == 0 ? W(-INFINITY) : W(0);
+    } else {
+        UNROLL for (u32 i = 0; i < N; i++) added[i] = 0;
+    }
+}
+
+// The score of a key with the mask. Sets `counts` to whether the key is seen and the mask keeps it. Calls
+// `show(stage, score)` after each stage.
+template <class W, class Show>
+HOST_DEVICE W scored(const Scoring& p, W product, bool is_seen, W added, bool* counts, Show show) {
     W score = product * (W)p.scale;
     show(ProductStage, score);
     if (p.is_capped) score = (W)p.cap * tanh(score / (W)p.cap);
     show(CappedStage, score);
-    *counts = false;
-    if (key < seen.begin || key >= seen.end) {
-        score = -INFINITY;
-    } else if (p.mask_kind == AddedMask) {
-        W added = widen(at<const T>(p.mask)[mask + key]);
-        score += added;
-        *counts = added != -INFINITY;
-    } else if (p.mask_kind == ChosenMask) {
-        *counts = at<const u8>(p.mask)[mask + key] != 0;
-        score += *counts ? W(0) : W(-INFINITY);
-    } else {
-        *counts = true;
-    }
+    score = is_seen ? score + added : W(-INFINITY);
     show(MaskedStage, score);
+    *counts = is_seen && added != -INFINITY;
     return score;
 }

@@ -48,8 +48,9 @@ template <u32 RUNS> struct Pieces {
     f32 left[2][DEPTH][TILE + 4], right[2][DEPTH][RUNS * TILE + 4];
     // The weights of a key for four queries; see `place_of_weights`.
     Four weights[TILE * ACROSS];
-    // The keys that each query attends to.
+    // The keys that each query attends to, and the offset of its row in the mask.
     Seen seen[TILE];
+    u64 masks[TILE];
 };
 
 // The place of a key's weights for the queries `4 · row ..`. Threads that write or read together use different banks.
@@ -71,7 +72,7 @@ template <class T, class Join> HOST_DEVICE T along_row(T value, Join join) {
 template <u32 RUNS> struct Queries {
     const FlashAttention& p;
     Pieces<RUNS>& pieces;
-    u32 batch, head, first, row, column;
+    u32 first, row, column;
     const f32 *q, *k, *v;
     // The keys that any of the queries attends to.
     Seen seen;
@@ -87,7 +88,8 @@ template <u32 RUNS> struct Queries {
     HOST_DEVICE Queries(const FlashAttention& p, Pieces<RUNS>& pieces, u32 number)
         : p(p), pieces(pieces), row(threadIdx.x / ACROSS), column(threadIdx.x % ACROSS), out(), sum(), counted(0) {
         u32 queries = p.scoring.queries, tiles = (queries + TILE - 1) / TILE, heads = number / tiles;
-        first = number % tiles * TILE, head = heads % p.scoring.heads, batch = heads / p.scoring.heads;
+        u32 head = heads % p.scoring.heads, batch = heads / p.scoring.heads;
+        first = number % tiles * TILE;
         q = at<const f32>(p.q.address) + batch * p.q.batch + head * p.q.head;
         k = at<const f32>(p.k.address) + batch * p.k.batch + head / p.group * p.k.head;
         v = at<const f32>(p.v.address) + batch * p.v.batch + head / p.group * p.v.head;
@@ -97,6 +99,7 @@ template <u32 RUNS> struct Queries {
         if (threadIdx.x >= TILE) return;
         u32 query = first + threadIdx.x;
         pieces.seen[threadIdx.x] = query < queries ? seen_by(p.scoring, batch, query) : Seen{0, 0};
+        pieces.masks[threadIdx.x] = mask_of(p.scoring, batch, head, query);
     }
 
     // Loads a thread's share of a piece of all queries, and of keys `key ..`. Two neighboring threads read 32 bytes of a
@@ -130,14 +133,14 @@ template <u32 RUNS> struct Queries {
 
     // Turns the products with keys `key ..` into weights, which all threads can read after the next barrier.
     HOST_DEVICE void weigh(u32 key) {
+        key += column * SIDE;
         UNROLL for (u32 i = 0; i < SIDE; i++) {
-            u32 query = first + row * SIDE + i;
             Seen seen = pieces.seen[row * SIDE + i];
-            u64 mask = mask_of(p.scoring, batch, head, query);
-            f32 top = largest[i];
+            f32 top = largest[i], added[SIDE];
+            read_mask<f32, SIDE>(p.scoring, seen, pieces.masks[row * SIDE + i], key, added);
             UNROLL for (u32 j = 0; j < SIDE; j++) {
                 bool counts;
-                score[i][j] = scored<f32>(p.scoring, seen, mask, key + column * SIDE + j, score[i][j], &counts, [](u32, f32) {});
+                score[i][j] = scored(p.scoring, score[i][j], is_in(seen, key + j), added[j], &counts, [](u32, f32) {});
                 top = Greater()(top, score[i][j]);
                 counted |= (u32)counts << i;
             }
@@ -157,8 +160,11 @@ template <u32 RUNS> struct Queries {
             pieces.weights[place_of_weights(column * SIDE + j, row)] = {score[0][j], score[1][j], score[2][j], score[3][j]};
     }
 
-    // Multiplies queries and keys, piece by piece. Begins with the piece that was fetched last, and fetches the first values.
-    // There is a piece even if the depth is 0, for its barrier.
+    // Whether there are enough registers to fetch the first values before weights are computed.
+    HOST_DEVICE static bool is_early() { return RUNS == 1; }
+
+    // Multiplies queries and keys, piece by piece. Begins with the piece that was fetched last. There is a piece even if the
+    // depth is 0, for its barrier.
     HOST_DEVICE void multiply_keys(u32 key, u32& turn) {
         UNROLL for (u32 i = 0; i < SIDE; i++)
             UNROLL for (u32 j = 0; j < SIDE; j++) score[i][j] = 0;
@@ -168,7 +174,7 @@ template <u32 RUNS> struct Queries {
             __syncthreads();
             depth += DEPTH;
             if (depth < p.depth) fetch_keys(key, depth);
-            else fetch_values(key);
+            else if (is_early()) fetch_values(key);
             UNROLL for (u32 d = 0; d < DEPTH; d++)
                 add_products(four(&pieces.left[turn][d][row * 4]), four(&pieces.right[turn][d][column * 4]), score);
             turn ^= 1;
@@ -201,9 +207,10 @@ template <u32 RUNS> struct Queries {
             UNROLL for (u32 j = 0; j < SIDE; j++) out[run][i][j] = is_replaced ? replacement : out[run][i][j] * factor;
     }
 
-    HOST_DEVICE void finish() {
+    HOST_DEVICE void finish(u32 number) {
         for (int reach = ACROSS / 2; reach > 0; reach /= 2) counted |= __shfl_xor_sync(0xffffffffu, counted, reach);
-        f32* y = at<f32>(p.y.address) + batch * p.y.batch + head * p.y.head;
+        u32 heads = number / ((p.scoring.queries + TILE - 1) / TILE);
+        f32* y = at<f32>(p.y.address) + heads / p.scoring.heads * p.y.batch + heads % p.scoring.heads * p.y.head;
         UNROLL for (u32 i = 0; i < SIDE; i++) {
             normalize(i, !(counted >> i & 1));
             u32 query = first + row * SIDE + i;
@@ -228,9 +235,10 @@ template <u32 RUNS> HOST_DEVICE void flash(const FlashAttention& p) {
         for (u32 key = queries.seen.begin; key < queries.seen.end; key += TILE) {
             queries.multiply_keys(key, turn);
             queries.weigh(key);
+            if (!queries.is_early()) queries.fetch_values(key);
             queries.multiply_values(key, turn);
         }
-        queries.finish();
+        queries.finish(number);
         __syncthreads();
     }
 }

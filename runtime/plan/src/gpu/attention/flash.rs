@@ -47,9 +47,21 @@ const WIDEST: usize = 128;
 /// The smallest number of queries: a block computes a whole tile of scores, even for one query.
 const FEWEST: usize = 16;
 
-/// Whether the kernel computes such an attention, and is faster than products of matrices.
+/// Up to this number of keys, the kernel is used for any number of blocks. Each block processes all keys, one tile after
+/// the other, and products of matrices use more multiprocessors if there are fewer blocks than `BUSY`.
+const SHORT: usize = 256;
+/// The number of blocks that keep a GPU busy.
+const BUSY: usize = 64;
+
+/// Whether the kernel computes such an attention, and should be faster than products of matrices.
 pub(super) fn fits(dtype: DType, dims: Dims) -> bool {
-    dtype == DType::Float32 && dims.queries >= FEWEST && dims.keys > 0 && dims.width <= WIDEST
+    let fits = dtype == DType::Float32 && dims.queries >= FEWEST && dims.keys > 0 && dims.width <= WIDEST;
+    fits && (dims.keys <= SHORT || blocks(dims) >= BUSY)
+}
+
+/// Returns the number of tiles of queries.
+fn blocks(dims: Dims) -> usize {
+    dims.batch * dims.heads * dims.queries.div_ceil(TILE)
 }
 
 /// Computes Y from Q, K and V.
@@ -57,7 +69,7 @@ pub(super) fn fits(dtype: DType, dims: Dims) -> bool {
 /// # Errors
 /// There are too many queries, or the device fails.
 pub(super) fn run(gpu: &Gpu, dims: Dims, vectors: [Vectors; 4], scoring: Scoring) -> Result<()> {
-    let blocks = dims.batch * dims.heads * dims.queries.div_ceil(TILE);
+    let blocks = blocks(dims);
     if blocks == 0 || dims.width == 0 {
         return Ok(());
     }

@@ -67,14 +67,45 @@ struct Heads<'a> {
     params: RowsParams,
 }
 
-/// Consecutive rows of scores: those of all queries for some heads of keys, or of some queries for one head of queries.
+/// Consecutive rows of scores: those of all queries for some heads of keys, or of some queries for one head of queries. If
+/// there are several batches, they have all heads.
 struct Part {
-    batch: usize,
+    batches: Range<usize>,
     /// The heads of keys, counted from the first of the batch.
     heads: Range<usize>,
     /// The heads of queries among those that share a head of keys.
     members: Range<usize>,
     queries: Range<usize>,
+}
+
+/// Heads of keys with equal strides: consecutive ones of a batch, or the same one of consecutive batches.
+struct Run {
+    batch: usize,
+    head: usize,
+    count: usize,
+    is_over_batches: bool,
+    /// The place of the first one among the heads of the part, and the distance to the next one.
+    place: usize,
+    apart: usize,
+}
+
+impl Part {
+    /// Returns the heads in as few runs as possible.
+    fn runs(&self) -> Vec<Run> {
+        let (batches, heads) = (self.batches.len(), self.heads.len());
+        let of_batch = |i: usize| {
+            let (batch, head) = (self.batches.start + i, self.heads.start);
+            Run { batch, head, count: heads, is_over_batches: false, place: i * heads, apart: 1 }
+        };
+        let of_head = |i: usize| {
+            let (batch, head) = (self.batches.start, self.heads.start + i);
+            Run { batch, head, count: batches, is_over_batches: true, place: i, apart: heads }
+        };
+        match batches <= heads {
+            true => (0..batches).map(of_batch).collect(),
+            false => (0..heads).map(of_head).collect(),
+        }
+    }
 }
 
 /// The queries of each head of keys: `times` products of `m` rows, with these strides between products in Q and Y.
@@ -93,21 +124,25 @@ impl Heads<'_> {
             return Ok(());
         }
         let group = self.group();
-        let spans = if self.is_even() { [1, dims.batch * dims.kv_heads] } else { [dims.batch, dims.kv_heads] };
         // As many heads of keys as fit at a time, or as many queries of one head.
         let fitting = SCORES / dims.keys.max(1);
-        let heads = (fitting / (group * dims.queries)).clamp(1, spans[1]);
+        let heads = (fitting / (group * dims.queries)).max(1);
         let (members, queries) = match group * dims.queries <= fitting {
             true => (group, dims.queries),
             false => (1, fitting.clamp(1, dims.queries)),
         };
-        let scratch = self.scratch(&[heads, members, queries, dims.keys])?;
+        let all = dims.batch * dims.kv_heads;
+        let spans = if self.is_even() { [1, all] } else { [dims.batch, dims.kv_heads] };
+        let [batches, heads] = if all <= heads { spans } else { [1, heads.min(spans[1])] };
+        let scratch = self.scratch(&[batches * heads, members, queries, dims.keys])?;
         let pieces = |all: usize, size: usize| (0..all).step_by(size).map(move |at| at..all.min(at + size));
-        for (batch, heads) in (0..spans[0]).flat_map(|batch| pieces(spans[1], heads).map(move |heads| (batch, heads))) {
-            for members in pieces(group, members) {
-                for queries in pieces(dims.queries, queries) {
-                    let (heads, members) = (heads.clone(), members.clone());
-                    self.part(&Part { batch, heads, members, queries }, [&scratch[0], &scratch[1]])?;
+        for batches in pieces(spans[0], batches) {
+            for heads in pieces(spans[1], heads) {
+                for members in pieces(group, members) {
+                    for queries in pieces(dims.queries, queries) {
+                        let (batches, heads, members) = (batches.clone(), heads.clone(), members.clone());
+                        self.part(&Part { batches, heads, members, queries }, [&scratch[0], &scratch[1]])?;
+                    }
                 }
             }
         }
@@ -137,40 +172,45 @@ impl Heads<'_> {
 
     /// Computes the outputs of a part.
     fn part(&self, part: &Part, [scores, weights]: [&Array; 2]) -> Result<()> {
-        let (dims, group, rows) = (self.dims, self.group(), self.rows(part));
-        let of_queries = |i: usize, time: usize| {
-            let (tensor, [batch, head, row]) = self.vectors[i];
-            let first = part.heads.start * group + part.members.start + time;
-            let start = part.batch * batch + first * head + part.queries.start * row;
-            Matrices { tensor, start, next: group * head, row: rows.steps[usize::from(i == 3)], transposed: false }
-        };
-        let of_keys = |i: usize| {
-            let (tensor, [batch, head, row]) = self.vectors[i];
-            let start = part.batch * batch + part.heads.start * head;
-            Matrices { tensor, start, next: head, row, transposed: false }
-        };
+        let (dims, rows, runs) = (self.dims, self.rows(part), part.runs());
+        let products = || runs.iter().flat_map(|run| (0..rows.times).map(move |time| (run, time)));
         let size = rows.m * dims.keys;
-        let square = |tensor, time: usize| Matrices {
+        let square = |tensor, run: &Run, time: usize| Matrices {
             tensor,
-            start: time * size,
-            next: rows.times * size,
+            start: (run.place * rows.times + time) * size,
+            next: run.apart * rows.times * size,
             row: dims.keys,
             transposed: false,
         };
-        let product = |n: usize, k: usize| Product { batch: part.heads.len(), ..Product::of(rows.m, n, k) };
-        for time in 0..rows.times {
-            product(dims.keys, dims.depth).run(
-                self.gpu,
-                of_queries(0, time),
-                of_keys(1).columns(),
-                square(scores, time),
-            )?;
+        for (run, time) in products() {
+            let (q, k) = (self.queries(0, part, run, time), self.keys(1, run).columns());
+            let product = Product { batch: run.count, ..Product::of(rows.m, dims.keys, dims.depth) };
+            product.run(self.gpu, Matrices { row: rows.steps[0], ..q }, k, square(scores, run, time))?;
         }
         self.compute_weights(part, [scores, weights])?;
-        for time in 0..rows.times {
-            product(dims.width, dims.keys).run(self.gpu, square(weights, time), of_keys(2), of_queries(3, time))?;
+        for (run, time) in products() {
+            let (v, y) = (self.keys(2, run), self.queries(3, part, run, time));
+            let product = Product { batch: run.count, ..Product::of(rows.m, dims.width, dims.keys) };
+            product.run(self.gpu, square(weights, run, time), v, Matrices { row: rows.steps[1], ..y })?;
         }
         Ok(())
+    }
+
+    /// Returns the place in Q or Y of a part's queries: of head `member` among those that share each head of keys.
+    fn queries(&self, i: usize, part: &Part, run: &Run, member: usize) -> Matrices<'_> {
+        let (tensor, [batch, head, row]) = self.vectors[i];
+        let first = run.head * self.group() + part.members.start + member;
+        let start = run.batch * batch + first * head + part.queries.start * row;
+        let next = if run.is_over_batches { batch } else { self.group() * head };
+        Matrices { tensor, start, next, row, transposed: false }
+    }
+
+    /// Returns the place of a run's vectors in K or V.
+    fn keys(&self, i: usize, run: &Run) -> Matrices<'_> {
+        let (tensor, [batch, head, row]) = self.vectors[i];
+        let start = run.batch * batch + run.head * head;
+        let next = if run.is_over_batches { batch } else { head };
+        Matrices { tensor, start, next, row, transposed: false }
     }
 
     /// Turns the scores of a part into weights.
@@ -179,11 +219,12 @@ impl Heads<'_> {
             return Ok(());
         }
         let dims = self.dims;
-        let head = (part.batch * dims.kv_heads + part.heads.start) * self.group() + part.members.start;
+        let head = (part.batches.start * dims.kv_heads + part.heads.start) * self.group() + part.members.start;
+        let heads = part.batches.len() * part.heads.len();
         let params = RowsParams {
             scores: scores.address()?,
             weights: weights.address()?,
-            rows: count(part.heads.len() * part.members.len() * part.queries.len())?,
+            rows: count(heads * part.members.len() * part.queries.len())?,
             first: count(head * dims.queries + part.queries.start)?,
             ..self.params
         };
