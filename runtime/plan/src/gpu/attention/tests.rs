@@ -94,6 +94,15 @@ fn empty_inputs_give_empty_outputs() {
     }
 }
 
+/// More batches than heads, whose strides differ: products over the batches of each head.
+#[test]
+fn products_over_batches_match_the_cpu() {
+    for (kv_heads, outputs) in [(2, 1), (2, 4), (1, 1), (4, 1)] {
+        let op = Attention { heads: Some(4), kv_heads: Some(kv_heads), is_causal: true, ..Attention::PLAIN };
+        run_outputs(&op, &operands([5, 4, kv_heads, 5, 6, 4, 3], 0, true), outputs).expect("it runs");
+    }
+}
+
 /// `[batch, heads, kv_heads, queries, keys, depth, width]`, where the keys include those of the past.
 type Sizes = [usize; 7];
 
