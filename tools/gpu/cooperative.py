@@ -46,7 +46,11 @@ OPERATORS = {
     "rms_norm_by_half": Operator("RMSNormalization", (ROWS,), ("float32",), {}, (np.ones(300, np.float16),)),
     "rms_norm_by_bfloat": Operator("RMSNormalization", (ROWS,), ("float32",), {}, (np.ones(300, ml_dtypes.bfloat16),)),
     "instance_norm": Operator("InstanceNormalization", (IMAGE, (4,), (4,)), FLOATS),
-    "attention": Operator("Attention", ((1, 2, 40, 16), (1, 2, 40, 16), (1, 2, 40, 16)), FLOATS),
+    "attention": Operator("Attention", ((1, 2, 70, 16),) * 3, FLOATS),
+    "attention_wide": Operator(
+        "Attention", ((1, 2, 70, 20), (1, 1, 130, 20), (1, 1, 130, 100)), ("float32",), {"is_causal": 1}
+    ),
+    "attention_of_few": Operator("Attention", ((1, 2, 8, 16), (1, 2, 40, 16), (1, 2, 40, 16)), ("float32",)),
     "conv": Operator("Conv", ((1, 16, 20, 20), (24, 16, 3, 3)), FLOATS),
     "conv_medium": Operator("Conv", (LARGE, (64, 64, 3, 3)), FLOATS),
     "conv_large": Operator("Conv", (LARGE, (128, 64, 3, 3)), FLOATS[:3]),

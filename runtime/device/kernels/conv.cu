@@ -2,12 +2,6 @@
 // stored, tile by tile; or output by output if there are few channels.
 #include "convolution.cuh"
 
-#ifdef __CUDACC__
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL
-#endif
-
 // ── Tiles: a block computes ACROSS · HIGH outputs of a group at ACROSS · WIDE windows, and a thread HIGH × WIDE of
 // them. Weights and inputs go through shared memory in pieces of DEPTH terms. The next piece is loaded while the
 // current one is multiplied. ──

@@ -28,6 +28,8 @@ typedef __nv_bfloat16 bf16;
     extern "C" __global__ void name(const __grid_constant__ Params p) { __VA_ARGS__(p); }
 #define COOPERATIVE(name, Params, ...) KERNEL(name, Params, __VA_ARGS__)
 #define HOST_DEVICE __device__ __forceinline__
+// Unrolls the loop that follows, so that arrays with its index as their index can be in registers.
+#define UNROLL _Pragma("unroll")
 
 HOST_DEVICE f32 widen(f16 x) { return __half2float(x); }
 HOST_DEVICE f32 widen(bf16 x) { return __bfloat162float(x); }
@@ -37,6 +39,7 @@ HOST_DEVICE void narrow(f32 x, bf16* y) { *y = __float2bfloat16_rn(x); }
 #else
 
 #include "emulator.h"
+#define UNROLL
 
 #endif
 
