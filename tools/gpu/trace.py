@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -44,6 +46,18 @@ def traced(torch: Any, run: Callable[[], Any], runs: int) -> list[Event]:
         file = Path(folder) / "trace.json"
         profile.export_chrome_trace(str(file))
         return events(json.loads(file.read_text()))
+
+
+def end_after_profiling() -> None:
+    """Ends the process at once if PyTorch is loaded. After profiling, its normal end may abort with a corrupt heap.
+
+    When PyTorch's profiler shuts down, it frees buffers that CUPTI may still write to:
+    https://github.com/pytorch/pytorch/pull/195471
+    """
+    if "torch" in sys.modules:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def with_waits(torch: Any) -> Any:

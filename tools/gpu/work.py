@@ -22,6 +22,7 @@ from gpu.ending import end_with_parent  # noqa: E402
 from gpu.files import FOLDER, beside, names, read, unpacked  # noqa: E402
 from gpu.process import Setting  # noqa: E402
 from gpu.results import Result, finite, guarded, one_line  # noqa: E402
+from gpu.trace import end_after_profiling  # noqa: E402
 
 LARGEST = 1 << 16
 """The limit of a line of JSON, in bytes. A longer result keeps only its verdict."""
@@ -52,6 +53,7 @@ def main(section: str, started: float, start: int, stop: int | None, only: str |
     for number in chosen:
         for result in guarded(module.results(module_names[number], setting, started)):
             tell({"number": number, "name": module_names[number], **result})
+    end_after_profiling()
 
 
 def prepare(bundle: Path) -> None:
