@@ -217,7 +217,7 @@ impl Iterator for LineTiles {
         self.tile.beside += 1;
         if self.tile.beside == self.inner {
             (self.tile.beside, self.tile.place) = (0, tile.place + 1);
-            if self.tile.place % self.group == 0 {
+            if self.tile.place.is_multiple_of(self.group) {
                 self.tile.place += (OUTPUTS - 1) * self.group;
             }
             if self.tile.place == self.line {
