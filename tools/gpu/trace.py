@@ -49,10 +49,10 @@ def traced(torch: Any, run: Callable[[], Any], runs: int) -> list[Event]:
 
 
 def end_after_profiling() -> None:
-    """Ends the process at once if PyTorch is loaded. After profiling, its normal end may abort with a corrupt heap.
+    """Ends the process at once if PyTorch is loaded.
 
-    When PyTorch's profiler shuts down, it frees buffers that CUPTI may still write to:
-    https://github.com/pytorch/pytorch/pull/195471
+    On an H100, some processes that had profiled aborted at their end with a corrupt heap, and none of the others.
+    The cause is not proven. PyTorch's profiler has had such aborts: https://github.com/pytorch/pytorch/pull/195471
     """
     if "torch" in sys.modules:
         sys.stdout.flush()
