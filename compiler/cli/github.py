@@ -50,7 +50,7 @@ def _row(each: CaseOutcome, is_wrong: bool) -> list[Cell]:
 
 
 def _plain(text: str) -> str:
-    """A text on one line, in which Markdown has no meaning."""
+    """The text on one line, with a backslash before each character that Markdown interprets."""
     return "".join(f"\\{each}" if each in "\\`*_<>[]#|" else each for each in " ".join(text.split()))
 
 

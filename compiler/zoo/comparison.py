@@ -82,7 +82,7 @@ class Change:
 
 @dataclass(frozen=True)
 class _Record:
-    """What a file of results says of a way. `error` is `None` if there is none, or if it is infinite."""
+    """A result in a file of results. `error` is `None` if the file has no error, or an infinite one."""
 
     result: Result | str
     is_acceptable: bool

@@ -33,7 +33,7 @@ STATUS = "status"
 """The name of the fact that tells the verdict, with the error codes of a refusal."""
 
 _LARGEST_COUNTS = ("block", "peak_bytes")
-"""The facts of which the largest counts if a model has several plans. All others are added up."""
+"""For a model with several plans, `joined` takes the maximum of these facts, and the sum of all others."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def joined(facts: Sequence[Facts]) -> Facts:
 
 
 def facts_of_check(ending: Ending, outcomes: Mapping[Shapes, Sequence[Outcome]]) -> dict[Shapes, Facts]:
-    """The facts of a check with its outcomes, by kind of shapes. What was not checked to its end has none."""
+    """The facts of a check by kind of shapes, with the verdicts of its outcomes. An unfinished check has no facts."""
     found: dict[Shapes, Facts] = {}
     for shapes, ways in outcomes.items():
         worst = together(ways)

@@ -17,7 +17,7 @@ STEPS = 9
 
 @pytest.fixture
 def plan() -> compiler.Plan:
-    """A chain of steps, each of which reads the value of the step before it."""
+    """A chain of transpositions."""
     names = ["x", *(f"v{i}" for i in range(1, STEPS)), "y"]
     steps = "\n".join(f"{after} = Transpose({before})" for before, after in itertools.pairwise(names))
     model = onnx.parser.parse_model(

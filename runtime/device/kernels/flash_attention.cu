@@ -68,7 +68,7 @@ template <class T, class Join> HOST_DEVICE T along_row(T value, Join join) {
     return value;
 }
 
-// What a thread knows of its block's queries: those from `first` on, of one head.
+// A thread's share of the work of a block. The block computes the queries from `first` on, of one head.
 template <u32 RUNS> struct Queries {
     const FlashAttention& p;
     Pieces<RUNS>& pieces;

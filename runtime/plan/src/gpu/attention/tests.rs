@@ -204,7 +204,7 @@ fn one_pass_matches_the_cpu_where_weights_are_undefined() {
         let mut inputs = operands([1, 2, 1, 20, 70, 5, 6], 0, false);
         inputs[3] = Some(tensor(&mask, &[20, 70]));
         run(&Attention { guard, ..Attention::PLAIN }, &inputs).expect("it runs");
-        // Products that are not finite, of which a mask hides some.
+        // Infinite and NaN products. A mask hides some of them.
         let q = [1.0, inf, -inf, nan].repeat(4);
         let k: Vec<f32> = (0..70).map(|key| if key == 66 { nan } else { 0.5 }).collect();
         let hidden: Vec<Bool> = (0..70).map(|key| Bool::from(key != 66)).collect();
