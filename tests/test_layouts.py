@@ -22,6 +22,10 @@ SHAPES = {
     "stem": (48, 3, 7, 7),
     "w1": (48, 48, 5),
     "v1": (24, 48, 5),
+    "up": (48, 48, 2, 2),
+    "overlapping": (48, 48, 3, 3),
+    "spread": (48, 1, 4, 4),
+    "up1": (48, 48, 4),
     "scale": (48, 1, 1),
     "shift": (1, 40, 1, 1),
     "bias": (48,),
@@ -74,8 +78,24 @@ NETWORKS = {
         "d = Conv(c, pointwise) y = Conv<pads=[2,2,2,2], dilations=[2,2], group=48>(d, depthwise)",
         2,
     ),
+    "transposed": (
+        "a = Conv<pads=[1,1,1,1]>(x, w) b = ConvTranspose<strides=[2,2]>(a, up, bias) c = Relu(b)"
+        "d = ConvTranspose<strides=[2,2], pads=[1,1,1,1], output_padding=[1,1]>(c, overlapping) e = Sigmoid(d)"
+        "y = Conv(e, v)",
+        2,
+    ),
+    "transposed and depthwise": (
+        "a = Conv<pads=[1,1,1,1]>(x, w) b = ConvTranspose<strides=[2,2], pads=[1,1,1,1], group=48>(a, spread, bias)"
+        "c = Mul(b, scale) y = Conv<pads=[1,1,1,1]>(c, v)",
+        2,
+    ),
 }
 SIGNALS = {
+    "a transposed signal": (
+        "a = Conv<pads=[2,2]>(x, w1) b = ConvTranspose<strides=[2], pads=[1,1]>(a, up1) c = Relu(b)"
+        "y = Conv<pads=[2,2]>(c, v1)",
+        2,
+    ),
     "a chain of signals": ("a = Conv<pads=[2,2]>(x, w1) b = Sin(a) c = Mul(b, b) y = Conv<pads=[2,2]>(c, v1)", 2),
     "a residual signal": (
         "a = Conv<pads=[4,4], dilations=[2]>(x, w1) b = Relu(a) c = Conv<pads=[2,2]>(b, w1) d = Add(c, x)"

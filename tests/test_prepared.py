@@ -97,7 +97,7 @@ def test_constants_that_are_packed_are_not_held_twice() -> None:
         (
             "(float[1, 2, 4, 4] x) => (float[1, 3, 8, 8] y) { y = ConvTranspose <strides = [2, 2]> (x, w) }",
             {"w": (2, 3, 2, 2)},
-            ["4 convolutions"],
+            ["one convolution: direct, in rows"],
         ),
         (
             "(float[5, 1, 8] x) => (float[5, 1, 1, 4] y) { y = LSTM <hidden_size = 4> (x, w, r) }",

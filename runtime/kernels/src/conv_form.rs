@@ -18,13 +18,20 @@ pub struct ConvCase {
     pub(crate) shape: Shape,
     /// Whether a form that [transforms](ConvForm::transforms) the weights may be chosen.
     pub(crate) may_transform: bool,
+    /// Whether the convolution is transposed. The forms compute only plain convolutions.
+    pub(crate) is_transposed: bool,
 }
 
 impl ConvCase {
     /// The case of inputs of about the sizes in `shape`. Only with `may_transform` may packed weights be larger than
     /// the weights, apart from padding to blocks.
     pub fn new(blocking: Blocking, shape: &Shape, may_transform: bool) -> ConvCase {
-        ConvCase { blocking, shape: shape.row_oriented(), may_transform }
+        ConvCase { blocking, shape: shape.row_oriented(), may_transform, is_transposed: false }
+    }
+
+    /// The case of a transposed convolution. The strides, dilations and `before` of its shape refer to the output.
+    pub fn transposed(blocking: Blocking, shape: &Shape, may_transform: bool) -> ConvCase {
+        ConvCase { is_transposed: true, ..ConvCase::new(blocking, shape, may_transform) }
     }
 
     /// The instruction set of the kernels.

@@ -1,12 +1,10 @@
-//! Convolutions in `f32` over one or two spatial axes (one axis is an image of one row), plain and transposed.
+//! Convolutions in `f32` over one or two spatial axes (one axis is an image of one row), in rows.
 
 mod form;
 mod plain;
 mod product;
 mod rows;
 mod source;
-mod taps;
-mod transposed;
 mod window;
 
 #[cfg(test)]
@@ -16,7 +14,6 @@ pub(crate) use form::RowsForm;
 pub use plain::{conv_plain, conv_transposed_plain};
 pub(crate) use product::ProductForm;
 pub use rows::Rows;
-pub use transposed::{conv_transposed, TransposedWeights};
 
 use crate::conv_form::{ConvOperands, Epilogue};
 pub use crate::conv_shape::Shape;

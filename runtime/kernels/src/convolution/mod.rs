@@ -1,19 +1,35 @@
 //! Convolutions of `f32` images in the form that a planner chooses when the weights are packed.
 
 mod planner;
+mod transposed;
 mod within_step;
 
 #[cfg(test)]
 mod tests;
 
 pub use crate::conv_form::{ConvCase, ConvOperands, Epilogue, ImageLayout, Residual};
-pub use planner::{image_for_blocks, reorder, times, Alternative};
+pub use planner::{reorder, Alternative};
 
 use crate::blocking::Blocking;
 use crate::conv_form::PackedConv;
 use crate::conv_shape::Shape;
 use crate::threads::Threads;
-use within_step::WithinStep;
+
+/// Returns the layout of the image for the fastest form with a result in blocks; `None` if no form has such a result.
+pub fn image_for_blocks(case: &ConvCase) -> Option<ImageLayout> {
+    if case.is_transposed {
+        transposed::image_for_blocks(case)
+    } else {
+        planner::image_for_blocks(case)
+    }
+}
+
+/// The times of a convolution with its image and its result in rows, and with both in blocks of channels as far as the
+/// fastest form has them there, in multiply-adds of a vector. `None` if no form has its result in blocks.
+pub fn times(case: &ConvCase) -> Option<[f64; 2]> {
+    let times = if case.is_transposed { transposed::times(case) } else { planner::times(case) };
+    times.map(|times| times.map(|time| case.shape.batch as f64 * time))
+}
 
 /// The weights of a convolution, packed for the fastest form.
 #[derive(Debug)]
@@ -24,17 +40,20 @@ pub struct ConvWeights {
 }
 
 impl ConvWeights {
-    /// Packs `w` `[O, C / groups, kernel…]` for a result in this layout. The image of a result in rows is also in rows;
-    /// that of a result in blocks, see [`image_for_blocks`].
+    /// Packs `w` for a result in this layout: `[O, C / groups, kernel…]`, for a transposed convolution
+    /// `[C, O / groups, kernel…]`. The image of a result in rows is also in rows; that of a result in blocks, see
+    /// [`image_for_blocks`].
     ///
     /// # Panics
     /// `w` does not have this shape, or no form has its result in this layout.
     pub fn new(case: &ConvCase, result: ImageLayout, w: &[f32]) -> ConvWeights {
-        let Some(fastest) = planner::fastest(case, result) else { panic!("no form for {case:?}") };
-        let packed = fastest.form.pack(case, w);
-        let within = |packed| WithinStep::boxed(case.blocking, fastest.form.layouts(), packed);
-        let packed = if fastest.converts() { within(packed) } else { packed };
-        ConvWeights { case: case.clone(), form: fastest.name(), packed }
+        let (form, packed) = if case.is_transposed {
+            transposed::pack(case, result, w)
+        } else {
+            let Some(fastest) = planner::fastest(case, result) else { panic!("no form for {case:?}") };
+            (fastest.name(), fastest.pack(case, w))
+        };
+        ConvWeights { case: case.clone(), form, packed }
     }
 
     /// The blocks of channels that the form reads and writes.
@@ -49,7 +68,11 @@ impl ConvWeights {
 
     /// Every form that the planner compared.
     pub fn alternatives(&self) -> Vec<Alternative> {
-        planner::alternatives(&self.case)
+        if self.case.is_transposed {
+            transposed::alternatives(&self.case)
+        } else {
+            planner::alternatives(&self.case)
+        }
     }
 
     /// Whether the form adds the residual of an epilogue.
@@ -67,12 +90,14 @@ impl ConvWeights {
         self.packed.scratch(shape)
     }
 
-    /// `out[n, o, y, x] = bias[o] + Σ w[o, c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then the
+    /// `out[n, o, y, x] = bias[o] + Σ w[o, c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, or transposed
+    /// `out[n, o, y·s + i·d − before, x·s + j·d − before] += w[c, o, i, j] · x[n, c, y, x]` over the bias. Then the
     /// epilogue.
     ///
     /// # Panics
-    /// The slices or the weights do not fit the shape, or the shape does not [fit](Shape::fits). Or the epilogue has a
-    /// residual that the form does not [add](ConvWeights::adds_residual).
+    /// The slices or the weights do not fit the shape, or the shape does not [fit](Shape::fits), as a
+    /// [transposed](Shape::fits_transposed) convolution if it is one. Or the epilogue has a residual that the form does
+    /// not [add](ConvWeights::adds_residual).
     pub fn run(&self, threads: &Threads, operands: ConvOperands) {
         assert!(operands.epilogue.residual.is_none() || self.adds_residual(), "{} adds no residual", self.form);
         let shape = &operands.shape.row_oriented();

@@ -1,8 +1,9 @@
 //! The planner of convolutions: lists every form with its cost, and chooses the fastest.
 
+use super::within_step::WithinStep;
 use crate::blocked::{DepthwiseForm, DirectForm, FromRowsForm, WinogradForm};
 use crate::conv::{ProductForm, RowsForm};
-use crate::conv_form::{ConvCase, ConvForm, ImageLayout};
+use crate::conv_form::{ConvCase, ConvForm, ImageLayout, PackedConv};
 use crate::isa::{Isa, Level};
 
 /// Every form, the simplest first: of equally fast forms, the first one is chosen. [`RowsForm`] can compute every
@@ -45,7 +46,7 @@ impl Candidate {
         let moving = match (form.layouts()[1], result) {
             (ImageLayout::Rows, ImageLayout::Blocks) => return None,
             (ImageLayout::Blocks, ImageLayout::Rows) if case.shape.outputs < case.blocking.block() => return None,
-            (_, ImageLayout::Rows) => moving(form, case),
+            (_, ImageLayout::Rows) => moving(form.layouts(), case),
             (ImageLayout::Blocks, ImageLayout::Blocks) => 0.0,
         };
         Some(Candidate { form, result, cost: form.cost(case), moving })
@@ -60,16 +61,40 @@ impl Candidate {
         format!("{}{}", self.form.name(), if self.converts() { " within the step" } else { "" })
     }
 
-    fn time(&self) -> f64 {
+    /// The time of the form and the conversions.
+    pub fn time(&self) -> f64 {
         self.cost + self.moving
+    }
+
+    /// The layout of the image outside the step.
+    pub fn image(&self) -> ImageLayout {
+        match self.result {
+            ImageLayout::Rows => ImageLayout::Rows,
+            ImageLayout::Blocks => self.form.layouts()[0],
+        }
+    }
+
+    /// See [`ConvForm::saving`].
+    pub fn saving(&self, case: &ConvCase) -> Option<f64> {
+        self.form.saving(case)
+    }
+
+    /// Packs the weights of the case of this candidate.
+    pub fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
+        let packed = self.form.pack(case, w);
+        if self.converts() {
+            WithinStep::boxed(case.blocking, self.form.layouts(), packed)
+        } else {
+            packed
+        }
     }
 }
 
-/// The time to convert one image in rows to the layout of a form, and its result to rows.
-fn moving(form: &dyn ConvForm, case: &ConvCase) -> f64 {
+/// The time to convert one image in rows to the first layout, and a result in the second layout to rows.
+pub(super) fn moving(layouts: [ImageLayout; 2], case: &ConvCase) -> f64 {
     let shape = &case.shape;
     let images = [(shape.channels, shape.input), (shape.outputs, shape.output)];
-    let moved = images.into_iter().zip(form.layouts()).filter(|(_, layout)| *layout == ImageLayout::Blocks);
+    let moved = images.into_iter().zip(layouts).filter(|(_, layout)| *layout == ImageLayout::Blocks);
     let vectors = moved.map(|((channels, [h, w]), _)| case.vectors(channels) * (h * w) as f64);
     vectors.map(|vectors| reorder(case.isa(), vectors)).sum()
 }
@@ -87,9 +112,9 @@ pub(super) fn fastest(case: &ConvCase, result: ImageLayout) -> Option<Candidate>
     candidates(case).filter(|form| form.result == result).min_by(|a, b| a.time().total_cmp(&b.time()))
 }
 
-/// Returns the layout of the image for the fastest form with a result in blocks; `None` if no form has such a result.
-pub fn image_for_blocks(case: &ConvCase) -> Option<ImageLayout> {
-    fastest(case, ImageLayout::Blocks).map(|fastest| fastest.form.layouts()[0])
+/// See [`image_for_blocks`](super::image_for_blocks).
+pub(super) fn image_for_blocks(case: &ConvCase) -> Option<ImageLayout> {
+    fastest(case, ImageLayout::Blocks).map(|fastest| fastest.image())
 }
 
 /// A form of a convolution and its time.
@@ -117,13 +142,12 @@ pub(super) fn alternatives(case: &ConvCase) -> Vec<Alternative> {
     listed.collect()
 }
 
-/// The times of a convolution with its image and its result in rows, and with both in blocks of channels as far as the
-/// fastest form has them there, in multiply-adds of a vector. `None` if no form has its result in blocks.
-pub fn times(case: &ConvCase) -> Option<[f64; 2]> {
+/// See [`times`](super::times); for one image.
+pub(super) fn times(case: &ConvCase) -> Option<[f64; 2]> {
     let blocks = fastest(case, ImageLayout::Blocks)?;
-    let rows = match blocks.form.saving(case) {
+    let rows = match blocks.saving(case) {
         Some(saving) => blocks.cost + saving,
         None => fastest(case, ImageLayout::Rows)?.time(),
     };
-    Some([rows, blocks.cost].map(|time| case.shape.batch as f64 * time))
+    Some([rows, blocks.cost])
 }

@@ -4,6 +4,7 @@ mod dilated;
 mod positions;
 
 use super::planner::{alternatives, FORMS};
+use super::within_step::WithinStep;
 use super::*;
 use crate::blocked::tests::blocked;
 use crate::blocked::{from_blocks, Images};
@@ -19,7 +20,7 @@ use crate::isa::{Isa, Level};
 const TOLERANCE: f64 = 1e-6;
 const TOLERANCE_OF_FOUR: f64 = 3e-6;
 
-const LIMITS: [f32; 2] = [-0.5, 1.0];
+pub(super) const LIMITS: [f32; 2] = [-0.5, 1.0];
 
 /// The operands of a convolution, and its result by the definition.
 struct Operands {
@@ -40,7 +41,7 @@ impl Operands {
         Operands { x, w, bias, expected }
     }
 
-    /// Calls `compute` with an image in the first layout, for a result in the second. Returns the result in rows.
+    /// See [`run_in_layouts`].
     fn run(
         &self,
         blocking: Blocking,
@@ -48,30 +49,7 @@ impl Operands {
         shape: &Shape,
         compute: impl FnOnce(ConvOperands),
     ) -> Vec<f32> {
-        let (plane, [image, result]) = (shape.input[0] * shape.input[1], layouts);
-        let to = Images { batch: shape.batch, channels: shape.outputs, plane: shape.pixels() };
-        let moved =
-            (image == ImageLayout::Blocks).then(|| blocked(blocking, shape.batch, shape.channels, plane, &self.x));
-        let (unit, length) = match result {
-            ImageLayout::Rows => (1, to.len()),
-            ImageLayout::Blocks => (blocking.block(), to.blocked_len(blocking)),
-        };
-        // Powers of two, which change no bit of the result when they are divided out again.
-        let factor = |place: usize| [1.0, 2.0, 4.0, 8.0, 16.0][place / unit % 5];
-        let finish = |run: &mut [f32], offset: usize| {
-            run.iter_mut().enumerate().for_each(|(i, x)| *x *= factor(offset + i));
-        };
-        let epilogue = Epilogue { residual: None, limits: LIMITS, finish: Some(&finish) };
-        let mut out = vec![f32::NAN; length];
-        let (bias, x) = (Some(&self.bias[..]), moved.as_ref().unwrap_or(&self.x));
-        compute(ConvOperands { shape, bias, x, out: &mut out, epilogue });
-        out.iter_mut().enumerate().for_each(|(i, x)| *x /= factor(i));
-        if result == ImageLayout::Rows {
-            return out;
-        }
-        let mut rows = vec![f32::NAN; to.len()];
-        from_blocks(blocking, &Threads::serial(), to, &out, &mut rows, None);
-        rows
+        run_in_layouts(blocking, layouts, shape, [&self.x, &self.bias], compute)
     }
 
     /// Compares results with the definition, and with each other bit by bit.
@@ -83,6 +61,40 @@ impl Operands {
         }
         assert!(results.iter().all(|other| other == first), "{name} {shape:?}: not the same bits everywhere");
     }
+}
+
+/// Calls `compute` with an image in the first layout, for a result in the second. The epilogue also multiplies each
+/// element by a number that depends on its place. Returns the result without these factors, in rows. `bias` may be empty.
+pub(super) fn run_in_layouts(
+    blocking: Blocking,
+    [image, result]: [ImageLayout; 2],
+    shape: &Shape,
+    [x, bias]: [&[f32]; 2],
+    compute: impl FnOnce(ConvOperands),
+) -> Vec<f32> {
+    let plane = shape.input[0] * shape.input[1];
+    let to = Images { batch: shape.batch, channels: shape.outputs, plane: shape.pixels() };
+    let moved = (image == ImageLayout::Blocks).then(|| blocked(blocking, shape.batch, shape.channels, plane, x));
+    let (unit, length) = match result {
+        ImageLayout::Rows => (1, to.len()),
+        ImageLayout::Blocks => (blocking.block(), to.blocked_len(blocking)),
+    };
+    // Powers of two, which change no bit of the result when they are divided out again.
+    let factor = |place: usize| [1.0, 2.0, 4.0, 8.0, 16.0][place / unit % 5];
+    let finish = |run: &mut [f32], offset: usize| {
+        run.iter_mut().enumerate().for_each(|(i, x)| *x *= factor(offset + i));
+    };
+    let epilogue = Epilogue { residual: None, limits: LIMITS, finish: Some(&finish) };
+    let mut out = vec![f32::NAN; length];
+    let (bias, x) = (Some(bias).filter(|bias| !bias.is_empty()), moved.as_deref().unwrap_or(x));
+    compute(ConvOperands { shape, bias, x, out: &mut out, epilogue });
+    out.iter_mut().enumerate().for_each(|(i, x)| *x /= factor(i));
+    if result == ImageLayout::Rows {
+        return out;
+    }
+    let mut rows = vec![f32::NAN; to.len()];
+    from_blocks(blocking, &Threads::serial(), to, &out, &mut rows, None);
+    rows
 }
 
 fn tolerance(form: &dyn ConvForm) -> f64 {

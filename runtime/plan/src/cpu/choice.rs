@@ -2,9 +2,12 @@
 
 use super::blocks::{elementwise, Blocked};
 use super::conv_blocks::{self, ConvBlocks};
+use super::conv_case::Convolution;
 use super::separable::Separable;
 use crate::error::{Error, Result};
 use crate::kernel::{Constants, Kernel};
+use crate::ops::conv::Conv;
+use crate::ops::conv_transpose::ConvTranspose;
 use crate::ops::Op;
 use crate::types::Type;
 
@@ -14,7 +17,9 @@ pub(crate) enum Choice {
     /// The operator's own kernel.
     Own,
     /// A convolution of images in blocks.
-    Conv(ConvBlocks),
+    Conv(ConvBlocks<Conv>),
+    /// A transposed convolution of images in blocks.
+    ConvTranspose(ConvBlocks<ConvTranspose>),
     /// A depthwise convolution and the following 1 × 1 convolution, of images in blocks.
     Separable(Box<Separable>),
     /// A ready kernel that packs nothing.
@@ -31,6 +36,7 @@ impl Choice {
             (Choice::Own, Some(op)) => super::kernel(op, operands),
             (Choice::Own, None) => Err(Error::op("a step without an operator has no kernel")),
             (Choice::Conv(conv), _) => conv.pack(operands),
+            (Choice::ConvTranspose(conv), _) => conv.pack(operands),
             (Choice::Separable(pair), _) => pair.pack(operands),
             (Choice::Ready(kernel), _) => Ok(kernel),
         }
@@ -44,16 +50,24 @@ pub(crate) fn blocked(op: &Op, operands: &Constants, outputs: &[Option<&Type>]) 
     match op {
         Op::AveragePool(op) => op.blocked(operands, outputs).map(ready),
         Op::Concat(op) => op.blocked(operands, outputs).map(own),
-        Op::Conv(op) => {
-            let (conv, blocked) = conv_blocks::blocked(op, operands, outputs.first().copied().flatten())?;
-            Some((Choice::Conv(conv), blocked))
-        }
+        Op::Conv(op) => convolution(op, operands, outputs, Choice::Conv),
+        Op::ConvTranspose(op) => convolution(op, operands, outputs, Choice::ConvTranspose),
         Op::Interpolate(op) => op.blocked(operands, outputs).map(own),
         Op::MaxPool(op) => op.blocked(operands, outputs).map(ready),
         Op::Reduce(op) => op.blocked(operands, outputs).map(own),
         Op::Binary(_) | Op::Clip(_) | Op::Elementwise(_) | Op::Unary(_) => elementwise(operands, outputs).map(own),
         _ => None,
     }
+}
+
+fn convolution<C: Convolution>(
+    op: &C,
+    operands: &Constants,
+    outputs: &[Option<&Type>],
+    choice: impl FnOnce(ConvBlocks<C>) -> Choice,
+) -> Option<(Choice, Blocked)> {
+    let (conv, blocked) = conv_blocks::blocked(op, operands, outputs.first().copied().flatten())?;
+    Some((choice(conv), blocked))
 }
 
 fn ready<K: Kernel + 'static>((kernel, blocked): (K, Blocked)) -> (Choice, Blocked) {

@@ -1,4 +1,4 @@
-//! Convolutions of images in blocks of channels.
+//! Plain and transposed convolutions of images in blocks of channels.
 
 use std::fmt::{self, Debug, Formatter};
 
@@ -6,19 +6,23 @@ use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::convolution::{self, ConvOperands, ConvWeights, ImageLayout};
 
 use super::blocks::{operand, Blocked};
-use super::conv;
+use super::conv_case::Convolution;
 use super::conv_output::ConvOutput;
+use super::conv_rows;
 use crate::error::{Error, Result};
 use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{in_blocks, in_rows, Image, Layout};
-use crate::ops::conv::Conv;
 use crate::ops::window::{check_bias, out_dims};
 use crate::types::{Type, Types};
 use crate::value::{Array, Value};
 
 /// Returns how a convolution of `float32` images with constant weights runs on blocks.
-pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) -> Option<(ConvBlocks, Blocked)> {
+pub(super) fn blocked<C: Convolution>(
+    conv: &C,
+    operands: &Constants,
+    output: Option<&Type>,
+) -> Option<(ConvBlocks<C>, Blocked)> {
     let x = operands.types.first().copied().flatten()?;
     let (image, result) = (Image::of(x)?, Image::of(output?)?);
     let case = conv.case(operands, operands.tensor(1)?.dims()).ok()?;
@@ -41,16 +45,16 @@ pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) 
     Some((kernel, blocked))
 }
 
-/// A [`Conv`] of images in blocks.
+/// A [`Convolution`] of images in blocks.
 #[derive(Debug, Clone)]
-pub(crate) struct ConvBlocks {
-    pub conv: Conv,
+pub(crate) struct ConvBlocks<C> {
+    pub conv: C,
     channels: usize,
     /// The rank of the images in rows.
     pub rank: usize,
 }
 
-impl ConvBlocks {
+impl<C: Convolution> ConvBlocks<C> {
     /// Packs the weights into a kernel.
     ///
     /// # Errors
@@ -59,25 +63,25 @@ impl ConvBlocks {
         let w = operands.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;
         let case = self.conv.case(operands, w.dims())?;
         let weights = ConvWeights::new(&case, ImageLayout::Blocks, w.read::<f32>()?);
-        let output = ConvOutput::new(self.conv.epilogue.as_ref(), weights.adds_residual());
+        let output = ConvOutput::new(self.conv.epilogue(), weights.adds_residual());
         Ok(Box::new(PackedConvBlocks { op: self, weights, output }))
     }
 }
 
 /// [`ConvBlocks`] with packed weights.
-struct PackedConvBlocks {
-    op: ConvBlocks,
+struct PackedConvBlocks<C> {
+    op: ConvBlocks<C>,
     weights: ConvWeights,
     output: ConvOutput,
 }
 
-impl Debug for PackedConvBlocks {
+impl<C: Convolution> Debug for PackedConvBlocks<C> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.op.fmt(f)
     }
 }
 
-impl Kernel for PackedConvBlocks {
+impl<C: Convolution> Kernel for PackedConvBlocks<C> {
     fn in_place(&self) -> &[usize] {
         self.output.in_place()
     }
@@ -87,25 +91,23 @@ impl Kernel for PackedConvBlocks {
     }
 
     fn form(&self) -> Form {
-        Form::named(self.weights.form()).packed(self.weights.bytes()).with(self.op.conv.epilogue.as_ref())
+        conv_rows::form(&self.weights).with(self.op.conv.epilogue())
     }
 
     fn alternatives(&self, _inputs: &Types) -> Vec<Alternative> {
-        conv::alternatives(&self.weights)
+        conv_rows::alternatives(&self.weights)
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        let window = self.op.conv.window();
-        let shape = window.shape(&inputs.tensor(0).ok()?.sizes()?, &inputs.tensor(1).ok()?.sizes()?).ok()?;
-        Some(size_of::<f32>().saturating_mul(self.weights.scratch(&shape)))
+        conv_rows::scratch(&self.op.conv, &self.weights, inputs)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
-        let shape = self.op.conv.window().shape(&self.op.input(x.dims())?, w.dims())?;
+        let shape = self.op.conv.sizes(&self.op.input(x.dims())?, w.dims())?;
         check_bias(bias.map(Array::dims), Some(shape.outputs))?;
         let dims = in_blocks(&out_dims(&shape, self.op.rank), self.weights.blocking());
-        let out = self.output.write(self.op.conv.epilogue.as_ref(), call, &dims, |call, out, epilogue| {
+        let out = self.output.write(self.op.conv.epilogue(), call, &dims, |call, out, epilogue| {
             let (x, bias) = (call.read(0)?, call.optional_tensor(2)?.map(Array::read::<f32>).transpose()?);
             self.weights.run(call.threads, ConvOperands { shape: &shape, bias, x, out, epilogue });
             Ok(())
@@ -114,7 +116,7 @@ impl Kernel for PackedConvBlocks {
     }
 }
 
-impl ConvBlocks {
+impl<C: Convolution> ConvBlocks<C> {
     /// Returns the sizes for which the weights are packed.
     pub fn typical_shape(&self, operands: &Constants) -> Result<Shape> {
         let w = operands.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;

@@ -1,11 +1,19 @@
-//! The sizes and the memory for which the weights of a convolution are packed.
+//! Plain and transposed convolutions: the sizes and the memory for which their weights are packed.
 
-use candle_plan_kernels::conv::Shape;
+use std::fmt::Debug;
+
+use candle_plan_kernels::blocking::Blocking;
+use candle_plan_kernels::conv::{conv_plain, conv_transposed_plain, Shape};
 use candle_plan_kernels::convolution::ConvCase;
+use candle_plan_kernels::program::Program;
+use candle_plan_kernels::threads::Threads;
 
 use crate::error::Result;
 use crate::kernel::{Constants, Memory};
 use crate::ops::conv::Conv;
+use crate::ops::conv_transpose::ConvTranspose;
+use crate::ops::padding::Padding;
+use crate::ops::window::check_ranks;
 use crate::types::Type;
 
 /// The assumed size of an image axis whose size is unknown.
@@ -15,23 +23,59 @@ const TYPICAL: usize = 32;
 /// [`TYPICAL`]. For such a window, one position is assumed.
 const STEPS: usize = 8;
 
-impl Conv {
-    /// Returns the case of some operands and weights of dimensions `w`, for which the planner chooses a form.
+/// A plain or transposed convolution. Input 0 is the image, input 1 the weights, and input 2 the bias.
+pub(crate) trait Convolution: Debug + Clone + Send + Sync + 'static {
+    /// The program that finishes the result.
+    fn epilogue(&self) -> Option<&Program>;
+
+    /// The sizes for an image and weights of these dimensions.
     ///
     /// # Errors
-    /// As for [`Conv::typical_shape`].
-    pub(super) fn case(&self, operands: &Constants, w: &[usize]) -> Result<ConvCase> {
+    /// They do not fit the attributes.
+    fn sizes(&self, x: &[usize], w: &[usize]) -> Result<Shape>;
+
+    /// Returns the sizes for an image of type `x` and weights of dimensions `w`. For unknown sizes, it assumes typical
+    /// ones from the middle of a network.
+    ///
+    /// # Errors
+    /// The weights or the attributes do not fit the image.
+    fn typical_shape(&self, x: Option<&Type>, w: &[usize]) -> Result<Shape>;
+
+    /// The case of about these sizes, for which the planner chooses a form.
+    fn case_of(blocking: Blocking, shape: &Shape, memory: Memory) -> ConvCase;
+
+    /// Convolves by definition.
+    fn plain(threads: &Threads, shape: &Shape, w: &[f64], bias: Option<&[f64]>, x: &[f64], out: &mut [f64]);
+
+    /// Returns the case of some operands and weights of dimensions `w`.
+    ///
+    /// # Errors
+    /// As for [`Convolution::typical_shape`].
+    fn case(&self, operands: &Constants, w: &[usize]) -> Result<ConvCase> {
         let shape = self.typical_shape(operands.types.first().copied().flatten(), w)?;
-        Ok(ConvCase::new(operands.blocking, &shape, operands.memory == Memory::Full))
+        Ok(Self::case_of(operands.blocking, &shape, operands.memory))
+    }
+}
+
+/// The dimensions of an image of type `x`. Unknown channels are `channels`, and the unknown size of spatial axis `a` is
+/// `size(a)`.
+fn typical_dims(x: Option<&Type>, channels: usize, axes: usize, size: impl Fn(usize) -> usize) -> Vec<usize> {
+    let known = |axis: usize| x.and_then(|x| x.tensor().ok()?.size(axis));
+    let axes = (0..axes).map(|axis| known(axis + 2).unwrap_or_else(|| size(axis)));
+    [known(0).unwrap_or(1), known(1).unwrap_or(channels)].into_iter().chain(axes).collect()
+}
+
+impl Convolution for Conv {
+    fn epilogue(&self) -> Option<&Program> {
+        self.epilogue.as_ref()
     }
 
-    /// Returns the sizes of a convolution for an input type. For unknown sizes, it assumes typical ones from the middle
-    /// of a network, at least as large as the window.
-    ///
-    /// # Errors
-    /// The weights or the attributes do not fit the input.
-    pub(super) fn typical_shape(&self, x: Option<&Type>, w: &[usize]) -> Result<Shape> {
-        let known = |axis: usize| x.and_then(|x| x.tensor().ok()?.size(axis));
+    fn sizes(&self, x: &[usize], w: &[usize]) -> Result<Shape> {
+        self.window().shape(x, w)
+    }
+
+    /// Unknown sizes are at least as large as the window.
+    fn typical_shape(&self, x: Option<&Type>, w: &[usize]) -> Result<Shape> {
         let extent = |axis: usize| {
             let dilation = self.dilations.get(axis).copied().unwrap_or(1);
             w[axis + 2].saturating_sub(1).saturating_mul(dilation).saturating_add(1)
@@ -43,8 +87,45 @@ impl Conv {
             (extent, _) => extent.max(TYPICAL),
         };
         let channels = w.get(1).map_or(0, |channels| channels.saturating_mul(self.groups));
-        let axes = (0..w.len().saturating_sub(2)).map(|axis| known(axis + 2).unwrap_or_else(|| unknown(axis)));
-        let dims: Vec<usize> = [known(0).unwrap_or(1), known(1).unwrap_or(channels)].into_iter().chain(axes).collect();
-        self.window().shape(&dims, w)
+        self.sizes(&typical_dims(x, channels, w.len().saturating_sub(2), unknown), w)
+    }
+
+    fn case_of(blocking: Blocking, shape: &Shape, memory: Memory) -> ConvCase {
+        ConvCase::new(blocking, shape, memory == Memory::Full)
+    }
+
+    fn plain(threads: &Threads, shape: &Shape, w: &[f64], bias: Option<&[f64]>, x: &[f64], out: &mut [f64]) {
+        conv_plain(threads, shape, w, bias, x, out);
+    }
+}
+
+impl Convolution for ConvTranspose {
+    fn epilogue(&self) -> Option<&Program> {
+        self.epilogue.as_ref()
+    }
+
+    fn sizes(&self, x: &[usize], w: &[usize]) -> Result<Shape> {
+        self.shape(x, w, None)
+    }
+
+    /// If the attributes do not fit an image of typical sizes, it assumes one of one pixel, and an output that is not
+    /// cropped.
+    fn typical_shape(&self, x: Option<&Type>, w: &[usize]) -> Result<Shape> {
+        check_ranks(w.len(), w.len())?;
+        self.check_lists(w.len() - 2)?;
+        let typical = self.sizes(&typical_dims(x, w[0], w.len() - 2, |_| TYPICAL), w);
+        typical.or_else(|_| {
+            let pads = Padding::Explicit(vec![[0, 0]; w.len() - 2]);
+            let uncropped = ConvTranspose { pads, output_shape: None, epilogue: None, ..self.clone() };
+            uncropped.sizes(&typical_dims(None, w[0], w.len() - 2, |_| 1), w)
+        })
+    }
+
+    fn case_of(blocking: Blocking, shape: &Shape, memory: Memory) -> ConvCase {
+        ConvCase::transposed(blocking, shape, memory == Memory::Full)
+    }
+
+    fn plain(threads: &Threads, shape: &Shape, w: &[f64], bias: Option<&[f64]>, x: &[f64], out: &mut [f64]) {
+        conv_transposed_plain(threads, shape, w, bias, x, out);
     }
 }

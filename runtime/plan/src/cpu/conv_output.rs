@@ -1,4 +1,4 @@
-//! The output of a convolution on blocks of channels: its epilogue, and the storage that it takes over.
+//! The output of a convolution: its epilogue, and the storage that it takes over on blocks of channels.
 
 use candle_plan_kernels::convolution::{Epilogue, Residual};
 use candle_plan_kernels::program::Program;

@@ -1,114 +1,16 @@
 //! CPU kernels: transposed convolutions over one or two spatial axes.
 
-use candle_plan_kernels::conv::{self, Shape, TransposedWeights};
-use candle_plan_kernels::isa::Isa;
-
-use super::packed::Packs;
-use crate::dtype::DType;
-use crate::epilogue;
-use crate::error::Result;
-use crate::float::{read_f32, to_f32, to_half, widened_bytes};
-use crate::form::Form;
-use crate::kernel::{Call, Constants};
+use super::conv_rows::packs_convolution;
 use crate::ops::conv_transpose::ConvTranspose;
-use crate::ops::padding::Padding;
-use crate::ops::window::{check_ranks, out_dims};
-use crate::types::Types;
-use crate::value::{alloc_uninit, Array, Value};
 
-impl Packs for ConvTranspose {
-    type Packed = TransposedWeights;
-
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
-        let Some(w) = constants.tensor(1).filter(|w| w.dtype() != DType::Float64) else { return Ok(None) };
-        Ok(Some(self.pack_weights(w)?))
-    }
-
-    fn is_replaced(&self, input: usize) -> bool {
-        input == 1
-    }
-
-    fn form(&self, packed: Option<&Self::Packed>) -> Form {
-        let form = Form::of(packed, |weights: &TransposedWeights| Form::named(weights.form()).packed(weights.bytes()));
-        form.with(self.epilogue.as_ref())
-    }
-
-    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
-        let weights = packed?;
-        let shape = self.shape(&inputs.tensor(0).ok()?.sizes()?, &inputs.tensor(1).ok()?.sizes()?, None);
-        let moved = size_of::<f32>().saturating_mul(weights.scratch(&shape.ok()?));
-        Some(widened_bytes(self, inputs, |i| self.is_replaced(i))?.saturating_add(moved))
-    }
-
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
-        let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
-        let shape = self.shape(x.dims(), w.dims(), bias.map(Array::dims))?;
-        let out = match x.dtype() {
-            DType::Float32 => self.run_f32(packed, call, &shape, x, w, bias)?,
-            DType::Float64 => {
-                let dims = out_dims(&shape, x.rank());
-                let mut out = alloc_uninit(&dims)?;
-                let (x, w, bias) = (x.read::<f64>()?, w.read::<f64>()?, bias.map(Array::read::<f64>).transpose()?);
-                conv::conv_transposed_plain(call.threads, &shape, w, bias, x, &mut out);
-                Array::new(out, &dims)?
-            }
-            dtype => {
-                let bias = bias.map(to_f32).transpose()?;
-                to_half(&self.run_f32(packed, call, &shape, &to_f32(x)?, w, bias.as_ref())?, dtype)?
-            }
-        };
-        Ok(vec![out.into()])
-    }
-}
-
-impl ConvTranspose {
-    /// Convolves `float32` images. Weights that are not packed may also be 16-bit floats.
-    fn run_f32(
-        &self,
-        packed: Option<&TransposedWeights>,
-        call: &Call,
-        shape: &Shape,
-        x: &Array,
-        w: &Array,
-        bias: Option<&Array>,
-    ) -> Result<Array> {
-        let packed_here;
-        let weights = match packed {
-            Some(packed) => packed,
-            None => {
-                packed_here = self.pack_weights(w)?;
-                &packed_here
-            }
-        };
-        let dims = out_dims(shape, x.rank());
-        let mut out = alloc_uninit(&dims)?;
-        let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
-        epilogue::with(self.epilogue.as_ref(), call, &dims, |finish| {
-            conv::conv_transposed(call.threads, shape, weights, bias, x, &mut out, finish);
-            Ok(())
-        })?;
-        Array::new(out, &dims)
-    }
-
-    /// Packs the weights for an image of one element and an uncropped output. Packed weights do not depend on either.
-    fn pack_weights(&self, w: &Array) -> Result<TransposedWeights> {
-        let mut x = w.dims().to_vec();
-        check_ranks(x.len(), x.len())?;
-        self.check_lists(x.len() - 2)?;
-        (x[1], x[0]) = (x[0], 1);
-        x[2..].fill(1);
-        let uncropped = Padding::Explicit(vec![[0, 0]; x.len() - 2]);
-        let uncropped = ConvTranspose { pads: uncropped, output_shape: None, epilogue: None, ..self.clone() };
-        let shape = uncropped.shape(&x, w.dims(), None)?;
-        Ok(TransposedWeights::new(Isa::get(), &shape, &read_f32(w)?))
-    }
-}
+packs_convolution!(ConvTranspose);
 
 #[cfg(test)]
 mod tests {
     use half::f16;
 
     use super::*;
+    use crate::ops::padding::Padding;
     use crate::testing::{run, tensor};
 
     fn plain(axes: usize) -> ConvTranspose {

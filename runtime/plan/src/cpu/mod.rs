@@ -9,6 +9,7 @@ mod choice;
 mod conv_blocks;
 mod conv_case;
 mod conv_output;
+mod conv_rows;
 mod exact;
 mod lists;
 mod mask;

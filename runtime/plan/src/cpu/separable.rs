@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::in_blocks;
+use crate::ops::conv::Conv;
 use crate::ops::window::{check_bias, out_dims};
 use crate::types::Types;
 use crate::value::{Array, Value};
@@ -19,9 +20,9 @@ use crate::value::{Array, Value};
 /// The two convolutions. The inputs are those of the first, then those of the second without its image.
 #[derive(Debug, Clone)]
 pub(crate) struct Separable {
-    first: ConvBlocks,
+    first: ConvBlocks<Conv>,
     /// The second convolution. Its epilogue refers to the inputs of the fused step.
-    second: ConvBlocks,
+    second: ConvBlocks<Conv>,
     /// The number of inputs of the first convolution.
     inputs: usize,
     /// The sizes for which the weights are packed.
@@ -31,7 +32,12 @@ pub(crate) struct Separable {
 
 impl Separable {
     /// Returns the fused convolutions, if they are faster than two steps.
-    pub fn of(first: &ConvBlocks, operands: &Constants, second: &ConvBlocks, next: &Constants) -> Option<Separable> {
+    pub fn of(
+        first: &ConvBlocks<Conv>,
+        operands: &Constants,
+        second: &ConvBlocks<Conv>,
+        next: &Constants,
+    ) -> Option<Separable> {
         let typical = [first.typical_shape(operands).ok()?, second.typical_shape(next).ok()?];
         let [together, apart] = blocked::separable_times(operands.blocking, &typical[0], &typical[1])?;
         if together >= apart {

@@ -10,16 +10,16 @@ use crate::conv_shape::Shape;
 pub(super) struct Taps {
     phase: usize,
     /// The first tap, the step to the next, and the number of taps (at least one).
-    pub first: usize,
-    pub step: usize,
+    first: usize,
+    step: usize,
     pub count: usize,
     /// The distance between the input rows that they read.
     pub dilation: usize,
 }
 
 impl Taps {
-    /// Returns the taps of every phase that has any. The phase with the most taps comes first.
-    pub fn all(shape: &Shape, axis: usize) -> impl Iterator<Item = Taps> + Clone {
+    /// Returns the taps of every phase that has any. Phases with more taps come first.
+    pub fn all(shape: &Shape, axis: usize) -> impl ExactSizeIterator<Item = Taps> {
         let (kernel, stride, dilation) = (shape.kernel[axis], shape.strides[axis], shape.dilations[axis]);
         let common = gcd(stride, dilation);
         let step = stride / common;
@@ -41,12 +41,16 @@ impl Taps {
         (first, shape.output[axis].saturating_sub(first).div_ceil(stride))
     }
 
-    /// The padding before the input of this phase's convolution.
-    pub fn before(&self, shape: &Shape, axis: usize) -> isize {
-        let stride = shape.strides[axis] as isize;
-        let (first, phase) = (self.outputs(shape, axis).0 as isize, self.phase as isize);
-        let row = (first + shape.before[axis] - phase) / stride;
-        let nearest = ((self.first * shape.dilations[axis]) as isize - phase) / stride;
-        nearest + (self.count as isize - 1) * self.dilation as isize - row
+    /// The input row that the first tap of the first output reads. The next output reads the next row. The other taps
+    /// read earlier rows.
+    pub fn start(&self, shape: &Shape, axis: usize) -> isize {
+        let place = self.outputs(shape, axis).0 as isize + shape.before[axis];
+        (place - (self.first * shape.dilations[axis]) as isize) / shape.strides[axis] as isize
+    }
+
+    /// The taps in the order of the rows that they read.
+    pub fn in_order(&self) -> impl Iterator<Item = usize> {
+        let Taps { first, step, .. } = *self;
+        (0..self.count).rev().map(move |i| first + i * step)
     }
 }

@@ -1,0 +1,144 @@
+//! Plain and transposed convolutions of images in rows: what both have in common.
+
+use candle_plan_kernels::blocking::Blocking;
+use candle_plan_kernels::conv::Shape;
+use candle_plan_kernels::convolution::{ConvOperands, ConvWeights, ImageLayout};
+use candle_plan_kernels::isa::Isa;
+
+use super::conv_case::Convolution;
+use super::conv_output::with_epilogue;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::float::{read_f32, to_f32, to_half};
+use crate::form::{Alternative, Form};
+use crate::kernel::{Call, Constants, Memory};
+use crate::ops::window::{check_bias, out_dims};
+use crate::types::Types;
+use crate::value::{alloc_uninit, Array};
+
+/// Implements [`Packs`](super::packed::Packs) for a [`Convolution`].
+macro_rules! packs_convolution {
+    ($Op:ty) => {
+        const _: () = {
+            use candle_plan_kernels::convolution::ConvWeights;
+
+            use crate::cpu::{conv_rows, packed::Packs};
+            use crate::error::Result;
+            use crate::float::widened_bytes;
+            use crate::form::{Alternative, Form};
+            use crate::kernel::{Call, Constants};
+            use crate::types::Types;
+            use crate::value::Value;
+
+            impl Packs for $Op {
+                type Packed = ConvWeights;
+
+                fn pack(&self, constants: &Constants) -> Result<Option<ConvWeights>> {
+                    conv_rows::pack(self, constants)
+                }
+
+                fn is_replaced(&self, input: usize) -> bool {
+                    input == 1
+                }
+
+                fn form(&self, packed: Option<&ConvWeights>) -> Form {
+                    Form::of(packed, conv_rows::form).with(self.epilogue.as_ref())
+                }
+
+                fn alternatives(&self, packed: Option<&ConvWeights>, _: &Types) -> Vec<Alternative> {
+                    packed.map_or_else(Vec::new, conv_rows::alternatives)
+                }
+
+                fn scratch(&self, packed: Option<&ConvWeights>, inputs: &Types) -> Option<usize> {
+                    let widened = widened_bytes(self, inputs, |i| self.is_replaced(i))?;
+                    Some(widened.saturating_add(conv_rows::scratch(self, packed?, inputs)?))
+                }
+
+                fn run(&self, packed: Option<&ConvWeights>, call: &mut Call) -> Result<Vec<Value>> {
+                    Ok(vec![conv_rows::run(self, packed, call)?.into()])
+                }
+            }
+        };
+    };
+}
+pub(super) use packs_convolution;
+
+/// Packs weights, if they are constant.
+///
+/// # Errors
+/// They do not fit.
+pub(super) fn pack<C: Convolution>(op: &C, constants: &Constants) -> Result<Option<ConvWeights>> {
+    let Some(w) = constants.tensor(1).filter(|w| w.dtype() != DType::Float64) else { return Ok(None) };
+    let case = op.case(constants, w.dims())?;
+    Ok(Some(ConvWeights::new(&case, ImageLayout::Rows, &read_f32(w)?)))
+}
+
+/// The chosen form and the size of the weights.
+pub(super) fn form(weights: &ConvWeights) -> Form {
+    Form::named(weights.form()).packed(weights.bytes())
+}
+
+/// Every form that the planner compared.
+pub(super) fn alternatives(weights: &ConvWeights) -> Vec<Alternative> {
+    weights.alternatives().into_iter().map(Alternative::from).collect()
+}
+
+/// The bytes of temporary memory for inputs of these types, besides widened inputs. The types are those in rows.
+pub(super) fn scratch<C: Convolution>(op: &C, weights: &ConvWeights, inputs: &Types) -> Option<usize> {
+    let shape = op.sizes(&inputs.tensor(0).ok()?.sizes()?, &inputs.tensor(1).ok()?.sizes()?).ok()?;
+    Some(size_of::<f32>().saturating_mul(weights.scratch(&shape)))
+}
+
+/// Convolves an image.
+///
+/// # Errors
+/// The inputs do not fit.
+pub(super) fn run<C: Convolution>(op: &C, packed: Option<&ConvWeights>, call: &Call) -> Result<Array> {
+    let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
+    let shape = op.sizes(x.dims(), w.dims())?;
+    check_bias(bias.map(Array::dims), Some(shape.outputs))?;
+    match x.dtype() {
+        DType::Float32 => run_f32(op, packed, call, &shape, [x, w], bias),
+        DType::Float64 => run_f64::<C>(call, &shape, [x, w], bias),
+        dtype => {
+            let bias = bias.map(to_f32).transpose()?;
+            to_half(&run_f32(op, packed, call, &shape, [&to_f32(x)?, w], bias.as_ref())?, dtype)
+        }
+    }
+}
+
+/// Convolves a `float32` image. Weights that are not packed may also be 16-bit floats.
+fn run_f32<C: Convolution>(
+    op: &C,
+    packed: Option<&ConvWeights>,
+    call: &Call,
+    shape: &Shape,
+    [x, w]: [&Array; 2],
+    bias: Option<&Array>,
+) -> Result<Array> {
+    let packed_here;
+    let weights = match packed {
+        Some(packed) => packed,
+        None => {
+            let case = C::case_of(Blocking::largest(Isa::get()), shape, Memory::Full);
+            packed_here = ConvWeights::new(&case, ImageLayout::Rows, &read_f32(w)?);
+            &packed_here
+        }
+    };
+    let dims = out_dims(shape, x.rank());
+    let mut out = alloc_uninit(&dims)?;
+    let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
+    with_epilogue(op.epilogue(), call, &dims, |epilogue| {
+        weights.run(call.threads, ConvOperands { shape, bias, x, out: &mut out, epilogue });
+        Ok(())
+    })?;
+    Array::new(out, &dims)
+}
+
+fn run_f64<C: Convolution>(call: &Call, shape: &Shape, [x, w]: [&Array; 2], bias: Option<&Array>) -> Result<Array> {
+    let dims = out_dims(shape, x.rank());
+    let mut out = alloc_uninit(&dims)?;
+    let (x, w, bias) = (x.read::<f64>()?, w.read::<f64>()?, bias.map(Array::read::<f64>).transpose()?);
+    C::plain(call.threads, shape, w, bias, x, &mut out);
+    Array::new(out, &dims)
+}
