@@ -244,6 +244,20 @@ def test_steps_of_blocks_follow_the_step_that_runs_them() -> None:
     assert (found.steps[0].alive_bytes, found.unknown_steps) == (None, 1)
 
 
+def test_operations_are_those_of_the_formulas() -> None:
+    """Also of a convolution in blocks of channels, whose last block is not full."""
+    text = """(float[1, 20, 16, 16] x, float[n, 4] z) => (y, t) {
+        a = Conv <pads = [1, 1, 1, 1]> (x, w) b = Relu (a) y = Conv <pads = [1, 1, 1, 1]> (b, w) t = MatMul (z, z)
+    }"""
+    found = compiler.load(compiler.compile(model(text, w=(20, 20, 3, 3))), threads=1).prepared()
+    one = 2 * 20 * 20 * 9 * 16 * 16
+    convolutions = [step.operations for step in found.steps if step.op == "Conv"]
+    assert convolutions == [one, one]
+    assert [step.operations for step in found.steps if step.op == "MatMul"] == [None]
+    assert all(step.operations == 0 for step in found.steps if step.op not in ("Conv", "MatMul"))
+    assert found.operations == 2 * one
+
+
 def test_the_former_name_of_unknown_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = model("(float[n] x) => (float[n] y) { a = Exp (x) y = Softmax (a) }")
     found = compiler.load(compiler.compile(made), threads=1).prepared()

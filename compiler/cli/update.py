@@ -65,6 +65,7 @@ def command(
     status                         the worst verdict, with the error codes of a refusal
     plan_bytes                     size of the optimized plan
     constants, constant_bytes      number and size of its constants
+    operations                     multiplications and additions of its steps' formulas
     steps                          steps by operator
     rewrites.PASS                  rewrites of a pass, by rule
     host_steps, no_kernel          steps that a GPU leaves to the host: by nature, or for want of a kernel

@@ -49,7 +49,8 @@ class PreparedStep:
     `kernel` names the kernel or its form, if there is a choice. `program` is its elementwise computation, and
     `packed_bytes` the size of its packed constants. No later step reads the values in `dies`. `alive_bytes` is the peak
     memory of the values of its block and of its op while it runs, without constants; `None` if a size is unknown, or if
-    the op does not report the memory that it holds.
+    the op does not report the memory that it holds. `operations` is the number of multiplications and additions of its
+    formula, without those of its blocks; `None` if a size is unknown.
 
     `in_place` and `shares` describe the op in general, not this run of it. Its first output can reuse the storage of
     one of the inputs whose indices are in `in_place`, and its outputs may share the storage of those in `shares`.
@@ -71,6 +72,7 @@ class PreparedStep:
     in_place: list[int]
     shares: list[int]
     alive_bytes: int | None
+    operations: int | None
     alternatives: list[Alternative]
 
 
@@ -90,6 +92,11 @@ class Prepared:
     peak_bytes: int
     unknown_steps: int
     steps: list[PreparedStep]
+
+    @property
+    def operations(self) -> int:
+        """The sum of the steps' known operations. It counts the steps of each block once."""
+        return sum(step.operations or 0 for step in self.steps)
 
     @property
     def untold(self) -> int:

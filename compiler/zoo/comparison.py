@@ -31,7 +31,7 @@ _LEAST_SHARE = 0.01
 _MOST_SLOWER, _LEAST_SECONDS = 1.5, 1.0
 """A time has changed if it is longer or shorter by more than this factor, and by at least so many seconds."""
 _COSTS = {"plan_bytes", "constant_bytes", "packed_bytes", "unpacked_bytes", "peak_bytes"} | {
-    *("steps", "host_steps", "no_kernel", "unknown_steps", "added")
+    *("operations", "steps", "host_steps", "no_kernel", "unknown_steps", "added")
 }
 """The facts that are worse if they grow. No other fact is better or worse."""
 

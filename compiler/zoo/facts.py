@@ -42,7 +42,8 @@ class Facts:
 
     `plan` holds those that are the same on all processors: `status`, `plan_bytes`, `constants` and `constant_bytes`,
     the `steps` by operator, `rewrites.PASS` by rule, the steps that a GPU leaves to the host by nature (`host_steps`)
-    and because it has no kernel (`no_kernel`). The optimized plan states all of them, except the status.
+    and because it has no kernel (`no_kernel`), and the `operations` of their formulas with the given shapes. The
+    optimized plan states all of them, except the status.
 
     `levels` maps the level of a processor to those that depend on it: the number of channels in a `block`,
     `packed_bytes` and `unpacked_bytes` of constants, the `peak_bytes` of a run's values, the number `unknown_steps`
@@ -94,6 +95,7 @@ def facts_of(plan: Plan, session: Session, reports: Iterable[PassReport]) -> Fac
         **_rewrites(reports),
     }
     prepared = session.prepared()
+    facts["operations"] = prepared.operations
     return Facts(_without_empty(facts), {level_of(prepared.isa): _without_empty(_prepared(prepared))})
 
 

@@ -79,6 +79,7 @@ def test_update_writes_facts_that_hold(capsys: pytest.CaptureFixture[str]) -> No
     assert convs == ['status = "equal"', *sorted(rest), *sorted(levels)]
     assert "constant_bytes = 2304" in convs, "the weights of the second convolution"
     assert "steps = {Conv = 2}" in convs
+    assert f"operations = {2 * 2 * 8 * 8 * 9 * 12 * 12}" in convs
     assert 'rewrites.fuse_epilogues = {"fuse Conv + Relu" = 1}' in convs
     assert any(re.fullmatch(r'level\.scalar\.forms\.Conv = \{.*" = 1\}', line) for line in convs)
     assert any(re.fullmatch(r"level\.scalar\.peak_bytes = [1-9][0-9]+", line) for line in convs)

@@ -62,6 +62,9 @@ pub struct StepForm {
     /// without constants. An op that may return a view of an input counts as returning one only if their sizes are
     /// equal. `None` if a size or the scratch is unknown, or the step runs blocks.
     pub alive_bytes: Option<usize>,
+    /// The multiplications and additions of its formula, as in [`Work`](crate::work::Work), without those of its blocks.
+    /// `None` if they depend on unknown sizes.
+    pub operations: Option<u64>,
     /// The forms that a planner compared, for a convolution with constant weights or a matrix product.
     pub alternatives: Vec<Alternative>,
 }
@@ -114,6 +117,8 @@ impl Listing<'_> {
     fn list(&self, steps: &mut Vec<StepForm>) {
         let mut alive = Alive::of(self);
         for step in &self.block.steps {
+            let inputs = self.input_types(step);
+            let types = Types::of(&inputs, step.outputs.len());
             steps.push(StepForm {
                 index: step.index.0 as usize,
                 op: step.name,
@@ -127,7 +132,8 @@ impl Listing<'_> {
                 in_place: step.kernel.in_place().to_vec(),
                 shares: (0..step.inputs.len()).filter(|&i| step.ops.shares(i)).collect(),
                 alive_bytes: alive.during(self, step),
-                alternatives: step.kernel.alternatives(&Types::of(&self.input_types(step), step.outputs.len())),
+                operations: step.ops.work(&types).map(|work| work.operations),
+                alternatives: step.kernel.alternatives(&types),
             });
             for (plan, block) in step.ops.blocks().into_iter().zip(&step.blocks) {
                 Listing { executable: self.executable, plan, block, depth: self.depth + 1 }.list(steps);
@@ -149,7 +155,7 @@ impl Listing<'_> {
         step.kernel.scratch(&Types::of(&self.input_types(step), step.outputs.len()))
     }
 
-    /// The types of a step's inputs; `None` for an absent one.
+    /// The types of a step's inputs, in rows; `None` for an absent one.
     fn input_types(&self, step: &PreparedStep) -> Vec<Option<&Type>> {
         let kind = |(i, operand): (usize, &Operand)| match *operand {
             Operand::Absent => None,
