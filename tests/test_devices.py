@@ -17,7 +17,7 @@ import pytest
 import compiler
 from compiler import DeviceError, Plan, _runtime
 from compiler.cli import main
-from compiler.runtime.session import PlacedStep
+from compiler.runtime.steps import PlacedStep
 
 NEG = '<ir_version: 10, opset_import: ["" : 20]> g (float[n] x) => (float[n] y) { y = Neg(x) }'
 

@@ -91,6 +91,13 @@ def test_the_table_of_the_readme_has_every_extra() -> None:
     assert re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE) == declared
 
 
+def test_the_program_for_sessions_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(block((ROOT / "docs/using-from-python.md").read_text(), "import asyncio"), {})
+    shapes, names, classes, count = capsys.readouterr().out.splitlines()
+    assert shapes.startswith("{'logits': (1, 10)") and names == "['logits']"
+    assert re.fullmatch(r"\[[0-9]\]", classes) and count == "2"
+
+
 def test_the_rust_program_is_the_one_that_is_tested() -> None:
     page = (ROOT / "docs/using-from-rust.md").read_text()
     assert block(page, "//! Runs a plan") == (ROOT / "runtime/plan/examples/run.rs").read_text()

@@ -16,7 +16,7 @@ import pytest
 
 import compiler
 from compiler.accuracy.compare import compare
-from compiler.runtime.session import placed_steps
+from compiler.runtime.steps import placed_steps
 from tests.onnx_backend.cases import RANDOM, data_sets, load_cases
 from tests.trained.zoo import entries, exceeded, judge
 

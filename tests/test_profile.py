@@ -12,7 +12,7 @@ import compiler
 from compiler.accuracy.random_inputs import random_inputs
 from compiler.bench import peaks
 from compiler.cli.tables import profile as profile_table
-from compiler.runtime.session import Peaks, StepTime
+from compiler.runtime.steps import Peaks, StepTime
 
 RUNS = 3
 WORK = [  # inputs, body, op, multiplications and additions, bytes

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from compiler.atomic_files import write_whole
 from compiler.runtime import processor
-from compiler.runtime.session import Peaks
+from compiler.runtime.steps import Peaks
 
 if TYPE_CHECKING:
     from compiler.runtime.session import Session

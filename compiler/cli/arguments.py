@@ -224,7 +224,7 @@ def strict_device_option(help_text: str) -> Callable[[Callable[..., Any]], Calla
 
 def threads_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--threads`."""
-    help_text = "Number of threads.  [default: one per logical core]"
+    help_text = "Number of threads.  [default: one per usable processor]"
     return click.option("--threads", type=click.IntRange(1, MAX_THREADS), metavar="N", help=help_text)(function)
 
 

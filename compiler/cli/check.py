@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from compiler import CompileError, Diagnostic
     from compiler.ir.origin import Origin
     from compiler.rewrite.report import PassReport
-    from compiler.runtime.session import PlacedStep
+    from compiler.runtime.steps import PlacedStep
 
 MARKS = {"accepted": RIGHT, "refused": WRONG, "unchecked": UNKNOWN}
 
@@ -100,7 +100,7 @@ def command(
 def _placement(model: Path, dims: dict[str, int]) -> list[PlacedStep]:
     """The placement of the optimized plan's steps."""
     import compiler
-    from compiler.runtime.session import placed_steps
+    from compiler.runtime.steps import placed_steps
 
     return placed_steps(compiler.compile(model, compiler.Options(dims=dims)))
 

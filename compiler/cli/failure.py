@@ -67,6 +67,8 @@ def _texts(error: BaseException) -> list[str]:
         case PlanError():
             advice = f"  help: `{program()} compile` compiles an ONNX model into a plan"
             return [*(f"error: {violation}" for violation in error.violations), advice]
+        case TimeoutError():  # of a run
+            return [f"error: {error}: --timeout sets it"]
         case OSError():
             return [f"error: {error.filename or 'file'}: {error.strerror or error}"]
         case MemoryError():

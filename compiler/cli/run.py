@@ -17,7 +17,8 @@ from compiler.cli.renamed import Verb
 from compiler.cli.tables.placement import show_missing
 
 if TYPE_CHECKING:
-    from compiler.runtime.session import Memory, Peaks, Session, StepTime
+    from compiler.runtime.session import Memory, Session
+    from compiler.runtime.steps import Peaks, StepTime
 
 PROFILED_RUNS = 10
 
@@ -39,6 +40,12 @@ PROFILED_RUNS = 10
     "Limit the memory of all values of a run, for example 2GB. If the plan has a limit too, the lower limit applies."
 )
 @arguments.packing_option
+@click.option(
+    "--timeout",
+    type=arguments.Finite(0, min_open=True),
+    metavar="SECONDS",
+    help="End the run after this time, between two steps.",
+)
 @click.option("--profile", is_flag=True, help="Time every step over ten additional runs.")
 @json_option
 def command(
@@ -52,6 +59,7 @@ def command(
     threads: int | None,
     max_memory: int | None,
     packing: Memory,
+    timeout: float | None,
     profile: bool,
     as_json: bool,
 ) -> None:
@@ -68,6 +76,7 @@ def command(
     candlec run model.plan --input io.npz --output out.npz
     candlec run model.plan --input image=cat.npy --threads 4
     candlec run model.plan --size batch=8 --profile
+    candlec run model.plan --timeout 10 --max-memory 2GB
     candlec run model.plan --device cuda --strict-device
     """
     import compiler
@@ -81,7 +90,7 @@ def command(
     given = arguments.given_inputs(session.inputs, inputs, sizes, seed)
     start = time.perf_counter()
     with arguments.suggest_sizes(session.inputs, inputs, sizes):
-        outputs = session.run(given)
+        outputs = session.run(given, timeout=timeout)
     seconds = time.perf_counter() - start
     if output is not None:
         write_whole(output, arrays.pack(outputs, output))

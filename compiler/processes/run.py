@@ -25,8 +25,10 @@ __all__ = ["Limits", "run_tasks", "usable_processors"]
 
 
 def usable_processors() -> int:
-    """The number of logical processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The number of processors that this process may use, by its affinity and the quota of its cgroup."""
+    from compiler import _runtime
+
+    return _runtime.usable_processors()
 
 
 def run_tasks(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Mapping
+from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
 from compiler import _runtime
@@ -17,9 +16,10 @@ from compiler.plan import Plan, TensorInfo
 from compiler.plan.plan import MODEL, unsound
 from compiler.runtime.devices import open_extension
 from compiler.runtime.prepared import Prepared
-from compiler.validate import LARGEST, validate_instance, validate_mapping, validate_whole_number
+from compiler.runtime.steps import Peaks, PlacedStep, StepTime, refuse_missing
+from compiler.validate import LARGEST, validate_instance, validate_mapping, validate_names, validate_whole_number
 
-__all__ = ["Peaks", "PlacedStep", "Session", "StepTime", "load", "placed_steps", "refuse_missing"]
+__all__ = ["Session", "load"]
 
 Memory = Literal["full", "low"]
 """The memory of packed constants: "full" for the fastest run, "low" for about the size of the constants."""
@@ -38,11 +38,11 @@ def load(
 
     `device` is "cpu", "cuda" (the first GPU; "cuda:1" is the second), or "auto": CUDA if it works, otherwise the CPU.
     The session's `device` holds the choice, and its `fallback_reason` the reason for the CPU. `threads` is the number
-    of threads of a run, from 1 to 1024, by default one for each logical core. With `strict_device`, the session refuses
-    a plan instead of falling back to the CPU. `max_memory` limits the bytes of all values of a run at one time, without
-    the constants and without inputs that `Session.run` reads in place. If the plan has a limit too (`Options`), the
-    lower one applies. With `memory` "low", the session skips weight layouts that enlarge weights; convolutions are
-    slower.
+    of threads of a run, from 1 to 1024, by default one for each processor that the process may use, by its affinity and
+    the quota of its cgroup. With `strict_device`, the session refuses a plan instead of falling back to the CPU.
+    `max_memory` limits the bytes of all values of a run at one time, without the constants and without inputs that
+    `Session.run` reads in place. If the plan has a limit too (`Options`), the lower one applies. With `memory` "low",
+    the session skips weight layouts that enlarge weights; convolutions are slower.
 
     The session reads large constants from the plan file while it lives. You may replace the file (`Plan.save` and
     `candlec compile` do so), but must not write into it. `load(Plan.load(path))` holds a copy.
@@ -65,81 +65,6 @@ def load(
         return Session(plan, device, threads, strict_device, max_memory=max_memory, memory=memory)
     except PlanError as error:
         raise unsound(plan, first, error.violations) from None
-
-
-def placed_steps(plan: Plan) -> list[PlacedStep]:
-    """Where every step of a plan would run on a GPU. No GPU is needed."""
-    return [PlacedStep(**item) for item in json.loads(_runtime.placed_steps(plan.data))]
-
-
-@dataclass(frozen=True)
-class StepTime:
-    """The time of one step, summed over all runs, and its work.
-
-    `operations` counts the multiplications and additions of its op's formula, and is 0 for an op that memory bounds.
-    `bytes` counts the bytes that it reads and writes. Both are `None` if the op does not report them, or a size is
-    unknown.
-
-    `alive_bytes` is the peak memory of the run's values during the step, without constants. The run measures it, unlike
-    `PreparedStep.alive_bytes`.
-
-    `kernel`, `program` and `packed_bytes` are those of `PreparedStep`, `host` is that of `PlacedStep`. A profile waits
-    for each step of a GPU, and a run does not. A step `Transfer` moves values to the GPU or back.
-
-    A step of a block that a step of depth `n` runs has depth `n + 1`, and its time is part of that step's.
-    """
-
-    op: str
-    origin: str
-    depth: int
-    calls: int
-    seconds: float
-    operations: int | None = None
-    bytes: int | None = None
-    alive_bytes: int = 0
-    kernel: str | None = None
-    program: str | None = None
-    packed_bytes: int = 0
-    host: Literal["nature", "no_kernel"] | None = None
-
-
-@dataclass(frozen=True)
-class PlacedStep:
-    """Where a step runs: on the session's device, or on the host instead.
-
-    On the host, `host` is "nature" for ops that belong there (control flow, strings, arithmetic on sizes), and
-    "no_kernel" for ops that the device lacks. `bytes` counts the data that moves because of a missing kernel; it is
-    `None` if a size is unknown before a run.
-    """
-
-    op: str
-    origin: str
-    host: Literal["nature", "no_kernel"] | None = None
-    bytes: int | None = 0
-
-
-def refuse_missing(device: str, steps: Sequence[PlacedStep]) -> None:
-    """Refuse steps for which the device has no kernel.
-
-    Raises:
-        DeviceError: there is such a step.
-    """
-    missing = [step for step in steps if step.host == "no_kernel"]
-    if missing:
-        others = len(missing) - 1
-        raise DeviceError(
-            f'device "{device}": it has no kernel for {missing[0].op} from {missing[0].origin}'
-            + (f", nor for {others} other step{'s' * (others > 1)}" if others else "")
-            + f"; without strict_device, {'they fall' if others else 'it falls'} back to the CPU"
-        )
-
-
-@dataclass(frozen=True)
-class Peaks:
-    """The peak number of operations, and of bytes of memory, per second."""
-
-    operations: float
-    bytes: float
 
 
 class Session:
@@ -178,6 +103,7 @@ class Session:
         self.inputs = _infos(self._runtime.inputs)
         self.outputs = _infos(self._runtime.outputs)
         self._names = frozenset(info.name for info in self.inputs)
+        self._positions = {info.name: at for at, info in enumerate(self.outputs)}
         self.device: str = self._runtime.device
         self.threads: int = self._runtime.threads
         if strict_device:
@@ -197,10 +123,32 @@ class Session:
         inputs, outputs = (", ".join(f"{info.name}: {info}" for info in infos) for infos in (self.inputs, self.outputs))
         return f"Session({inputs} → {outputs}; {self.device}, {self.threads} thread{'s' * (self.threads > 1)})"
 
-    def run(self, inputs: Mapping[str, Any], *, device_outputs: bool = False, copy: bool = False) -> dict[str, Any]:
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        """Run the plan with its inputs in order, and return its only output, or a tuple of several outputs.
+
+        The options are those of `run`. Without later inputs that are optional, those are absent.
+
+        Raises: as `run`. TypeError: there are too many inputs.
+        """
+        if len(inputs) > len(self.inputs):
+            raise TypeError(f"the plan has {len(self.inputs)} inputs, found {len(inputs)}")
+        outputs = self.run({info.name: given for info, given in zip(self.inputs, inputs, strict=False)}, **options)
+        found = tuple(outputs.values())
+        return found[0] if len(found) == 1 else found
+
+    def run(
+        self,
+        inputs: Mapping[str, Any],
+        outputs: Iterable[str] | None = None,
+        *,
+        device_outputs: bool = False,
+        copy: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, Any]:
         """The outputs by name, in the plan's order.
 
-        Tensors are NumPy arrays, sequences lists, an empty optional `None`.
+        Tensors are NumPy arrays, sequences lists, an empty optional `None`. With `outputs`, the session computes only
+        the outputs of these names, in this order. It skips the steps that these outputs do not need.
 
         The session reads inputs in place and never writes to them. It copies an array only if its elements are not
         contiguous. No other thread may write to an input before `run` returns; with `copy`, other threads may,
@@ -212,21 +160,71 @@ class Session:
         They support both interfaces, and can be inputs of other runs. Their elements are complete when `run` returns.
         On the CPU, `device_outputs` changes nothing.
 
-        A signal handler that raises, such as the handler of Ctrl-C, ends the run. Python calls handlers in the main
-        thread.
+        A run ends early after `timeout` seconds. It checks the time between steps, and a long step ends first. A signal
+        handler that raises, such as the handler of Ctrl-C, also ends the run. Python calls handlers in the main thread.
 
         Raises:
             InputError: an input is missing or unknown, or its dtype or shape differs from the plan's declaration.
             RunError: a step failed.
-            TypeError: the inputs are not a dict.
+            TimeoutError: the run took longer than `timeout`.
+            TypeError: the inputs are not a dict, or the outputs not a list of names.
+            ValueError: the plan has no output of such a name, or `timeout` is negative.
         """
+        if outputs is None and timeout is None:
+            return self._run(inputs, device_outputs, copy)
+        return self._run(inputs, device_outputs, copy, *self._request(outputs, timeout))
+
+    async def run_async(
+        self,
+        inputs: Mapping[str, Any],
+        outputs: Iterable[str] | None = None,
+        *,
+        device_outputs: bool = False,
+        copy: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, Any]:
+        """Run as `run` does, in a thread of the event loop's executor, while the loop goes on.
+
+        If the awaiting task is canceled, the run ends after its present step. The task ends after the run, which reads
+        the inputs in place.
+
+        Raises: as `run`.
+        """
+        import asyncio  # takes as long to import as the rest of this module
+
+        cancel = self._module.Cancel()
+        run = partial(self._run, inputs, device_outputs, copy, *self._request(outputs, timeout), cancel)
+        running = asyncio.get_running_loop().run_in_executor(None, run)
         try:
-            outputs: dict[str, Any] | None = self._runtime.run(inputs, device_outputs, copy)
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            cancel.set()
+            await asyncio.wait([running])
+            running.exception()  # asyncio reports exceptions that nobody looked at
+            raise
+
+    def _run(self, inputs: Mapping[str, Any], *options: Any) -> dict[str, Any]:
+        """The outputs by name. The options are those of the runtime."""
+        try:
+            outputs: dict[str, Any] | None = self._runtime.run(inputs, *options)
             if outputs is None:  # the runtime wants a dict with the name of every input, and no others
-                outputs = self._runtime.run(self._checked_inputs(inputs), device_outputs, copy)
+                outputs = self._runtime.run(self._checked_inputs(inputs), *options)
         except self._failures as error:
             raise own_error(self._module, error) from None
         return outputs
+
+    def _request(self, outputs: Iterable[str] | None, timeout: float | None) -> tuple[list[int] | None, float | None]:
+        """The positions of the outputs to compute, and the seconds, after checks of both."""
+        if timeout is not None and not timeout >= 0:
+            raise ValueError(f"timeout: expected a number of seconds, found {timeout!r}")
+        if outputs is None:
+            return None, timeout
+        names = outputs if isinstance(outputs, str) or not isinstance(outputs, Iterable) else dict.fromkeys(outputs)
+        validate_names("outputs", names)
+        for name in names:
+            if name not in self._positions:
+                raise ValueError(f"outputs: expected some of {', '.join(self._positions)}, found {name!r}")
+        return [self._positions[name] for name in names], timeout
 
     def profile(self, inputs: Mapping[str, Any], runs: int = 10) -> list[StepTime]:
         """The time of every step, in the plan's order, over `runs` runs after a first one.

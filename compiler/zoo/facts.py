@@ -81,7 +81,7 @@ def facts_of(plan: Plan, session: Session, reports: Iterable[PassReport]) -> Fac
     """The facts of a plan, of its session, and of the passes that made it."""
     from compiler.plan.show import operators
     from compiler.runtime.processor import level_of
-    from compiler.runtime.session import placed_steps
+    from compiler.runtime.steps import placed_steps
 
     constants, placed = plan.document["constants"], placed_steps(plan)
     hosted = {reason: Counter(step.op for step in placed if step.host == reason) for reason in ("nature", "no_kernel")}

@@ -2,7 +2,7 @@
 //! classes.
 
 use candle_plan::error::Error;
-use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyTimeoutError, PyValueError};
 use pyo3::{create_exception, PyErr};
 
 create_exception!(_runtime, PlanError, PyException, "A plan that cannot be read: a list of messages.");
@@ -22,6 +22,7 @@ pub fn to_python(error: Error) -> PyErr {
             RunError::new_err((place.step, place.op, place.inputs, place.origin, message, place.within))
         }
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
+        Error::TimedOut => PyTimeoutError::new_err(error.to_string()),
         Error::Threads { .. } => PyValueError::new_err(error.to_string()),
         Error::Device { .. } => DeviceError::new_err((error.to_string(),)),
         Error::Limit { message, help } => LimitError::new_err((message, help)),

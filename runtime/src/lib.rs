@@ -29,7 +29,7 @@ mod _runtime {
     #[pymodule_export]
     use super::errors::{DeviceError, InputError, LimitError, OpError, PlanError, RunError};
     #[pymodule_export]
-    use super::session::Session;
+    use super::session::{Cancel, Session};
     #[pymodule_export]
     const MAX_THREADS: usize = candle_plan::session::MAX_THREADS;
     #[pymodule_export]
@@ -37,7 +37,7 @@ mod _runtime {
     #[pymodule_export]
     const MOST_WINDOW_AXES: usize = candle_plan::ops::window::MOST_AXES;
     #[pymodule_export]
-    use super::{check, infer, levels, number_inputs, ops, placed_steps, plan_json, schema, verify};
+    use super::{check, infer, levels, number_inputs, ops, placed_steps, plan_json, schema, usable_processors, verify};
 }
 
 /// The outputs' types, as JSON, of an op (JSON) on inputs of the given types (a JSON list of types and nulls). `constants` are
@@ -96,6 +96,12 @@ fn schema() -> String {
 #[pyfunction]
 fn levels() -> Vec<&'static str> {
     Isa::available().map(|isa| isa.level().name()).collect()
+}
+
+/// Returns the number of processors that this process may use.
+#[pyfunction]
+fn usable_processors() -> usize {
+    candle_plan::session::usable_processors()
 }
 
 /// Returns every op as a JSON list of family, name and placement on a GPU.

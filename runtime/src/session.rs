@@ -2,15 +2,18 @@
 
 use std::cell::RefCell;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use candle_plan::error::{Error, Result};
 use candle_plan::gpu_run::Outputs;
 use candle_plan::interrupt::Stop;
 use candle_plan::kernel::Memory;
+use candle_plan::request::Request;
 use candle_plan::session::Session as Inner;
 use candle_plan::types::Type;
 use candle_plan::value::Value;
-use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyOverflowError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyString};
@@ -29,6 +32,26 @@ pub struct Session {
     given: Vec<Py<PyString>>,
     /// The names of the outputs, in order.
     results: Vec<Py<PyString>>,
+}
+
+/// Ends runs early, from any thread.
+#[pyclass(frozen, module = "compiler._runtime")]
+#[derive(Default)]
+pub struct Cancel {
+    is_set: AtomicBool,
+}
+
+#[pymethods]
+impl Cancel {
+    #[new]
+    fn new() -> Cancel {
+        Cancel::default()
+    }
+
+    /// Ends the runs that have this object, and those that begin with it later.
+    fn set(&self) {
+        self.is_set.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The bytes of a plan file, or its path.
@@ -107,23 +130,33 @@ impl Session {
     /// Runs the plan. Inputs and outputs are dicts by name, outputs in the plan's order (see `arrays` for the values).
     /// Returns `None`, and runs nothing, if `inputs` is not a dict with the names of all inputs and no other names. With
     /// `device_outputs`, tensors stay on the session's device. With `copy`, the caller may write to the inputs during
-    /// the run.
-    #[pyo3(signature = (inputs, device_outputs = false, copy = false))]
+    /// the run. `only` holds the indices of the outputs to compute. The run ends early after `timeout` seconds, and
+    /// after `cancel.set()`.
+    #[pyo3(signature = (inputs, device_outputs = false, copy = false, only = None, timeout = None, cancel = None))]
+    #[allow(clippy::too_many_arguments)] // one for each argument of Python's `Session.run`
     fn run<'py>(
         &self,
         py: Python<'py>,
         inputs: &Bound<'py, PyAny>,
         device_outputs: bool,
         copy: bool,
+        only: Option<Vec<usize>>,
+        timeout: Option<f64>,
+        cancel: Option<&Cancel>,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
         let named = inputs.cast_exact::<PyDict>().ok();
         let Some(inputs) = named.map_or(Ok(None), |named| self.if_complete(named))? else { return Ok(None) };
         let inputs = self.values(inputs, if copy { Passing::Copy } else { Passing::Lend })?;
         let place = if device_outputs { Outputs::Device } else { Outputs::Host };
-        let outputs = interruptible(py, |stop| self.inner.run_for(inputs, place, stop))?;
+        let deadline =
+            timeout.and_then(|seconds| Instant::now().checked_add(Duration::try_from_secs_f64(seconds).ok()?));
+        let outputs = interruptible(py, cancel, |stop| {
+            self.inner.run_request(inputs, &Request { only: only.as_deref(), place, deadline, stop })
+        })?;
         let named = PyDict::new(py);
-        for (value, name) in outputs.into_iter().zip(&self.results) {
-            named.set_item(name, to_python_value(py, value)?)?;
+        for (at, value) in outputs.into_iter().enumerate() {
+            let at = only.as_ref().map_or(at, |only| only[at]);
+            named.set_item(&self.results[at], to_python_value(py, value)?)?;
         }
         Ok(Some(named))
     }
@@ -142,7 +175,7 @@ impl Session {
     /// Measures the time of every step over `runs` runs, as a JSON list.
     fn profile(&self, py: Python<'_>, inputs: &Bound<'_, PyDict>, runs: usize) -> PyResult<String> {
         let inputs = self.values(inputs, Passing::Lend)?;
-        let steps = interruptible(py, |stop| self.inner.profile(&inputs, runs, stop))?;
+        let steps = interruptible(py, None, |stop| self.inner.profile(&inputs, runs, stop))?;
         Ok(json!(steps).to_string())
     }
 }
@@ -190,17 +223,25 @@ fn conversion_error(py: Python<'_>, name: &str, kind: &Type, error: PyErr) -> Py
     to_python(Error::Input { name: name.to_string(), expected: kind.to_string(), found })
 }
 
-/// Runs `work` without the interpreter's lock. Ctrl-C in the main thread ends it, and raises what Python's handler
-/// raises.
-fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(Stop) -> Result<T> + Send) -> PyResult<T> {
+/// Runs `work` without the interpreter's lock. `cancel` ends it. Ctrl-C in the main thread ends it too, and raises what
+/// Python's handler raises.
+fn interruptible<T: Send>(
+    py: Python<'_>,
+    cancel: Option<&Cancel>,
+    work: impl FnOnce(Stop) -> Result<T> + Send,
+) -> PyResult<T> {
     py.detach(|| {
         let raised = RefCell::new(None);
         let stop = || match Python::try_attach(|py| py.check_signals()) {
             Some(Err(error)) => raised.replace(Some(error)).is_none(),
-            _ => false,
+            _ => cancel.is_some_and(|cancel| cancel.is_set.load(Ordering::Relaxed)),
         };
         let result = work(&stop);
-        raised.into_inner().map_or_else(|| result.map_err(to_python), Err)
+        match (raised.into_inner(), result) {
+            (Some(raised), _) => Err(raised),
+            (None, Err(Error::Interrupted)) => Err(PyRuntimeError::new_err("the run was canceled")),
+            (None, result) => result.map_err(to_python),
+        }
     })
 }
 

@@ -104,3 +104,22 @@ def test_a_run_of_any_plan_can_be_bounded(folder: Path, capsys: pytest.CaptureFi
     assert run("run", "echo.plan", "--input", "io.npz", "--max-memory", "1MB") == 0
     assert run("run", "echo.plan", "--input", "io.npz", "--max-memory", "8") == 1
     assert "max_memory leaves 8" in capsys.readouterr().err
+
+
+ENDLESS = """
+<ir_version: 10, opset_import: ["": 21]>
+endless (float[64, 64] x, int64 count, bool go) => (float[64, 64] y) {
+    y = Loop (count, go, x) <body = each (int64 at, bool before, float[64, 64] v)
+        => (bool after, float[64, 64] w) { after = Identity (before) q = MatMul (v, v) w = Tanh (q) }>
+}
+"""
+
+
+def test_a_run_ends_at_its_time_limit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(onnx.parser.parse_model(ENDLESS), "endless.onnx")
+    assert run("compile", "endless.onnx") == 0
+    np.savez("endless.npz", x=np.ones((64, 64), np.float32), count=np.int64(2**62), go=np.True_)
+    capsys.readouterr()
+    assert run("run", "endless.plan", "--input", "endless.npz", "--timeout", "0.05") == 1
+    assert capsys.readouterr().err == "error: the run reached its time limit: --timeout sets it\n"
+    assert run("run", "endless.plan", "--input", "endless.npz", "--timeout", "0") == 2

@@ -10,7 +10,7 @@ from compiler.cli.output import console, megabytes, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from compiler.runtime.session import PlacedStep
+    from compiler.runtime.steps import PlacedStep
 
 __all__ = ["show_any_gpu", "show_missing", "show_placement"]
 

@@ -9,7 +9,7 @@ from compiler.cli.output import console, megabytes, table
 from compiler.cli.tables.prepared import form
 
 if TYPE_CHECKING:
-    from compiler.runtime.session import Peaks, StepTime
+    from compiler.runtime.steps import Peaks, StepTime
 
 __all__ = ["show_profile"]
 

@@ -41,6 +41,9 @@ pub enum Error {
     /// A [`Stop`](crate::interrupt::Stop) ended the run.
     #[error("the run was interrupted")]
     Interrupted,
+    /// The run did not end before its [deadline](crate::request::Request::deadline).
+    #[error("the run reached its time limit")]
+    TimedOut,
     /// A session cannot have this number of threads.
     #[error("{count} threads: {reason}")]
     Threads {

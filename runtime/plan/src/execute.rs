@@ -14,8 +14,9 @@ use crate::kernel::{Blocks, Call, Input};
 use crate::layout::in_rows;
 use crate::memory::Bound;
 use crate::prepare::{Executable, Mark, Operand, PreparedBlock, PreparedStep};
+use crate::request::{Request, Wanted};
 use crate::size::beyond;
-use crate::slots::{pass, take, Outline};
+use crate::slots::{pass, skip, take, Outline};
 use crate::value::Value;
 
 impl Executable {
@@ -32,16 +33,18 @@ impl Executable {
     /// # Errors
     /// See [`Executable::run`]; also [`Error::Interrupted`].
     pub fn run_until(&self, inputs: Vec<Value>, threads: &Threads, stop: Stop) -> Result<Vec<Value>> {
-        self.run_for(inputs, Outputs::Host, threads, stop)
+        self.run_request(inputs, threads, &Request { stop, ..Request::default() })
     }
 
-    /// Like [`Executable::run_until`], with outputs on the host or the device.
+    /// Like [`Executable::run`], for the outputs that the request names.
     ///
     /// # Errors
-    /// See [`Executable::run_until`].
-    pub fn run_for(&self, inputs: Vec<Value>, outputs: Outputs, threads: &Threads, stop: Stop) -> Result<Vec<Value>> {
-        let run = Run { executable: self, threads, watch: Watch::new(stop), observer: None, outputs };
-        run.on_device(inputs)
+    /// See [`Executable::run`]; also [`Error::Interrupted`] and [`Error::TimedOut`]. [`Error::Op`] if there is no such
+    /// output.
+    pub fn run_request(&self, inputs: Vec<Value>, threads: &Threads, request: &Request) -> Result<Vec<Value>> {
+        let wanted = request.only.map(|only| Wanted::new(&self.main, only)).transpose()?;
+        let (watch, outputs) = (Watch::new(request.stop, request.deadline), request.place);
+        Run { executable: self, threads, watch, observer: None, outputs, wanted }.on_device(inputs)
     }
 
     /// Like [`Executable::run_until`], with an observer around every step.
@@ -52,8 +55,8 @@ impl Executable {
         stop: Stop,
         observer: &dyn Observer,
     ) -> Result<Vec<Value>> {
-        let (watch, observer) = (Watch::new(stop), Some(observer));
-        Run { executable: self, threads, watch, observer, outputs: Outputs::Host }.on_device(inputs)
+        let (watch, observer) = (Watch::new(stop, None), Some(observer));
+        Run { executable: self, threads, watch, observer, outputs: Outputs::Host, wanted: None }.on_device(inputs)
     }
 
     /// The error of the step a kernel of which reported a value that it cannot take.
@@ -103,6 +106,8 @@ struct Run<'a> {
     watch: Watch<'a>,
     observer: Option<&'a dyn Observer>,
     outputs: Outputs,
+    /// The outputs to compute; `None` for all.
+    wanted: Option<Wanted<'a>>,
 }
 
 /// The nested blocks of a step.
@@ -116,7 +121,7 @@ impl Blocks for Nested<'_> {
         let block = self.step.blocks.get(index).ok_or_else(|| Error::op(format!("there is no block {index}")))?;
         block.check(index, &inputs)?;
         let bound = self.run.executable.plan.max_memory.map(|_| self.run.bound(&inputs));
-        self.run.steps(block, inputs, bound.as_ref()).map_err(|error| self.place(error, index))
+        self.run.steps(block, None, inputs, bound.as_ref()).map_err(|error| self.place(error, index))
     }
 }
 
@@ -165,10 +170,10 @@ impl Run<'_> {
     }
 
     fn plan(&self, inputs: Vec<Value>) -> Result<Vec<Value>> {
-        let executable = self.executable;
-        match executable.plan.max_memory {
-            None => self.steps(&executable.main, inputs, None),
-            Some(bytes) => buffer::within(bytes, || self.steps(&executable.main, inputs, Some(&self.bound(&[])))),
+        let (main, wanted) = (&self.executable.main, self.wanted.as_ref());
+        match self.executable.plan.max_memory {
+            None => self.steps(main, wanted, inputs, None),
+            Some(bytes) => buffer::within(bytes, || self.steps(main, wanted, inputs, Some(&self.bound(&[])))),
         }
     }
 
@@ -178,7 +183,14 @@ impl Run<'_> {
         Bound::new(self.executable.constants.iter().chain(lent))
     }
 
-    fn steps(&self, block: &PreparedBlock, inputs: Vec<Value>, bound: Option<&Bound>) -> Result<Vec<Value>> {
+    /// Runs a block, or the part of it that computes the wanted outputs, and returns these outputs.
+    fn steps(
+        &self,
+        block: &PreparedBlock,
+        wanted: Option<&Wanted>,
+        inputs: Vec<Value>,
+        bound: Option<&Bound>,
+    ) -> Result<Vec<Value>> {
         if inputs.len() != block.inputs.len() {
             return Err(Error::op(format!("a block takes {} inputs, found {}", block.inputs.len(), inputs.len())));
         }
@@ -187,7 +199,7 @@ impl Run<'_> {
             slots[slot.at()] = Some(value);
         }
         let mut begun = Begun::default();
-        match buffer::caught(|| self.run_steps(block, &mut slots, bound, &mut begun)) {
+        match buffer::caught(|| self.run_steps(block, wanted, &mut slots, bound, &mut begun)) {
             Ok(ended) => ended?,
             Err(out_of_memory) => {
                 return Err(self.place_begun(beyond(out_of_memory), &block.steps[begun.at], &slots, &begun))
@@ -198,16 +210,17 @@ impl Run<'_> {
             Operand::Slot(slot) | Operand::Dying(slot) => slots[slot.at()].clone(),
             Operand::Absent => None,
         };
-        block
-            .outputs
-            .iter()
-            .map(|operand| output(operand).ok_or_else(|| Error::op("an output was not computed")))
-            .collect()
+        let computed = |operand| output(operand).ok_or_else(|| Error::op("an output was not computed"));
+        match wanted {
+            None => block.outputs.iter().map(computed).collect(),
+            Some(wanted) => wanted.outputs.iter().map(|&at| computed(&block.outputs[at])).collect(),
+        }
     }
 
     fn run_steps(
         &self,
         block: &PreparedBlock,
+        wanted: Option<&Wanted>,
         slots: &mut [Option<Value>],
         bound: Option<&Bound>,
         begun: &mut Begun,
@@ -219,6 +232,7 @@ impl Run<'_> {
             self.watch.check()?;
             begun.at = at;
             match self.observer {
+                _ if wanted.is_some_and(|wanted| !wanted.needs(at)) => skip(step, slots),
                 _ if self.is_delivered_later(step) => pass(step, slots),
                 None => self.step(step, slots, bound, begun)?,
                 Some(observer) => observer.step(step, &mut || self.step(step, slots, bound, begun))?,

@@ -17,9 +17,10 @@ const MOST_STEPS: u32 = 64;
 /// How much later the next look comes after steps that took little time.
 const GROWTH: u32 = 4;
 
-/// Asks a [`Stop`] about every 50 ms, between steps only.
+/// Asks a [`Stop`] about every 50 ms, and compares the time with a deadline, between steps only.
 pub(crate) struct Watch<'a> {
     stop: Stop<'a>,
+    deadline: Option<Instant>,
     asked: Cell<Instant>,
     looked: Cell<Instant>,
     stride: Cell<u32>,
@@ -27,16 +28,16 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    pub fn new(stop: Stop<'a>) -> Watch<'a> {
-        let now = Instant::now();
+    pub fn new(stop: Stop<'a>, deadline: Option<Instant>) -> Watch<'a> {
+        let (asked, looked) = (Cell::new(Instant::now()), Cell::new(Instant::now()));
         // The check before the first step need not look.
-        Watch { stop, asked: Cell::new(now), looked: Cell::new(now), stride: Cell::new(1), steps_left: Cell::new(2) }
+        Watch { stop, deadline, asked, looked, stride: Cell::new(1), steps_left: Cell::new(2) }
     }
 
     /// Asks the stop if it is time; called before every step.
     ///
     /// # Errors
-    /// [`Error::Interrupted`]: the run must end.
+    /// [`Error::Interrupted`] and [`Error::TimedOut`]: the run must end.
     pub fn check(&self) -> Result<()> {
         if self.is_due() {
             self.look(Instant::now())
@@ -55,6 +56,9 @@ impl<'a> Watch<'a> {
         let small = now - self.looked.replace(now) < SHORT;
         self.stride.set(if small { MOST_STEPS.min(GROWTH * self.stride.get()) } else { 1 });
         self.steps_left.set(self.stride.get());
+        if self.deadline.is_some_and(|deadline| now >= deadline) {
+            return Err(Error::TimedOut);
+        }
         if now - self.asked.get() < PERIOD {
             return Ok(());
         }
@@ -78,7 +82,7 @@ mod tests {
             count.set(count.get() + 1);
             false
         };
-        let watch = Watch::new(&stop);
+        let watch = Watch::new(&stop, None);
         let start = watch.asked.get();
         for step in 0..=steps {
             if watch.is_due() {
@@ -103,8 +107,16 @@ mod tests {
 
     #[test]
     fn a_run_that_is_to_end_is_an_error() {
-        let watch = Watch::new(&|| true);
+        let watch = Watch::new(&|| true, None);
         assert!(watch.look(watch.asked.get() + PERIOD).is_err());
         assert!(watch.check().is_ok(), "not at once again");
+    }
+
+    #[test]
+    fn a_run_ends_at_its_deadline() {
+        let start = Instant::now();
+        let watch = Watch::new(&|| false, Some(start + Duration::from_millis(5)));
+        assert!(watch.look(start + Duration::from_millis(4)).is_ok());
+        assert!(matches!(watch.look(start + Duration::from_millis(5)), Err(Error::TimedOut)));
     }
 }

@@ -41,6 +41,7 @@ pub mod plan;
 pub mod prepare;
 pub mod profile;
 pub mod read;
+pub mod request;
 pub mod session;
 mod size;
 mod slots;

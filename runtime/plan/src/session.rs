@@ -19,6 +19,7 @@ use crate::kernel::Memory;
 use crate::plan::Plan;
 use crate::prepare::{Executable, PlacedStep};
 use crate::profile::StepTime;
+use crate::request::Request;
 use crate::types::Type;
 use crate::value::Value;
 
@@ -34,7 +35,7 @@ pub struct Session {
 
 impl Session {
     /// Reads, verifies and prepares the bytes of a plan file. A run uses `threads` threads; `None` means one for each
-    /// processor of the machine. The values of a run may hold `max_memory` bytes at once, beside the constants; if the
+    /// [usable processor](usable_processors). The values of a run may hold `max_memory` bytes at once, beside the constants; if the
     /// plan has a bound too, the lower one holds. `memory` bounds the packed weights.
     ///
     /// # Errors
@@ -99,8 +100,7 @@ impl Session {
         memory: Memory,
     ) -> Result<Session> {
         let device = Device::open(device)?;
-        let processors = || std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
-        let threads = started(threads.unwrap_or_else(processors))?;
+        let threads = started(threads.unwrap_or_else(|| usable_processors().min(MAX_THREADS)))?;
         let (mut plan, constants) = read()?;
         plan.max_memory = plan.max_memory.into_iter().chain(max_memory).min();
         Ok(Session { executable: Executable::prepare(plan, constants, &device, memory)?, device, threads })
@@ -150,9 +150,17 @@ impl Session {
     /// [`Session::run_until`], with outputs on the host or the session's device.
     ///
     /// # Errors
-    /// As [`Executable::run_until`].
+    /// As [`Executable::run_request`].
     pub fn run_for(&self, inputs: Vec<Value>, outputs: Outputs, stop: Stop) -> Result<Vec<Value>> {
-        self.executable.run_for(inputs, outputs, &self.threads, stop)
+        self.run_request(inputs, &Request { place: outputs, stop, ..Request::default() })
+    }
+
+    /// [`Session::run`] for some of the outputs, on the host or the session's device, within a time.
+    ///
+    /// # Errors
+    /// As [`Executable::run_request`].
+    pub fn run_request(&self, inputs: Vec<Value>, request: &Request) -> Result<Vec<Value>> {
+        self.executable.run_request(inputs, &self.threads, request)
     }
 
     /// Measures the peak performance of the processor, with the threads of a run.
@@ -172,6 +180,11 @@ impl Session {
     pub fn profile(&self, inputs: &[Value], runs: usize, stop: Stop) -> Result<Vec<StepTime>> {
         self.executable.profile(inputs, runs, &self.threads, stop)
     }
+}
+
+/// The number of processors that this process may use, by its affinity and the quota of its cgroup.
+pub fn usable_processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Where every step of a plan, the bytes of a file, would run on a GPU. The machine need not have one.

@@ -38,6 +38,18 @@ pub(crate) fn pass(step: &PreparedStep, slots: &mut [Option<Value>]) {
     }
 }
 
+/// Frees the values that die with a step that does not run.
+pub(crate) fn skip(step: &PreparedStep, slots: &mut [Option<Value>]) {
+    for operand in &step.inputs {
+        if let Operand::Dying(slot) = *operand {
+            slots[slot.at()] = None;
+        }
+    }
+    for slot in &step.drops {
+        slots[slot.at()] = None;
+    }
+}
+
 /// The description of an input that the step has taken over, for error messages.
 pub(crate) struct Outline {
     pub input: usize,

@@ -1,0 +1,91 @@
+"""The steps of a plan: where each runs, and how long it takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from compiler import _runtime
+from compiler.errors import DeviceError
+
+if TYPE_CHECKING:
+    from compiler.plan import Plan
+
+__all__ = ["Peaks", "PlacedStep", "StepTime", "placed_steps", "refuse_missing"]
+
+
+def placed_steps(plan: Plan) -> list[PlacedStep]:
+    """Where every step of a plan would run on a GPU. No GPU is needed."""
+    return [PlacedStep(**item) for item in json.loads(_runtime.placed_steps(plan.data))]
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """The time of one step, summed over all runs, and its work.
+
+    `operations` counts the multiplications and additions of its op's formula, and is 0 for an op that memory bounds.
+    `bytes` counts the bytes that it reads and writes. Both are `None` if the op does not report them, or a size is
+    unknown.
+
+    `alive_bytes` is the peak memory of the run's values during the step, without constants. The run measures it, unlike
+    `PreparedStep.alive_bytes`.
+
+    `kernel`, `program` and `packed_bytes` are those of `PreparedStep`, `host` is that of `PlacedStep`. A profile waits
+    for each step of a GPU, and a run does not. A step `Transfer` moves values to the GPU or back.
+
+    A step of a block that a step of depth `n` runs has depth `n + 1`, and its time is part of that step's.
+    """
+
+    op: str
+    origin: str
+    depth: int
+    calls: int
+    seconds: float
+    operations: int | None = None
+    bytes: int | None = None
+    alive_bytes: int = 0
+    kernel: str | None = None
+    program: str | None = None
+    packed_bytes: int = 0
+    host: Literal["nature", "no_kernel"] | None = None
+
+
+@dataclass(frozen=True)
+class PlacedStep:
+    """Where a step runs: on the session's device, or on the host instead.
+
+    On the host, `host` is "nature" for ops that belong there (control flow, strings, arithmetic on sizes), and
+    "no_kernel" for ops that the device lacks. `bytes` counts the data that moves because of a missing kernel; it is
+    `None` if a size is unknown before a run.
+    """
+
+    op: str
+    origin: str
+    host: Literal["nature", "no_kernel"] | None = None
+    bytes: int | None = 0
+
+
+def refuse_missing(device: str, steps: Sequence[PlacedStep]) -> None:
+    """Refuse steps for which the device has no kernel.
+
+    Raises:
+        DeviceError: there is such a step.
+    """
+    missing = [step for step in steps if step.host == "no_kernel"]
+    if missing:
+        others = len(missing) - 1
+        raise DeviceError(
+            f'device "{device}": it has no kernel for {missing[0].op} from {missing[0].origin}'
+            + (f", nor for {others} other step{'s' * (others > 1)}" if others else "")
+            + f"; without strict_device, {'they fall' if others else 'it falls'} back to the CPU"
+        )
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The peak number of operations, and of bytes of memory, per second."""
+
+    operations: float
+    bytes: float

@@ -1,0 +1,68 @@
+//! Requests: which outputs a run computes, where they go, and when the run ends early.
+
+use std::time::Instant;
+
+use crate::error::{Error, Result};
+use crate::gpu_run::Outputs;
+use crate::interrupt::Stop;
+use crate::prepare::{Operand, PreparedBlock};
+
+/// What a run computes, where its outputs go, and when it ends early.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// The indices of the outputs to compute, in the order of the results; `None` for all. The run skips the steps that
+    /// none of these outputs needs.
+    pub only: Option<&'a [usize]>,
+    /// Where the outputs go.
+    pub place: Outputs,
+    /// The time after which the run ends with [`Error::TimedOut`]. It checks the time between steps.
+    pub deadline: Option<Instant>,
+    /// Ends the run with [`Error::Interrupted`]. The run asks it between steps, about every 50 ms.
+    pub stop: Stop<'a>,
+}
+
+impl Default for Request<'_> {
+    /// All outputs, on the host, without an early end.
+    fn default() -> Self {
+        Request { only: None, place: Outputs::Host, deadline: None, stop: &|| false }
+    }
+}
+
+/// Some outputs of a block, and the steps that they need.
+pub(crate) struct Wanted<'a> {
+    pub outputs: &'a [usize],
+    /// Whether each step is needed.
+    steps: Vec<bool>,
+}
+
+impl<'a> Wanted<'a> {
+    /// # Errors
+    /// The block has no output of one of these indices.
+    pub fn new(block: &PreparedBlock, outputs: &'a [usize]) -> Result<Wanted<'a>> {
+        let mut is_read = vec![false; block.held.len()];
+        for &at in outputs {
+            let missing = || Error::op(format!("there is no output {at}: the plan has {}", block.outputs.len()));
+            mark(block.outputs.get(at).ok_or_else(missing)?, &mut is_read);
+        }
+        let mut steps = vec![false; block.steps.len()];
+        for (step, is_needed) in block.steps.iter().zip(&mut steps).rev() {
+            *is_needed = step.outputs.iter().flatten().any(|slot| is_read[slot.at()]);
+            if *is_needed {
+                step.inputs.iter().for_each(|operand| mark(operand, &mut is_read));
+            }
+        }
+        Ok(Wanted { outputs, steps })
+    }
+
+    /// Whether the outputs need the step of this index.
+    pub fn needs(&self, step: usize) -> bool {
+        self.steps[step]
+    }
+}
+
+/// Marks the slot of an operand as read.
+fn mark(operand: &Operand, is_read: &mut [bool]) {
+    if let Operand::Slot(slot) | Operand::Dying(slot) = *operand {
+        is_read[slot.at()] = true;
+    }
+}
