@@ -15,6 +15,7 @@ from compiler.ir.symbols import shown
 from compiler.plan import Plan, TensorInfo
 from compiler.plan.plan import MODEL, unsound
 from compiler.runtime.devices import open_extension
+from compiler.runtime.libraries import Library, converted
 from compiler.runtime.prepared import Prepared
 from compiler.runtime.steps import Peaks, PlacedStep, StepTime, refuse_missing
 from compiler.validate import LARGEST, validate_instance, validate_mapping, validate_names, validate_whole_number
@@ -144,13 +145,16 @@ class Session:
         device_outputs: bool = False,
         copy: bool = False,
         timeout: float | None = None,
+        as_: Library = "numpy",
     ) -> dict[str, Any]:
         """The outputs by name, in the plan's order.
 
-        Tensors are NumPy arrays, sequences lists, an empty optional `None`. With `outputs`, the session computes only
+        Tensors are NumPy arrays, or with `as_="torch"` PyTorch tensors in the same memory. Sequences are lists, and an
+        empty optional is `None`. With `outputs`, the session computes only
         the outputs of these names, in this order. It skips the steps that these outputs do not need.
 
-        The session reads inputs in place and never writes to them. It copies an array only if its elements are not
+        Inputs are NumPy arrays, tensors of libraries that support DLPack, or objects that NumPy converts to arrays. The
+        session reads them in place and never writes to them. It copies an array only if its elements are not
         contiguous. No other thread may write to an input before `run` returns; with `copy`, other threads may,
         because `run` first copies every input.
 
@@ -167,12 +171,14 @@ class Session:
             InputError: an input is missing or unknown, or its dtype or shape differs from the plan's declaration.
             RunError: a step failed.
             TimeoutError: the run took longer than `timeout`.
-            TypeError: the inputs are not a dict, or the outputs not a list of names.
-            ValueError: the plan has no output of such a name, or `timeout` is negative.
+            TypeError: the inputs are not a dict, the outputs not a list of names, or the library lacks a dtype.
+            ValueError: the plan has no output of such a name, `timeout` is negative, or `as_` is no known library.
         """
         if outputs is None and timeout is None:
-            return self._run(inputs, device_outputs, copy)
-        return self._run(inputs, device_outputs, copy, *self._request(outputs, timeout))
+            found = self._run(inputs, device_outputs, copy)
+        else:
+            found = self._run(inputs, device_outputs, copy, *self._request(outputs, timeout))
+        return found if as_ == "numpy" else converted(found, as_)
 
     async def run_async(
         self,
@@ -182,6 +188,7 @@ class Session:
         device_outputs: bool = False,
         copy: bool = False,
         timeout: float | None = None,
+        as_: Library = "numpy",
     ) -> dict[str, Any]:
         """Run as `run` does, in a thread of the event loop's executor, while the loop goes on.
 
@@ -196,7 +203,7 @@ class Session:
         run = partial(self._run, inputs, device_outputs, copy, *self._request(outputs, timeout), cancel)
         running = asyncio.get_running_loop().run_in_executor(None, run)
         try:
-            return await asyncio.shield(running)
+            return converted(await asyncio.shield(running), as_)
         except asyncio.CancelledError:
             cancel.set()
             await asyncio.wait([running])

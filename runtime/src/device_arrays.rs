@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use candle_plan::dtype::DType;
 use candle_plan::error::Error;
-use candle_plan::lend::Lent;
+use candle_plan::lend::{lend_tensor_on_host, Lent};
 use candle_plan::session::Session;
 use candle_plan::value::{Array, Value};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
@@ -194,22 +194,38 @@ pub fn given_value(session: &Session, object: &Bound<'_, PyAny>, passing: Passin
 /// # Errors
 /// `TypeError`: the input is on a GPU, or its element type is unsupported.
 fn host_value(session: &Session, object: &Bound<'_, PyAny>, passing: Passing) -> PyResult<Value> {
-    if object.hasattr("__array__")? {
-        return from_python(object, passing);
-    }
     let kind = match object.getattr_opt("__dlpack_device__")? {
         Some(device) => Some(device.call0()?.extract::<(i32, i32)>()?.0),
         None => None,
     };
     match kind {
-        Some(dlpack::CPU | dlpack::CUDA_HOST) => {
-            from_python(&object.py().import("numpy")?.call_method1("from_dlpack", (object,))?, passing)
+        // NumPy has no array for some tensors, such as PyTorch's of bfloat16, and DLPack none for others.
+        Some(dlpack::CPU | dlpack::CUDA_HOST) => match by_capsule(object, passing) {
+            Err(error) if object.hasattr("__array__")? => from_python(object, passing).map_err(|_| error),
+            value => value,
+        },
+        None if object.hasattr("__array__")? || !object.hasattr("__cuda_array_interface__")? => {
+            from_python(object, passing)
         }
-        None if !object.hasattr("__cuda_array_interface__")? => from_python(object, passing),
         _ => {
             let place = session.device();
             Err(PyTypeError::new_err(format!("a tensor on a GPU, and the session is on {place}: give a NumPy array")))
         }
+    }
+}
+
+/// Converts a tensor on the host that supports DLPack.
+///
+/// # Errors
+/// The object gives no capsule, or its tensor cannot be an input.
+fn by_capsule(object: &Bound<'_, PyAny>, passing: Passing) -> PyResult<Value> {
+    let lent = dlpack::taken(&object.call_method0("__dlpack__")?)?;
+    // SAFETY: the owner of the capsule's tensor keeps its elements. The caller of a run promises not to write to them.
+    let value = unsafe { lend_tensor_on_host(lent) };
+    let value = value.map_err(|error| PyTypeError::new_err(error.to_string()))?;
+    match (&value, passing) {
+        (Value::Tensor(array), Passing::Copy) => array.copy().map(Value::Tensor).map_err(to_python),
+        _ => Ok(value),
     }
 }
 

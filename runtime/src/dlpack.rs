@@ -128,6 +128,11 @@ fn described(tensor: &Tensor, owner: Owner) -> PyResult<Lent> {
         (2, 64, 1) => DType::Float64,
         (4, 16, 1) => DType::Bfloat16,
         (6, 8, 1) => DType::Bool,
+        (10, 8, 1) => DType::Float8E4M3Fn,
+        (11, 8, 1) => DType::Float8E4M3Fnuz,
+        (12, 8, 1) => DType::Float8E5M2,
+        (13, 8, 1) => DType::Float8E5M2Fnuz,
+        (14, 8, 1) => DType::Float8E8M0Fnu,
         (code, bits, lanes) => {
             let kind = format!("DLPack type {code} of {bits} bits and {lanes} lanes is not a supported element type");
             return Err(PyTypeError::new_err(kind));
@@ -168,6 +173,11 @@ pub fn capsule<'py>(py: Python<'py>, array: &Array, ordinal: i32, stream: Option
         DType::Float64 => (2, 64),
         DType::Bfloat16 => (4, 16),
         DType::Bool => (6, 8),
+        DType::Float8E4M3Fn => (10, 8),
+        DType::Float8E4M3Fnuz => (11, 8),
+        DType::Float8E5M2 => (12, 8),
+        DType::Float8E5M2Fnuz => (13, 8),
+        DType::Float8E8M0Fnu => (14, 8),
         other => return Err(PyBufferError::new_err(format!("DLPack has no {other}"))),
     };
     let address = array.address().map_err(crate::errors::to_python)?;

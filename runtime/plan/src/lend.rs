@@ -3,6 +3,7 @@
 use std::any::Any;
 
 use candle_plan_kernels::strided::View;
+use candle_plan_kernels::threads::Threads;
 
 use crate::array::backing::{Backing, Loan};
 use crate::bail;
@@ -10,11 +11,13 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu::copied;
+use crate::movable::copy_view;
+use crate::read::check_bits;
 use crate::session::Session;
 use crate::size::element_count;
 use crate::value::{Array, Value};
 
-/// A tensor on a device that belongs to the caller.
+/// A tensor on the host or on a device that belongs to the caller.
 pub struct Lent {
     /// The address of its element `[0, 0, …]`.
     pub address: u64,
@@ -48,6 +51,40 @@ pub unsafe fn lend_on_host(
     // SAFETY: the caller guarantees the bytes while the owner lives, and the loan holds both.
     let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
     Ok(Array::lying_in(Backing::Lent(Loan::new(bytes, owner)), dims, dtype)?.into())
+}
+
+/// Lends a tensor on the host as an input of a run. It is copied only if it has gaps or is not in row-major order.
+///
+/// # Errors
+/// [`Error::Op`]: the elements are not aligned, the tensor's sizes and addresses do not fit 64-bit numbers, or a byte is
+/// no element of the dtype.
+///
+/// # Safety
+/// While the owner lives, the elements are where `lent` says, and nobody writes to them.
+pub unsafe fn lend_tensor_on_host(lent: Lent) -> Result<Value> {
+    let Lent { address, dims, strides, dtype, stream: _, owner } = lent;
+    let width = dtype.storage_dtype()?.size_in_bytes();
+    if element_count(&dims)? == 0 {
+        // SAFETY: there are no bytes.
+        return unsafe { lend_on_host(&[], &dims, dtype, owner) };
+    }
+    let (first, view, count) = extent(&dims, strides, width)?;
+    let start = address.checked_sub(first).and_then(|start| usize::try_from(start).ok()).filter(|&start| start > 0);
+    let (Some(start), Some(bytes)) = (start, count.checked_mul(width)) else { bail!("the tensor has no such memory") };
+    // SAFETY: the caller guarantees the elements and the owner, and the extent covers exactly the elements.
+    let value = unsafe {
+        let bytes = std::slice::from_raw_parts(std::ptr::with_exposed_provenance(start), bytes);
+        lend_on_host(bytes, &[count], dtype, owner)?
+    };
+    let array = value.tensor()?;
+    let array = match view == View::contiguous(&dims) {
+        true => array.reshape(&dims)?,
+        false => copy_view(array, &view, &Threads::serial())?,
+    };
+    if width == 1 {
+        check_bits(dtype, array.bits::<u8>()?)?;
+    }
+    Ok(array.into())
 }
 
 impl Session {
