@@ -63,7 +63,7 @@ def test_the_commands_of_the_readme_run(folder: Path) -> None:
     assert [command.split()[:2] for command in commands] == [["candlec", verb] for verb in ("compile", "run", "verify")]
     for command in commands:
         assert run(*shlex.split(command)[1:]) == 0, command
-    with np.load("build/outputs.npz") as outputs:
+    with np.load("outputs.npz") as outputs:
         assert outputs["logits"].shape == (8, 10)
 
 
