@@ -53,6 +53,7 @@ from compiler.passes.pin_dims import pin_dims
 from compiler.passes.raise_first_versions import raise_first_versions
 from compiler.passes.raise_legacy import raise_legacy
 from compiler.passes.raise_transposes import raise_transposes
+from compiler.passes.read_sequences_first import read_sequences_first
 from compiler.passes.recognize_activations import recognize_activations
 from compiler.passes.recognize_attention import recognize_attention
 from compiler.passes.recognize_gather import recognize_gather
@@ -177,6 +178,7 @@ def _fusing() -> list[Pass | Phase]:
         fuse_epilogues(lower.takes_epilogue, lower.is_elementwise),
         fuse_elementwise(lower.is_elementwise),
         drop_dead_nodes,
+        read_sequences_first,  # no later pass adds readers
     ]
 
 

@@ -219,6 +219,13 @@ def short_weight(path: Path) -> None:
     write_graph(path, [helper.make_node("Constant", [], ["b"], value=weight)], "b")
 
 
+def negative_size(path: Path) -> None:
+    write_graph(path, [helper.make_node("Neg", ["w"], ["b"])], "b")
+    model = onnx.load(path)
+    model.graph.initializer.append(TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[-2], float_data=[1, 2]))
+    path.write_bytes(model.SerializeToString())
+
+
 def name_that_is_no_text(path: Path) -> None:
     write_graph(path, [helper.make_node("Identity", ["x"], ["b"])], "b")
     path.write_bytes(path.read_bytes().replace(b"Identity", b"Id\xff\xfetity"))
@@ -278,6 +285,7 @@ MODELS: list[tuple[Callable[[Path], None], str]] = [
     (missing, "CC0102"),
     (defined_twice, "CC0106"),
     (short_weight, "CC0101"),
+    (negative_size, "CC0101"),
     (name_that_is_no_text, "CC0101"),
     (external_constant, "CC0103"),
     (external_data_outside, "CC0103"),

@@ -21,9 +21,9 @@ PLAN = [
     {"read", "verify"},
     {"cpu", "device", "gpu"},
     {"prepare"},
-    {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile", "slots"},
+    {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile", "request", "slots"},
     {"session"},
-    {"candle_tensors", "lend"},
+    {"candle_tensors", "lend", "mapped"},
 ]
 """The layers of the crate `candle-plan`. A module uses only modules of its own layer and of earlier layers."""
 
@@ -54,7 +54,7 @@ DEVICE = [
 DERIVE = [{"compare"}, {"kernel", "structure"}, {"expand"}]
 """Every module of the crate `candle-plan-derive`, in the same order."""
 
-PYTHON = [{"errors"}, {"arrays", "dlpack"}, {"device_arrays"}, {"outputs"}, {"session"}]
+PYTHON = [{"errors", "files", "memory"}, {"arrays", "dlpack"}, {"device_arrays"}, {"outputs"}, {"session"}]
 """Every module of the crate `candle-plan-python`, in the same order."""
 
 LAYERS = {

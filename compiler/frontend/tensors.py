@@ -58,6 +58,8 @@ def _check(name: str, tensor: ir.TensorProtocol, folder: Path | None) -> Diagnos
     code = "CC0101"
     if isinstance(tensor, ir.ExternalTensor):
         code, tensor.base_dir = "CC0103", str(folder)
+    if any(isinstance(size, int) and size < 0 for size in tensor.shape):
+        return Diagnostic(code, f"the weight {name!r} has the shape {list(tensor.shape)}, with a negative size")
     try:
         tensor.numpy()
     except (AssertionError, OSError, TypeError, ValueError) as error:

@@ -54,7 +54,10 @@ def _align(node: ir.Node) -> str | None:
     one, other = rank(first), rank(second)
     if one is None or other is None or second is None:
         return "broadcasting along an axis needs the ranks of both operands"
-    axis = 1 if is_prelu else node.attributes["axis"].as_int() % one
+    axis = 1 if is_prelu else node.attributes["axis"].as_int()
+    if not is_prelu and not -one <= axis <= max(one - 1, 0):
+        return f"axis {axis} is outside the {one} axes of the first operand"
+    axis += one if axis < 0 else 0
     node.attributes.pop("axis", None)
     behind = max(0, one - axis - other)
     if behind:

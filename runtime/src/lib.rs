@@ -9,18 +9,17 @@ mod device_arrays;
 #[allow(unsafe_code)] // Reads and writes DLPack's structures, and calls their function pointers.
 mod dlpack;
 mod errors;
+#[allow(unsafe_code)] // Maps plan files, whose users promise not to change them.
+mod files;
+#[allow(unsafe_code)] // States what mimalloc does with free pages.
+mod memory;
 mod outputs;
 mod session;
 
 use candle_plan::error::Error;
-use candle_plan_kernels::allocator::Allocator;
 use candle_plan_kernels::isa::Isa;
-use mimalloc::MiMalloc;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-
-#[global_allocator]
-static ALLOCATOR: Allocator<MiMalloc> = Allocator::new(MiMalloc);
 
 #[pymodule]
 mod _runtime {

@@ -22,6 +22,7 @@ use serde_json::json;
 use crate::arrays::Passing;
 use crate::device_arrays::given_value;
 use crate::errors::to_python;
+use crate::files::open;
 use crate::outputs::to_python_value;
 
 /// A plan prepared for one device and a number of threads. Several threads may run it at once.
@@ -79,7 +80,7 @@ impl Session {
         let memory = if low_memory { Memory::Low } else { Memory::Full };
         let load = || match &plan {
             Source::Bytes(bytes) => Inner::load(bytes, device, threads, max_memory, memory),
-            Source::File(path) => Inner::open(path, device, threads, max_memory, memory),
+            Source::File(path) => open(path, device, threads, max_memory, memory),
         };
         Ok(Session::of(py, py.detach(load).map_err(to_python)?))
     }

@@ -1,4 +1,6 @@
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 from moved import DTYPES, numbered
 
@@ -66,3 +68,24 @@ def test_indices_out_of_range(node_model, op_type, inputs, message):
     session = compiler.load(compiler.compile(node_model(op_type, inputs, opset=13)), threads=1)
     with pytest.raises(compiler.RunError, match=message):
         session.run({f"x{i}": array for i, array in enumerate(inputs)})
+
+
+NEVER = [
+    "(bool c, float[3] x, float[1] u) => (float[1] y) <int64[1] i = {7}> { y = If (c) <"
+    "then_branch = a () => (float[1] p) { p = Gather (x, i) }, else_branch = b () => (float[1] q) { q = Neg (u) }> }",
+    "(bool c, float[3] x, float[1] u) => (float[1] y) <int64[1, 1] i = {7}> { y = If (c) <"
+    "then_branch = a () => (float[1] p) { p = GatherND (x, i) }, else_branch = b () => (float[1] q) { q = Neg (u) }> }",
+    "(bool c, float[3] x, float[1] u) => (float[3] y) <int64[1] i = {7}> { y = If (c) <"
+    "then_branch = a () => (float[3] p) { p = ScatterElements (x, i, u) },"
+    "else_branch = b () => (float[3] q) { q = Neg (x) }> }",
+]
+
+
+@pytest.mark.parametrize("text", NEVER, ids=["Gather", "GatherND", "ScatterElements"])
+def test_constant_indices_out_of_range_fail_only_if_the_step_runs(text):
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> m {text}')
+    session = compiler.load(compiler.compile(model), threads=1)
+    inputs = {"x": np.array([1, 2, 3], np.float32), "u": np.array([2], np.float32)}
+    assert session.run({"c": np.array(False), **inputs})["y"].tolist() in ([-2], [-1, -2, -3])
+    with pytest.raises(compiler.RunError, match="index 7 is out of range for axis 0 of size 3"):
+        session.run({"c": np.array(True), **inputs})

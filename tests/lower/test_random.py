@@ -115,3 +115,10 @@ def test_refusals():
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
         with pytest.raises(compiler.CompileError, match=message):
             compiler.compile(model)
+
+
+@pytest.mark.parametrize(("shape", "said"), [([2**62, 2**62], "large"), ([-1], "is not a shape")])
+@pytest.mark.parametrize("operator", ["RandomNormal", "RandomUniform"])
+def test_a_shape_that_no_tensor_has_is_refused_at_compile_time(operator, shape, said):
+    with pytest.raises(compiler.CompileError, match=said):
+        session_of([helper.make_node(operator, [], ["a"], shape=shape)])

@@ -43,3 +43,18 @@ def test_the_second_operand_is_aligned_at_the_axis(check_pass, parse):
 def test_statistics_for_every_pixel_are_refused(parse):
     report = raise_legacy.run(model_of(parse, "y = BatchNormalization<spatial=0>(x, c, c, c, c)"))
     assert [item.code for item in report.refused] == ["CC0202"]
+
+
+@pytest.mark.parametrize(("shape", "axis"), [("2, 3, 4, 5", 4), ("2, 3, 4, 5", -5), ("", 1), ("", -1)])
+def test_an_axis_that_the_first_operand_lacks_is_refused(parse, shape, axis):
+    one = f"float[{shape}]" if shape else "float"
+    model = parse(f"agraph ({one} x, float c) => ({one} y) {{ y = Add<broadcast=1, axis={axis}>(x, c) }}", opset=6)
+    infer_shapes.run(model)
+    report = raise_legacy.run(model)
+    assert ["outside" in item.message for item in report.refused] == [True]
+
+
+def test_scalars_may_name_axis_0(check_pass, parse):
+    model = parse("agraph (float x, float c) => (float y) { y = Add<broadcast=1, axis=0>(x, c) }", opset=6)
+    infer_shapes.run(model)
+    check_pass(raise_legacy, model, same_results=None)

@@ -13,17 +13,18 @@ mod device_arrays;
 mod dlpack;
 #[path = "../../src/errors.rs"]
 mod errors;
+#[allow(unsafe_code)] // Maps plan files, whose users promise not to change them.
+#[path = "../../src/files.rs"]
+mod files;
+#[allow(unsafe_code)] // States what mimalloc does with free pages.
+#[path = "../../src/memory.rs"]
+mod memory;
 #[path = "../../src/outputs.rs"]
 mod outputs;
 #[path = "../../src/session.rs"]
 mod session;
 
-use candle_plan_kernels::allocator::Allocator;
-use mimalloc::MiMalloc;
 use pyo3::prelude::*;
-
-#[global_allocator]
-static ALLOCATOR: Allocator<MiMalloc> = Allocator::new(MiMalloc);
 
 #[pymodule]
 mod _runtime_emulator {
@@ -32,5 +33,5 @@ mod _runtime_emulator {
     #[pymodule_export]
     use super::errors::{DeviceError, InputError, OpError, PlanError, RunError};
     #[pymodule_export]
-    use super::session::Session;
+    use super::session::{Cancel, Session};
 }

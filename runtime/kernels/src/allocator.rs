@@ -9,6 +9,7 @@
 use std::alloc::{GlobalAlloc, Layout};
 use std::collections::BTreeMap;
 use std::ptr::{self, null_mut, with_exposed_provenance_mut};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The size in bytes from which a block counts as large. Smaller blocks come from the inner allocator.
@@ -27,7 +28,10 @@ pub struct Allocator<A> {
 
 impl<A> Allocator<A> {
     /// Wraps another allocator.
-    pub const fn new(inner: A) -> Allocator<A> {
+    ///
+    /// # Safety
+    /// `inner` does not give the advice `MADV_FREE` for pages that it hands out again: see [`keeps_pages`].
+    pub const unsafe fn new(inner: A) -> Allocator<A> {
         Allocator { inner, ranges: Mutex::new(Ranges::new()) }
     }
 
@@ -35,6 +39,15 @@ impl<A> Allocator<A> {
     fn ranges(&self) -> MutexGuard<'_, Ranges> {
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether an [`Allocator`] has handed out a large block.
+static IS_USED: AtomicBool = AtomicBool::new(false);
+
+/// Whether pages that were never written have the same bytes in every read, because the program's allocator is an
+/// [`Allocator`]. After the advice `MADV_FREE`, the system may discard the bytes of a page until the page is written.
+pub(crate) fn keeps_pages() -> bool {
+    IS_USED.load(Ordering::Relaxed)
 }
 
 /// Returns the size in bytes, rounded up to whole pages, if the block is large.
@@ -57,6 +70,7 @@ impl<A: GlobalAlloc> Allocator<A> {
         if start.is_null() {
             return null_mut();
         }
+        IS_USED.store(true, Ordering::Relaxed);
         ranges.add_region(start.expose_provenance(), region.size());
         ranges.allocate(size).map_or(null_mut(), with_exposed_provenance_mut)
     }
@@ -242,7 +256,8 @@ mod tests {
 
     #[test]
     fn blocks_keep_their_bytes_and_all_memory_comes_back() {
-        let allocator = Allocator::new(Counting(AtomicUsize::new(0)));
+        // SAFETY: the test reads only bytes that it wrote.
+        let allocator = unsafe { Allocator::new(Counting(AtomicUsize::new(0))) };
         let held = || allocator.inner.0.load(SeqCst);
         let sizes = [1, 1000, LARGE - 1, LARGE, LARGE + PAGE, 100_000, 3 << 20, REGION + 1];
         let (mut size, mut align, mut choice) = (random(sizes.len()), random(3), random(1 << 20));

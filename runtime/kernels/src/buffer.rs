@@ -9,7 +9,11 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
+use crate::allocator::keeps_pages;
 use crate::machine;
+
+/// The size of a page in bytes, or a divisor of it.
+const PAGE: usize = 4 << 10;
 
 thread_local! {
     /// The bytes that this thread may still allocate with the functions of this module, shared with the other threads
@@ -227,6 +231,8 @@ fn filled_up<T: Pod>(mut data: Vec<T>, len: usize) -> Vec<T> {
     if cfg!(debug_assertions) {
         // SAFETY: the capacity is at least `len` elements, and any bytes are a valid `T: Pod`.
         unsafe { std::ptr::write_bytes(data.as_mut_ptr(), 0xA5, len) };
+    } else if !keeps_pages() {
+        touch_pages(&mut data.spare_capacity_mut()[..len]);
     }
     give_values(&mut data.spare_capacity_mut()[..len]);
     // SAFETY: the capacity is at least `len`, every element has a value, and `T: Pod` has no invalid ones.
@@ -234,14 +240,23 @@ fn filled_up<T: Pod>(mut data: Vec<T>, len: usize) -> Vec<T> {
     data
 }
 
+/// Writes a byte to every page that holds an element.
+fn touch_pages<T: Pod>(elements: &mut [MaybeUninit<T>]) {
+    let (start, size) = (elements.as_mut_ptr().cast::<u8>(), size_of_val(elements));
+    for at in (0..size).step_by(PAGE).chain(size.checked_sub(1)) {
+        // SAFETY: the byte belongs to an element.
+        unsafe { start.add(at).write_volatile(0) };
+    }
+}
+
 /// Gives every element an unspecified value. Reading memory that was never written is undefined behavior, whatever its
 /// type. The compiler must assume that an empty assembly block writes all memory that it can reach, so afterwards the
 /// elements count as written.
 ///
 /// The premise is that a page which was not written since it was allocated has the same bytes in every read. It holds
-/// unless the page has the advice `MADV_FREE`: then the system may discard its bytes between two reads. No allocator gives
-/// this advice for a block in use. But some give it for free pages, and hand these out again. The extensions for Python use
-/// [`crate::allocator`] and mimalloc, which by default does not. A program with another allocator must not enable it.
+/// unless the page has the advice `MADV_FREE`: then the system may discard its bytes until the page is written. No allocator
+/// gives this advice for a block in use. But some give it for free pages, and hand these out again. Unless the program's
+/// allocator does not ([`keeps_pages`]), [`touch_pages`] therefore comes before this function.
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 fn give_values<T: Pod>(elements: &mut [MaybeUninit<T>]) {
     // SAFETY: the block contains no instruction. It may write the elements, because they are borrowed mutably.

@@ -39,6 +39,21 @@ impl Shape {
         fits(extent(0).zip(extent(1)).and_then(|(h, w)| all(h, w))) && fits(all(self.input[0], self.input[1]))
     }
 
+    /// Returns the numbers of elements of the image and of the result in blocks of so many channels, which is 1 in rows;
+    /// `None` if one does not fit 64 bits.
+    pub(crate) fn lengths(&self, blocks: [usize; 2]) -> Option<[usize; 2]> {
+        let sides = [(self.channels, self.input), (self.outputs, self.output)];
+        let length = |side: usize| {
+            let (channels, [height, width]) = sides[side];
+            let sizes = [self.batch, channels.checked_next_multiple_of(blocks[side])?, height, width];
+            if sizes.contains(&0) {
+                return Some(0);
+            }
+            sizes.into_iter().try_fold(1, usize::checked_mul)
+        };
+        Some([length(0)?, length(1)?])
+    }
+
     /// Returns the same convolution with rows and columns swapped if images and window have one column: kernels are
     /// fast along rows.
     pub(crate) fn row_oriented(&self) -> Shape {

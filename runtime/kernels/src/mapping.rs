@@ -9,10 +9,9 @@ use memmap2::{Mmap, MmapOptions};
 
 /// The bytes of a file, in memory that the operating system shares.
 ///
-/// Nothing may write or shorten the file while the mapping exists; the users of a plan file promise this. No program can
-/// enforce it: after a write, the bytes are others, and after the file was shortened, the system ends a process that reads
-/// them. [`while_unchanged`] detects such a change only while it loads. Replacing the file with another one of the same
-/// name does not affect the mapping.
+/// Nothing may write or shorten the file while the mapping exists. No program can enforce this, so it is a promise of the
+/// code that makes a mapping: after a write, the bytes are others, and after the file was shortened, the system ends a
+/// process that reads them. Replacing the file with another one of the same name does not affect the mapping.
 #[derive(Debug)]
 pub struct Mapping {
     map: Mmap,
@@ -23,13 +22,17 @@ pub struct Mapping {
 ///
 /// # Errors
 /// The system does not tell the size or the modification time.
-pub fn while_unchanged<T>(file: &File, load: impl FnOnce(Option<Mapping>) -> T) -> io::Result<Option<T>> {
+///
+/// # Safety
+/// Nobody writes to the file or shortens it while the mapping exists. The function detects a change only while it loads.
+pub unsafe fn while_unchanged<T>(file: &File, load: impl FnOnce(Option<Mapping>) -> T) -> io::Result<Option<T>> {
     let state = || -> io::Result<(u64, SystemTime)> {
         let metadata = file.metadata()?;
         Ok((metadata.len(), metadata.modified()?))
     };
     let before = state()?;
-    let loaded = load(Mapping::new(file, before.0).ok());
+    // SAFETY: guaranteed by the caller.
+    let loaded = load(unsafe { Mapping::new(file, before.0) }.ok());
     Ok((state()? == before).then_some(loaded))
 }
 
@@ -38,9 +41,12 @@ impl Mapping {
     ///
     /// # Errors
     /// The system cannot map the file, or the file is shorter.
-    fn new(file: &File, length: u64) -> io::Result<Mapping> {
+    ///
+    /// # Safety
+    /// Nobody writes to the file or shortens it while the mapping exists.
+    unsafe fn new(file: &File, length: u64) -> io::Result<Mapping> {
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        // SAFETY: the mapping is read-only. The users of the file promise that nothing changes the bytes.
+        // SAFETY: the mapping is read-only, and the caller guarantees that nothing changes the bytes.
         let map = unsafe { MmapOptions::new().len(length).map(file)? };
         if file.metadata()?.len() < length as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -92,7 +98,8 @@ mod tests {
     #[test]
     fn bytes_come_back_after_their_memory_was_given_back() {
         let bytes: Vec<u8> = (0..300_000u32).map(|i| (i % 251) as u8).collect();
-        let mapping = Mapping::new(&file(&bytes, "whole"), bytes.len() as u64).expect("it is mapped");
+        // SAFETY: nobody else knows the file.
+        let mapping = unsafe { Mapping::new(&file(&bytes, "whole"), bytes.len() as u64) }.expect("it is mapped");
         for range in [0..bytes.len(), 5..6, 100_000..200_000, 299_999..300_000, 7..7] {
             assert!(mapping.bytes() == bytes);
             mapping.release(range);
@@ -104,8 +111,12 @@ mod tests {
     fn a_file_that_changes_while_it_is_loaded_is_refused() {
         let changing = file(&[1; 100], "changing");
         let length = |mapping: Option<Mapping>| mapping.map(|mapping| mapping.bytes().len());
-        assert_eq!(while_unchanged(&changing, length).expect("it is open"), Some(Some(100)));
-        let shortened = while_unchanged(&changing, |_| changing.set_len(99)).expect("it is open");
-        assert!(shortened.is_none());
+        // SAFETY: nobody else knows the file, and nothing reads the mapping after the file is shortened.
+        let [whole, shortened] = unsafe {
+            let whole = while_unchanged(&changing, length).expect("it is open");
+            let shortened = while_unchanged(&changing, |_| changing.set_len(99)).expect("it is open");
+            [whole.flatten() == Some(100), shortened.is_none()]
+        };
+        assert!(whole && shortened);
     }
 }

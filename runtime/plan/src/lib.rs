@@ -31,6 +31,8 @@ pub mod kernel;
 pub mod layout;
 #[allow(unsafe_code)] // Reads memory that belongs to the caller.
 pub mod lend;
+#[allow(unsafe_code)] // Maps plan files, which the caller promises not to change.
+mod mapped;
 mod memory;
 pub mod movable;
 mod operands;

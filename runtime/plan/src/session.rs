@@ -1,11 +1,7 @@
 //! Sessions: loaded plans, with which a Rust program runs a model.
 
-use std::fs::File;
-use std::path::Path;
-
 use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::mapping::while_unchanged;
 use candle_plan_kernels::peaks::{self, Peaks};
 use candle_plan_kernels::threads::Threads;
 
@@ -52,28 +48,6 @@ impl Session {
         Session::prepare(read, device, threads, max_memory, memory)
     }
 
-    /// [`Session::load`] of a plan file. Large constants stay in the file: nobody may write to it or shorten it while
-    /// the session lives. Another file may take its name, for example when the model is compiled again.
-    ///
-    /// # Errors
-    /// As [`Session::load`], and [`Error::Read`] if the file cannot be opened.
-    pub fn open(
-        path: &Path,
-        device: &str,
-        threads: Option<usize>,
-        max_memory: Option<usize>,
-        memory: Memory,
-    ) -> Result<Session> {
-        let unreadable = |error: std::io::Error| Error::Read(format!("it cannot be opened: {error}"));
-        let file = File::open(path).map_err(unreadable)?;
-        let load = |mapping| {
-            let read = || crate::read::read_file(&file, mapping);
-            Session::prepare(read, device, threads, max_memory, memory)
-        };
-        let changed = || Error::Read("the file changed while it was loaded: load it again".to_string());
-        while_unchanged(&file, load).map_err(unreadable)?.ok_or_else(changed)?
-    }
-
     /// [`Session::load`] for a GPU that does not exist, to record its [commands](Session::commands).
     ///
     /// # Errors
@@ -92,7 +66,8 @@ impl Session {
         self.executable.commands(inputs, &self.threads)
     }
 
-    fn prepare(
+    /// Prepares the plan and the constants that `read` returns.
+    pub(crate) fn prepare(
         read: impl FnOnce() -> Result<(Plan, Vec<Value>)>,
         device: &str,
         threads: Option<usize>,

@@ -33,10 +33,10 @@ impl<'a> Convolution<'a> {
         assert!(shape.groups > 0 && shape.strides.iter().all(|&s| s > 0) && shape.fits(), "{shape:?}");
         assert!(filter.is_for(shape), "{shape:?}");
         assert!(bias.is_none_or(|bias| bias.len() == shape.outputs), "{shape:?}");
-        let length = shape.batch * shape.outputs.next_multiple_of(filter.block()) * shape.pixels();
-        assert_eq!(out.len(), length, "{shape:?}");
+        let length = shape.lengths([1, filter.block()]).map(|[_, length]| length);
+        assert_eq!(length, Some(out.len()), "{shape:?}");
         if let Some(Residual::Separate(residual)) = epilogue.residual {
-            assert_eq!(residual.len(), length, "{shape:?}");
+            assert_eq!(residual.len(), out.len(), "{shape:?}");
         }
         let bias = bias.map(|bias| filter.padded(bias));
         Convolution { shape, filter, bias, epilogue, x, out: Shared::new(out) }

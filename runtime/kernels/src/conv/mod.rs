@@ -44,8 +44,7 @@ fn check(operands: &ConvOperands, weights: Weights) {
     assert!(weights.groups == shape.groups && weights.outputs * shape.groups == shape.outputs, "{shape:?}");
     assert!(weights.taps == shape.taps() && shape.channels.is_multiple_of(shape.groups), "{shape:?}");
     assert!(bias.is_none_or(|bias| bias.len() == shape.outputs), "{shape:?}");
-    assert_eq!(x.len(), shape.batch * shape.channels * shape.input[0] * shape.input[1], "{shape:?}");
-    assert_eq!(out.len(), shape.batch * shape.outputs * shape.output[0] * shape.output[1], "{shape:?}");
+    assert_eq!(shape.lengths([1, 1]), Some([x.len(), out.len()]), "{shape:?}");
 }
 
 /// `out[n, o, y, x] = bias[o] + Σ w[o, c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then the epilogue,

@@ -64,8 +64,11 @@ macro_rules! slices {
             $(#[$doc])*
             pub fn $in_place(isa: Isa, x: &mut [f32]) {
                 dispatch_isa!(isa, (x: &mut [f32] = x), V =>
+                {
+                    let (len, to) = (x.len(), x.as_mut_ptr());
                     // SAFETY: the function reads and writes the same elements.
-                    unsafe { map::<V>(x.len(), x.as_ptr(), x.as_mut_ptr(), |x| math::$name(x)) });
+                    unsafe { map::<V>(len, to, to, |x| math::$name(x)) }
+                });
             }
         )*
     };

@@ -1,8 +1,8 @@
 use bytemuck::cast_slice;
-use candle_plan_kernels::mapping::while_unchanged;
 
 use super::*;
 use crate::array::backing::Part;
+use crate::mapped::mapping_of_deleted;
 
 #[test]
 fn a_shared_storage_is_not_overwritten() {
@@ -28,8 +28,7 @@ fn in_file(start: usize) -> Result<Array> {
     std::fs::write(&path, cast_slice::<f32, u8>(&[0.0, 1.0, 2.0, 3.0, 4.0])).expect("it is written");
     let file = std::fs::File::open(&path).expect("it is there");
     std::fs::remove_file(path).expect("it is there");
-    let mapping = while_unchanged(&file, |mapping| mapping).expect("it is open").flatten();
-    let mapping = Arc::new(mapping.expect("it is mapped"));
+    let mapping = Arc::new(mapping_of_deleted(&file));
     Array::lying_in(Backing::File(Part::new(&mapping, start..start + 16).expect("it is inside")), &[4], DType::Float32)
 }
 

@@ -18,10 +18,11 @@ pub(super) struct Found {
     places: Places,
 }
 
-/// Finds the positions in input 0 with `find`, if its shape and the indices (input 1) are known in advance.
+/// Finds the positions in input 0 with `find`, if its shape and the indices (input 1) are known in advance. If `find`
+/// fails, the step fails when it runs: a step of a branch may never run.
 ///
 /// # Errors
-/// `find` fails.
+/// The types of the inputs are wrong.
 pub(super) fn pack(
     constants: &Constants,
     find: impl FnOnce(&[usize], &Array) -> Result<Places>,
@@ -30,8 +31,7 @@ pub(super) fn pack(
     let (Some(dims), Some(indices)) = (kind.and_then(|kind| kind.sizes()), constants.tensor(1)) else {
         return Ok(None);
     };
-    let places = find(&dims, indices)?.merged();
-    Ok(Some(Found { dims, places }))
+    Ok(find(&dims, indices).ok().map(|places| Found { dims, places: places.merged() }))
 }
 
 /// Returns the positions in a tensor of shape `dims`: those found in advance, or those that `find` returns for the

@@ -10,7 +10,7 @@ use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::{Arity, Operator};
+use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 
 /// Normally distributed numbers of mean `mean` and standard deviation `scale`, in the shape of input 0,
@@ -38,6 +38,10 @@ impl Operator for RandomNormal {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         shaped(self.dtype, inputs)
     }
+
+    fn needs(&self, _input: usize) -> Needs {
+        Needs::Numbers
+    }
 }
 
 /// Uniformly distributed numbers from `low` to `high`, in the shape of input 0, `shape: int64 [rank]`.
@@ -63,6 +67,10 @@ impl Operator for RandomUniform {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         shaped(self.dtype, inputs)
+    }
+
+    fn needs(&self, _input: usize) -> Needs {
+        Needs::Numbers
     }
 }
 
@@ -102,9 +110,12 @@ impl Operator for Multinomial {
 
 /// The type of a tensor whose shape is input 0.
 fn shaped(dtype: DType, inputs: &Types) -> Result<Vec<Type>> {
-    let shape = shape_of_rank(axes::length(inputs.tensor(0)?)?);
+    let rank = axes::length(inputs.tensor(0)?)?;
     if !dtype.is_float() || dtype.is_small_float() {
         bail!("random numbers must be float16, bfloat16, float32 or float64, not {dtype}");
     }
-    Ok(vec![Type::Tensor(TensorType { dtype, shape })])
+    Ok(vec![Type::Tensor(match axes::constant_dims(inputs, 0)? {
+        Some(dims) => TensorType::sized(dtype, &dims),
+        None => TensorType { dtype, shape: shape_of_rank(rank) },
+    })])
 }

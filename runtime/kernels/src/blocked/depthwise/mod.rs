@@ -87,8 +87,7 @@ pub fn depthwise(threads: &Threads, filter: &DepthwiseFilter, operands: ConvOper
     assert!(bias.is_none_or(|bias| bias.len() == shape.outputs), "{shape:?}");
     let block = filter.block();
     let blocks = shape.channels.div_ceil(block);
-    let length = |[h, w]: [usize; 2]| shape.batch * blocks * h * w * block;
-    assert_eq!([x.len(), out.len()], [length(shape.input), length(shape.output)], "{shape:?}");
+    assert_eq!(shape.lengths([block; 2]), Some([x.len(), out.len()]), "{shape:?}");
     if out.is_empty() {
         return;
     }

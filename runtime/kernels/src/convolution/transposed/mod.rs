@@ -92,15 +92,6 @@ impl Transposed {
         Transposed { lanes, is_merged: division.is_merged, parts }
     }
 
-    /// The elements of one image and of one result.
-    fn sizes(&self, shape: &Shape) -> [usize; 2] {
-        let sides = [(shape.channels, shape.input), (shape.outputs, shape.output)];
-        std::array::from_fn(|i| {
-            let (channels, [height, width]) = sides[i];
-            channels.next_multiple_of(self.lanes[i]) * height * width
-        })
-    }
-
     /// The convolutions, in the order of their weights.
     fn all_parts(&self, shape: &Shape) -> Vec<Part> {
         Part::all(shape, self.is_merged, self.lanes[1])
@@ -146,12 +137,12 @@ impl Transposed {
 impl PackedConv for Transposed {
     fn run(&self, threads: &Threads, operands: ConvOperands) {
         let ConvOperands { shape, bias, x, out, epilogue } = operands;
-        let [image, result] = self.sizes(shape);
-        assert_eq!([x.len(), out.len()], [image, result].map(|size| shape.batch * size), "{shape:?}");
+        assert_eq!(shape.lengths(self.lanes), Some([x.len(), out.len()]), "{shape:?}");
         assert!(bias.is_none_or(|bias| bias.len() == shape.outputs), "{shape:?}");
         if out.is_empty() {
             return;
         }
+        let [image, result] = [x.len(), out.len()].map(|length| length / shape.batch);
         let parts = self.all_parts(shape);
         assert_eq!(parts.len(), self.parts.len(), "{shape:?}");
         if let (Some(part), [1, 1]) = (parts.first(), shape.strides) {

@@ -1,0 +1,46 @@
+//! Sessions of plan files that stay where the system maps them.
+
+use std::fs::File;
+use std::path::Path;
+
+use candle_plan_kernels::mapping::while_unchanged;
+
+use crate::error::{Error, Result};
+use crate::kernel::Memory;
+use crate::session::Session;
+
+impl Session {
+    /// [`Session::load`] of a plan file. Large constants stay in the file. Another file may take its name, for example
+    /// when the model is compiled again.
+    ///
+    /// # Errors
+    /// As [`Session::load`], and [`Error::Read`] if the file cannot be opened, or changes while it is loaded.
+    ///
+    /// # Safety
+    /// Nobody writes to the file or shortens it while the session lives.
+    pub unsafe fn open(
+        path: &Path,
+        device: &str,
+        threads: Option<usize>,
+        max_memory: Option<usize>,
+        memory: Memory,
+    ) -> Result<Session> {
+        let unreadable = |error: std::io::Error| Error::Read(format!("it cannot be opened: {error}"));
+        let file = File::open(path).map_err(unreadable)?;
+        let load = |mapping| {
+            let read = || crate::read::read_file(&file, mapping);
+            Session::prepare(read, device, threads, max_memory, memory)
+        };
+        // SAFETY: guaranteed by the caller. The session holds the mapping.
+        let loaded = unsafe { while_unchanged(&file, load) }.map_err(unreadable)?;
+        loaded.ok_or_else(|| Error::Read("the file changed while it was loaded: load it again".to_string()))?
+    }
+}
+
+/// Maps a file that has been deleted, so that nobody else can change it.
+#[cfg(test)]
+pub(crate) fn mapping_of_deleted(file: &File) -> candle_plan_kernels::mapping::Mapping {
+    // SAFETY: the test writes no more to the file.
+    let mapping = unsafe { while_unchanged(file, |mapping| mapping) };
+    mapping.expect("it is open").flatten().expect("it is mapped")
+}

@@ -1,0 +1,10 @@
+//! The allocator of the extensions.
+
+use candle_plan_kernels::allocator::Allocator;
+use mimalloc::MiMalloc;
+
+#[global_allocator]
+static ALLOCATOR: Allocator<MiMalloc> = {
+    // SAFETY: mimalloc gives back free pages with `MADV_DONTNEED`.
+    unsafe { Allocator::new(MiMalloc) }
+};
