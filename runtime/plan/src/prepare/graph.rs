@@ -28,6 +28,17 @@ pub(super) struct Graph {
     pub blocking: Blocking,
 }
 
+/// The index of a node in a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NodeId(pub u32);
+
+impl NodeId {
+    /// Returns the index.
+    pub fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A step during prepare.
 pub(super) struct Node {
     /// The step of the plan. A step that prepare added has the index of the step that it serves.
@@ -75,6 +86,11 @@ impl Graph {
         self.held.push(Held { layout, ..self.held[slot.at()] });
         self.constant_of.push(constant);
         SlotId(self.kinds.len() as u32 - 1)
+    }
+
+    /// Returns the nodes with their indices.
+    pub fn numbered(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        (0..).map(NodeId).zip(&self.nodes)
     }
 
     /// Returns the type of a value.

@@ -5,20 +5,20 @@
 //! constant, and no other input of the step is in the group. During a run, the caller must not hold a value of the
 //! group either.
 
-use super::graph::{Graph, Node};
+use super::graph::{Graph, Node, NodeId};
 use super::SlotId;
 
 /// The last use of the outputs of a block.
-const FOREVER: usize = usize::MAX;
+const FOREVER: NodeId = NodeId(u32::MAX);
 
 pub(super) struct Lifetimes {
     /// For each value, the representative of its group.
     group: Vec<SlotId>,
-    /// For each representative, the last step that reads a value of the group.
-    group_dies: Vec<usize>,
+    /// For each representative, the last node that reads a value of the group.
+    group_dies: Vec<NodeId>,
     /// For each representative, whether the group holds a constant.
     constant: Vec<bool>,
-    /// For each step, the slots that no later step reads.
+    /// For each node, the slots that no later node reads.
     dead_after: Vec<Vec<SlotId>>,
 }
 
@@ -28,16 +28,16 @@ impl Lifetimes {
         let dies = last_reads(graph);
         let group = groups(graph);
         let mut lifetimes = Lifetimes {
-            group_dies: vec![0; count],
+            group_dies: vec![NodeId(0); count],
             constant: vec![false; count],
             dead_after: vec![Vec::new(); graph.nodes.len()],
             group,
         };
-        for (value, &step) in dies.iter().enumerate() {
+        for (value, &node) in dies.iter().enumerate() {
             let group = lifetimes.group[value].at();
-            lifetimes.group_dies[group] = lifetimes.group_dies[group].max(step);
-            if step != FOREVER && graph.constant_of[value].is_none() {
-                if let Some(dead) = lifetimes.dead_after.get_mut(step) {
+            lifetimes.group_dies[group] = lifetimes.group_dies[group].max(node);
+            if node != FOREVER && graph.constant_of[value].is_none() {
+                if let Some(dead) = lifetimes.dead_after.get_mut(node.at()) {
                     dead.push(SlotId(value as u32));
                 }
             }
@@ -49,26 +49,26 @@ impl Lifetimes {
         lifetimes
     }
 
-    /// Returns the slots that no step after `index` reads.
-    pub fn dead_after(&self, index: usize) -> &[SlotId] {
-        &self.dead_after[index]
+    /// Returns the slots that no node after `node` reads.
+    pub fn dead_after(&self, node: NodeId) -> &[SlotId] {
+        &self.dead_after[node.at()]
     }
 
-    /// Whether step `index` may take over the storage of its input `id`.
-    pub fn is_free(&self, index: usize, node: &Node, id: SlotId) -> bool {
+    /// Whether a node may take over the storage of its input `id`.
+    pub fn is_free(&self, (at, node): (NodeId, &Node), id: SlotId) -> bool {
         let group = self.group[id.at()];
         let same = node.inputs.iter().flatten().filter(|other| self.group[other.at()] == group);
-        self.group_dies[group.at()] <= index && !self.constant[group.at()] && same.count() == 1
+        self.group_dies[group.at()] <= at && !self.constant[group.at()] && same.count() == 1
     }
 }
 
-/// Returns the last step that reads each value, or the step that defines it if none reads it; [`FOREVER`] for the
+/// Returns the last node that reads each value, or the node that defines it if none reads it; [`FOREVER`] for the
 /// outputs of the block.
-fn last_reads(graph: &Graph) -> Vec<usize> {
-    let mut last = vec![0; graph.kinds.len()];
-    for (index, node) in graph.nodes.iter().enumerate() {
+fn last_reads(graph: &Graph) -> Vec<NodeId> {
+    let mut last = vec![NodeId(0); graph.kinds.len()];
+    for (at, node) in graph.numbered() {
         for &id in node.inputs.iter().chain(&node.outputs).flatten() {
-            last[id.at()] = index;
+            last[id.at()] = at;
         }
     }
     for &id in &graph.outputs {
@@ -155,9 +155,9 @@ mod tests {
             let graph = graph(8, &steps, &outputs);
             let lifetimes = Lifetimes::of(&graph);
             let mut free = Vec::new();
-            for (index, node) in graph.nodes.iter().enumerate() {
-                let ids = node.inputs.iter().flatten().filter(|id| lifetimes.is_free(index, node, **id));
-                free.extend(ids.map(|id| (index, id.0)));
+            for (at, node) in graph.numbered() {
+                let ids = node.inputs.iter().flatten().filter(|id| lifetimes.is_free((at, node), **id));
+                free.extend(ids.map(|id| (at.at(), id.0)));
             }
             assert_eq!(free, expected, "{steps}");
         }

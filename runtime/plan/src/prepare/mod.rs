@@ -29,7 +29,7 @@ use crate::memory::bytes_held;
 use crate::plan::{Block, ConstantId, Origin, Plan, ValueId};
 use crate::types::Type;
 use crate::value::{catch_out_of_memory, Value};
-use graph::{Graph, Node};
+use graph::{Graph, Node, NodeId};
 use lifetime::Lifetimes;
 use placement::Border;
 pub(crate) use prepared::{Held, Hosted, Mark, Operand, PreparedBlock, PreparedStep, SlotId};
@@ -164,19 +164,19 @@ impl Preparing<'_> {
             let border = Border::of(&graph, node);
             let blocks =
                 node.ops.blocks().into_iter().map(|nested| self.block(nested, border)).collect::<Result<_>>()?;
-            let choice = std::mem::replace(&mut choices[at], Choice::Own);
+            let choice = std::mem::replace(&mut choices[at.at()], Choice::Own);
             parts.push((at, Part { blocks, kernel: self.pack(&graph, node, choice)? }));
         }
         parts.sort_by_key(|(at, _)| *at);
         Ok(assembled(graph, parts.into_iter().map(|(_, part)| part).collect()))
     }
 
-    /// Returns the steps with their indices, those with the largest constants first. The largest constant and its
+    /// Returns the nodes, those with the largest constants first. The largest constant and its
     /// packed copy are in memory together. They come first, before other packed constants add to the peak.
-    fn largest_first<'a>(&self, graph: &'a Graph) -> Vec<(usize, &'a Node)> {
+    fn largest_first<'a>(&self, graph: &'a Graph) -> Vec<(NodeId, &'a Node)> {
         let constant = |id: SlotId| graph.constant_of[id.at()].and_then(|constant| self.constants.get(constant.at()));
         let bytes = |node: &Node| bytes_held(node.inputs.iter().flatten().filter_map(|&id| constant(id)));
-        let mut nodes: Vec<(usize, &Node)> = graph.nodes.iter().enumerate().collect();
+        let mut nodes: Vec<(NodeId, &Node)> = graph.numbered().collect();
         nodes.sort_by_cached_key(|(_, node)| Reverse(bytes(node)));
         nodes
     }
@@ -210,14 +210,13 @@ struct Part {
 fn assembled(graph: Graph, parts: Vec<Part>) -> PreparedBlock {
     let lifetimes = Lifetimes::of(&graph);
     let context = Context { graph: &graph, lifetimes: &lifetimes };
-    let nodes = graph.nodes.iter().zip(&parts).enumerate();
-    let inputs: Vec<Vec<Operand>> =
-        nodes.map(|(at, (node, part))| context.inputs(at, node, part.kernel.as_ref())).collect();
+    let nodes = graph.numbered().zip(&parts);
+    let inputs: Vec<Vec<Operand>> = nodes.map(|(node, part)| context.inputs(node, part.kernel.as_ref())).collect();
     let outputs = graph.outputs.iter().map(|&id| context.operand(id)).collect();
     let takes = graph.inputs.iter().map(|&id| graph.kind(id).clone()).collect();
     let (held, starts) = (graph.held, graph.inputs);
-    let steps = graph.nodes.into_iter().zip(inputs).zip(parts).enumerate();
-    let steps = steps.map(|(at, ((node, inputs), Part { blocks, kernel }))| PreparedStep {
+    let steps = (0..).map(NodeId).zip(graph.nodes).zip(inputs).zip(parts);
+    let steps = steps.map(|(((at, node), inputs), Part { blocks, kernel })| PreparedStep {
         index: node.index,
         added: node.added,
         name: node.name,
@@ -247,21 +246,21 @@ impl Context<'_> {
         self.graph.constant_of[id.at()].map_or(Operand::Slot(id), Operand::Constant)
     }
 
-    fn inputs(&self, at: usize, node: &Node, kernel: &dyn Kernel) -> Vec<Operand> {
+    fn inputs(&self, (at, node): (NodeId, &Node), kernel: &dyn Kernel) -> Vec<Operand> {
         let input = |(i, id): (usize, &Option<SlotId>)| match id.map(|id| self.operand(id)) {
             None => Operand::Absent,
-            Some(Operand::Slot(slot)) if self.is_taken(at, (node, kernel), i, slot) => Operand::Dying(slot),
+            Some(Operand::Slot(slot)) if self.is_taken((at, node), kernel, i, slot) => Operand::Dying(slot),
             Some(operand) => operand,
         };
         node.inputs.iter().enumerate().map(input).collect()
     }
 
-    /// Whether step `at` takes over input `i`, in slot `slot`.
-    fn is_taken(&self, at: usize, (node, kernel): (&Node, &dyn Kernel), i: usize, slot: SlotId) -> bool {
+    /// Whether a node takes over its input `i`, in slot `slot`.
+    fn is_taken(&self, (at, node): (NodeId, &Node), kernel: &dyn Kernel, i: usize, slot: SlotId) -> bool {
         let is_sequence = matches!(self.graph.kind(slot), Type::Sequence(_));
         let is_last = || self.lifetimes.dead_after(at).contains(&slot);
         let is_once = || node.inputs.iter().flatten().filter(|&&id| id == slot).count() == 1;
-        kernel.in_place().contains(&i) && self.lifetimes.is_free(at, node, slot)
+        kernel.in_place().contains(&i) && self.lifetimes.is_free((at, node), slot)
             || is_sequence && kernel.takes_sequence(i) && is_last() && is_once()
     }
 }
