@@ -41,7 +41,7 @@ def session(element: int, operator: str = "Identity") -> compiler.Session:
 
 def bits(tensor: Any) -> bytes:
     """The bytes of the elements in order."""
-    return bytes(tensor.contiguous().view(torch.uint8).numpy().tobytes())
+    return bytes(tensor.flatten().view(torch.uint8).numpy().tobytes()) if tensor.numel() else b""
 
 
 def sample(dtype: str, shape: tuple[int, ...] = LARGE) -> Any:

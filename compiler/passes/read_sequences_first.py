@@ -37,11 +37,13 @@ def _later_readers(node: ir.Node, places: dict[ir.Node, int]) -> list[ir.Node]:
         return []
     readers = dict.fromkeys(use.node for use in sequence.uses())
     behind = [reader for reader in readers if places.get(reader, -1) > at]
-    return [reader for reader in behind if not graph_attributes(reader) and _reads_only_before(reader, at, places)]
+    return [reader for reader in behind if _reads_only_before(reader, at, places)]
 
 
 def _reads_only_before(reader: ir.Node, at: int, places: dict[ir.Node, int]) -> bool:
-    """Whether all inputs of a node are computed before this place."""
+    """Whether all inputs of a node are computed before this place. Nested graphs may read more than the inputs."""
+    if any(True for _ in graph_attributes(reader)):
+        return False
     producers = (value.producer() for value in reader.inputs if value is not None)
     return all(producer is None or places.get(producer, -1) < at for producer in producers)
 

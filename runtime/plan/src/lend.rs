@@ -6,7 +6,9 @@ use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
 
 use crate::array::backing::{Backing, Loan};
+use crate::array::words;
 use crate::bail;
+use crate::by_width;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -65,8 +67,7 @@ pub unsafe fn lend_tensor_on_host(lent: Lent) -> Result<Value> {
     let Lent { address, dims, strides, dtype, stream: _, owner } = lent;
     let width = dtype.storage_dtype()?.size_in_bytes();
     if element_count(&dims)? == 0 {
-        // SAFETY: there are no bytes.
-        return unsafe { lend_on_host(&[], &dims, dtype, owner) };
+        return by_width!(dtype, W => Ok(words::array(words::alloc_uninit::<W>(&dims)?, &dims, dtype)?.into()));
     }
     let (first, view, count) = extent(&dims, strides, width)?;
     let start = address.checked_sub(first).and_then(|start| usize::try_from(start).ok()).filter(|&start| start > 0);
