@@ -231,6 +231,16 @@ def name_that_is_no_text(path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"Identity", b"Id\xff\xfetity"))
 
 
+def doubling_functions(path: Path) -> None:
+    """Each function calls the one before it twice."""
+    lines = ["g (float[2] x) => (float[2] y) { y = own.f40(x) }", '<domain: "own", opset_import: ["": 20]>']
+    lines.append("f0 (x) => (y) { y = Neg(x) }")
+    for at in range(40):
+        lines.append('<domain: "own", opset_import: ["own": 1]>')
+        lines.append(f"f{at + 1} (x) => (y) {{ t = own.f{at}(x) y = own.f{at}(t) }}")
+    save(path, "\n".join(lines))
+
+
 def recursive_function(path: Path) -> None:
     save(
         path,
@@ -304,6 +314,7 @@ MODELS: list[tuple[Callable[[Path], None], str]] = [
     (undefined_input, "CC0106"),
     (no_such_output, "CC0106"),
     (recursive_function, "CC0107"),
+    (doubling_functions, "CC0106"),
     (unknown_operator, "CC0201"),
     (unknown_domain, "CC0201"),
     (unread_attribute, "CC0203"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
+
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
@@ -11,6 +13,9 @@ from compiler.ir.graph import nodes_of
 from compiler.rewrite.report import Fired, Pass, PassReport
 
 __all__ = ["inline", "inline_functions", "inline_in_one_opset"]
+
+_MOST_NODES = 10_000_000
+"""The limit of nodes after inlining. Functions that call each other twice double the nodes at each level."""
 
 
 def _inline_functions(model: ir.Model, report: PassReport) -> None:
@@ -24,8 +29,11 @@ def inline(model: ir.Model) -> None:
     """Inlines all functions. If a function's opset differs from the model's, its nodes keep that opset.
 
     Raises:
-        CompileError: functions call each other recursively, or a call has wrong arguments.
+        CompileError: functions call each other recursively, a call has wrong arguments, or the nodes are too many.
     """
+    if (count := _inlined_nodes(model)) > _MOST_NODES:
+        message = f"the calls of the model's functions expand to {count:,} nodes, more than {_MOST_NODES:,}"
+        raise CompileError([Diagnostic("CC0106", message)])
     for function in model.functions.values():
         _keep_opset(function, model.opset_imports)
         _copy_returned_inputs(function)
@@ -51,6 +59,23 @@ def inline_in_one_opset(model: ir.Model) -> None:
         if node.version not in (None, model.opset_imports.get(node.domain)):
             message = f"a function has opset {node.version}, but its model has another: convert both to one opset"
             raise CompileError([Diagnostic("CC0106", message, origin.of(node))])
+
+
+def _inlined_nodes(model: ir.Model) -> int:
+    """The number of nodes after inlining; 0 if functions call each other recursively."""
+    called = {key: _identifiers(function.graph) for key, function in model.functions.items()}
+    counts: dict[ir.OperatorIdentifier, int] = {}
+    try:
+        for key in TopologicalSorter({key: called.keys() & set(each) for key, each in called.items()}).static_order():
+            counts[key] = sum(counts.get(each, 1) for each in called[key])
+    except CycleError:
+        return 0
+    return sum(counts.get(each, 1) for each in _identifiers(model.graph))
+
+
+def _identifiers(graph: ir.Graph) -> list[ir.OperatorIdentifier]:
+    """The operators of all nodes, including those of nested graphs."""
+    return [node.op_identifier() for node in ir.traversal.RecursiveGraphIterator(graph)]
 
 
 def _calls(model: ir.Model) -> list[ir.Node]:

@@ -29,9 +29,9 @@ pub(crate) struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     pub fn new(stop: Stop<'a>, deadline: Option<Instant>) -> Watch<'a> {
-        let (asked, looked) = (Cell::new(Instant::now()), Cell::new(Instant::now()));
+        let now = Cell::new(Instant::now());
         // The check before the first step need not look.
-        Watch { stop, deadline, asked, looked, stride: Cell::new(1), steps_left: Cell::new(2) }
+        Watch { stop, deadline, asked: now.clone(), looked: now, stride: Cell::new(1), steps_left: Cell::new(2) }
     }
 
     /// Asks the stop if it is time; called before every step.
