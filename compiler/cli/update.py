@@ -88,7 +88,8 @@ def command(
     Each model has a process of its own: `candlec zoo run --help` describes the options for it.
 
     The exit code is 1 if a model cannot be checked, crashes or reaches a limit, or if its difference cannot be
-    measured, for example because an output has another shape. The entries and facts of such models stay unchanged.
+    measured, for example because an output has another shape. The entries and facts of such models stay unchanged. It
+    is also 1 if a model cannot be timed. Such a model keeps its former time, but its other facts are new.
 
     \b
     candlec zoo update --zoo ../zoo --baseline zoo.toml

@@ -142,12 +142,12 @@ def run(
     file does not list the same models as the folder. Facts of a level of the processor that the file does not have are
     only noted.
 
-    With --time, the command then times each plan beside onnxruntime, one model at a time: the first case, with one
-    thread, in turns in one process, and in three such processes. The time of a model is the median in percent of
-    onnxruntime's time. The exit code is 1 if a model is slower than the file allows: by more than a tenth, and by more
-    than three times the noise. The noise is half the range of the three results, in the file or now. Such a model is
-    timed a second time, and only the second result counts. A shorter time is only noted. A model that cannot be timed
-    is an error. No other program should run meanwhile.
+    With --time, the command then times each model that has a plan. Three processes time it, one after another. Each
+    process runs the first case with one thread, the plan and onnxruntime in turns. The time of the model is the median
+    of the three results, in percent of onnxruntime's time. The noise is half the range of these results. The exit code
+    is also 1 if a model takes longer than the file allows: a tenth more than the recorded time, or three times the
+    larger noise if that is more. The command times such a model again, and only the second result counts. A shorter
+    time is only noted. A model that cannot be timed is an error. Let no other program run meanwhile.
 
     In a job of GitHub (GITHUB_ACTIONS=true), the command also prints an annotation for each problem.
 
