@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from compiler.accuracy.reference import ReferenceFailed
 from compiler.errors import InputError
 from compiler.processes.child import Report
 from compiler.zoo import tasks
-from compiler.zoo.asked import Check
+from compiler.zoo.asked import Check, Time
+from compiler.zoo.outcome import Outcome, variants
 
 
 def act(what: str, report: Report) -> Any:
@@ -73,3 +77,38 @@ def check_slowly(asked: Check, report: Report) -> Any:
     """Check a model after a second."""
     time.sleep(1)
     return tasks.check(asked, report)
+
+
+def check_at_once(asked: Check, report: Report) -> Any:
+    """Say that a model is equal in every way, and state facts of the level `avx2`; refuse a model `refused`."""
+    is_refused = asked.entry.name == "refused"
+    for shapes in asked.shapes:
+        for variant in variants(asked.device):
+            outcome = Outcome(asked.entry.name, str(variant), "equal", share=0.0)
+            if is_refused:
+                outcome = replace(outcome, verdict="refused", codes=("CC0301",))
+            report.part([shapes, outcome.unjudged])
+    facts = {"plan": {"steps": {"Conv": 1}}, "levels": {"avx2": {"block": 8}}}
+    return {} if is_refused else dict.fromkeys(asked.shapes, facts)
+
+
+def time_as_told(asked: Time, report: Report) -> dict[str, float]:
+    """Return the quotient of times that the file times.json has for this process of a model, and log the call.
+
+    Instead of a quotient, the file may say how the process ends.
+    """
+    name, number = asked.entry.name, asked.number
+    with Path("timed.log").open("a") as log:
+        log.write(f"{name} {number}\n")
+    told = json.loads(Path("times.json").read_text())[name][number - 1]
+    report.phase("run in turns with onnxruntime")
+    match told:
+        case "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        case "hang":
+            time.sleep(60)
+        case "refuse":
+            raise ReferenceFailed("onnxruntime fails on these inputs: odd")
+        case "bug":
+            raise AssertionError("an axis")
+    return {"plan": 2 * told, "onnxruntime": 2.0}

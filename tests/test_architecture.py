@@ -25,7 +25,8 @@ PYTHON_LAYERS = [
     {"pipeline"},
     {"accuracy", "backend"},
     {"__init__"},
-    {"bench", "zoo"},
+    {"bench"},
+    {"zoo"},
     {"cli"},
     {"__main__"},
 ]

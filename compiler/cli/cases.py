@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -29,11 +28,12 @@ def own_cases(
 ) -> Cases:
     """The plans, each with its model if the user also named it; without any plan, the models."""
     import compiler
+    from compiler.bench.saved import saved
 
     def opened(name: str, plan: Plan | None, file: Path, model: Path | None) -> AbstractContextManager[Case]:
         known = compiler.compile(file) if plan is None else plan
         given = arguments.given_inputs(known.inputs, inputs, sizes)
-        return _saved(name, known, given, model)
+        return saved(name, known, given, model)
 
     plans = {file: compiler.Plan.load(file) for file in files if arguments.is_plan(file)}
     models = [file for file in files if file not in plans]
@@ -68,14 +68,8 @@ def _name(file: Path, files: tuple[Path, ...]) -> str:
 
 def zoo_cases(zoo: Path | None, only: tuple[str, ...]) -> Cases:
     """The models of the folder, with the shapes of their first cases."""
-    import compiler
     from compiler.cli.folder import entries_of
-    from compiler.zoo.index import Entry
-    from compiler.zoo.shapes import pinned
-
-    def opened(entry: Entry) -> AbstractContextManager[Case]:
-        inputs = entry.inputs(entry.cases[0])
-        return _saved(entry.name, compiler.compile(pinned(entry.path, inputs)), inputs, entry.path)
+    from compiler.zoo.timing import opened
 
     entries = entries_of(zoo, only) if zoo else []
     return [(entry.name, partial(opened, entry)) for entry in entries]
@@ -90,15 +84,3 @@ def on_device(device: str, cases: Cases) -> Cases:
             yield replace(case, device=device)
 
     return [(name, partial(placed, opened)) for name, opened in cases]
-
-
-@contextmanager
-def _saved(name: str, plan: Plan, inputs: dict[str, Any], model: Path | None) -> Iterator[Case]:
-    """A case with its plan in a file, which each timing process loads."""
-    from compiler.bench.engines import Case
-
-    with tempfile.TemporaryDirectory(prefix="candlec-bench-") as folder:
-        file = Path(folder) / "timed.plan"
-        plan.save(file)
-        del plan
-        yield Case(name, file, inputs, model)

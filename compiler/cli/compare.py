@@ -36,7 +36,8 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
     error    the difference from onnxruntime in multiples of the tolerance, or the rounding error of `zoo precision`,
              if it has changed by more than a tenth
     fact     a fact of the plans: `candlec zoo update --help` describes them
-    time     the time of a check, if it has changed by half and by a second; it depends on the load of the machine
+    time     the time of a check, if it has changed by half and by a second; it depends on the load of the machine;
+             the share of onnxruntime's time (`zoo run --time`), if it has changed by more than `zoo run` allows
 
     Sizes, steps and steps on the host are worse if they grow. Other facts are neither worse nor better, such as the
     form of a kernel. Times are never marked.
@@ -49,7 +50,8 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
     candlec zoo compare before.jsonl after.jsonl
     candlec zoo compare before.jsonl after.jsonl --json
     """
-    from compiler.zoo.comparison import changes, levels_apart, ways_of
+    from compiler.zoo.comparison import changes, levels_apart
+    from compiler.zoo.records import ways_of
 
     before, after = ways_of(_lines_of(old)), ways_of(_lines_of(new))
     found = changes(before, after)

@@ -11,12 +11,13 @@ from rich.text import Text
 from compiler.cli.output import errors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from compiler.zoo.drift import Drift
+    from compiler.zoo.drift import Drift, Found
     from compiler.zoo.facts import KnownFacts
     from compiler.zoo.suite import CaseOutcome
+    from compiler.zoo.timed import Timed
 
 __all__ = ["Compared", "compared", "show_drifts"]
 
@@ -26,51 +27,88 @@ _MOST_NAMES = 3
 
 @dataclass(frozen=True)
 class Compared:
-    """The drifts of models, and notes on facts that could not be compared."""
+    """The drifts of models, what the file lacks, in words, and the shorter times.
+
+    `is_timed` says whether times were compared too.
+    """
 
     drifts: Sequence[Drift] = ()
-    notes: Sequence[str] = ()
+    missing: Sequence[str] = ()
+    faster: Sequence[Drift] = ()
     by_model: dict[str, list[str]] = field(default_factory=dict)
+    is_timed: bool = False
+
+    @property
+    def notes(self) -> list[str]:
+        """What is no problem, in words."""
+        return [*self.missing, *(f"{each.model}, {each}" for each in self.faster)]
 
 
-def compared(found: Sequence[CaseOutcome], known: KnownFacts, path: Path, only: Sequence[str]) -> Compared:
-    """Compare the facts of models with those of a file."""
-    from compiler.zoo.drift import drifts, levels_missing
+def compared(
+    found: Sequence[CaseOutcome],
+    times: Mapping[str, Timed] | None,
+    known: KnownFacts,
+    path: Path,
+    only: Sequence[str],
+) -> Compared:
+    """Compare the facts of models, and their times if there are any, with those of a file."""
+    from compiler.zoo.drift import drifts, time_drifts
+    from compiler.zoo.timed import with_times
 
-    facts = {each.case.entry.name: {} if each.facts is None else {each.case.shapes: each.facts} for each in found}
-    made = drifts(known, facts, only)
+    facts: Found = {
+        each.case.entry.name: {} if each.facts is None else {each.case.shapes: each.facts} for each in found
+    }
+    facts = with_times(facts, times or {})
+    made, of_times = drifts(known, facts, only), time_drifts(known, facts)
     by_model: dict[str, list[str]] = {}
     for each in made:
         by_model.setdefault(each.model, []).append(each.problem)
-    notes = [
-        f"{path} has no facts of {_counted(len(models), 'model')} at the level {level} of this processor"
-        for level, models in levels_missing(known, facts).items()
+    faster = [each for each in of_times if each.before is not None and not each.is_slower]
+    new = [each for each in of_times if each.before is None]
+    return Compared(made, _missing(known, facts, new, path), faster, by_model, times is not None)
+
+
+def _missing(known: KnownFacts, facts: Found, new: Sequence[Drift], path: Path) -> list[str]:
+    """What the file does not have at the level of this processor, in words. `new` are the times among it."""
+    from compiler.zoo.drift import levels_missing
+
+    lacking = [("facts", level, len(models)) for level, models in levels_missing(known, facts).items()]
+    by_level: dict[str, list[Drift]] = {}
+    for each in new:
+        by_level.setdefault(each.fact.partition(".")[0], []).append(each)
+    lacking += [("time", level, len(times)) for level, times in by_level.items()]
+    return [
+        f"{path} has no {what} of {_counted(count, 'model')} at the level {level} of this processor"
+        for what, level, count in lacking
     ]
-    return Compared(made, notes, by_model)
 
 
 def show_drifts(made: Compared, folder: Path, path: Path, device: str) -> None:
-    """Print a line for each drift, the notes, and the command that accepts the drifts."""
+    """Print a line for each drift, the notes, and the commands that accept the drifts and the shorter times."""
+    command = ["candlec", "zoo", "update", "--zoo", str(folder), "--facts", str(path)]
+    command += [] if device == "cpu" else ["--device", device]
     for model, lines in made.by_model.items():
         for line in lines:
             errors.print(Text.assemble(("error:", "bold red"), f" {model}, {line}"), soft_wrap=True)
-    for note in made.notes:
-        command = _update_command(folder, path, device, ())
-        errors.print(f"note: {note}: `{command}` adds them", soft_wrap=True)
+    with_time = ["--time"] if made.is_timed else []
+    for note in made.missing:
+        errors.print(f"note: {note}: `{shlex.join([*command, *with_time])}` adds them", soft_wrap=True)
+    for each in made.faster:
+        errors.print(f"note: {each.model}, {each}", soft_wrap=True)
     if made.drifts:
-        errors.print(
-            f"  help: if these changes are right, record them: `{_update_command(folder, path, device, made.drifts)}`",
-            soft_wrap=True,
-        )
+        with_time = ["--time"] if any(each.is_slower for each in made.drifts) else []
+        accepting = shlex.join([*command, *with_time, *_only(made.drifts)])
+        errors.print(f"  help: if these changes are right, record them: `{accepting}`", soft_wrap=True)
+    if made.faster:
+        accepting = shlex.join([*command, "--time", *_only(made.faster)])
+        errors.print(f"  help: `{accepting}` records the shorter times", soft_wrap=True)
 
 
-def _update_command(folder: Path, path: Path, device: str, drifts: Sequence[Drift]) -> str:
-    """The command that writes the facts of these models to the file."""
+def _only(drifts: Sequence[Drift]) -> list[str]:
+    """The options that select the models of these drifts; none for many models, or if a model is gone."""
     names = list(dict.fromkeys(each.model for each in drifts))
     is_partial = len(names) <= _MOST_NAMES and not any(each.is_gone for each in drifts)
-    only = [part for name in names if is_partial for part in ("--only", name)]
-    where = [] if device == "cpu" else ["--device", device]
-    return shlex.join(["candlec", "zoo", "update", "--zoo", str(folder), "--facts", str(path), *where, *only])
+    return [part for name in names if is_partial for part in ("--only", name)]
 
 
 def _counted(count: int, what: str) -> str:

@@ -20,7 +20,8 @@ __all__ = ["Models", "duration"]
 class Models:
     """The progress of tasks, which have the names of their models (`compiler.zoo.batch.Progress`).
 
-    `what` follows a model's name in a line. `results` is the file that keeps the results if Ctrl-C ends the command.
+    Several batches of tasks may follow each other. `what` follows a model's name in a line. `results` is the file that
+    keeps the results if Ctrl-C ends the command.
     """
 
     def __init__(self, what: str = "", results: Path | None = None) -> None:
@@ -47,10 +48,12 @@ class Models:
 
     def begin(self, names: Sequence[str], known: int) -> None:
         """Show how many tasks will run, and how many results are known."""
-        self._total, self._known, self._began = len(names), known, time.monotonic()
+        self._total, self._known, self._done, self._began = len(names), known, 0, time.monotonic()
         if known:
             errors.print(f"{known} of {known + len(names)} models have results in {self._results}", soft_wrap=True)
         if self._bar is not None:
+            if self._task is not None:
+                self._bar.remove_task(self._task)
             self._task = self._bar.add_task("", total=len(names), names="", left="")
 
     def phase(self, name: str, phase: str) -> None:

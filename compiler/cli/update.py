@@ -20,6 +20,7 @@ from compiler.cli.folder import (
 from compiler.cli.output import console, json_option, print_json
 from compiler.cli.progress import Models
 from compiler.cli.renamed import Verb
+from compiler.cli.times import check_time, measured, show_times, time_option, time_problems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
     from compiler.zoo.drift import Drift
     from compiler.zoo.facts import KnownFacts
     from compiler.zoo.renewal import Renewal
+    from compiler.zoo.timed import Timed
 
 
 @click.command(cls=Verb, short_help="Write the known differences to a baseline, and the facts to a file.")
 @folder_options
 @click.option("--baseline", type=arguments.OUTPUT, metavar="FILE", help="Baseline file to write.")
 @click.option("--facts", type=arguments.OUTPUT, metavar="FILE", help="File of facts to write.")
+@time_option("Also time each plan beside onnxruntime, and write its time to the file of --facts.")
 @arguments.named_device_option("Device to run plans on.")
 @runner_options
 @json_option
@@ -46,6 +49,7 @@ def command(
     only: tuple[str, ...],
     baseline: Path | None,
     facts: Path | None,
+    is_timed: bool,
     settings: Settings,
     as_json: bool,
 ) -> None:
@@ -74,24 +78,32 @@ def command(
     level.LEVEL.peak_bytes         peak memory of a run's values, without that of unknown_steps
     level.LEVEL.packed_bytes, unpacked_bytes, block
                                    size of constants in memory, and channels in a block
+    level.LEVEL.time               time of the plan in percent of onnxruntime's, and its noise (only with --time)
 
     If the cases of a model have different shapes, its facts are those of all its plans together.
+
+    With --time, the command also times each plan for the first case as `candlec zoo run --time` does, and writes the
+    time to the table of pinned shapes. Without --time, the times in the file stay.
 
     Each model has a process of its own: `candlec zoo run --help` describes the options for it.
 
     The exit code is 1 if a model cannot be checked, crashes or reaches a limit, or if its difference cannot be
-    measured, for example because an output has another shape. The entries and facts of such models stay unchanged.
+    measured, for example because an output has another shape. The entries and facts of such models stay unchanged. It
+    is also 1 if a model cannot be timed. Such a model keeps its former time, but its other facts are new.
 
     \b
     candlec zoo update --zoo ../zoo --baseline zoo.toml
     candlec zoo update --zoo ../zoo --baseline zoo.toml --facts zoo.facts.toml
     candlec zoo update --zoo ../zoo --facts zoo.facts.toml --only unet
+    candlec zoo update --zoo ../zoo --facts zoo.facts.toml --time
     candlec zoo update --zoo ../zoo --baseline zoo.toml --jobs 4 --results update.jsonl --resume
     """
     from compiler.zoo.renewal import renewals
 
     if baseline is None and facts is None:
         raise click.UsageError("name a file to write: add --baseline FILE, --facts FILE, or both")
+    if is_timed:
+        check_time(facts, device)
     entries = entries_of(folder, only, settings)
     outputs = {"--baseline": baseline, "--facts": facts, "--results": settings.results}
     arguments.check_outputs(outputs, files_of(folder, entries))
@@ -100,17 +112,21 @@ def command(
     with Models(results=settings.results) as progress:
         made = renewals(entries, known, settings, progress, device)
     found = {entry.name: each for entry, each in zip(entries, made, strict=True)}
-    endings = {name: each.ending for name, each in found.items()}
-    failed = {name: each.problem for name, each in found.items() if each.problem}
+    whole = {entry: found[entry.name].facts["pinned"] for entry in entries if found[entry.name].facts}
+    times = measured(whole, settings) if is_timed else {}
+    failed = {name: each.problem for name, each in found.items() if each.problem} | time_problems(times)
+    endings = {name: (times if name in time_problems(times) else found)[name].ending for name in found}
     changes, count = ({}, 0) if baseline is None else _renew(baseline, known, found, only)
-    drifts = [] if facts is None else _renew_facts(facts, recorded, found, only)
+    drifts = [] if facts is None else _renew_facts(facts, recorded, found, times, only)
     if as_json:
         data = {"ok": not failed, "known": count, "changes": changes, "failed": failed}
-        print_json({**data, "drifts": [each.data for each in drifts]})
+        said = {name: each.data for name, each in times.items()}
+        print_json({**data, "drifts": [each.data for each in drifts], "times": said})
     else:
         if baseline is not None:
             _show_changes(baseline, changes, count)
         if facts is not None:
+            show_times(times)
             _show_facts(facts, found, drifts)
         show_problems({name: [problem] for name, problem in failed.items()}, endings)
     context.exit(exit_code(endings, not failed))
@@ -129,14 +145,18 @@ def _renew(
     return {name: _change(*pair) for name, pair in changed.items() if pair[0] != pair[1]}, len(after)
 
 
-def _renew_facts(path: Path, known: KnownFacts, found: Mapping[str, Renewal], only: Sequence[str]) -> list[Drift]:
-    """Write the file of facts, and return what has changed in it."""
-    from compiler.zoo.drift import drifts, renewed_facts
+def _renew_facts(
+    path: Path, known: KnownFacts, found: Mapping[str, Renewal], times: Mapping[str, Timed], only: Sequence[str]
+) -> list[Drift]:
+    """Write the file of facts, and return what has changed in it. Times have changed only beyond their bands."""
+    from compiler.zoo.drift import drifts, renewed_facts, time_drifts
     from compiler.zoo.facts_file import write_facts
+    from compiler.zoo.timed import with_times
 
-    facts = {name: dict(each.facts) for name, each in found.items()}
+    facts = with_times({name: dict(each.facts) for name, each in found.items()}, times)
     write_facts(path, renewed_facts(known, facts, only))
-    return drifts(known, facts, only)
+    others = [each for each in time_drifts(known, facts) if not each.is_slower]
+    return [*drifts(known, facts, only), *others]
 
 
 def _show_changes(baseline: Path, changes: Mapping[str, str], count: int) -> None:

@@ -9,8 +9,9 @@ import click
 
 from compiler.atomic_files import write_whole
 from compiler.cli import arguments, compare, github, precision, update
+from compiler.cli.checked import Checked
 from compiler.cli.drifts import Compared, compared, show_drifts
-from compiler.cli.ended import exit_code, show_problems
+from compiler.cli.ended import exit_code
 from compiler.cli.folder import (
     entries_of,
     files_of,
@@ -19,13 +20,13 @@ from compiler.cli.folder import (
     known_facts,
     runner_options,
 )
-from compiler.cli.output import errors, json_option, print_json
+from compiler.cli.output import json_option, print_json
 from compiler.cli.progress import Models
 from compiler.cli.renamed import Verb
-from compiler.cli.tables import zoo as zoo_tables
+from compiler.cli.times import check_time, measured, time_option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from compiler.zoo.baseline import KnownDifference
     from compiler.zoo.batch import Settings
@@ -50,7 +51,8 @@ def command() -> None:
 
     A file of facts is a TOML file with what must not drift in any model: the verdict, the sizes of the plan and of its
     constants, the steps, the rewrites, and the kernels for each level of the processor that the file knows. `zoo
-    update --facts` writes it, and `zoo run --facts` compares it. Such a file is for one kind of device.
+    update --facts` writes it, and `zoo run --facts` compares it. Such a file is for one kind of device. With --time,
+    both commands also time each plan beside onnxruntime: the file then has the plan's time in percent of onnxruntime's.
 
     \b
     candlec zoo run --zoo models
@@ -58,7 +60,7 @@ def command() -> None:
     candlec zoo update --zoo ../zoo --baseline zoo.toml
     candlec zoo run --zoo ../zoo --baseline zoo.toml
     candlec zoo update --zoo ../zoo --facts zoo.facts.toml
-    candlec zoo run --zoo ../zoo --facts zoo.facts.toml
+    candlec zoo run --zoo ../zoo --facts zoo.facts.toml --time
     candlec zoo compare before.jsonl after.jsonl
     candlec zoo precision --zoo ../zoo
     """
@@ -87,6 +89,7 @@ command.add_command(update.command, "update")
     metavar="FILE",
     help="File of the facts of models, of which none may have changed: see `candlec zoo update`.",
 )
+@time_option("Also time each plan beside onnxruntime, and compare its time with that in the file of --facts.")
 @click.option(
     "--junit", "report", type=arguments.OUTPUT, metavar="FILE", help="Write the results as JUnit XML to this file."
 )
@@ -108,6 +111,7 @@ def run(
     unpin: bool,
     baseline: Path | None,
     facts: Path | None,
+    is_timed: bool,
     report: Path | None,
     page: Path | None,
     device: str,
@@ -138,12 +142,20 @@ def run(
     file does not list the same models as the folder. Facts of a level of the processor that the file does not have are
     only noted.
 
+    With --time, the command then times each model that has a plan. Three processes time it, one after another. Each
+    process runs the first case with one thread, the plan and onnxruntime in turns. The time of the model is the median
+    of the three results, in percent of onnxruntime's time. The noise is half the range of these results. The exit code
+    is also 1 if a model takes longer than the file allows: a tenth more than the recorded time, or three times the
+    larger noise if that is more. The command times such a model again, and only the second result counts. A shorter
+    time is only noted. A model that cannot be timed is an error. Let no other program run meanwhile.
+
     In a job of GitHub (GITHUB_ACTIONS=true), the command also prints an annotation for each problem.
 
     \b
     candlec zoo run
     candlec zoo run --zoo models --unpin --junit zoo.xml
     candlec zoo run --zoo ../zoo --baseline zoo.toml --facts zoo.facts.toml
+    candlec zoo run --zoo ../zoo --facts zoo.facts.toml --time
     candlec zoo run --jobs 4 --timeout 300 --memory-limit 4G --results zoo.jsonl
     candlec zoo run --results zoo.jsonl --resume
     candlec zoo run --results zoo.jsonl --only failed
@@ -153,6 +165,8 @@ def run(
     """
     from compiler.zoo.suite import Case, check_all
 
+    if is_timed:
+        check_time(facts, device, unpin=unpin)
     entries = entries_of(folder, only, settings)
     known, recorded = known_differences(baseline), known_facts(facts, device)
     shapes: Shapes = "unpinned" if unpin else "pinned"
@@ -161,51 +175,22 @@ def run(
     with Models(shapes, settings.results) as progress:
         cases = [Case(entry, shapes, device, known.get(entry.name)) for entry in entries]
         found = check_all(cases, settings, progress)
-    outcomes = [way for each in found for way in each.ways]
-    stale = _stale(found, known, only)
-    drift = compared(found, recorded, facts, only) if facts else Compared()
-    problems = _problems(found, stale)
+    whole = {each.case.entry: each.facts for each in found if each.facts is not None}
+    times = measured(whole, settings, recorded) if is_timed else None
+    drift = compared(found, times, recorded, facts, only) if facts else Compared()
+    checked = Checked(found, _stale(found, known, only), times or {}, drift)
     if report is not None:
-        from compiler.zoo.junit import junit
-
-        write_whole(report, junit(outcomes, stale, drift.by_model))
-    every = _joined(problems, drift.by_model)
+        write_whole(report, checked.junit())
     if page is not None:
-        write_whole(page, github.summary(f"{folder}, {shapes}, {device}", found, every, drift.notes).encode())
-    is_right = not every and all(each.ok for each in found)
+        write_whole(page, checked.page(f"{folder}, {shapes}, {device}"))
     if as_json:
-        lines = [{"model": model, "problem": problem} for model, problem in stale.items()]
-        changes = {"drifts": [each.data for each in drift.drifts], "notes": drift.notes}
-        print_json({"ok": is_right, "outcomes": [each.data for each in outcomes], "stale": lines, **changes})
+        print_json(checked.data)
     else:
-        zoo_tables.show(found, device)
-        _show_problems(found, stale, problems)
+        checked.show(device)
         if facts:
             show_drifts(drift, folder, facts, device)
-    github.annotate(every)
-    context.exit(exit_code({each.case.entry.name: each.ending for each in found}, is_right))
-
-
-def _problems(found: Sequence[CaseOutcome], stale: Mapping[str, str]) -> dict[str, list[str]]:
-    """The problems of each model, and those of its line of the baseline."""
-    problems = {each.case.entry.name: [way.problem for way in each.ways if way.problem] for each in found}
-    return _joined(problems, {name: [problem] for name, problem in stale.items()})
-
-
-def _joined(*problems: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """The problems by model, for each model that has any."""
-    names = dict.fromkeys(name for each in problems for name in each)
-    joined = {name: [line for each in problems for line in each.get(name, [])] for name in names}
-    return {name: lines for name, lines in joined.items() if lines}
-
-
-def _show_problems(found: Sequence[CaseOutcome], stale: Mapping[str, str], problems: Mapping[str, list[str]]) -> None:
-    """Print the problems of models, and advice."""
-    show_problems(problems, {each.case.entry.name: each.ending for each in found})
-    ways = [way for each in found for way in each.ways]
-    if any(each.problem and each.verdict in ("uncertain", "refused") for each in ways) or stale:
-        help_text = "`candlec zoo update --baseline FILE` records the results; `uncertain` in INDEX.json allows ≈"
-        errors.print(f"  help: {help_text}", soft_wrap=True)
+    github.annotate(checked.problems)
+    context.exit(exit_code(checked.endings, checked.is_right))
 
 
 def _stale(found: Sequence[CaseOutcome], known: dict[str, KnownDifference], only: Sequence[str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from compiler.zoo.outcome import SHAPES
 if TYPE_CHECKING:
     from compiler.zoo.outcome import Shapes
 
-__all__ = ["Asked", "Check", "Measure"]
+__all__ = ["Asked", "Check", "Measure", "Time"]
 
 
 class Asked(Protocol):
@@ -64,3 +64,26 @@ class Measure:
     def what(self) -> str:
         """The task."""
         return "precision"
+
+
+@dataclass(frozen=True)
+class Time:
+    """A model to time beside onnxruntime, at the level of this processor.
+
+    `number` is that of the process, because several processes time a model.
+    """
+
+    entry: Entry
+    level: str
+    number: int
+
+    @property
+    def what(self) -> str:
+        """The task, the level and the number of the process."""
+        return f"time, {self.level}, {self.number}"
+
+    @classmethod
+    def named(cls, model: str, what: str) -> Time | None:
+        """The task of a model whose `what` is this text, without its files; `None` for another task."""
+        task, level, number = [*what.split(", "), "", ""][:3]
+        return cls(Entry(model, Path(), ()), level, int(number)) if task == "time" and number.isdecimal() else None

@@ -32,13 +32,15 @@ class Settings:
 
     `jobs` is the number of processes at a time, by default the number of usable processors, but one on a GPU. `limits`
     are those of each task. `results` is the file for the results. With `resume`, a task whose result is in this file
-    does not run again, unless its files, its options or a version has changed.
+    does not run again, unless its files, its options or a version has changed. With `fresh`, each process begins with a
+    new interpreter, and has memory addresses of its own.
     """
 
     jobs: int | None = None
     limits: Limits = field(default_factory=Limits)
     results: Path | None = None
     resume: bool = False
+    fresh: bool = False
 
     def jobs_for(self, count: int, device: str = "cpu") -> int:
         """The number of processes at a time for so many models."""
@@ -128,8 +130,8 @@ def _run(
     def tell(index: int, phase: str) -> None:
         shown.phase(asked[index].entry.name, phase)
 
-    jobs = settings.jobs_for(len(asked), device)
-    endings = run_tasks(task, asked, jobs=jobs, limits=settings.limits, on_phase=tell, modules=MODULES)
+    jobs, limits, fresh = settings.jobs_for(len(asked), device), settings.limits, settings.fresh
+    endings = run_tasks(task, asked, jobs=jobs, limits=limits, on_phase=tell, modules=MODULES, fresh=fresh)
     with closing(endings):
         for index, ending in endings:
             if ending.error == DeviceError.__name__:

@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from compiler.accuracy.compare import worst_of
-from compiler.accuracy.precision import ROUNDING, Errors
-from compiler.zoo.asked import Check
-from compiler.zoo.drift import changed_facts, growth_of, text_of
-from compiler.zoo.facts import STATUS, Facts, facts_of_check
-from compiler.zoo.judge import outcomes_of
-from compiler.zoo.outcome import Result, together
-from compiler.zoo.results import ending_of
+from compiler.accuracy.precision import ROUNDING
+from compiler.zoo.drift import changed_facts, changed_times, growth_of, text_of
+from compiler.zoo.facts import STATUS
+from compiler.zoo.outcome import Result
+from compiler.zoo.pace import Pace
+from compiler.zoo.records import MEASURED, PRECISION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-__all__ = ["KINDS", "Change", "Way", "changes", "levels_apart", "ways_of"]
+    from compiler.zoo.facts import Facts
+    from compiler.zoo.records import Record, Way
+
+__all__ = ["KINDS", "Change", "changes", "levels_apart"]
 
 Kind = Literal["verdict", "error", "fact", "time"]
 KINDS: tuple[Kind, ...] = ("verdict", "error", "fact", "time")
@@ -29,19 +31,13 @@ _MOST_GROWTH = 1.1
 _LEAST_SHARE = 0.01
 """Differences that both are below this part of the tolerance have not changed."""
 _MOST_SLOWER, _LEAST_SECONDS = 1.5, 1.0
-"""A time has changed if it is longer or shorter by more than this factor, and by at least so many seconds."""
+"""A check's time has changed if it is longer or shorter by more than this factor, and by at least so many seconds."""
+_SHARE = "share of onnxruntime's time"
+"""The name of the time of a plan."""
 _COSTS = {"plan_bytes", "constant_bytes", "packed_bytes", "unpacked_bytes", "peak_bytes"} | {
     *("operations", "steps", "host_steps", "no_kernel", "unknown_steps", "added")
 }
 """The facts that are worse if they grow. No other fact is better or worse."""
-
-
-@dataclass(frozen=True)
-class Way:
-    """The name of a result: a model with `task`, the kind of shapes and the device, or `precision`."""
-
-    model: str
-    task: str
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,8 @@ class Change:
     @property
     def texts(self) -> tuple[str, str]:
         """The values before and after, in words."""
-        shown = {"error": _error_text, "time": "{:.1f} s".format}.get(self.kind, text_of)
+        times = "{} %".format if self.what == _SHARE else "{:.1f} s".format
+        shown = {"error": _error_text, "time": times}.get(self.kind, text_of)
         return shown(self.before), shown(self.after)
 
     @property
@@ -80,45 +77,14 @@ class Change:
         return {"kind": self.kind, "model": self.way.model, "task": self.way.task, **values}
 
 
-@dataclass(frozen=True)
-class _Record:
-    """A result in a file of results. `error` is `None` if the file has no error, or an infinite one."""
-
-    result: Result | str
-    is_acceptable: bool
-    seconds: float
-    error: float | None = None
-    facts: Facts | None = None
-
-
-def ways_of(lines: Iterable[Mapping[str, Any]]) -> dict[Way, _Record]:
-    """The records of the lines of a file of results."""
-    found: dict[Way, _Record] = {}
-    for line in lines:
-        check, ending = Check.named(line["model"], line["what"]), ending_of(line)
-        if check is None:
-            errors = None if ending.result is None else Errors(**ending.result).plan
-            result = "measured" if ending.kind == "done" else line["result"]
-            found[Way(line["model"], line["what"])] = _Record(result, line["ok"], ending.seconds, errors)
-            continue
-        outcomes = outcomes_of(check, ending)
-        facts = facts_of_check(ending, outcomes)
-        for shapes, each in outcomes.items():
-            worst, seconds = together(each), sum(one.seconds for one in each)
-            share = worst.share if math.isfinite(worst.share) else None
-            way = Way(line["model"], f"{shapes}, {check.device}")
-            found[way] = _Record(worst, line["ok"], seconds, share, facts.get(shapes))
-    return found
-
-
-def changes(old: Mapping[Way, _Record], new: Mapping[Way, _Record]) -> list[Change]:
+def changes(old: Mapping[Way, Record], new: Mapping[Way, Record]) -> list[Change]:
     """The changes, the most important first: by kind, then the worse ones, then those by a larger factor."""
     found = [each for way in {**old, **new} for each in _changes_of(way, old.get(way), new.get(way))]
     effects = ("worse", "", "better")
     return sorted(found, key=lambda each: (KINDS.index(each.kind), effects.index(each.effect), -each.factor))
 
 
-def levels_apart(old: Mapping[Way, _Record], new: Mapping[Way, _Record]) -> tuple[list[str], list[str]] | None:
+def levels_apart(old: Mapping[Way, Record], new: Mapping[Way, Record]) -> tuple[list[str], list[str]] | None:
     """The levels of processors in both files, if they have none in common, so that no kernels can be compared."""
     before, after = (
         {level for record in records.values() if record.facts for level in record.facts.levels}
@@ -127,9 +93,11 @@ def levels_apart(old: Mapping[Way, _Record], new: Mapping[Way, _Record]) -> tupl
     return (sorted(before), sorted(after)) if before and after and not before & after else None
 
 
-def _changes_of(way: Way, old: _Record | None, new: _Record | None) -> Iterator[Change]:
-    """The changes of a way. A result that is missing now is worse."""
+def _changes_of(way: Way, old: Record | None, new: Record | None) -> Iterator[Change]:
+    """The changes of a way. A result that is missing now is worse, except a time, which only some runs measure."""
     if old is None or new is None:
+        if way.is_time and (new is None or new.is_acceptable):
+            return
         before, after = (None if each is None else str(each.result) for each in (old, new))
         is_worse = new is None or not new.is_acceptable
         yield Change("verdict", way, "verdict", before, after, "worse" if is_worse else "")
@@ -138,12 +106,10 @@ def _changes_of(way: Way, old: _Record | None, new: _Record | None) -> Iterator[
     yield from _errors(way, old, new)
     if old.facts is not None and new.facts is not None:
         yield from _facts(way, old.facts, new.facts)
-    change = Change("time", way, "time", old.seconds, new.seconds)
-    if change.factor > _MOST_SLOWER and abs(old.seconds - new.seconds) >= _LEAST_SECONDS:
-        yield change
+    yield from _times(way, old, new)
 
 
-def _judgments(way: Way, old: _Record, new: _Record) -> Iterator[Change]:
+def _judgments(way: Way, old: Record, new: Record) -> Iterator[Change]:
     """The change of the verdict, or only of the judgment on it, which depends on INDEX.json and on a baseline."""
     before, after = str(old.result), str(new.result)
     if before != after:
@@ -154,19 +120,19 @@ def _judgments(way: Way, old: _Record, new: _Record) -> Iterator[Change]:
         yield Change("verdict", way, "judgment", said[old.is_acceptable], said[new.is_acceptable], effect)
 
 
-def _effect_of(old: _Record, new: _Record) -> Literal["worse", "better", ""]:
+def _effect_of(old: Record, new: Record) -> Literal["worse", "better", ""]:
     if not isinstance(old.result, Result) or not isinstance(new.result, Result):
-        is_worse = old.result == "measured"
-        return "worse" if is_worse else "better" if new.result == "measured" else ""
+        is_worse = old.result == MEASURED
+        return "worse" if is_worse else "better" if new.result == MEASURED else ""
     before, after = old.result.verdict, new.result.verdict
     return "" if before == after else "worse" if worst_of([before, after]) == after else "better"
 
 
-def _errors(way: Way, old: _Record, new: _Record) -> Iterator[Change]:
+def _errors(way: Way, old: Record, new: Record) -> Iterator[Change]:
     """The change of the largest difference, as a multiple of the tolerance, or of the rounding error."""
     if old.error is None or new.error is None:
         return
-    is_rounding = way.task == "precision"
+    is_rounding = way.task == PRECISION
     what, least = ("rounding error", ROUNDING) if is_rounding else ("difference", _LEAST_SHARE)
     change = Change("error", way, what, old.error, new.error, "worse" if new.error > old.error else "better")
     if change.factor > _MOST_GROWTH and max(old.error, new.error) > least:
@@ -179,6 +145,20 @@ def _facts(way: Way, old: Facts, new: Facts) -> Iterator[Change]:
         if fact != STATUS:
             growth = growth_of(before, after) if fact.rpartition(".")[2] in _COSTS else 0
             yield Change("fact", way, fact, before, after, "worse" if growth > 0 else "better" if growth < 0 else "")
+
+
+def _times(way: Way, old: Record, new: Record) -> Iterator[Change]:
+    """The changes of the times of plans beyond the band, and of the time that the task took."""
+    if old.facts is not None and new.facts is not None:
+        for _, *values in changed_times(old.facts, new.facts):
+            before, after = map(Pace.of_fact, values)
+            if before is not None and after is not None:
+                yield Change("time", way, _SHARE, before.percent, after.percent)
+    if old.seconds is None or new.seconds is None:
+        return
+    change = Change("time", way, "time", old.seconds, new.seconds)
+    if change.factor > _MOST_SLOWER and abs(old.seconds - new.seconds) >= _LEAST_SECONDS:
+        yield change
 
 
 def _error_text(error: float) -> str:

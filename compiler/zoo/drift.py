@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compiler.zoo.facts import STATUS, Facts
+from compiler.zoo.pace import TIME, Pace, change_text, has_changed, is_slower, is_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,18 @@ if TYPE_CHECKING:
     from compiler.zoo.facts import Fact, KnownFacts
     from compiler.zoo.outcome import Shapes
 
-__all__ = ["Drift", "Found", "changed_facts", "drifts", "growth_of", "levels_missing", "renewed_facts", "text_of"]
+__all__ = [
+    "Drift",
+    "Found",
+    "changed_facts",
+    "changed_times",
+    "drifts",
+    "growth_of",
+    "levels_missing",
+    "renewed_facts",
+    "text_of",
+    "time_drifts",
+]
 
 Found = dict[str, dict["Shapes", Facts]]
 """The facts of models by name and kind of shapes."""
@@ -52,8 +64,16 @@ class Drift:
         return self.fact == _ALL and self.after is None
 
     @property
+    def is_slower(self) -> bool:
+        """Whether the fact is a time that is longer than the known one allows."""
+        before, after = Pace.of_fact(self.before), Pace.of_fact(self.after)
+        return is_time(self.fact) and before is not None and after is not None and is_slower(before, after)
+
+    @property
     def change(self) -> str:
         """The change: `5 → 6`, or `Conv 5 → 6; Gemm 1 → 0`."""
+        if is_time(self.fact) and (pace := Pace.of_fact(self.after)):
+            return change_text(Pace.of_fact(self.before), pace)
         if isinstance(self.before, int | str) or isinstance(self.after, int | str):
             return f"{text_of(self.before)} → {text_of(self.after)}"
         before, after = self.before or {}, self.after or {}
@@ -69,7 +89,7 @@ class Drift:
 def drifts(known: KnownFacts, found: Found, only: Sequence[str] = ()) -> list[Drift]:
     """The drifts of the models that were checked. Without `only`, a known model that is not in the folder is one too.
 
-    `found` has an empty entry for a model whose check ended early.
+    `found` has an empty entry for a model whose check ended early. A time drifts only if it is slower.
     """
     made: list[Drift] = []
     for model, by_shapes in found.items():
@@ -78,17 +98,41 @@ def drifts(known: KnownFacts, found: Found, only: Sequence[str] = ()) -> list[Dr
             old = before.get(shapes)
             changes = [(_ALL, None, after.status)] if old is None else changed_facts(old, after)
             made += [Drift(model, shapes, *each) for each in changes]
+    made += [each for each in time_drifts(known, found) if each.is_slower]
     gone = [] if only else [name for name in known.models if name not in found]
     return [*made, *(Drift(name, shapes, _ALL, "known", None) for name in gone for shapes in known.models[name])]
 
 
+def time_drifts(known: KnownFacts, found: Found) -> list[Drift]:
+    """The times that are new, slower or faster, of models and levels that the file has."""
+    made: list[Drift] = []
+    for model, by_shapes in found.items():
+        for shapes, after in by_shapes.items():
+            before = known.models.get(model, {}).get(shapes, Facts({}))
+            made += [Drift(model, shapes, *each) for each in changed_times(before, after)]
+    return made
+
+
 def changed_facts(before: Facts, after: Facts) -> list[tuple[str, Fact | None, Fact | None]]:
-    """The names of facts that have changed, with both values, the status first. Levels have to be in both."""
+    """The names of facts that have changed, with both values, the status first. Levels have to be in both.
+
+    Times are not among them, because no two measurements are equal: see `changed_times`.
+    """
     made = list(_changes(before.plan, after.plan))
     for level in sorted(before.levels.keys() & after.levels.keys()):
         changes = _changes(before.levels[level], after.levels[level])
-        made += [(f"{level}.{name}", old, new) for name, old, new in changes]
+        made += [(f"{level}.{name}", old, new) for name, old, new in changes if name != TIME]
     return sorted(made, key=lambda each: each[0] != STATUS)
+
+
+def changed_times(before: Facts, after: Facts) -> list[tuple[str, Fact | None, Fact]]:
+    """The times that are new or have changed beyond the band, with both values. Levels have to be in both."""
+    made: list[tuple[str, Fact | None, Fact]] = []
+    for level in sorted(before.levels.keys() & after.levels.keys()):
+        old, new = (Pace.of_fact(each.levels[level].get(TIME)) for each in (before, after))
+        if new is not None and (old is None or has_changed(old, new)):
+            made.append((f"{level}.{TIME}", old.fact if old else None, new.fact))
+    return made
 
 
 def growth_of(before: Fact | None, after: Fact | None) -> int:
@@ -111,14 +155,15 @@ def levels_missing(known: KnownFacts, found: Found) -> dict[str, list[str]]:
 def renewed_facts(known: KnownFacts, found: Found, only: Sequence[str] = ()) -> KnownFacts:
     """The facts for the file: what was found, and what is known of other levels, other shapes and failed checks.
 
-    Without `only`, models that are not in the folder leave the file.
+    A known time stays if none was found. Without `only`, models that are not in the folder leave the file.
     """
     models = {name: dict(each) for name, each in known.models.items() if only or name in found}
     for name, by_shapes in found.items():
         for shapes, facts in by_shapes.items():
             before = models.setdefault(name, {}).get(shapes)
             kept = before.levels if before is not None and facts.levels else {}
-            models[name][shapes] = Facts(facts.plan, {**kept, **facts.levels})
+            levels = {level: {**_time_of(kept.get(level, {})), **each} for level, each in facts.levels.items()}
+            models[name][shapes] = Facts(facts.plan, {**kept, **levels})
     return type(known)(known.device, models)
 
 
@@ -132,6 +177,11 @@ def _changes(before: Mapping[str, Fact], after: Mapping[str, Fact]) -> Iterator[
             yield name, old, new
         else:
             yield name, _differing(old or {}, new or {}), _differing(new or {}, old or {})
+
+
+def _time_of(level: Mapping[str, Fact]) -> dict[str, Fact]:
+    """Only the time of the facts of a level, if they have it."""
+    return {TIME: level[TIME]} if TIME in level else {}
 
 
 def _differing(counts: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:

@@ -48,6 +48,7 @@ class Facts:
     `levels` maps the level of a processor to those that depend on it: the number of channels in a `block`,
     `packed_bytes` and `unpacked_bytes` of constants, the `peak_bytes` of a run's values, the number `unknown_steps`
     without known memory, the steps that prepare has `added`, and `forms.OPERATOR`, the steps by the form of the kernel.
+    If the plan was timed, its `time` is a pace (`compiler.zoo.pace`).
     """
 
     plan: Mapping[str, Fact]
@@ -62,6 +63,11 @@ class Facts:
     def status(self) -> str:
         """The verdict, with the error codes of a refusal; an empty string if nothing was judged."""
         return str(self.plan.get(STATUS, ""))
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether the model has a plan."""
+        return bool(self.levels) and not self.status.startswith("refused")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import tomlkit
 from compiler.atomic_files import write_whole
 from compiler.zoo.facts import STATUS, Facts, KnownFacts
 from compiler.zoo.outcome import SHAPES
+from compiler.zoo.pace import TIME, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,10 +103,15 @@ def _facts(place: str, table: dict[str, Any]) -> Facts:
     plan = {name: value for name, value in table.items() if name != "level"}
     if not isinstance(plan.get(STATUS), str):
         raise ValueError(f"{place} has no {STATUS}")
-    return Facts(
-        dict(_flat(place, "", plan)),
-        {level: dict(_flat(f"{place}.level.{level}", "", _mapping(level, each))) for level, each in levels.items()},
-    )
+    by_level = {name: _level(f"{place}.level.{name}", _mapping(name, each)) for name, each in levels.items()}
+    return Facts(dict(_flat(place, "", plan)), by_level)
+
+
+def _level(place: str, table: dict[str, Any]) -> dict[str, Fact]:
+    """The facts of a level."""
+    if TIME in table and Pace.of_fact(table[TIME]) is None:
+        raise ValueError(f"{place}.{TIME} is {table[TIME]!r}: expected percent and noise, whole numbers above 0")
+    return dict(_flat(place, "", table))
 
 
 def _flat(place: str, prefix: str, table: dict[str, Any]) -> Iterator[tuple[str, Fact]]:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compiler.processes.child import Report
-    from compiler.zoo.asked import Check, Measure
+    from compiler.zoo.asked import Check, Measure, Time
     from compiler.zoo.outcome import Shapes
 
-__all__ = ["MODULES", "check", "measure"]
+__all__ = ["MODULES", "check", "measure", "time"]
 
 MODULES = ("compiler.zoo.check", "compiler.zoo.measure")
-"""The modules that tasks import. They start no threads, unlike onnxruntime, which each process imports itself."""
+"""The modules that most tasks import. They start no threads, unlike onnxruntime, which each process imports itself."""
 
 
 def check(asked: Check, report: Report) -> dict[Shapes, dict[str, Any]]:
@@ -31,3 +31,10 @@ def measure(asked: Measure, report: Report) -> dict[str, Any] | None:
     from compiler.zoo.measure import measure
 
     return measure(asked, report)
+
+
+def time(asked: Time, report: Report) -> dict[str, float]:
+    """See `compiler.zoo.timing.time`."""
+    from compiler.zoo.timing import time
+
+    return time(asked, report)

@@ -51,6 +51,16 @@ def rounding(plan: float) -> dict[str, Any]:
     return line("a", "precision", True, "ratio", ending)
 
 
+def times(*percent: float | str) -> list[dict[str, Any]]:
+    """The lines of the processes that time a model: what they measure, or how they end."""
+    lines = []
+    for number, each in enumerate(percent, 1):
+        kind, result = (each, None) if isinstance(each, str) else ("done", {"plan": each, "onnxruntime": 100.0})
+        ending = {"kind": kind, "parts": [], "result": result, "seconds": 3.0 * number}
+        lines.append(line("a", f"time, avx2, {number}", kind == "done", "", ending))
+    return lines
+
+
 def write(name: str, *lines: dict[str, Any]) -> None:
     Path(name).write_text("".join(f"{json.dumps(each)}\n" for each in lines))
 
@@ -118,6 +128,32 @@ def test_a_change_has_a_kind_and_an_effect(
     old: dict[str, Any] | None, new: dict[str, Any] | None, expected: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, found = changes([old] if old else [], [new] if new else [], capsys)
+    assert found == expected
+    assert code == any(each[-1] == "worse" for each in expected)
+
+
+SLOWER = ("time", "a", "share of onnxruntime's time", 60, 80, "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (times(60.0), times(66.0), []),
+        (times(60.0), times(80.0, 81.0, 79.0), [SLOWER]),
+        (times(80.0), times(60.0), [("time", "a", "share of onnxruntime's time", 80, 60, "")]),
+        (times(60.0), times(80.0, 80.0, 80.0, 62.0), []),
+        (times(60.0), times(50.0, 50.0, 50.0, 80.0, 81.0, 79.0), [SLOWER]),
+        (times(50.0, 60.0, 70.0), times(80.0), []),
+        (times(60.0), [], []),
+        ([], times(60.0), []),
+        (times(60.0), times(60.0, "crashed"), [("verdict", "a", "verdict", "measured", "failed", "worse")]),
+        ([], times("timed out"), [("verdict", "a", "verdict", None, "failed", "worse")]),
+    ],
+)
+def test_times_of_plans_have_a_band(
+    old: list[dict[str, Any]], new: list[dict[str, Any]], expected: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, found = changes([result("a"), *old], [result("a"), *new], capsys)
     assert found == expected
     assert code == any(each[-1] == "worse" for each in expected)
 

@@ -1,0 +1,103 @@
+"""The results of `candlec zoo run`: their problems, and the forms in which the command writes and prints them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from compiler.cli import github
+from compiler.cli.ended import show_problems
+from compiler.cli.output import errors
+from compiler.cli.tables import zoo as zoo_tables
+from compiler.cli.times import show_times, time_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from compiler.cli.drifts import Compared
+    from compiler.processes.ending import Ending
+    from compiler.zoo.outcome import Outcome
+    from compiler.zoo.suite import CaseOutcome
+    from compiler.zoo.timed import Timed
+
+__all__ = ["Checked"]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The outcomes of models, the models with a stale line of the baseline, the times and the drifts."""
+
+    found: Sequence[CaseOutcome]
+    stale: Mapping[str, str]
+    times: Mapping[str, Timed]
+    drift: Compared
+
+    @property
+    def problems(self) -> dict[str, list[str]]:
+        """The problems of each model: those of its outcomes, of its line of the baseline, of its time and its facts."""
+        return _joined(self._own_problems, self.drift.by_model)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether all results are acceptable."""
+        return not self.problems and all(each.ok for each in self.found)
+
+    @property
+    def endings(self) -> dict[str, Ending]:
+        """How the processes of the models ended: of a model that could not be timed, how its timing ended."""
+        failed = {name: self.times[name].ending for name in time_problems(self.times)}
+        return {each.case.entry.name: each.ending for each in self.found} | failed
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The results as JSON."""
+        return {
+            "ok": self.is_right,
+            "outcomes": [each.data for each in self._outcomes],
+            "stale": [{"model": model, "problem": problem} for model, problem in self.stale.items()],
+            "drifts": [each.data for each in self.drift.drifts],
+            "notes": self.drift.notes,
+            "times": {name: each.data for name, each in self.times.items()},
+        }
+
+    def junit(self) -> bytes:
+        """The results as JUnit XML."""
+        from compiler.zoo.junit import junit
+
+        return junit(self._outcomes, self.stale, _joined(self._not_timed, self.drift.by_model))
+
+    def page(self, title: str) -> bytes:
+        """The results as Markdown."""
+        return github.summary(title, self.found, self.problems, self.drift.notes).encode()
+
+    def show(self, device: str) -> None:
+        """Print the table, the times, and the problems of models with advice, but no drifts."""
+        zoo_tables.show(self.found, device)
+        show_times(self.times)
+        show_problems(self._own_problems, self.endings)
+        is_unknown = any(each.problem and each.verdict in ("uncertain", "refused") for each in self._outcomes)
+        if is_unknown or self.stale:
+            help_text = "`candlec zoo update --baseline FILE` records the results; `uncertain` in INDEX.json allows ≈"
+            errors.print(f"  help: {help_text}", soft_wrap=True)
+
+    @property
+    def _outcomes(self) -> list[Outcome]:
+        return [way for each in self.found for way in each.ways]
+
+    @property
+    def _own_problems(self) -> dict[str, list[str]]:
+        """The problems of each model, without drifts."""
+        problems = {each.case.entry.name: [way.problem for way in each.ways if way.problem] for each in self.found}
+        return _joined(problems, {name: [problem] for name, problem in self.stale.items()}, self._not_timed)
+
+    @property
+    def _not_timed(self) -> dict[str, list[str]]:
+        """The problems of models that could not be timed."""
+        return {name: [problem] for name, problem in time_problems(self.times).items()}
+
+
+def _joined(*problems: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """The problems by model, for each model that has any."""
+    names = dict.fromkeys(name for each in problems for name in each)
+    joined = {name: [line for each in problems for line in each.get(name, [])] for name in names}
+    return {name: lines for name, lines in joined.items() if lines}

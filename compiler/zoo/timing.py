@@ -1,0 +1,47 @@
+"""The time of a model's plan and of onnxruntime, in turns in one process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import compiler
+from compiler.accuracy.reference import ReferenceFailed
+from compiler.bench.engines import PLAN
+from compiler.bench.saved import saved
+from compiler.bench.turns import time_in_turns
+from compiler.zoo.shapes import pinned
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from compiler.bench.engines import Case
+    from compiler.processes.child import Report
+    from compiler.zoo.asked import Time
+    from compiler.zoo.index import Entry
+
+__all__ = ["opened", "time"]
+
+_REFERENCE = "onnxruntime"
+_THREADS, _SECONDS = 1, 2.0
+
+
+def time(asked: Time, report: Report) -> dict[str, float]:
+    """The milliseconds of a run of the plan and of onnxruntime, by engine. Both have one thread.
+
+    Raises:
+        CompileError, InputError, RunError: the model is refused, or its plan cannot run the case.
+        ReferenceFailed: onnxruntime refuses the model, or cannot run it.
+    """
+    report.phase("compile")
+    with opened(asked.entry) as case:
+        report.phase("run in turns with onnxruntime")
+        turns = time_in_turns(case, (PLAN, _REFERENCE), _THREADS, _SECONDS)
+    if _REFERENCE in turns.failed:
+        raise ReferenceFailed(turns.failed[_REFERENCE])
+    return {name: times.milliseconds for name, times in turns.times.items()}
+
+
+def opened(entry: Entry) -> AbstractContextManager[Case]:
+    """The first case of a model, compiled for the shapes of its inputs."""
+    inputs = entry.inputs(entry.cases[0])
+    return saved(entry.name, compiler.compile(pinned(entry.path, inputs)), inputs, entry.path)
