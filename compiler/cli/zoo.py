@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import click
 from compiler.atomic_files import write_whole
 from compiler.cli import arguments, compare, github, precision, update
 from compiler.cli.drifts import Compared, compared, show_drifts
-from compiler.cli.ended import exit_code, show_problems
+from compiler.cli.ended import exit_code, given_options, show_problems
 from compiler.cli.folder import (
     entries_of,
     files_of,
@@ -19,7 +20,8 @@ from compiler.cli.folder import (
     known_facts,
     runner_options,
 )
-from compiler.cli.output import errors, json_option, print_json
+from compiler.cli.group import Group
+from compiler.cli.output import errors, json_option, print_json, write_text
 from compiler.cli.progress import Models
 from compiler.cli.renamed import Verb
 from compiler.cli.tables import zoo as zoo_tables
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from compiler.zoo.suite import CaseOutcome
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
     """Check the models of a folder against onnxruntime. The file INDEX.json in the folder lists the models.
 
@@ -48,9 +50,9 @@ def command() -> None:
     (`uncertain` or `different`) and `at_most`, the allowed multiple of the tolerance. For a model that the compiler
     refuses, an entry has `refused` instead, the list of the error codes.
 
-    A file of facts is a TOML file with what must not drift in any model: the verdict, the sizes of the plan and of its
-    constants, the steps, the rewrites, and the kernels for each level of the processor that the file knows. `zoo
-    update --facts` writes it, and `zoo run --facts` compares it. Such a file is for one kind of device.
+    A file of facts is a TOML file. It lists facts of each model that must not change: the verdict, the sizes, the
+    steps, the rewrites, and the kernels for each instruction-set level in the file. `zoo update --facts` writes it, and
+    `zoo run --facts` compares it. Such a file is for one kind of device.
 
     \b
     candlec zoo run --zoo models
@@ -76,16 +78,16 @@ command.add_command(update.command, "update")
 )
 @click.option(
     "--baseline",
-    type=click.Path(path_type=Path),
+    type=arguments.INPUT,
     metavar="FILE",
     help="File that lists the models with known differences.",
 )
 @click.option(
     "--facts",
     "facts",
-    type=click.Path(path_type=Path),
+    type=arguments.INPUT,
     metavar="FILE",
-    help="File of the facts of models, of which none may have changed: see `candlec zoo update`.",
+    help="Fail if a fact of a model differs from this file: see `candlec zoo update --help`.",
 )
 @click.option(
     "--junit", "report", type=arguments.OUTPUT, metavar="FILE", help="Write the results as JUnit XML to this file."
@@ -134,9 +136,9 @@ def run(
     in the folder. A model with missing or invalid files, one that onnxruntime cannot run, and one whose process
     crashes or reaches a limit is always an error.
 
-    With --facts, the exit code is also 1 if a fact of a model is not the one in this file, better or worse, or if the
-    file does not list the same models as the folder. Facts of a level of the processor that the file does not have are
-    only noted.
+    With --facts, the exit code is also 1 if a fact differs from this file, for the better or the worse, or if the file
+    does not list the same models as the folder. If the file lacks the level of this processor, the command only says
+    so.
 
     In a job of GitHub (GITHUB_ACTIONS=true), the command also prints an annotation for each problem.
 
@@ -171,7 +173,7 @@ def run(
         write_whole(report, junit(outcomes, stale, drift.by_model))
     every = _joined(problems, drift.by_model)
     if page is not None:
-        write_whole(page, github.summary(f"{folder}, {shapes}, {device}", found, every, drift.notes).encode())
+        write_text(page, github.summary(f"{folder}, {shapes}, {device}", found, every, drift.notes))
     is_right = not every and all(each.ok for each in found)
     if as_json:
         lines = [{"model": model, "problem": problem} for model, problem in stale.items()]
@@ -204,8 +206,9 @@ def _show_problems(found: Sequence[CaseOutcome], stale: Mapping[str, str], probl
     show_problems(problems, {each.case.entry.name: each.ending for each in found})
     ways = [way for each in found for way in each.ways]
     if any(each.problem and each.verdict in ("uncertain", "refused") for each in ways) or stale:
-        help_text = "`candlec zoo update --baseline FILE` records the results; `uncertain` in INDEX.json allows ≈"
-        errors.print(f"  help: {help_text}", soft_wrap=True)
+        update = shlex.join(["candlec", "zoo", "update", *given_options("--zoo", "--device", "--baseline")])
+        update += "" if given_options("--baseline") else " --baseline FILE"
+        errors.print(f"  help: `{update}` records the results; `uncertain` in INDEX.json allows ≈", soft_wrap=True)
 
 
 def _stale(found: Sequence[CaseOutcome], known: dict[str, KnownDifference], only: Sequence[str]) -> dict[str, str]:
