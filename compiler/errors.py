@@ -142,7 +142,7 @@ PAGES = {
         "A node has constant inputs, and its computation fails. For example, the shapes of the inputs contradict each "
         "other, or the node divides an integer by zero. With `--no-optimize`, the compiler computes only nodes of "
         "small integers. Other nodes whose computation fails then fail in a run. A node in a branch or a loop may "
-        "never run: there, the compiler reports a near miss instead.",
+        "never run. For such a node, the compiler reports a near miss instead of an error.",
         "Check the constants of the nodes that the error names. onnxruntime would fail there as well.",
     ),
     "CC0402": Page(
@@ -216,10 +216,14 @@ def note(error: BaseException, text: str) -> None:
     error.__notes__ = [*getattr(error, "__notes__", ()), text]  # type: ignore[attr-defined]
 
 
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """A question that suggests a known name with a similar spelling; an empty string if there is none."""
+def did_you_mean(name: str, names: Iterable[str], least: float = 0.75) -> str:
+    """A question that suggests a known name with a similar spelling; an empty string if there is none.
+
+    `least` is the similarity of the name, between 0 and 1 (`difflib.SequenceMatcher.ratio`). Short names need a lower
+    one, because one wrong letter is a large part of them.
+    """
     known = {each.lower(): each for each in names}
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.75)
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=least)
     return f"did you mean {known[near[0]]}?" if near else ""
 
 
@@ -240,9 +244,13 @@ class Diagnostic:
         lines = [f"{self.severity}[{self.code}]: {self.message}"]
         if self.origin:
             lines.append(f"  --> {self.origin}")
+        return "\n".join([*lines, f"  help: {self.advice}"])
+
+    @property
+    def advice(self) -> str:
+        """The help, and the command that explains the code."""
         advice = self.help + ("" if not self.help else " " if self.help.endswith("?") else "; ")
-        lines.append(f"  help: {advice}see `{program()} explain {self.code}`")
-        return "\n".join(lines)
+        return f"{advice}see `{program()} explain {self.code}`"
 
 
 class Error(Exception):
@@ -269,11 +277,11 @@ class PlanError(Error):
 
 
 class InputError(Error):
-    """An input of a run does not fit what the plan declares."""
+    """An input of a run does not fit what the plan declares. A `message` replaces the sentence of the fields."""
 
-    def __init__(self, name: str, expected: str, found: str) -> None:
+    def __init__(self, name: str, expected: str, found: str, message: str = "") -> None:
         self.name, self.expected, self.found = name, expected, found
-        super().__init__(f"input {name!r}: expected {expected}, found {found}")
+        super().__init__(message or f"input {name!r}: expected {expected}, found {found}")
 
 
 class RunError(Error):

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from compiler import lower
 from compiler.errors import CompileError, Diagnostic, did_you_mean
 from compiler.frontend.invariants import violations
-from compiler.frontend.load import Source, load_model
+from compiler.frontend.load import Changed, Source, load_model
 from compiler.ir import origin
 from compiler.ir.graph import nodes_of
 from compiler.ir.origin import Origin
@@ -182,7 +182,7 @@ def _fusing() -> list[Pass | Phase]:
     ]
 
 
-def compile(source: Source, options: Options | None = None) -> Plan:
+def compile(source: Source | Changed, options: Options | None = None) -> Plan:
     """Compiles a model.
 
     `options` give sizes of dimensions, as `Options(dims={"batch": 4})`, and choose the passes.

@@ -70,7 +70,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     ),
     "no inputs": (lambda: SESSION.run(None), TypeError, "inputs: expected a dict of arrays by name, found NoneType"),
     "inputs by number": (lambda: SESSION.run({0: X}), TypeError, "inputs: expected a dict .* found the key 0"),
-    "one input": (lambda: SESSION.run({"s": S}), InputError, r"'x': expected float32 \[n, 2\], found nothing"),
+    "one input": (lambda: SESSION.run({"s": S}), InputError, r"input 'x' is missing: expected float32 \[n, 2\]"),
     "floats as text": (
         lambda: run(s=np.array([1.5], object)),
         InputError,

@@ -72,7 +72,7 @@ def test_a_bug_has_an_exit_code_of_its_own(
     assert first == f"error: {type(error).__name__}: {error}".removesuffix(": ")
     assert second.strip() == (
         "help: this is a bug in the compiler: please report it with the model and with the output of "
-        "`candlec --verbose VERB …`"
+        "`candlec --verbose COMMAND …`"
     )
     assert not Path("digits.plan").exists()
 

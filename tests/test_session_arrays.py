@@ -187,10 +187,10 @@ class Keyed(dict[str, Any]):
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        ({}, InputError, "'x': expected .*, found nothing"),
-        (Keyed(), InputError, "'x': expected .*, found nothing"),
-        ({"z": 1}, InputError, "'z': expected one of x, found an unknown name"),
-        ({"x": np.ones(1, np.float32), "z": 1}, InputError, "'z': expected one of x, found an unknown name"),
+        ({}, InputError, "input 'x' is missing: expected float32"),
+        (Keyed(), InputError, "input 'x' is missing: expected float32"),
+        ({"z": 1}, InputError, "there is no input 'z'; the inputs are x"),
+        ({"x": np.ones(1, np.float32), "z": 1}, InputError, "there is no input 'z'; the inputs are x"),
         ({1: np.ones(1, np.float32)}, TypeError, "found the key 1"),
         ([np.ones(1, np.float32)], TypeError, "expected a dict of arrays by name"),
         (None, TypeError, "expected a dict of arrays by name"),
@@ -199,6 +199,20 @@ class Keyed(dict[str, Any]):
 def test_other_names_are_refused(given: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         echo("float32", 1).run(given)
+
+
+def test_an_error_says_which_names_a_session_has() -> None:
+    session = loaded("sum (float[2] a, float[2] b) => (float[2] y) { y = Add (a, b) }")
+    with pytest.raises(InputError) as error:
+        session.run({"a": np.ones(2, np.float32)})
+    assert str(error.value) == "input 'b' is missing: expected float32 [2]"
+    assert (error.value.name, error.value.expected, error.value.found) == ("b", "float32 [2]", "nothing")
+    with pytest.raises(InputError) as error:
+        session.run({"pic": 1})
+    assert str(error.value) == "there is no input 'pic'; the inputs are a, b"
+    assert (error.value.name, error.value.expected, error.value.found) == ("pic", "one of a, b", "an unknown name")
+    with pytest.raises(InputError, match="there is no input 'x'; the plan has no inputs"):
+        loaded("one () => (float y) { y = Constant <value_float = 1.0> () }").run({"x": 1})
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bool", "float16", "int4"])

@@ -22,7 +22,7 @@ from compiler.runtime.session import load
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from compiler.frontend.load import Source
+    from compiler.frontend.load import Changed, Source
     from compiler.runtime.session import Session
 
 __all__ = ["ROUNDING", "Errors", "errors_of", "exact_outputs", "in_double_precision", "run_exactly", "together"]
@@ -44,7 +44,7 @@ class Errors:
         return max(self.plan, ROUNDING) / max(self.reference, ROUNDING)
 
 
-def in_double_precision(model: Source, threads: int | None = None) -> Session | None:
+def in_double_precision(model: Source | Changed, threads: int | None = None) -> Session | None:
     """A session of the model in double precision; `None` for a model without this form, such as a quantized model."""
     try:
         return load(compile(to_float64(model), Options(optimize=False)), threads=threads)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx_ir as ir
 
-from compiler.frontend.load import load_model
+from compiler.frontend.load import Changed
 from compiler.ir import onnx_schema
+from compiler.ir.graph import OUTPUT_TYPES, type_text
 from compiler.passes.inline_functions import inline_in_one_opset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    import onnx
 
     from compiler.frontend.load import Source
 
@@ -23,22 +23,14 @@ __all__ = ["to_float64", "widened"]
 _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 
 
-def to_float64(source: Source) -> onnx.ModelProto:
+def to_float64(source: Source | Changed) -> Changed:
     """The model with `double` instead of other floating-point types for inputs, weights and casts.
 
     Values that an operator accepts only as float32 (the scales of Resize) keep their type. Functions with attributes
-    are inlined, so that the values of the attributes are known.
-
-    Raises:
-        CompileError: the source is not a readable model, or the opset of such a function differs from the model's.
+    are inlined, so that the values of the attributes are known. If the opset of such a function differs from the
+    model's, `load_model` raises `CompileError`.
     """
-    model = load_model(source).model
-    if any(_has_references(function) for function in model.functions.values()):
-        inline_in_one_opset(model)
-    for graph in (model.graph, *(function.graph for function in model.functions.values())):
-        for each in (graph, *graph.subgraphs()):
-            _widen_graph(each, {value for value in _values(each) if _stays(value, model.opset_imports)})
-    return ir.to_proto(model)
+    return Changed(source, _widen_model)
 
 
 def widened(value: Any) -> Any:
@@ -47,6 +39,15 @@ def widened(value: Any) -> Any:
         return [widened(item) for item in value]
     array = np.asarray(value)
     return array.astype(np.float64) if array.dtype.name in ("float32", "float16", "bfloat16") else value
+
+
+def _widen_model(model: ir.Model) -> None:
+    if any(_has_references(function) for function in model.functions.values()):
+        inline_in_one_opset(model)
+    for graph in (model.graph, *(function.graph for function in model.functions.values())):
+        for each in (graph, *graph.subgraphs()):
+            _widen_graph(each, {value for value in _values(each) if _stays(value, model.opset_imports)})
+    model.graph.metadata_props[OUTPUT_TYPES] = json.dumps([type_text(value.type) for value in model.graph.outputs])
 
 
 def _has_references(function: ir.Function) -> bool:

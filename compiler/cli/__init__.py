@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compiler.cli.group import Group
+from compiler.cli.streams import StreamError, echo, replace_unknown
 from compiler.errors import program as program_name
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ VERBS = {
 """Verb → its line in `candlec --help`, which imports none of them."""
 
 
-class Verbs(click.Group):
+class Verbs(Group):
     """The group of verbs. Each verb is the `command` of the module with its name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -74,8 +76,7 @@ class Verbs(click.Group):
                 from compiler.cli.failure import Failed
 
                 raise Failed(f"{error.filename}: {error.strerror}") from error
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes the rest there
-            ctx.exit(CLOSED_PIPE)
+            ctx.exit(_close_output())
 
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, is_asked: bool) -> None:
@@ -87,7 +88,7 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, is_asked: boo
             found = version("candle-compiler")
         except PackageNotFoundError:
             found = "(not installed)"
-        click.echo(f"candlec, version {found}")
+        echo(f"candlec, version {found}")
         ctx.exit()
 
 
@@ -119,21 +120,45 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     as_json, verbose = "--json" in arguments, VERBOSE in arguments
+    replace_unknown()
+    try:
+        code = _run(arguments, as_json, verbose)
+    except BrokenPipeError:  # while it reported an error as JSON
+        code = _close_output()
+    except StreamError as error:
+        from compiler.cli.failure import report
+
+        code = report(error, verbose=verbose)
+    sys.exit(code)
+
+
+def _run(arguments: list[str], as_json: bool, verbose: bool) -> int:
+    """Run the command line, report an error, and return the exit code.
+
+    Raises:
+        BrokenPipeError, StreamError: the standard output does not take the report of an error as JSON.
+    """
     try:
         code = program.main(arguments, prog_name=Path(program_name()).name, standalone_mode=False)
     except click.exceptions.Abort:
-        code = _ended("interrupted", INTERRUPTED, as_json)
         click.echo("interrupted", err=True)
+        return _ended("interrupted", INTERRUPTED, as_json)
     except click.ClickException as error:
-        code = _ended(error.format_message(), error.exit_code, as_json)
         error.show()
+        return _ended(error.format_message(), error.exit_code, as_json)
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:  # a panic of the runtime is not an Exception
         from compiler.cli.failure import report
 
-        code = report(error, as_json, verbose)
-    sys.exit(code if isinstance(code, int) else 0)
+        return report(error, as_json, verbose)
+    return code if isinstance(code, int) else 0
+
+
+def _close_output() -> int:
+    """Discard the rest of the output, which Python would write when it ends, and return the exit code."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return CLOSED_PIPE
 
 
 def _ended(why: str, code: int, as_json: bool) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import numpy as np
 
 from compiler.cli import arrays
 from compiler.cli.failure import Failed
+from compiler.cli.numbers import Finite, Size, Whole
 from compiler.cli.output import errors, shape_text
 
 if TYPE_CHECKING:
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from compiler import Plan, TensorInfo
 
 __all__ = [
+    "INPUT",
     "MAX_THREADS",
     "OUTPUT",
     "Finite",
     "Size",
+    "Whole",
     "check_outputs",
     "device_option",
     "given_inputs",
@@ -45,49 +47,14 @@ __all__ = [
 
 if TYPE_CHECKING:
 
-    class Number(click.ParamType[int]):
-        """The base of parameter types for whole numbers."""
-
     class Name(click.ParamType[str]):
         """The base of parameter types for names."""
 
 else:  # before click 8.4 the class takes no parameter
-    Number = Name = click.ParamType
+    Name = click.ParamType
 
 MAX_THREADS = 1024
 """The runtime's limit. It is repeated here because the options must not import the runtime."""
-
-
-class Finite(click.FloatRange):
-    """A finite number in a range. NaN would pass every comparison with the bounds."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number."""
-        number = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value!r} is not a finite number", param, ctx)
-        return number
-
-
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_UNITS |= {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-
-
-class Size(Number):
-    """A number of bytes, with or without a unit: `2GB`, `512MiB`, `1.5 GB`, `1000000`."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number of bytes."""
-        from fractions import Fraction
-
-        given = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([A-Za-z]*)", str(value))
-        unit = _UNITS.get(given[2].lower().removesuffix("b")) if given else None
-        size = None if given is None or unit is None else int(Fraction(given[1]) * unit)
-        if size is None or size >= 10**18:
-            self.fail(f"{value!r} is not a size below 10^18 bytes: write it as 2GB, 512MiB or 1000000", param, ctx)
-        return size
 
 
 class OutputFile(click.Path):
@@ -104,7 +71,9 @@ class OutputFile(click.Path):
         return path
 
 
-OUTPUT = OutputFile(dir_okay=False, writable=True, path_type=Path)
+INPUT = click.Path(readable=False, path_type=Path)
+"""A file or folder to read. The command reports one without permission as it reports a missing one."""
+OUTPUT = OutputFile(dir_okay=False, writable=True, readable=False, path_type=Path)
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
@@ -169,7 +138,7 @@ def size_option(function: Callable[..., Any]) -> Callable[..., Any]:
 def seed_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--seed`."""
     help_text = "Set the seed of the random inputs."
-    option = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N", help=help_text)
+    option = click.option("--seed", type=Whole(0), default=0, show_default=True, metavar="N", help=help_text)
     return option(function)
 
 
@@ -225,7 +194,7 @@ def strict_device_option(help_text: str) -> Callable[[Callable[..., Any]], Calla
 def threads_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--threads`."""
     help_text = "Number of threads.  [default: one per usable processor]"
-    return click.option("--threads", type=click.IntRange(1, MAX_THREADS), metavar="N", help=help_text)(function)
+    return click.option("--threads", type=Whole(1, MAX_THREADS), metavar="N", help=help_text)(function)
 
 
 def memory_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -246,7 +215,7 @@ def _sizes(_context: click.Context, _parameter: click.Parameter, values: Sequenc
     for value in values:
         given = re.fullmatch(r"(?s)(.+)=0*([0-9]{1,18})", value)
         if given is None:
-            raise click.BadParameter(f"{value!r} is not NAME=N with a whole number below 10^18")
+            raise click.BadParameter(f"{value!r} is not NAME=N, where N is a whole number from 0 to 10^18 - 1")
         if given[1] in sizes:
             raise click.BadParameter(f"{given[1]!r} appears twice: give one size")
         sizes[given[1]] = int(given[2])
@@ -269,8 +238,8 @@ def given_inputs(
         made = random_inputs(declared, sizes, seed)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    shapes = ", ".join(f"{name} {shape_text(np.shape(value))}" for name, value in made.items())
-    errors.print(f"Without --input, the inputs are random (seed {seed}): {shapes}", style="dim", soft_wrap=True)
+    if shapes := ", ".join(f"{name} {shape_text(np.shape(value))}" for name, value in made.items()):
+        errors.print(f"Without --input, the inputs are random (seed {seed}): {shapes}", style="dim", soft_wrap=True)
     return made
 
 
@@ -280,16 +249,19 @@ _UNRELATED_TO_SIZES = ("CUDA_ERROR", "cuBLAS", "CANDLE_PLAN_CONV", "the device h
 
 @contextmanager
 def suggest_sizes(declared: Sequence[TensorInfo], given: Sequence[str], sizes: Mapping[str, int]) -> Iterator[None]:
-    """Suggest other sizes if a run fails on random inputs."""
+    """Suggest other sizes or real inputs if a run fails on random inputs."""
     from compiler import RunError
 
     free = {dim for each in declared for dim in each.shape or () if isinstance(dim, str)} - sizes.keys()
     try:
         yield
     except RunError as error:
-        if given or not free or any(words in str(error) for words in _UNRELATED_TO_SIZES):
+        if given or not declared or any(words in str(error) for words in _UNRELATED_TO_SIZES):
             raise
-        advice = f"the command chose random inputs and their sizes: --size {min(free)}=N sets another size"
+        advice = "the command chose random inputs: give real inputs with --input"
+        if free:
+            other = f"--size {min(free)}=N sets another size, or give real inputs with --input"
+            advice = f"the command chose random inputs and their sizes: {other}"
         raise Failed(f"{error}\n  help: {advice}") from error
 
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from compiler.atomic_files import write_whole
 from compiler.cli import arguments
 from compiler.cli.cases import Cases, on_device, own_cases, zoo_cases
 from compiler.cli.failure import error_data
 from compiler.cli.folder import only_option
-from compiler.cli.output import console, json_option, print_json, working
+from compiler.cli.output import console, json_option, print_json, working, write_text
 from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
 
 
 @click.command(cls=Verb)
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, type=arguments.INPUT)
 @click.option(
     "--against",
     callback=_against,
@@ -45,7 +44,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
 )
 @click.option(
     "--zoo",
-    type=click.Path(path_type=Path),
+    type=arguments.INPUT,
     metavar="FOLDER",
     help="Folder of models, with an INDEX.json: time every model. See `candlec zoo --help`.",
 )
@@ -57,7 +56,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
     "--threads",
     "counts",
     multiple=True,
-    type=click.IntRange(1, arguments.MAX_THREADS),
+    type=arguments.Whole(1, arguments.MAX_THREADS),
     default=(1, 2),
     show_default=True,
     metavar="N",
@@ -73,7 +72,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
 )
 @click.option(
     "--processes",
-    type=click.IntRange(1, 100),
+    type=arguments.Whole(1, 100),
     default=1,
     show_default=True,
     metavar="N",
@@ -135,7 +134,7 @@ def command(
     others = (OTHERS[0],) if against is None else against
     timings, refused = _time_all(cases, others, counts, seconds, processes, cold)
     if markdown is not None:
-        write_whole(markdown, _page(timings, others, refused).encode())
+        write_text(markdown, _page(timings, others, refused))
     if as_json:
         print_json({"ok": not refused, "device": device, **_data(timings, others, refused)})
     else:

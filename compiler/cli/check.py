@@ -42,7 +42,7 @@ class Operator:
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=arguments.INPUT)
 @arguments.pin_option
 @arguments.named_device_option("Show which steps would run on this device, and which on the CPU. No GPU is needed.")
 @arguments.strict_device_option("With --device cuda, exit with code 1 if the GPU has no kernel for a step.")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compiler.cli import github
-from compiler.cli.ended import show_problems
+from compiler.cli.ended import given_options, show_problems
 from compiler.cli.output import errors
 from compiler.cli.tables import zoo as zoo_tables
 from compiler.cli.times import show_times, time_problems
@@ -66,9 +67,9 @@ class Checked:
 
         return junit(self._outcomes, self.stale, _joined(self._not_timed, self.drift.by_model))
 
-    def page(self, title: str) -> bytes:
+    def page(self, title: str) -> str:
         """The results as Markdown."""
-        return github.summary(title, self.found, self.problems, self.drift.notes).encode()
+        return github.summary(title, self.found, self.problems, self.drift.notes)
 
     def show(self, device: str) -> None:
         """Print the table, the times, and the problems of models with advice, but no drifts."""
@@ -77,8 +78,9 @@ class Checked:
         show_problems(self._own_problems, self.endings)
         is_unknown = any(each.problem and each.verdict in ("uncertain", "refused") for each in self._outcomes)
         if is_unknown or self.stale:
-            help_text = "`candlec zoo update --baseline FILE` records the results; `uncertain` in INDEX.json allows ≈"
-            errors.print(f"  help: {help_text}", soft_wrap=True)
+            update = shlex.join(["candlec", "zoo", "update", *given_options("--zoo", "--device", "--baseline")])
+            update += "" if given_options("--baseline") else " --baseline FILE"
+            errors.print(f"  help: `{update}` records the results; `uncertain` in INDEX.json allows ≈", soft_wrap=True)
 
     @property
     def _outcomes(self) -> list[Outcome]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from compiler.cli import arguments
 from compiler.cli.failure import Failed
 from compiler.cli.output import RIGHT, WRONG, Cell, console, errors, json_option, print_json, table
 
@@ -18,12 +19,11 @@ if TYPE_CHECKING:
     from compiler.zoo.comparison import Change
 
 _MARKS: dict[str, Cell] = {"worse": WRONG, "better": RIGHT, "": ""}
-_FILE = click.Path(path_type=Path)
 
 
 @click.command(short_help="Show what has changed between two files of results.")
-@click.argument("old", type=_FILE)
-@click.argument("new", type=_FILE)
+@click.argument("old", type=arguments.INPUT)
+@click.argument("new", type=arguments.INPUT)
 @json_option
 @click.pass_context
 def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None:
@@ -32,7 +32,8 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
     The table begins with the most important changes, and marks those for the worse with ✗ and for the better with ✓:
 
     \b
-    verdict  another verdict, also of a model that is only in one of the files
+    verdict  another verdict, also of a model that is only in one of the files, or the same verdict that INDEX.json or
+             the baseline now allows, or no longer allows
     error    the difference from onnxruntime in multiples of the tolerance, or the rounding error of `zoo precision`,
              if it has changed by more than a tenth
     fact     a fact of the plans: `candlec zoo update --help` describes them

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compiler.atomic_files import write_whole
 from compiler.cli import arguments
-from compiler.cli.output import console, json_option, megabytes, print_json, table, working
+from compiler.cli.output import console, json_option, megabytes, print_json, table, working, write_text
+from compiler.errors import did_you_mean, program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,7 +57,7 @@ def _summary(name: str) -> str:
 
 
 @click.command(cls=Command)
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=arguments.INPUT)
 @click.option(
     "-o", "--output", type=arguments.OUTPUT, metavar="PLAN", help="Write the plan to this file.  [default: MODEL.plan]"
 )
@@ -126,7 +126,7 @@ def command(
     if report is not None:
         from compiler.cli.tables.report_page import page
 
-        write_whole(report, page(model, plan, [each for each, _ in record.passes]).encode())
+        write_text(report, page(model, plan, [each for each, _ in record.passes]))
     if as_json:
         print_json({"ok": True, "plan": str(target), "seconds": seconds, **_facts(plan, record)})
     else:
@@ -149,18 +149,20 @@ def _check_outputs(model: Path, outputs: dict[str, Path | None]) -> None:
 
 
 def _check_names(chosen: Iterable[str]) -> None:
+    """Refuse the names of passes that are unknown, and of those that always run."""
     from compiler import Options
     from compiler.pipeline import current_name, passes
 
     all_passes = passes(Options())
-    known = sorted({step.name for step in all_passes if not step.needed})
-    for name in map(current_name, chosen):
-        if name not in known and any(step.name == name for step in all_passes):
-            raise click.BadParameter(f"{name} always runs: leave it out", param_hint="--passes")
-        if name not in known:
-            raise click.BadParameter(
-                f"there is no pass {name!r}; the passes are {', '.join(known)}", param_hint="--passes"
-            )
+    optional = {step.name for step in all_passes if not step.needed}
+    needed = {step.name for step in all_passes} - optional
+    names = [name for name in map(current_name, chosen) if name not in optional]
+    unknown = {name: did_you_mean(name, optional) for name in names if name not in needed}
+    wrong = [f"{name} always runs: leave it out" for name in names if name in needed]
+    wrong += [f"there is no pass {name!r}{question and f': {question}'}" for name, question in unknown.items()]
+    if wrong:
+        advice = f"\n  help: `{program()} compile --help` lists the passes" if unknown else ""
+        raise click.BadParameter("; ".join(wrong) + advice, param_hint="--passes")
 
 
 def _facts(plan: Plan, record: Record) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 from rich.text import Text
 
 from compiler.cli.failure import CRASHED
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
     from compiler.processes.ending import Ending
 
-__all__ = ["exit_code", "show_problems"]
+__all__ = ["exit_code", "given_options", "show_problems"]
+
+_WHAT_IS_CHECKED = ("--zoo", "--unpin", "--device", "--baseline", "--facts", "--time")
+"""The options that a command to check a model again needs."""
 
 _HELP = {
     "timed out": "`{command} --only {name} --timeout SECONDS` gives the model more time",
@@ -34,7 +38,8 @@ def show_problems(problems: Mapping[str, list[str]], endings: Mapping[str, Endin
         for problem in dict.fromkeys(each):
             errors.print(Text.assemble(("error:", "bold red"), f" {name}: {problem}"), soft_wrap=True)
     context = click.get_current_context()
-    verbose = context.command_path.replace(" ", " --verbose ", 1)
+    command = " ".join(part for part in (context.command_path, shlex.join(given_options(*_WHAT_IS_CHECKED))) if part)
+    verbose = command.replace(" ", " --verbose ", 1)
     advised: dict[str, str] = {}
     for name, ending in endings.items():
         if ending.kind in _HELP and (ending.kind != "raised" or ending.is_bug):
@@ -42,8 +47,19 @@ def show_problems(problems: Mapping[str, list[str]], endings: Mapping[str, Endin
         if ending.traceback and ending.is_bug and context.find_root().params.get("verbose"):
             errors.print(ending.traceback, soft_wrap=True)
     for kind, name in advised.items():
-        advice = _HELP[kind].format(command=context.command_path, verbose=verbose, name=shlex.quote(name))
+        advice = _HELP[kind].format(command=command, verbose=verbose, name=shlex.quote(name))
         errors.print(f"  help: {advice}", soft_wrap=True)
+
+
+def given_options(*names: str) -> list[str]:
+    """Those of the options that the user has given, as arguments of a command."""
+    context, found = click.get_current_context(), list[str]()
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.opts[0] in names and source is ParameterSource.COMMANDLINE:
+            value = context.params[option.name or ""]
+            found += [option.opts[0]] if value is True else [option.opts[0], str(value)]
+    return found
 
 
 def exit_code(endings: Mapping[str, Ending], is_right: bool) -> int:

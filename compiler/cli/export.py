@@ -24,7 +24,7 @@ FORMS = "(module, arguments) or (module, arguments, dynamic)"
 @click.option(
     "-o", "--output", required=True, type=arguments.OUTPUT, metavar="MODEL.onnx", help="Write the model to this file."
 )
-@click.option("--opset", type=click.IntRange(18), metavar="N", help="Opset of the model.  [default: PyTorch's]")
+@click.option("--opset", type=arguments.Whole(18), metavar="N", help="Opset of the model.  [default: PyTorch's]")
 @json_option
 def command(factory: str, output: Path, opset: int | None, as_json: bool) -> None:
     """Export a PyTorch module to ONNX. The Python function FACTORY returns the module and its arguments.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from compiler.cli.output import errors, print_json
+from compiler.cli.streams import StreamError
 from compiler.errors import Error, program
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ REFUSED, CRASHED = 1, 70
 """The exit codes of the project's own errors, and of a bug: EX_SOFTWARE of sysexits.h."""
 
 
+_OF_THE_CALL = {"CC0102", "CC0403", "CC0503", "CC0505"}
+"""The codes of errors in the path of the model or in an option: the compiler does not refuse the model itself."""
+
+
 class Failed(Exception):
     """A command's own reason to end with exit code 1."""
 
@@ -30,11 +35,9 @@ class Failed(Exception):
 def report(error: BaseException, as_json: bool = False, verbose: bool = False) -> int:
     """Print an error, and return the exit code.
 
-    With `as_json`, the function also prints the error as JSON on the standard output. With `verbose`, the traceback
-    follows.
+    With `as_json`, the function also prints the error as JSON on the standard output, unless this output is the
+    problem. With `verbose`, the traceback follows.
     """
-    if as_json:
-        print_json(error_data(error))
     from compiler import CompileError
 
     if isinstance(error, CompileError):
@@ -46,6 +49,8 @@ def report(error: BaseException, as_json: bool = False, verbose: bool = False) -
         import traceback
 
         errors.print("".join(traceback.format_exception(error)), soft_wrap=True)
+    if as_json and not isinstance(error, StreamError):
+        print_json(error_data(error))
     return CRASHED if _is_crash(error) else REFUSED
 
 
@@ -57,7 +62,7 @@ def _is_crash(error: BaseException) -> bool:
 def _texts(error: BaseException) -> list[str]:
     """The error in words, one text for each finding."""
     if _is_crash(error):
-        advice = "please report it with the model and with the output of `candlec --verbose VERB …`"
+        advice = "please report it with the model and with the output of `candlec --verbose COMMAND …`"
         places = "".join(f"\n  {place}" for place in getattr(error, "__notes__", ()))
         return [f"error: {_crash(error)}{places}\n  help: this is a bug in the compiler: {advice}"]
     from compiler import PlanError
@@ -70,7 +75,8 @@ def _texts(error: BaseException) -> list[str]:
         case TimeoutError():  # of a run
             return [f"error: {error}: --timeout sets it"]
         case OSError():
-            return [f"error: {error.filename or 'file'}: {error.strerror or error}"]
+            place = f"{error.filename}: " if error.filename else ""
+            return [f"error: {place}{error.strerror or error}"]
         case MemoryError():
             return ["error: out of memory"]
         case ReferenceFailed():
@@ -92,9 +98,10 @@ def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
     for group in groups.values():
         errors.print(_colored(_together(group)), soft_wrap=True)
         errors.print()
-    count = sum(each.severity == "error" for each in diagnostics)
-    if count:
-        summary = f"error: the compiler refuses the model: {count} {'finding' if count == 1 else 'findings'}"
+    codes = [each.code for each in diagnostics if each.severity == "error"]
+    if codes:
+        refusal = "" if _OF_THE_CALL.issuperset(codes) else "the compiler refuses the model: "
+        summary = f"error: {refusal}{len(codes)} {'finding' if len(codes) == 1 else 'findings'}"
         errors.print(_colored(summary), soft_wrap=True)
 
 

@@ -43,7 +43,7 @@ def folder_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--zoo",
         "folder",
-        type=click.Path(path_type=Path),
+        type=arguments.INPUT,
         default="models",
         show_default=True,
         metavar="FOLDER",
@@ -54,7 +54,7 @@ def folder_options(function: Callable[..., Any]) -> Callable[..., Any]:
 _RUNNER_OPTIONS = (
     click.option(
         "--jobs",
-        type=click.IntRange(1, arguments.MAX_THREADS),
+        type=arguments.Whole(1, arguments.MAX_THREADS),
         metavar="N",
         help="Number of models to check at a time, each in a process of its own.  "
         "[default: one per usable processor; 1 on a GPU]",
@@ -63,13 +63,14 @@ _RUNNER_OPTIONS = (
         "--timeout",
         type=arguments.Finite(0, min_open=True),
         metavar="SECONDS",
-        help="Most time for a model. One that takes longer has the result `timed out`.",
+        help="Limit the time of each model. A model that takes longer has the result `timed out`.",
     ),
     click.option(
         "--memory-limit",
         type=arguments.Size(),
         metavar="SIZE",
-        help="Most memory for a model, for example 4G. One that takes more has the result `out of memory`.",
+        help="Limit the memory of each model, for example to 4G. A model that takes more has the result "
+        "`out of memory`.",
     ),
     click.option(
         "--results",
@@ -123,7 +124,11 @@ def entries_of(folder: Path, only: Sequence[str], settings: Settings | None = No
         failed = _valid(Results, settings.results).failed
         if settings.resume and FAILED in only:
             raise click.UsageError("--only failed checks models again: leave out --resume")
-    return list(_valid(lambda path: selected(read_index(path), only, failed), folder))
+    try:
+        return list(_valid(lambda path: selected(read_index(path), only, failed), folder))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        advice = "INDEX.json lists the models of a folder: see `candlec zoo --help`"
+        raise Failed(f"{error.filename}: {error.strerror}\n  help: {advice}") from error
 
 
 def known_differences(baseline: Path | None) -> dict[str, KnownDifference]:

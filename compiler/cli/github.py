@@ -33,7 +33,7 @@ def summary(
     """The results as Markdown: how many are equal, the problems of each model, notes, and a table of all models."""
     from compiler.accuracy.compare import counted
 
-    parts = [f"# {title}", f"Over all ways: {counted([each.worst.verdict for each in found], 'model')}."]
+    parts = [f"# {title}", f"In all runs: {counted([each.worst.verdict for each in found], 'model')}."]
     pairs = ((model, line) for model, each in problems.items() for line in dict.fromkeys(each))
     lines = [f"- **{_plain(model)}**: {_plain(line)}" for model, line in pairs]
     parts += ["## Problems", "\n".join(lines)] if lines else []

@@ -14,6 +14,7 @@ import click
 from compiler.cli import arguments
 from compiler.cli.output import console, errors, json_option, megabytes, print_json, shape_text, table, working
 from compiler.cli.renamed import Verb
+from compiler.cli.streams import echo
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Verb)
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=arguments.INPUT)
 @click.option("--steps", is_flag=True, help="Print every step of a plan, or every node of a model.")
 @click.option(
     "--prepared",
@@ -70,7 +71,7 @@ def command(
     Winograd         a convolution with fewer multiplications, in tiles of outputs
     depthwise        a convolution with one channel in each group
     in rows          on images [N, C, H, W]
-    in blocks        on images in blocks of B channels, [N, C/B, H, W, B]: B is 8 or 16 in all of a plan
+    in blocks        on images in blocks of B channels, [N, C/B, H, W, B]: B is 8 or 16, the same for the whole plan
     within the step  the step converts its image to blocks, and its result back
     int8             computes on 8-bit integers
     B prepacked      a matrix product whose right-hand matrix is packed when the plan is loaded
@@ -102,7 +103,7 @@ def command(
     with working(f"reading {file}"):
         loaded = compiler.Plan.load(file) if arguments.is_plan(file) else _loaded(file)
     if steps and not as_json:
-        click.echo(_text_of(loaded), nl=False)
+        echo(_text_of(loaded), end=False)
         return
     facts = _plan_facts(loaded) if isinstance(loaded, compiler.Plan) else _model_facts(file, loaded)
     if as_json:

@@ -1,4 +1,4 @@
-"""Tables and JSON."""
+"""Tables, JSON and other text."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from compiler.atomic_files import write_whole
+from compiler.cli.streams import echo, encodable, naming
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
 __all__ = [
     "NEAR",
@@ -32,6 +36,7 @@ __all__ = [
     "shape_text",
     "table",
     "working",
+    "write_text",
 ]
 
 WIDE = 160
@@ -43,6 +48,11 @@ class Output(Console):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, **options)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print, and let an error of writing name the stream."""
+        with naming("standard error" if self.stderr else "standard output"):
+            super().print(*objects, **options)
 
     def on_broken_pipe(self) -> None:
         """Let the command line handle the error, because it chooses the exit code."""
@@ -66,7 +76,16 @@ def json_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def print_json(data: Any) -> None:
     """Print data as JSON. NaN and infinity, which JSON lacks, become null."""
-    click.echo(json.dumps(_finite(data), indent=2, ensure_ascii=False, allow_nan=False))
+    echo(json.dumps(_finite(data), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text to a file.
+
+    Raises:
+        OSError: the file cannot be written, and keeps its former content.
+    """
+    write_whole(path, encodable(text).encode())
 
 
 def _finite(data: Any) -> Any:
@@ -105,7 +124,7 @@ def markdown(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
 
 
 def _lines(made: Table) -> list[str]:
-    with console.capture() as captured:
+    with naming("standard output"), console.capture() as captured:  # the end of the capture flushes the stream
         console.print(made)
     return captured.get().splitlines()
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compiler.atomic_files import write_whole
 from compiler.cli import arguments
 from compiler.cli.ended import exit_code, show_problems
 from compiler.cli.folder import entries_of, files_of, folder_options, runner_options
-from compiler.cli.output import Cell, console, json_option, markdown, print_json, table
+from compiler.cli.output import Cell, console, json_option, markdown, print_json, table, write_text
 from compiler.cli.progress import Models
 from compiler.cli.renamed import Verb
 
@@ -81,7 +80,7 @@ def command(
     problems = {name: [each.problem] for name, each in found.items() if each.problem}
     endings = {name: each.ending for name, each in found.items()}
     if page is not None:
-        write_whole(page, _page(entries, found).encode())
+        write_text(page, _page(entries, found))
     if as_json:
         models = {name: _data(each) for name, each in found.items()}
         failed = {name: each.problem for name, each in found.items() if each.problem and each.errors is None}

@@ -24,7 +24,7 @@ PROFILED_RUNS = 10
 
 
 @click.command(cls=Verb)
-@click.argument("plan", type=click.Path(path_type=Path))
+@click.argument("plan", type=arguments.INPUT)
 @arguments.input_option
 @arguments.size_option
 @arguments.seed_option

@@ -61,9 +61,9 @@ def command(
     entries of these models. Review the changes to the file.
 
     With --facts, the command writes the facts of the models to this file, which `candlec zoo run --facts` compares. It
-    replaces the facts of the models in the folder, except those that depend on the processor and are for another level
-    than this processor's. You can therefore complete the file on another machine. The variable CANDLE_PLAN_ISA chooses
-    a lower level of this one. The kinds of facts are:
+    replaces the facts of the models in the folder, but keeps the facts of other instruction-set levels. You can
+    therefore complete the file on another machine. The variable CANDLE_PLAN_ISA chooses a lower level of this one. The
+    kinds of facts are:
 
     \b
     status                         the worst verdict, with the error codes of a refusal
@@ -72,10 +72,11 @@ def command(
     operations                     multiplications and additions of its steps' formulas
     steps                          steps by operator
     rewrites.PASS                  rewrites of a pass, by rule
-    host_steps, no_kernel          steps that a GPU leaves to the host: by nature, or for want of a kernel
+    host_steps, no_kernel          steps that run on the host: by nature, or because the GPU has no kernel
     level.LEVEL.forms.OPERATOR     steps by the form of their kernel, see `candlec inspect --prepared`
     level.LEVEL.added              steps that the runtime adds
-    level.LEVEL.peak_bytes         peak memory of a run's values, without that of unknown_steps
+    level.LEVEL.unknown_steps      steps whose memory is not known before a run
+    level.LEVEL.peak_bytes         peak memory of a run's values, without the steps of unknown_steps
     level.LEVEL.packed_bytes, unpacked_bytes, block
                                    size of constants in memory, and channels in a block
     level.LEVEL.time               time of the plan in percent of onnxruntime's, and its noise (only with --time)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
+from compiler.cli.failure import Failed
 from compiler.cli.output import (
     NEAR,
     RIGHT,
@@ -26,7 +28,7 @@ from compiler.cli.output import (
 from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from compiler.accuracy.compare import Comparison, Report
     from compiler.accuracy.layerwise import Layer
@@ -57,8 +59,8 @@ ADVICE_ON_INPUTS = """\
 
 
 @click.command(cls=Verb)
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("plan", type=click.Path(path_type=Path), required=False)
+@click.argument("model", type=arguments.INPUT)
+@click.argument("plan", type=arguments.INPUT, required=False)
 @arguments.input_option
 @arguments.size_option
 @arguments.seed_option
@@ -131,19 +133,35 @@ def command(
 
     with working(f"compiling {model}"):
         compared = compiler.compile(model) if plan is None else compiler.Plan.load(plan)
-    if plan is not None and not arguments.is_of(compared, model):
+    is_other = plan is not None and not arguments.is_of(compared, model)
+    if is_other:
         warning = f"warning: {plan} is not the plan of {model}, or the model has changed"
         errors.print(warning, style="yellow", soft_wrap=True)
     given = arguments.given_inputs(compared.inputs, inputs, sizes, seed)
+    options: dict[str, Any] = {"threads": threads, "tolerance": tolerance}
     with_suggestion = arguments.suggest_sizes(compared.inputs, inputs, sizes)
-    with working("comparing with onnxruntime"), with_suggestion:
-        report = compiler.verify(model, compared, given, device, threads=threads, tolerance=tolerance)
+    with working("comparing with onnxruntime"), _suggest_plan(is_other), with_suggestion:
+        report = compiler.verify(model, compared, given, device, **options)
     layers = None
     if layerwise:
-        with working("comparing intermediate values"):
-            layers = compare_layers(model, compared, given, device, threads=threads, tolerance=tolerance)
+        with working("comparing intermediate values"), _suggest_plan(is_other):
+            layers = compare_layers(model, compared, given, device, **options)
     show(report, layers, as_json, says_device=device != "cpu", is_random=not inputs)
     context.exit(0 if report.ok else 1)
+
+
+@contextmanager
+def _suggest_plan(is_other: bool) -> Iterator[None]:
+    """Suggest the plan of the model if a comparison with another plan fails."""
+    from compiler import InputError
+    from compiler.accuracy.reference import ReferenceFailed
+
+    try:
+        yield
+    except (InputError, ReferenceFailed) as error:
+        if not is_other:
+            raise
+        raise Failed(f"{error}\n  help: pass the plan of this model") from error
 
 
 def show(

@@ -20,7 +20,8 @@ from compiler.cli.folder import (
     known_facts,
     runner_options,
 )
-from compiler.cli.output import json_option, print_json
+from compiler.cli.group import Group
+from compiler.cli.output import json_option, print_json, write_text
 from compiler.cli.progress import Models
 from compiler.cli.renamed import Verb
 from compiler.cli.times import check_time, measured, time_option
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from compiler.zoo.suite import CaseOutcome
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
     """Check the models of a folder against onnxruntime. The file INDEX.json in the folder lists the models.
 
@@ -49,10 +50,10 @@ def command() -> None:
     (`uncertain` or `different`) and `at_most`, the allowed multiple of the tolerance. For a model that the compiler
     refuses, an entry has `refused` instead, the list of the error codes.
 
-    A file of facts is a TOML file with what must not drift in any model: the verdict, the sizes of the plan and of its
-    constants, the steps, the rewrites, and the kernels for each level of the processor that the file knows. `zoo
-    update --facts` writes it, and `zoo run --facts` compares it. Such a file is for one kind of device. With --time,
-    both commands also time each plan beside onnxruntime: the file then has the plan's time in percent of onnxruntime's.
+    A file of facts is a TOML file. It lists facts of each model that must not change: the verdict, the sizes, the
+    steps, the rewrites, and the kernels for each instruction-set level in the file. `zoo update --facts` writes it, and
+    `zoo run --facts` compares it. Such a file is for one kind of device. With --time, both commands also time each plan
+    beside onnxruntime: the file then has the plan's time in percent of onnxruntime's.
 
     \b
     candlec zoo run --zoo models
@@ -78,16 +79,16 @@ command.add_command(update.command, "update")
 )
 @click.option(
     "--baseline",
-    type=click.Path(path_type=Path),
+    type=arguments.INPUT,
     metavar="FILE",
     help="File that lists the models with known differences.",
 )
 @click.option(
     "--facts",
     "facts",
-    type=click.Path(path_type=Path),
+    type=arguments.INPUT,
     metavar="FILE",
-    help="File of the facts of models, of which none may have changed: see `candlec zoo update`.",
+    help="Fail if a fact of a model differs from this file: see `candlec zoo update --help`.",
 )
 @time_option("Also time each plan beside onnxruntime, and compare its time with that in the file of --facts.")
 @click.option(
@@ -138,9 +139,9 @@ def run(
     in the folder. A model with missing or invalid files, one that onnxruntime cannot run, and one whose process
     crashes or reaches a limit is always an error.
 
-    With --facts, the exit code is also 1 if a fact of a model is not the one in this file, better or worse, or if the
-    file does not list the same models as the folder. Facts of a level of the processor that the file does not have are
-    only noted.
+    With --facts, the exit code is also 1 if a fact differs from this file, for the better or the worse, or if the file
+    does not list the same models as the folder. If the file lacks the level of this processor, the command only says
+    so.
 
     With --time, the command then times each model that has a plan. Three processes time it, one after another. Each
     process runs the first case with one thread, the plan and onnxruntime in turns. The time of the model is the median
@@ -182,7 +183,7 @@ def run(
     if report is not None:
         write_whole(report, checked.junit())
     if page is not None:
-        write_whole(page, checked.page(f"{folder}, {shapes}, {device}"))
+        write_text(page, checked.page(f"{folder}, {shapes}, {device}"))
     if as_json:
         print_json(checked.data)
     else:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from compiler.ir import onnx_schema, origin
 from compiler.ir.graph import OUTPUT_TYPES
 from compiler.ir.symbols import symbol_of
 
-__all__ = ["Loaded", "Source", "load_model"]
+__all__ = ["Changed", "Loaded", "Source", "load_model"]
 
 LARGEST = 2**31 - 1
 """The largest size of a protobuf file, in bytes."""
@@ -36,6 +37,17 @@ Source = str | os.PathLike[str] | bytes | onnx.ModelProto
 
 
 @dataclass(frozen=True)
+class Changed:
+    """A model that a function changes in place, each time after it is loaded.
+
+    Unlike an `onnx.ModelProto`, it may have weights of more than 2 GiB in other files.
+    """
+
+    source: Source | Changed
+    change: Callable[[ir.Model], None]
+
+
+@dataclass(frozen=True)
 class Loaded:
     """A model and the SHA-256 of the bytes it was read from."""
 
@@ -43,15 +55,17 @@ class Loaded:
     sha256: str
 
 
-def load_model(source: Source, found: list[Diagnostic] | None = None) -> Loaded:
+def load_model(source: Source | Changed, found: list[Diagnostic] | None = None) -> Loaded:
     """Read a model, and record every node's origin.
 
     With `found`, the function adds errors of weights and opsets to this list, so that a caller can report more errors
-    of the model. The model then lacks these weights.
+    of the model. The model then lacks these weights, and stays as it is in the file.
 
     Raises:
         CompileError: the source is not a readable model; or, without `found`, a weight or opset is invalid.
     """
+    if isinstance(source, Changed):
+        return _load_changed(source, found)
     wrong: list[Diagnostic] = []
     data, folder = _read(source)
     proto = _parse(data, source)  # a copy, because the checks remove parts of it
@@ -69,6 +83,17 @@ def load_model(source: Source, found: list[Diagnostic] | None = None) -> Loaded:
     _fix_symbols(model)
     origin.record(model)
     return Loaded(model, hashlib.sha256(data).hexdigest())
+
+
+def _load_changed(changed: Changed, found: list[Diagnostic] | None) -> Loaded:
+    """Read a model, and change it if all of its weights and opsets are valid."""
+    wrong: list[Diagnostic] = []
+    loaded = load_model(changed.source, None if found is None else wrong)
+    if found is not None and wrong:
+        found += wrong
+    else:
+        changed.change(loaded.model)
+    return loaded
 
 
 def _refuse(code: str, message: str, help: str = "") -> CompileError:

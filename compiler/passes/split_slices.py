@@ -1,4 +1,4 @@
-"""If slices together cover a value, replaces them with one Split. A Gather after a Reshape may be such a slice."""
+"""Replaces slices that together cover a value with one Split. Each slice may also be a Gather after a Reshape."""
 
 from __future__ import annotations
 

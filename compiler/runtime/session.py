@@ -262,10 +262,14 @@ class Session:
         validate_mapping("inputs", inputs, "a dict of arrays by name")
         for name in inputs:
             if name not in self._names:
-                raise InputError(name, "one of " + ", ".join(info.name for info in self.inputs), "an unknown name")
+                known = ", ".join(info.name for info in self.inputs)
+                told = f"the inputs are {known}" if known else "the plan has no inputs"
+                message = f"there is no input {name!r}; {told}"
+                raise InputError(name, f"one of {known}", "an unknown name", message)
         for info in self.inputs:
             if info.name not in inputs and info.kind != "optional":
-                raise InputError(info.name, str(info), "nothing")
+                message = f"input {info.name!r} is missing: expected {info}"
+                raise InputError(info.name, str(info), "nothing", message)
         return {info.name: inputs.get(info.name) for info in self.inputs}
 
 

@@ -198,4 +198,6 @@ def _over_all_cases(entry: Entry, variant: Variant, found: Sequence[tuple[int, O
     worst = together(worst_first)
     remarks = tuple(dict.fromkeys(remark for each in worst_first for remark in each.remarks))
     note = next((each.note for each in cases if each.note), "")
-    return Outcome(entry.name, str(variant), worst.verdict, remarks, worst.share, seconds, codes=worst.codes, note=note)
+    advice = {remark: text for each in cases for remark, text in each.advice.items()}
+    way, share = str(variant), worst.share
+    return Outcome(entry.name, way, worst.verdict, remarks, share, seconds, codes=worst.codes, note=note, advice=advice)

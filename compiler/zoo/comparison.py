@@ -117,7 +117,7 @@ def _judgments(way: Way, old: Record, new: Record) -> Iterator[Change]:
     elif old.is_acceptable != new.is_acceptable:
         said = {True: f"{after}, acceptable", False: f"{after}, not acceptable"}
         effect: Literal["worse", "better"] = "better" if new.is_acceptable else "worse"
-        yield Change("verdict", way, "judgment", said[old.is_acceptable], said[new.is_acceptable], effect)
+        yield Change("verdict", way, "verdict", said[old.is_acceptable], said[new.is_acceptable], effect)
 
 
 def _effect_of(old: Record, new: Record) -> Literal["worse", "better", ""]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from compiler.accuracy.compare import worst_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from compiler.accuracy.compare import Verdict
 
@@ -47,8 +48,9 @@ class Outcome:
     """The outcome of one way to run one model: the verdict on the worst output (see `candlec verify`).
 
     `way` is the text of the variant. `remarks` describe the outputs beyond the tolerance, worst first. `share` is the
-    worst difference divided by the tolerance. `codes` are the error codes of a refusal. `note` says how onnxruntime's
-    run differs from the file. `problem` says why the outcome is not acceptable, and is empty for an acceptable one.
+    worst difference divided by the tolerance. `codes` are the error codes of a refusal, and `advice` maps its remarks
+    to the compiler's advice. `note` says how onnxruntime's run differs from the file. `problem` says why the outcome is
+    not acceptable, and is empty for an acceptable one.
     """
 
     model: str
@@ -60,6 +62,7 @@ class Outcome:
     problem: str = ""
     codes: tuple[str, ...] = ()
     note: str = ""
+    advice: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def data(self) -> dict[str, Any]:

@@ -16,10 +16,11 @@ __all__ = ["of_outputs", "of_refusal"]
 
 
 def of_refusal(outcome: Outcome, error: CompileError) -> Outcome:
-    """The outcome of a refused model: the compiler's findings without its advice, which depends on the machine."""
+    """The outcome of a refused model. Its remarks are the same on all machines, unlike the advice, which has paths."""
     found = [each for each in error.diagnostics if each.severity == "error"]
-    remarks = tuple(dict.fromkeys(f"{each.message} ({each.code})" for each in found))
-    return replace(outcome, verdict="refused", remarks=remarks, codes=tuple(sorted({each.code for each in found})))
+    advice = {f"{each.message} ({each.code})": each.advice for each in found}
+    codes = tuple(sorted({each.code for each in found}))
+    return replace(outcome, verdict="refused", remarks=tuple(advice), codes=codes, advice=advice)
 
 
 def of_outputs(outcome: Outcome, case: str, report: Report) -> Outcome:

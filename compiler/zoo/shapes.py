@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import onnx_ir
 
+from compiler.frontend.load import Changed
+from compiler.ir.symbols import symbol_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    import onnx
-
-__all__ = ["alike", "pinned", "unpinned", "with_shapes"]
+__all__ = ["alike", "pinned", "set_shapes", "unpinned"]
 
 T = TypeVar("T")
 
@@ -29,26 +30,28 @@ def alike(cases: Iterable[T], inputs: Callable[[T], Mapping[str, Any]]) -> list[
     return list(groups.values())
 
 
-def pinned(path: Path, inputs: Mapping[str, Any]) -> onnx.ModelProto:
+def pinned(path: Path, inputs: Mapping[str, Any]) -> Changed:
     """The model with the shapes of these inputs."""
-    return with_shapes(path, {name: array.shape for name, array in inputs.items()})
+    return Changed(path, lambda model: set_shapes(model, {name: array.shape for name, array in inputs.items()}))
 
 
-def unpinned(path: Path) -> onnx.ModelProto:
+def unpinned(path: Path) -> Changed:
     """The model with its symbolic dims. A model without any gets a symbolic first dim for each input."""
-    inputs = {value.name or "": value.shape for value in onnx_ir.load(path).graph.inputs if value.shape is not None}
-    if not all(shape.is_static() for shape in inputs.values()):
-        return with_shapes(path, {})
-    return with_shapes(path, {name: [f"{name}_0", *shape.numpy()[1:]] for name, shape in inputs.items() if shape})
+    return Changed(path, _unpin)
 
 
-def with_shapes(path: Path, shapes: Mapping[str, Sequence[int | str | None]]) -> onnx.ModelProto:
-    """The model with other shapes of its inputs, and without the shapes that its file declares for other values."""
-    model = onnx_ir.load(path)
+def set_shapes(model: onnx_ir.Model, shapes: Mapping[str, Sequence[int | str | None]]) -> None:
+    """Give inputs other shapes, and remove the shapes that the file declares for other values."""
     for value in model.graph.inputs:
         if (shape := shapes.get(value.name or "")) is not None:
             value.shape = onnx_ir.Shape(shape)
     inner = (value for node in model.graph.all_nodes() for value in node.outputs)
     for value in (*inner, *model.graph.outputs):
         value.shape = None
-    return onnx_ir.to_proto(model)
+
+
+def _unpin(model: onnx_ir.Model) -> None:
+    known = {value.name or "": value.shape for value in model.graph.inputs if value.shape is not None}
+    static = all(shape.is_static() for shape in known.values())
+    made = {name: [symbol_of(f"{name}_0"), *shape.numpy()[1:]] for name, shape in known.items() if static and shape}
+    set_shapes(model, made)

@@ -32,6 +32,18 @@ def test_verify_fails_for_another_models_plan(folder: Path, capsys: pytest.Captu
     assert "warning: other.plan is not the plan of echo.onnx" in printed.err
 
 
+def test_verify_suggests_the_plan_of_the_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = '<ir_version: 9, opset_import: ["": 20]> m (float[4] a) => (float[4] b) { b = Neg (a) }'
+    onnx.save(onnx.parser.parse_model(other), "other.onnx")
+    run("compile", "other.onnx")
+    capsys.readouterr()
+    for options in ([], ["--input", "io.npz"]):
+        assert run("verify", "echo.onnx", "other.plan", *options) == 1
+        printed = capsys.readouterr().err
+        assert "warning: other.plan is not the plan of echo.onnx, or the model has changed\n" in printed
+        assert printed.endswith("\n  help: pass the plan of this model\n") and printed.count("help:") == 1
+
+
 def test_verify_says_that_onnxruntime_is_unsure(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("compile", "unsure.onnx", "--no-optimize")
     capsys.readouterr()

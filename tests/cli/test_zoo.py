@@ -26,7 +26,7 @@ def test_rounding_like_onnxruntimes_is_equal(canceling: Path, capsys: pytest.Cap
         r"✓ unsure, unsure: y: difference \S+, tolerance \S+; error against double precision \S+, onnxruntime's \S+\n",
         printed,
     )
-    assert "over all ways: 1 of 1 model equals onnxruntime's\n" in printed
+    assert "in all runs: 1 of 1 model equals onnxruntime's\n" in printed
     run("compile", "unsure.onnx", "--no-optimize")
     capsys.readouterr()
     assert run("verify", "unsure.onnx", "unsure.plan", "--input", "unsure.npz") == 0
@@ -62,7 +62,7 @@ def test_zoo_calls_equal_only_what_is_within_the_tolerance(
     summary = "0 of 1 model equals onnxruntime's; 1 is uncertain: it differs by less than the reference noise"
     assert summary in printed.out
     assert printed.err.count("error: unsure: it is uncertain, and neither INDEX.json nor the baseline allows it") == 1
-    assert "help: `candlec zoo update --baseline FILE` records the results" in printed.err
+    assert "help: `candlec zoo update --zoo . --baseline FILE` records the results" in printed.err
 
 
 def test_an_index_may_say_why_a_model_is_uncertain(quantizing: Path, capsys: pytest.CaptureFixture[str]) -> None:

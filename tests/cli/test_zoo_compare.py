@@ -95,7 +95,7 @@ REFUSED = result("a", "refused", None, ok=False, codes=("CC0301",))
         (
             result("a", "different", 2.0),
             result("a", "different", 2.1, ok=False),
-            [("verdict", "a", "judgment", "different, acceptable", "different, not acceptable", "worse")],
+            [("verdict", "a", "verdict", "different, acceptable", "different, not acceptable", "worse")],
         ),
         (result("a"), None, [("verdict", "a", "verdict", "equal", None, "worse")]),
         (None, result("a"), [("verdict", "a", "verdict", None, "equal", "")]),

@@ -28,7 +28,7 @@ def test_a_summary_begins_with_the_problems(capsys: pytest.CaptureFixture[str]) 
     assert lines[:7] == [
         "# ., pinned, cpu",
         "",
-        "Over all ways: 1 of 2 models equals onnxruntime's; 1 could not be checked.",
+        "In all runs: 1 of 2 models equals onnxruntime's; 1 could not be checked.",
         "",
         "## Problems",
         "",

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir
 
 import compiler
 import compiler.zoo.shapes
@@ -82,7 +83,9 @@ def allowed(name: str) -> float:
 
 def pinned(entry: Entry, case: Path) -> onnx.ModelProto:
     """The model with the shapes of the case."""
-    return compiler.zoo.shapes.pinned(entry.path, entry.inputs(case))
+    model = onnx_ir.load(entry.path)
+    compiler.zoo.shapes.set_shapes(model, {name: array.shape for name, array in entry.inputs(case).items()})
+    return onnx_ir.to_proto(model)
 
 
 @functools.cache

@@ -21,10 +21,9 @@ BLOCKS = "▦"
 """Marks a value in blocks of channels."""
 
 CHOSEN = "chosen"
-ALTERNATIVES_LEGEND = (
-    "expected: multiply-adds of a vector for one image, or for one matrix product   "
-    "in blocks: without moving the image to blocks and back, which prepare counts for all steps together"
-)
+ALTERNATIVES_LEGEND = """\
+expected: the time of one image or of one product, in multiply-adds of a vector
+in blocks: without the time of the conversions to blocks and back. Prepare counts these once for all steps."""
 LEGEND = (
     f"{ADDED} added by prepare   {BLOCKS} in blocks of channels, otherwise in rows   "
     f"{TAKEN} storage that the step may reuse   alive: memory of values while the step runs, without constants"

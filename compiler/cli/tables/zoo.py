@@ -54,9 +54,12 @@ def _show_table(found: Sequence[CaseOutcome], device: str) -> None:
     outcomes = [way for each in found for way in each.ways]
     for shown, style in STYLES.items():
         alike = [each for each in outcomes if each.verdict == shown]
-        for line in dict.fromkeys(f"{each.model}, {remark}" for each in alike for remark in each.remarks):
+        lines = {f"{each.model}, {remark}": each.advice.get(remark) for each in alike for remark in each.remarks}
+        for line, advice in lines.items():
             console.print(Text.assemble(MARKS[shown], " ", (line, style)), soft_wrap=True)
-    console.print(f"over all ways: {counted([each.worst.verdict for each in found], 'model')}", soft_wrap=True)
+            if advice:
+                console.print(f"  help: {advice}", soft_wrap=True)
+    console.print(f"in all runs: {counted([each.worst.verdict for each in found], 'model')}", soft_wrap=True)
 
 
 def _row(each: CaseOutcome) -> list[Cell]:

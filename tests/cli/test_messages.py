@@ -1,0 +1,173 @@
+"""The sentences of errors: files without permission, numbers outside a range, misspelled names, and advice."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+from compiler import CompileError, Diagnostic
+from compiler.cli import VERBS, program
+from compiler.cli.failure import report
+from compiler.zoo.comparison import _COSTS
+from tests.cli.command import run
+
+USAGE = [
+    (["verify", "echo.onnx", "--tolerance", "x"], "'x' is not a number\n"),
+    (["verify", "echo.onnx", "--tolerance", "-1"], "'-1' is not a number from 0\n"),
+    (["bench", "echo.onnx", "--seconds", "0"], "'0' is not a number above 0\n"),
+    (["bench", "echo.onnx", "--seconds", "inf"], "'inf' is not a finite number\n"),
+    (["bench", "echo.onnx", "--threads", "0"], "'0' is not a whole number from 1 to 1024\n"),
+    (["run", "echo.plan", "--seed", "1.5"], "'1.5' is not a whole number from 0\n"),
+    (["run", "echo.plan", "--size", "n=-1"], "'n=-1' is not NAME=N, where N is a whole number from 0 to 10^18 - 1\n"),
+    (["rum"], "Error: there is no command 'rum': did you mean run?\n"),
+    (["zoo", "updat"], "Error: there is no command 'updat': did you mean update?\n"),
+    (["melt"], "Error: there is no command 'melt': `candlec --help` lists them\n"),
+    (
+        ["compile", "echo.onnx", "--passes", "foo,fold_constans,drop_noops"],
+        "there is no pass 'foo'; there is no pass 'fold_constans': did you mean fold_constants?\n"
+        "  help: `candlec compile --help` lists the passes\n",
+    ),
+    (["compile", "echo.onnx", "--passes", "sort_nodes"], "--passes: sort_nodes always runs: leave it out\n"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), USAGE, ids=[" ".join(arguments) for arguments, _ in USAGE])
+def test_wrong_usage_is_explained(
+    arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*arguments) == 2
+    assert capsys.readouterr().err.endswith(said)
+
+
+def test_the_help_has_ranges_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    run("bench", "--help")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "[default: 2.0; above 0]" in shown and "[default: 1; from 1 to 100]" in shown
+
+
+def parameters(command: click.Command) -> Iterator[click.Parameter]:
+    """Every parameter of a command and of those below it."""
+    yield from command.params
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        below = (command.get_command(context, name) for name in command.list_commands(context))
+        yield from (each for one in below if one is not None for each in parameters(one))
+
+
+def test_no_option_checks_permission_to_read() -> None:
+    paths = [each.type for each in parameters(program) if isinstance(each.type, click.Path)]
+    assert len(paths) > len(VERBS)
+    assert not any(each.readable for each in paths)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["compile", "echo.onnx"], "error[CC0102]: echo.onnx: Permission denied\n"),
+        (["check", "echo.onnx"], "error[CC0102]: echo.onnx: Permission denied\n"),
+        (["run", "echo.plan"], "error: echo.plan: Permission denied\n"),
+        (["inspect", "echo.plan"], "error: echo.plan: Permission denied\n"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, list) else "",
+)
+def test_a_file_without_permission_is_no_wrong_usage(
+    arguments: list[str], said: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("compile", "echo.onnx")
+    capsys.readouterr()
+    before = io.open
+
+    def opened(file: Any, *options: Any, **named: Any) -> Any:
+        if str(file) == arguments[1]:
+            raise PermissionError(13, "Permission denied", str(file))
+        return before(file, *options, **named)
+
+    monkeypatch.setattr("os.access", lambda path, mode, **_: str(path) != arguments[1] or mode != os.R_OK)
+    monkeypatch.setattr("io.open", opened)  # of pathlib
+    monkeypatch.setattr("builtins.open", opened)
+    assert run(*arguments) == 1
+    assert capsys.readouterr().err.startswith(said)
+
+
+FINDINGS = [
+    (["compile", "gone.onnx"], "error: 1 finding\n"),
+    (["check", "."], "error: 1 finding\n"),
+    (["compile", "echo.onnx", "--dim", "bath=1", "--dim", "time=1"], "error: 2 findings\n"),
+    (["compile", "refused.onnx"], "error: the compiler refuses the model: 2 findings\n"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), FINDINGS, ids=[" ".join(arguments) for arguments, _ in FINDINGS])
+def test_the_compiler_refuses_only_models(
+    arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*arguments) == 1
+    assert capsys.readouterr().err.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("codes", "said"), [(["CC0505"], ""), (["CC0505", "CC0301"], "the compiler refuses the model: ")]
+)
+def test_the_compiler_does_not_refuse_a_list_of_passes(
+    codes: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert report(CompileError([Diagnostic(code, "a finding") for code in codes])) == 1
+    assert f"\nerror: {said}{len(codes)} finding" in capsys.readouterr().err
+
+
+def written(name: str, graph: str) -> None:
+    """Write a model, and its plan."""
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> g {graph}'), f"{name}.onnx")
+    assert run("compile", f"{name}.onnx") == 0
+
+
+def test_a_model_without_inputs_has_no_random_ones(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written("constant", "() => (float[2] y) { y = Constant <value = float[2] {1, 2}> () }")
+    assert run("run", "constant.plan") == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("shape", "advice"),
+    [
+        (
+            "k",
+            "the command chose random inputs and their sizes: --size k=N sets another size, or give real inputs with",
+        ),
+        ("2", "the command chose random inputs: give real inputs with"),
+    ],
+)
+def test_an_error_of_random_inputs_suggests_real_ones(
+    shape: str, advice: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = "s = SplitToSequence <axis = 0> (x, parts)  n = SequenceLength (s)"
+    written("parts", f"(float[6] x, int64[{shape}] parts) => (int64 n) {{ {nodes} }}")
+    assert run("run", "parts.plan") == 1
+    assert capsys.readouterr().err.endswith(f"\n  help: {advice} --input\n")
+    np.savez("parts.npz", x=np.zeros(6, np.float32), parts=np.array([4, 2]))
+    assert run("run", "parts.plan", "--input", "parts.npz") == 0
+
+
+def test_the_help_of_update_describes_every_fact(capsys: pytest.CaptureFixture[str]) -> None:
+    run("zoo", "update", "--help")
+    shown = capsys.readouterr().out
+    assert [fact for fact in _COSTS if fact not in shown] == []
+
+
+def test_the_legend_of_alternatives_has_a_line_for_each_column(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written("product", "(float[8, 64] x, float[64, 64] w) => (float[8, 64] y) { y = MatMul (x, w) }")
+    capsys.readouterr()
+    assert run("inspect", "product.plan", "--prepared", "--alternatives") == 0
+    lines = capsys.readouterr().out.splitlines()[-2:]
+    assert [line.partition(":")[0] for line in lines] == ["expected", "in blocks"]
