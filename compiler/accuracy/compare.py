@@ -251,7 +251,7 @@ def _compare_arrays(
     if found.shape != shape:
         return Comparison(name, dtype, shape, problem=f"found shape {list(found.shape)}")
     if dtype not in TOLERANCES:
-        return _compare_exactly(name, expected, found)
+        return _compare_exactly(name, dtype, expected, found)
     special = ~np.isfinite(expected.astype(np.float64)) | ~np.isfinite(found.astype(np.float64))
     if not np.array_equal(expected[special].astype(np.float64), found[special].astype(np.float64), equal_nan=True):
         return Comparison(name, dtype, shape, float("inf"), note="NaN or infinity in other places")
@@ -265,9 +265,9 @@ def _compare_arrays(
     return Comparison(name, dtype, shape, _largest(difference), _largest(relative), ulp, allowed)
 
 
-def _compare_exactly(name: str, expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> Comparison:
+def _compare_exactly(name: str, dtype: str, expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> Comparison:
     """Compare integers, booleans, strings, and floats of at most 8 bits."""
-    dtype, shape, differs = expected.dtype.name, expected.shape, np.asarray(expected != found)
+    shape, differs = expected.shape, np.asarray(expected != found)
     if expected.dtype != object:
         a, b = expected.astype(np.float64), found.astype(np.float64)
         differs &= ~(np.isnan(a) & np.isnan(b))
