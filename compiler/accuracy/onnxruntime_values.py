@@ -25,7 +25,6 @@ _NUMPY = frozenset(
 )
 """The element types that NumPy has, by their names in onnxruntime."""
 
-
 _DTYPES = {
     16: ml_dtypes.bfloat16,
     17: ml_dtypes.float8_e4m3fn,
@@ -97,23 +96,25 @@ def _array_of_bits(value: Any) -> np.ndarray[Any, Any]:
     dtype, shape, size = np.dtype(_DTYPES[value.element_type()]), value.shape(), value.tensor_size_in_bytes()
     data = np.empty(size, np.uint8)
     ctypes.memmove(data.ctypes.data, value.data_ptr(), size)
-    bits = _BITS.get(dtype.name)
-    if bits is not None:
+    if (bits := _BITS.get(dtype.name)) is not None:
         data = _unpacked(data, bits, is_signed=dtype.name.startswith("int"))[: math.prod(shape)]
-    return (data.astype(dtype) if "int" in dtype.name else data.view(dtype)).reshape(shape)
+    array: np.ndarray[Any, Any] = (data.astype(dtype) if "int" in dtype.name else data.view(dtype)).reshape(shape)
+    return array
 
 
 def _packed(elements: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
     """The low bits of elements, with the first one in the low bits of the first byte."""
     in_byte = 8 // bits
     codes = np.pad(elements & (2**bits - 1), (0, -elements.size % in_byte)).reshape(-1, in_byte)
-    return np.bitwise_or.reduce(codes << np.arange(0, 8, bits, dtype=np.uint8), axis=1)
+    packed: np.ndarray[Any, Any] = np.bitwise_or.reduce(codes << np.arange(0, 8, bits, dtype=np.uint8), axis=1)
+    return packed
 
 
 def _unpacked(data: np.ndarray[Any, Any], bits: int, *, is_signed: bool) -> np.ndarray[Any, Any]:
     """The elements of bytes, each in a byte, and some more than were packed."""
-    high = data[:, None] >> np.arange(0, 8, bits, dtype=np.uint8) << (8 - bits)
-    return (high.view(np.int8) if is_signed else high).ravel() >> (8 - bits)
+    high = (data[:, None] >> np.arange(0, 8, bits, dtype=np.uint8) << (8 - bits)).ravel()
+    elements: np.ndarray[Any, Any] = (high.view(np.int8) if is_signed else high) >> (8 - bits)
+    return elements
 
 
 def _sequence(elements: Sequence[Any], element: str) -> Any:

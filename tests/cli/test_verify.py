@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -70,6 +71,22 @@ def test_verify_does_not_compare_random_numbers(folder: Path, capsys: pytest.Cap
     assert "0 of 1 output equals onnxruntime's; 1 is random, and only" in printed
     assert run("verify", "dice.onnx", "--json") == 0
     assert json.loads(capsys.readouterr().out)["outputs"][0]["verdict"] == "random"
+
+
+FLOAT8 = """<ir_version: 10, opset_import: ["": 21]> m (float[4] x) => (float8e4m3fn[4] y)
+<float[1] c = {1}> { product = Mul (x, c)  y = Cast <to = 17> (product) }"""
+
+
+def test_verify_compares_dtypes_that_numpy_lacks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = os.fsdecode(b"caf\xe9.onnx") if sys.platform == "linux" else "float8.onnx"
+    onnx.save(onnx.parser.parse_model(FLOAT8), path)
+    onnx.save(onnx.parser.parse_model(FLOAT8.replace("{1}", "{2}")), "other.onnx")
+    run("compile", "other.onnx")
+    assert run("verify", path) == 0
+    printed = capsys.readouterr().out
+    assert "float8_e4m3fn" in printed and "1 of 1 output equals onnxruntime's" in printed
+    assert run("verify", path, "other.plan") == 1
+    assert "y: 4 of 4 elements differ" in capsys.readouterr().out
 
 
 def test_without_onnxruntime_verify_says_what_to_install(
