@@ -138,6 +138,18 @@ def test_inputs_of_another_dtype_are_refused() -> None:
     reference = Reference(parsed("(bfloat16[2] x) => (bfloat16[2] y) { y = Identity (x) }"))
     with pytest.raises(ReferenceFailed, match=r"Actual: \(tensor\(float\)\) , expected: \(tensor\(bfloat16\)\)"):
         reference.run({"x": F})
+    for inputs in ({}, {"x": None}):
+        with pytest.raises(ReferenceFailed, match=r"^onnxruntime fails on these inputs: missing: x$"):
+            reference.run(inputs)
+
+
+@pytest.mark.parametrize("graph", ["(bfloat16[2] x) => (bfloat16[2] y) { y = Identity (x) }", OTHERS["strings"][0]])
+def test_outputs_of_several_runs_have_memory_of_their_own(graph: str) -> None:
+    inputs = {"x": B.copy(), "s": WORDS, "q": [WORDS]}
+    reference = Reference(parsed(graph))
+    run = reference.prepared({name: inputs[name] for name in reference.inputs})
+    one, other = run()["y"], run()["y"]
+    assert not np.shares_memory(one, other) and not np.shares_memory(one, inputs["x"])
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +45,12 @@ class OnnxruntimeSession:
             reason = first_line(error)
             message = f"onnxruntime refuses the model: {reason}{_dtypes_without_kernel(reason, source)}"
             raise ReferenceFailed(message) from error
-        self._declared = {each.name: each.type for each in self._session.get_inputs()}
         outputs = self._session.get_outputs()
-        self._has_values = any(is_beyond_numpy(each.type) for each in outputs)
+        self._declared = {each.name: each.type for each in self._session.get_inputs()}
         self.inputs, self.outputs = list(self._declared), [each.name for each in outputs]
+        self._has_values = any(is_beyond_numpy(each.type) for each in outputs)
+        types = {*self._declared.values(), *(each.type for each in outputs)}
+        self._has_only_numbers = all(each.startswith("tensor(") for each in types) and "tensor(string)" not in types
 
     def prepared(self, inputs: Mapping[str, Any]) -> Callable[[], Sequence[Any]]:
         """A run of these inputs, which returns the outputs in order. This call converts the inputs, and no run does.
@@ -61,7 +64,21 @@ class OnnxruntimeSession:
         values = {  # a value for an absent optional would crash onnxruntime
             name: to_value(value, self._declared.get(name, "")) for name, value in inputs.items() if value is not None
         }
-        return lambda: [to_array(each) for each in self._session.run_with_ort_values(None, values)]
+        if not self._has_only_numbers:
+            return lambda: [to_array(each) for each in self._session.run_with_ort_values(None, values)]
+        if absent := [name for name in self.inputs if name not in values]:
+            raise ValueError(f"missing: {', '.join(absent)}")  # a binding does not check this
+        binding = self._session.io_binding()  # faster; it would crash with sequences
+        for name, value in values.items():
+            binding.bind_ortvalue_input(name, value)
+        return functools.partial(self._run_bound, binding, values)
+
+    def _run_bound(self, binding: Any, _: Mapping[str, Any]) -> list[Any]:
+        """The outputs for the bound values. These are an argument because the binding does not hold their arrays."""
+        for name in self.outputs:  # otherwise, this run would write to the outputs of the previous one
+            binding.bind_output(name)
+        self._session.run_with_iobinding(binding)
+        return [to_array(each) for each in binding.get_outputs()]
 
 
 def missing() -> ReferenceMissing:

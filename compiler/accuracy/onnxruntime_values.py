@@ -77,7 +77,7 @@ def to_array(value: Any) -> Any:
         return None
     if value.is_tensor_sequence():
         return _elements(value)
-    return _array_of_bits(value) if is_beyond_numpy(value.data_type()) else value.numpy()
+    return _array_of_bits(value) if value.element_type() in _DTYPES else value.numpy()
 
 
 def _value_of_bits(array: np.ndarray[Any, Any]) -> Any:
