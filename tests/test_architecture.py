@@ -34,6 +34,7 @@ PYTHON_LAYERS = [
 
 FOREIGN = {
     "onnx": {
+        "accuracy.onnxruntime_values",
         "accuracy.reference",
         "backend",
         "bench.peaks",
@@ -46,7 +47,7 @@ FOREIGN = {
     },
     "onnx_shape_inference": {"ir.shape_library"},  # shape_fixes lists which of its answers are corrected
     "torch": {"frontend.export"},
-    "onnxruntime": {"accuracy.reference"},
+    "onnxruntime": {"accuracy.onnxruntime_session", "accuracy.onnxruntime_values"},
     "openvino": {"bench.engines"},
     "MNN": {"bench.mnn"},
 }

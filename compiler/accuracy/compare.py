@@ -251,9 +251,9 @@ def _compare_arrays(
     if found.shape != shape:
         return Comparison(name, dtype, shape, problem=f"found shape {list(found.shape)}")
     if dtype not in TOLERANCES:
-        return _compare_exactly(name, expected, found)
-    special = ~np.isfinite(expected.astype(np.float64)) | ~np.isfinite(found.astype(np.float64))
-    if not np.array_equal(expected[special].astype(np.float64), found[special].astype(np.float64), equal_nan=True):
+        return _compare_exactly(name, dtype, expected, found)
+    special = ~np.isfinite(_wide(expected)) | ~np.isfinite(_wide(found))
+    if not np.array_equal(_wide(expected[special]), _wide(found[special]), equal_nan=True):
         return Comparison(name, dtype, shape, float("inf"), note="NaN or infinity in other places")
     a, b = expected[~special], found[~special]
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
@@ -265,9 +265,9 @@ def _compare_arrays(
     return Comparison(name, dtype, shape, _largest(difference), _largest(relative), ulp, allowed)
 
 
-def _compare_exactly(name: str, expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> Comparison:
+def _compare_exactly(name: str, dtype: str, expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> Comparison:
     """Compare integers, booleans, strings, and floats of at most 8 bits."""
-    dtype, shape, differs = expected.dtype.name, expected.shape, np.asarray(expected != found)
+    shape, differs = expected.shape, np.asarray(expected != found)
     if expected.dtype != object:
         a, b = expected.astype(np.float64), found.astype(np.float64)
         differs &= ~(np.isnan(a) & np.isnan(b))
@@ -277,6 +277,11 @@ def _compare_exactly(name: str, expected: np.ndarray[Any, Any], found: np.ndarra
     # Strings have no distance, and rounding may hide the distance of large integers. Both still differ.
     note = f"{differs.sum()} of {expected.size} elements differ"
     return Comparison(name, dtype, shape, distance or float("inf"), note=note)
+
+
+def _wide(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    with np.errstate(invalid="ignore"):  # NumPy warns of signaling NaNs
+        return array.astype(np.float64)
 
 
 def _scale(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> float:

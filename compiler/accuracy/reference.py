@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import functools
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from compiler.errors import CompileError, Error
+from compiler.accuracy.onnxruntime_session import (
+    OnnxruntimeSession,
+    ReferenceFailed,
+    ReferenceMissing,
+    first_line,
+    missing,
+)
+from compiler.errors import CompileError
 from compiler.validate import validate_instance
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import onnx
     import onnx_ir as ir
 
 __all__ = ["Reference", "ReferenceFailed", "ReferenceMissing", "missing", "saturates"]
-
-
-class ReferenceMissing(Error):
-    """The reference is not installed."""
-
-
-class ReferenceFailed(Error):
-    """The reference refuses the model, or fails to run it."""
 
 
 class Reference:
@@ -51,10 +51,10 @@ class Reference:
         self._written, self._threads, self._optimize = _source(model), threads, optimize
         self.source, self.note = self._written, ""
         if as_written or not saturates():
-            self._session = _session(self._written, threads, optimize)
+            self._session: _Session = OnnxruntimeSession(self._written, threads, optimize=optimize)
         else:
             self._session = self._exact_session()
-        self.inputs, self.outputs = _names(self._session, "input"), _names(self._session, "output")
+        self.inputs, self.outputs = self._session.inputs, self._session.outputs
 
     @functools.cached_property
     def plain(self) -> Reference:
@@ -67,18 +67,34 @@ class Reference:
         Raises:
             ReferenceFailed: onnxruntime fails on these inputs.
         """
-        try:
-            values = self._session.run(None, dict(inputs))
-        except Exception as error:
-            raise ReferenceFailed(f"onnxruntime fails on these inputs: {_first_line(error)}") from error
-        return dict(zip(self.outputs, values, strict=True))
+        return self.prepared(inputs)()
 
-    def _exact_session(self) -> Any:
+    def prepared(self, inputs: Mapping[str, Any]) -> Callable[[], dict[str, Any]]:
+        """A run of these inputs, for timing: this call converts the inputs of dtypes that NumPy lacks.
+
+        Raises:
+            ReferenceFailed: onnxruntime does not take these inputs; the run raises it too.
+        """
+        try:
+            compute = self._session.prepared(inputs)
+        except Exception as error:
+            raise _failed(error) from error
+
+        def run() -> dict[str, Any]:
+            try:
+                values = compute()
+            except Exception as error:
+                raise _failed(error) from error
+            return dict(zip(self.outputs, values, strict=True))
+
+        return run
+
+    def _exact_session(self) -> _Session:
         """A session with exact products on a processor where onnxruntime's products of uint8 and int8 saturate."""
         from compiler.accuracy.unsigned import make_unsigned, multiplies_codes
         from compiler.frontend.load import load_model
 
-        session = _session(self._written, self._threads, self._optimize)  # raises if onnxruntime refuses the model
+        session: _Session = OnnxruntimeSession(self._written, self._threads, optimize=self._optimize)  # may refuse it
         multiplies = True
         try:
             model = load_model(self._written).model
@@ -87,14 +103,15 @@ class Reference:
             if count == 0:
                 return session
             self.source = _data_of(model)
-            session = _session(self.source, self._threads, self._optimize)
+            session = OnnxruntimeSession(self.source, self._threads, optimize=self._optimize)
             self.note = f"onnxruntime runs with uint8 instead of int8 codes ({count} rewritten): {_SATURATION}"
         except (CompileError, ReferenceFailed) as error:
-            reason = f"{_SATURATION}, and the rewrite of the model failed ({_first_line(error)})"
+            reason = f"{_SATURATION}, and the rewrite of the model failed ({first_line(error)})"
             if multiplies:
-                session, self.note = _numpy(self._written), f"NumPy runs the model instead of onnxruntime: {reason}"
+                session = _NumpySession(self._written)
+                self.note = f"NumPy runs the model instead of onnxruntime: {reason}"
             else:
-                session = _session(self._written, self._threads, optimize=False)
+                session = OnnxruntimeSession(self._written, self._threads, optimize=False)
                 self.note = f"onnxruntime runs without optimizations: {reason}"
         return session
 
@@ -116,22 +133,8 @@ def saturates() -> bool:
     graph = helper.make_graph([helper.make_node("MatMulInteger", ["a", "b"], ["y"])], "product", [a, b], [y])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 10)], ir_version=8)
     factors = {"a": np.full((1, 2), 255, np.uint8), "b": np.full((2, 1), 127, np.int8)}
-    [product] = _session(model.SerializeToString(), 1, optimize=False).run(None, factors)
+    [product] = OnnxruntimeSession(model.SerializeToString(), optimize=False).prepared(factors)()
     return bool(product[0, 0] != 2 * 255 * 127)
-
-
-def _session(source: str | bytes, threads: int, optimize: bool) -> Any:
-    runtime = _onnxruntime()
-    options = runtime.SessionOptions()
-    if not optimize:
-        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    try:
-        return runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime has a class for each status code
-        raise ReferenceFailed(f"onnxruntime refuses the model: {_first_line(error)}") from error
 
 
 def _data_of(model: ir.Model) -> bytes:
@@ -152,40 +155,37 @@ def _data_of(model: ir.Model) -> bytes:
     return data
 
 
-def _numpy(source: str | bytes) -> Any:
-    """The onnx package's evaluator, which uses NumPy and adds in 32 bits."""
-    from onnx.reference import ReferenceEvaluator
+class _NumpySession:
+    """A model in the onnx package's evaluator, which uses NumPy and adds in 32 bits."""
 
-    try:
-        return ReferenceEvaluator(source)
-    except Exception as error:  # its operators raise any exception
-        raise ReferenceFailed(f"the onnx package's evaluator refuses the model: {_first_line(error)}") from error
+    def __init__(self, source: str | bytes) -> None:
+        from onnx.reference import ReferenceEvaluator
 
+        try:
+            self._evaluator = ReferenceEvaluator(source)
+        except Exception as error:  # its operators raise any exception
+            message = f"the onnx package's evaluator refuses the model: {first_line(error)}"
+            raise ReferenceFailed(message) from error
+        self.inputs, self.outputs = list(self._evaluator.input_names), list(self._evaluator.output_names)
 
-def _names(session: Any, role: str) -> list[str]:
-    """The names of the inputs or outputs. NumPy's evaluator has them as an attribute, and onnxruntime as a method."""
-    names = getattr(session, f"{role}_names", None)
-    return [value.name for value in getattr(session, f"get_{role}s")()] if names is None else list(names)
-
-
-def missing() -> ReferenceMissing:
-    """The error without onnxruntime."""
-    return ReferenceMissing('this needs onnxruntime, which is not installed: run pip install "candle-compiler[check]"')
+    def prepared(self, inputs: Mapping[str, Any]) -> Callable[[], Sequence[Any]]:
+        given = dict(inputs)
+        return lambda: list(self._evaluator.run(None, given))
 
 
-def _onnxruntime() -> Any:
-    try:
-        import onnxruntime
-    except ImportError:
-        raise missing() from None
-    return onnxruntime
+_Session = OnnxruntimeSession | _NumpySession
 
 
 def _source(model: str | PathLike[str] | bytes | onnx.ModelProto) -> str | bytes:
     if isinstance(model, bytes):
         return model
     if isinstance(model, str | PathLike):
-        return str(model)
+        path = str(model)
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            return _contents(Path(path))
+        return path
     import onnx
 
     validate_instance("model", model, onnx.ModelProto, "a path, bytes or an onnx.ModelProto")
@@ -193,5 +193,23 @@ def _source(model: str | PathLike[str] | bytes | onnx.ModelProto) -> str | bytes
     return data
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+def _contents(path: Path) -> bytes:
+    """The bytes of a model's file, with all of its weights, for a path with bytes that are not UTF-8.
+
+    Raises:
+        ReferenceFailed: the file or its weights cannot be read, or are too large to be passed in memory.
+    """
+    from compiler.frontend.external import files_of_weights
+    from compiler.frontend.load import LARGEST, load_model
+
+    why = "onnxruntime takes no path that is not UTF-8, and the model cannot be passed in memory"
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ReferenceFailed("it is larger than 2 GiB")
+        return _data_of(load_model(path).model) if files_of_weights(path) else path.read_bytes()
+    except (CompileError, OSError, ReferenceFailed) as error:
+        raise ReferenceFailed(f"{why}: {first_line(error)}") from error
+
+
+def _failed(error: Exception) -> ReferenceFailed:
+    return ReferenceFailed(f"onnxruntime fails on these inputs: {first_line(error)}")

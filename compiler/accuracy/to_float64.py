@@ -38,7 +38,10 @@ def widened(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [widened(item) for item in value]
     array = np.asarray(value)
-    return array.astype(np.float64) if array.dtype.name in ("float32", "float16", "bfloat16") else value
+    if array.dtype.name not in ("float32", "float16", "bfloat16"):
+        return value
+    with np.errstate(invalid="ignore"):  # NumPy warns of signaling NaNs
+        return array.astype(np.float64)
 
 
 def _widen_model(model: ir.Model) -> None:

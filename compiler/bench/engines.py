@@ -61,8 +61,7 @@ def _load_plan(case: Case, threads: int) -> Run:
 
 
 def _load_onnxruntime(case: Case, threads: int) -> Run:
-    reference = Reference(case.known_model, threads, as_written=True)
-    return lambda: reference.run(case.inputs)
+    return Reference(case.known_model, threads, as_written=True).prepared(case.inputs)
 
 
 def _load_openvino(case: Case, threads: int) -> Run:

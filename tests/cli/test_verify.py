@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -82,6 +83,28 @@ def test_verify_does_not_compare_random_numbers(folder: Path, capsys: pytest.Cap
     assert "0 of 1 output equals onnxruntime's; 1 is random, and only" in printed
     assert run("verify", "dice.onnx", "--json") == 0
     assert json.loads(capsys.readouterr().out)["outputs"][0]["verdict"] == "random"
+
+
+FLOAT8 = """<ir_version: 10, opset_import: ["": 21]> m (float[4] x) => (float8e4m3fn[4] y)
+<float[1] c = {1}> { product = Mul (x, c)  y = Cast <to = 17> (product) }"""
+
+
+def test_verify_compares_dtypes_that_numpy_lacks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(onnx.parser.parse_model(FLOAT8), "float8.onnx")
+    onnx.save(onnx.parser.parse_model(FLOAT8.replace("{1}", "{2}")), "other.onnx")
+    run("compile", "other.onnx")
+    assert run("verify", "float8.onnx") == 0
+    printed = capsys.readouterr().out
+    assert "float8_e4m3fn" in printed and "1 of 1 output equals onnxruntime's" in printed
+    assert run("verify", "float8.onnx", "other.plan") == 1
+    assert "y: 4 of 4 elements differ" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have only names in UTF-8")
+def test_verify_takes_a_path_that_is_not_utf_8(folder: Path) -> None:
+    path = os.fsdecode(b"caf\xe9.onnx")
+    Path("echo.onnx").rename(path)
+    assert run("verify", path, "--input", "io.npz") == 0
 
 
 def test_without_onnxruntime_verify_says_what_to_install(
