@@ -46,7 +46,7 @@ FOREIGN = {
         "ir.onnx_schema",
     },
     "onnx_shape_inference": {"ir.shape_library"},  # shape_fixes lists which of its answers are corrected
-    "torch": {"frontend.export"},
+    "torch": {"frontend.export", "runtime.libraries"},
     "onnxruntime": {"accuracy.onnxruntime_session", "accuracy.onnxruntime_values"},
     "openvino": {"bench.engines"},
     "MNN": {"bench.mnn"},

@@ -6,17 +6,14 @@ use candle_plan::error::Result;
 use candle_plan::kernel::Memory;
 use candle_plan::session::Session;
 
+/// The device, the number of threads, the limit of memory, and the packing of constants.
+pub type Settings<'a> = (&'a str, Option<usize>, Option<usize>, Memory);
+
 /// Prepares a plan file, which nobody may change while the session lives: `compiler.load` states this.
 ///
 /// # Errors
 /// As [`Session::open`].
-pub fn open(
-    path: &Path,
-    device: &str,
-    threads: Option<usize>,
-    max_memory: Option<usize>,
-    memory: Memory,
-) -> Result<Session> {
+pub fn open(path: &Path, (device, threads, max_memory, memory): Settings) -> Result<Session> {
     // SAFETY: the users of the package promise that nobody changes the file.
     unsafe { Session::open(path, device, threads, max_memory, memory) }
 }

@@ -80,7 +80,7 @@ impl Session {
         let memory = if low_memory { Memory::Low } else { Memory::Full };
         let load = || match &plan {
             Source::Bytes(bytes) => Inner::load(bytes, device, threads, max_memory, memory),
-            Source::File(path) => open(path, device, threads, max_memory, memory),
+            Source::File(path) => open(path, (device, threads, max_memory, memory)),
         };
         Ok(Session::of(py, py.detach(load).map_err(to_python)?))
     }

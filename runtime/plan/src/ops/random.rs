@@ -30,20 +30,6 @@ pub struct RandomNormal {
     pub seed: u64,
 }
 
-impl Operator for RandomNormal {
-    fn arity(&self) -> Arity {
-        Arity::exact(1, 1)
-    }
-
-    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
-        shaped(self.dtype, inputs)
-    }
-
-    fn needs(&self, _input: usize) -> Needs {
-        Needs::Numbers
-    }
-}
-
 /// Uniformly distributed numbers from `low` to `high`, in the shape of input 0, `shape: int64 [rank]`.
 ///
 /// Source: [ONNX RandomUniform](https://onnx.ai/onnx/operators/onnx__RandomUniform.html).
@@ -60,19 +46,25 @@ pub struct RandomUniform {
     pub seed: u64,
 }
 
-impl Operator for RandomUniform {
-    fn arity(&self) -> Arity {
-        Arity::exact(1, 1)
-    }
+macro_rules! shaped_by_input {
+    ($($operator:ty)*) => {
+        $(impl Operator for $operator {
+            fn arity(&self) -> Arity {
+                Arity::exact(1, 1)
+            }
 
-    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
-        shaped(self.dtype, inputs)
-    }
+            fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+                shaped(self.dtype, inputs)
+            }
 
-    fn needs(&self, _input: usize) -> Needs {
-        Needs::Numbers
-    }
+            fn needs(&self, _input: usize) -> Needs {
+                Needs::Numbers
+            }
+        })*
+    };
 }
+
+shaped_by_input! { RandomNormal RandomUniform }
 
 /// Draws `samples` classes for each row of `X [B, C]`, which holds unnormalized logarithms of the classes'
 /// probabilities. The result is `Y [B, samples]`.
