@@ -12,8 +12,21 @@ import pytest
 
 from compiler.accuracy.reference import Reference
 from compiler.zoo import Case
+from compiler.zoo.drift import Drift, changed_facts
 from tests.trained.rewrite import cut_at_quantized, quantized, showing_quantized
-from tests.trained.zoo import ABSENT, KNOWN, OTHERS, ROOT, TOLERANCE, cases, distances, entries, outputs, pinned
+from tests.trained.zoo import (
+    ABSENT,
+    KNOWN,
+    OTHERS,
+    ROOT,
+    TOLERANCE,
+    cases,
+    distances,
+    entries,
+    known_facts,
+    outputs,
+    pinned,
+)
 
 ENTRIES = entries()
 QUANTIZED = [name for name in ENTRIES if quantized(onnx.load(ENTRIES[name].path))]
@@ -33,6 +46,10 @@ def test_there_are_other_models() -> None:
 def test_equals_onnxruntime(case: Case) -> None:
     outcome = case.check()
     assert outcome.ok, outcome.message
+    assert outcome.facts is not None
+    known = known_facts(case.entry.name, case.shapes)
+    drifts = [str(Drift(case.entry.name, case.shapes, *each)) for each in changed_facts(known, outcome.facts)]
+    assert not drifts, "\n".join([*drifts, "if these changes are right, record them: `make bless`"])
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -19,6 +19,8 @@ from compiler.accuracy.precision import exact_outputs
 from compiler.accuracy.verify import Judge
 from compiler.zoo import Case
 from compiler.zoo.baseline import Expectation, read_baseline
+from compiler.zoo.facts import Facts
+from compiler.zoo.facts_file import read_facts
 from compiler.zoo.index import Entry, read_index
 from compiler.zoo.outcome import SHAPES, Result, Shapes
 
@@ -30,6 +32,8 @@ ABSENT = f"there are no other models in {OTHERS}: set ZOO to a folder of models 
 BASELINE = Path(__file__).with_name("zoo.toml")
 KNOWN = read_baseline(BASELINE)
 """The other models that do not equal onnxruntime's results."""
+FACTS = [ROOT / "models/facts.toml", Path(__file__).with_name("facts.toml")]
+"""The files of facts that must not drift, of the models of this repository and of the others."""
 TOLERANCE = 1e-5
 """What an output may differ by from onnxruntime's, as a part of its largest element."""
 
@@ -50,6 +54,12 @@ def entries() -> dict[str, Entry]:
 def cases() -> list[Case]:
     """Every model that is there, with both kinds of shapes."""
     return [case for folder in folders() for case in compiler.zoo.cases(folder, shapes=SHAPES, baseline=BASELINE)]
+
+
+@functools.cache
+def known_facts(name: str, shapes: Shapes) -> Facts:
+    """The recorded facts of a model."""
+    return next(models[name][shapes] for models in (read_facts(path).models for path in FACTS) if name in models)
 
 
 def exceeded(name: str, shapes: Shapes, reports: Sequence[Report]) -> str:
