@@ -14,16 +14,16 @@ from typing import Any
 
 from compiler.accuracy.reference import ReferenceFailed
 from compiler.errors import InputError
-from compiler.processes.child import Report
+from compiler.processes.child import Channel
 from compiler.zoo import tasks
 from compiler.zoo.asked import Check, Time
 from compiler.zoo.outcome import Outcome, variants
 
 
-def act(what: str, report: Report) -> Any:
+def act(what: str, channel: Channel) -> Any:
     """Do what a word says, in a phase of the same name."""
-    report.part(f"before {what}")
-    report.phase(what)
+    channel.part(f"before {what}")
+    channel.phase(what)
     word, _, number = what.partition(" ")
     match word:
         case "signal":
@@ -59,27 +59,27 @@ def act(what: str, report: Report) -> Any:
     return what
 
 
-def check_or_end(asked: Check, report: Report) -> Any:
+def check_or_end(asked: Check, channel: Channel) -> Any:
     """Check a model, but end early for a model of a certain name."""
     name = asked.entry.name
     if name.startswith("crash"):
-        report.phase("run: pinned, optimized, 1 thread, io")
+        channel.phase("run: pinned, optimized, 1 thread, io")
         os.kill(os.getpid(), signal.SIGSEGV)
     if name.startswith("hang"):
-        report.phase("compile: pinned, optimized, after the pass sort_nodes")
+        channel.phase("compile: pinned, optimized, after the pass sort_nodes")
         time.sleep(60)
     if name.startswith("bug"):
         raise AssertionError("an axis")
-    return tasks.check(asked, report)
+    return tasks.check(asked, channel)
 
 
-def check_slowly(asked: Check, report: Report) -> Any:
+def check_slowly(asked: Check, channel: Channel) -> Any:
     """Check a model after a second."""
     time.sleep(1)
-    return tasks.check(asked, report)
+    return tasks.check(asked, channel)
 
 
-def check_at_once(asked: Check, report: Report) -> Any:
+def check_at_once(asked: Check, channel: Channel) -> Any:
     """Say that a model is equal in every way, and state facts of the level `avx2`; refuse a model `refused`."""
     is_refused = asked.entry.name == "refused"
     for shapes in asked.shapes:
@@ -87,12 +87,12 @@ def check_at_once(asked: Check, report: Report) -> Any:
             outcome = Outcome(asked.entry.name, str(variant), "equal", share=0.0)
             if is_refused:
                 outcome = replace(outcome, verdict="refused", codes=("CC0301",))
-            report.part([shapes, outcome.unjudged])
+            channel.part([shapes, outcome.unjudged])
     facts = {"plan": {"steps": {"Conv": 1}}, "levels": {"avx2": {"block": 8}}}
     return {} if is_refused else dict.fromkeys(asked.shapes, facts)
 
 
-def time_as_told(asked: Time, report: Report) -> dict[str, float]:
+def time_as_told(asked: Time, channel: Channel) -> dict[str, float]:
     """Return the quotient of times that the file times.json has for this process of a model, and log the call.
 
     Instead of a quotient, the file may say how the process ends.
@@ -101,7 +101,7 @@ def time_as_told(asked: Time, report: Report) -> dict[str, float]:
     with Path("timed.log").open("a") as log:
         log.write(f"{name} {number}\n")
     told = json.loads(Path("times.json").read_text())[name][number - 1]
-    report.phase("run in turns with onnxruntime")
+    channel.phase("run in turns with onnxruntime")
     match told:
         case "crash":
             os.kill(os.getpid(), signal.SIGSEGV)

@@ -19,7 +19,7 @@ from compiler.processes.memory import anonymous_bytes, offer_to_system
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-__all__ = ["Report", "Task", "work"]
+__all__ = ["Channel", "Task", "work"]
 
 A = TypeVar("A")
 
@@ -27,7 +27,7 @@ _END_WITH_PARENT = 1
 """`PR_SET_PDEATHSIG` of Linux."""
 
 
-class Report:
+class Channel:
     """Sends the phases and partial results of a task to the parent process."""
 
     def __init__(self, tell: Callable[[str, Any], None]) -> None:
@@ -42,7 +42,7 @@ class Report:
         self._tell("part", data)
 
 
-Task = Callable[[A, Report], Any]
+Task = Callable[[A, Channel], Any]
 """A function at the top of a module. Pickle must be able to copy its argument and its result."""
 
 
@@ -57,7 +57,7 @@ def work(
 
     tell("started", anonymous_bytes("self"))
     try:
-        tell("done", task(argument, Report(tell)))
+        tell("done", task(argument, Channel(tell)))
     except MemoryError:
         tell("out of memory", "it could not allocate memory")
     except BaseException as error:  # a panic of the runtime is not an Exception

@@ -10,7 +10,7 @@ from compiler.processes.run import run_tasks
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from compiler.processes.child import Report
+    from compiler.processes.child import Channel
 
 __all__ = ["ProcessDied", "in_fresh_process"]
 
@@ -38,7 +38,9 @@ def in_fresh_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
     return made
 
 
-def _call(asked: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]], _: Report) -> tuple[Exception | None, Any]:
+def _call(
+    asked: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]], _: Channel
+) -> tuple[Exception | None, Any]:
     """The exception or the result of a call."""
     function, args, kwargs = asked
     try:

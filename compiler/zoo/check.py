@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from compiler import Plan
-    from compiler.processes.child import Report
+    from compiler.processes.child import Channel
     from compiler.rewrite.report import PassReport
     from compiler.zoo.asked import Check
     from compiler.zoo.index import Entry
@@ -57,7 +57,7 @@ class _Compiled:
     facts: list[Facts] = field(default_factory=list)
 
 
-def check(asked: Check, report: Report) -> dict[Shapes, dict[str, Any]]:
+def check(asked: Check, channel: Channel) -> dict[Shapes, dict[str, Any]]:
     """Report the outcome of every way to run a model as a part: the kind of shapes, and the data of the outcome.
 
     Returns the data of the facts of the optimized plans, for each kind of shapes that has any.
@@ -66,13 +66,13 @@ def check(asked: Check, report: Report) -> dict[Shapes, dict[str, Any]]:
     left = [(shapes, variant) for shapes in asked.shapes for variant in variants(asked.device)]
     reason = _fault(asked.entry)
     try:
-        for outcome in () if reason else _outcomes(asked, report, facts):
+        for outcome in () if reason else _outcomes(asked, channel, facts):
             shapes, _ = left.pop(0)
-            report.part([shapes, outcome.unjudged])
+            channel.part([shapes, outcome.unjudged])
     except ReferenceFailed as error:
         reason = str(error)
     for shapes, variant in left:
-        report.part([shapes, Outcome(asked.entry.name, str(variant), "failed", (reason,)).unjudged])
+        channel.part([shapes, Outcome(asked.entry.name, str(variant), "failed", (reason,)).unjudged])
     return {shapes: joined(each).data for shapes, each in facts.items() if each}
 
 
@@ -89,21 +89,21 @@ def _fault(entry: Entry) -> str:
     return ""
 
 
-def _outcomes(asked: Check, report: Report, facts: dict[Shapes, list[Facts]]) -> Iterator[Outcome]:
+def _outcomes(asked: Check, channel: Channel, facts: dict[Shapes, list[Facts]]) -> Iterator[Outcome]:
     """The outcome of every way over all cases, by shapes, then in the order of the variants. Collects the facts.
 
     Raises:
         ReferenceFailed: onnxruntime refuses the model, or cannot run it.
     """
     entry = asked.entry
-    report.phase("load the model in onnxruntime")
+    channel.phase("load the model in onnxruntime")
     judge = Judge(entry.path, asked.threads)
     cases = [_case(entry, number, judge) for number in range(len(entry.cases))]
     for shapes in asked.shapes:
         groups = alike(cases, lambda case: case.inputs) if shapes == "pinned" else [cases]
         for optimize in (True, False):
-            compiled = [_compile(entry, shapes, optimize, cases, report) for cases in groups]
-            yield from _ways(asked, shapes, compiled, report)
+            compiled = [_compile(entry, shapes, optimize, cases, channel) for cases in groups]
+            yield from _ways(asked, shapes, compiled, channel)
             facts.setdefault(shapes, []).extend(each for one in compiled for each in one.facts)
             del compiled  # before the next compilation, which takes memory too
 
@@ -114,27 +114,27 @@ def _case(entry: Entry, number: int, judge: Judge) -> _Case:
     return _Case(number, case.stem.removeprefix(f"{entry.name}."), inputs, judge.given(inputs))
 
 
-def _ways(asked: Check, shapes: Shapes, compiled: Sequence[_Compiled], report: Report) -> Iterator[Outcome]:
+def _ways(asked: Check, shapes: Shapes, compiled: Sequence[_Compiled], channel: Channel) -> Iterator[Outcome]:
     """The outcomes of the ways that run the same plans, one for each group of cases."""
     began = time.perf_counter() - sum(one.seconds for one in compiled)
     for variant in variants(asked.device):
         if variant.optimize == compiled[0].optimize:
             found = [
-                each for one in compiled for each in _run(asked.entry, variant, one, f"{shapes}, {variant}", report)
+                each for one in compiled for each in _run(asked.entry, variant, one, f"{shapes}, {variant}", channel)
             ]
             now = time.perf_counter()
             yield _over_all_cases(asked.entry, variant, found, now - began)
             began = now
 
 
-def _compile(entry: Entry, shapes: Shapes, optimize: bool, cases: Sequence[_Case], report: Report) -> _Compiled:
+def _compile(entry: Entry, shapes: Shapes, optimize: bool, cases: Sequence[_Case], channel: Channel) -> _Compiled:
     """The plan for these cases, or the reason against it."""
     phase = f"compile: {shapes}, {'optimized' if optimize else 'plain'}"
-    report.phase(phase)
+    channel.phase(phase)
     began, reports = time.perf_counter(), list[Any]()
 
     def note(done: PassReport) -> None:
-        report.phase(f"{phase}, after the pass {done.name}")
+        channel.phase(f"{phase}, after the pass {done.name}")
         reports.append(done)
 
     model = pinned(entry.path, cases[0].inputs) if shapes == "pinned" else unpinned(entry.path)
@@ -147,15 +147,15 @@ def _compile(entry: Entry, shapes: Shapes, optimize: bool, cases: Sequence[_Case
 
 
 def _run(
-    entry: Entry, variant: Variant, compiled: _Compiled, way: str, report: Report
+    entry: Entry, variant: Variant, compiled: _Compiled, way: str, channel: Channel
 ) -> Iterator[tuple[int, Outcome]]:
     """The number and outcome of each case of a plan."""
     if isinstance(compiled.plan, compiler.CompileError):
         for case in compiled.cases:
-            _refer(case, report)  # a case that does not fit the model is not the compiler's fault
+            _refer(case, channel)  # a case that does not fit the model is not the compiler's fault
             yield case.number, of_refusal(Outcome(entry.name, str(variant), "refused"), compiled.plan)
         return
-    report.phase(f"load: {way}")
+    channel.phase(f"load: {way}")
     try:
         session = compiler.load(compiled.plan, variant.device, variant.threads)
     except compiler.PlanError as error:
@@ -165,25 +165,25 @@ def _run(
         compiled.facts.append(facts_of(compiled.plan, session, compiled.reports))
     random = random_outputs(compiled.plan)
     for case in compiled.cases:
-        report.phase(f"run: {way}, {case.name}")
+        channel.phase(f"run: {way}, {case.name}")
         try:
             outputs = session.run(case.inputs)
         except (compiler.InputError, compiler.RunError) as error:
             yield case.number, _failed(entry, variant, case, error)
             continue
-        _refer(case, report)
-        report.phase(f"compare: {way}, {case.name}")
+        _refer(case, channel)
+        channel.phase(f"compare: {way}, {case.name}")
         compared = case.given.compare(outputs, entry.tolerance, random)
         yield case.number, of_outputs(Outcome(entry.name, str(variant), "equal"), case.name, compared)
 
 
-def _refer(case: _Case, report: Report) -> None:
+def _refer(case: _Case, channel: Channel) -> None:
     """Let onnxruntime compute a case, if it has not done so.
 
     Raises:
         ReferenceFailed: it cannot run the model.
     """
-    report.phase(f"run in onnxruntime: {case.name}")
+    channel.phase(f"run in onnxruntime: {case.name}")
     case.given.expected  # noqa: B018 (the first reading computes it)
 
 

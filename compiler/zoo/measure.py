@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from compiler.processes.child import Report
+    from compiler.processes.child import Channel
     from compiler.zoo.asked import Measure
 
 __all__ = ["measure"]
 
 
-def measure(asked: Measure, report: Report) -> dict[str, Any] | None:
+def measure(asked: Measure, channel: Channel) -> dict[str, Any] | None:
     """The worst errors of all cases as JSON data; `None` if a case has none, because the model is quantized.
 
     Raises:
         CompileError, InputError, RunError: the model is refused, or its plan cannot run a case.
         ReferenceFailed: onnxruntime refuses the model, or cannot run it.
     """
-    report.phase("load the model in onnxruntime")
+    channel.phase("load the model in onnxruntime")
     reference = Reference(asked.entry.path)
     measured: list[Errors] = []
     for cases in alike(asked.entry.cases, asked.entry.inputs):
-        found = _of_cases(asked, reference, cases, report)
+        found = _of_cases(asked, reference, cases, channel)
         if found is None:
             return None
         measured += found
@@ -39,21 +39,21 @@ def measure(asked: Measure, report: Report) -> dict[str, Any] | None:
     return None if worst is None else asdict(worst)
 
 
-def _of_cases(asked: Measure, reference: Reference, cases: Sequence[Path], report: Report) -> list[Errors] | None:
+def _of_cases(asked: Measure, reference: Reference, cases: Sequence[Path], channel: Channel) -> list[Errors] | None:
     """The errors of cases with the same shapes; `None` if one has none."""
     entry, measured = asked.entry, list[Errors]()
-    report.phase("compile")
+    channel.phase("compile")
     model = pinned(entry.path, entry.inputs(cases[0]))
     session = compiler.load(compiler.compile(model), threads=asked.threads)
-    report.phase("compile in double precision")
+    channel.phase("compile in double precision")
     double = in_double_precision(model, asked.threads)
     for case in cases:
         inputs = entry.inputs(case)
-        report.phase(f"run: {case.stem}")
+        channel.phase(f"run: {case.stem}")
         found = session.run(inputs)
-        report.phase(f"run in double precision: {case.stem}")
+        channel.phase(f"run in double precision: {case.stem}")
         exact = run_exactly(double, inputs)
-        report.phase(f"run in onnxruntime: {case.stem}")
+        channel.phase(f"run in onnxruntime: {case.stem}")
         each = None if exact is None else errors_of(exact, found, reference.run(inputs))
         if each is None:
             return None

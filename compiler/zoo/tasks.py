@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from compiler.processes.child import Report
+    from compiler.processes.child import Channel
     from compiler.zoo.asked import Check, Measure, Time
     from compiler.zoo.outcome import Shapes
 
@@ -19,22 +19,22 @@ MODULES = ("compiler.zoo.check", "compiler.zoo.measure")
 """The modules that most tasks import. They start no threads, unlike onnxruntime, which each process imports itself."""
 
 
-def check(asked: Check, report: Report) -> dict[Shapes, dict[str, Any]]:
+def check(asked: Check, channel: Channel) -> dict[Shapes, dict[str, Any]]:
     """See `compiler.zoo.check.check`."""
     from compiler.zoo.check import check
 
-    return check(asked, report)
+    return check(asked, channel)
 
 
-def measure(asked: Measure, report: Report) -> dict[str, Any] | None:
+def measure(asked: Measure, channel: Channel) -> dict[str, Any] | None:
     """See `compiler.zoo.measure.measure`."""
     from compiler.zoo.measure import measure
 
-    return measure(asked, report)
+    return measure(asked, channel)
 
 
-def time(asked: Time, report: Report) -> dict[str, float]:
+def time(asked: Time, channel: Channel) -> dict[str, float]:
     """See `compiler.zoo.timing.time`."""
     from compiler.zoo.timing import time
 
-    return time(asked, report)
+    return time(asked, channel)

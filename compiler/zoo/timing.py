@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from compiler.bench.engines import Case
-    from compiler.processes.child import Report
+    from compiler.processes.child import Channel
     from compiler.zoo.asked import Time
     from compiler.zoo.index import Entry
 
@@ -25,16 +25,16 @@ _REFERENCE = "onnxruntime"
 _THREADS, _SECONDS = 1, 2.0
 
 
-def time(asked: Time, report: Report) -> dict[str, float]:
+def time(asked: Time, channel: Channel) -> dict[str, float]:
     """The milliseconds of a run of the plan and of onnxruntime, by engine. Both have one thread.
 
     Raises:
         CompileError, InputError, RunError: the model is refused, or its plan cannot run the case.
         ReferenceFailed: onnxruntime refuses the model, or cannot run it.
     """
-    report.phase("compile")
+    channel.phase("compile")
     with opened(asked.entry) as case:
-        report.phase("run in turns with onnxruntime")
+        channel.phase("run in turns with onnxruntime")
         turns = time_in_turns(case, (PLAN, _REFERENCE), _THREADS, _SECONDS)
     if _REFERENCE in turns.failed:
         raise ReferenceFailed(turns.failed[_REFERENCE])

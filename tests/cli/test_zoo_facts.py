@@ -12,7 +12,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from compiler.processes.child import Report
+from compiler.processes.child import Channel
 from compiler.zoo import tasks
 from compiler.zoo.asked import Check
 from compiler.zoo.outcome import Outcome, variants
@@ -204,12 +204,12 @@ def test_a_difference_without_a_bound_has_no_facts(
     assert Path(FACTS).read_text() == written
 
 
-def check_without_bound(asked: Check, report: Report) -> Any:
+def check_without_bound(asked: Check, channel: Channel) -> Any:
     """A check whose outcomes differ in a way that the tolerance does not measure."""
     for shapes in asked.shapes:
         for variant in variants(asked.device):
             outcome = Outcome(asked.entry.name, str(variant), "different", ("y: odd",))
-            report.part([shapes, outcome.unjudged])
+            channel.part([shapes, outcome.unjudged])
     return {shapes: {"plan": {}, "levels": {}} for shapes in asked.shapes}
 
 

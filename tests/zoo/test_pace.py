@@ -11,7 +11,7 @@ import onnx.parser
 import pytest
 
 from compiler.accuracy.reference import ReferenceFailed
-from compiler.processes.child import Report
+from compiler.processes.child import Channel
 from compiler.zoo import tasks, timing
 from compiler.zoo.asked import Time
 from compiler.zoo.drift import Drift, changed_facts, changed_times, renewed_facts, time_drifts
@@ -115,5 +115,5 @@ def test_a_refusal_of_onnxruntime_is_the_reason(tmp_path: Path, monkeypatch: pyt
     np.savez(tmp_path / "old.npz", x=np.ones((1, 1, 2), np.float32))
     entry, phases = Entry("old", tmp_path / "old.onnx", (tmp_path / "old.npz",)), list[Any]()
     with pytest.raises(ReferenceFailed, match="onnxruntime refuses the model: "):
-        tasks.time(Time(entry, "avx2", 1), Report(lambda _, data: phases.append(data)))
+        tasks.time(Time(entry, "avx2", 1), Channel(lambda _, data: phases.append(data)))
     assert phases == ["compile", "run in turns with onnxruntime"]

@@ -15,7 +15,7 @@ import pytest
 import compiler
 import compiler.zoo
 from compiler.accuracy.reference import Reference
-from compiler.processes.child import Report
+from compiler.processes.child import Channel
 from compiler.zoo import tasks
 from compiler.zoo.asked import Check
 from compiler.zoo.index import read_index
@@ -82,7 +82,7 @@ def told_of(folder: Path, *shapes: Any) -> list[Outcome]:
     """The outcomes of a check in this process."""
     parts: list[Any] = []
     entry = next(each for each in read_index(folder) if each.name == "echo")
-    tasks.check(Check(entry, shapes), Report(lambda kind, data: parts.append(data) if kind == "part" else None))
+    tasks.check(Check(entry, shapes), Channel(lambda kind, data: parts.append(data) if kind == "part" else None))
     return [Outcome.from_unjudged(data) for _, data in parts]
 
 
