@@ -176,7 +176,7 @@ PAGES = {
     ),
     "CC0502": Page("The compiler wrote an invalid plan.", f"{_REPORT} `--no-optimize` may avoid it."),
     "CC0503": Page(
-        "There is no pass of that name.",
+        "There is no pass of that name, or the pass cannot be left out, because every plan needs it.",
         "`candlec compile --help` lists the names.",
     ),
     "CC0504": Page(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from compiler.rewrite.report import PassReport
 from compiler.validate import (
@@ -26,6 +27,8 @@ class Options:
     """Whether to run the passes that only make the plan faster."""
     passes: Sequence[str] | None = None
     """The optional passes to run, instead of all of them. The passes that correctness needs always run."""
+    skip_passes: Sequence[str] = ()
+    """Optional passes to leave out."""
     dims: Mapping[str, int] = field(default_factory=dict)
     """Sizes for symbolic dimensions of the inputs: `{"batch": 1}`."""
     max_memory: int | None = None
@@ -40,6 +43,8 @@ class Options:
     """Whether to verify the graph after every pass, to find compiler bugs."""
     on_pass: Callable[[PassReport], None] | None = None
     """A function that the compiler calls with the report of each pass, as soon as the pass has run."""
+    on_model: Callable[[PassReport, Any], None] | None = None
+    """The same with the model too, an `onnx_ir.Model`. The function must not change it."""
 
     def __post_init__(self) -> None:
         """Check the types of the fields.
@@ -50,12 +55,13 @@ class Options:
         """
         for name in ("optimize", "strip_origins", "verify_passes"):
             validate_instance(f"Options.{name}", getattr(self, name), bool, "True or False")
-        for name in ("passes", "keep_metadata"):
+        for name in ("passes", "skip_passes", "keep_metadata"):
             if getattr(self, name) is not None:
                 validate_names(f"Options.{name}", getattr(self, name))
         object.__setattr__(self, "dims", validate_sizes("Options.dims", self.dims))
         if self.max_memory is not None:
             bytes_held = validate_whole_number("Options.max_memory", self.max_memory, 0, LARGEST - 1)
             object.__setattr__(self, "max_memory", bytes_held)
-        if self.on_pass is not None:
-            validate_function("Options.on_pass", self.on_pass)
+        for name in ("on_pass", "on_model"):
+            if getattr(self, name) is not None:
+                validate_function(f"Options.{name}", getattr(self, name))

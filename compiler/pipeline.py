@@ -229,6 +229,8 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
         refused += [each for each in report.refused if each.origin not in known]
         if options.on_pass:
             options.on_pass(report)
+        if options.on_model:
+            options.on_model(report, model)
         facts |= step.ensures
         # The loaded model is verified as soon as its nodes are sorted; results of passes are verified on demand.
         is_input = step is sort_nodes
@@ -279,18 +281,23 @@ def _chosen(options: Options) -> list[Phase]:
     """The phases, with the passes that the options choose.
 
     Raises:
-        CompileError: the options name an unknown pass, or a fact that a chosen pass requires does not hold.
+        CompileError: the options name an unknown pass, or leave out a needed one, or a fact that a chosen pass requires
+            does not hold.
     """
     phases = _phases(options)
     all_passes = [step for phase in phases for step in phase.passes]
-    names = {step.name for step in all_passes}
+    names, needed = ({step.name for step in all_passes if step.needed >= least} for least in (False, True))
     asked = None if options.passes is None else [current_name(name) for name in options.passes]
-    if unknown := [name for name in asked or () if name not in names]:
-        optional = [step.name for step in all_passes if not step.needed]
-        raise CompileError(
-            [Diagnostic("CC0503", f"there is no pass {name!r}", help=did_you_mean(name, optional)) for name in unknown]
-        )
-    wanted = names if asked is None else {*asked, "check_nodes"}
+    skipped = {current_name(name) for name in options.skip_passes}
+    wrong = [
+        Diagnostic("CC0503", f"there is no pass {name!r}", help=did_you_mean(name, sorted(names - needed)))
+        for name in (*(asked or ()), *sorted(skipped))
+        if name not in names
+    ]
+    wrong += [Diagnostic("CC0503", f"the pass {name} cannot be left out") for name in sorted(skipped & needed)]
+    if wrong:
+        raise CompileError(wrong)
+    wanted = (names if asked is None else {*asked, "check_nodes"}) - skipped
     chosen = [step for step in all_passes if step.needed or (options.optimize and step.name in wanted)]
     if missing := _missing_facts(chosen, all_passes):
         raise CompileError(missing)

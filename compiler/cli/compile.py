@@ -17,7 +17,7 @@ from compiler.cli.output import console, json_option, megabytes, print_json, tab
 from compiler.errors import did_you_mean, program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from compiler import Plan
     from compiler.rewrite.report import PassReport
@@ -67,6 +67,9 @@ def _summary(name: str) -> str:
     metavar="LIST",
     help="Names of the optional passes to run, separated by commas: see the list below.  [default: all]",
 )
+@click.option(
+    "--skip-pass", "skipped", multiple=True, metavar="NAME", help="Leave out this optional pass. May be repeated."
+)
 @click.option("--no-optimize", is_flag=True, help="Run none of the optional passes.")
 @arguments.memory_option("Limit the memory of all values of a run, for example 2GB. Use it for untrusted models.")
 @click.option("--strip-origins", is_flag=True, help="Omit module paths and source lines from the plan.")
@@ -77,17 +80,26 @@ def _summary(name: str) -> str:
     metavar="FILE.html",
     help="Write an HTML report of what each pass changed, and where.",
 )
+@click.option(
+    "--dump-passes",
+    "dump",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Write the graph after each pass that changed it to this new folder, as ONNX files for a viewer like Netron.",
+)
 @json_option
 def command(
     model: Path,
     output: Path | None,
     dims: dict[str, int],
     passes: str | None,
+    skipped: tuple[str, ...],
     no_optimize: bool,
     max_memory: int | None,
     strip_origins: bool,
     verify_passes: bool,
     report: Path | None,
+    dump: Path | None,
     as_json: bool,
 ) -> None:
     """Compile MODEL (.onnx) into a plan, and show what each pass did.
@@ -99,6 +111,7 @@ def command(
     candlec compile model.onnx
     candlec compile model.onnx -o build/model.plan --dim batch=1
     candlec compile model.onnx --passes drop_identities,fold_weight_norm,fold_constants --report report.html
+    candlec compile model.onnx --skip-pass fuse_epilogues --dump-passes build/passes
     """
     import compiler
 
@@ -107,16 +120,19 @@ def command(
     target = output or _default_output(model)
     _check_outputs(model, {"--output": target, "--report": report})
     chosen = None if passes is None else [name.strip() for name in passes.split(",") if name.strip()]
-    _check_names(chosen or ())
+    _check_names(chosen or (), "--passes")
+    _check_names(skipped, "--skip-pass")
     record = Record()
     options = compiler.Options(
         optimize=not no_optimize,
         passes=chosen,
+        skip_passes=skipped,
         dims=dims,
         max_memory=max_memory,
         strip_origins=strip_origins,
         verify_passes=verify_passes,
         on_pass=record.add,
+        on_model=None if dump is None else _dump(dump),
     )
     start = time.perf_counter()
     with working(f"compiling {model}"):
@@ -148,7 +164,17 @@ def _check_outputs(model: Path, outputs: dict[str, Path | None]) -> None:
     arguments.check_outputs(outputs, [model, *(files_of_weights(model) if exist else ())])
 
 
-def _check_names(chosen: Iterable[str]) -> None:
+def _dump(folder: Path) -> Callable[[PassReport, Any], None]:
+    """The function that writes the graph after each pass to a folder, which must be new or empty."""
+    from compiler.rewrite.dump import Dump
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise click.BadParameter(f"{folder} is not empty: name a new folder", param_hint="--dump-passes")
+    return Dump(folder)
+
+
+def _check_names(chosen: Iterable[str], option: str) -> None:
     """Refuse the names of passes that are unknown, and of those that always run."""
     from compiler import Options
     from compiler.pipeline import current_name, passes
@@ -162,7 +188,7 @@ def _check_names(chosen: Iterable[str]) -> None:
     wrong += [f"there is no pass {name!r}{question and f': {question}'}" for name, question in unknown.items()]
     if wrong:
         advice = f"\n  help: `{program()} compile --help` lists the passes" if unknown else ""
-        raise click.BadParameter("; ".join(wrong) + advice, param_hint="--passes")
+        raise click.BadParameter("; ".join(wrong) + advice, param_hint=option)
 
 
 def _facts(plan: Plan, record: Record) -> dict[str, Any]:
