@@ -26,11 +26,11 @@ FOREVER = """(float[64, 64] x) => (float[64, 64] y, float[64, 64] z) {
 }"""
 
 
-def session(text: str, **constants: Any) -> compiler.Session:
+def session(text: str, device: str = "cpu", **constants: Any) -> compiler.Session:
     made = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> m {text}')
     for name, value in constants.items():
         made.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(value), name))
-    return compiler.load(compiler.compile(made), threads=1)
+    return compiler.load(compiler.compile(made), device, threads=1)
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +57,18 @@ def test_some_outputs_equal_those_of_a_whole_run(several: compiler.Session, name
     assert list(found) == list(names)
     for name, value in found.items():
         assert value.tobytes() == expected[name].tobytes()
+
+
+@pytest.mark.parametrize("device_outputs", [False, True])
+def test_some_outputs_on_a_gpu(device_outputs: bool) -> None:
+    pytest.importorskip("compiler._runtime_emulator", reason="the emulator is not built: `make emulator`")
+    emulated = session(SEVERAL, "emulator", last=np.array([1]))
+    expected = emulated.run(given())
+    for names in SUBSETS:
+        found = emulated.run(given(), names, device_outputs=device_outputs)
+        assert list(found) == list(names)
+        for name, value in found.items():
+            assert np.asarray(value).tobytes() == expected[name].tobytes()
 
 
 def test_steps_that_no_output_needs_do_not_run(several: compiler.Session, forever: compiler.Session) -> None:
