@@ -96,6 +96,7 @@ ALLOWED: dict[tuple[str, ...], tuple[set[str], set[str]]] = {
     ("compile", DIGITS, "--dim", "batch=1", "-o", "{folder}/digits.plan"): (RUNNING | ONNX, OF_COMPILING),
     ("compile", DIGITS, "-o", "{folder}/digits.plan"): (RUNNING | ONNX | {"sympy"}, OF_COMPILING),
     ("check", DIGITS): (RUNNING | ONNX | {"sympy"}, OF_COMPILING),
+    ("bisect", "--help"): (RUNNING, set()),
     ("zoo", "run", "--help"): (RUNNING, set()),
     ("zoo", "run", "--zoo", "models"): (RUNNING, {"compiler._runtime"}),  # the process of a model imports the compiler
 }

@@ -33,6 +33,7 @@ VERBS = {
     "compile": "Compile an ONNX model into a plan.",
     "run": "Run a plan.",
     "verify": "Compare a plan with onnxruntime.",
+    "bisect": "Find the pass and the step with which a plan goes wrong.",
     "check": "Check whether the compiler supports a model.",
     "inspect": "Show the contents of a plan or a model.",
     "bench": "Time plans, alone or beside onnxruntime, OpenVINO and MNN.",

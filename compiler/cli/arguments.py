@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from compiler import Plan, TensorInfo
 
 __all__ = [
+    "FOLDER",
     "INPUT",
     "MAX_THREADS",
     "OUTPUT",
     "Finite",
     "Size",
     "Whole",
+    "check_new_folder",
     "check_outputs",
     "device_option",
     "given_inputs",
@@ -43,6 +45,7 @@ __all__ = [
     "size_option",
     "suggest_sizes",
     "threads_option",
+    "tolerance_option",
 ]
 
 if TYPE_CHECKING:
@@ -73,6 +76,8 @@ class OutputFile(click.Path):
 
 INPUT = click.Path(readable=False, path_type=Path)
 """A file or folder to read. The command reports one without permission as it reports a missing one."""
+FOLDER = click.Path(file_okay=False, readable=False, path_type=Path)
+"""A folder to write, see `check_new_folder`."""
 OUTPUT = OutputFile(dir_okay=False, writable=True, readable=False, path_type=Path)
 
 
@@ -86,6 +91,12 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
             if any(_is_same(path, other) for other in others):
                 raise click.BadParameter(f"{path} is {what} of this command: choose another file", param_hint=option)
         taken[f"the {option}"] = [path]
+
+
+def check_new_folder(folder: Path, option: str) -> None:
+    """Refuse a folder that has files in it."""
+    if folder.is_dir() and any(folder.iterdir()):
+        raise click.BadParameter(f"{folder} is not empty: name a new folder", param_hint=option)
 
 
 def _is_same(path: Path, other: Path) -> bool:
@@ -195,6 +206,12 @@ def threads_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--threads`."""
     help_text = "Number of threads.  [default: one per usable processor]"
     return click.option("--threads", type=Whole(1, MAX_THREADS), metavar="N", help=help_text)(function)
+
+
+def tolerance_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The option `--tolerance`."""
+    help_text = "Largest allowed difference ÷ the output's largest element.  [default: by dtype, 1e-5 for float32]"
+    return click.option("--tolerance", type=Finite(0), metavar="X", help=help_text)(function)
 
 
 def memory_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

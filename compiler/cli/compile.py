@@ -83,7 +83,7 @@ def _summary(name: str) -> str:
 @click.option(
     "--dump-passes",
     "dump",
-    type=click.Path(path_type=Path),
+    type=arguments.FOLDER,
     metavar="FOLDER",
     help="Write the graph after each pass that changed it to this new folder, as ONNX files for a viewer like Netron.",
 )
@@ -168,9 +168,8 @@ def _dump(folder: Path) -> Callable[[PassReport, Any], None]:
     """The function that writes the graph after each pass to a folder, which must be new or empty."""
     from compiler.rewrite.dump import Dump
 
+    arguments.check_new_folder(folder, "--dump-passes")
     folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.iterdir()):
-        raise click.BadParameter(f"{folder} is not empty: name a new folder", param_hint="--dump-passes")
     return Dump(folder)
 
 

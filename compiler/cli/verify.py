@@ -52,6 +52,7 @@ _COLUMNS = ("", "output", "dtype", "shape", ">max abs", ">max rel", ">max ulp", 
 
 ADVICE = """\
   help: verify a plan of `candlec compile --no-optimize`: if it is equal, a pass makes the difference
+  help: `candlec bisect MODEL` finds this pass, and the first step that differs
   help: set --tolerance if this model allows larger differences"""
 
 ADVICE_ON_INPUTS = """\
@@ -64,15 +65,8 @@ ADVICE_ON_INPUTS = """\
 @arguments.input_option
 @arguments.size_option
 @arguments.seed_option
-@click.option(
-    "--tolerance",
-    type=arguments.Finite(0),
-    metavar="X",
-    help="Largest allowed difference ÷ the output's largest element.  [default: by dtype, 1e-5 for float32]",
-)
-@click.option(
-    "--layerwise", is_flag=True, help="Also compare intermediate values, and show the first one that differs."
-)
+@arguments.tolerance_option
+@click.option("--layerwise", is_flag=True, help="Also compare intermediate values; show the first one that differs.")
 @arguments.device_option
 @arguments.threads_option
 @json_option
@@ -179,9 +173,9 @@ def show(
             "equal": report.equal,
             "device": report.device,
             "note": report.note,
-            "outputs": [_data(each) for each in report.outputs],
+            "outputs": [output_data(each) for each in report.outputs],
         }
-        print_json(told if layers is None else {**told, "layers": [_layer_data(each) for each in layers]})
+        print_json(told if layers is None else {**told, "layers": [layer_data(each) for each in layers]})
         return
     if layers is not None:
         _show_layers(layers)
@@ -204,24 +198,30 @@ def _show_layers(layers: Sequence[Layer]) -> None:
 
     first = next((each for each in layers if each.output.verdict not in ("equal", "random")), None)
     if first is not None:
-        table(("", "first to differ", *_COLUMNS[2:]), [_cells(first.output)])
-        console.print(f"step {first.step}, {first.op}   {first.origin}", soft_wrap=True)
-        if said := first.output.problem or first.output.note:
-            console.print(said, style="red", soft_wrap=True)
-    console.print(
-        f"intermediate values: {counted([each.output.verdict for each in layers], 'value')}\n", soft_wrap=True
-    )
+        show_step(first)
+    said = counted([each.output.verdict for each in layers], "value")
+    console.print(f"intermediate values: {said}\n", soft_wrap=True)
 
 
-def _layer_data(layer: Layer) -> dict[str, Any]:
-    return {"step": layer.step, "op": layer.op, "origin": layer.origin, **_data(layer.output)}
+def show_step(first: Layer) -> None:
+    """Print the first value that differs, and its step."""
+    table(("", "first to differ", *_COLUMNS[2:]), [_cells(first.output)])
+    console.print(f"step {first.step}, {first.op}   {first.origin}", soft_wrap=True)
+    if said := first.output.problem or first.output.note:
+        console.print(said, style="red", soft_wrap=True)
+
+
+def layer_data(layer: Layer) -> dict[str, Any]:
+    """The comparison of an intermediate value as JSON."""
+    return {"step": layer.step, "op": layer.op, "origin": layer.origin, **output_data(layer.output)}
 
 
 _KEYS = {"reference_noise": "doubt"}
 """Field of a comparison → its different name in JSON."""
 
 
-def _data(output: Comparison) -> dict[str, Any]:
+def output_data(output: Comparison) -> dict[str, Any]:
+    """The comparison of an output as JSON."""
     fields = {_KEYS.get(name, name): field for name, field in asdict(output).items()}
     return {**fields, "verdict": output.verdict, "ok": output.ok}
 

@@ -68,6 +68,7 @@ def test_verify_gives_advice_on_differences(unsure: Path, capsys: pytest.Capture
     assert "✗" in printed
     assert "1 is not equal" in printed
     assert "help: verify a plan of `candlec compile --no-optimize`" in printed
+    assert "help: `candlec bisect MODEL` finds this pass" in printed
 
 
 DICE = (

@@ -1,0 +1,215 @@
+"""The search for the first optional pass that makes a plan wrong, and for the first step whose value differs.
+
+The optional passes run in a fixed order. The search compiles with more or fewer of the first ones, and halves the
+passes to blame each time. A pass that runs several times counts once, at its first place, because `Options.passes`
+names it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from compiler.accuracy.compare import MOST_ERROR, Report
+from compiler.accuracy.layerwise import Layer, compare_layers
+from compiler.accuracy.verify import Given, Judge, random_outputs
+from compiler.errors import CompileError, RunError
+from compiler.options import Options
+from compiler.pipeline import compile, passes
+from compiler.runtime.session import load
+
+if TYPE_CHECKING:
+    from compiler.frontend.load import Source
+    from compiler.ir.origin import Origin
+    from compiler.plan import Plan, TensorInfo
+    from compiler.rewrite.report import PassReport
+
+__all__ = [
+    "Culprit",
+    "Inputs",
+    "WrongResult",
+    "culprit_of",
+    "find_error",
+    "first_wrong",
+    "made_for",
+    "optional_passes",
+    "options_of",
+]
+
+Inputs = Mapping[str, Any] | Callable[[Sequence["TensorInfo"]], Mapping[str, Any]]
+"""The inputs of the runs, or a function that makes them for the inputs that a plan declares."""
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """The first optional pass with which a plan is wrong.
+
+    `result` names its rewrites, and `places` are their origins. `others` are the passes just before it that may be to
+    blame too, because the model does not compile with only the passes up to one of them.
+    """
+
+    name: str
+    result: str = "rewrites"
+    places: tuple[Origin, ...] = ()
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class WrongResult:
+    """Where the results of a plan go wrong.
+
+    `report` compares the optimized plan with onnxruntime. If it is equal, the other fields are empty. `culprit` is
+    `None` if the plan without optional passes is different too. `step` is the first step that differs, of the plan of
+    `options`. `before` names the compared values of the steps before it.
+    """
+
+    report: Report
+    inputs: Mapping[str, Any] = field(repr=False)
+    options: Options = field(default_factory=Options)
+    culprit: Culprit | None = None
+    step: Layer | None = None
+    before: tuple[str, ...] = ()
+
+
+def find_error(
+    model: Source,
+    inputs: Inputs,
+    *,
+    dims: Mapping[str, int] | None = None,
+    threads: int | None = None,
+    tolerance: float | None = None,
+    on_phase: Callable[[str], None] = lambda _: None,
+) -> WrongResult:
+    """Find the first pass, and the first step, with which the plan's results differ from onnxruntime's.
+
+    `dims` gives sizes of symbolic dimensions when compiling. `tolerance` is that of `verify`. The function calls
+    `on_phase` with what it does next.
+
+    Raises:
+        CompileError: the model is refused.
+        InputError, RunError: as `Session.run`, of the optimized plan.
+        ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or cannot run the model.
+    """
+    on_phase("comparing the optimized plan")
+    plan = compile(model, Options(dims=dims or {}))
+    given = made_for(inputs, plan.inputs)
+    runs = _Runs(model, given, Judge(model, threads).given(given), dims or {}, threads, tolerance, optional_passes())
+    report = runs.report(plan)
+    if report.ok:
+        return WrongResult(report, given)
+    on_phase("comparing the plan without optional passes")
+    if runs.differs(0):
+        options, good, culprit = runs.options(0), None, None
+    else:
+        right, wrong = first_wrong(len(runs.names), runs.differs, on_phase=lambda count: on_phase(runs.phase(count)))
+        options, good = runs.options(wrong), compile(model, runs.options(right))
+        culprit = runs.culprit(right, wrong)
+    on_phase("comparing intermediate values")
+    step, before = runs.first_step(compile(model, options), good)
+    return WrongResult(report, given, options, culprit, step, before)
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The plans of one model, with more or fewer of the optional passes, and their results for the same inputs."""
+
+    model: Source
+    inputs: Mapping[str, Any]
+    references: Given
+    dims: Mapping[str, int]
+    threads: int | None
+    tolerance: float | None
+    names: tuple[str, ...]
+
+    def options(self, count: int) -> Options:
+        """The options for the first `count` optional passes."""
+        return options_of(self.names[:count], self.dims)
+
+    def phase(self, count: int) -> str:
+        """What a trial does, in words."""
+        return f"comparing the plan with the optional passes up to {self.names[count - 1]}"
+
+    def report(self, plan: Plan) -> Report:
+        """The comparison of a plan with onnxruntime."""
+        found = load(plan, threads=self.threads).run(self.inputs)
+        return self.references.compare(found, self.tolerance, random_outputs(plan))
+
+    def differs(self, count: int) -> bool | None:
+        """Whether the plan with the first passes is different; `None` if it does not compile or run."""
+        try:
+            return not self.report(compile(self.model, self.options(count))).ok
+        except (CompileError, RunError):  # such as CC0505
+            return None
+
+    def culprit(self, right: int, wrong: int) -> Culprit:
+        """The last of the first passes, with its rewrites."""
+        reports: list[PassReport] = []
+        compile(self.model, replace(self.options(wrong), on_pass=reports.append))
+        return culprit_of(self.names[right:wrong], reports)
+
+    def first_step(self, plan: Plan, good: Plan | None) -> tuple[Layer | None, tuple[str, ...]]:
+        """The first step that differs more than in the good plan, and the names of the values before it."""
+        layers = self._layers(plan)
+        known = {} if good is None else {each.output.name: each.output for each in self._layers(good)}
+        wrong = [each for each in layers if not each.output.ok]
+        worse = (
+            each
+            for each in wrong
+            if each.output.problem
+            or each.output.name not in known
+            or each.output.max_abs > MOST_ERROR * known[each.output.name].max_abs
+        )
+        first = next(worse, next(iter(wrong), None))
+        before = [] if first is None else [each.output.name for each in layers if each.step < first.step]
+        return first, tuple(before)
+
+    def _layers(self, plan: Plan) -> list[Layer]:
+        return compare_layers(self.model, plan, self.inputs, threads=self.threads, tolerance=self.tolerance)
+
+
+def first_wrong(
+    count: int,
+    is_wrong: Callable[[int], bool | None],
+    on_phase: Callable[[int], None] = lambda _: None,
+) -> tuple[int, int]:
+    """Two numbers of passes: with the first, the plan is right, and with the second, it is wrong.
+
+    None is right and all `count` are wrong. `is_wrong` returns `None` if it cannot say; the search skips such numbers.
+    Only such numbers are between the two results.
+    """
+    right, wrong, unknown = 0, count, set[int]()
+    while trials := [each for each in range(right + 1, wrong) if each not in unknown]:
+        middle = min(trials, key=lambda each: abs(2 * each - right - wrong))
+        on_phase(middle)
+        match is_wrong(middle):
+            case None:
+                unknown.add(middle)
+            case True:
+                wrong = middle
+            case False:
+                right = middle
+    return right, wrong
+
+
+def optional_passes() -> tuple[str, ...]:
+    """The names of the optional passes, in the order of their first places."""
+    return tuple(dict.fromkeys(step.name for step in passes(Options()) if not step.needed))
+
+
+def options_of(names: Sequence[str], dims: Mapping[str, int]) -> Options:
+    """The options for these optional passes; without any, no pass runs that only makes the plan faster."""
+    return Options(passes=names, dims=dims) if names else Options(optimize=False, dims=dims)
+
+
+def made_for(inputs: Inputs, declared: Sequence[TensorInfo]) -> Mapping[str, Any]:
+    """The inputs of the runs."""
+    return inputs if isinstance(inputs, Mapping) else inputs(declared)
+
+
+def culprit_of(suspects: Sequence[str], reports: Sequence[PassReport]) -> Culprit:
+    """The last of the suspects, with the rewrites of all of its runs."""
+    *others, name = suspects
+    own = [each for each in reports if each.name == name]
+    places = tuple(fired.origin for each in own for fired in each.fired)
+    return Culprit(name, own[0].result if own else "rewrites", places, tuple(others))

@@ -1,0 +1,128 @@
+"""The search for the first optional pass with which the compiler or a run crashes, in processes of their own."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from compiler.accuracy.bisect import Culprit, Inputs, culprit_of, first_wrong, made_for, optional_passes, options_of
+from compiler.errors import CompileError, InputError
+from compiler.pipeline import compile
+from compiler.processes.fresh import ProcessDied
+from compiler.processes.run import run_tasks
+from compiler.rewrite.report import PassReport
+from compiler.runtime.session import load
+
+if TYPE_CHECKING:
+    from compiler.frontend.load import Source
+    from compiler.processes.child import Channel
+    from compiler.processes.ending import Ending
+
+__all__ = ["Attempt", "Crash", "attempt", "find_crash"]
+
+REFUSED = "refused"
+"""The result of an attempt whose model the compiler refuses."""
+
+
+@dataclass(frozen=True)
+class Crash:
+    """A crash: what was done (`compile` or `run`), how it ended, and the first optional pass with which it happens.
+
+    `culprit` is `None` if it happens without optional passes.
+    """
+
+    phase: str
+    message: str
+    culprit: Culprit | None = None
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a process does: it compiles the model with some optional passes, and runs the plan if it has inputs."""
+
+    model: Source
+    passes: tuple[str, ...]
+    dims: Mapping[str, int]
+    inputs: Mapping[str, Any] | None
+    threads: int | None
+
+
+def attempt(asked: Attempt, channel: Channel) -> Any:
+    """Compile, and run. The result is `REFUSED`, or the inputs that the plan declares.
+
+    It sends the report of each pass, so that the reports before a crash are known.
+    """
+    channel.phase("compile")
+    try:
+        plan = compile(asked.model, replace(options_of(asked.passes, asked.dims), on_pass=channel.part))
+    except CompileError:
+        return REFUSED
+    if asked.inputs is not None:
+        channel.phase("run")
+        load(plan, threads=asked.threads).run(asked.inputs)
+    return plan.inputs
+
+
+def find_crash(
+    model: Source,
+    inputs: Inputs,
+    *,
+    dims: Mapping[str, int] | None = None,
+    threads: int | None = None,
+    on_phase: Callable[[str], None] = lambda _: None,
+) -> Crash | None:
+    """Find the first pass with which the compiler or a run crashes; `None` if the optimized plan compiles and runs.
+
+    A crash is an unexpected exception, a `RunError`, or the end of the process. A refused model is none. The arguments
+    are those of `find_error`.
+
+    Raises:
+        CompileError: the model is refused.
+        InputError: the inputs do not fit the model.
+        ProcessDied: a process had too little memory, or its device cannot run plans.
+    """
+    names = optional_passes()
+
+    def tried(count: int, given: Mapping[str, Any] | None) -> Ending:
+        on_phase(f"trying the optional passes up to {names[count - 1]}" if count else "trying no optional passes")
+        asked = Attempt(model, names[:count], dims or {}, given, threads)
+        [(_, ending)] = run_tasks(attempt, [asked], modules=[attempt.__module__])
+        return ending
+
+    plain = tried(0, None)
+    if plain.result == REFUSED:
+        compile(model, options_of((), dims or {}))  # raises the error
+    declared = plain.result or tried(len(names), None).result
+    if declared in (None, REFUSED) and _is_crash(plain):
+        return Crash(plain.phase, plain.message)
+    given = made_for(inputs, declared)
+    ends = functools.cache(lambda count: tried(count, given))
+    if not _is_crash(ends(len(names))):
+        return None
+    if _is_crash(ends(0)):
+        return Crash(ends(0).phase, ends(0).message)
+
+    def crashes(count: int) -> bool | None:
+        return None if ends(count).result == REFUSED else _is_crash(ends(count))
+
+    right, wrong = first_wrong(len(names), crashes)
+    reports = [part for part in ends(wrong).parts if isinstance(part, PassReport)]
+    return Crash(ends(wrong).phase, ends(wrong).message, culprit_of(names[right:wrong], reports))
+
+
+def _is_crash(ending: Ending) -> bool:
+    """Whether an attempt crashed.
+
+    Raises:
+        InputError: the inputs do not fit.
+        ProcessDied: the attempt ended without a result for another reason, such as too little memory.
+    """
+    if ending.kind == "crashed" or (ending.kind == "raised" and (ending.is_bug or ending.error == "RunError")):
+        return True
+    if ending.error == "InputError":
+        raise InputError("", "", "", ending.message)
+    if ending.kind != "done":
+        raise ProcessDied(f"the model could not be tried: {ending.message}")
+    return False

@@ -1,0 +1,197 @@
+"""A small model of one step of a plan, with its inputs and a program that compares it with onnxruntime."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.accuracy.reference import Reference, ReferenceFailed
+from compiler.accuracy.verify import verify
+from compiler.atomic_files import write_whole
+from compiler.errors import CompileError, InputError, RunError
+from compiler.frontend.load import load_model
+from compiler.ir.graph import graph_attributes, graphs_of
+from compiler.options import Options
+from compiler.pipeline import compile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from compiler.accuracy.bisect import WrongResult
+    from compiler.frontend.load import Source
+
+__all__ = ["Extracted", "extract_step"]
+
+MODEL, INPUTS, PROGRAM = "step.onnx", "step.npz", "replay.py"
+
+_PROGRAM = '''\
+"""Compares the plan of {model} with onnxruntime: `python {program}`. The exit code is 1 if they are different."""
+from pathlib import Path
+
+import numpy as np
+
+import compiler
+
+model = Path(__file__).parent / "{model}"
+with np.load(model.with_name("{inputs}")) as arrays:
+    plan, inputs = compiler.compile(model, compiler.Options({options})), dict(arrays)
+report = compiler.verify(model, plan, inputs{arguments})
+for each in report.outputs:
+    print(f"{{each.name}}: {{each.verdict}}, the largest difference is {{each.max_abs:.3g}}")
+raise SystemExit(0 if report.ok else 1)
+'''
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """The files of a small model, or the reason why there are none.
+
+    `differs` says whether its plan is different from onnxruntime's result too.
+    """
+
+    files: tuple[Path, ...] = ()
+    differs: bool = False
+    problem: str = ""
+
+
+def extract_step(
+    model: Source,
+    found: WrongResult,
+    folder: Path,
+    *,
+    threads: int | None = None,
+    tolerance: float | None = None,
+) -> Extracted:
+    """Write the part of the model that computes the value of `found.step`, into an existing folder.
+
+    The part begins at the nearest values that the plan has too. If its plan is right, the part begins at the inputs of
+    the model. onnxruntime computes the values, node by node.
+
+    Raises:
+        CompileError, ReferenceFailed: the model cannot be read, or onnxruntime cannot run it.
+        OSError: a file cannot be written.
+    """
+    assert found.step is not None
+    written = Extracted(problem="the value of the step or an input is no array of numbers")
+    trials = [replace(found.options, dims={})]
+    if found.culprit is not None:
+        trials.insert(0, Options())
+    for begin in dict.fromkeys((found.before, ())):
+        part = _part(model, found, begin)
+        if part is None:
+            continue
+        for options in trials:
+            written = _written(folder, part, options, threads, tolerance)
+            if written.differs:
+                return written
+    return written
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of a model, and the values of its inputs."""
+
+    model: ir.Model
+    inputs: Mapping[str, Any]
+
+
+def _part(model: Source, found: WrongResult, begin: tuple[str, ...]) -> _Part | None:
+    """The part that computes the value of the step from values of `begin`, or from the model's inputs.
+
+    It is `None` if one of these values cannot be in an `.npz` file, or if the step computes a sequence.
+    """
+    loaded = load_model(model).model
+    assert found.step is not None
+    graph, name = loaded.graph, found.step.output.name
+    last = next((value for node in graph for value in node.outputs if value.name == name), None)
+    if last is None:  # an item of a sequence
+        return None
+    first = _inputs_of(last, {*begin, *(value.name or "" for value in graph.inputs)}, graph)
+    computed = [*(value for value in first if value.producer() is not None), last]
+    expected = dict(found.inputs) | _values(model, [value.name or "" for value in computed])(found.inputs)
+    given = {value.name or "": expected.get(value.name or "") for value in first}
+    if not all(map(_is_saved, given.values())):
+        return None
+    small = ir.Model(ir.convenience.extract(graph, first, [last]), ir_version=loaded.ir_version)
+    small.functions.update(loaded.functions)
+    small.opset_imports.update(loaded.opset_imports)
+    for value in (*small.graph.inputs, *small.graph.outputs):
+        if isinstance(array := expected.get(value.name or ""), np.ndarray):
+            value.type, value.shape = ir.TensorType(_kind_of(value, array)), ir.Shape(array.shape)
+    return _Part(small, given)
+
+
+def _is_saved(value: Any) -> bool:
+    """Whether an `.npz` file keeps the value as it is: an array of a dtype that NumPy has, without objects."""
+    return isinstance(value, np.ndarray) and value.dtype.isbuiltin == 1 and value.dtype != object
+
+
+def _kind_of(value: ir.Value, array: np.ndarray[Any, Any]) -> ir.DataType:
+    """The element type of a value, of its array if the model does not declare it."""
+    return ir.DataType.STRING if array.dtype == object else value.dtype or ir.DataType.from_numpy(array.dtype)
+
+
+def _inputs_of(last: ir.Value, begin: set[str], graph: ir.Graph) -> list[ir.Value]:
+    """The values of `begin` that `last` depends on without others of them in between."""
+    first, seen, waiting = list[ir.Value](), {last}, list(_read_by(last, graph))
+    while waiting:
+        value = waiting.pop()
+        if value in seen or value.is_initializer():
+            continue
+        seen.add(value)
+        if value.name in begin:
+            first.append(value)
+        else:
+            waiting.extend(_read_by(value, graph))
+    return first
+
+
+def _read_by(value: ir.Value, graph: ir.Graph) -> Iterator[ir.Value]:
+    """The values of the graph that the producer of a value reads, also in its nested graphs."""
+    node = value.producer()
+    if node is None:
+        return
+    nested = (each for body in graph_attributes(node) for inner in graphs_of(body) for each in inner)
+    for reader in (node, *nested):
+        yield from (each for each in reader.inputs if each is not None and each.graph is graph)
+
+
+def _values(model: Source, names: list[str]) -> Any:
+    """A function that computes these values of a model from its inputs."""
+    loaded = load_model(model).model
+    computed = {value.name: value for node in loaded.graph for value in node.outputs}
+    outputs = {value.name for value in loaded.graph.outputs}
+    loaded.graph.outputs.extend(computed[name] for name in names if name not in outputs)
+    return Reference(ir.to_proto(ir.external_data.load_to_model(loaded)), optimize=False).run
+
+
+def _written(folder: Path, part: _Part, options: Options, threads: int | None, tolerance: float | None) -> Extracted:
+    """The files of a part. They replace those of another trial."""
+    paths = tuple(folder / name for name in (MODEL, INPUTS, PROGRAM))
+    ir.save(ir.external_data.load_to_model(part.model), paths[0])
+    with zipfile.ZipFile(paths[1], "w") as archive:  # `numpy.savez` would take some names for its own arguments
+        for name, array in part.inputs.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+    arguments = {"threads": threads, "tolerance": tolerance}
+    text = "".join(f", {name}={value}" for name, value in arguments.items() if value is not None)
+    program = _PROGRAM.format(model=MODEL, inputs=INPUTS, program=PROGRAM, options=_text(options), arguments=text)
+    write_whole(paths[2], program.encode())
+    try:
+        plan = compile(paths[0], options)
+        report = verify(paths[0], plan, part.inputs, threads=threads, tolerance=tolerance)
+    except (CompileError, InputError, ReferenceFailed, RunError) as error:
+        return Extracted(paths, problem=str(error).partition("\n")[0])
+    return Extracted(paths, not report.ok)
+
+
+def _text(options: Options) -> str:
+    """The arguments of `Options`."""
+    if not options.optimize:
+        return "optimize=False"
+    return "" if options.passes is None else f"passes={list(options.passes)}"

@@ -1,0 +1,210 @@
+"""`candlec bisect`: find the first pass and the first step with which a plan goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from compiler.cli import arguments
+from compiler.cli.output import console, errors, json_option, print_json
+from compiler.cli.verify import ADVICE_ON_INPUTS, layer_data, output_data, show_step
+
+if TYPE_CHECKING:
+    from compiler import TensorInfo
+    from compiler.accuracy.bisect import Culprit, WrongResult
+    from compiler.accuracy.crash import Crash
+    from compiler.accuracy.extract import Extracted
+
+MOST_PLACES = 10
+
+
+@click.command()
+@click.argument("model", type=arguments.INPUT)
+@arguments.input_option
+@arguments.size_option
+@arguments.pin_option
+@arguments.seed_option
+@click.option(
+    "--what",
+    type=click.Choice(["error", "crash"]),
+    default="error",
+    show_default=True,
+    help="What to find: results that differ from onnxruntime's, or a crash of the compiler or of a run.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=arguments.FOLDER,
+    metavar="FOLDER",
+    help="Write the first step that differs to this new folder, as a small model with its inputs and a program.",
+)
+@arguments.threads_option
+@arguments.tolerance_option
+@json_option
+@click.pass_context
+def command(
+    context: click.Context,
+    what: str,
+    model: Path,
+    inputs: tuple[str, ...],
+    sizes: dict[str, int],
+    dims: dict[str, int],
+    seed: int,
+    output: Path | None,
+    tolerance: float | None,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Find the optional pass, and the step, with which the plan of MODEL goes wrong.
+
+    The command first compares the optimized plan with onnxruntime, as `candlec verify` does. If the plan is different,
+    and the plan without optional passes is equal, the command searches for the first optional pass after which the plan
+    is different. It prints the places that this pass rewrote, and the first step of the plan whose value differs from
+    onnxruntime's. It compares intermediate values as `candlec verify --layerwise` does.
+
+    With -o, it also writes step.onnx, the part of the model that computes the value of this step, step.npz, the inputs
+    of this part, and replay.py, which compares both: `python replay.py`.
+
+    With --what crash, the command looks for an unexpected exception, a run that fails, or a process that dies. It
+    compiles and runs the model in processes of their own. A model that the compiler refuses is no crash.
+
+    The exit code is 0 if nothing is wrong, and 1 if the command found something.
+
+    \b
+    candlec bisect model.onnx
+    candlec bisect model.onnx --input io.npz -o build/step
+    candlec bisect model.onnx --what crash
+    """
+    from compiler.accuracy.bisect import find_error
+    from compiler.accuracy.crash import find_crash
+
+    if what == "crash" and (output is not None or tolerance is not None):
+        raise click.UsageError("--what crash compares no values: leave out --output and --tolerance")
+    if output is not None:
+        arguments.check_new_folder(output, "--output")
+
+    def given(declared: Sequence[TensorInfo]) -> Mapping[str, Any]:
+        return arguments.given_inputs(declared, inputs, sizes, seed)
+
+    with _phases() as on_phase:
+        shared: dict[str, Any] = {"dims": dims, "threads": threads, "on_phase": on_phase}
+        if what == "crash":
+            crash = find_crash(model, given, **shared)
+        else:
+            wrong = find_error(model, given, tolerance=tolerance, **shared)
+            part = _extracted(model, wrong, output, threads, tolerance)
+    if what == "crash":
+        _show_crash(model, crash, as_json, is_random=not inputs)
+        context.exit(0 if crash is None else 1)
+    _show_error(model, wrong, part, as_json, is_random=not inputs)
+    context.exit(0 if wrong.report.ok else 1)
+
+
+@contextmanager
+def _phases() -> Iterator[Callable[[str], None]]:
+    """A function that shows on a terminal what the command does."""
+    if not errors.is_terminal:
+        yield lambda _: None
+        return
+    with errors.status("compiling") as status:
+        yield status.update
+
+
+def _extracted(
+    model: Path, wrong: WrongResult, folder: Path | None, threads: int | None, tolerance: float | None
+) -> Extracted | None:
+    """The small model in a folder, if the user asked for one and there is a step."""
+    if folder is None or wrong.step is None:
+        return None
+    from compiler.accuracy.extract import extract_step
+
+    folder.mkdir(parents=True, exist_ok=True)
+    return extract_step(model, wrong, folder, threads=threads, tolerance=tolerance)
+
+
+def _show_error(model: Path, wrong: WrongResult, part: Extracted | None, as_json: bool, *, is_random: bool) -> None:
+    """Print where the results go wrong."""
+    report, step = wrong.report, wrong.step
+    if as_json:
+        told = {
+            "ok": report.ok,
+            "what": "error",
+            "outputs": [output_data(each) for each in report.outputs],
+            "pass": _culprit_data(wrong.culprit),
+            "step": None if step is None else layer_data(step),
+            "files": [] if part is None else [str(each) for each in part.files],
+            "files_differ": None if part is None else part.differs,
+        }
+        print_json(told)
+        return
+    if report.ok:
+        console.print(f"nothing is wrong with the plan of {model}: {report.summary}", style="green", soft_wrap=True)
+        return
+    console.print(f"the plan of {model} is wrong: {report.summary}", style="red", soft_wrap=True)
+    _show_culprit(wrong.culprit, "the plan is different")
+    console.print()
+    if step is None:
+        console.print("no intermediate value differs that the plan and the model have in common", soft_wrap=True)
+    else:
+        show_step(step)
+    if part is not None:
+        _show_part(part)
+    if is_random:
+        console.print(ADVICE_ON_INPUTS, soft_wrap=True)
+
+
+def _show_part(part: Extracted) -> None:
+    """Print the files of the small model, and whether they show the difference."""
+    if not part.files:
+        console.print(f"no files: {part.problem}", soft_wrap=True)
+        return
+    console.print(f"wrote {', '.join(map(str, part.files))}", soft_wrap=True)
+    if not part.differs:
+        reason = part.problem or "the plan of this part of the model equals onnxruntime's result"
+        console.print(f"the files do not show the difference: {reason}", style="yellow", soft_wrap=True)
+
+
+def _show_crash(model: Path, crash: Crash | None, as_json: bool, *, is_random: bool) -> None:
+    """Print how the model crashes."""
+    if as_json:
+        found = {} if crash is None else {"phase": crash.phase, "message": crash.message}
+        culprit = None if crash is None else crash.culprit
+        print_json({"ok": crash is None, "what": "crash", **found, "pass": _culprit_data(culprit)})
+        return
+    if crash is None:
+        console.print(f"nothing is wrong: {model} compiles, and its plan runs", style="green", soft_wrap=True)
+        return
+    doing = "compiling" if crash.phase == "compile" else "running the plan of"
+    console.print(f"{doing} {model} fails: {crash.message}", style="red", soft_wrap=True)
+    _show_culprit(crash.culprit, "it fails")
+    if is_random and crash.phase == "run":
+        console.print("  help: give real inputs with --input: a run may fail for random ones", soft_wrap=True)
+
+
+def _show_culprit(culprit: Culprit | None, what: str) -> None:
+    """Print the pass and the places that it rewrote."""
+    if culprit is None:
+        console.print(f"{what} without optional passes too, so no optional pass is to blame", soft_wrap=True)
+        return
+    console.print(f"the first optional pass with which {what}: {culprit.name}", soft_wrap=True)
+    if culprit.others:
+        console.print(f"  or one of those before it: {', '.join(culprit.others)}", soft_wrap=True)
+    console.print(f"  {culprit.result}: {len(culprit.places)}", soft_wrap=True)
+    for origin in culprit.places[:MOST_PLACES]:
+        console.print(f"  --> {origin}", soft_wrap=True)
+    if (more := len(culprit.places) - MOST_PLACES) > 0:
+        console.print(f"  --> … and {more} more", soft_wrap=True)
+
+
+def _culprit_data(culprit: Culprit | None) -> dict[str, Any] | None:
+    """A pass as JSON."""
+    if culprit is None:
+        return None
+    places = [asdict(each) for each in culprit.places[:MOST_PLACES]]
+    more = {"result": culprit.result, "count": len(culprit.places), "places": places}
+    return {"name": culprit.name, "others": list(culprit.others), **more}
