@@ -18,11 +18,10 @@ pub(super) struct Found {
     places: Places,
 }
 
-/// Finds the positions in input 0 with `find`, if its shape and the indices (input 1) are known in advance. If `find`
-/// fails, the step fails when it runs: a step of a branch may never run.
+/// Finds the positions in input 0 with `find`, if its shape and the indices (input 1) are known in advance.
 ///
 /// # Errors
-/// The types of the inputs are wrong.
+/// `find` fails.
 pub(super) fn pack(
     constants: &Constants,
     find: impl FnOnce(&[usize], &Array) -> Result<Places>,
@@ -31,7 +30,8 @@ pub(super) fn pack(
     let (Some(dims), Some(indices)) = (kind.and_then(|kind| kind.sizes()), constants.tensor(1)) else {
         return Ok(None);
     };
-    Ok(find(&dims, indices).ok().map(|places| Found { dims, places: places.merged() }))
+    let places = find(&dims, indices)?.merged();
+    Ok(Some(Found { dims, places }))
 }
 
 /// Returns the positions in a tensor of shape `dims`: those found in advance, or those that `find` returns for the

@@ -10,6 +10,7 @@ mod deliveries;
 mod graph;
 mod layouts;
 mod lifetime;
+mod misfit;
 mod pairs;
 mod placement;
 mod prepared;
@@ -31,6 +32,7 @@ use crate::types::Type;
 use crate::value::{catch_out_of_memory, Value};
 use graph::{Graph, Node, NodeId};
 use lifetime::Lifetimes;
+use misfit::Misfit;
 use placement::Border;
 pub(crate) use prepared::{Held, Hosted, Mark, Operand, PreparedBlock, PreparedStep, SlotId};
 use release::Readers;
@@ -157,7 +159,7 @@ impl Preparing<'_> {
                 placement::choose(graph, constants, gpu, border)?
             }
         };
-        let mut graph = graph;
+        let (mut graph, is_nested) = (graph, !matches!(border, Border::Plan));
         let mut choices: Vec<Choice> = graph.nodes.iter_mut().map(Node::take_choice).collect();
         let mut parts = Vec::with_capacity(graph.nodes.len());
         for (at, node) in self.largest_first(&graph) {
@@ -165,7 +167,7 @@ impl Preparing<'_> {
             let blocks =
                 node.ops.blocks().into_iter().map(|nested| self.block(nested, border)).collect::<Result<_>>()?;
             let choice = std::mem::replace(&mut choices[at.at()], Choice::Own);
-            parts.push((at, Part { blocks, kernel: self.pack(&graph, node, choice)? }));
+            parts.push((at, Part { blocks, kernel: self.pack(&graph, node, choice, is_nested)? }));
         }
         parts.sort_by_key(|(at, _)| *at);
         Ok(assembled(graph, parts.into_iter().map(|(_, part)| part).collect()))
@@ -181,10 +183,14 @@ impl Preparing<'_> {
         nodes
     }
 
-    /// Packs the constants of a step into a kernel, and releases the elements of constants that no other step reads.
-    fn pack(&mut self, graph: &Graph, node: &Node, choice: Choice) -> Result<Box<dyn Kernel>> {
-        let make = |operands: &Constants| catch_out_of_memory(|| choice.pack(node.ops.single(), operands));
-        let kernel = graph.operands(node, &self.constants, make);
+    /// Packs the constants of a step into a kernel, and releases the elements of constants that no other step reads. If a
+    /// constant does not fit, the step of a nested block fails when it runs.
+    fn pack(&mut self, graph: &Graph, node: &Node, choice: Choice, is_nested: bool) -> Result<Box<dyn Kernel>> {
+        let pack = |operands: &Constants| match choice.pack(node.ops.single(), operands) {
+            Err(Error::Op(message)) if is_nested => Ok(Box::new(Misfit(message)) as Box<dyn Kernel>),
+            kernel => kernel,
+        };
+        let kernel = graph.operands(node, &self.constants, |operands| catch_out_of_memory(|| pack(operands)));
         let kernel = kernel.map_err(|error| Error::Verify(vec![self.describe_error(node, &error)]))?;
         if matches!(self.device, Device::Cpu) {
             self.readers.release(graph, node, kernel.as_ref(), &mut self.constants)?;
