@@ -135,7 +135,7 @@ def test_conv_transpose_of_large_outputs(node_model, reference, x, w, attributes
     [
         ("Conv", (1, 32, 14, 14), (48, 32, 3, 3), {"pads": [1, 1, 1, 1]}),
         ("Conv", (2, 6, 9), (8, 3, 3), {"group": 2, "strides": [2]}),
-        ("ConvTranspose", (1, 8, 7, 6), (8, 2, 3, 3), {"strides": [2, 2]}),
+        ("ConvTranspose", (1, 8, 7, 6), (8, 4, 3, 3), {"strides": [2, 2], "group": 2}),
         ("ConvTranspose", (1, 8, 7), (8, 4, 2), {"strides": [3], "group": 2}),
     ],
 )
