@@ -99,11 +99,14 @@ def find_error(
     if report.ok:
         return WrongResult(report, given)
     on_phase("comparing the plan without optional passes")
-    if runs.differs(0):
+    plain = runs.differs(0)
+    if plain:
         options, good, culprit = runs.options(0), None, None
     else:
         right, wrong = first_wrong(len(runs.names), runs.differs, on_phase=lambda count: on_phase(runs.phase(count)))
-        options, good = runs.options(wrong), compile(model, runs.options(right))
+        # Without optional passes, the plan may not compile or run: then there is no plan to compare with.
+        is_known = right > 0 or plain is False
+        options, good = runs.options(wrong), compile(model, runs.options(right)) if is_known else None
         culprit = runs.culprit(right, wrong)
     on_phase("comparing intermediate values")
     step, before = runs.first_step(compile(model, options), good)
@@ -127,7 +130,7 @@ class _Runs:
         return options_of(self.names[:count], self.dims)
 
     def phase(self, count: int) -> str:
-        """What a trial does, in words."""
+        """The sentence that describes a trial."""
         return f"comparing the plan with the optional passes up to {self.names[count - 1]}"
 
     def report(self, plan: Plan) -> Report:

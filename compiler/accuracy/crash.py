@@ -40,7 +40,7 @@ class Crash:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What a process does: it compiles the model with some optional passes, and runs the plan if it has inputs."""
+    """The work of a process: it compiles a model with some optional passes. If there are inputs, it runs the plan."""
 
     model: Source
     passes: tuple[str, ...]

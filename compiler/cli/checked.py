@@ -1,4 +1,4 @@
-"""The results of `candlec zoo run`: their problems, and the forms in which the command writes and prints them."""
+"""The results of `candlec zoo run`: the command finds their problems, and writes and prints them."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Compared:
 
     @property
     def notes(self) -> list[str]:
-        """What is no problem, in words."""
+        """The sentences about changes that are no errors."""
         return [*self.missing, *(f"{each.model}, {each}" for each in self.faster)]
 
 
@@ -69,7 +69,7 @@ def compared(
 
 
 def _missing(known: KnownFacts, facts: Found, new: Sequence[Drift], path: Path) -> list[str]:
-    """What the file does not have at the level of this processor, in words. `new` are the times among it."""
+    """The sentences about facts and times that the file lacks at the level of this processor. `new` holds the times."""
     from compiler.zoo.drift import levels_missing
 
     lacking = [("facts", level, len(models)) for level, models in levels_missing(known, facts).items()]

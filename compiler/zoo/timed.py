@@ -41,7 +41,7 @@ class Timed:
 
     @classmethod
     def of(cls, level: str, endings: Sequence[Ending]) -> Timed:
-        """The measurement of one or more processes, none of which follows a failed one."""
+        """The result of the processes of a measurement. Only the last process may have failed."""
         last = endings[-1]
         if last.kind != "done":
             return cls(level, None, f"it cannot be timed: {last.sentence}", last)

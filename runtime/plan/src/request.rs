@@ -7,7 +7,7 @@ use crate::gpu_run::Outputs;
 use crate::interrupt::Stop;
 use crate::prepare::{Operand, PreparedBlock};
 
-/// What a run computes, where its outputs go, and when it ends early.
+/// The outputs that a run computes, the place for them, and the conditions that end the run early.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The indices of the outputs to compute, in the order of the results; `None` for all. The run skips the steps that

@@ -1,4 +1,4 @@
-//! The plain convolutions of which a transposed convolution consists.
+//! The parts of a transposed convolution. Each part is a plain convolution.
 
 use super::taps::Taps;
 use crate::buffer::{collected, collected_up_to, with_capacity};
