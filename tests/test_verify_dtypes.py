@@ -27,7 +27,7 @@ DTYPES = {
     "int2": ml_dtypes.int2,
     "uint2": ml_dtypes.uint2,
 }
-"""The dtypes of which onnxruntime runs graphs, by their names in ONNX."""
+"""The dtypes of graph inputs and outputs that onnxruntime supports, by their names in ONNX."""
 
 PLACES = {"input": ("{}", "float"), "output": ("float", "{}"), "both": ("{}", "{}")}
 

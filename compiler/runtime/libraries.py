@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-__all__ = ["Library", "converted"]
+__all__ = ["Library", "converted", "validate_library"]
 
 Library = Literal["numpy", "torch"]
 """A library whose tensors are outputs of a run."""
@@ -17,17 +17,24 @@ _BITS = {1: np.uint8, 2: np.int16}
 """The integers of the same width."""
 
 
+def validate_library(library: str) -> None:
+    """Check the name of a library.
+
+    Raises:
+        ValueError: it is no known library.
+    """
+    if library not in get_args(Library):
+        raise ValueError(f"as_: expected {' or '.join(map(repr, get_args(Library)))}, found {library!r}")
+
+
 def converted(outputs: dict[str, Any], library: Library) -> dict[str, Any]:
     """The outputs as tensors of a library, which share the memory. NumPy arrays of strings stay as they are.
 
     Raises:
         TypeError: the library has no dtype of an output.
-        ValueError: it is no known library.
     """
     if library == "numpy":
         return outputs
-    if library != "torch":
-        raise ValueError(f"as_: expected {' or '.join(map(repr, get_args(Library)))}, found {library!r}")
     return {name: _to_torch(name, value) for name, value in outputs.items()}
 
 

@@ -15,7 +15,7 @@ from compiler.ir.symbols import shown
 from compiler.plan import Plan, TensorInfo
 from compiler.plan.plan import MODEL, unsound
 from compiler.runtime.devices import open_extension
-from compiler.runtime.libraries import Library, converted
+from compiler.runtime.libraries import Library, converted, validate_library
 from compiler.runtime.prepared import Prepared
 from compiler.runtime.steps import Peaks, PlacedStep, StepTime, refuse_missing
 from compiler.validate import LARGEST, validate_instance, validate_mapping, validate_names, validate_whole_number
@@ -181,6 +181,7 @@ class Session:
                 raise own_error(self._module, error) from None
             if found is not None:
                 return found
+        validate_library(as_)
         return converted(self._run(inputs, device_outputs, copy, *self._request(outputs, timeout)), as_)
 
     async def run_async(
@@ -202,6 +203,7 @@ class Session:
         """
         import asyncio  # takes as long to import as the rest of this module
 
+        validate_library(as_)
         cancel = self._module.Cancel()
         run = partial(self._run, inputs, device_outputs, copy, *self._request(outputs, timeout), cancel)
         running = asyncio.get_running_loop().run_in_executor(None, run)

@@ -5,6 +5,6 @@ use mimalloc::MiMalloc;
 
 #[global_allocator]
 static ALLOCATOR: Allocator<MiMalloc> = {
-    // SAFETY: mimalloc gives back free pages with `MADV_DONTNEED`.
+    // SAFETY: this is the global allocator, and mimalloc gives back free pages with `MADV_DONTNEED`.
     unsafe { Allocator::new(MiMalloc) }
 };

@@ -30,7 +30,8 @@ impl<A> Allocator<A> {
     /// Wraps another allocator.
     ///
     /// # Safety
-    /// `inner` does not give the advice `MADV_FREE` for pages that it hands out again: see [`keeps_pages`].
+    /// The result is the program's global allocator, and `inner` does not give the advice `MADV_FREE` for pages that it
+    /// hands out again: see [`keeps_pages`].
     pub const unsafe fn new(inner: A) -> Allocator<A> {
         Allocator { inner, ranges: Mutex::new(Ranges::new()) }
     }
@@ -256,7 +257,7 @@ mod tests {
 
     #[test]
     fn blocks_keep_their_bytes_and_all_memory_comes_back() {
-        // SAFETY: the test reads only bytes that it wrote.
+        // SAFETY: the global allocator of tests is the system's, which does not give the advice either.
         let allocator = unsafe { Allocator::new(Counting(AtomicUsize::new(0))) };
         let held = || allocator.inner.0.load(SeqCst);
         let sizes = [1, 1000, LARGE - 1, LARGE, LARGE + PAGE, 100_000, 3 << 20, REGION + 1];
