@@ -7,20 +7,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from compiler.processes.ending import Ending
-from compiler.processes.run import Limits, run_tasks, usable_processors
+from compiler.processes.run import Limits, run_tasks
 from tests.running import children, is_there, wait_for
 from tests.tasks import act
 
 ROOT = Path(__file__).parent.parent
 
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the memory and the children of a process")
+LINUX = pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux tells the memory, the children and the processors of a process"
+)
 
 
 def endings(words: Sequence[str], jobs: int = 2, limits: Limits | None = None) -> dict[str, Ending]:
@@ -81,7 +83,56 @@ def test_so_many_tasks_run_at_a_time() -> None:
     words = [f"times 0.{digit}" for digit in "3456"]
     spans = [ending.result for ending in endings(words, jobs=2).values()]
     assert max(sum(begin <= began < end for begin, end in spans) for began, _ in spans) == 2
-    assert usable_processors() >= 1
+
+
+COUNTS = """
+import compiler
+from compiler.processes.run import usable_processors
+plan = compiler.compile("models/digits.onnx")
+print(usable_processors(), compiler.load(plan).threads)
+"""
+
+
+def counts(before: Callable[[], None]) -> list[int]:
+    """The usable processors and the threads of a session, in a new process that calls `before` first."""
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTS], cwd=ROOT, preexec_fn=before, capture_output=True, text=True, check=True
+    )
+    return [int(each) for each in done.stdout.split()]
+
+
+@LINUX
+def test_threads_follow_the_affinity() -> None:
+    [first, *_] = os.sched_getaffinity(0)
+    assert counts(lambda: os.sched_setaffinity(0, [first])) == [1, 1]
+
+
+@pytest.fixture
+def cgroup() -> Iterator[Path]:
+    """A cgroup, of version 1 or 2, with the quota of one processor."""
+    one = Path("/sys/fs/cgroup/cpu")
+    folder = (one if one.exists() else one.parent) / f"candle-compiler-{os.getpid()}"
+    quota = {"cpu.cfs_quota_us": "100000"} if one.exists() else {"cpu.max": "100000 100000"}
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("this process may not make a cgroup")
+    try:
+        for name, text in quota.items():
+            (folder / name).write_text(text)
+        yield folder
+    except PermissionError:
+        pytest.skip("this process may not set a quota of processors")
+    finally:
+        folder.rmdir()
+
+
+@LINUX
+def test_threads_follow_the_quota_of_a_cgroup(cgroup: Path) -> None:
+    def join() -> None:
+        (cgroup / "cgroup.procs").write_text("0")
+
+    assert counts(join) == [1, 1]
 
 
 def test_phases_are_told_as_they_come() -> None:
