@@ -113,7 +113,7 @@ def _part(model: Source, found: WrongResult, begin: tuple[str, ...]) -> _Part | 
         return None
     first = _inputs_of(last, {*begin, *(value.name or "" for value in graph.inputs)}, graph)
     computed = [*(value for value in first if value.producer() is not None), last]
-    expected = dict(found.inputs) | _values(model, [value.name or "" for value in computed])(found.inputs)
+    expected = dict(found.inputs) | _values(model, [value.name or "" for value in computed], found.inputs)
     given = {value.name or "": expected.get(value.name or "") for value in first}
     if not all(map(_is_saved, given.values())):
         return None
@@ -161,13 +161,13 @@ def _read_by(value: ir.Value, graph: ir.Graph) -> Iterator[ir.Value]:
         yield from (each for each in reader.inputs if each is not None and each.graph is graph)
 
 
-def _values(model: Source, names: list[str]) -> Any:
-    """A function that computes these values of a model from its inputs."""
+def _values(model: Source, names: list[str], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a model for these inputs: those of these names, and its outputs."""
     loaded = load_model(model).model
     computed = {value.name: value for node in loaded.graph for value in node.outputs}
     outputs = {value.name for value in loaded.graph.outputs}
     loaded.graph.outputs.extend(computed[name] for name in names if name not in outputs)
-    return Reference(ir.to_proto(ir.external_data.load_to_model(loaded)), optimize=False).run
+    return Reference(ir.to_proto(ir.external_data.load_to_model(loaded)), optimize=False).run(inputs)
 
 
 def _written(folder: Path, part: _Part, options: Options, threads: int | None, tolerance: float | None) -> Extracted:
