@@ -14,15 +14,16 @@ This page says what each code of an error or warning means, and what to do. `can
 """
 OPERATORS = """# Operators
 
-The tables list the ONNX operators that have a lowering of their own, with the newest supported version. The family is
-the name of the file in `compiler/lower/`. For most operators, the file in `runtime/plan/src/ops/` has the same name.
+The tables list the ONNX operators that have a lowering of their own, with the newest version that the compiler
+supports. The family is the name of the file in `compiler/lower/`. The file of the same name in `runtime/plan/src/ops/`
+defines the ops of most of these operators.
 
 The compiler also supports every operator that the installed onnx package defines as a function of other operators.
 `candlec ops` lists all supported operators.
 """
 REMARKED = """## Remarks
 
-These results are not defined by the standard, or differ from onnxruntime's.
+The standard does not define these results, or onnxruntime gives others.
 """
 
 

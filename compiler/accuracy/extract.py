@@ -77,7 +77,7 @@ def extract_step(
         OSError: a file cannot be written.
     """
     assert found.step is not None
-    written = Extracted(problem="the value of the step or an input is no array of numbers")
+    written = Extracted(problem="the value of the step, or an input, is not an array of numbers")
     trials = [replace(found.options, dims={})]
     if found.culprit is not None:
         trials.insert(0, Options())

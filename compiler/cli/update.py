@@ -72,7 +72,7 @@ def command(
     operations                     multiplications and additions of its steps' formulas
     steps                          steps by operator
     rewrites.PASS                  rewrites of a pass, by rule
-    host_steps, no_kernel          steps that run on the host: by nature, or because the GPU has no kernel
+    host_steps, no_kernel          steps on the host: those that belong there, and those without a kernel for the GPU
     level.LEVEL.forms.OPERATOR     steps by the form of their kernel, see `candlec inspect --prepared`
     level.LEVEL.added              steps that the runtime adds
     level.LEVEL.unknown_steps      steps whose memory is not known before a run

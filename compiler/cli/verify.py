@@ -51,7 +51,7 @@ MOST_ULP = 10_000
 _COLUMNS = ("", "output", "dtype", "shape", ">max abs", ">max rel", ">max ulp", ">tolerance")
 
 ADVICE = """\
-  help: verify a plan of `candlec compile --no-optimize`: if it is equal, a pass makes the difference
+  help: verify a plan of `candlec compile --no-optimize`: if it is equal, an optional pass is the cause
   help: `candlec bisect MODEL` finds this pass, and the first step that differs
   help: set --tolerance if this model allows larger differences"""
 

@@ -25,13 +25,13 @@ MODEL = b"\x08"
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """An input or output: its name, logical dtype and dims (numbers, symbols, `None` for unknown ones)."""
+    """An input or output: its name, logical dtype and dimensions (numbers, symbols, or `None` for unknown ones)."""
 
     name: str
     dtype: str
     shape: tuple[int | str | None, ...] | None
     kind: str = "tensor"
-    """`tensor`, `sequence` or `optional`; dtype and shape are then those of the items."""
+    """`tensor`, `sequence` or `optional`. The dtype and shape of a sequence or an optional are those of its items."""
 
     def __str__(self) -> str:
         kind = {"sequence": "sequence of ", "optional": "optional "}.get(self.kind, "")
@@ -83,7 +83,7 @@ class Plan:
         return plan
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file, whole or not at all."""
+        """Writes the plan file completely or, after an error, not at all."""
         validate_instance("path", path, (str, os.PathLike), "the path of a file")
         write_whole(path, self.data)
 

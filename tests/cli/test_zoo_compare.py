@@ -191,7 +191,7 @@ def test_a_crash_is_worse_and_levels_are_noted(capsys: pytest.CaptureFixture[str
     assert run("zoo", "compare", "old.jsonl", "new.jsonl") == 1
     printed = capsys.readouterr()
     assert "1 change in 2 models: 1 worse, 0 better" in printed.out and "crashed" in printed.out
-    assert "note: the files are of different levels of the processor, avx2 and scalar: their kernels" in printed.err
+    assert "note: the files are of different levels of the processor, avx2 and scalar, so their kernels" in printed.err
     assert run("zoo", "compare", "old.jsonl", "old.jsonl") == 0
     assert capsys.readouterr().out == "nothing has changed in 2 models\n"
 
