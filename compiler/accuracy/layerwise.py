@@ -1,7 +1,7 @@
 """Comparison of the intermediate values that a plan and onnxruntime have in common, to find the first difference.
 
-The passes remove many of a model's values. The remaining values keep their names, and are compared. Values inside the
-graphs of If, Loop and Scan are not compared.
+The passes remove many of a model's values. The remaining values keep their names, and are compared. The comparison
+leaves out values inside the graphs of If, Loop and Scan.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def _renew(
 def _renew_facts(
     path: Path, known: KnownFacts, found: Mapping[str, Renewal], times: Mapping[str, Timed], only: Sequence[str]
 ) -> list[Drift]:
-    """Write the file of facts, and return what has changed in it. Times have changed only beyond their bands."""
+    """Write the file of facts, and return what has changed in it. A time has changed if it left its band."""
     from compiler.zoo.drift import drifts, renewed_facts, time_drifts
     from compiler.zoo.facts_file import write_facts
     from compiler.zoo.timed import with_times
