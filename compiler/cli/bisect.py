@@ -191,7 +191,7 @@ def _show_culprit(culprit: Culprit | None, what: str) -> None:
     if culprit is None:
         console.print(f"{what} without optional passes too, so no optional pass is the cause", soft_wrap=True)
         return
-    console.print(f"the first optional pass after which {what}: {culprit.name}", soft_wrap=True)
+    console.print(f"{what} as soon as this optional pass runs: {culprit.name}", soft_wrap=True)
     if culprit.others:
         console.print(f"  or one of those before it: {', '.join(culprit.others)}", soft_wrap=True)
     console.print(f"  {culprit.result}: {len(culprit.places)}", soft_wrap=True)

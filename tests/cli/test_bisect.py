@@ -41,7 +41,7 @@ def test_a_wrong_pass_is_shown(
     assert run("bisect", "m.onnx", "--input", "x.npz", "-o", "new/part") == 1
     printed = capsys.readouterr().out
     assert "the plan of m.onnx is wrong: 0 of 1 output equals onnxruntime's; 1 is not equal\n" in printed
-    assert "the first optional pass after which the plan is different: merge_reshapes\n" in printed
+    assert "the plan is different as soon as this optional pass runs: merge_reshapes\n" in printed
     assert ": 1\n  --> Add(shift)\n" in printed
     assert "first to differ" in printed and "\nstep " in printed
     assert "wrote new/part/step.onnx, new/part/step.npz, new/part/replay.py\n" in printed
@@ -78,7 +78,7 @@ def test_a_crash_is_shown(model: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert run(*arguments) == 1
     printed = capsys.readouterr().out
     assert "compiling m.onnx fails: AssertionError: the pass is broken; in the pass merge_reshapes\n" in printed
-    assert "the first optional pass after which it fails: merge_reshapes\n" in printed
+    assert "it fails as soon as this optional pass runs: merge_reshapes\n" in printed
     assert run(*arguments, "--json") == 1
     shown = json.loads(capsys.readouterr().out)
     assert (shown["ok"], shown["phase"], shown["pass"]["name"]) == (False, "compile", "merge_reshapes")
