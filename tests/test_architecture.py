@@ -23,7 +23,7 @@ PYTHON_LAYERS = [
     {"lower", "options", "runtime"},
     {"passes"},
     {"pipeline"},
-    {"accuracy", "backend"},
+    {"accuracy", "backend", "ort"},
     {"__init__"},
     {"bench"},
     {"zoo"},

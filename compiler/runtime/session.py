@@ -147,6 +147,7 @@ class Session:
         copy: bool = False,
         timeout: float | None = None,
         as_: Library = "numpy",
+        cancel: _runtime.Cancel | None = None,
     ) -> dict[str, Any]:
         """The outputs by name, in the plan's order.
 
@@ -167,16 +168,20 @@ class Session:
 
         A run ends early after `timeout` seconds. It checks the time only between steps, so it may end later, after a
         long step. A signal handler that raises, such as the handler of Ctrl-C, also ends the run. Python calls signal
-        handlers only in the main thread.
+        handlers only in the main thread. Any thread can end the run with `cancel`, an object that `new_cancel` returned,
+        by `cancel.set()`.
 
         Raises:
             InputError: an input is missing or unknown, or its dtype or shape differs from the plan's declaration.
             RunError: a step failed.
             TimeoutError: the run took longer than `timeout`.
+            RuntimeError: `cancel` ended the run.
             TypeError: the inputs are not a dict, the outputs not a list of names, or the library lacks a dtype.
             ValueError: the plan has no output of such a name, `timeout` is negative, or `as_` is no known library.
         """
-        if outputs is None and timeout is None and as_ == "numpy":  # a call of a small model takes a microsecond
+        if (
+            outputs is None and timeout is None and cancel is None and as_ == "numpy"
+        ):  # a call of a small model takes a microsecond
             try:
                 found: dict[str, Any] | None = self._runtime.run(inputs, device_outputs, copy)
             except self._failures as error:
@@ -184,7 +189,12 @@ class Session:
             if found is not None:
                 return found
         validate_library(as_)
-        return converted(self._run(inputs, device_outputs, copy, *self._request(outputs, timeout)), as_)
+        return converted(self._run(inputs, device_outputs, copy, *self._request(outputs, timeout), cancel), as_)
+
+    def new_cancel(self) -> _runtime.Cancel:
+        """An object for the argument `cancel` of `run`: its method `set` ends the runs that have it."""
+        cancel: _runtime.Cancel = self._module.Cancel()
+        return cancel
 
     async def run_async(
         self,
@@ -206,7 +216,7 @@ class Session:
         import asyncio  # takes as long to import as the rest of this module
 
         validate_library(as_)
-        cancel = self._module.Cancel()
+        cancel = self.new_cancel()
         run = partial(self._run, inputs, device_outputs, copy, *self._request(outputs, timeout), cancel)
         running = asyncio.get_running_loop().run_in_executor(None, run)
         try:
