@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from compiler.ir.origin import Origin
 
-__all__ = ["Array", "Constant", "Graph", "Node", "digest_of"]
+__all__ = ["Array", "Constant", "Graph", "Node", "digest_of", "prefix_of_places"]
 
 Array = np.ndarray[Any, Any]
 
@@ -27,6 +27,14 @@ def digest_of(data: Any) -> str:
         plain = data.tolist() if isinstance(data, np.ndarray) else data
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:_DIGITS]
     return hashlib.sha256(np.ascontiguousarray(data).reshape(-1).view(np.uint8).data).hexdigest()[:_DIGITS]
+
+
+def prefix_of_places(names: Collection[str]) -> str:
+    """The beginning of ids of values without a name. None of the names begins with it."""
+    prefix = "%"
+    while any(name.startswith(prefix) for name in names):
+        prefix += "%"
+    return prefix
 
 
 @dataclass(frozen=True)

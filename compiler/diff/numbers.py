@@ -34,7 +34,7 @@ class Numbers:
 
     @property
     def is_equal(self) -> bool:
-        """Whether all outputs are the same, bit for bit, except random numbers."""
+        """Whether all elements of all outputs are equal, except random numbers."""
         return not self.problem and not any(map(differs, self.outputs))
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from compiler.diff.graph import Array, Constant, Graph, Node, digest_of
+from compiler.diff.graph import Array, Constant, Graph, Node, digest_of, prefix_of_places
 from compiler.ir import origin
 from compiler.ir.graph import array_of, constant_of
 from compiler.ir.symbols import shown
@@ -20,7 +20,9 @@ _SMALL = 8
 def model_graph(model: ir.Model) -> Graph:
     """The graph of a model. Nodes with the operator Constant are constants of the graph."""
     graph = model.graph
-    values = {value: _id(value, at) for at, value in enumerate(_values(graph))}
+    found = _values(graph)
+    prefix = prefix_of_places([value.name or "" for value in found])
+    values = {value: value.name or f"{prefix}{at}" for at, value in enumerate(found)}
     read = {
         value: array_of(value.const_value) for value in graph.initializers.values() if value.const_value is not None
     }
@@ -48,10 +50,6 @@ def _values(graph: ir.Graph) -> list[ir.Value]:
     """The values of a graph, and those of enclosing graphs that its nodes read, each once."""
     inner = (value for node in graph for value in (*node.inputs, *node.outputs) if value is not None)
     return list(dict.fromkeys([*graph.inputs, *graph.initializers.values(), *inner, *graph.outputs]))
-
-
-def _id(value: ir.Value, at: int) -> str:
-    return value.name or f"%{at}"
 
 
 def _node(node: ir.Node, values: dict[ir.Value, str]) -> Node:

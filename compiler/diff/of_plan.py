@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compiler.diff.graph import Array, Constant, Graph, Node, digest_of
+from compiler.diff.graph import Array, Constant, Graph, Node, digest_of, prefix_of_places
 from compiler.ir import dtypes
 from compiler.ir.origin import Origin
 from compiler.plan import Plan
@@ -38,9 +38,9 @@ def plan_graph(plan: Plan) -> Graph:
 def _ids(names: list[str], ends: set[int]) -> list[str]:
     """The ids of values: their names; but the place for one without a name, or with that of an input or output."""
     kept = {names[at]: at for at in ends}
-    counts = Counter(names)
+    counts, prefix = Counter(names), prefix_of_places(names)
     return [
-        name if name and kept.get(name, at) == at and (counts[name] == 1 or at in ends) else f"%{at}"
+        name if name and kept.get(name, at) == at and (counts[name] == 1 or at in ends) else f"{prefix}{at}"
         for at, name in enumerate(names)
     ]
 
