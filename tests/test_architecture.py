@@ -27,6 +27,7 @@ PYTHON_LAYERS = [
     {"__init__"},
     {"bench"},
     {"zoo"},
+    {"diff"},
     {"cli"},
     {"__main__"},
 ]

@@ -34,6 +34,7 @@ VERBS = {
     "run": "Run a plan.",
     "verify": "Compare a plan with onnxruntime.",
     "bisect": "Find the first pass after which a plan is wrong.",
+    "diff": "Show what differs between two models or plans.",
     "check": "Check whether the compiler supports a model.",
     "inspect": "Show the contents of a plan or a model.",
     "bench": "Time plans, alone or beside onnxruntime, OpenVINO and MNN.",

@@ -14,9 +14,9 @@ from compiler.cli.output import RIGHT, WRONG, Cell, console, errors, json_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from compiler.zoo.comparison import Change
+    from compiler.zoo.records import Record, Way
 
 _MARKS: dict[str, Cell] = {"worse": WRONG, "better": RIGHT, "": ""}
 
@@ -28,6 +28,9 @@ _MARKS: dict[str, Cell] = {"worse": WRONG, "better": RIGHT, "": ""}
 @click.pass_context
 def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None:
     """Show what has changed between two files of results, OLD and NEW. `candlec zoo run --results` writes such files.
+
+    Each of them may also be a file of facts (`candlec zoo update --facts`), whose name ends with .toml. The command
+    then compares only the kinds of shapes that both files have.
 
     The table begins with the most important changes. It marks a change with ✗ if NEW is worse, and with ✓ if it is
     better. The kinds of changes are:
@@ -52,11 +55,14 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
     candlec zoo run --results after.jsonl
     candlec zoo compare before.jsonl after.jsonl
     candlec zoo compare before.jsonl after.jsonl --json
+    candlec zoo compare zoo.facts.toml after.jsonl
     """
     from compiler.zoo.comparison import changes, levels_apart
-    from compiler.zoo.records import ways_of
 
-    before, after = ways_of(_lines_of(old)), ways_of(_lines_of(new))
+    before, after = records_of(old), records_of(new)
+    if any(each.suffix == ".toml" for each in (old, new)):
+        common = {way.task for way in before} & {way.task for way in after}
+        before, after = ({way: each[way] for way in each if way.task in common} for each in (before, after))
     found = changes(before, after)
     is_right = not any(each.effect == "worse" for each in found)
     levels = levels_apart(before, after)
@@ -74,12 +80,12 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
     context.exit(0 if is_right else 1)
 
 
-def _lines_of(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file of results. If the file is another kind of file, the command ends."""
-    from compiler.zoo.results import read_results
+def records_of(path: Path) -> dict[Way, Record]:
+    """The records of a file of results or facts. If the file is another kind of file, the command ends."""
+    from compiler.zoo.records import read_records
 
     try:
-        return read_results(path)
+        return read_records(path)
     except ValueError as error:
         raise Failed(str(error)) from error
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.atomic_files import write_whole
-from compiler.cli import arguments, compare, github, precision, update
+from compiler.cli import arguments, compare, github, index, precision, slice, update
 from compiler.cli.checked import Checked
 from compiler.cli.drifts import Compared, compared, show_drifts
 from compiler.cli.ended import exit_code
@@ -42,7 +42,8 @@ def command() -> None:
     INDEX.json is a list with one object for each model. `name` is the name of the model, `file` is the model file, and
     `cases` lists .npz files of inputs. Paths are relative to the folder. An optional `tolerance`, with its `reason`,
     replaces the tolerance of the dtype. An optional `uncertain` allows uncertain results (≈, see `candlec verify`), and
-    gives the reason. An optional list `tags` has words for --only. Other keys are for human readers.
+    gives the reason. An optional list `tags` has words for --only. Other keys are for human readers. `zoo index` writes
+    such a file.
 
     A baseline is a TOML file of your own that lists known differences. Use it for a folder whose INDEX.json you cannot
     change. It has one table for each model, with the `reason`. The entry `pinned` is for plans that are compiled for
@@ -56,6 +57,7 @@ def command() -> None:
     beside onnxruntime: the file then has the plan's time in percent of onnxruntime's.
 
     \b
+    candlec zoo index --zoo models
     candlec zoo run --zoo models
     candlec zoo run --zoo ../zoo --timeout 300 --memory-limit 4G --results zoo.jsonl --resume
     candlec zoo update --zoo ../zoo --baseline zoo.toml
@@ -63,12 +65,15 @@ def command() -> None:
     candlec zoo update --zoo ../zoo --facts zoo.facts.toml
     candlec zoo run --zoo ../zoo --facts zoo.facts.toml --time
     candlec zoo compare before.jsonl after.jsonl
+    candlec zoo slice zoo.facts.toml
     candlec zoo precision --zoo ../zoo
     """
 
 
 command.add_command(compare.command, "compare")
+command.add_command(index.command, "index")
 command.add_command(precision.command, "precision")
+command.add_command(slice.command, "slice")
 command.add_command(update.command, "update")
 
 
@@ -164,6 +169,7 @@ def run(
     candlec zoo run --results zoo.jsonl --only failed
     candlec zoo run --summary "$GITHUB_STEP_SUMMARY"
     candlec zoo run --only tag:speech --only op:Conv
+    candlec zoo run --only @slice.txt
     candlec zoo run --device cuda
     """
     from compiler.zoo.suite import Case, check_all
