@@ -168,8 +168,8 @@ class Session:
 
         A run ends early after `timeout` seconds. It checks the time only between steps, so it may end later, after a
         long step. A signal handler that raises, such as the handler of Ctrl-C, also ends the run. Python calls signal
-        handlers only in the main thread. Any thread can end the run with `cancel`, an object that `new_cancel` returned,
-        by `cancel.set()`.
+        handlers only in the main thread. Any thread can end the run by `cancel.set()`, where `cancel` is an object that
+        `new_cancel` returned.
 
         Raises:
             InputError: an input is missing or unknown, or its dtype or shape differs from the plan's declaration.
