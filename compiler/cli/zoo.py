@@ -22,6 +22,7 @@ from compiler.cli.folder import (
 )
 from compiler.cli.group import Group
 from compiler.cli.output import json_option, print_json, write_text
+from compiler.cli.profiles import check_profile, profile_option, profiled
 from compiler.cli.progress import Models
 from compiler.cli.renamed import Verb
 from compiler.cli.times import check_time, measured, time_option
@@ -91,12 +92,12 @@ command.add_command(update.command, "update")
     help="Fail if a fact of a model differs from this file: see `candlec zoo update --help`.",
 )
 @time_option("Also time each plan beside onnxruntime, and compare its time with that in the file of --facts.")
+@profile_option
 @click.option(
     "--junit", "report", type=arguments.OUTPUT, metavar="FILE", help="Write the results as JUnit XML to this file."
 )
 @click.option(
     "--summary",
-    "page",
     type=arguments.OUTPUT,
     metavar="FILE",
     help="Write the results as Markdown to this file, for example the summary of a job of GitHub.",
@@ -113,8 +114,9 @@ def run(
     baseline: Path | None,
     facts: Path | None,
     is_timed: bool,
+    is_profiled: bool,
     report: Path | None,
-    page: Path | None,
+    summary: Path | None,
     device: str,
     settings: Settings,
     as_json: bool,
@@ -150,6 +152,10 @@ def run(
     larger noise if that is more. The command times such a model again, and only the second result counts. A shorter
     time is only noted. A model that cannot be timed is an error. Let no other program run meanwhile.
 
+    With --profile, the command also runs the first case of each model step by step, ten times with one thread, one
+    model at a time. The file of --results then has the time, the memory and the operations of each step, and
+    `candlec zoo page` shows them. A model that cannot be profiled is an error.
+
     In a job of GitHub (GITHUB_ACTIONS=true), the command also prints an annotation for each problem.
 
     \b
@@ -160,6 +166,7 @@ def run(
     candlec zoo run --jobs 4 --timeout 300 --memory-limit 4G --results zoo.jsonl
     candlec zoo run --results zoo.jsonl --resume
     candlec zoo run --results zoo.jsonl --only failed
+    candlec zoo run --results zoo.jsonl --profile
     candlec zoo run --summary "$GITHUB_STEP_SUMMARY"
     candlec zoo run --only tag:speech --only op:Conv
     candlec zoo run --device cuda
@@ -168,22 +175,25 @@ def run(
 
     if is_timed:
         check_time(facts, device, unpin=unpin)
+    if is_profiled:
+        check_profile(settings)
     entries = entries_of(folder, only, settings)
     known, recorded = known_differences(baseline), known_facts(facts, device)
     shapes: Shapes = "unpinned" if unpin else "pinned"
     files = [*files_of(folder, entries), *(path for path in (baseline, facts) if path)]
-    arguments.check_outputs({"--junit": report, "--summary": page, "--results": settings.results}, files)
+    arguments.check_outputs({"--junit": report, "--summary": summary, "--results": settings.results}, files)
     with Models(shapes, settings.results) as progress:
         cases = [Case(entry, shapes, device, known.get(entry.name)) for entry in entries]
         found = check_all(cases, settings, progress)
     whole = {each.case.entry: each.facts for each in found if each.facts is not None}
     times = measured(whole, settings, recorded) if is_timed else None
+    profiles = profiled(found, settings) if is_profiled else {}
     drift = compared(found, times, recorded, facts, only) if facts else Compared()
-    checked = Checked(found, _stale(found, known, only), times or {}, drift)
+    checked = Checked(found, _stale(found, known, only), times or {}, profiles, drift)
     if report is not None:
         write_whole(report, checked.junit())
-    if page is not None:
-        write_text(page, checked.page(f"{folder}, {shapes}, {device}"))
+    if summary is not None:
+        write_text(summary, checked.page(f"{folder}, {shapes}, {device}"))
     if as_json:
         print_json(checked.data)
     else:
