@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.cli import arguments
-from compiler.cli.failure import Failed
+from compiler.cli.folder import lines_of
 from compiler.cli.output import RIGHT, WRONG, Cell, console, errors, json_option, print_json, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from compiler.zoo.comparison import Change
 
@@ -54,7 +53,7 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
     from compiler.zoo.comparison import changes, levels_apart
     from compiler.zoo.records import ways_of
 
-    before, after = ways_of(_lines_of(old)), ways_of(_lines_of(new))
+    before, after = ways_of(lines_of(old)), ways_of(lines_of(new))
     found = changes(before, after)
     is_right = not any(each.effect == "worse" for each in found)
     levels = levels_apart(before, after)
@@ -68,16 +67,6 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
             said = f"note: the files are of different levels of the processor, {kinds}: their kernels are not compared"
             errors.print(said, soft_wrap=True)
     context.exit(0 if is_right else 1)
-
-
-def _lines_of(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file of results. If the file is another kind of file, the command ends."""
-    from compiler.zoo.results import read_results
-
-    try:
-        return read_results(path)
-    except ValueError as error:
-        raise Failed(str(error)) from error
 
 
 def _show(found: Sequence[Change], models: int) -> None:

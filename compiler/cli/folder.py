@@ -25,6 +25,7 @@ __all__ = [
     "folder_options",
     "known_differences",
     "known_facts",
+    "lines_of",
     "only_option",
     "runner_options",
 ]
@@ -153,6 +154,13 @@ def known_facts(path: Path | None, device: str) -> KnownFacts:
     if known.device != kind:
         raise Failed(f"{path} has the facts of {known.device}, not of {kind}: name another file")
     return known
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file of results. If the file is another kind of file, the command ends."""
+    from compiler.zoo.results import read_results
+
+    return list(_valid(read_results, path))
 
 
 def _valid(read: Callable[[Path], Any], path: Path) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.atomic_files import write_whole
-from compiler.cli import arguments, compare, github, precision, update
+from compiler.cli import arguments, compare, github, page, precision, update
 from compiler.cli.checked import Checked
 from compiler.cli.drifts import Compared, compared, show_drifts
 from compiler.cli.ended import exit_code
@@ -64,11 +64,13 @@ def command() -> None:
     candlec zoo update --zoo ../zoo --facts zoo.facts.toml
     candlec zoo run --zoo ../zoo --facts zoo.facts.toml --time
     candlec zoo compare before.jsonl after.jsonl
+    candlec zoo page before.jsonl after.jsonl -o page.html
     candlec zoo precision --zoo ../zoo
     """
 
 
 command.add_command(compare.command, "compare")
+command.add_command(page.command, "page")
 command.add_command(precision.command, "precision")
 command.add_command(update.command, "update")
 
