@@ -23,10 +23,11 @@ PYTHON_LAYERS = [
     {"lower", "options", "runtime"},
     {"passes"},
     {"pipeline"},
-    {"accuracy", "backend"},
+    {"accuracy", "backend", "ort"},
     {"__init__"},
     {"bench"},
     {"zoo"},
+    {"diff"},
     {"cli"},
     {"__main__"},
 ]

@@ -250,6 +250,20 @@ def test_sequences_and_optionals() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "described"),
+    [
+        ("float[2]", ("tensor", "tensor", "float32 [2]")),
+        ("seq(float[2])", ("sequence", "tensor", "sequence of float32")),
+        ("optional(float[2])", ("optional", "tensor", "optional float32 [2]")),
+        ("optional(seq(float[2]))", ("optional", "sequence", "optional sequence of float32")),
+    ],
+)
+def test_inputs_tell_their_kind(kind: str, described: tuple[str, str, str]) -> None:
+    (info,) = loaded(f"g ({kind} x) => ({kind} y) {{ y = Identity (x) }}").inputs
+    assert (info.kind, info.holds, str(info)) == described
+
+
+@pytest.mark.parametrize(
     ("dtype", "given", "said"),
     [
         ("bool", np.uint8([0, 2]).view(bool), "byte 1 is 2, which no bool has"),

@@ -46,7 +46,7 @@ class Checked:
 
     @property
     def endings(self) -> dict[str, Ending]:
-        """How the processes of the models ended: of a model that could not be measured, how its measurement ended."""
+        """How the process of each model ended. If a model could not be measured, the end of its measurement counts."""
         failed = {name: each for name, each in self.profiles.items() if each.kind != "done"}
         failed |= {name: self.times[name].ending for name in time_problems(self.times)}
         return {each.case.entry.name: each.ending for each in self.found} | failed

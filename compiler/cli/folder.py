@@ -25,7 +25,6 @@ __all__ = [
     "folder_options",
     "known_differences",
     "known_facts",
-    "lines_of",
     "only_option",
     "runner_options",
 ]
@@ -33,7 +32,7 @@ __all__ = [
 
 def only_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The option `--only`, which selects models of a folder. `{}` in the help text stands for the forms of EXPR."""
-    forms = "NAME, tag:TAG (a tag in INDEX.json), op:OPERATOR (models with this ONNX operator)"
+    forms = "NAME, tag:TAG (a tag in INDEX.json), op:OPERATOR (models with this ONNX operator), @FILE (lines of these)"
     return click.option("--only", multiple=True, metavar="EXPR", help=help_text.format(forms))
 
 
@@ -154,13 +153,6 @@ def known_facts(path: Path | None, device: str) -> KnownFacts:
     if known.device != kind:
         raise Failed(f"{path} has the facts of {known.device}, not of {kind}: name another file")
     return known
-
-
-def lines_of(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file of results. If the file is another kind of file, the command ends."""
-    from compiler.zoo.results import read_results
-
-    return list(_valid(read_results, path))
 
 
 def _valid(read: Callable[[Path], Any], path: Path) -> Any:

@@ -10,7 +10,6 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
-from compiler.cli.folder import lines_of
 from compiler.cli.output import console
 
 if TYPE_CHECKING:
@@ -49,13 +48,14 @@ def command(results: tuple[Path, ...], output: Path, title: str) -> None:
     candlec zoo page monday.jsonl tuesday.jsonl wednesday.jsonl -o page.html --title "Nightly models"
     """
     from compiler.zoo.page.write import write_page
+    from compiler.zoo.results import read_results
 
     arguments.check_outputs({"--output": output}, results)
-    found = {name: lines_of(path) for name, path in zip(_names(results), results, strict=True)}
+    names = _names(results)
     try:
-        count = write_page(output, title, found)
+        count = write_page(output, title, dict(zip(names, map(read_results, results), strict=True)))
     except ValueError as error:
-        raise Failed(f"{', '.join(map(str, results))}: {error}") from error
+        raise Failed(str(error)) from error
     console.print(f"{output}: {count} model{'s' * (count != 1)}", soft_wrap=True)
 
 

@@ -61,8 +61,8 @@ def test_files_are_named_from_the_oldest(capsys: pytest.CaptureFixture[str]) -> 
         (["zoo.jsonl", "zoo.jsonl"], 2, "zoo.jsonl is named twice"),
         (["zoo.jsonl", "-o", "zoo.jsonl"], 2, "zoo.jsonl is an input of this command"),
         (["zoo.jsonl", "-o", "gone/page.html"], 2, "the folder 'gone' does not exist"),
-        (["precision.jsonl"], 1, "precision.jsonl: no file has a check of a model"),
-        (["nan.jsonl"], 1, "nan.jsonl: "),
+        (["precision.jsonl"], 1, "no file has a check of a model"),
+        (["nan.jsonl"], 1, "a result has a number that is not finite"),
     ],
 )
 def test_what_has_no_page(arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:

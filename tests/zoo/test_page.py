@@ -173,6 +173,6 @@ def test_equal_results_give_equal_pages(tmp_path: Path) -> None:
 def test_a_page_needs_a_check(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no file has a check of a model: `candlec zoo run --results FILE` writes"):
         write_page(tmp_path / "page.html", "Zoo", {"a": [rounding("a", 1e-7, 2e-7)]})
-    with pytest.raises(ValueError, match="not JSON compliant"):
+    with pytest.raises(ValueError, match="a result has a number that is not finite"):
         write_page(tmp_path / "page.html", "Zoo", {"a": [check("a", share=float("nan"))]})
     assert not list(tmp_path.iterdir())

@@ -71,7 +71,10 @@ def _json(data: Mapping[str, Any]) -> str:
     Raises:
         ValueError: a number is not finite.
     """
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    try:
+        text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    except ValueError as error:
+        raise ValueError("a result has a number that is not finite") from error
     return text.translate({ord(each): f"\\u{ord(each):04x}" for each in "<>&"})
 
 
