@@ -163,6 +163,12 @@ def test_the_scripts_set_text_only_as_text() -> None:
     assert all(text in whole for text in scripts.values()), "each script of the folder is in the page"
 
 
+def test_lines_of_the_template_are_short() -> None:
+    files = [path for path in FOLDER.iterdir() if path.suffix in (".css", ".html", ".js")]
+    lines = [(path.name, line) for path in files for line in path.read_text().splitlines()]
+    assert lines and not [(name, line) for name, line in lines if len(line) > 120]
+
+
 def test_equal_results_give_equal_pages(tmp_path: Path) -> None:
     results = {"one": [check("a"), profile("a")], "two": [check("a")]}
     for name in ("a.html", "b.html"):
