@@ -30,7 +30,7 @@ _TIMED = "pinned, cpu"
 class Run:
     """A file of results by its `name`. `checks` holds the records of its checks by model and task."""
 
-    def __init__(self, name: str, lines: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, name: str, lines: Sequence[dict[str, Any]]) -> None:
         self.name, self.lines = name, lines
         ways = ways_of(lines)
         self.checks = {way: record for way, record in ways.items() if not way.is_time and way.task != PRECISION}
@@ -81,7 +81,7 @@ def level_of(facts: Facts | None) -> str:
 
 def milliseconds_of(profile: Mapping[str, Any]) -> float:
     """The time of a run in a profile. The time of a step includes that of its blocks."""
-    return 1e3 * sum(step["seconds"] for step in profile["steps"] if not step["depth"]) / profile["runs"]
+    return float(1e3 * sum(step["seconds"] for step in profile["steps"] if not step["depth"]) / profile["runs"])
 
 
 def _profiles_of(lines: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Way, float]]:

@@ -40,8 +40,9 @@ function outputsTable(check) {
     const found = check.ways.map((way) => way.outputs?.find((output) => output.name === name) ?? null);
     return { found, worst: found.filter(Boolean).reduce((one, other) => (isWorse(other, one) ? other : one)) };
   });
-  const ways = check.ways.map((way, index) => ({
-    label: way.way,
+  const ways = check.ways.map(({ way }, index) => ({
+    label: way.split(", ")[0],
+    more: way.split(", ")[1],
     number: true,
     value: ({ found }) => found[index]?.share,
     cell: ({ found }) => (found[index] ? shareOf(found[index]) : NONE),
@@ -61,7 +62,7 @@ function outputColumns(rows) {
   const columns = [
     { label: "Output", value: ({ worst }) => worst.name, cell: ({ worst }) => named(worst.name) },
     { label: "Result", cell: ({ worst }) => verdictMark(worst.verdict, worst.verdict) },
-    { label: "Type", cell: ({ worst }) => `${worst.dtype} [${worst.shape.join(", ")}]` },
+    { label: "Type", kind: "type", cell: ({ worst }) => `${worst.dtype} [${worst.shape.join(", ")}]` },
     number("difference", "Difference"),
     number("allowed", "Tolerance"),
   ];

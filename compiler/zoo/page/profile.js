@@ -83,15 +83,22 @@ function machineText({ threads, level, milliseconds, runs, peaks }) {
 
 /** The rows of a profile with a bar for the time of each. */
 function timesTable(profile, group, rows) {
-  const names = group === "step" ? stepColumns() : [groupColumn(group)];
-  return table(`Time by ${group}`, [...names, ...workColumns(profile, rows)], rows);
+  const work = workColumns(profile, rows);
+  const columns = group === "step" ? [...stepColumns(), ...work, originColumn()] : [groupColumn(group), ...work];
+  return table(`Time by ${group}`, columns, rows);
 }
 
 function stepColumns() {
   return [
     { label: "Step", number: true, value: (row) => row.number, cell: (row) => whole(row.number) },
-    { label: "Operator", value: (row) => row.name, cell: stepName },
+    { label: "Operator", kind: "operator", value: (row) => row.name, cell: stepName },
   ];
+}
+
+/** The nodes, the layer and the line of Python that a step comes from. */
+function originColumn() {
+  const cell = (row) => html("small", {}, named(row.origin));
+  return { label: "Origin", kind: "origin", value: (row) => row.origin, cell };
 }
 
 function groupColumn(group) {
@@ -124,11 +131,11 @@ function ofPeak({ least, known }) {
   return least === null || !known ? null : least / known;
 }
 
-/** The name of a step, its kernel, where it runs, and where it comes from. */
-function stepName({ op, kernel, depth, host, origin }) {
+/** The name of a step, with its kernel, and the reason if it runs on the host. */
+function stepName({ op, kernel, depth, host }) {
   const where = host ? `on the host: ${host === "nature" ? "by nature" : "the device has no kernel"}` : null;
   const name = html("span", { class: "step", "data-depth": depth }, `${"· ".repeat(depth)}${op}`);
-  const texts = [kernel, where, origin].filter(Boolean);
+  const texts = [kernel, where].filter(Boolean);
   return [name, ...texts.map((text) => html("small", {}, named(text)))];
 }
 
