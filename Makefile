@@ -32,7 +32,7 @@ RUST_FILES = $(shell find runtime -name target -prune -o -name '*.rs' -print)
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated sanitize generate bless bench bench-models bench-small bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated test-page sanitize generate bless bench bench-models bench-small bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -218,6 +218,13 @@ test-emulated: $(VENV)/.dev $(NEXTEST)
 	cd runtime && $(NEXTEST) nextest list --release --workspace --message-format json >../build/rust-tests.json
 	$(BIN)/python -m pytest -q -n 2 tests/processors.py
 
+# The target installs Chromium, if it may; otherwise its tests say that they are skipped.
+test-page: $(VENV)/.test ## the tests of the page of results, in Chromium
+	$(SAY) "Tests of the page of results, in Chromium"
+	@mkdir -p build
+	@command -v chromium >/dev/null || { apt-get update && apt-get install -y --no-install-recommends chromium; } >build/chromium.log 2>&1 || true
+	$(BIN)/python -m pytest -q tests/zoo/test_page.py tests/zoo/test_page_in_browser.py tests/cli/test_zoo_page.py
+
 # AddressSanitizer also checks the C++ of the emulator's kernels.
 sanitize: $(NEXTEST) ## the Rust tests of kernels, devices and plans under AddressSanitizer, on Linux (some minutes)
 	$(SAY) "Rust tests of kernels, devices and plans, on the emulator too, under AddressSanitizer"
@@ -225,7 +232,7 @@ sanitize: $(NEXTEST) ## the Rust tests of kernels, devices and plans under Addre
 		$(NEXTEST) nextest run --no-fail-fast --package candle-plan-kernels --package candle-plan-device --package candle-plan --features candle-plan-device/emulator \
 		--target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/sanitize
 
-check: format lint types test test-lowest test-newest test-processors lint-cuda ## all checks of CI: format, lints, types, every test
+check: format lint types test test-lowest test-newest test-processors test-page lint-cuda ## all checks of CI: format, lints, types, every test
 
 $(BIN)/ruff: $(BIN)/maturin tests/constraints.txt
 	$(SAY) "Installing the linters"

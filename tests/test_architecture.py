@@ -73,8 +73,10 @@ RUST = [
     path for path in COMPILED if path.suffix == ".rs" and not {"tests", "benches"} & {*path.relative_to(ROOT).parts}
 ]
 """The Rust code of the crates, whose files may contain tests."""
+PAGE = sorted(path for kind in ("js", "css", "html") for path in (ROOT / "compiler/zoo/page").glob(f"*.{kind}"))
+"""The template of the page of results."""
 every_file = pytest.mark.parametrize(
-    "path", [*PYTHON, *DEVELOPERS, *RUST], ids=lambda path: str(path.relative_to(ROOT))
+    "path", [*PYTHON, *DEVELOPERS, *RUST, *PAGE], ids=lambda path: str(path.relative_to(ROOT))
 )
 OVER_BUDGET: dict[str, str] = {}
 """What is too long, and why; a line of something that is not fails."""
@@ -184,7 +186,7 @@ def test_only_tests_are_left_out() -> None:
             assert without_tests(f"{head}#[cfg({condition})]\n{item}{tail}") == head + tail
 
 
-@pytest.mark.parametrize("path", [*PYTHON, *DEVELOPERS, *COMPILED], ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", [*PYTHON, *DEVELOPERS, *COMPILED, *PAGE], ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_are_short(path: Path) -> None:
     if path not in GENERATED:
         name, lines = str(path.relative_to(ROOT)), len(path.read_text().splitlines())
@@ -193,7 +195,7 @@ def test_files_are_short(path: Path) -> None:
 
 @every_file
 def test_functions_fit_a_screen(path: Path) -> None:
-    functions = python_functions(path) if path.suffix == ".py" else rust_functions(path)
+    functions = python_functions(path) if path.suffix == ".py" else braced_functions(path)
     file = path.relative_to(ROOT)
     long = {f"{file} {name}" for name, lines in functions if lines > FUNCTION_LINES and path not in GENERATED}
     assert long == {name for name in OVER_BUDGET if name.startswith(f"{file} ")}
@@ -208,11 +210,11 @@ def python_functions(path: Path) -> Iterator[tuple[str, int]]:
             yield node.name, (node.end_lineno or 0) - first.lineno + 1
 
 
-def rust_functions(path: Path) -> Iterator[tuple[str, int]]:
-    """Every function with the number of its lines, as rustfmt lays them out."""
+def braced_functions(path: Path) -> Iterator[tuple[str, int]]:
+    """Every function of Rust or JavaScript with the number of its lines, as rustfmt lays them out."""
     lines = without_tests(path.read_text()).splitlines()
     for index, line in enumerate(lines):
-        if found := re.match(r"( *)(?:pub(?:\([^)]*\))? )?(?:const |unsafe |async )*fn (\w+)", line):
+        if found := re.match(r"( *)(?:pub(?:\([^)]*\))? )?(?:const |unsafe |async )*(?:fn|function) (\w+)", line):
             if line.endswith(("}", ";")):
                 continue
             end = re.compile(rf"{found[1]}(}}|\S.*;$)")

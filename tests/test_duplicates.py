@@ -15,7 +15,7 @@ from tests.sources import files
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("benchmarks", "compiler", "models", "runtime", "tools", "tests")
-SUFFIXES = {".c", ".cpp", ".cu", ".cuh", ".h", ".py", ".rs"}
+SUFFIXES = {".c", ".cpp", ".css", ".cu", ".cuh", ".h", ".js", ".py", ".rs"}
 LEAST = 6
 GENERATED = {"compiler/plan/ops.py": "its classes follow the Rust types, which repeat attributes"}
 """Generated files, with the reason why their passages repeat."""

@@ -147,7 +147,7 @@ def test_a_job_without_changes_is_green(checkout: Path) -> None:
         assert job.run(name).returncode == 0, name
     assert "In all runs: 1 of 1 model equals onnxruntime's." in job.summary.read_text()
     assert "nothing has changed in 1 model" in (job.out / "changes.txt").read_text()
-    assert {"pinned.xml", "unpinned.xml", "zoo.jsonl"} <= {each.name for each in job.out.iterdir()}
+    assert {"page.html", "pinned.xml", "unpinned.xml", "zoo.jsonl"} <= {each.name for each in job.out.iterdir()}
     install, comment = job.calls.read_text().splitlines()
     assert install == f"pip install {ROOT}[check]"
     assert comment == f"gh pr comment 7 --body-file {job.out}/changes.txt --edit-last"

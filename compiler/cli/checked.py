@@ -26,16 +26,17 @@ __all__ = ["Checked"]
 
 @dataclass(frozen=True)
 class Checked:
-    """The outcomes of models, the models with a stale line of the baseline, the times and the drifts."""
+    """The outcomes of models, the models with a stale line of the baseline, the times, the profiles and the drifts."""
 
     found: Sequence[CaseOutcome]
     stale: Mapping[str, str]
     times: Mapping[str, Timed]
+    profiles: Mapping[str, Ending]
     drift: Compared
 
     @property
     def problems(self) -> dict[str, list[str]]:
-        """The problems of each model: those of its outcomes, of its line of the baseline, of its time and its facts."""
+        """The problems of each model: those of outcomes, of its line of the baseline, of measurements and of facts."""
         return _joined(self._own_problems, self.drift.by_model)
 
     @property
@@ -45,8 +46,9 @@ class Checked:
 
     @property
     def endings(self) -> dict[str, Ending]:
-        """How the process of each model ended. If a model could not be timed, the end of its timing counts."""
-        failed = {name: self.times[name].ending for name in time_problems(self.times)}
+        """How the process of each model ended. If a model could not be measured, the end of its measurement counts."""
+        failed = {name: each for name, each in self.profiles.items() if each.kind != "done"}
+        failed |= {name: self.times[name].ending for name in time_problems(self.times)}
         return {each.case.entry.name: each.ending for each in self.found} | failed
 
     @property
@@ -65,7 +67,7 @@ class Checked:
         """The results as JUnit XML."""
         from compiler.zoo.junit import junit
 
-        return junit(self._outcomes, self.stale, _joined(self._not_timed, self.drift.by_model))
+        return junit(self._outcomes, self.stale, _joined(self._not_measured, self.drift.by_model))
 
     def page(self, title: str) -> str:
         """The results as Markdown."""
@@ -90,12 +92,15 @@ class Checked:
     def _own_problems(self) -> dict[str, list[str]]:
         """The problems of each model, without drifts."""
         problems = {each.case.entry.name: [way.problem for way in each.ways if way.problem] for each in self.found}
-        return _joined(problems, {name: [problem] for name, problem in self.stale.items()}, self._not_timed)
+        return _joined(problems, {name: [problem] for name, problem in self.stale.items()}, self._not_measured)
 
     @property
-    def _not_timed(self) -> dict[str, list[str]]:
-        """The problems of models that could not be timed."""
-        return {name: [problem] for name, problem in time_problems(self.times).items()}
+    def _not_measured(self) -> dict[str, list[str]]:
+        """The problems of models that could not be timed or profiled."""
+        from compiler.zoo.profiled import problem_of
+
+        profiles = {name: [problem] for name, each in self.profiles.items() if (problem := problem_of(each))}
+        return _joined({name: [problem] for name, problem in time_problems(self.times).items()}, profiles)
 
 
 def _joined(*problems: Mapping[str, list[str]]) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.atomic_files import write_whole
-from compiler.cli import arguments, compare, github, index, precision, slice, update
+from compiler.cli import arguments, compare, github, index, page, precision, slice, update
 from compiler.cli.checked import Checked
 from compiler.cli.drifts import Compared, compared, show_drifts
 from compiler.cli.ended import exit_code
@@ -22,6 +22,7 @@ from compiler.cli.folder import (
 )
 from compiler.cli.group import Group
 from compiler.cli.output import json_option, print_json, write_text
+from compiler.cli.profiles import check_profile, profile_option, profiled
 from compiler.cli.progress import Models
 from compiler.cli.renamed import Verb
 from compiler.cli.times import check_time, measured, time_option
@@ -65,6 +66,7 @@ def command() -> None:
     candlec zoo update --zoo ../zoo --facts zoo.facts.toml
     candlec zoo run --zoo ../zoo --facts zoo.facts.toml --time
     candlec zoo compare before.jsonl after.jsonl
+    candlec zoo page before.jsonl after.jsonl -o page.html
     candlec zoo slice zoo.facts.toml
     candlec zoo precision --zoo ../zoo
     """
@@ -72,6 +74,7 @@ def command() -> None:
 
 command.add_command(compare.command, "compare")
 command.add_command(index.command, "index")
+command.add_command(page.command, "page")
 command.add_command(precision.command, "precision")
 command.add_command(slice.command, "slice")
 command.add_command(update.command, "update")
@@ -98,12 +101,12 @@ command.add_command(update.command, "update")
     help="Fail if a fact of a model differs from this file: see `candlec zoo update --help`.",
 )
 @time_option("Also time each plan beside onnxruntime, and compare its time with that in the file of --facts.")
+@profile_option
 @click.option(
     "--junit", "report", type=arguments.OUTPUT, metavar="FILE", help="Write the results as JUnit XML to this file."
 )
 @click.option(
     "--summary",
-    "page",
     type=arguments.OUTPUT,
     metavar="FILE",
     help="Write the results as Markdown to this file, for example the summary of a job of GitHub Actions.",
@@ -120,8 +123,9 @@ def run(
     baseline: Path | None,
     facts: Path | None,
     is_timed: bool,
+    is_profiled: bool,
     report: Path | None,
-    page: Path | None,
+    summary: Path | None,
     device: str,
     settings: Settings,
     as_json: bool,
@@ -157,6 +161,10 @@ def run(
     larger noise if that is more. The command times such a model again, and only the second result counts. For a shorter
     time, it only prints a note. A model that cannot be timed is an error. Run no other programs meanwhile.
 
+    With --profile, the command also runs the first case of each model step by step, ten times with one thread, one
+    model at a time. The file of --results then has the time, the memory and the operations of each step, and
+    `candlec zoo page` shows them. A model that cannot be profiled is an error.
+
     In a job of GitHub Actions (GITHUB_ACTIONS=true), the command also prints an annotation for each problem.
 
     \b
@@ -167,6 +175,7 @@ def run(
     candlec zoo run --jobs 4 --timeout 300 --memory-limit 4G --results zoo.jsonl
     candlec zoo run --results zoo.jsonl --resume
     candlec zoo run --results zoo.jsonl --only failed
+    candlec zoo run --results zoo.jsonl --profile
     candlec zoo run --summary "$GITHUB_STEP_SUMMARY"
     candlec zoo run --only tag:speech --only op:Conv
     candlec zoo run --only @slice.txt
@@ -176,22 +185,25 @@ def run(
 
     if is_timed:
         check_time(facts, device, unpin=unpin)
+    if is_profiled:
+        check_profile(settings)
     entries = entries_of(folder, only, settings)
     known, recorded = known_differences(baseline), known_facts(facts, device)
     shapes: Shapes = "unpinned" if unpin else "pinned"
     files = [*files_of(folder, entries), *(path for path in (baseline, facts) if path)]
-    arguments.check_outputs({"--junit": report, "--summary": page, "--results": settings.results}, files)
+    arguments.check_outputs({"--junit": report, "--summary": summary, "--results": settings.results}, files)
     with Models(shapes, settings.results) as progress:
         cases = [Case(entry, shapes, device, known.get(entry.name)) for entry in entries]
         found = check_all(cases, settings, progress)
     whole = {each.case.entry: each.facts for each in found if each.facts is not None}
     times = measured(whole, settings, recorded) if is_timed else None
+    profiles = profiled(found, settings) if is_profiled else {}
     drift = compared(found, times, recorded, facts, only) if facts else Compared()
-    checked = Checked(found, _stale(found, known, only), times or {}, drift)
+    checked = Checked(found, _stale(found, known, only), times or {}, profiles, drift)
     if report is not None:
         write_whole(report, checked.junit())
-    if page is not None:
-        write_text(page, checked.page(f"{folder}, {shapes}, {device}"))
+    if summary is not None:
+        write_text(summary, checked.page(f"{folder}, {shapes}, {device}"))
     if as_json:
         print_json(checked.data)
     else:

@@ -12,7 +12,7 @@ from compiler.zoo.outcome import SHAPES
 if TYPE_CHECKING:
     from compiler.zoo.outcome import Shapes
 
-__all__ = ["Asked", "Check", "Measure", "Time"]
+__all__ = ["Asked", "Check", "Measure", "Profile", "Time"]
 
 
 class Asked(Protocol):
@@ -87,3 +87,24 @@ class Time:
         """The task of a model whose `what` is this text, without its files; `None` for another task."""
         task, level, number = [*what.split(", "), "", ""][:3]
         return cls(Entry(model, Path(), ()), level, int(number)) if task == "time" and number.isdecimal() else None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A model whose steps to time, for a kind of shapes, on a device."""
+
+    entry: Entry
+    shapes: Shapes
+    device: str = "cpu"
+
+    @property
+    def what(self) -> str:
+        """The task, the kind of shapes and the device."""
+        return f"profile, {self.shapes}, {self.device}"
+
+    @classmethod
+    def named(cls, model: str, what: str) -> Profile | None:
+        """The task of a model whose `what` is this text, without its files; `None` for another task."""
+        task, kind, device = [*what.split(", "), "", ""][:3]
+        found = next((each for each in SHAPES if each == kind), None)
+        return cls(Entry(model, Path(), ()), found, device) if task == "profile" and found and device else None

@@ -15,7 +15,7 @@ from compiler.accuracy.reference import ReferenceFailed
 from compiler.accuracy.verify import Given, Judge, random_outputs
 from compiler.zoo.facts import Facts, facts_of, joined
 from compiler.zoo.outcome import Outcome, Variant, together, variants
-from compiler.zoo.remarks import of_outputs, of_refusal
+from compiler.zoo.remarks import of_outputs, of_refusal, worst_outputs
 from compiler.zoo.shapes import alike, pinned, unpinned
 
 if TYPE_CHECKING:
@@ -199,5 +199,15 @@ def _over_all_cases(entry: Entry, variant: Variant, found: Sequence[tuple[int, O
     remarks = tuple(dict.fromkeys(remark for each in worst_first for remark in each.remarks))
     note = next((each.note for each in cases if each.note), "")
     advice = {remark: text for each in cases for remark, text in each.advice.items()}
-    way, share = str(variant), worst.share
-    return Outcome(entry.name, way, worst.verdict, remarks, share, seconds, codes=worst.codes, note=note, advice=advice)
+    return Outcome(
+        entry.name,
+        str(variant),
+        worst.verdict,
+        remarks,
+        worst.share,
+        seconds,
+        codes=worst.codes,
+        note=note,
+        advice=advice,
+        outputs=worst_outputs(cases),
+    )

@@ -47,8 +47,9 @@ class Outcome:
 
     `way` is the text of the variant. `remarks` describe the outputs beyond the tolerance, worst first. `share` is the
     worst difference divided by the tolerance. `codes` are the error codes of a refusal, and `advice` maps its remarks
-    to the compiler's advice. `note` says how onnxruntime's run differs from the file. `problem` says why the outcome is
-    not acceptable, and is empty for an acceptable one.
+    to the compiler's advice. `note` says how onnxruntime's run differs from the file. `outputs` holds the difference of
+    each output in its worst case (`compiler.zoo.remarks`). `problem` says why the outcome is not acceptable, and is
+    empty for an acceptable one.
     """
 
     model: str
@@ -61,6 +62,7 @@ class Outcome:
     codes: tuple[str, ...] = ()
     note: str = ""
     advice: Mapping[str, str] = field(default_factory=dict)
+    outputs: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def data(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compiler.accuracy.precision import Errors
-from compiler.zoo.asked import Check, Time
+from compiler.zoo.asked import Check, Profile, Time
 from compiler.zoo.facts import Facts, facts_of_check
 from compiler.zoo.facts_file import read_facts
 from compiler.zoo.judge import outcomes_of
@@ -94,7 +94,7 @@ def _of_facts(device: str, model: str, shapes: Shapes, facts: Facts) -> Iterator
 
 
 def ways_of(lines: Iterable[Mapping[str, Any]]) -> dict[Way, Record]:
-    """The records of the lines of a file of results."""
+    """The records of the lines of a file of results. Profiles have none, because they repeat no former result."""
     found: dict[Way, Record] = {}
     timed: dict[tuple[str, str], dict[int, Ending]] = {}
     for line in lines:
@@ -103,7 +103,7 @@ def ways_of(lines: Iterable[Mapping[str, Any]]) -> dict[Way, Record]:
             timed.setdefault((model, time.level), {})[time.number] = ending_of(line)
         elif check := Check.named(model, what):
             found.update(_of_check(check, line))
-        else:
+        elif not Profile.named(model, what):
             found[Way(model, what)] = _of_measurement(line)
     return found | dict(_of_times(timed))
 

@@ -1,8 +1,8 @@
 """The file of results: one line of JSON for each model, written as soon as the model is done.
 
-A line has the name of the `model`, and `what` was done. `digest` covers everything that decides the result: the files
-of the model, the options, and the versions of the compiler and of onnxruntime. `ok` says whether the result was
-acceptable at that time, and `result` is the result in words. `limits` are those of the task, and `ending` is how it
+A line has the name of the `model`, its `tags`, and `what` was done. `digest` covers everything that decides the result:
+the files of the model, the options, and the versions of the compiler and of onnxruntime. `ok` says whether the result
+was acceptable at that time, and `result` is the result in words. `limits` are those of the task, and `ending` is how it
 ended.
 """
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from compiler.zoo.asked import Asked
 
 __all__ = ["Results", "ending_of", "read_results"]
+
+_KEYS = {"model", "what", "ok", "result", "digest", "limits", "ending"}
+"""The keys of every line. Files of earlier versions lack the `tags`."""
 
 
 class Results:
@@ -54,6 +57,7 @@ class Results:
         line = self._lines.get((asked.what, asked.entry.name))
         if line is None or line["digest"] != _digest(asked):
             return None
+        line["tags"] = list(asked.entry.tags)  # no result depends on them
         ending = ending_of(line)
         is_limited = ending.kind in ("timed out", "out of memory")
         return None if is_limited and line["limits"] != asdict(limits) else ending
@@ -66,9 +70,9 @@ class Results:
 
     def add(self, asked: Asked, limits: Limits, ending: Ending, is_acceptable: bool, result: str) -> None:
         """Append the line of a task."""
-        facts = {"model": asked.entry.name, "what": asked.what, "ok": is_acceptable, "result": result}
-        kept = asdict(replace(ending, traceback=""))
-        line = {**facts, "digest": _digest(asked), "limits": asdict(limits), "ending": kept}
+        entry, kept = asked.entry, asdict(replace(ending, traceback=""))
+        facts = {"model": entry.name, "tags": list(entry.tags), "what": asked.what, "ok": is_acceptable}
+        line = {**facts, "result": result, "digest": _digest(asked), "limits": asdict(limits), "ending": kept}
         self._lines[asked.what, asked.entry.name] = line
         with self._path.open("ab", buffering=0) as file:
             file.write(_line(line))
@@ -102,7 +106,7 @@ def read_results(path: Path) -> list[dict[str, Any]]:
 
 
 def _is_result(line: Any) -> bool:
-    return isinstance(line, dict) and line.keys() == {"model", "what", "ok", "result", "digest", "limits", "ending"}
+    return isinstance(line, dict) and line.keys() - {"tags"} == _KEYS
 
 
 def _digest(asked: Asked) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,20 @@ def test_a_result_is_kept(asked: Check) -> None:
     assert found(asked, Limits(3, 4)) == DONE, "a limit that a task did not reach does not matter"
     [line] = Path("results.jsonl").read_text().splitlines()
     assert json.loads(line)["model"] == "echo" and json.loads(line)["what"] == "check, pinned, cpu"
+
+
+def test_a_result_has_the_tags_of_the_index(asked: Check) -> None:
+    tagged = replace(asked, entry=replace(asked.entry, tags=("audio", "small")))
+    kept(tagged, DONE)
+    renamed = replace(asked, entry=replace(asked.entry, tags=("speech",)))
+    again = Results(Path("results.jsonl"))
+    assert again.ending(renamed, NONE) == DONE, "tags decide no result"
+    again.begin([])
+    [line] = results.read_results(Path("results.jsonl"))
+    assert line["tags"] == ["speech"]
+    del line["tags"]
+    Path("results.jsonl").write_text(f"{json.dumps(line)}\n")
+    assert found(asked) == DONE, "earlier versions wrote no tags"
 
 
 CHANGES: dict[str, Any] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ import pytest
 
 import compiler
 import compiler.zoo
+from compiler.accuracy.compare import compare
 from compiler.accuracy.reference import Reference
 from compiler.processes.child import Channel
 from compiler.zoo import tasks
 from compiler.zoo.asked import Check
 from compiler.zoo.index import read_index
 from compiler.zoo.outcome import SHAPES, Outcome
+from compiler.zoo.remarks import of_outputs, worst_outputs
 from tests.tasks import check_or_end
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -110,8 +113,28 @@ def test_nothing_is_computed_twice(
 
 def test_an_outcome_is_the_same_after_json() -> None:
     outcome = Outcome("a", "plain, cuda", "refused", ("why",), float("inf"), 1.5, codes=("CC0301",), note="a note")
-    assert json.loads(json.dumps(outcome.data)) == outcome.data
-    assert Outcome.from_unjudged(outcome.unjudged) == outcome
+    for each in (outcome, replace(outcome, outputs=({"name": "y", "shape": [2, 3], "share": None},))):
+        assert json.loads(json.dumps(each.data)) == each.data
+        assert Outcome.from_unjudged(json.loads(json.dumps(each.unjudged))) == each
+
+
+def test_an_outcome_has_the_worst_difference_of_each_output() -> None:
+    x = np.array([1.0, 2.0], np.float32)
+    given = {"a": [x, x + 1e-6, x], "b": [x, x, x * np.inf]}
+    cases = [
+        of_outputs(
+            Outcome("a", "plain, cuda", "equal"),
+            f"case {number}",
+            compare(dict.fromkeys(given, x), {name: arrays[number] for name, arrays in given.items()}),
+        )
+        for number in range(3)
+    ]
+    a, b = worst_outputs(cases)
+    assert (a["name"], a["dtype"], a["shape"], a["verdict"], a["case"]) == ("a", "float32", [2], "equal", "case 1")
+    assert a["difference"] == pytest.approx(1e-6, rel=0.1) and a["share"] == a["difference"] / a["allowed"]
+    assert (a["error"], a["reference_error"]) == (None, None), "only measured beyond the tolerance"
+    assert (b["name"], b["verdict"], b["case"]) == ("b", "different", "case 2")
+    assert (b["difference"], b["share"]) == (None, None), "JSON has no infinity"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,122 @@
+"""The data of the page: its checks, models, facts, differences, profiles and histories, as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from compiler.accuracy.precision import Errors
+from compiler.zoo.asked import Check, Profile
+from compiler.zoo.judge import outcomes_of
+from compiler.zoo.outcome import SHAPES, Result, variants
+from compiler.zoo.page.history import history_of, level_of, milliseconds_of
+from compiler.zoo.profile import COLUMNS
+from compiler.zoo.records import PRECISION, Way
+from compiler.zoo.results import ending_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from compiler.zoo.page.history import Run
+
+__all__ = ["page_data"]
+
+Line = dict[str, Any]
+
+
+def page_data(title: str, runs: Sequence[Run]) -> dict[str, Any]:
+    """The data of the page, from the oldest file of results to the newest.
+
+    The state of a check is that in the newest file with this kind of check. `tasks` lists the kinds, each with its
+    `ways` and the index of its `run`. A model whose check is only in an older file has the verdict `missing`.
+    """
+    newest = {task: index for index, run in enumerate(runs) for task in run.tasks}
+    tasks = sorted(newest, key=lambda task: (task.partition(", ")[2], SHAPES.index(_shapes_of(task)), task))
+    current = [runs[index] for index in sorted(set(newest.values()), reverse=True)]
+    tags = {line["model"]: line["tags"] for run in runs for line in run.lines if "tags" in line}
+    details = {task: dict(_details(task, runs[index].lines)) for task, index in newest.items()}
+    problems, precision = _problems(current), _precision(runs)
+    models = dict.fromkeys(way.model for run in [*current, *runs] for way in run.checks)
+    return {
+        "title": title,
+        "runs": [run.name for run in runs],
+        "tasks": [{"name": task, "ways": _ways_of(task), "run": newest[task]} for task in tasks],
+        "models": [
+            {
+                "name": model,
+                "tags": tags.get(model, []),
+                "problems": problems.get(model, []),
+                "precision": precision.get(model),
+                "checks": {
+                    task: _check(Way(model, task), runs, newest[task], details[task].get(model, {}))
+                    for task in tasks
+                    if any(Way(model, task) in run.checks for run in runs)
+                },
+            }
+            for model in models
+        ],
+    }
+
+
+def _check(way: Way, runs: Sequence[Run], newest: int, details: Line) -> Line:
+    """The state of a check in its newest file, and its history."""
+    record = runs[newest].checks.get(way)
+    if record is None:
+        return {"result": "missing", "verdict": "missing", "ok": None, "history": history_of(way, runs, None)}
+    result, facts = record.result, record.facts
+    verdict = result.verdict if isinstance(result, Result) else result
+    pace = runs[newest].pace(way, level_of(facts))
+    return {
+        "result": str(result),
+        "verdict": verdict,
+        "ok": record.is_acceptable,
+        "facts": facts.data if facts else None,
+        "time": pace.fact if pace else None,
+        "history": history_of(way, runs, facts),
+        **details,
+    }
+
+
+def _details(task: str, lines: Iterable[Line]) -> Iterator[tuple[str, Line]]:
+    """The outcomes of each model's check, and its profile if there is one."""
+    profiles: dict[str, Line] = {}
+    for line in lines:
+        profile = Profile.named(line["model"], line["what"])
+        if profile and f"{profile.shapes}, {profile.device}" == task and line["ok"]:
+            profiles[line["model"]] = _profile(ending_of(line).result)
+    for line in lines:
+        check = Check.named(line["model"], line["what"])
+        if check and (shapes := _shapes_of(task)) in check.shapes and f"{shapes}, {check.device}" == task:
+            ways = [each.unjudged for each in outcomes_of(check, ending_of(line))[shapes]]
+            yield line["model"], {"ways": ways, "profile": profiles.get(line["model"])}
+
+
+def _profile(result: Line) -> Line:
+    """A profile with a list for each field of the steps, which takes less space."""
+    names = (*COLUMNS, "layer")
+    steps = {name: [step[name] for step in result["steps"]] for name in names}
+    return {**result, "milliseconds": milliseconds_of(result), "steps": steps}
+
+
+def _problems(current: Iterable[Run]) -> dict[str, list[str]]:
+    """The models whose time, profile or rounding error is not acceptable, and why."""
+    found: dict[str, list[str]] = {}
+    for line in (line for run in current for line in run.lines if not line["ok"]):
+        if not Check.named(line["model"], line["what"]):
+            sentence = ending_of(line).sentence or line["result"]
+            found.setdefault(line["model"], []).append(f"{line['what']}: {sentence}")
+    return found
+
+
+def _precision(runs: Iterable[Run]) -> dict[str, Line]:
+    """The rounding errors of the plan and of onnxruntime, of each model, from the newest file."""
+    lines = [line for run in runs for line in run.lines if line["what"] == PRECISION]
+    results = {line["model"]: ending_of(line).result for line in lines}
+    return {model: vars(Errors(**result)) for model, result in results.items() if result}
+
+
+def _shapes_of(task: str) -> Any:
+    return task.partition(", ")[0]
+
+
+def _ways_of(task: str) -> list[str]:
+    return [str(variant) for variant in variants(task.partition(", ")[2])]

@@ -1,0 +1,41 @@
+"""The profiles of the plans of a folder, one process at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from compiler.zoo import tasks
+from compiler.zoo.asked import Profile
+from compiler.zoo.batch import endings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from compiler.processes.ending import Ending
+    from compiler.zoo.batch import Progress, Settings
+    from compiler.zoo.index import Entry
+    from compiler.zoo.outcome import Shapes
+
+__all__ = ["problem_of", "profiles"]
+
+
+def profiles(
+    entries: Iterable[Entry], shapes: Shapes, device: str, settings: Settings, progress: Progress | None = None
+) -> dict[str, Ending]:
+    """Profile the models, which have a plan. Returns how each profile ended, by model.
+
+    Raises: as `endings_of`.
+    """
+    asked = [Profile(entry, shapes, device) for entry in entries]
+    endings = endings_of(tasks.profile, asked, replace(settings, jobs=1), _judge, progress, device)
+    return {one.entry.name: ending for one, ending in zip(asked, endings, strict=True)}
+
+
+def problem_of(ending: Ending) -> str:
+    """The reason why there is no profile; empty if there is one."""
+    return "" if ending.kind == "done" else f"it cannot be profiled: {ending.sentence}"
+
+
+def _judge(_: Profile, ending: Ending) -> tuple[bool, str]:
+    return ending.kind == "done", "failed" if problem_of(ending) else "profiled"
