@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from compiler import backend
+    from compiler import backend, ort
     from compiler.accuracy.verify import verify
     from compiler.errors import CompileError, DeviceError, Diagnostic, Error, InputError, PlanError, RunError
     from compiler.frontend.export import ExportError, export
@@ -38,6 +38,7 @@ __all__ = [
     "compile",
     "export",
     "load",
+    "ort",
     "verify",
 ]
 
@@ -54,11 +55,11 @@ if not TYPE_CHECKING:  # otherwise any misspelled name would have a type
     }
 
     def __getattr__(name: str) -> Any:
-        """The object of a public name. `backend` is a module, and importing it sets the name."""
+        """The object of a public name. `backend` and `ort` are modules, and importing one sets its name."""
         if name in _MODULES:
             return getattr(importlib.import_module(f"compiler.{_MODULES[name]}"), name)
-        if name == "backend":
-            return importlib.import_module("compiler.backend")
+        if name in ("backend", "ort"):
+            return importlib.import_module(f"compiler.{name}")
         raise AttributeError(f"module 'compiler' has no attribute {name!r}")
 
     def __dir__() -> list[str]:

@@ -46,11 +46,11 @@ class PreparedModel(BackendRep):
 
 
 class CandleBackend(Backend):
-    """Compiles models and runs them on candle."""
+    """The backend: it compiles models and runs their plans."""
 
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Whether the model can be compiled."""
+        """Whether the compiler supports the model, and plans can run on the device."""
         try:
             compile(model)
         except CompileError:
@@ -83,7 +83,8 @@ class CandleBackend(Backend):
     ) -> tuple[Any, ...]:
         """The outputs of one node of the opset `opset_version`. The default is the newest opset.
 
-        `inputs` are the node's inputs in order, without absent ones. A value that the node reads twice may appear once.
+        `inputs` are the node's inputs in order, without absent ones. If the node reads a value twice, it may appear
+        once.
 
         Raises:
             ValueError: the node has another number of inputs, or one input has two different arrays.

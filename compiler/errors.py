@@ -66,7 +66,7 @@ PAGES = {
         "`onnx.save(onnx.load(path), one_file)`.",
     ),
     "CC0104": Page(
-        "This version does not support the model's opset.",
+        "This version of the compiler does not support the model's opset.",
         "Upgrade the onnx package, which defines the opsets, or export the model for an older opset "
         "(`opset_version=…` of torch.onnx.export).",
     ),
@@ -76,7 +76,8 @@ PAGES = {
         "Write a loop with the operators Loop or Scan.",
     ),
     "CC0106": Page(
-        "The graph is invalid: a value is used but not defined, a name is defined twice, or there is no output.",
+        "The graph is invalid: a value is used but not defined, a name is defined twice, there is no output, or the "
+        "calls of the model's functions are invalid or expand to too many nodes.",
         "Fix the program that wrote or edited the model. `onnx.checker.check_model(path)` also finds such errors.",
     ),
     "CC0107": Page(
@@ -117,8 +118,8 @@ PAGES = {
         "Export the module in evaluation mode: `module.eval()`, and `training=TrainingMode.EVAL` in torch.onnx.export.",
     ),
     "CC0207": Page(
-        "For a result of the node, the compiler computes one element type, and the standard states another. If only "
-        "the declaration in the file is wrong, the compiler prints the warning CC0402 instead.",
+        "The compiler computes another element type for a result of the node than the standard states. If only the "
+        "declaration in the file is wrong, the compiler prints the warning CC0402 instead.",
         "Run `onnx.checker.check_model(path, full_check=True)`. If it reports an error, export the model again. "
         "If it reports none, this is a bug in the compiler: please report it.",
     ),
@@ -133,8 +134,8 @@ PAGES = {
         "If onnxruntime runs the model with such inputs, this is a bug in the compiler: please report it.",
     ),
     "CC0301": Page(
-        "The model has an operator with three spatial dimensions, such as a convolution, pooling, normalization or "
-        "resize. By design, plans support only one- and two-dimensional operators.",
+        "The model has an operator with three or more spatial dimensions: a convolution, pooling, batch or instance "
+        "normalization, resize or similar operator. By design, plans support only one- and two-dimensional operators.",
         "Run that part of the model in onnxruntime. If the filter or window has size 1 along an axis, rewrite the "
         "operator as a two-dimensional one and move that axis into the batch.",
     ),
@@ -269,7 +270,7 @@ class CompileError(Error):
 
 
 class PlanError(Error):
-    """A plan file cannot be read. `violations` holds every reason."""
+    """A plan is invalid. `violations` holds every reason."""
 
     def __init__(self, violations: Iterable[str]) -> None:
         self.violations = list(violations)
@@ -277,7 +278,7 @@ class PlanError(Error):
 
 
 class InputError(Error):
-    """An input of a run does not fit what the plan declares. A `message` replaces the sentence of the fields."""
+    """An input of a run does not fit the plan's declaration. A `message` replaces the usual text of the error."""
 
     def __init__(self, name: str, expected: str, found: str, message: str = "") -> None:
         self.name, self.expected, self.found = name, expected, found
@@ -303,4 +304,4 @@ class RunError(Error):
 
 
 class DeviceError(Error):
-    """A device cannot be used."""
+    """A device cannot be used as the caller requests."""

@@ -24,16 +24,16 @@ class Options:
     """Options of a compilation."""
 
     optimize: bool = True
-    """Whether to run the passes that only make the plan faster."""
+    """Whether to run the optional passes, which make the plan faster."""
     passes: Sequence[str] | None = None
-    """The optional passes to run, instead of all of them. The passes that correctness needs always run."""
+    """The optional passes to run, instead of all of them. The passes that every plan needs always run."""
     skip_passes: Sequence[str] = ()
     """Optional passes to leave out."""
     dims: Mapping[str, int] = field(default_factory=dict)
     """Sizes for symbolic dimensions of the inputs: `{"batch": 1}`."""
     max_memory: int | None = None
-    """The limit, in bytes, for all values of a run at one time, without the constants. A step that exceeds it raises
-    `RunError`. Use it for untrusted models. `docs/plan-format.md` lists the values that count."""
+    """The limit, in bytes, for all values of a run at one time, without the constants. If a step exceeds it, the run
+    raises `RunError`. Use it for untrusted models. `docs/plan-format.md` lists the values that count."""
     keep_metadata: Sequence[str] = ()
     """The keys of the model's metadata that the plan keeps, such as the names of classes. By default it keeps none,
     because exporters write dates, paths and names of people there."""
@@ -44,7 +44,7 @@ class Options:
     on_pass: Callable[[PassReport], None] | None = None
     """A function that the compiler calls with the report of each pass, as soon as the pass has run."""
     on_model: Callable[[PassReport, Any], None] | None = None
-    """The same with the model too, an `onnx_ir.Model`. The function must not change it."""
+    """The same, but the second argument is the model, an `onnx_ir.Model`. The function must not change the model."""
 
     def __post_init__(self) -> None:
         """Check the types of the fields.

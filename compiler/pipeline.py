@@ -183,9 +183,9 @@ def _fusing() -> list[Pass | Phase]:
 
 
 def compile(source: Source | Changed, options: Options | None = None) -> Plan:
-    """Compiles a model.
+    """Compiles a model into a plan.
 
-    `options` give sizes of dimensions, as `Options(dims={"batch": 4})`, and choose the passes.
+    `options` sets the sizes of dimensions, as in `Options(dims={"batch": 4})`, and chooses the passes.
 
     Raises:
         CompileError: the model is refused.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
+import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
@@ -13,6 +15,27 @@ from tests.standin import device
 
 if os.environ.get("WITHOUT_TORCH"):  # `make test-fast`: as if PyTorch were not installed
     sys.modules["torch"] = None  # type: ignore[assignment]
+
+LONGEST = 3600.0 * int(os.environ.get("FUZZ", "1"))
+"""Seconds after which a test hangs, even on a slow and busy machine."""
+ERRORS = pytest.StashKey[int]()
+"""The file descriptor of the standard error, which pytest replaces during a test."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[ERRORS] = os.dup(2)
+    # Processes that crash on purpose end at once: writing their memory to a file would take time.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """End the process of a test that hangs, with the places of its threads. Another process runs the next tests."""
+    faulthandler.dump_traceback_later(LONGEST, exit=True, file=item.config.stash[ERRORS])
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture

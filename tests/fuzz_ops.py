@@ -39,7 +39,7 @@ MODELS, MADE = 200, 40
 GOLDEN = sorted((Path(__file__).parent / "golden/models").glob("*.onnxtxt"))
 MAX_MEMORY = 16 << 20
 MORE_MEMORY = 512 << 20
-SECONDS = 60
+SECONDS = 300
 MOST_TURNS = 100
 
 

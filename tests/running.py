@@ -1,18 +1,22 @@
-"""Processes that a test has started: which run, and waiting for a change."""
+"""Processes and work that a test has started: which processes run, waiting for a change, and how work grows."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-SOON = 30.0
-"""Seconds within which processes end on a busy machine."""
+SOON = 300.0
+"""Seconds within which a process ends, or something else happens, on a slow and busy machine."""
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process has started, and those that these have."""
-    own = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    """The processes that a process has started, and those that these have; none of a process that has ended."""
+    try:
+        own = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
     return [*own, *(each for child in own for each in children(child))]
 
 
@@ -20,12 +24,47 @@ def is_there(pid: int) -> bool:
     """Whether a process runs: one that nobody has waited for yet does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
 def wait_for(what: Callable[[], bool]) -> bool:
+    """Wait until something is so. Returns whether it is so soon."""
     end = time.monotonic() + SOON
     while not (found := what()) and time.monotonic() < end:
         time.sleep(0.05)
     return found
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """The number of calls of functions that some work makes, on any machine."""
+    count = 0
+
+    def counted(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(counted)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def grows_linearly(work: Callable[[int], object], small: int, large: int) -> bool:
+    """Whether the time of some work grows no more than three times as much as its size.
+
+    Compares the times of this process on a processor, which other programs affect little: the shortest of three.
+    """
+    shortest: dict[int, float] = {}
+    for _ in range(3):
+        for size in (small, large):
+            start = time.process_time()
+            work(size)
+            taken = time.process_time() - start
+            shortest[size] = min(taken, shortest.get(size, taken))
+        if shortest[large] / shortest[small] <= 3 * large / small:
+            return True
+    return False

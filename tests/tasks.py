@@ -16,8 +16,19 @@ from compiler.accuracy.reference import ReferenceFailed
 from compiler.errors import InputError
 from compiler.processes.child import Channel
 from compiler.zoo import tasks
-from compiler.zoo.asked import Check, Time
+from compiler.zoo.asked import Check, Measure, Time
 from compiler.zoo.outcome import Outcome, variants
+from tests.running import wait_for
+
+HANGING = 600.0
+"""Seconds after which a task ends that should have been ended."""
+
+
+def allocate(size: int) -> None:
+    """Hold so many bytes of memory for long."""
+    held = bytearray(size)
+    held[:: os.sysconf("SC_PAGE_SIZE")] = b"x" * len(held[:: os.sysconf("SC_PAGE_SIZE")])
+    time.sleep(HANGING)
 
 
 def act(what: str, channel: Channel) -> Any:
@@ -33,9 +44,7 @@ def act(what: str, channel: Channel) -> Any:
         case "sleep":
             time.sleep(float(number))
         case "allocate":
-            held = bytearray(int(number))
-            held[:: os.sysconf("SC_PAGE_SIZE")] = b"x" * len(held[:: os.sysconf("SC_PAGE_SIZE")])
-            time.sleep(60)
+            allocate(int(number))
         case "lack":
             raise MemoryError
         case "fail":
@@ -52,31 +61,42 @@ def act(what: str, channel: Channel) -> Any:
             return [str(Path.cwd()), os.environ.get("WHERE")]
         case "child":
             return subprocess.Popen(["sleep", "600"]).pid
-        case "times":
-            began = time.monotonic()
-            time.sleep(float(number))
+        case "wait":
+            wait_for(Path(number).exists)
+        case "meet":
+            began, [own, other] = time.monotonic(), number.split()
+            Path(own).touch()
+            wait_for(Path(other).exists)
             return [began, time.monotonic()]
     return what
 
 
 def check_or_end(asked: Check, channel: Channel) -> Any:
-    """Check a model, but end early for a model of a certain name."""
+    """Say that a model is equal in every way, but for a model of a certain name crash, hang, take memory, or fail."""
     name = asked.entry.name
     if name.startswith("crash"):
         channel.phase("run: pinned, optimized, 1 thread, io")
         os.kill(os.getpid(), signal.SIGSEGV)
     if name.startswith("hang"):
         channel.phase("compile: pinned, optimized, after the pass sort_nodes")
-        time.sleep(60)
+        time.sleep(HANGING)
+    if name.startswith("large"):
+        allocate(10_000_000)
     if name.startswith("bug"):
         raise AssertionError("an axis")
+    return check_at_once(asked, channel)
+
+
+def check_the_first(asked: Check, channel: Channel) -> Any:
+    """Check the model `first`; hang at others."""
+    if asked.entry.name != "first":
+        time.sleep(HANGING)
     return tasks.check(asked, channel)
 
 
-def check_slowly(asked: Check, channel: Channel) -> Any:
-    """Check a model after a second."""
-    time.sleep(1)
-    return tasks.check(asked, channel)
+def hang(asked: Check | Measure, channel: Channel) -> None:
+    """Do nothing for long."""
+    time.sleep(HANGING)
 
 
 def check_at_once(asked: Check, channel: Channel) -> Any:
@@ -106,7 +126,7 @@ def time_as_told(asked: Time, channel: Channel) -> dict[str, float]:
         case "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
         case "hang":
-            time.sleep(60)
+            time.sleep(HANGING)
         case "refuse":
             raise ReferenceFailed("onnxruntime fails on these inputs: odd")
         case "bug":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +11,8 @@ from pathlib import Path
 
 import networkx
 import pytest
+
+from tests.sources import files
 
 ROOT = Path(__file__).parent.parent
 FILE_LINES, FUNCTION_LINES = 400, 40
@@ -23,10 +24,11 @@ PYTHON_LAYERS = [
     {"lower", "options", "runtime"},
     {"passes"},
     {"pipeline"},
-    {"accuracy", "backend"},
+    {"accuracy", "backend", "ort"},
     {"__init__"},
     {"bench"},
     {"zoo"},
+    {"diff"},
     {"cli"},
     {"__main__"},
 ]
@@ -60,14 +62,13 @@ DEVELOPERS = sorted(
 """The Python outside the package."""
 
 
-def compiled_sources(folder: Path) -> Iterator[Path]:
-    """The Rust, CUDA and C++ files in a folder, without those that a build writes."""
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name != "target"]
-        yield from (Path(parent, name) for name in names if name.endswith((".rs", ".cu", ".cuh", ".cpp", ".h")))
-
-
-COMPILED = sorted(path for folder in ("runtime", "tests/standin") for path in compiled_sources(ROOT / folder))
+COMPILED = sorted(
+    path
+    for folder in ("runtime", "tests/standin")
+    for path in files(ROOT / folder)
+    if path.suffix in (".rs", ".cu", ".cuh", ".cpp", ".h")
+)
+"""The Rust, CUDA and C++ files."""
 RUST = [
     path for path in COMPILED if path.suffix == ".rs" and not {"tests", "benches"} & {*path.relative_to(ROOT).parts}
 ]

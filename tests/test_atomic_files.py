@@ -10,6 +10,7 @@ import pytest
 
 import compiler
 from compiler.atomic_files import write_whole
+from tests.running import SOON
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links, pipes and permissions are POSIX's")
 
@@ -66,7 +67,7 @@ def test_pipes_are_written_to(name: str, tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_bytes()), daemon=True)
     reader.start()
     write_whole(tmp_path / name, b"new")
-    reader.join(10)
+    reader.join(SOON)
     assert read == [b"new"]
     assert (tmp_path / "pipe").is_fifo()
 

@@ -15,6 +15,8 @@ import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
+from tests.running import SOON
+
 ROOT = Path(__file__).parent.parent
 HEAD = '<ir_version: 9, opset_import: ["": 20, "private": 1]>\n'
 
@@ -43,7 +45,7 @@ def candlec(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "compiler", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SOON, check=False
     )
 
 

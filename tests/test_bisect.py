@@ -1,4 +1,4 @@
-"""The search for the first pass and the first step with which a plan goes wrong."""
+"""The search for the first pass after which a plan is wrong, and for the first wrong step."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_strings_are_no_inputs_of_a_part(tmp_path: Path, monkeypatch: pytest.Mon
     part = extract_step(made, found, tmp_path)
     assert part.differs  # the part begins at the numbers
     small = extract_step(made, replace(found, before=()), tmp_path)
-    assert (small.files, small.problem) == ((), "the value of the step or an input is no array of numbers")
+    assert (small.files, small.problem) == ((), "the value of the step, or an input, is not an array of numbers")
 
 
 def test_a_model_that_runs_does_not_crash() -> None:

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.running import SOON
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def built(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """A build, as it ended."""
     command = [sys.executable, str(ROOT / "tools/build_cuda.py"), *arguments]
-    return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=SOON)
 
 
 def program(file: Path, text: str) -> None:

@@ -98,12 +98,21 @@ def test_the_program_for_sessions_runs(folder: Path, capsys: pytest.CaptureFixtu
     assert re.fullmatch(r"\[[0-9]\]", classes) and count == "2"
 
 
+def test_the_program_written_for_onnxruntime_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs/using-from-python.md").read_text().partition("## A program written for onnxruntime")[2]
+    exec(block(page, "import numpy as np"), {})
+    picture, shape, kind, error = capsys.readouterr().out.splitlines()
+    assert picture == "NodeArg(name='picture', type='tensor(float)', shape=['batch', 1, 8, 8])"
+    assert (shape, kind) == ("(1, 10)", "tensor(float)")
+    assert error.startswith("[compiler.ort] : 2 : INVALID_ARGUMENT : input 'picture': expected float32")
+
+
 def test_the_rust_program_is_the_one_that_is_tested() -> None:
     page = (ROOT / "docs/using-from-rust.md").read_text()
     assert block(page, "//! Runs a plan") == (ROOT / "runtime/plan/examples/run.rs").read_text()
 
 
-@pytest.mark.parametrize("name", ["errors", "operators"])
+@pytest.mark.parametrize("name", ["errors", "onnxruntime", "operators"])
 def test_generated_pages_are_current(name: str) -> None:
     made = runpy.run_path(str(ROOT / "tools/pages.py"))[name]()
     assert (ROOT / f"docs/{name}.md").read_text() == made, "run `make generate`"

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.sources import files
+
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("benchmarks", "compiler", "models", "runtime", "tools", "tests")
 SUFFIXES = {".c", ".cpp", ".cu", ".cuh", ".h", ".py", ".rs"}
@@ -100,9 +102,8 @@ def key(one: Passage, other: Passage) -> str:
 
 def sources() -> dict[str, list[Line]]:
     """The lines of every file that a person wrote."""
-    paths = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*")))
-    names = {str(path.relative_to(ROOT)): path for path in paths if path.suffix in SUFFIXES}
-    return {name: lines_of(path.read_text()) for name, path in names.items() if "/target/" not in name}
+    paths = (path for folder in FOLDERS for path in sorted(files(ROOT / folder)) if path.suffix in SUFFIXES)
+    return {str(path.relative_to(ROOT)): lines_of(path.read_text()) for path in paths}
 
 
 def test_no_passage_stands_twice() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.gpu_bundle import ROOT, called, command, environment, tool, write_bundle
+from tests.running import SOON
 
 REMEDY = "run `make cuda-bundle` on the build machine, and copy the bundle here"
 EXTENSIONS = ("_runtime", "_runtime_cuda")
@@ -169,7 +170,7 @@ def test_packages_that_are_missing(bundle: Path, tmp_path: Path, missing: str) -
     (tmp_path / "hidden" / f"{missing}.py").write_text(f'raise ModuleNotFoundError("No module named {missing!r}")\n')
     variables = environment(bundle.parent, PYTHONPATH=str(tmp_path / "hidden"))
     asked = command(bundle, "--out", str(tmp_path / "out"))
-    done = subprocess.run(asked, env=variables, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(asked, env=variables, capture_output=True, text=True, timeout=SOON)
     words = "install NumPy, ml_dtypes and click: pip install numpy ml_dtypes click\n"
     assert (done.returncode, done.stderr, done.stdout) == (2, words, "")
     assert all(
@@ -179,7 +180,7 @@ def test_packages_that_are_missing(bundle: Path, tmp_path: Path, missing: str) -
 
 def test_help_lists_the_calls_and_their_exit_codes() -> None:
     asked = [sys.executable, f"{ROOT}/tools/cuda_check.py", "--help"]
-    printed = subprocess.run(asked, capture_output=True, text=True, timeout=60).stdout
+    printed = subprocess.run(asked, capture_output=True, text=True, timeout=SOON).stdout
     for words in ("\n  smoke    ", "\n  compare  ", "\n  tune     ", "\n    python3 tools/cuda_check.py smoke\n"):
         assert words in printed
     for code in (0, 1, 2, 130):

@@ -1,4 +1,4 @@
-"""Reports of the calls on a GPU: they are whole after every step, wherever the call ends; and the watched processes."""
+"""Reports of the calls on a GPU: they are whole after every step, wherever the call ends."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import subprocess
 import sys
 import time
 import types
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,37 +33,6 @@ whole.begin(part, [str(number) for number in range(3000)])
 for number in range(3000):
     whole.put(part, {{"name": str(number), "verdict": "equal", "note": "x" * 200}})
     print(number, flush=True)
-"""
-
-STARTER = """
-import sys
-sys.path[:0] = [{tools!r}, {root!r}]
-from concurrent.futures import ThreadPoolExecutor
-from gpu.process import printed
-with ThreadPoolExecutor(2) as threads:
-    threads.submit(printed, {command!r}, 100).result()
-"""
-
-CHILD = """
-import json, os, sys, time
-names = {names!r}
-start = int(sys.argv[sys.argv.index("--start") + 1])
-for number in range(start, int(sys.argv[sys.argv.index("--stop") + 1])):
-    def tell(**what):
-        print(json.dumps({{"number": number, "name": names[number], "verdict": "equal", **what}}), flush=True)
-    if names[number].startswith("crash"):
-        tell(partial=True, figure=7)
-        sys.stderr.write("x" * 200_000 + " of it")
-        sys.stderr.flush()
-        os._exit(3)
-    if names[number].startswith("hang"):
-        time.sleep(100)
-    if names[number].startswith("slow"):
-        time.sleep(0.3)
-    if names[number].startswith("lost"):
-        tell(verdict="failed", note="CUDA_ERROR_ILLEGAL_ADDRESS")
-        time.sleep(100)
-    tell(process=os.getpid())
 """
 
 
@@ -257,136 +225,3 @@ def test_results_that_were_replaced_do_not_count(tmp_path: Path, monkeypatch: py
     for name in "abcde":
         whole.put(part, {"name": name, "verdict": "equal", "figures": "x" * 1000})
     assert [name for name, result in part.results.items() if "shortened" in result] == ["d", "e"]
-
-
-@pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Creates a section whose checks are named after their behavior."""
-
-    def made(*names: str) -> Any:
-        child = tmp_path / "child.py"
-        child.write_text(CHILD.format(names=list(names)))
-        monkeypatch.setattr(tool("gpu.process"), "command", lambda section, setting: [sys.executable, str(child)])
-        module = types.SimpleNamespace(names=lambda setting: list(names), lines=tool("gpu.page").bullets)
-        monkeypatch.setitem(sys.modules, "gpu.fake", module)
-        return child
-
-    return made
-
-
-def setting(folder: Path, seconds: float) -> Any:
-    """Where checks run, for so many seconds."""
-    return tool("gpu.process").Setting(folder, "cuda", time.monotonic() + seconds, folder)
-
-
-@pytest.mark.parametrize("together", [1, 100])
-def test_what_ends_early_is_a_result_and_the_next_check_runs(tmp_path: Path, fake: Any, together: int) -> None:
-    names = ["good", "crash", "hang", "lost", "last"]
-    fake(*names)
-    work = tool("gpu.process").Work("fake", names, setting(tmp_path, 60), together, patience=3)
-    found = {result["name"]: result for result in work.results() if not result.get("partial")}
-    assert {name: result["verdict"] for name, result in found.items()} == {
-        "good": "equal",
-        "crash": "failed",
-        "hang": "failed",
-        "lost": "failed",
-        "last": "equal",
-    }
-    assert found["crash"]["note"].startswith("its process ended with 3: xxx")
-    assert found["crash"]["note"].endswith("x of it")
-    assert found["crash"]["figure"] == 7, "what a check found before it crashed is kept"
-    assert found["hang"]["note"] == "it took more than 3 s"
-    assert found["good"]["process"] != found["last"]["process"]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone ends a process with its parent")
-def test_a_command_ends_with_what_started_it(tmp_path: Path) -> None:
-    file = tmp_path / "number"
-    command = ["sh", "-c", f"echo $$ > {file}.part; mv {file}.part {file}; exec sleep 100"]
-    source = STARTER.format(tools=str(ROOT / "tools"), root=str(ROOT), command=command)
-    starter = subprocess.Popen([sys.executable, "-W", "error", "-c", source])
-    until(file.exists)
-    starter.send_signal(signal.SIGKILL)
-    starter.wait()
-    number = Path("/proc", file.read_text().strip())
-    until(lambda: not number.exists() or " Z " in (number / "stat").read_text())
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    """Waits for something, for seconds at most."""
-    end = time.monotonic() + 20
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def test_what_a_command_prints() -> None:
-    printed = tool("gpu.process").printed
-    with ThreadPoolExecutor(2) as threads:
-        shown = threads.map(lambda word: printed(["sh", "-c", f"echo {word}; echo error >&2; exit 3"], 20), "ab")
-        assert list(shown) == ["a\nerror\n", "b\nerror\n"]
-    start = time.monotonic()
-    with pytest.raises(TimeoutError):
-        printed(["sh", "-c", "sleep 100"], 0.5)
-    assert time.monotonic() - start < 10
-
-
-def test_budgets_are_obeyed(tmp_path: Path, fake: Any) -> None:
-    calls, report = tool("gpu.call"), tool("gpu.report")
-    names = [*(f"slow{number}" for number in range(3)), "hang", *(f"slow{number}" for number in range(3, 100))]
-    fake(*names)
-    sections = tuple(calls.Section(title, "fake", 1.0, together=3) for title in ("One", "Two"))
-    call = calls.Call("tune", sections)
-    whole = report.Report(tmp_path, "tune", [], calls.parts(call))
-    start = time.monotonic()
-    assert calls.perform(call, setting(tmp_path, 60), whole, 3.0, lambda line: None)
-    assert time.monotonic() - start < 3 + tool("gpu.process").ENDING
-    for part in whole.parts:
-        results = list(part.results.values())
-        assert len(results) == len(names)
-        assert results[0]["verdict"] == "equal"
-        assert results[-1]["verdict"] == "not run" and results[-1]["note"] == "time was up"
-        assert part.seconds is not None and part.seconds < 3 + tool("gpu.process").ENDING
-
-
-def test_an_optional_section_without_time_is_not_wrong(tmp_path: Path, fake: Any) -> None:
-    calls, report = tool("gpu.call"), tool("gpu.report")
-    fake("slow")
-    call = calls.Call("tune", (calls.Section("One", "fake", 1.0, is_optional=True),))
-    whole = report.Report(tmp_path, "tune", [], calls.parts(call))
-    assert calls.perform(call, setting(tmp_path, 60), whole, 0, lambda line: None)
-    assert whole.wrong == 0
-    assert whole.parts[0].results["slow"] == {"name": "slow", "verdict": "left out", "note": "not run: time was up"}
-
-
-def test_checks_without_time_are_one_line(tmp_path: Path, fake: Any) -> None:
-    calls, report = tool("gpu.call"), tool("gpu.report")
-    fake("good", *(f"late{number}" for number in range(2000)))
-    sections = (calls.Section("One", "fake", 1.0), calls.Section("Two", "fake", 1.0, is_optional=True))
-    call = calls.Call("tune", sections)
-    whole, lines = report.Report(tmp_path, "tune", [], calls.parts(call)), []
-    assert calls.perform(call, setting(tmp_path, 60), whole, 0, lines.append)
-    assert lines == [
-        "\n## One\n",
-        "✗ 2001 checks: not run; time was up",
-        "\n## Two\n",
-        "2001 checks: left out; not run: time was up",
-    ]
-    assert calls.marked(whole) == "2001 results are marked ✗"
-
-
-def test_the_first_call_stops_at_a_failure(tmp_path: Path, fake: Any) -> None:
-    calls, report = tool("gpu.call"), tool("gpu.report")
-    fake("good", "crash", "last")
-    sections = tuple(calls.Section(title, "fake", 30.0) for title in ("One", "Two"))
-    call = calls.Call("smoke", sections, stops=True)
-    whole, lines = report.Report(tmp_path, "smoke", [], calls.parts(call)), []
-    assert not calls.perform(call, setting(tmp_path, 60), whole, 60, lines.append)
-    assert lines[:2] == ["\n## One\n", "good: equal"]
-    assert lines[2].startswith("✗ crash: failed; its process ended with 3: xxx")
-    assert lines[3:] == ["\n✗ Two: not run: the call ended before"]
-    assert calls.marked(whole) == "2 results are marked ✗"
-    assert list(whole.parts[0].results) == ["good", "crash"]
-    assert [part.state for part in whole.parts] == ["done", "not run"]
-    assert whole.wrong == 2
-    assert whole.page.read_text().endswith("## Two\n\n✗ not run: the call ended before\n")

@@ -141,10 +141,9 @@ def test_waits_are_asked_of_the_profiler() -> None:
 def test_runs_take_turns_and_their_time_is_bounded() -> None:
     order: list[str] = []
     runs = {name: lambda name=name: (order.append(name), time.sleep(0.03)) for name in "ab"}
-    start = time.monotonic()
     times = tool("gpu.timing").in_turns(runs, 0.2)
-    assert time.monotonic() - start < 2
-    assert order[:6] == ["a", "b"] * 3
+    assert order == ["a", "b"] * (len(order) // 2)
+    assert 2 * 4 <= len(order) <= 2 * 5, "once untimed, and three or four turns, which take 60 ms or more"
     assert all(each["low"] <= each["median"] <= each["high"] and each["runs"] >= 3 for each in times.values())
     assert times["a"]["median"] >= 30
 

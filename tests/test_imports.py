@@ -97,6 +97,7 @@ ALLOWED: dict[tuple[str, ...], tuple[set[str], set[str]]] = {
     ("compile", DIGITS, "-o", "{folder}/digits.plan"): (RUNNING | ONNX | {"sympy"}, OF_COMPILING),
     ("check", DIGITS): (RUNNING | ONNX | {"sympy"}, OF_COMPILING),
     ("bisect", "--help"): (RUNNING, set()),
+    ("diff", "--help"): (RUNNING, set()),
     ("zoo", "run", "--help"): (RUNNING, set()),
     ("zoo", "run", "--zoo", "models"): (RUNNING, {"compiler._runtime"}),  # the process of a model imports the compiler
 }

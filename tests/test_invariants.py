@@ -1,7 +1,5 @@
 """The invariants of a graph: every violation is found."""
 
-import time
-
 import onnx
 import onnx.parser
 import onnx_ir as ir
@@ -79,11 +77,12 @@ def test_what_a_pass_can_break(spoil, message):
     assert [each.message for each in violations(model)] == [message]
 
 
-def test_a_value_that_every_node_reads_is_looked_at_once():
+def test_a_value_that_every_node_reads_is_looked_at_once(monkeypatch):
     model = model_of("y = Neg(x)")
     x = model.graph.inputs[0]
-    for _ in range(20_000):
+    for _ in range(1000):
         model.graph.append(ir.Node("", "Neg", [x]))
-    started = time.process_time()
+    looked, uses = [], ir.Value.uses
+    monkeypatch.setattr(ir.Value, "uses", lambda value: looked.append(value) or uses(value))
     assert violations(model) == []
-    assert time.process_time() - started < 5, "this takes less than a second"
+    assert looked.count(x) == 1

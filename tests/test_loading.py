@@ -53,7 +53,7 @@ def test_a_file_runs_as_its_plan_does(plan: compiler.Plan, tmp_path: Path) -> No
 def test_a_pipe_is_read_once(plan: compiler.Plan, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_bytes, args=(plan.data,))
+    writer = threading.Thread(target=pipe.write_bytes, args=(plan.data,), daemon=True)
     writer.start()
     found = compiler.load(pipe).run(X)
     writer.join()

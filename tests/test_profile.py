@@ -166,5 +166,4 @@ def test_peaks_are_kept_nowhere_without_a_home(monkeypatch: pytest.MonkeyPatch) 
 def test_a_session_measures_peaks() -> None:
     model = onnx.parser.parse_model('<ir_version: 10, opset_import: ["": 21]> m (float x) => (float y) { y = Exp (x) }')
     found = compiler.load(compiler.compile(model), threads=1).peaks()
-    assert found.operations > 1e8
-    assert found.bytes > 1e7
+    assert found.operations > 1e6 and found.bytes > 1e6, "a second"

@@ -114,6 +114,17 @@ def test_a_run_ends_at_its_time_limit(forever: compiler.Session, several: compil
             several.run(given(), timeout=wrong)
 
 
+def test_another_thread_ends_a_run(forever: compiler.Session, several: compiler.Session) -> None:
+    cancel = forever.new_cancel()
+    ending = threading.Timer(0.1, cancel.set)
+    ending.start()
+    for _ in range(2):  # the second run has an object that is set already
+        with pytest.raises(RuntimeError, match="the run was canceled"):
+            forever.run({"x": np.ones((64, 64), np.float32)}, cancel=cancel)
+    ending.join()
+    assert several.run(given(), cancel=several.new_cancel()).keys() == set("abgs")
+
+
 def test_a_session_is_called_with_its_inputs_in_order(several: compiler.Session) -> None:
     inputs = given()
     expected = several.run(inputs)

@@ -9,6 +9,8 @@ from pathlib import Path
 import networkx
 import pytest
 
+from tests.sources import files
+
 ROOT = Path(__file__).parent.parent
 
 PLAN = [
@@ -187,7 +189,7 @@ def test_items_are_found_behind_re_exports() -> None:
 
 
 def test_every_crate_is_listed() -> None:
-    manifests = (path for path in ROOT.rglob("Cargo.toml") if not {"target", ".venv"} & {*path.parts})
+    manifests = (path for path in files(ROOT) if path.name == "Cargo.toml")
     assert sorted(LAYERS) == sorted(path.parent.relative_to(ROOT).as_posix() for path in manifests)
 
 

@@ -27,7 +27,11 @@ NODES = {
         "y = ReduceMax<keepdims = -3>(x)",
         "CC0202 ReduceMax's attribute keepdims is 0 or 1, not -3",
     ),
-    "an order of no axes": ("float[2, 3] x", "y = Transpose<perm = [0, -1]>(x)", "CC0202 perm [0, -1] does not order"),
+    "an order of no axes": (
+        "float[2, 3] x",
+        "y = Transpose<perm = [0, -1]>(x)",
+        "CC0202 perm [0, -1] is not a permutation",
+    ),
     "a kernel of another rank": (
         "float[1, 1, 4, 4] x, float[1, 1, 3, 3] w",
         "y = Conv<kernel_shape = [3]>(x, w)",
@@ -62,7 +66,7 @@ NODES = {
     "a scan of more than there is": (
         "float[3, 2] x",
         "y = Scan<num_scan_inputs = 2, body = b (float[2] s) => (float[2] r) { r = Neg(s) }>(x)",
-        "CC0202 Scan of 1 values has no 2 num_scan_inputs",
+        "CC0202 Scan's num_scan_inputs is 2: expected a number from 1 to 1",
     ),
     "a branch with an input": (
         "float[2] x, bool c",

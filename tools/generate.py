@@ -19,6 +19,7 @@ def main() -> None:
         made = {
             **generate.files(),
             ROOT / "docs/errors.md": pages.errors(),
+            ROOT / "docs/onnxruntime.md": pages.onnxruntime(),
             ROOT / "docs/operators.md": pages.operators(),
         }
     except generate.FormatterFailed as error:

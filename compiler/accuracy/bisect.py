@@ -1,8 +1,8 @@
 """The search for the first optional pass that makes a plan wrong, and for the first step whose value differs.
 
-The optional passes run in a fixed order. The search compiles with more or fewer of the first ones, and halves the
-passes to blame each time. A pass that runs several times counts once, at its first place, because `Options.passes`
-names it once.
+The optional passes run in a fixed order. The search compiles with the first *n* of them. Each result halves the number
+of suspected passes. A pass that runs several times counts once, at its first place, because `Options.passes` names it
+once.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ Inputs = Mapping[str, Any] | Callable[[Sequence["TensorInfo"]], Mapping[str, Any
 
 @dataclass(frozen=True)
 class Culprit:
-    """The first optional pass with which a plan is wrong.
+    """The first optional pass after which a plan is wrong.
 
-    `result` names its rewrites, and `places` are their origins. `others` are the passes just before it that may be to
-    blame too, because the model does not compile with only the passes up to one of them.
+    `result` names its rewrites, and `places` are their origins. `others` are the passes just before it. One of them may
+    be the cause instead, because the model does not compile if one of them is the last pass.
     """
 
     name: str
@@ -60,7 +60,7 @@ class WrongResult:
     """Where the results of a plan go wrong.
 
     `report` compares the optimized plan with onnxruntime. If it is equal, the other fields are empty. `culprit` is
-    `None` if the plan without optional passes is different too. `step` is the first step that differs, of the plan of
+    `None` if the plan without optional passes is different too. `step` is the first step that differs in the plan for
     `options`. `before` names the compared values of the steps before it.
     """
 
@@ -81,10 +81,10 @@ def find_error(
     tolerance: float | None = None,
     on_phase: Callable[[str], None] = lambda _: None,
 ) -> WrongResult:
-    """Find the first pass, and the first step, with which the plan's results differ from onnxruntime's.
+    """Find the first pass after which the results differ from onnxruntime's, and the first step whose value differs.
 
     `dims` gives sizes of symbolic dimensions when compiling. `tolerance` is that of `verify`. The function calls
-    `on_phase` with what it does next.
+    `on_phase` with a text that says what it does next.
 
     Raises:
         CompileError: the model is refused.
@@ -146,7 +146,7 @@ class _Runs:
             return None
 
     def culprit(self, right: int, wrong: int) -> Culprit:
-        """The last of the first passes, with its rewrites."""
+        """The pass of number `wrong`, with its rewrites. The passes from `right` on are suspects too."""
         reports: list[PassReport] = []
         compile(self.model, replace(self.options(wrong), on_pass=reports.append))
         return culprit_of(self.names[right:wrong], reports)
@@ -178,8 +178,8 @@ def first_wrong(
 ) -> tuple[int, int]:
     """Two numbers of passes: with the first, the plan is right, and with the second, it is wrong.
 
-    None is right and all `count` are wrong. `is_wrong` returns `None` if it cannot say; the search skips such numbers.
-    Only such numbers are between the two results.
+    Without passes, the plan is right; with all `count` passes, it is wrong. `is_wrong` returns `None` if it cannot
+    decide. All numbers between the two results are such numbers.
     """
     right, wrong, unknown = 0, count, set[int]()
     while trials := [each for each in range(right + 1, wrong) if each not in unknown]:
@@ -201,7 +201,7 @@ def optional_passes() -> tuple[str, ...]:
 
 
 def options_of(names: Sequence[str], dims: Mapping[str, int]) -> Options:
-    """The options for these optional passes; without any, no pass runs that only makes the plan faster."""
+    """The options for these optional passes; without names, no optional pass runs."""
     return Options(passes=names, dims=dims) if names else Options(optimize=False, dims=dims)
 
 

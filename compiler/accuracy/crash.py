@@ -1,4 +1,4 @@
-"""The search for the first optional pass with which the compiler or a run crashes, in processes of their own."""
+"""The search for the optional pass that makes the compiler or a run crash, in separate processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REFUSED = "refused"
 
 @dataclass(frozen=True)
 class Crash:
-    """A crash: what was done (`compile` or `run`), how it ended, and the first optional pass with which it happens.
+    """A crash: its phase (`compile` or `run`), its message, and the first optional pass that causes it.
 
     `culprit` is `None` if it happens without optional passes.
     """
@@ -73,10 +73,10 @@ def find_crash(
     threads: int | None = None,
     on_phase: Callable[[str], None] = lambda _: None,
 ) -> Crash | None:
-    """Find the first pass with which the compiler or a run crashes; `None` if the optimized plan compiles and runs.
+    """Find the first pass that makes the compiler or a run crash; `None` if the optimized plan compiles and runs.
 
-    A crash is an unexpected exception, a `RunError`, or the end of the process. A refused model is none. The arguments
-    are those of `find_error`.
+    A crash is an unexpected exception, a `RunError`, or the end of the process. A refused model is no crash. The
+    arguments are those of `find_error`.
 
     Raises:
         CompileError: the model is refused.

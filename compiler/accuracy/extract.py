@@ -77,7 +77,7 @@ def extract_step(
         OSError: a file cannot be written.
     """
     assert found.step is not None
-    written = Extracted(problem="the value of the step or an input is no array of numbers")
+    written = Extracted(problem="the value of the step, or an input, is not an array of numbers")
     trials = [replace(found.options, dims={})]
     if found.culprit is not None:
         trials.insert(0, Options())
@@ -132,12 +132,12 @@ def _is_saved(value: Any) -> bool:
 
 
 def _kind_of(value: ir.Value, array: np.ndarray[Any, Any]) -> ir.DataType:
-    """The element type of a value, of its array if the model does not declare it."""
+    """The declared element type of a value, or else that of its array."""
     return ir.DataType.STRING if array.dtype == object else value.dtype or ir.DataType.from_numpy(array.dtype)
 
 
 def _inputs_of(last: ir.Value, begin: set[str], graph: ir.Graph) -> list[ir.Value]:
-    """The values of `begin` that `last` depends on without others of them in between."""
+    """The values of `begin` that `last` depends on directly, and not only through another value of `begin`."""
     first, seen, waiting = list[ir.Value](), {last}, list(_read_by(last, graph))
     while waiting:
         value = waiting.pop()
@@ -162,7 +162,7 @@ def _read_by(value: ir.Value, graph: ir.Graph) -> Iterator[ir.Value]:
 
 
 def _values(model: Source, names: list[str], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a model for these inputs: those of these names, and its outputs."""
+    """The values with these names, and the outputs, that a model computes from these inputs."""
     loaded = load_model(model).model
     computed = {value.name: value for node in loaded.graph for value in node.outputs}
     outputs = {value.name for value in loaded.graph.outputs}

@@ -1,7 +1,7 @@
 """Comparison of the intermediate values that a plan and onnxruntime have in common, to find the first difference.
 
-The passes remove many of a model's values. The remaining values keep their names, and are compared. Values inside the
-graphs of If, Loop and Scan are not compared.
+The passes remove many of a model's values. The remaining values keep their names, and are compared. The comparison
+leaves out values inside the graphs of If, Loop and Scan.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from compiler.runtime.session import load
 if TYPE_CHECKING:
     from compiler.frontend.load import Source
 
-__all__ = ["Layer", "compare_layers"]
+__all__ = ["Layer", "Place", "compare_layers", "named_values"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def compare_layers(
     """
     loaded = load_model(model).model
     computed = {value.name: value for node in loaded.graph for value in node.outputs if value.name}
-    places = {name: place for name, place in _named_values(plan) if name in computed}
+    places = {name: place for name, place in named_values(plan) if name in computed}
     outputs = {value.name for value in loaded.graph.outputs}
     loaded.graph.outputs.extend(computed[name] for name in places if name not in outputs)
     expected = Reference(ir.to_proto(ir.external_data.load_to_model(loaded)), optimize=False).run(inputs)
@@ -71,7 +71,7 @@ def compare_layers(
     ]
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """The place of a value in a plan: its index, and the index, op and origin of its step."""
 
     value: int
@@ -80,7 +80,7 @@ class _Place(NamedTuple):
     origin: str
 
 
-def _named_values(plan: Plan) -> Iterator[tuple[str, _Place]]:
+def named_values(plan: Plan) -> Iterator[tuple[str, Place]]:
     """The values that steps compute, by name, without names that occur twice."""
     document = plan.document
     values, origins = document["main"]["values"], document["origins"]
@@ -91,4 +91,4 @@ def _named_values(plan: Plan) -> Iterator[tuple[str, _Place]]:
         origin = str(Origin(nodes=tuple(from_["nodes"]), module=from_["module"], source=from_["source"]))
         for index in step["outputs"]:
             if index is not None and (name := values[index]["name"]) and times[name] == 1:
-                yield name, _Place(index, number, op, origin)
+                yield name, Place(index, number, op, origin)

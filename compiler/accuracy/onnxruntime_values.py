@@ -1,7 +1,7 @@
 """Conversion between arrays and onnxruntime's values, which also have the dtypes that NumPy lacks.
 
-onnxruntime converts arrays itself, but not those of bfloat16 and of types with fewer than 8 bits, and it takes the bits
-of 8-bit floats for integers. This module copies the bits of these arrays.
+onnxruntime converts arrays itself, but not those of bfloat16 and of types with fewer than 8 bits, and it reads the bits
+of 8-bit floats as integers. This module copies the bits of these arrays.
 """
 
 from __future__ import annotations
@@ -111,14 +111,14 @@ def _packed(elements: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
 
 
 def _unpacked(data: np.ndarray[Any, Any], bits: int, *, is_signed: bool) -> np.ndarray[Any, Any]:
-    """The elements of bytes, each in a byte, and some more than were packed."""
+    """The elements that bytes pack, each in a byte of its own. Unused bits of the last byte give more elements."""
     high = (data[:, None] >> np.arange(0, 8, bits, dtype=np.uint8) << (8 - bits)).ravel()
     elements: np.ndarray[Any, Any] = (high.view(np.int8) if is_signed else high) >> (8 - bits)
     return elements
 
 
 def _sequence(elements: Sequence[Any], element: str) -> Any:
-    """The value of a sequence. Only onnxruntime's own operators make one."""
+    """The value of a sequence. Only an operator of onnxruntime can create it."""
     if not elements:
         kind = _number_of(element)
         return _computed(f"() => (seq({element}[]) y) {{ y = SequenceEmpty <dtype = {kind}> () }}", {})

@@ -202,7 +202,7 @@ def _contents(path: Path) -> bytes:
     from compiler.frontend.external import files_of_weights
     from compiler.frontend.load import LARGEST, load_model
 
-    why = "onnxruntime takes no path that is not UTF-8, and the model cannot be passed in memory"
+    why = "onnxruntime does not accept a path that is not UTF-8, and the model cannot be passed in memory"
     try:
         if path.stat().st_size > LARGEST:
             raise ReferenceFailed("it is larger than 2 GiB")

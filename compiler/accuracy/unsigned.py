@@ -146,7 +146,7 @@ def _rewrite(node: ir.Node, names: Iterator[str]) -> bool:
 
 
 def _gemms_in_float(node: ir.Node) -> list[tuple[ir.Node, int]]:
-    """The uses of a DequantizeLinear without a zero point by Gemm nodes, which onnxruntime computes in float.
+    """The Gemm nodes that read a DequantizeLinear without a zero point. onnxruntime computes them in float.
 
     With a zero point, onnxruntime would fuse them, and confuse the scale of C with the scale of the product.
     """

@@ -51,12 +51,12 @@ def verify(
 ) -> Report:
     """Run `model` in onnxruntime and `plan` on the same inputs, and compare the outputs.
 
-    Without `plan`, the function compiles the model. Without `inputs`, they are random arrays of the declared shapes:
-    `seed` is their seed, and `dims` gives the sizes of symbolic dimensions. `tolerance` replaces the tolerance of the
-    dtype (`TOLERANCES`): every output beyond it is different. Needs onnxruntime.
+    Without `plan`, the function compiles the model. Without `inputs`, the function uses random arrays of the declared
+    shapes: `seed` is their seed, and `dims` gives the sizes of symbolic dimensions. `tolerance` replaces the tolerance
+    of the dtype (`TOLERANCES`), and every output beyond it counts as different. The function needs onnxruntime.
 
     Raises:
-        CompileError: the model is refused.
+        CompileError: the compiler refuses the model.
         PlanError: the file is not a valid plan.
         InputError: an input does not fit the plan's declaration.
         RunError: a step of the plan failed.
@@ -137,8 +137,8 @@ class Given:
         """Compare outputs with onnxruntime's.
 
         If outputs differ, the function measures the errors of both against double precision. If these do not explain
-        the difference, and the caller gave no tolerance, it measures the reference noise. `random` names the outputs
-        whose dtype and shape alone are compared.
+        the difference, and the caller gave no tolerance, it measures the reference noise. For the outputs that `random`
+        names, it compares only dtype and shape.
         """
         report = compare(self.expected, found, tolerance, random)
         if not _is_settled(report):

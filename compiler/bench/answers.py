@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["Answers"]
 
 LOOSE = 100
-"""How many tolerances an output may differ from onnxruntime's: other engines round more, and are no reference."""
+"""The number of tolerances by which an output may differ from onnxruntime's, because other engines round more."""
 
 NOISES = 4
-"""How many times the reference noise an output may differ. In a quantized model, a rounding error changes a code."""
+"""The allowed multiple of the reference noise. In a quantized model, a rounding error can change a code."""
 
 
 class Answers:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["BEST", "Timing", "cold_means", "means", "time_case"]
 
 BEST = "best"
-"""Stands for the fastest other engine of a model."""
+"""The name that stands for the fastest other engine of a model."""
 
 DISAGREEMENT = 1.1
-"""The largest quotient of the ratios of two processes that agree."""
+"""Two processes agree if the quotient of their ratios is at most this number."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Timing:
 
     @property
     def compared(self) -> list[str]:
-        """The other engines with times, and `BEST` if several engines were asked."""
+        """The other engines with times, and `BEST` if the case has several other engines."""
         others = [name for name in self.engines if name != PLAN]
         several = len(others) + len(self.failed) > 1
         return [*others, BEST] if others and several else others

@@ -33,7 +33,8 @@ VERBS = {
     "compile": "Compile an ONNX model into a plan.",
     "run": "Run a plan.",
     "verify": "Compare a plan with onnxruntime.",
-    "bisect": "Find the pass and the step with which a plan goes wrong.",
+    "bisect": "Find the first pass after which a plan is wrong.",
+    "diff": "Show what differs between two models or plans.",
     "check": "Check whether the compiler supports a model.",
     "inspect": "Show the contents of a plan or a model.",
     "bench": "Time plans, alone or beside onnxruntime, OpenVINO and MNN.",
@@ -42,7 +43,7 @@ VERBS = {
     "explain": "Explain an error code.",
     "ops": "List the supported ONNX operators.",
 }
-"""Verb → its line in `candlec --help`, which imports none of them."""
+"""Verb → its line in `candlec --help`. This help imports no verb."""
 
 
 class Verbs(Group):
@@ -112,8 +113,8 @@ def program(verbose: bool) -> None:
     candlec verify model.onnx model.plan       compares it with onnxruntime
 
     `candlec COMMAND --help` describes a command. Exit codes: 0 success, 1 model refused or command failed, 2 wrong
-    usage, 70 compiler bug, 130 interrupted by Ctrl-C. The program `cc` has the same commands. The system's C compiler
-    has the same name, so `cc` passes all other arguments to that compiler.
+    usage, 70 compiler bug, 130 interrupted by Ctrl-C. The program `cc` has the same commands. With any other first
+    argument, `cc` calls the system's C compiler, which has the same name.
     """
 
 

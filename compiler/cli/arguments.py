@@ -108,14 +108,13 @@ def _is_same(path: Path, other: Path) -> bool:
 
 def is_plan(path: Path) -> bool:
     """Whether to read a file as a plan, because of its first bytes or its suffix. Any other file is a model."""
-    from compiler.plan.plan import MODEL
+    from compiler.plan.plan import MODEL, begins_as_plan
 
     if path.is_dir():
         return False
     with path.open("rb") as file:
         head = file.read(9)
-    begins_as_one = head[4:] == b"\0\0\0\0{"  # the high bytes of the header's length, and the first character of JSON
-    return begins_as_one or (path.suffix == ".plan" and not head.startswith(MODEL))
+    return begins_as_plan(head) or (path.suffix == ".plan" and not head.startswith(MODEL))
 
 
 def is_of(plan: Plan, model: Path) -> bool:
@@ -221,7 +220,7 @@ def memory_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[...
 
 def packing_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--memory`, as the parameter `packing`."""
-    help_text = "low: keep the weights in less memory; some convolutions are slower then."
+    help_text = "low: keep the weights in less memory, which makes some convolutions slower."
     choice = click.Choice(["full", "low"])
     return click.option("--memory", "packing", type=choice, default="full", show_default=True, help=help_text)(function)
 

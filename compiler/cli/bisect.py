@@ -1,4 +1,4 @@
-"""`candlec bisect`: find the first pass and the first step with which a plan goes wrong."""
+"""`candlec bisect`: find the first optional pass after which a plan is wrong, and the first wrong step."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MOST_PLACES = 10
     "--output",
     type=arguments.FOLDER,
     metavar="FOLDER",
-    help="Write the first step that differs to this new folder, as a small model with its inputs and a program.",
+    help="Write the first wrong step to this new folder, as a small model with its inputs and a program.",
 )
 @arguments.threads_option
 @arguments.tolerance_option
@@ -60,18 +60,18 @@ def command(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Find the optional pass, and the step, with which the plan of MODEL goes wrong.
+    """Find the first optional pass after which the plan of MODEL is wrong, and the first wrong step.
 
     The command first compares the optimized plan with onnxruntime, as `candlec verify` does. If the plan is different,
     and the plan without optional passes is equal, the command searches for the first optional pass after which the plan
     is different. It prints the places that this pass rewrote, and the first step of the plan whose value differs from
     onnxruntime's. It compares intermediate values as `candlec verify --layerwise` does.
 
-    With -o, it also writes step.onnx, the part of the model that computes the value of this step, step.npz, the inputs
-    of this part, and replay.py, which compares both: `python replay.py`.
+    With -o, it also writes three files. step.onnx is the part of the model that computes the value of this step.
+    step.npz holds the inputs of this part. `python replay.py` compares the results of this part with onnxruntime's.
 
     With --what crash, the command looks for an unexpected exception, a run that fails, or a process that dies. It
-    compiles and runs the model in processes of their own. A model that the compiler refuses is no crash.
+    compiles and runs the model in processes of their own. A model that the compiler refuses does not count as a crash.
 
     The exit code is 0 if nothing is wrong, and 1 if the command found something.
 
@@ -149,7 +149,7 @@ def _show_error(model: Path, wrong: WrongResult, part: Extracted | None, as_json
     _show_culprit(wrong.culprit, "the plan is different")
     console.print()
     if step is None:
-        console.print("no intermediate value differs that the plan and the model have in common", soft_wrap=True)
+        console.print("no intermediate value that both the plan and the model have differs", soft_wrap=True)
     else:
         show_step(step)
     if part is not None:
@@ -183,15 +183,15 @@ def _show_crash(model: Path, crash: Crash | None, as_json: bool, *, is_random: b
     console.print(f"{doing} {model} fails: {crash.message}", style="red", soft_wrap=True)
     _show_culprit(crash.culprit, "it fails")
     if is_random and crash.phase == "run":
-        console.print("  help: give real inputs with --input: a run may fail for random ones", soft_wrap=True)
+        console.print("  help: give real inputs with --input, because a run may fail on random ones", soft_wrap=True)
 
 
 def _show_culprit(culprit: Culprit | None, what: str) -> None:
     """Print the pass and the places that it rewrote."""
     if culprit is None:
-        console.print(f"{what} without optional passes too, so no optional pass is to blame", soft_wrap=True)
+        console.print(f"{what} without optional passes too, so no optional pass is the cause", soft_wrap=True)
         return
-    console.print(f"the first optional pass with which {what}: {culprit.name}", soft_wrap=True)
+    console.print(f"{what} as soon as this optional pass runs: {culprit.name}", soft_wrap=True)
     if culprit.others:
         console.print(f"  or one of those before it: {', '.join(culprit.others)}", soft_wrap=True)
     console.print(f"  {culprit.result}: {len(culprit.places)}", soft_wrap=True)

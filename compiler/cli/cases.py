@@ -56,7 +56,7 @@ def _pairs(plans: dict[Path, Plan], models: list[Path]) -> dict[Path, Path | Non
     }
     for model in models:
         if model not in pairs.values():
-            raise click.UsageError(f"none of these plans is of the model {model}: time the model by itself")
+            raise click.UsageError(f"none of these plans was compiled from {model}: time the model by itself")
     return pairs
 
 

@@ -45,7 +45,7 @@ class Checked:
 
     @property
     def endings(self) -> dict[str, Ending]:
-        """How the processes of the models ended: of a model that could not be timed, how its timing ended."""
+        """How the process of each model ended. If a model could not be timed, the end of its timing counts."""
         failed = {name: self.times[name].ending for name in time_problems(self.times)}
         return {each.case.entry.name: each.ending for each in self.found} | failed
 

@@ -14,9 +14,9 @@ from compiler.cli.output import RIGHT, WRONG, Cell, console, errors, json_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from compiler.zoo.comparison import Change
+    from compiler.zoo.records import Record, Way
 
 _MARKS: dict[str, Cell] = {"worse": WRONG, "better": RIGHT, "": ""}
 
@@ -27,18 +27,23 @@ _MARKS: dict[str, Cell] = {"worse": WRONG, "better": RIGHT, "": ""}
 @json_option
 @click.pass_context
 def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None:
-    """Show what has changed from the file of results OLD to NEW. `candlec zoo run --results` writes such files.
+    """Show what has changed between two files of results, OLD and NEW. `candlec zoo run --results` writes such files.
 
-    The table begins with the most important changes, and marks those for the worse with ✗ and for the better with ✓:
+    Each of them may also be a file of facts (`candlec zoo update --facts`), whose name ends with .toml. The command
+    then compares only the kinds of shapes that both files have.
+
+    The table begins with the most important changes. It marks a change with ✗ if NEW is worse, and with ✓ if it is
+    better. The kinds of changes are:
 
     \b
-    verdict  another verdict, also of a model that is only in one of the files, or the same verdict that INDEX.json or
-             the baseline now allows, or no longer allows
+    verdict  another verdict, or a model that is only in one of the files; also, whether INDEX.json or the baseline
+             allows the verdict
     error    the difference from onnxruntime in multiples of the tolerance, or the rounding error of `zoo precision`,
              if it has changed by more than a tenth
     fact     a fact of the plans: `candlec zoo update --help` describes them
-    time     the time of a check, if it has changed by half and by a second; it depends on the load of the machine;
-             the share of onnxruntime's time (`zoo run --time`), if it has changed by more than `zoo run` allows
+    time     the time of a check, if it has changed by more than half and by at least a second: it depends on the
+             load of the machine; or the time of a plan in percent of onnxruntime's (`zoo run --time`), if it has
+             changed by more than `zoo run` allows
 
     Sizes, steps and steps on the host are worse if they grow. Other facts are neither worse nor better, such as the
     form of a kernel. Times are never marked.
@@ -50,11 +55,14 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
     candlec zoo run --results after.jsonl
     candlec zoo compare before.jsonl after.jsonl
     candlec zoo compare before.jsonl after.jsonl --json
+    candlec zoo compare zoo.facts.toml after.jsonl
     """
     from compiler.zoo.comparison import changes, levels_apart
-    from compiler.zoo.records import ways_of
 
-    before, after = ways_of(_lines_of(old)), ways_of(_lines_of(new))
+    before, after = records_of(old), records_of(new)
+    if any(each.suffix == ".toml" for each in (old, new)):
+        common = {way.task for way in before} & {way.task for way in after}
+        before, after = ({way: each[way] for way in each if way.task in common} for each in (before, after))
     found = changes(before, after)
     is_right = not any(each.effect == "worse" for each in found)
     levels = levels_apart(before, after)
@@ -65,17 +73,19 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
         _show(found, len({way.model for way in {**before, **after}}))
         if levels:
             kinds = " and ".join(", ".join(each) for each in levels)
-            said = f"note: the files are of different levels of the processor, {kinds}: their kernels are not compared"
+            said = (
+                f"note: the files are of different levels of the processor, {kinds}, so their kernels were not compared"
+            )
             errors.print(said, soft_wrap=True)
     context.exit(0 if is_right else 1)
 
 
-def _lines_of(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file of results. If the file is another kind of file, the command ends."""
-    from compiler.zoo.results import read_results
+def records_of(path: Path) -> dict[Way, Record]:
+    """The records of a file of results or facts. If the file is another kind of file, the command ends."""
+    from compiler.zoo.records import read_records
 
     try:
-        return read_results(path)
+        return read_records(path)
     except ValueError as error:
         raise Failed(str(error)) from error
 

@@ -85,7 +85,7 @@ def _summary(name: str) -> str:
     "dump",
     type=arguments.FOLDER,
     metavar="FOLDER",
-    help="Write the graph after each pass that changed it to this new folder, as ONNX files for a viewer like Netron.",
+    help="After each pass that changes the graph, write it to this new folder as an ONNX file, for example for Netron.",
 )
 @json_option
 def command(

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 __all__ = ["Compared", "compared", "show_drifts"]
 
 _MOST_NAMES = 3
-"""The advice names at most as many models, and otherwise all models of the folder."""
+"""The advice names at most this many models. If there are more, it applies to all models of the folder."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """The drifts of models, what the file lacks, in words, and the shorter times.
+    """The drifts of models, sentences about what the file lacks, and the shorter times.
 
     `is_timed` says whether times were compared too.
     """

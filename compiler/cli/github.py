@@ -18,7 +18,7 @@ _COLUMNS = ("", "model", ">cases", "result", ">of tolerance", ">time")
 
 
 def annotate(problems: Mapping[str, Sequence[str]]) -> None:
-    """In a job of GitHub, print an annotation for each problem of a model. GitHub shows it beside the job."""
+    """In a job of GitHub Actions, print an annotation for each problem of a model. GitHub shows it beside the job."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
     for model, lines in problems.items():

@@ -34,7 +34,7 @@ NOT_MEASURED = "not measured, without a form in double precision or without floa
     default=3.0,
     show_default=True,
     metavar="X",
-    help="Largest ratio of a plan's error to onnxruntime's error.",
+    help="Largest allowed ratio of a plan's error to onnxruntime's error.",
 )
 @click.option(
     "--markdown",

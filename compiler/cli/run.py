@@ -32,9 +32,7 @@ PROFILED_RUNS = 10
     "-o", "--output", type=arguments.OUTPUT, metavar="FILE", help="Write the outputs to an .npz or .safetensors file."
 )
 @arguments.device_option
-@arguments.strict_device_option(
-    "With a GPU, fail if it has no kernel for a step, instead of running the step on the CPU."
-)
+@arguments.strict_device_option("Fail if the GPU has no kernel for a step, instead of running the step on the CPU.")
 @arguments.threads_option
 @arguments.memory_option(
     "Limit the memory of all values of a run, for example 2GB. If the plan has a limit too, the lower limit applies."

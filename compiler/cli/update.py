@@ -72,7 +72,7 @@ def command(
     operations                     multiplications and additions of its steps' formulas
     steps                          steps by operator
     rewrites.PASS                  rewrites of a pass, by rule
-    host_steps, no_kernel          steps that run on the host: by nature, or because the GPU has no kernel
+    host_steps, no_kernel          steps on the host: those that belong there, and those without a kernel for the GPU
     level.LEVEL.forms.OPERATOR     steps by the form of their kernel, see `candlec inspect --prepared`
     level.LEVEL.added              steps that the runtime adds
     level.LEVEL.unknown_steps      steps whose memory is not known before a run
@@ -149,7 +149,7 @@ def _renew(
 def _renew_facts(
     path: Path, known: KnownFacts, found: Mapping[str, Renewal], times: Mapping[str, Timed], only: Sequence[str]
 ) -> list[Drift]:
-    """Write the file of facts, and return what has changed in it. Times have changed only beyond their bands."""
+    """Write the file of facts, and return what has changed in it. A time has changed if it left its band."""
     from compiler.zoo.drift import drifts, renewed_facts, time_drifts
     from compiler.zoo.facts_file import write_facts
     from compiler.zoo.timed import with_times

@@ -48,10 +48,10 @@ MARKS = {
 MOST_ULP = 10_000
 """The largest number shown. Any difference from an element near zero is millions of units in the last place."""
 
-_COLUMNS = ("", "output", "dtype", "shape", ">max abs", ">max rel", ">max ulp", ">tolerance")
+COMPARISON_COLUMNS = ("", "output", "dtype", "shape", ">max abs", ">max rel", ">max ulp", ">tolerance")
 
 ADVICE = """\
-  help: verify a plan of `candlec compile --no-optimize`: if it is equal, a pass makes the difference
+  help: verify a plan of `candlec compile --no-optimize`: if it is equal, an optional pass is the cause
   help: `candlec bisect MODEL` finds this pass, and the first step that differs
   help: set --tolerance if this model allows larger differences"""
 
@@ -179,7 +179,7 @@ def show(
         return
     if layers is not None:
         _show_layers(layers)
-    table(_COLUMNS, (_cells(each) for each in report.outputs))
+    table(COMPARISON_COLUMNS, (comparison_cells(each) for each in report.outputs))
     for each in report.outputs:
         for line in _remarks(each):
             console.print(f"{each.name}: {line}", style="" if each.ok else "red", soft_wrap=True)
@@ -205,7 +205,7 @@ def _show_layers(layers: Sequence[Layer]) -> None:
 
 def show_step(first: Layer) -> None:
     """Print the first value that differs, and its step."""
-    table(("", "first to differ", *_COLUMNS[2:]), [_cells(first.output)])
+    table(("", "first to differ", *COMPARISON_COLUMNS[2:]), [comparison_cells(first.output)])
     console.print(f"step {first.step}, {first.op}   {first.origin}", soft_wrap=True)
     if said := first.output.problem or first.output.note:
         console.print(said, style="red", soft_wrap=True)
@@ -226,7 +226,8 @@ def output_data(output: Comparison) -> dict[str, Any]:
     return {**fields, "verdict": output.verdict, "ok": output.ok}
 
 
-def _cells(output: Comparison) -> list[Cell]:
+def comparison_cells(output: Comparison) -> list[Cell]:
+    """The cells of a comparison, below `COMPARISON_COLUMNS`."""
     ulp = str(output.max_ulp) if output.max_ulp <= MOST_ULP else f"> {MOST_ULP:,}"
     numbers = [f"{output.max_abs:.1e}", f"{output.max_rel:.1e}", ulp, f"{output.allowed:.1e}"]
     return [MARKS[output.verdict], output.name, output.dtype, shape_text(output.shape), *numbers]

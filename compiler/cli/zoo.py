@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.atomic_files import write_whole
-from compiler.cli import arguments, compare, github, precision, update
+from compiler.cli import arguments, compare, github, index, precision, slice, update
 from compiler.cli.checked import Checked
 from compiler.cli.drifts import Compared, compared, show_drifts
 from compiler.cli.ended import exit_code
@@ -41,14 +41,15 @@ def command() -> None:
 
     INDEX.json is a list with one object for each model. `name` is the name of the model, `file` is the model file, and
     `cases` lists .npz files of inputs. Paths are relative to the folder. An optional `tolerance`, with its `reason`,
-    replaces the tolerance of the dtype. An optional `uncertain` gives the reason why results of the model may be
-    uncertain (≈, see `candlec verify`). An optional list `tags` has words for --only. Other keys are for human readers.
+    replaces the tolerance of the dtype. An optional `uncertain` allows uncertain results (≈, see `candlec verify`), and
+    gives the reason. An optional list `tags` has words for --only. Other keys are for human readers. `zoo index` writes
+    such a file.
 
-    A baseline is a TOML file of your own that lists known differences. Use it for a folder that other people maintain.
-    It has one table for each model, with the `reason`. The entry `pinned` is for plans that are compiled for the input
-    shapes of each case, and `unpinned` for plans with dynamic shapes (`zoo run --unpin`). Each entry has a `verdict`
-    (`uncertain` or `different`) and `at_most`, the allowed multiple of the tolerance. For a model that the compiler
-    refuses, an entry has `refused` instead, the list of the error codes.
+    A baseline is a TOML file of your own that lists known differences. Use it for a folder whose INDEX.json you cannot
+    change. It has one table for each model, with the `reason`. The entry `pinned` is for plans that are compiled for
+    the input shapes of each case, and `unpinned` for plans with dynamic shapes (`zoo run --unpin`). Each entry has a
+    `verdict` (`uncertain` or `different`) and `at_most`, the allowed multiple of the tolerance. For a model that the
+    compiler refuses, an entry has `refused` instead, the list of the error codes.
 
     A file of facts is a TOML file. It lists facts of each model that must not change: the verdict, the sizes, the
     steps, the rewrites, and the kernels for each instruction-set level in the file. `zoo update --facts` writes it, and
@@ -56,6 +57,7 @@ def command() -> None:
     beside onnxruntime: the file then has the plan's time in percent of onnxruntime's.
 
     \b
+    candlec zoo index --zoo models
     candlec zoo run --zoo models
     candlec zoo run --zoo ../zoo --timeout 300 --memory-limit 4G --results zoo.jsonl --resume
     candlec zoo update --zoo ../zoo --baseline zoo.toml
@@ -63,19 +65,24 @@ def command() -> None:
     candlec zoo update --zoo ../zoo --facts zoo.facts.toml
     candlec zoo run --zoo ../zoo --facts zoo.facts.toml --time
     candlec zoo compare before.jsonl after.jsonl
+    candlec zoo slice zoo.facts.toml
     candlec zoo precision --zoo ../zoo
     """
 
 
 command.add_command(compare.command, "compare")
+command.add_command(index.command, "index")
 command.add_command(precision.command, "precision")
+command.add_command(slice.command, "slice")
 command.add_command(update.command, "update")
 
 
 @command.command(cls=Verb, short_help="Compare every model with onnxruntime.")
 @folder_options
 @click.option(
-    "--unpin", is_flag=True, help="Compile with dynamic shapes; a static model gets a dynamic first dimension."
+    "--unpin",
+    is_flag=True,
+    help="Compile with dynamic shapes. Each input of a static model gets a dynamic first dimension.",
 )
 @click.option(
     "--baseline",
@@ -99,7 +106,7 @@ command.add_command(update.command, "update")
     "page",
     type=arguments.OUTPUT,
     metavar="FILE",
-    help="Write the results as Markdown to this file, for example the summary of a job of GitHub.",
+    help="Write the results as Markdown to this file, for example the summary of a job of GitHub Actions.",
 )
 @arguments.named_device_option("Device to run plans on.")
 @runner_options
@@ -126,8 +133,8 @@ def run(
     shapes of each case. `candlec verify --help` explains the marks.
 
     Each model has a process of its own. If it crashes, takes longer than --timeout, or takes more memory than
-    --memory-limit, its result says so and names its last phase, such as the pass that has run or the case. The other
-    models are not affected. The limit of memory does not count what the process takes before it loads the model.
+    --memory-limit, its result says so and names its last phase, such as the last pass or the case. The other models are
+    not affected. The limit of memory does not count the memory that the process takes before it loads the model.
 
     --results writes each result to a file as soon as it is known. If the command ends early, the same command with
     --resume keeps these results and checks the other models. It also checks a model again if the model file, its
@@ -143,14 +150,14 @@ def run(
     does not list the same models as the folder. If the file lacks the level of this processor, the command only says
     so.
 
-    With --time, the command then times each model that has a plan. Three processes time it, one after another. Each
-    process runs the first case with one thread, the plan and onnxruntime in turns. The time of the model is the median
+    With --time, the command then times each model that has a plan. Three processes time it, one after another. In each
+    process, the plan and onnxruntime run the first case in turns, with one thread. The time of the model is the median
     of the three results, in percent of onnxruntime's time. The noise is half the range of these results. The exit code
     is also 1 if a model takes longer than the file allows: a tenth more than the recorded time, or three times the
-    larger noise if that is more. The command times such a model again, and only the second result counts. A shorter
-    time is only noted. A model that cannot be timed is an error. Let no other program run meanwhile.
+    larger noise if that is more. The command times such a model again, and only the second result counts. For a shorter
+    time, it only prints a note. A model that cannot be timed is an error. Run no other programs meanwhile.
 
-    In a job of GitHub (GITHUB_ACTIONS=true), the command also prints an annotation for each problem.
+    In a job of GitHub Actions (GITHUB_ACTIONS=true), the command also prints an annotation for each problem.
 
     \b
     candlec zoo run
@@ -162,6 +169,7 @@ def run(
     candlec zoo run --results zoo.jsonl --only failed
     candlec zoo run --summary "$GITHUB_STEP_SUMMARY"
     candlec zoo run --only tag:speech --only op:Conv
+    candlec zoo run --only @slice.txt
     candlec zoo run --device cuda
     """
     from compiler.zoo.suite import Case, check_all

@@ -28,7 +28,7 @@ OTHERS = re.compile(rf"<|{INSTALLED.pattern}")
 
 
 class ExportError(Error):
-    """PyTorch cannot export a module; the cause is PyTorch's own exception."""
+    """PyTorch cannot export a module. The exception's `__cause__` is PyTorch's own exception."""
 
 
 def export(
@@ -43,11 +43,11 @@ def export(
 ) -> Path:
     """Export `module`, called with `args`, to the ONNX file `path`, and return the path.
 
-    `dynamic` names the dims that may vary: `{"x": {0: "batch", 2: "time"}}`; equal names mean equal sizes. `outputs`
-    names the outputs. The function exports the module in evaluation mode, and restores its mode afterwards. The
-    names of Python files in stack traces become relative to the working folder, so that the file does not reveal the
-    machine. The exporter's own optimizer is off by default: it gives a fused node the origin of only one of its
-    parts, and the compiler's passes do the same work.
+    `dynamic` names the dimensions that may vary: `{"x": {0: "batch", 2: "time"}}`. Dimensions with the same name have
+    the same size. `outputs` names the outputs. The function exports the module in evaluation mode, and restores its
+    mode afterwards. It makes the names of Python files in stack traces relative to the working folder, so that the ONNX
+    file says nothing about the machine. The exporter's own optimizer is off by default: it gives a fused node the
+    origin of only one of its parts, and the compiler's passes do the same work.
 
     Needs PyTorch: `pip install "candle-compiler[export]"`.
 

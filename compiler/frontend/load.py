@@ -225,5 +225,5 @@ def _fix_symbols(model: ir.Model) -> None:
 
 
 def _dim(size: int) -> int | None:
-    """A size; `None` for a negative size, as which some exporters write unknown sizes."""
+    """A size; `None` for a negative size, which some exporters write for an unknown size."""
     return None if size < 0 else size

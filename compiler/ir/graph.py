@@ -48,8 +48,19 @@ def constant_of(value: ir.Value | None) -> np.ndarray | None:
     producer = value.producer()
     if value.const_value is None and (producer is None or not _is_dense_constant(producer)):
         return None
+    if value.const_value is None and producer is not None and (text := _text_of(producer)) is not None:
+        return text
     tensor = ir.convenience.get_const_tensor(value)
     return None if tensor is None else array_of(tensor)
+
+
+def _text_of(node: ir.Node) -> np.ndarray | None:
+    """The strings of a Constant node with them. The library that makes tensors of other constants takes only ASCII."""
+    for name in ("value_string", "value_strings"):
+        attribute = node.attributes.get(name)
+        if attribute is not None and not attribute.is_ref():
+            return np.array(attribute.value, dtype=object)
+    return None
 
 
 def array_of(tensor: ir.TensorProtocol) -> np.ndarray:

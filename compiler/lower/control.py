@@ -80,7 +80,7 @@ def _scan_batch(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     count = _scan_inputs(node, len(values))
     ways = node.ints("directions", None) or [0] * count
     if len(ways) != count:
-        node.refuse("CC0202", f"Scan has {count} of scan_input and {len(ways)} directions")
+        node.refuse("CC0202", f"Scan has {count} scanned inputs, but {len(ways)} directions")
     one = build.inner()
     own = [one.input(value.name, _slice_type(value, 0)) for value in values]
     states, scanned = own[: len(own) - count], own[len(own) - count :]
@@ -101,7 +101,7 @@ def _scan_batch(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 def _scan_inputs(node: Node, most: int) -> int:
     count = node.int("num_scan_inputs")
     if not 1 <= count <= most:
-        node.refuse("CC0202", f"{node.op_type} of {most} values has no {count} num_scan_inputs")
+        node.refuse("CC0202", f"{node.op_type}'s num_scan_inputs is {count}: expected a number from 1 to {most}")
     return count
 
 
@@ -113,7 +113,7 @@ def _scanned(node: Node, name: str, count: int) -> list[ops.Scanned]:
     axes = node.ints(f"{name}_axes", None) or [0] * count
     directions = node.ints(f"{name}_directions", None) or [0] * count
     if len(axes) != count or len(directions) != count:
-        node.refuse("CC0202", f"Scan has {count} of {name}, {len(axes)} axes and {len(directions)} directions")
+        node.refuse("CC0202", f"Scan has {count} {name}s, but {len(axes)} axes and {len(directions)} directions")
     return [ops.Scanned(axis=axis, reverse=bool(way)) for axis, way in zip(axes, directions, strict=True)]
 
 

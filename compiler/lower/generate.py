@@ -13,7 +13,7 @@ def constant_of_shape(node: Node, build: PlanBuilder) -> Value:
     """`ConstantOfShape`; the default value is a float32 zero."""
     value = node.tensor("value", np.zeros(1, np.float32))
     if value.size != 1:
-        node.refuse("CC0202", f"ConstantOfShape has {value.size} values")
+        node.refuse("CC0202", f"ConstantOfShape's value has {value.size} elements instead of one")
     if node.input(0).rank not in (1, None):
         node.refuse("CC0205", f"ConstantOfShape's shape is a list, found {node.input(0)}")
     return build(ops.Fill(), node.input(0), build.constant(value))

@@ -13,7 +13,7 @@ def transpose(node: Node, build: PlanBuilder) -> Value:
     view = TransposeView.read(node)
     permutation = None if view.perm is None else list(view.perm)
     if permutation is not None and view.order(len(permutation)) is None:
-        node.refuse("CC0202", f"perm {permutation} does not order the axes")
+        node.refuse("CC0202", f"perm {permutation} is not a permutation of the axes")
     return build(ops.Transpose(permutation=permutation), node.input(0))
 
 

@@ -33,7 +33,8 @@ def label_encoder(node: Node, build: PlanBuilder) -> Value:
     unknown = node.tensor("default_tensor", None) if node.version >= 4 else None
     unknown = default[values.dtype.kind].astype(values.dtype) if unknown is None else unknown.reshape(-1)
     if len(keys) != len(values) or unknown.size != 1:
-        node.refuse("CC0202", f"LabelEncoder has {len(keys)} keys, {len(values)} values, {unknown.size} defaults")
+        message = f"{len(keys)} keys, {len(values)} values and {unknown.size} defaults"
+        node.refuse("CC0202", f"LabelEncoder needs as many values as keys, and one default; found {message}")
     return build(ops.LabelEncoder(), x, *(build.constant(array) for array in (keys, values, unknown)))
 
 
@@ -53,7 +54,7 @@ def binarizer(node: Node, build: PlanBuilder) -> Value:
     """`Binarizer`; integers are compared with the threshold rounded down, which gives the same result."""
     x, threshold = node.input(0), node.float("threshold", 0.0)
     if not math.isfinite(threshold):
-        node.refuse("CC0202", f"Binarizer's threshold is {threshold}")
+        node.refuse("CC0202", f"Binarizer's threshold is {threshold}, which is not finite")
     limit = np.array(threshold if x.dtype.startswith("float") else math.floor(threshold), x.dtype)
     return converted(build, build(ops.Binary(function="Greater"), x, build.constant(limit)), x.dtype)
 

@@ -40,7 +40,10 @@ def average_pool(node: Node, build: PlanBuilder) -> Value:
     return build(op, node.input(0))
 
 
-remark("AveragePool", "A window that covers only uncounted padding gives NaN; in onnxruntime, it gives 0.")
+remark(
+    "AveragePool",
+    "A window that covers only padding gives NaN if `count_include_pad` is 0; in onnxruntime, it gives 0.",
+)
 
 
 @lowers("LpPool", newest=22)

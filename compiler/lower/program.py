@@ -1,7 +1,7 @@
 """Translates graphs of elementwise functions into programs for an accumulator and slots.
 
-A program computes a value with one reader where it is read. It saves a value in a slot if the value is read again, or
-if the other operand of its reader is computed after it. A slot is free after its last read.
+If a value has only one reader, the program computes it just before this reader. It saves a value in a slot if the value
+is read again, or if the other operand of its reader is computed after it. A slot is free after its last read.
 """
 
 from __future__ import annotations

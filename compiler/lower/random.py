@@ -74,7 +74,7 @@ def _uniform(node: Node, dtype: str) -> ops.RandomUniform:
 def _finite(node: Node, name: str, default: float) -> float:
     number = node.float(name, default)
     if not math.isfinite(number):
-        node.refuse("CC0202", f"{node.op_type}'s {name} is {number}")
+        node.refuse("CC0202", f"{node.op_type}'s {name} is {number}, which is not finite")
     return number
 
 

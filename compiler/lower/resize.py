@@ -77,7 +77,7 @@ def upsample(node: Node, build: PlanBuilder) -> Value:
 
 
 def _upsample(node: Node, build: PlanBuilder, view: ResizeView[Value]) -> Value:
-    """Coordinates are x ÷ scale; as in onnxruntime, the nearest place is the next one where an axis shrinks."""
+    """Coordinates are x ÷ scale. As in onnxruntime, mode nearest rounds them up along an axis that shrinks."""
     modes: dict[str, ops.AnyInterpolation] = {
         "nearest": ops.Interpolation.Nearest("CeilWhenShrinking"),
         "linear": "Linear",

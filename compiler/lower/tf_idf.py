@@ -26,7 +26,7 @@ def tf_idf_vectorizer(node: Node, build: PlanBuilder) -> Value:
     words, begins = _pool(node), node.ints("ngram_counts")
     for length, (begin, end) in enumerate(pairwise([*begins, len(words)]), 1):
         if not 0 <= begin <= end or (end - begin) % length:
-            node.refuse("CC0202", f"words {begin} to {end} of TfIdfVectorizer's pool are no {length}-grams")
+            node.refuse("CC0202", f"words {begin} to {end} of TfIdfVectorizer's pool do not form {length}-grams")
     pool, starts = build.constant(words), build.constant(np.array(begins, np.int64))
     counts = build(op, node.input(0), pool, starts, build.constant(np.array(columns, np.int64)))
     weights = _weights(node, columns)
@@ -40,7 +40,7 @@ def tf_idf_vectorizer(node: Node, build: PlanBuilder) -> Value:
 def _count(node: Node, name: str, least: int) -> int:
     count = node.int(name)
     if count < least:
-        node.refuse("CC0202", f"TfIdfVectorizer's {name} is {count}")
+        node.refuse("CC0202", f"TfIdfVectorizer's {name} is {count}, less than {least}")
     return count
 
 

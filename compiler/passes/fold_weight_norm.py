@@ -61,7 +61,7 @@ def _cone(root: ir.Node, constants: Mapping[ir.Node, None]) -> list[ir.Node]:
 
 
 def _is_normalized_weight(root: ir.Node, cone: Sequence[ir.Node], constants: Mapping[ir.Node, None]) -> bool:
-    """Whether the root is the last constant node before a layer, a Mul or Div, and its cone divides by a norm."""
+    """Whether the root is the last constant Mul or Div before a layer, and depends on a division by a norm."""
     if root.op_type not in ("Mul", "Div") or root.domain or root.outputs[0].dtype not in _NARROW:
         return False
     users = {use.node for use in root.outputs[0].uses()}

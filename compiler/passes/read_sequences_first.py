@@ -26,12 +26,12 @@ def _read_sequences_first(model: ir.Model, report: PassReport) -> None:
             for reader in _later_readers(node, places):
                 graph.remove(reader)
                 graph.insert_before(node, reader)
-                places[reader] = places[node]  # behind every node that it reads, like `node`
+                places[reader] = places[node]  # after every node that it reads, like `node`
                 report.fired.append(Fired("move", origin.of(reader)))
 
 
 def _later_readers(node: ir.Node, places: dict[ir.Node, int]) -> list[ir.Node]:
-    """The nodes behind `node` that read the same sequence, and could run before it."""
+    """The nodes after `node` that read the same sequence, and could run before it."""
     at, sequence = places[node], node.inputs[0]
     if sequence is None:
         return []

@@ -17,7 +17,7 @@ from compiler.plan import decode
 from compiler.plan.types import tensor_type
 from compiler.validate import validate_instance
 
-__all__ = ["MODEL", "Plan", "TensorInfo", "unsound"]
+__all__ = ["MODEL", "Plan", "TensorInfo", "begins_as_plan", "metadata_in", "unsound"]
 
 MODEL = b"\x08"
 """The first byte of ONNX files, the tag of their first field. A plan starts with the length of its header."""
@@ -25,16 +25,18 @@ MODEL = b"\x08"
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """An input or output: its name, logical dtype and dims (numbers, symbols, `None` for unknown ones)."""
+    """An input or output: its name, logical dtype and dimensions (numbers, symbols, or `None` for unknown ones)."""
 
     name: str
     dtype: str
     shape: tuple[int | str | None, ...] | None
     kind: str = "tensor"
-    """`tensor`, `sequence` or `optional`; dtype and shape are then those of the items."""
+    """`tensor`, `sequence` or `optional`. The dtype and shape of a sequence or an optional are those of its items."""
+    holds: str = "tensor"
+    """What an optional holds: `tensor` or `sequence`."""
 
     def __str__(self) -> str:
-        kind = {"sequence": "sequence of ", "optional": "optional "}.get(self.kind, "")
+        kind = "optional " * (self.kind == "optional") + "sequence of " * ("sequence" in (self.kind, self.holds))
         if self.shape is None:
             return f"{kind}{self.dtype}"
         return f"{kind}{self.dtype} [{', '.join('?' if dim is None else str(dim) for dim in self.shape)}]"
@@ -43,12 +45,13 @@ class TensorInfo:
     def from_json(cls, name: str, data: dict[str, Any]) -> TensorInfo:
         """The description of a value of the type with this JSON form."""
         kind = next(iter(data)).lower()
+        holds = next(iter(data["Optional"])).lower() if kind == "optional" else "tensor"
         inner = data
         while "Tensor" not in inner:
             inner = next(iter(inner.values()))
         tensor = tensor_type(decode.type_from(inner))
         shape = None if tensor is None or tensor.shape is None else tuple(map(_dim, tensor.shape))
-        return cls(name, "" if tensor is None else tensor.dtype, shape, kind)
+        return cls(name, "" if tensor is None else tensor.dtype, shape, kind, holds)
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class Plan:
         return plan
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file, whole or not at all."""
+        """Writes the plan file completely or, after an error, not at all."""
         validate_instance("path", path, (str, os.PathLike), "the path of a file")
         write_whole(path, self.data)
 
@@ -114,6 +117,17 @@ class Plan:
         main = self.document["main"]
         values = [main["values"][index] for index in main[which]]
         return [TensorInfo.from_json(value["name"], value["type"]) for value in values]
+
+
+def begins_as_plan(head: bytes) -> bool:
+    """Whether the first nine bytes of a file are those of a plan: the length of its header, then JSON."""
+    return head[4:9] == b"\0\0\0\0{"  # the high bytes of the length, and the first character of JSON
+
+
+def metadata_in(header: bytes) -> dict[str, str]:
+    """The model's metadata that a plan keeps. `header` is the JSON at the beginning of the file of a valid plan."""
+    metadata: dict[str, str] = json.loads(json.loads(header)["__metadata__"]["plan"])["metadata"]
+    return metadata
 
 
 def unsound(path: str | os.PathLike[str], data: bytes, violations: Iterable[str]) -> PlanError:

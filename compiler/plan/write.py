@@ -93,7 +93,7 @@ def _file(text: str, constants: Sequence[np.ndarray]) -> bytes:
 
 
 def _sort_key(bits: np.ndarray) -> tuple[bool, int]:
-    """The sort key of a constant. In this order, all constants are aligned without gaps, which the format forbids.
+    """The sort key of a constant. In this order, all constants are aligned although the format allows no gaps.
 
     Constants that fill their last 64 bytes come first, then the others, wide elements before narrow ones.
     """

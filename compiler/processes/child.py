@@ -49,7 +49,7 @@ Task = Callable[[A, Channel], Any]
 def work(
     pipe: Connection, errors: Connection, task: Task[A], argument: A, environment: Mapping[str, str]
 ) -> None:  # pragma: no cover (in another process)
-    """Run a task in this process, send everything that it tells, and end the process."""
+    """Run a task in this process, send all of its messages, and end the process."""
     _prepare(errors, environment)
 
     def tell(kind: str, data: Any) -> None:

@@ -73,7 +73,7 @@ def run_tasks(
 
 
 def _wait(active: Sequence[Worker]) -> None:
-    """Wait until a process has told something, or a limit needs a look."""
+    """Wait until a process has sent a message, or until it is time to check a limit."""
     patience = [each for each in (worker.patience for worker in active) if each is not None]
     wait([each for worker in active for each in worker.waited_for], min(patience, default=None))
 

@@ -79,12 +79,12 @@ class Worker:
 
     @property
     def waited_for(self) -> list[Connection]:
-        """The connections that show that the process has told something, or has ended."""
+        """The connections that become ready when the process has sent a message or has ended."""
         return [self._pipe] if self._errors is None else [self._pipe, self._errors]
 
     @property
     def patience(self) -> float | None:
-        """The most seconds after which to look at the limits again; `None` without limits."""
+        """The most seconds to wait before the next check of the limits; `None` without limits."""
         if self._limits.memory is not None:
             return MEMORY_INTERVAL
         return max(self._deadline - time.monotonic(), 0.0) if self._deadline < float("inf") else None

@@ -23,7 +23,7 @@ _WEIGHTS = "weights"
 
 
 class Dump:
-    """Writes files `003-fold_constants.onnx` to a folder: one for each pass that changed the graph, and for the first.
+    """Writes files such as `003-fold_constants.onnx` to a folder: after the first pass, and after each change.
 
     Each large weight is a file in the subfolder `weights`, once for all graphs. Viewers such as Netron open the files.
     Other runtimes do not run those with fused nodes.
@@ -32,7 +32,9 @@ class Dump:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._count = 0
-        self._files: dict[int, tuple[ir.TensorProtocol, str]] = {}  # holds the tensors, so that no other has their ids
+        self._files: dict[
+            int, tuple[ir.TensorProtocol, str]
+        ] = {}  # keeps the tensors, so that no new one has their ids
 
     def __call__(self, report: PassReport, model: ir.Model) -> None:
         """Write the graph, if the pass has changed it.
@@ -52,7 +54,7 @@ class Dump:
 
     @contextmanager
     def _weights_outside(self, model: ir.Model) -> Iterator[None]:
-        """Replace large weights with references to files meanwhile."""
+        """Replace large weights with references to files as long as the context lasts."""
         weights = [
             (value, value.const_value)
             for graph in graphs_of(model.graph)

@@ -40,7 +40,7 @@ class PassReport:
 
     name: str
     result: str = "rewrites"
-    """The name for users of the rewrites in `fired`, such as `shapes inferred`."""
+    """The name of the rewrites in `fired`, as users see it, such as `shapes inferred`."""
     nodes_before: int = 0
     """The number of nodes, including those of nested graphs. A fused node counts as one."""
     nodes_after: int = 0
@@ -77,7 +77,7 @@ class Pass:
     ensures: frozenset[str] = frozenset()
     ends: frozenset[str] = frozenset()
     result: str = "rewrites"
-    """The name for users of its rewrites, such as `shapes inferred`."""
+    """The name of its rewrites, as users see it, such as `shapes inferred`."""
     needed: bool = False
     """Whether a correct plan needs the pass, so that it also runs without optimization."""
 

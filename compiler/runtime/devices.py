@@ -17,7 +17,7 @@ from typing import Any
 from compiler import _runtime
 from compiler.errors import DeviceError
 
-__all__ = ["CUDA", "GIVEN_NAMES", "NAMES", "is_known", "open_extension"]
+__all__ = ["CUDA", "GIVEN_NAMES", "NAMES", "has_cuda", "is_known", "open_extension"]
 
 CUDA = "compiler._runtime_cuda"
 _EMULATOR = "compiler._runtime_emulator"
@@ -27,6 +27,7 @@ GIVEN_NAMES = "cpu, cuda and cuda:1 (the second GPU)"
 NAMES = "cpu, cuda (cuda:1 is the second GPU), and auto: cuda if it works, otherwise cpu"
 """The devices that a session accepts."""
 
+_DRIVER = "libcuda.so.1"
 _LIBRARIES = ("libcublasLt.so.13", "libcublas.so.13")
 """The libraries that the extension for CUDA opens besides the driver. Each stands after its dependencies."""
 
@@ -34,6 +35,19 @@ _LIBRARIES = ("libcublasLt.so.13", "libcublas.so.13")
 def is_known(device: str) -> bool:
     """Whether a session accepts this name of a device. No message mentions the emulator's name."""
     return device in ("cpu", "cuda", "auto", "emulator") or re.fullmatch(r"cuda:[0-9]{1,3}", device) is not None
+
+
+def has_cuda() -> bool:
+    """Whether the extension for CUDA is built, and the system has NVIDIA's driver.
+
+    The function does not open a GPU, because processes that are forked later could not use the GPU.
+    """
+    if importlib.util.find_spec(CUDA) is None:
+        return False
+    try:
+        return hasattr(ctypes.CDLL(_DRIVER), "cuInit")
+    except OSError:
+        return False
 
 
 def open_extension(device: str) -> tuple[Any, str]:
@@ -67,7 +81,7 @@ def _extension(name: str, device: str, advice: str) -> Any:
 def _open_libraries(device: str) -> None:
     """Open NVIDIA's libraries from pip's packages, because the system does not search there."""
     try:
-        driver = ctypes.CDLL("libcuda.so.1")
+        driver = ctypes.CDLL(_DRIVER)
     except OSError:
         return  # without a driver the extension raises its own error
     if not hasattr(driver, "cuInit"):

@@ -12,7 +12,7 @@ Library = Literal["numpy", "torch"]
 """A library whose tensors are outputs of a run."""
 
 _OF_BITS = ("bfloat16", "float8_")
-"""How the names of those dtypes begin that PyTorch computes with and NumPy lacks."""
+"""The first parts of the names of dtypes that PyTorch has and NumPy lacks."""
 _BITS = {1: np.uint8, 2: np.int16}
 """The integers of the same width."""
 

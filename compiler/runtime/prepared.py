@@ -15,8 +15,8 @@ __all__ = ["Alternative", "Prepared", "PreparedStep", "PreparedValue"]
 class PreparedValue:
     """An input or output of a step: `%3:relu`, its type and its layout.
 
-    `layout` is "rows", or "blocks" of channels. `bytes` is its size in memory; `None` if unknown. The step may reuse
-    the storage of a value that is `taken`.
+    `layout` is "rows", or "blocks" of channels. `bytes` is its size in memory; `None` if unknown. If `taken` is true,
+    the step may reuse the storage of this value.
     """
 
     value: str
@@ -47,15 +47,16 @@ class PreparedStep:
     """A step of the plan, or a step that prepare `added` for the step of this `index`.
 
     `kernel` names the kernel or its form, if there is a choice. `program` is its elementwise computation, and
-    `packed_bytes` the size of its packed constants. No later step reads the values in `dies`. `alive_bytes` is the peak
-    memory of the values of its block and of its op while it runs, without constants; `None` if a size is unknown, or if
-    the op does not report the memory that it holds. `operations` is the number of multiplications and additions of its
-    formula, without those of its blocks; `None` if a size is unknown.
+    `packed_bytes` the size of its packed constants. `dies` lists the values that no later step reads. `alive_bytes` is
+    an upper bound on the memory of its block's values and of its op's buffers while it runs, without constants. It is
+    `None` if a size is unknown, or if the op does not report its buffers. `operations` is the number of multiplications
+    and additions of its formula, without those of its blocks; `None` if a size is unknown.
 
-    `in_place` and `shares` describe the op in general, not this run of it. Its first output can reuse the storage of
-    one of the inputs whose indices are in `in_place`, and its outputs may share the storage of those in `shares`.
+    `in_place` and `shares` describe the op in general, not this step. Its first output can reuse the storage of one of
+    the inputs whose indices are in `in_place`, and its outputs may share the storage of those in `shares`.
 
-    A step of a block that a step of depth `n` runs has depth `n + 1`.
+    Steps of the main block have depth 0. If a step of depth `n` runs a nested block, the steps of this block have depth
+    `n + 1`.
     """
 
     index: int

@@ -23,7 +23,7 @@ from compiler.validate import LARGEST, validate_instance, validate_mapping, vali
 __all__ = ["Session", "load"]
 
 Memory = Literal["full", "low"]
-"""The memory of packed constants: "full" for the fastest run, "low" for about the size of the constants."""
+"""The memory for packed constants: "full" for the fastest run, "low" for about as much as the constants take."""
 
 
 def load(
@@ -35,18 +35,19 @@ def load(
     max_memory: int | None = None,
     memory: Memory = "full",
 ) -> Session:
-    """Prepares a plan, or the plan file of this name, for running.
+    """Prepares a plan for running. `plan` is a `Plan`, or the path of a plan file.
 
     `device` is "cpu", "cuda" (the first GPU; "cuda:1" is the second), or "auto": CUDA if it works, otherwise the CPU.
     The session's `device` holds the choice, and its `fallback_reason` the reason for the CPU. `threads` is the number
-    of threads of a run, from 1 to 1024, by default one for each processor that the process may use, by its affinity and
-    the quota of its cgroup. With `strict_device`, the session refuses a plan instead of falling back to the CPU.
+    of threads of a run, from 1 to 1024. By default, it is the number of processors that the affinity of the process and
+    the quota of its cgroup allow. With `strict_device`, the session refuses a plan instead of falling back to the CPU.
     `max_memory` limits the bytes of all values of a run at one time, without the constants and without inputs that
     `Session.run` reads in place. If the plan has a limit too (`Options`), the lower one applies. With `memory` "low",
-    the session skips weight layouts that enlarge weights; convolutions are slower.
+    the session skips the packed layouts that enlarge weights, which makes some convolutions slower.
 
-    The session reads large constants from the plan file while it lives. You may replace the file (`Plan.save` and
-    `candlec compile` do so), but must not write into it. `load(Plan.load(path))` holds a copy.
+    A session reads large constants from the plan file as long as it lives. You may replace this file (`Plan.save` and
+    `candlec compile` do so), but must not write into it. `load(Plan.load(path))` reads the whole file into memory
+    instead.
 
     Raises:
         PlanError: the file is not a valid plan.
@@ -127,9 +128,9 @@ class Session:
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """Run the plan with its inputs in order, and return its only output, or a tuple of several outputs.
 
-        The options are those of `run`. Without later inputs that are optional, those are absent.
+        The options are those of `run`. The caller may leave out optional inputs at the end.
 
-        Raises: as `run`. TypeError: there are too many inputs.
+        Raises: as `run`; also TypeError, if there are too many inputs.
         """
         if len(inputs) > len(self.inputs):
             raise TypeError(f"the plan has {len(self.inputs)} inputs, found {len(inputs)}")
@@ -146,17 +147,18 @@ class Session:
         copy: bool = False,
         timeout: float | None = None,
         as_: Library = "numpy",
+        cancel: _runtime.Cancel | None = None,
     ) -> dict[str, Any]:
         """The outputs by name, in the plan's order.
 
         Tensors are NumPy arrays, or with `as_="torch"` PyTorch tensors in the same memory. Sequences are lists, and an
-        empty optional is `None`. With `outputs`, the session computes only
-        the outputs of these names, in this order. It skips the steps that these outputs do not need.
+        empty optional is `None`. With `outputs`, the session computes only the outputs with these names, in this order.
+        It skips the steps that these outputs do not need.
 
         Inputs are NumPy arrays, tensors of libraries that support DLPack, or objects that NumPy converts to arrays. The
         session reads them in place and never writes to them. It copies an array only if its elements are not
-        contiguous. No other thread may write to an input before `run` returns; with `copy`, other threads may,
-        because `run` first copies every input.
+        contiguous. No other thread may write to an input before `run` returns, unless `run` copies every input first
+        (`copy`).
 
         With CUDA, an input may be a tensor on the session's device, of any library that supports DLPack or
         `__cuda_array_interface__`. The same rules apply, but `copy` does not copy these tensors. With
@@ -164,17 +166,22 @@ class Session:
         They support both interfaces, and can be inputs of other runs. Their elements are complete when `run` returns.
         On the CPU, `device_outputs` changes nothing.
 
-        A run ends early after `timeout` seconds. It checks the time between steps, and a long step ends first. A signal
-        handler that raises, such as the handler of Ctrl-C, also ends the run. Python calls handlers in the main thread.
+        A run ends early after `timeout` seconds. It checks the time only between steps, so it may end later, after a
+        long step. A signal handler that raises, such as the handler of Ctrl-C, also ends the run. Python calls signal
+        handlers only in the main thread. Any thread can end the run by `cancel.set()`, where `cancel` is an object that
+        `new_cancel` returned.
 
         Raises:
             InputError: an input is missing or unknown, or its dtype or shape differs from the plan's declaration.
             RunError: a step failed.
             TimeoutError: the run took longer than `timeout`.
+            RuntimeError: `cancel` ended the run.
             TypeError: the inputs are not a dict, the outputs not a list of names, or the library lacks a dtype.
             ValueError: the plan has no output of such a name, `timeout` is negative, or `as_` is no known library.
         """
-        if outputs is None and timeout is None and as_ == "numpy":  # a call of a small model takes a microsecond
+        if (
+            outputs is None and timeout is None and cancel is None and as_ == "numpy"
+        ):  # a call of a small model takes a microsecond
             try:
                 found: dict[str, Any] | None = self._runtime.run(inputs, device_outputs, copy)
             except self._failures as error:
@@ -182,7 +189,12 @@ class Session:
             if found is not None:
                 return found
         validate_library(as_)
-        return converted(self._run(inputs, device_outputs, copy, *self._request(outputs, timeout)), as_)
+        return converted(self._run(inputs, device_outputs, copy, *self._request(outputs, timeout), cancel), as_)
+
+    def new_cancel(self) -> _runtime.Cancel:
+        """An object for the argument `cancel` of `run`: its method `set` ends the runs that have it."""
+        cancel: _runtime.Cancel = self._module.Cancel()
+        return cancel
 
     async def run_async(
         self,
@@ -194,17 +206,17 @@ class Session:
         timeout: float | None = None,
         as_: Library = "numpy",
     ) -> dict[str, Any]:
-        """Run as `run` does, in a thread of the event loop's executor, while the loop goes on.
+        """Run as `run` does, in a thread of the event loop's executor. The loop goes on meanwhile.
 
-        If the awaiting task is canceled, the run ends after its present step. The task ends after the run, which reads
-        the inputs in place.
+        If the awaiting task is canceled, the run ends after its present step. The task ends only after the run, because
+        the run reads the inputs in place.
 
         Raises: as `run`.
         """
         import asyncio  # takes as long to import as the rest of this module
 
         validate_library(as_)
-        cancel = self._module.Cancel()
+        cancel = self.new_cancel()
         run = partial(self._run, inputs, device_outputs, copy, *self._request(outputs, timeout), cancel)
         running = asyncio.get_running_loop().run_in_executor(None, run)
         try:
@@ -226,7 +238,7 @@ class Session:
         return outputs
 
     def _request(self, outputs: Iterable[str] | None, timeout: float | None) -> tuple[list[int] | None, float | None]:
-        """The positions of the outputs to compute, and the seconds, after checks of both."""
+        """The positions of the outputs to compute, and the timeout, after both are checked."""
         if timeout is not None and not timeout >= 0:
             raise ValueError(f"timeout: expected a number of seconds, found {timeout!r}")
         if outputs is None:
@@ -239,7 +251,7 @@ class Session:
         return [self._positions[name] for name in names], timeout
 
     def profile(self, inputs: Mapping[str, Any], runs: int = 10) -> list[StepTime]:
-        """The time of every step, in the plan's order, over `runs` runs after a first one.
+        """The total time of every step in `runs` runs, in the plan's order. A first run does not count.
 
         Raises: as `run`.
         """
@@ -252,11 +264,11 @@ class Session:
         return [StepTime(**item) for item in steps]
 
     def prepared(self) -> Prepared:
-        """The choices of prepare: kernels, layouts, and memory of live values."""
+        """The choices of prepare: kernels, layouts, and the memory of values that are in use."""
         return Prepared.from_json(json.loads(self._runtime.prepared()))
 
     def peaks(self) -> Peaks:
-        """The processor's peaks with the session's number of threads. Each call measures them, for a moment."""
+        """The processor's peaks with the session's number of threads. Each call measures them again."""
         return Peaks(*self._runtime.peaks())
 
     def _checked_inputs(self, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,17 +25,18 @@ def placed_steps(plan: Plan) -> list[PlacedStep]:
 class StepTime:
     """The time of one step, summed over all runs, and its work.
 
-    `operations` counts the multiplications and additions of its op's formula, and is 0 for an op that memory bounds.
-    `bytes` counts the bytes that it reads and writes. Both are `None` if the op does not report them, or a size is
-    unknown.
+    `operations` counts the multiplications and additions of its op's formula. It is 0 for an op whose time depends only
+    on memory. `bytes` counts the bytes that it reads and writes. Both are `None` if the op does not report them, or a
+    size is unknown.
 
     `alive_bytes` is the peak memory of the run's values during the step, without constants. The run measures it, unlike
     `PreparedStep.alive_bytes`.
 
-    `kernel`, `program` and `packed_bytes` are those of `PreparedStep`, `host` is that of `PlacedStep`. A profile waits
-    for each step of a GPU, and a run does not. A step `Transfer` moves values to the GPU or back.
+    `kernel`, `program` and `packed_bytes` are those of `PreparedStep`, `host` is that of `PlacedStep`. On a GPU, a
+    profile waits for each step, unlike a run. A step `Transfer` moves values to the GPU or back.
 
-    A step of a block that a step of depth `n` runs has depth `n + 1`, and its time is part of that step's.
+    Steps of the main block have depth 0. If a step of depth `n` runs a nested block, the steps of this block have depth
+    `n + 1`, and their time is part of the time of that step.
     """
 
     op: str
@@ -54,11 +55,11 @@ class StepTime:
 
 @dataclass(frozen=True)
 class PlacedStep:
-    """Where a step runs: on the session's device, or on the host instead.
+    """The place where a step runs: the session's device, or the host.
 
     On the host, `host` is "nature" for ops that belong there (control flow, strings, arithmetic on sizes), and
-    "no_kernel" for ops that the device lacks. `bytes` counts the data that moves because of a missing kernel; it is
-    `None` if a size is unknown before a run.
+    "no_kernel" for ops that the device lacks. `bytes` counts the data that the runtime copies because the kernel is
+    missing. It is `None` if a size is unknown before a run.
     """
 
     op: str

@@ -24,7 +24,7 @@ class Asked(Protocol):
 
     @property
     def what(self) -> str:
-        """The task and its options: everything except the files that decides the result."""
+        """The task and its options: everything that decides the result, except the files."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Check:
 
     @property
     def what(self) -> str:
-        """The task and its options: everything except the files that decides the result."""
+        """The task and its options: everything that decides the result, except the files."""
         return f"check, {' and '.join(self.shapes)}, {self.device}"
 
     @classmethod

@@ -43,7 +43,7 @@ class _Case:
 
 @dataclass(frozen=True)
 class _Compiled:
-    """A plan, or the reason against it, and the cases that it runs.
+    """A plan, or the reason why there is none, and the cases that it runs.
 
     `reports` are those of the passes, and `seconds` is the time of the compilation. The first session of an optimized
     plan adds its `facts`.
@@ -128,7 +128,7 @@ def _ways(asked: Check, shapes: Shapes, compiled: Sequence[_Compiled], channel: 
 
 
 def _compile(entry: Entry, shapes: Shapes, optimize: bool, cases: Sequence[_Case], channel: Channel) -> _Compiled:
-    """The plan for these cases, or the reason against it."""
+    """The plan for these cases, or the reason why there is none."""
     phase = f"compile: {shapes}, {'optimized' if optimize else 'plain'}"
     channel.phase(phase)
     began, reports = time.perf_counter(), list[Any]()

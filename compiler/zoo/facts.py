@@ -30,7 +30,7 @@ Fact = int | str | Mapping[str, int]
 """A number, a text, or numbers by name."""
 
 STATUS = "status"
-"""The name of the fact that tells the verdict, with the error codes of a refusal."""
+"""The name of the fact that states the verdict, with the error codes of a refusal."""
 
 _LARGEST_COUNTS = ("block", "peak_bytes")
 """For a model with several plans, `joined` takes the maximum of these facts, and the sum of all others."""

@@ -1,8 +1,8 @@
 """The file of facts: the facts of the models of a folder on a device, which `candlec zoo run` compares.
 
-The file is TOML. It has the `device`, and a table `[model.NAME.SHAPES]` for each model and kind of shapes. A line of a
-table has a fact. The facts that depend on the processor are below `level`: `level.avx2.peak_bytes = 4096`. The program
-writes the whole file with sorted names, so that equal facts give equal bytes.
+The file is TOML. It has the `device`, and a table `[model.NAME.SHAPES]` for each model and kind of shapes. Each line of
+a table states a fact. The facts that depend on the processor are below `level`: `level.avx2.peak_bytes = 4096`. The
+program writes the whole file with sorted names, so that equal facts give equal bytes.
 """
 
 from __future__ import annotations

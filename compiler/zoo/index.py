@@ -24,7 +24,10 @@ from compiler.errors import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Entry", "read_index"]
+__all__ = ["INDEX", "Entry", "read_index"]
+
+INDEX = "INDEX.json"
+"""The name of the index in its folder."""
 
 _KEYS = ("name", "file", "cases", "tolerance", "reason", "uncertain", "tags")
 
@@ -70,7 +73,7 @@ def read_index(folder: Path) -> list[Entry]:
         OSError: there is no index.
         ValueError: the index is invalid, or lists no models or one name twice.
     """
-    path = folder / "INDEX.json"
+    path = folder / INDEX
     try:
         listed = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(listed, list) or not listed:

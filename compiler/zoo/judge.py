@@ -64,5 +64,5 @@ def judged(outcome: Outcome, entry: Entry, expectation: Expectation | None) -> O
 
 
 def outdated(outcomes: Sequence[Outcome], expectation: Expectation | None) -> str:
-    """A sentence if all ways to run a model surpass its expectation; else an empty string."""
+    """A sentence if all ways to run a model give better results than expected; else an empty string."""
     return "" if expectation is None else expectation.outdated(worst_of([each.verdict for each in outcomes]))

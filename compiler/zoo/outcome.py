@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from compiler.accuracy.compare import worst_of
+from compiler.accuracy.compare import Verdict, worst_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from compiler.accuracy.compare import Verdict
 
 __all__ = ["ENDED_EARLY", "SHAPES", "Outcome", "Result", "Shapes", "Variant", "together", "variants"]
 
@@ -99,6 +97,20 @@ class Result:
 
     def __str__(self) -> str:
         return f"refused ({', '.join(self.codes)})" if self.codes else self.verdict
+
+    @classmethod
+    def of_text(cls, text: str) -> Result:
+        """The result of its text, with an unknown difference.
+
+        Raises:
+            ValueError: it is another text.
+        """
+        verdict, _, codes = text.removesuffix(")").partition(" (")
+        found = next((each for each in get_args(Verdict) if each == verdict), None)
+        result = None if found is None else cls(found, math.inf, tuple(codes.split(", ")) if codes else ())
+        if result is None or str(result) != text:
+            raise ValueError(f"{text!r} is not a result")
+        return result
 
 
 def together(outcomes: Sequence[Outcome]) -> Result:

@@ -1,4 +1,4 @@
-"""The records of a file of results, which `candlec zoo compare` compares: one for each model and task."""
+"""The records of a file of results or of facts, which `candlec zoo compare` compares: one for each model and task."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Any
 from compiler.accuracy.precision import Errors
 from compiler.zoo.asked import Check, Time
 from compiler.zoo.facts import Facts, facts_of_check
+from compiler.zoo.facts_file import read_facts
 from compiler.zoo.judge import outcomes_of
-from compiler.zoo.outcome import together
+from compiler.zoo.outcome import Result, together
 from compiler.zoo.pace import TIME
-from compiler.zoo.results import ending_of
+from compiler.zoo.results import ending_of, read_results
 from compiler.zoo.timed import Timed, last_measurement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from compiler.processes.ending import Ending
-    from compiler.zoo.outcome import Result
+    from compiler.zoo.outcome import Shapes
 
-__all__ = ["MEASURED", "PRECISION", "Record", "Way", "ways_of"]
+__all__ = ["MEASURED", "PRECISION", "Record", "Way", "read_records", "ways_of"]
 
 MEASURED = "measured"
 """The result of a measurement that came to its end."""
@@ -47,7 +49,9 @@ class Way:
 
 @dataclass(frozen=True)
 class Record:
-    """A result in a file of results. `error` is `None` if the file has no error, or an infinite one.
+    """A result in a file. `error` is `None` if the file has no error, or an infinite one.
+
+    The results in a file of facts are acceptable, because somebody has accepted them.
 
     `seconds` is the time of a task; `None` for one that takes a given time. The time of a plan is one of the `facts`.
     """
@@ -57,6 +61,36 @@ class Record:
     seconds: float | None
     error: float | None = None
     facts: Facts | None = None
+
+
+def read_records(path: Path) -> dict[Way, Record]:
+    """The records of a file of results, or of a file of facts, whose name ends with `.toml`.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is another kind of file.
+    """
+    if path.suffix != ".toml":
+        return ways_of(read_results(path))
+    known = read_facts(path)
+    try:
+        found = ((name, shapes, facts) for name, each in known.models.items() for shapes, facts in each.items())
+        return dict(pair for each in found for pair in _of_facts(known.device, *each))
+    except ValueError as error:
+        raise ValueError(f"{path} is not a file of facts: {error}") from error
+
+
+def _of_facts(device: str, model: str, shapes: Shapes, facts: Facts) -> Iterator[tuple[Way, Record]]:
+    """The record of a model's check, and those of its times."""
+    levels = {
+        level: {name: fact for name, fact in each.items() if name != TIME} for level, each in facts.levels.items()
+    }
+    status = Result.of_text(facts.status)
+    yield Way(model, f"{shapes}, {device}"), Record(status, True, None, facts=Facts(facts.plan, levels))
+    for level, each in facts.levels.items():
+        if TIME in each:
+            pace = Facts({}, {level: {TIME: each[TIME]}})
+            yield Way(model, f"{TIME}, {level}"), Record(MEASURED, True, None, facts=pace)
 
 
 def ways_of(lines: Iterable[Mapping[str, Any]]) -> dict[Way, Record]:

@@ -16,7 +16,7 @@ __all__ = ["of_outputs", "of_refusal"]
 
 
 def of_refusal(outcome: Outcome, error: CompileError) -> Outcome:
-    """The outcome of a refused model. Its remarks are the same on all machines, unlike the advice, which has paths."""
+    """The outcome of a refused model. Unlike the advice, which has paths, the remarks are the same on all machines."""
     found = [each for each in error.diagnostics if each.severity == "error"]
     advice = {f"{each.message} ({each.code})": each.advice for each in found}
     codes = tuple(sorted({each.code for each in found}))

@@ -30,8 +30,8 @@ __all__ = ["Renewal", "renewals"]
 class Renewal:
     """The new entry of a model, `None` for a model that needs none.
 
-    With a `problem`, it is the former entry, which stays. `ending` is how the model's process ended. `facts` are those
-    of the check, by kind of shapes; none with a problem.
+    If there is a `problem`, the former entry stays, and `known` is this entry. `ending` is how the model's process
+    ended. `facts` are those of the check, by kind of shapes; none with a problem.
     """
 
     known: KnownDifference | None

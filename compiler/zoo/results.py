@@ -95,7 +95,7 @@ def read_results(path: Path) -> list[dict[str, Any]]:
     try:
         lines = [json.loads(text) for text in whole]
         if (texts[-1] and not texts[-1].startswith(b"{")) or not all(_is_result(line) for line in lines):
-            raise ValueError("its lines are no results")
+            raise ValueError("its lines are not results")
     except ValueError as error:
         raise ValueError(f"{path} is not a file of results of `candlec zoo`: {error}") from None
     return lines

@@ -1,7 +1,8 @@
-"""Expressions that select models of a folder: `NAME`, `tag:TAG`, `op:Conv`, and `failed`."""
+"""Expressions that select models of a folder: `NAME`, `tag:TAG`, `op:Conv`, `failed`, and `@FILE` with such lines."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compiler.errors import did_you_mean
@@ -27,8 +28,23 @@ def selected(
     Raises:
         ValueError: an expression selects no model.
     """
-    chosen = {name for each in expressions for name in _names(entries, each, failed)}
+    every = [line for each in expressions for line in _lines(each, entries)]
+    chosen = {name for each in every for name in _names(entries, each, failed)}
     return [entry for entry in entries if not expressions or entry.name in chosen]
+
+
+def _lines(expression: str, entries: Sequence[Entry]) -> list[str]:
+    """The expressions in the file of `@FILE`, without empty lines and comments; any other expression itself."""
+    if not expression.startswith("@") or expression in (entry.name for entry in entries):
+        return [expression]
+    path = Path(expression[1:])
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"cannot read the names of models in {path}: {error}") from error
+    if not (found := [line for line in lines if line and not line.startswith("#")]):
+        raise ValueError(f"{path} names no model")
+    return found
 
 
 def _names(entries: Sequence[Entry], expression: str, failed: Collection[str] | None) -> list[str]:
@@ -43,7 +59,7 @@ def _names(entries: Sequence[Entry], expression: str, failed: Collection[str] | 
         return _tagged(entries, value)
     if colon and kind == "op":
         return _with_operator(entries, value)
-    forms = f"write the name of a model, tag:TAG, op:OPERATOR or {FAILED}"
+    forms = f"write the name of a model, tag:TAG, op:OPERATOR, {FAILED} or @FILE"
     raise ValueError(f"the folder has no model {expression}: {did_you_mean(expression, names) or forms}")
 
 

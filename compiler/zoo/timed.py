@@ -78,7 +78,7 @@ def times(
 
 
 def last_measurement(endings: Mapping[int, Ending]) -> list[Ending]:
-    """The endings of the second measurement of a model, or of the first and only one, from its endings by number."""
+    """The endings of the last measurement of a model, which is the first or the second, from its endings by number."""
     second = [ending for number, ending in sorted(endings.items()) if number > _PROCESSES]
     return second or [ending for _, ending in sorted(endings.items())]
 

@@ -39,20 +39,23 @@ mod _runtime {
     use super::{check, infer, levels, number_inputs, ops, placed_steps, plan_json, schema, usable_processors, verify};
 }
 
-/// The outputs' types, as JSON, of an op (JSON) on inputs of the given types (a JSON list of types and nulls). `constants` are
-/// the bytes of the inputs that are constants, in the order of the inputs.
+/// Returns the types of an op's outputs as JSON. `op` is the op as JSON. `inputs` is a JSON list of the inputs' types,
+/// with null for an absent input. `constants` are the bytes of the inputs that are constants, in the order of the
+/// inputs.
 #[pyfunction]
 fn infer(op: &str, inputs: &str, constants: Vec<Option<PyBackedBytes>>, outputs: usize) -> PyResult<String> {
     candle_plan::infer::infer(op, inputs, &slices(&constants), outputs).map_err(errors::to_python)
 }
 
-/// The inputs, of `count`, of which an op (JSON) reads numbers: `infer` reads constants among these.
+/// Returns the indices of the inputs of which an op reads numbers, for a step with `count` inputs. `infer` reads the
+/// constants among these inputs.
 #[pyfunction]
 fn number_inputs(op: &str, count: usize) -> PyResult<Vec<usize>> {
     candle_plan::infer::number_inputs(op, count).map_err(errors::to_python)
 }
 
-/// Checks that an op on such inputs can have the outputs' types that a plan states (a JSON list of types and nulls).
+/// Checks that the outputs of an op on these inputs can have the types that a plan states. `outputs` is a JSON list of
+/// these types, with null for an output that no step reads.
 #[pyfunction]
 fn check(op: &str, inputs: &str, constants: Vec<Option<PyBackedBytes>>, outputs: &str) -> PyResult<()> {
     candle_plan::infer::check(op, inputs, &slices(&constants), outputs).map_err(errors::to_python)

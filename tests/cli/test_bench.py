@@ -57,7 +57,7 @@ def test_bench_times_plans_beside_their_models(
     ("files", "said"),
     [
         (["echo.plan", "--against", "onnxruntime"], "needs the model of echo.plan: name it too"),
-        (["echo.plan", "old.onnx"], "none of these plans is of the model old.onnx"),
+        (["echo.plan", "old.onnx"], "none of these plans was compiled from old.onnx"),
     ],
     ids=str,
 )

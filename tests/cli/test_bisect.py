@@ -1,4 +1,4 @@
-"""`candlec bisect`: the pass and the step with which a plan goes wrong."""
+"""`candlec bisect`: the first pass after which a plan is wrong, and the first wrong step."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_wrong_pass_is_shown(
     assert run("bisect", "m.onnx", "--input", "x.npz", "-o", "new/part") == 1
     printed = capsys.readouterr().out
     assert "the plan of m.onnx is wrong: 0 of 1 output equals onnxruntime's; 1 is not equal\n" in printed
-    assert "the first optional pass with which the plan is different: merge_reshapes\n" in printed
+    assert "the plan is different as soon as this optional pass runs: merge_reshapes\n" in printed
     assert ": 1\n  --> Add(shift)\n" in printed
     assert "first to differ" in printed and "\nstep " in printed
     assert "wrote new/part/step.onnx, new/part/step.npz, new/part/replay.py\n" in printed
@@ -61,7 +61,7 @@ def test_a_wrong_lowering_is_shown(
     monkeypatch.setattr("compiler.lower.is_elementwise", lambda *_: False)
     assert run("bisect", "m.onnx", "--input", "x.npz") == 1
     printed = capsys.readouterr().out
-    assert "the plan is different without optional passes too, so no optional pass is to blame\n" in printed
+    assert "the plan is different without optional passes too, so no optional pass is the cause\n" in printed
     assert "\nstep 3, Binary   Add(shift)\n" in printed
 
 
@@ -78,7 +78,7 @@ def test_a_crash_is_shown(model: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert run(*arguments) == 1
     printed = capsys.readouterr().out
     assert "compiling m.onnx fails: AssertionError: the pass is broken; in the pass merge_reshapes\n" in printed
-    assert "the first optional pass with which it fails: merge_reshapes\n" in printed
+    assert "it fails as soon as this optional pass runs: merge_reshapes\n" in printed
     assert run(*arguments, "--json") == 1
     shown = json.loads(capsys.readouterr().out)
     assert (shown["ok"], shown["phase"], shown["pass"]["name"]) == (False, "compile", "merge_reshapes")

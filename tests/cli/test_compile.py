@@ -13,6 +13,7 @@ import pytest
 
 import compiler
 from tests.cli.command import run
+from tests.running import SOON
 
 
 def test_compile_writes_through_links_and_to_pipes(folder: Path) -> None:
@@ -27,7 +28,7 @@ def test_compile_writes_through_links_and_to_pipes(folder: Path) -> None:
     reader = threading.Thread(target=lambda: read.append(Path("pipe").read_bytes()), daemon=True)
     reader.start()
     assert run("compile", "echo.onnx", "-o", "pipe") == 0
-    reader.join(10)
+    reader.join(SOON)
     assert read == [plan]
 
 

@@ -12,7 +12,9 @@ import onnx
 import onnx.parser
 import pytest
 
+from compiler.zoo import tasks
 from tests.cli.command import run
+from tests.tasks import hang
 
 VOLUME = """
 <ir_version: 9, opset_import: ["": 20]>
@@ -53,9 +55,13 @@ def test_a_help_line_repeats_the_folder(quantizing: Path, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize("verb", ["run", "update", "precision"])
-def test_the_advice_on_a_limit_repeats_the_options(verb: str, others: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_advice_on_a_limit_repeats_the_options(
+    verb: str, others: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for task in ("check", "measure"):
+        monkeypatch.setattr(tasks, task, hang)
     given = {"run": ["--unpin"], "update": ["--baseline", "zoo.toml"], "precision": []}[verb]
-    assert run("zoo", verb, "--zoo", "other models", *given, "--timeout", "0.001") == 1
+    assert run("zoo", verb, "--zoo", "other models", *given, "--timeout", "0.1") == 1
     commands = advised(capsys.readouterr().err)
     repeated = ["zoo", verb, "--zoo", "other models", *given, "--only", "odd one", "--timeout", "SECONDS"]
     assert [sorted(each) for each in commands] == [sorted(repeated)]

@@ -191,7 +191,7 @@ def test_a_crash_is_worse_and_levels_are_noted(capsys: pytest.CaptureFixture[str
     assert run("zoo", "compare", "old.jsonl", "new.jsonl") == 1
     printed = capsys.readouterr()
     assert "1 change in 2 models: 1 worse, 0 better" in printed.out and "crashed" in printed.out
-    assert "note: the files are of different levels of the processor, avx2 and scalar: their kernels" in printed.err
+    assert "note: the files are of different levels of the processor, avx2 and scalar, so their kernels" in printed.err
     assert run("zoo", "compare", "old.jsonl", "old.jsonl") == 0
     assert capsys.readouterr().out == "nothing has changed in 2 models\n"
 
@@ -210,6 +210,36 @@ def test_results_of_runs_can_be_compared(zoo: Path, capsys: pytest.CaptureFixtur
     assert run("zoo", "update", "--zoo", ".", "--results", "new.jsonl", "--baseline", "zoo.toml") == 0
     capsys.readouterr()
     assert run("zoo", "compare", "old.jsonl", "new.jsonl", "--json") == 0
-    [change] = json.loads(capsys.readouterr().out)["changes"]
+    changes = json.loads(capsys.readouterr().out)["changes"]
+    [change] = [each for each in changes if each["kind"] != "time"]
     assert (change["model"], change["task"]) == ("echo", "unpinned, cpu")
     assert (change["before"], change["after"], change["effect"]) == (None, "equal", "")
+
+
+def test_a_file_of_facts_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    facts = """device = "cpu"
+[model.a.pinned]
+status = "equal"
+plan_bytes = 3000
+constants = 2
+steps = {Conv = 2, Relu = 1}
+rewrites.fuse = {a = 1}
+level.avx2.peak_bytes = 1024
+level.avx2.forms.Conv = {direct = 2}
+level.avx2.time = {percent = 50, noise = 1}
+[model.a.unpinned]
+status = "refused (CC0301, CC0302)"
+"""
+    Path("old.toml").write_text(facts)
+    write("new.jsonl", result("a", "different", 2.0, ok=False), *times(80, 81, 82))
+    assert run("zoo", "compare", "old.toml", "new.jsonl", "--json") == 1
+    data = json.loads(capsys.readouterr().out)["changes"]
+    found = [(each["what"], each["before"], each["after"], each["effect"]) for each in data]
+    assert found == [
+        ("verdict", "equal", "different", "worse"),
+        ("plan_bytes", 3000, 4000, "worse"),
+        ("share of onnxruntime's time", 50, 81, ""),
+    ]
+    Path("new.toml").write_text(facts.replace("CC0302", "CC0303").replace("50", "80"))
+    assert run("zoo", "compare", "old.toml", "new.toml") == 0
+    assert "2 changes in 1 model: 0 worse, 0 better\n" in capsys.readouterr().out

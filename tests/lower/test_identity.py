@@ -43,6 +43,7 @@ CONSTANTS = [
     ({"value_ints": [3, 4]}, np.array([3, 4], np.int64)),
     ({"value_string": "text"}, np.array("text", object)),
     ({"value_strings": ["a", "b"]}, np.array(["a", "b"], object)),
+    ({"value_strings": ["é", "b"]}, np.array(["é", "b"], object)),
 ]
 
 

@@ -24,7 +24,7 @@ from tests.fuzz_ops import limit_memory
 from tests.scratch import ROWS
 from tests.scratch.row import Feeds
 
-REFUSED, SECONDS = "refused", 10
+REFUSED, SECONDS = "refused", 300
 NEWEST = '<ir_version: 12, opset_import: ["" : 28]> agraph '
 
 ONE = np.ones((1, 1, 1, 1), np.float32)

@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 
 import compiler.runtime.devices
+from tests.running import SOON
 from tests.standin import build
 
 CONFIGURATION = "strict=1"
@@ -103,4 +104,4 @@ def child(
     """Runs a script in a separate process, on the stand-in."""
     command = [sys.executable, "-c", HIDDEN + script, *map(str, arguments)]
     variables: Mapping[str, str] = environment(configuration, folder)
-    return subprocess.run(command, capture_output=True, text=True, env=variables, cwd=build.ROOT, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, env=variables, cwd=build.ROOT, timeout=SOON)

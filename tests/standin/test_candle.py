@@ -12,6 +12,7 @@ import onnx.parser
 import pytest
 
 import compiler
+from tests.running import SOON
 from tests.standin import build, device, program
 
 KINDS = ["uint8", "uint32", "int16", "int32", "int64", "bfloat16", "float16", "float", "double", "float8e4m3fn"]
@@ -59,7 +60,7 @@ def test_candle(scenario: str, plan: str, configuration: str, built: Path, tmp_p
     compiler.compile(onnx.parser.parse_model(text)).save(path)
     variables = device.environment(configuration)
     done = subprocess.run(
-        [built, scenario, path], env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=120
+        [built, scenario, path], env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=SOON
     )
     assert done.returncode == 0, done.stderr
     assert not done.stderr

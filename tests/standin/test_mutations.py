@@ -12,6 +12,7 @@ import onnx.parser
 import pytest
 
 import compiler
+from tests.running import SOON
 from tests.standin import build, device
 from tests.standin.sweep import MODEL, Sweeper, outcome, wanted_of
 
@@ -71,7 +72,7 @@ def test_a_mutation_makes_a_test_fail() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"{__file__}::test_a_plan"]
     for mutation, said in (("wait", "1 failed"), ("past", "wrote past the end of a block of"), ("none", "")):
         variables = {**os.environ, "STANDIN": "" if mutation == "none" else f"mutate={mutation}"}
-        done = subprocess.run(command, capture_output=True, text=True, env=variables, cwd=build.ROOT, timeout=300)
+        done = subprocess.run(command, capture_output=True, text=True, env=variables, cwd=build.ROOT, timeout=SOON)
         assert (done.returncode == 0) == (mutation == "none"), done.stdout
         assert said in done.stdout
 

@@ -134,7 +134,7 @@ def test_expressions_select_models(folder: Path, only: tuple[str, ...], names: l
     ("only", "problem"),
     [
         ("ech", "the folder has no model ech: did you mean echo?"),
-        ("x", "the folder has no model x: write the name of a model, tag:TAG, op:OPERATOR or failed"),
+        ("x", "the folder has no model x: write the name of a model, tag:TAG, op:OPERATOR, failed or @FILE"),
         ("tag:smalls", "no model has the tag smalls: did you mean small?"),
         ("tag:9", "no model has the tag 9: the tags are small"),
         ("op:Sign", "no model has the operator Sign"),

@@ -22,15 +22,15 @@ const MAX_BOUNDS: usize = 8;
 pub(crate) struct Faults {
     /// A [`Record`] on the GPU for each of the nested runs.
     records: Memory,
-    /// What the next kernels are marked with.
+    /// The mark of the kernels that are launched next.
     mark: AtomicU32,
     /// The number of the next launch that can report a fault. No run has so many launches that a number comes twice.
     launch: AtomicU32,
-    /// A bit for each record that may hold something else than zeros.
+    /// A bit for each record, which is set if the record may hold anything but zeros.
     unclear: AtomicU32,
     /// The current number of nested runs.
     pub depth: AtomicUsize,
-    /// Held by the run that uses the GPU.
+    /// The run that uses the GPU holds this lock.
     pub turn: ReentrantMutex<()>,
 }
 
@@ -56,17 +56,17 @@ impl Faults {
         Ok(Fault { record, mark, launch, bounds: Bounds::new(bounds)?, padding: 0 })
     }
 
-    /// Where a record lies.
+    /// Returns the address of a record.
     pub fn address(&self, record: usize) -> u64 {
         self.records.address + (record * size_of::<Record>()) as u64
     }
 
-    /// Whether a record is zeros for sure.
+    /// Whether a record certainly holds only zeros.
     pub fn is_clear(&self, record: usize) -> bool {
         self.unclear.load(Ordering::Relaxed) & 1 << record == 0
     }
 
-    /// Keeps whether a record is zeros for sure.
+    /// Stores whether a record certainly holds only zeros.
     pub fn set_clear(&self, record: usize, is_clear: bool) {
         match is_clear {
             true => self.unclear.fetch_and(!(1 << record), Ordering::Relaxed),
@@ -98,7 +98,7 @@ struct Bounds {
 
 #[cfg(all(test, feature = "emulator"))]
 impl Fault {
-    /// What a kernel writes that reports this.
+    /// Returns the record that a kernel writes to report this value.
     pub(crate) fn record_of(&self, report: &Report) -> Record {
         let launch = u64::from(self.mark) << 32 | u64::from(self.launch);
         let word = |half: u32| u64::from(!(report.place as u32)) << 32 | u64::from(half);
@@ -135,9 +135,9 @@ pub(crate) struct Record {
 pub struct Report {
     /// The [mark](crate::Gpu::mark) of the kernel.
     pub mark: u32,
-    /// Which element it is, the first of those that the kernel cannot take.
+    /// The number of the element: the first one that the kernel cannot take.
     pub place: usize,
-    /// The value, as the kernel gives it.
+    /// The value that the kernel reports.
     pub value: i64,
     /// The sizes that the value does not fit, as the [launch](crate::Gpu::fault) gave them.
     pub bounds: Vec<usize>,
@@ -157,7 +157,7 @@ impl std::fmt::Display for Report {
 }
 
 impl Record {
-    /// What was reported, if anything was.
+    /// Returns the reported value, if there is one.
     pub fn report(&self) -> Option<Report> {
         let [low, high] = [self.low, self.high].map(|word| word & u64::from(u32::MAX));
         (self.launch != 0).then(|| Report {

@@ -121,7 +121,7 @@ impl Gpu {
     /// Queues a kernel; does nothing if the grid is empty.
     ///
     /// # Errors
-    /// The kernel does not exist, or the launch fails. A later call may report what the kernel does wrong.
+    /// The kernel does not exist, or the launch fails. A later call may report an error of the kernel.
     ///
     /// # Safety
     /// `params` matches the kernel's parameters, and its addresses refer to memory of the size that the parameters

@@ -24,8 +24,8 @@ impl Gpu {
         self.faults.set_mark(mark);
     }
 
-    /// The parameter with which the next launch reports a value that it cannot take, with the sizes that such a value does
-    /// not fit.
+    /// Returns the parameter with which the next launch can report an invalid value. `bounds` are the sizes that the
+    /// value must fit.
     ///
     /// # Errors
     /// There are more than 8 sizes, or one does not fit 32 bits.
@@ -56,7 +56,7 @@ impl Gpu {
 }
 
 impl Turn<'_> {
-    /// Makes the record zeros where it may be something else.
+    /// Sets the record to zeros, unless it certainly holds only zeros.
     fn clear(&self) -> Result<()> {
         let faults = &self.gpu.faults;
         if faults.is_clear(self.record) {
@@ -69,11 +69,11 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Waits for all work before and copies `parts` to the host. Gives what the first kernel of this turn reported that
-    /// found a fault, if one did.
+    /// Waits for all queued work, and copies `parts` to the host. Returns the first invalid value that a kernel of this
+    /// turn reported, if there is one.
     ///
     /// # Errors
-    /// What the device says, also of work before.
+    /// The device reports an error, perhaps of earlier work.
     pub fn finish(&self, parts: Vec<Download>) -> Result<Option<Report>> {
         let (mut record, faults) = (Record::zeroed(), &self.gpu.faults);
         let mut parts: Vec<Download<'_>> = parts; // as long as the record lives
@@ -99,7 +99,7 @@ impl Drop for Turn<'_> {
 mod tests {
     use super::*;
 
-    /// Writes a record as a kernel that finds a fault does.
+    /// Writes the record that a kernel writes when it finds a fault.
     fn tell(gpu: &Gpu, report: &Report) {
         let fault = gpu.fault(&report.bounds).expect("few bounds");
         // SAFETY: the record is there.

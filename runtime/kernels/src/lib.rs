@@ -1,4 +1,4 @@
-//! CPU kernels of candle-plan. They read and write plain slices, and know neither tensors nor plans.
+//! CPU kernels of candle-plan. They read and write plain slices, and do not depend on tensors or plans.
 //!
 //! Every kernel has a scalar version, which defines its result. Faster versions are selected at run time from the
 //! processor's features ([`isa::Isa`]) and tested against the scalar one. Results do not depend on the number of

@@ -9,9 +9,10 @@ use memmap2::{Mmap, MmapOptions};
 
 /// The bytes of a file, in memory that the operating system shares.
 ///
-/// Nothing may write or shorten the file while the mapping exists. No program can enforce this, so it is a promise of the
-/// code that makes a mapping: after a write, the bytes are others, and after the file was shortened, the system ends a
-/// process that reads them. Replacing the file with another one of the same name does not affect the mapping.
+/// Nothing may write or shorten the file while the mapping exists. No program can enforce this, so it is a promise of
+/// the code that makes a mapping: after a write, the bytes have changed, and after the file was shortened, the system
+/// ends a process that reads the missing bytes. Replacing the file with another one of the same name does not affect
+/// the mapping.
 #[derive(Debug)]
 pub struct Mapping {
     map: Mmap,
@@ -21,7 +22,7 @@ pub struct Mapping {
 /// the modification time of the file changed meanwhile.
 ///
 /// # Errors
-/// The system does not tell the size or the modification time.
+/// The system does not report the size or the modification time.
 ///
 /// # Safety
 /// Nobody writes to the file or shortens it while the mapping exists. The function detects a change only while it loads.

@@ -60,7 +60,7 @@ pub enum Error {
         /// What to do instead.
         help: String,
     },
-    /// What an op says of its inputs or attributes; the executor adds the [`Place`].
+    /// The message of an op about its inputs or attributes; the executor adds the [`Place`].
     #[error("{0}")]
     Op(String),
 }

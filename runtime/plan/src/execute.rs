@@ -59,7 +59,7 @@ impl Executable {
         Run { executable: self, threads, watch, observer, outputs: Outputs::Host, wanted: None }.on_device(inputs)
     }
 
-    /// The error of the step a kernel of which reported a value that it cannot take.
+    /// Returns the error of the step whose kernel reported an invalid value.
     pub(crate) fn fault(&self, report: &Report) -> Error {
         let Some((step, within)) = self.main.marked(Mark(report.mark)) else {
             return Error::op(format!("a kernel found a fault, of no step: {}", report.mark));

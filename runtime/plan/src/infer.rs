@@ -15,27 +15,30 @@ use crate::value::Array;
 /// The number of characters of a JSON text that an error shows.
 const SHOWN: usize = 200;
 
-/// The outputs' types, as JSON, of an op (JSON) on inputs of the given types (a JSON list of types and nulls). `constants` are
-/// the bytes of the inputs that are constants of known sizes, in the order of the inputs.
+/// Returns the types of an op's outputs as JSON. `op` is the op as JSON. `inputs` is a JSON list of the inputs' types,
+/// with null for an absent input. `constants` are the bytes of the inputs that are constants of known sizes, in the
+/// order of the inputs.
 ///
 /// # Errors
-/// A text is not what it should be, bytes do not fill a constant, or the op refuses the inputs or the number of outputs.
+/// A text has another form, the bytes do not fill a constant, or the op refuses the inputs or the number of outputs.
 pub fn infer(op: &str, inputs: &str, constants: &[Option<&[u8]>], outputs: usize) -> Result<String> {
     let step = Step::parse(op, inputs, constants)?;
     let types = step.with_types(outputs, |types| step.op.infer(types))?;
     serde_json::to_string(&types).map_err(|error| Error::op(error.to_string()))
 }
 
-/// The inputs, of `count`, of which an op (JSON) [reads numbers](Needs::Numbers): `infer` reads constants among these.
+/// Returns the indices of the inputs of which an op [reads numbers](Needs::Numbers), for a step with `count` inputs.
+/// `op` is the op as JSON. `infer` reads the constants among these inputs.
 ///
 /// # Errors
-/// The text is not that of an op.
+/// The text is not an op.
 pub fn number_inputs(op: &str, count: usize) -> Result<Vec<usize>> {
     let op: Op = parse(op)?;
     Ok((0..count).filter(|&i| op.operator().needs(i) == Needs::Numbers).collect())
 }
 
-/// Checks that an op on such inputs can have the outputs' types that a plan states (a JSON list of types and nulls).
+/// Checks that the outputs of an op on these inputs can have the types that a plan states. `outputs` is a JSON list of
+/// these types, with null for an output that no step reads. The other arguments are those of [`infer`].
 ///
 /// # Errors
 /// As [`infer`], and where the op refuses the outputs.
@@ -64,7 +67,7 @@ impl Step {
         Ok(Step { op, inputs, constants })
     }
 
-    /// Calls `ask` with what is known of the inputs of a step with `outputs` outputs.
+    /// Calls `ask` with the types and constants of a step's inputs. The step has `outputs` outputs.
     fn with_types<R>(&self, outputs: usize, ask: impl FnOnce(&Types) -> Result<R>) -> Result<R> {
         let (op, count, arity) = (self.op.name(), self.inputs.len(), self.op.operator().arity());
         if !arity.inputs.contains(&count) || !arity.outputs.contains(&outputs) {

@@ -51,7 +51,7 @@ pub trait Kernel: Debug + Send + Sync {
         Some(0)
     }
 
-    /// Says what is wrong with a value that the kernel, on a device, reported.
+    /// Returns the error for an invalid value that the kernel of a device reported.
     fn fault(&self, report: &Report) -> String {
         report.to_string()
     }

@@ -134,8 +134,9 @@ impl Session {
     }
 }
 
-/// The extent of elements with these strides: the number of bytes from the first of them in memory to element
-/// `[0, 0, …]`, their view from the first one, and the number of elements up to the last one, including those in gaps.
+/// Returns the extent in memory of elements with these strides. It consists of three parts: the number of bytes from
+/// the first element in memory to element `[0, 0, …]`, the view of the elements from the first one on, and the number
+/// of elements up to the last one, including those in gaps.
 fn extent(dims: &[usize], strides: Option<Vec<isize>>, width: usize) -> Result<(u64, View, usize)> {
     let plain = View::contiguous(dims);
     let strides = strides.unwrap_or_else(|| plain.strides.clone());

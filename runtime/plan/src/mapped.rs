@@ -1,4 +1,4 @@
-//! Sessions of plan files that stay where the system maps them.
+//! Sessions whose large constants stay in the mapped plan file.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The meaning of an operator: its arity, types and work. It knows no device, layout, packed weights or threads.
+//! The meaning of an operator: its arity, types and work. It does not depend on devices, layouts, packed weights or
+//! threads.
 
 use std::fmt::Debug;
 use std::ops::RangeInclusive;

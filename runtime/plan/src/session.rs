@@ -148,7 +148,7 @@ impl Session {
         self.executable.inspect()
     }
 
-    /// The time of every step, over `runs` runs after a first one.
+    /// Returns the total time of every step in `runs` runs. A first run does not count.
     ///
     /// # Errors
     /// As [`Executable::run_until`].
@@ -162,7 +162,7 @@ pub fn usable_processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Where every step of a plan, the bytes of a file, would run on a GPU. The machine need not have one.
+/// Returns where every step of a plan would run on a GPU. `plan` is the bytes of a plan file. The machine needs no GPU.
 ///
 /// # Errors
 /// [`Error::Read`] and [`Error::Verify`] if the plan is not sound.

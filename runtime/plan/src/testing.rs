@@ -49,9 +49,9 @@ pub fn run(op: &dyn Tested, inputs: &[Option<Value>]) -> Result<Value> {
     run_outputs(op, inputs, 1).map(|mut outputs| outputs.remove(0))
 }
 
-/// The `count` outputs of an op: run with shared inputs, with inputs that the kernel may overwrite, with two threads and with
-/// packed constants; all must agree to the bit, and with the types that `infer` gives, also where it knows the inputs'
-/// elements. What `infer` refuses then, each run must refuse.
+/// Returns the `count` outputs of an op. Runs the op with shared inputs, with inputs that the kernel may overwrite,
+/// with two threads, and with packed constants. All runs must give the same bits, of the types that `infer` returns
+/// with and without constant inputs. If `infer` refuses constant inputs, the run must fail.
 pub fn run_outputs(op: &dyn Tested, inputs: &[Option<Value>], count: usize) -> Result<Vec<Value>> {
     let op = op.op();
     let types: Vec<Option<Type>> = inputs.iter().map(|value| value.as_ref().map(type_of)).collect();
@@ -88,7 +88,7 @@ pub fn run_outputs(op: &dyn Tested, inputs: &[Option<Value>], count: usize) -> R
     Ok(outputs)
 }
 
-/// What `infer` gives where every input is a constant.
+/// Returns the types that `infer` returns if every input is a constant.
 fn infer_constants(op: &Op, inputs: &[Option<Value>], types: &[Option<&Type>], outputs: usize) -> Result<Vec<Type>> {
     let array = |value: &Option<Value>| value.as_ref().and_then(|value| value.tensor().ok()).cloned();
     let arrays: Vec<Option<Array>> = inputs.iter().map(array).collect();
@@ -123,7 +123,8 @@ pub fn fault(op: &dyn Tested, inputs: &[Value]) -> bool {
     run_on_device(op, inputs).unwrap_or_else(|error| panic!("on the device: {error}")).1
 }
 
-/// What the op gives on a device, and whether its kernel found a fault, of which the kernel of the host says the same.
+/// Returns the outputs of the op on a device, and whether its kernel found a fault. The host's kernel must report the
+/// same fault.
 pub fn run_on_device(op: &dyn Tested, inputs: &[Value]) -> Result<(Vec<Value>, bool)> {
     let op = op.op();
     let (gpu, types) = (Gpu::emulator()?, inputs.iter().map(type_of).collect::<Vec<Type>>());

@@ -190,9 +190,9 @@ const MOST_ELEMENTS: usize = 1024;
 
 /// The types and constants of a step's inputs, for [`Operator::infer`](crate::operator::Operator::infer).
 pub struct Types<'a> {
-    /// The types, one entry an input; `None` for an absent one.
+    /// The types, one for each input; `None` for an absent input.
     pub inputs: &'a [Option<&'a Type>],
-    /// The constants, one entry an input; `None` for an input that is not constant. Empty where no input is.
+    /// The constants, one for each input; `None` for an input that is not constant. Empty if no input is constant.
     pub constants: &'a [Option<&'a Array>],
     /// How many outputs the step has.
     pub outputs: usize,
@@ -204,7 +204,7 @@ impl<'a> Types<'a> {
         Types { inputs, constants: &[], outputs }
     }
 
-    /// Input `i`, where it is a small constant: a list of axes or sizes, or a scalar.
+    /// Input `i`, if it is a small constant: a list of axes or sizes, or a scalar.
     pub(crate) fn constant(&self, i: usize) -> Option<&'a Array> {
         self.constants.get(i).copied().flatten().filter(|constant| constant.len() <= MOST_ELEMENTS)
     }
@@ -214,7 +214,7 @@ impl<'a> Types<'a> {
         self.optional(i).is_none() || self.constant(i).is_some()
     }
 
-    /// The number of inputs, absent ones counted.
+    /// The number of inputs, including absent ones.
     pub fn len(&self) -> usize {
         self.inputs.len()
     }

@@ -93,7 +93,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// By value of the block, the constant that it is, if it is one.
+    /// Returns, for each value of the block, its constant, if it is one.
     fn constants_of(&self, block: &Block) -> Vec<Option<&'a Array>> {
         let mut constants = vec![None; block.values.len()];
         for entry in &block.constants {

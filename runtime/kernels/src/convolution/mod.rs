@@ -24,8 +24,9 @@ pub fn image_for_blocks(case: &ConvCase) -> Option<ImageLayout> {
     }
 }
 
-/// The times of a convolution with its image and its result in rows, and with both in blocks of channels as far as the
-/// fastest form has them there, in multiply-adds of a vector. `None` if no form has its result in blocks.
+/// Returns two times of a convolution, in multiply-adds of a vector: with its image and result in rows, and with its
+/// result in blocks of channels and its image in the layout of the fastest form. `None` if no form has its result in
+/// blocks.
 pub fn times(case: &ConvCase) -> Option<[f64; 2]> {
     let times = if case.is_transposed { transposed::times(case) } else { planner::times(case) };
     times.map(|times| times.map(|time| case.shape.batch as f64 * time))
@@ -41,8 +42,8 @@ pub struct ConvWeights {
 
 impl ConvWeights {
     /// Packs `w` for a result in this layout: `[O, C / groups, kernel…]`, for a transposed convolution
-    /// `[C, O / groups, kernel…]`. The image of a result in rows is also in rows; that of a result in blocks, see
-    /// [`image_for_blocks`].
+    /// `[C, O / groups, kernel…]`. For a result in rows, the image is in rows too. For a result in blocks,
+    /// [`image_for_blocks`] returns its layout.
     ///
     /// # Panics
     /// `w` does not have this shape, or no form has its result in this layout.

@@ -65,12 +65,12 @@ impl Weights {
     /// Packs a matrix.
     ///
     /// # Panics
-    /// The strides reach beyond the slice, or there are as many zero points as neither one nor the columns.
+    /// The strides reach beyond the slice, or the number of zero points is neither one nor the number of columns.
     pub fn new(isa: Isa, k: usize, n: usize, b: &Matrix) -> Weights {
         Weights::gather(Dots::of(isa), k, n, b, |i| Some(i * b.row))
     }
 
-    /// Packs a matrix whose row `i` begins at `row(i)`, and is 0 where that is nowhere.
+    /// Packs a matrix whose row `i` begins at `row(i)`. If this is `None`, the row is 0.
     ///
     /// # Panics
     /// As [`Weights::new`].

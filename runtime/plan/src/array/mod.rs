@@ -41,7 +41,7 @@ pub struct Array {
     dtype: DType,
 }
 
-/// Says that an integer, element `place` of its tensor, is too large for [`Array::to_i64`].
+/// Returns the error for an integer, element `place` of its tensor, that is too large for [`Array::to_i64`].
 pub(crate) fn beyond_i64(integer: impl Display, place: usize) -> String {
     format!("{integer} does not fit in 64 bits (element {place})")
 }

@@ -130,8 +130,9 @@ fn from_start(index: i64, size: usize) -> usize {
     (if index < 0 { index.wrapping_add(size as i64) } else { index }) as usize
 }
 
-/// Walks through all places of the dimensions `dims` in order, and says where each stands in a tensor of shape `within`,
-/// which may have more dimensions, with index 0 on those and on `axis`.
+/// Walks through all coordinates of a tensor of shape `dims` in order, and returns the position of each in a tensor of
+/// shape `within`. The coordinate on `axis` counts as 0, and so do the coordinates on any further dimensions of
+/// `within`.
 struct Counter<'a> {
     dims: &'a [usize],
     strides: Vec<usize>,

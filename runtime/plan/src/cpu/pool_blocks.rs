@@ -11,8 +11,8 @@ use crate::ops::pool::PoolWindow;
 use crate::types::Type;
 use crate::value::{alloc_uninit, Array, Value};
 
-/// The time per pixel of a window in rows, where the kernel has to shuffle the pixels of a row, in multiply-adds of a
-/// vector, beyond the time in blocks of 16 channels.
+/// The additional time per pixel of a window in rows, compared with blocks of 16 channels, in multiply-adds of a
+/// vector. In rows, the kernel has to shuffle the pixels of a row.
 const PIXEL: f64 = 2.0;
 
 /// Returns how pooling without indices runs on blocks.

@@ -24,7 +24,8 @@ impl MaxUnpool {
     }
 }
 
-/// Where in a tensor of shape `dims` the element stands that is element `index` of one of shape `counted`.
+/// Returns the position, in a tensor of shape `dims`, of the element with the coordinates of element `index` of a
+/// tensor of shape `counted`.
 fn unpooled_place(index: usize, counted: &[usize], dims: &[usize]) -> usize {
     let (mut rest, mut stride, mut place) = (index, 1, 0);
     for (&counted, &dim) in counted.iter().zip(dims).rev() {

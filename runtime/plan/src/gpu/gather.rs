@@ -73,7 +73,8 @@ impl Vectors {
         })
     }
 
-    /// Says which index of a vector is beyond its axis. The axes of the indices stand behind `batch_dims` others.
+    /// Returns the error for an index of a vector that is beyond its axis. The axes of the vectors' indices follow
+    /// `batch_dims` other axes.
     pub fn fault(report: &Report, batch_dims: usize) -> String {
         let axis = report.place % report.bounds.len().max(1);
         index_out_of_range(report.value, report.place, batch_dims + axis, report.bound(axis))

@@ -17,8 +17,8 @@ use crate::kernel::Call;
 use crate::ops::layer_norm::{fitted, LayerNorm, RmsNorm};
 use crate::value::{Array, Value};
 
-/// X and Y have the rows, scale and bias broadcast to them, and mean and factor, where they have an address, have an
-/// element per row.
+/// X and Y have the rows. Scale and bias broadcast to them. If mean and factor have addresses, each has an element per
+/// row.
 #[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
 #[kernel(LayerNormOf in "norm.cu")]

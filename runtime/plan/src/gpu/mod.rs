@@ -86,7 +86,7 @@ pub trait OnGpu: std::fmt::Debug + Send + Sync {
         &[]
     }
 
-    /// Says what is wrong with a value that the kernel reported: the sentence of the CPU kernel.
+    /// Returns the error for a value that the kernel reported. It equals the error of the CPU kernel.
     fn fault(&self, report: &Report) -> String {
         report.to_string()
     }
@@ -100,7 +100,7 @@ pub trait OnGpu: std::fmt::Debug + Send + Sync {
 }
 
 /// Declares the GPU kernels of an operator, in a module of `runtime/device/kernels/`. A condition on the operands may
-/// follow after `if`. `by` computes the kernel, or `None`, where it is not the operator itself.
+/// follow `if`. If the kernel is not the operator itself, an expression that returns the kernel or `None` follows `by`.
 macro_rules! gpu_kernel {
     ($Op:ty: $module:literal) => {
         gpu_kernel!($Op: $module by |self, _operands, _gpu| Ok(Some(self.clone())));

@@ -16,7 +16,7 @@ use crate::operands::norm::channel_dims;
 use crate::ops::norm::{group_dims, is_by_channel, BatchNorm, GroupNorm, InstanceNorm, Lrn};
 use crate::value::{Array, Value};
 
-/// X and Y have the rows, scale and bias an element per channel or group.
+/// X and Y have the rows. Scale and bias have an element per channel or group.
 #[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
 #[kernel(GroupNormOf in "norm.cu")]
@@ -44,7 +44,7 @@ struct AnyFloats {
     padding: u32,
 }
 
-/// X and Y have the lines, and the others an element per channel.
+/// X and Y have the lines. The other tensors have an element per channel.
 #[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
 #[kernel(BatchNormOf in "norm.cu")]

@@ -1,8 +1,8 @@
 //! Functions that read the operands of a step: sizes, strides, axes and numbers of one run. The kernels of all devices
 //! call them.
 //!
-//! A file has the name of the family of operators that it is for. [Operators](crate::ops) check types, and know no run.
-//! Reading that only one device needs is beside its kernels.
+//! A file has the name of the family of operators that it is for. [Operators](crate::ops) only check types, and do not
+//! see the operands of a run. Code that only one device needs is beside the kernels of this device.
 
 pub(crate) mod attention;
 pub(crate) mod cast;

@@ -55,7 +55,7 @@ impl Binary {
         }
     }
 
-    /// Says that element `place` of Y, an integer that divides, is 0.
+    /// Returns the error for a divisor of 0: the integer that is element `place` of Y.
     pub(crate) fn divided_by_zero(&self, place: usize) -> String {
         format!("{:?}: an integer is divided by zero (element {place} of the divisor)", self.function)
     }

@@ -155,7 +155,7 @@ impl ControlFlow for Loop {
 }
 
 impl Loop {
-    /// Checks that each carried value has the type that the body takes, because the next iteration takes it.
+    /// Checks that each carried value has the type of the body's input, because the next iteration reads it.
     fn check_carried(&self, carried: &[&Type]) -> Result<()> {
         let taken = self.body.inputs.iter().skip(2).map(|id| info(&self.body, *id));
         for (index, (after, taken)) in carried.iter().zip(taken).enumerate() {

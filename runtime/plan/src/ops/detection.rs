@@ -83,15 +83,15 @@ pub(crate) fn check_images(images: &[impl Extent], rois: &[impl Extent]) -> Resu
     }
 }
 
-/// Says that a region is of an image that is not there.
+/// Returns the error for a region whose image number is out of range.
 pub(crate) fn image_out_of_range(image: impl Display, region: usize, batch: usize) -> String {
     format!("image {image} is out of range for a batch of {batch} (region {region})")
 }
 
-/// The most samples of a region, more than any sensible one has.
+/// The most samples of a region. A region of a real model has far fewer.
 pub(crate) const MOST_SAMPLES: f64 = 1e7;
 
-/// Says that a region has more samples than [`MOST_SAMPLES`].
+/// Returns the error for a region with more than [`MOST_SAMPLES`] samples.
 pub(crate) fn too_many_samples(samples: f64, region: usize) -> String {
     format!("{samples} samples are too many; at most {MOST_SAMPLES} are possible (region {region})")
 }

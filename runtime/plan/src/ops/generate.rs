@@ -91,7 +91,7 @@ pub(crate) trait Step: Element + Source {
     fn at(start: Self, delta: Self, i: usize) -> Self;
 }
 
-/// Where a range begins, in which steps it goes on, and how many elements it has, from start, limit and delta.
+/// Returns the start, the step and the number of elements of a range, from the inputs start, limit and delta.
 pub(crate) fn extent<T: Step>(inputs: [&Array; 3]) -> Result<(T, T, usize)> {
     let [start, limit, delta] = [0, 1, 2].map(|i| {
         one_element(RANGE[i], inputs[i].dims())?;

@@ -110,7 +110,7 @@ impl Split {
     }
 }
 
-/// The sizes of `count` parts of an axis of size `size`, which are given.
+/// Returns the given sizes of `count` parts, after checking that they fit an axis of size `size`.
 fn given_parts(sizes: &[i64], size: &impl Extent, count: usize) -> Result<Vec<usize>> {
     let sizes = axes::dims(sizes)?;
     check_parts(Some(sizes.len()), count)?;

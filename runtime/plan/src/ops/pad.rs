@@ -81,7 +81,7 @@ impl Pad {
     }
 }
 
-/// The places to put before and after each axis of a tensor of rank `rank`.
+/// Returns the numbers of elements to add before and after each axis of a tensor of rank `rank`.
 pub(crate) fn pads_by_axis(pads: &Array, axes: Option<&Array>, rank: usize) -> Result<Vec<[i64; 2]>> {
     let pads = pads.to_i64()?;
     let axes = axes.map_or_else(|| Ok((0..rank as i64).collect()), Array::to_i64)?;
@@ -105,7 +105,8 @@ fn check_pads(pads: Option<usize>, axes: Option<usize>) -> Result<()> {
 }
 
 impl PadMode {
-    /// What an axis of size `size` shows with `before` places put before it and `after` after it.
+    /// Returns the window that remains of an axis of size `size` after `before` elements are added before it and
+    /// `after` elements after it. Negative numbers remove elements.
     pub(crate) fn window(self, size: usize, [before, after]: [i64; 2]) -> Result<Window> {
         let signed = size as i64;
         let count = before.checked_add(after).and_then(|pads| pads.checked_add(signed));

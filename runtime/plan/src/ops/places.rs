@@ -17,7 +17,7 @@ pub(crate) struct Places {
     pub run: usize,
 }
 
-/// Says that an index, element `place` of the indices, leads beyond an axis.
+/// Returns the error for an index, element `place` of the indices, that is beyond its axis.
 pub(crate) fn index_out_of_range(index: i64, place: usize, axis: usize, size: usize) -> String {
     format!("index {index} is out of range for axis {axis} of size {size} (element {place} of the indices)")
 }

@@ -9,7 +9,7 @@ use crate::value::{try_list, Array};
 /// The names of the inputs of an LSTM; the other layers lack the last ones.
 const NAMES: [&str; 8] = ["X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"];
 
-/// Says that the length of sequence `place` is negative, or more than the steps that there are.
+/// Returns the error for sequence `place`, whose length is negative or exceeds the number of steps.
 pub(crate) fn length_out_of_range(length: i64, place: usize, steps: usize) -> String {
     format!("length {length} is out of range for sequences of {steps} steps (element {place} of sequence_lens)")
 }
@@ -17,7 +17,7 @@ pub(crate) fn length_out_of_range(length: i64, place: usize, steps: usize) -> St
 /// The lengths of sequences of `steps` steps.
 ///
 /// # Errors
-/// One is negative, or more than the steps.
+/// A length is negative, or exceeds the number of steps.
 pub(crate) fn lengths_within<T: Copy + Into<i64>>(lengths: &[T], steps: usize) -> Result<Vec<usize>> {
     let within = |(place, &length): (usize, &T)| {
         let fitting = usize::try_from(length.into()).ok().filter(|&length| length <= steps);

@@ -108,12 +108,13 @@ impl Resized {
         Ok(Resized { input, output, scale: scale.or_else(|| ratio(size?)), region: WHOLE })
     }
 
-    /// Whether the axis does not stay as it is, as far as that is known.
+    /// Whether the axis is known to change.
     pub fn changes(&self) -> bool {
         self.scale.is_some_and(|scale| scale != 1.0) || !fits(&self.input, &self.output) || self.region != WHOLE
     }
 
-    /// Refuses to make something of nothing; a filter is no wider than a few times the axis.
+    /// Refuses to resize an axis of size 0 to a larger one. Also refuses very small scales, so that a filter is at most
+    /// a few times as wide as the axis.
     pub fn check(&self) -> Result<()> {
         let Some(AxisMap { input, output, scale, .. }) = self.map().filter(|map| !map.keeps()) else { return Ok(()) };
         if input == 0 && output > 0 {
@@ -125,13 +126,13 @@ impl Resized {
         Ok(())
     }
 
-    /// The axis of a run, where all is known.
+    /// Returns the axis of a run; `None` if a size or the scale is unknown.
     pub fn map(&self) -> Option<AxisMap> {
         Some(AxisMap { input: self.input?, output: self.output?, scale: self.scale?, region: self.region })
     }
 }
 
-/// The region that is all of an axis.
+/// The region that covers a whole axis.
 pub(crate) const WHOLE: [f32; 2] = [0.0, 1.0];
 
 impl AxisMap {
@@ -155,7 +156,7 @@ impl AxisMap {
         }
     }
 
-    /// Where place `at` lies, computed in `R`.
+    /// Returns the source coordinate of position `at`, computed in `R`.
     pub fn coordinate<R: Real>(&self, by: Coordinates, at: usize) -> f64 {
         let real = |v: f64| R::from_f64(v);
         let [half, y, n, m] = [real(0.5), real(at as f64), real(self.input as f64), real(self.output as f64)];

@@ -84,7 +84,8 @@ impl Operator for Interpolate {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
-    /// Refuses more than [`MOST_AXES`] axes that change, where scales, or sizes before and after, show it.
+    /// Refuses a resize if more than [`MOST_AXES`] axes are known to change, by their scales or by their sizes before
+    /// and after.
     fn check(&self, inputs: &Types, outputs: &[Option<&Type>]) -> Result<()> {
         let y = outputs.first().copied().flatten().map(Type::tensor).transpose()?;
         let (before, after) = (inputs.shape(0)?, y.and_then(|y| y.shape.as_ref()));
@@ -175,7 +176,7 @@ impl Interpolate {
         check_counts(counts, length(1)?.filter(|_| self.coordinates == Coordinates::TfCropAndResize), axes)
     }
 
-    /// The axes of a tensor of rank `rank` that the inputs are for.
+    /// Returns the axes, of a tensor of rank `rank`, to which the numbers in the inputs apply.
     fn axes(&self, rank: usize) -> Cow<'_, [i64]> {
         self.axes.as_deref().map_or_else(|| (0..rank as i64).collect(), Cow::Borrowed)
     }
@@ -227,7 +228,8 @@ impl Interpolate {
 }
 
 impl SizePolicy {
-    /// The one scale of all axes, of sizes `inputs`; none where it needs one that is not known.
+    /// Returns the common scale of all axes, which have the sizes `inputs`; `None` if the axes have no common scale, or
+    /// if a size that it depends on is unknown.
     fn scale(self, sizes: &[usize], inputs: &[Option<usize>]) -> Option<f32> {
         let scales = sizes.iter().zip(inputs).map(|(&size, input)| input.map(|input| size as f32 / input as f32));
         let scales: Vec<f32> = scales.collect::<Option<_>>()?;

@@ -57,7 +57,7 @@ impl Operator for RotaryEmbedding {
     }
 }
 
-/// Says that a position, element `place` of the positions, has no row in the caches.
+/// Returns the error for a position, element `place` of the positions, that has no row in the caches.
 pub(crate) fn position_out_of_range(position: i64, place: usize, rows: usize) -> String {
     format!("position {position} is out of range for caches of {rows} rows (element {place} of position_ids)")
 }

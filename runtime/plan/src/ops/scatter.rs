@@ -137,10 +137,10 @@ impl TensorScatter {
         Ok(axis)
     }
 
-    /// Where each new row begins.
+    /// Returns the place where each new row begins.
     ///
     /// # Errors
-    /// One lies outside of the cache.
+    /// A new row is outside of the cache.
     pub(crate) fn places(&self, dims: &[usize], axis: usize, rows: usize, first: &[i64]) -> Result<Places> {
         let (size, run) = (dims[axis], dims[axis + 1..].iter().product::<usize>());
         let per_batch: usize = dims[1..axis].iter().product();
@@ -159,8 +159,8 @@ impl TensorScatter {
     }
 }
 
-/// Says that new rows do not all fit into a cache of `size` rows where they begin at `first`, element `place` of the places
-/// to write at.
+/// Returns the error for new rows that do not fit into a cache of `size` rows. They would begin at row `first`, element
+/// `place` of the write positions.
 pub(crate) fn rows_out_of_range(first: i64, place: usize, [rows, size]: [usize; 2]) -> String {
     format!("index {first} is out of range for {rows} rows in a cache of {size} (element {place} of write_indices)")
 }

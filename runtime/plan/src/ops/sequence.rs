@@ -219,14 +219,14 @@ impl Operator for SplitToSequence {
 
 /// The parts that an axis is cut into.
 pub(crate) enum Parts {
-    /// Parts of this size, and one of what is left.
+    /// Parts of this size; the last one holds the remaining elements.
     Each(usize),
     /// Parts of these sizes.
     Sizes(Vec<usize>),
 }
 
 impl Parts {
-    /// The parts that `split` makes of an axis of size `size`: of size 1 where it is absent.
+    /// Returns the parts into which `split` divides an axis of size `size`. Without `split`, the parts have size 1.
     ///
     /// # Errors
     /// The sizes do not add up to the axis, or `split` is one size of 0.
@@ -240,7 +240,7 @@ impl Parts {
         }
     }
 
-    /// The size that all parts of an axis of size `size` have, where there is one.
+    /// Returns the common size of all parts of an axis of size `size`, if there is one.
     fn common_size(&self, size: &impl Extent) -> Option<usize> {
         match self {
             Parts::Each(1) => Some(1),

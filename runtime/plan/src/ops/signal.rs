@@ -65,7 +65,7 @@ impl Operator for Dft {
 }
 
 impl Dft {
-    /// The axis of a signal of rank `rank`, which may be given as an input.
+    /// Returns the axis of a signal of rank `rank`. An input, `given`, may state the axis.
     pub(crate) fn axis(&self, given: Option<&Array>, rank: usize) -> Result<usize> {
         match (self.axis, given) {
             (Some(axis), _) => signal_axis(axis, rank),
@@ -74,7 +74,8 @@ impl Dft {
         }
     }
 
-    /// The length `N`, which may be given, of a transform of an axis of size `size`, as far as it is known.
+    /// Returns the length `N` of a transform of an axis of size `size`, as far as it is known. An input, `given`, may
+    /// state it.
     pub(crate) fn length(&self, given: Option<&Array>, size: &impl Extent) -> Result<Option<usize>> {
         let length = match given {
             Some(length) => Some(size_of_one("the length", length)?),
@@ -106,7 +107,7 @@ impl Dft {
         }
     }
 
-    /// The size of the result's axis, where that of the signal's has size `size`.
+    /// Returns the size of the result's axis, if the signal's axis has size `size`.
     fn transformed(&self, size: &Option<Dim>, inputs: &Types) -> Result<Option<Dim>> {
         if !inputs.is_fixed(1) {
             return Ok(None);
@@ -179,8 +180,9 @@ impl Operator for Stft {
 }
 
 impl Stft {
-    /// How many frames of length `length`, with a step of `step`, a signal of size `size` has, and how many elements of each
-    /// spectrum are kept, as far as they are known; `window` is the size of the window, if there is one.
+    /// Returns the number of frames in a signal of size `size`, and the number of elements that are kept of each
+    /// spectrum, as far as they are known. Frames have length `length`, and begin at multiples of `step`. `window` is
+    /// the size of the window, if there is one.
     pub(crate) fn spectra(
         &self,
         [length, step]: [Option<usize>; 2],
@@ -251,7 +253,7 @@ const FEW_BINS: usize = 1 << 16;
 /// The names of the inputs of [`MelWeightMatrix`].
 const MEL: [&str; 5] = ["bins", "dft_length", "sample_rate", "lower", "upper"];
 
-/// What the inputs of [`MelWeightMatrix`] say.
+/// The values of the inputs of [`MelWeightMatrix`].
 pub(crate) struct Mel {
     pub bins: usize,
     length: usize,
@@ -264,7 +266,7 @@ impl Mel {
     /// Reads the inputs.
     ///
     /// # Errors
-    /// One is not a number, no size or no frequency, or the matrix is too large.
+    /// An input is not a single number, is not a valid size or frequency, or the matrix is too large.
     pub(crate) fn of(inputs: [&Array; 5]) -> Result<Mel> {
         let [bins, length, rate] = [0, 1, 2].map(|i| size_of_one(MEL[i], inputs[i]));
         let [lower, upper] = [3, 4].map(|i| frequency(MEL[i], inputs[i]));
@@ -278,8 +280,8 @@ impl Mel {
         [self.length / 2 + 1, self.bins]
     }
 
-    /// The places in the spectrum of the triangles' corners. Computed in float32, as onnxruntime does: a corner may stand on
-    /// a border.
+    /// Returns the index in the spectrum of each corner of the triangles. The computation is in float32, as in
+    /// onnxruntime, because rounding may decide the index of a corner.
     pub(crate) fn corners(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
         let mel = |hertz: f32| 2595.0 * (1.0 + hertz / 700.0).log10();
         let hertz = |mel: f32| 700.0 * (10f32.powf(mel / 2595.0) - 1.0);
@@ -301,13 +303,13 @@ impl Mel {
     }
 }
 
-/// The one size that the input holds that errors call `name`.
+/// Returns the size that an input holds. Errors call the input `name`.
 pub(crate) fn size_of_one(name: &str, array: &Array) -> Result<usize> {
     let size = axes::number(name, array)?;
     usize::try_from(size).map_err(|_| Error::op(format!("{name} is {size}, which is not a size")))
 }
 
-/// The one frequency that the input holds that errors call `name`.
+/// Returns the frequency that an input holds. Errors call the input `name`.
 fn frequency(name: &str, array: &Array) -> Result<f32> {
     one_element(name, array.dims())?;
     match read_number::<f32>(array)?[0] {

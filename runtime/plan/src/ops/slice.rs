@@ -64,7 +64,7 @@ impl Slice {
         Ok(self.cuts(dims.len(), list)?.into_iter().zip(dims).map(range).collect())
     }
 
-    /// What is taken of each axis; `None` for an axis that is not cut.
+    /// Returns the part that the slice takes of each axis; `None` for an axis that stays whole.
     fn cuts<'a>(
         &self,
         rank: usize,
@@ -84,7 +84,7 @@ impl Slice {
         Ok(cuts)
     }
 
-    /// The shape of what is taken, where the lists are constants.
+    /// Returns the shape of the result. Its sizes are known only if the lists are constants.
     fn sliced_shape(&self, shape: &Shape, inputs: &Types) -> Result<Shape> {
         if !(1..inputs.len()).all(|i| inputs.is_fixed(i)) {
             return Ok(vec![None; shape.len()]);
@@ -98,7 +98,7 @@ impl Slice {
     }
 }
 
-/// Checks that the steps of slices go somewhere.
+/// Checks that no step is 0.
 fn check_steps(steps: &[i64]) -> Result<()> {
     if steps.contains(&0) {
         bail!("the step of a slice is 0");
@@ -128,7 +128,7 @@ pub(crate) struct Range {
     pub(crate) count: usize,
 }
 
-/// What is taken of an axis: `start : end : step`, with a step other than 0.
+/// The part of an axis that a slice takes: `start : end : step`, with a step other than 0.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cut {
     pub(crate) start: i64,
@@ -137,7 +137,7 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// What that is of a dimension of size `dim`.
+    /// Returns the elements that the cut takes of a dimension of size `dim`.
     pub(crate) fn range(self, dim: usize) -> Range {
         let size = dim as i64;
         let from_start = |at: i64| if at < 0 { at.saturating_add(size) } else { at };
@@ -145,14 +145,14 @@ impl Cut {
         let (start, distance) = match self.step {
             0.. => (start.clamp(0, size), end.clamp(0, size) - start.clamp(0, size)),
             _ if size == 0 => (0, 0),
-            // Unlike in Python, a start before the first element is the first.
+            // Unlike in Python, a start before the first element means the first element.
             _ => {
                 let start = start.clamp(0, size - 1);
                 (start, start - end.clamp(-1, size - 1))
             }
         };
         let count = distance.max(0).unsigned_abs().div_ceil(self.step.unsigned_abs()) as usize;
-        // With fewer than two elements the step is never taken.
+        // With fewer than two elements, the step has no effect.
         Range {
             start: if count == 0 { 0 } else { start as usize },
             step: if count < 2 { 1 } else { self.step as isize },

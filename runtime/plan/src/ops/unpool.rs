@@ -32,7 +32,7 @@ pub struct MaxUnpool {
 }
 
 impl MaxUnpool {
-    /// The shape that the indices count in, as far as it is known.
+    /// The shape of the tensor that the indices refer to, as far as it is known.
     fn unpooled(&self, dims: &[impl Extent]) -> Result<Vec<Option<usize>>> {
         let [n, c, spatial @ ..] = dims else { bail!("a tensor of shape {} has no spatial axes", text(dims)) };
         if [self.kernel.len(), self.strides.len(), self.pads.len()] != [spatial.len(); 3] {
@@ -53,8 +53,8 @@ impl MaxUnpool {
         [Ok(n.known()), Ok(c.known())].into_iter().chain(spatial.iter().enumerate().map(known)).collect()
     }
 
-    /// The shape that the indices count in, and that of the result, which has room for it, as far as they are known. The
-    /// result's may be given.
+    /// The shape of the tensor that the indices refer to, and the shape of the result, as far as they are known. The
+    /// result is at least as large. Its shape may be given.
     pub(crate) fn shapes(&self, x: &[impl Extent], given: Option<&Array>) -> Result<[Vec<Option<usize>>; 2]> {
         let counted = self.unpooled(x)?;
         let Some(given) = given else { return Ok([counted.clone(), counted]) };
@@ -66,7 +66,7 @@ impl MaxUnpool {
     }
 }
 
-/// Says that an index, element `place` of the indices, is beyond the tensor of shape `counted` that it counts in.
+/// Returns the error for an index, element `place` of the indices, that is beyond the tensor of shape `counted`.
 pub(crate) fn index_out_of_range(index: i64, place: usize, counted: &[usize]) -> String {
     format!("index {index} is out of range for a tensor of shape {counted:?} (element {place} of the indices)")
 }

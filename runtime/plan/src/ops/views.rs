@@ -193,10 +193,10 @@ impl Operator for Unsqueeze {
     view_of_first_input!();
 }
 
-/// The axes of an attribute, or of input 1 where it is a constant.
+/// Returns the axes of an attribute, or of input 1 if this is a constant.
 ///
 /// # Errors
-/// Both are there, or the input is no list of integers.
+/// Both exist, or the input is not a list of integers.
 fn known_axes<'a>(attribute: Option<&'a [i64]>, inputs: &Types) -> Result<Option<Cow<'a, [i64]>>> {
     match (attribute, inputs.optional(1)) {
         (Some(_), Some(_)) => bail!("axes are given twice, as attribute and as input"),
@@ -205,7 +205,7 @@ fn known_axes<'a>(attribute: Option<&'a [i64]>, inputs: &Types) -> Result<Option
     }
 }
 
-/// A shape of which only the rank is known, if that.
+/// A shape of unknown sizes; `None` if the rank is unknown too.
 pub(crate) fn shape_of_rank(rank: Option<usize>) -> Option<Shape> {
     // No tensor has more dimensions. If the shape input is longer, the step fails when it runs.
     rank.filter(|&rank| rank <= MAX_RANK).map(|rank| vec![None; rank])

@@ -68,8 +68,8 @@ impl Choices {
         middle
     }
 
-    /// Returns the cost of the cheapest choice, in which every gain of an item that is no is a cost, and whether each item
-    /// is yes in it.
+    /// Returns the cost of the cheapest choice, and whether each item is yes in this choice. If an item with a gain is
+    /// no, its gain counts as a cost.
     pub fn best(&self) -> (u64, impl Fn(Item) -> bool) {
         let (cost, flow) = dinics(&self.graph, self.yes, self.no);
         let mut reached = vec![false; self.graph.node_count()];

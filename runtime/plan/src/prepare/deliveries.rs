@@ -8,7 +8,7 @@ use crate::gpu::TRANSFER;
 use crate::operator::Needs;
 
 impl PreparedBlock {
-    /// Marks the transfers that copy an output to the host which no step reads there.
+    /// Marks the transfers to the host that only deliver an output: no step reads the output on the host.
     pub fn find_deliveries(&mut self) {
         let outputs: HashSet<SlotId> = self.outputs.iter().filter_map(|output| output.slot()).collect();
         let read: HashSet<SlotId> = self.steps.iter().flat_map(|step| &step.inputs).filter_map(Operand::slot).collect();
@@ -19,7 +19,8 @@ impl PreparedBlock {
         }
     }
 
-    /// Whether a step reads the elements of a plan input where the caller provided it. A transfer or a view does not.
+    /// Whether a step reads the elements of a plan input on the side where the caller provided it. A transfer or a view
+    /// does not.
     pub fn reads(&self, slot: SlotId) -> bool {
         let mut views = HashSet::from([slot]);
         let mut steps = self.steps.iter().filter(|step| !step.is_transfer());

@@ -22,8 +22,9 @@ use crate::value::Value;
 
 /// The time that a step takes beside its work, in multiply-adds of a vector.
 const STEP: f64 = 800.0;
-/// The most time that smaller blocks take, relative to that of the largest ones, so that prepare chooses them. Where
-/// channels are whole multiples of 16, convolutions take up to 4 % longer in blocks of 8, which the costs do not say.
+/// The most time that smaller blocks take, relative to that of the largest ones, so that prepare chooses them. If the
+/// numbers of channels are multiples of 16, convolutions take up to 4 % longer in blocks of 8. The costs do not include
+/// this difference.
 const SMALLER: f64 = 0.96;
 
 /// Returns the blocks of channels with which a plan takes the least time.

@@ -72,7 +72,7 @@ pub(crate) struct PreparedStep {
     pub blocks: Vec<PreparedBlock>,
     /// Why the step runs on the host, if the device is another.
     pub host: Option<Hosted>,
-    /// Whether the step copies an output of the plan to the host which no step reads there.
+    /// Whether the step only delivers an output of the plan to the host, where no step reads it.
     pub delivers: bool,
     /// The number of the step among all steps of the plan and its nested blocks, counted from 1.
     pub mark: Mark,

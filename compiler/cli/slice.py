@@ -1,0 +1,47 @@
+"""`candlec zoo slice`: choose models that cover every operator, rule and kernel form of a zoo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from compiler.cli import arguments
+from compiler.cli.compare import records_of
+from compiler.cli.failure import Failed
+from compiler.cli.output import errors, json_option, print_json
+from compiler.cli.streams import echo
+
+
+@click.command(short_help="Choose models that cover every operator, rule and kernel form.")
+@click.argument("file", type=arguments.INPUT)
+@json_option
+def command(file: Path, as_json: bool) -> None:
+    """Print the names of models that together have every operator, rule and kernel form of all models in FILE.
+
+    FILE is a file of results (`candlec zoo run --results`) or a file of facts (`candlec zoo update --facts`), whose
+    name ends with .toml. The operators are those of the plans. A kernel form counts once for each level of the
+    processor that FILE has. A model that the compiler refuses has none of them.
+
+    The command chooses the models by the times in the file of results, so that their checks take little time. Without
+    times, it chooses few models. Equal files give the same models.
+
+    \b
+    candlec zoo run --results zoo.jsonl
+    candlec zoo slice zoo.jsonl > slice.txt
+    candlec zoo run --only @slice.txt
+    """
+    from compiler.zoo.slice import slice_of
+
+    made = slice_of(records_of(file))
+    if not made.models:
+        raise Failed(f"{file} has no facts of plans: write it with `candlec zoo run --results` or `update --facts`")
+    if as_json:
+        print_json({"ok": True, **made.data})
+        return
+    for name in made.models:
+        echo(name)
+    counts = ", ".join(f"{count} {kind}{'s' * (count != 1)}" for kind, count in made.counts.items())
+    own, whole = made.seconds
+    time = "" if own is None or whole is None else f", in {own:,.1f} of {whole:,.1f} s"
+    errors.print(f"{len(made.models)} of {len(made.whole)} models{time}: {counts}", soft_wrap=True)
