@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::lines::Lines;
 use super::panels::{Panels, Source, DEPTH};
 use super::stored::Format;
-use super::strip::{Strip, STEPS};
+use super::strip::{Kernel, Strip, STEPS};
 use super::tile::Tile;
 use super::tiles::Tiles;
 use super::{Problem, Shared, Sizes};
@@ -44,10 +44,12 @@ thread_local! {
     static SCRATCH: Cell<Lines> = const { Cell::new(Lines::new()) };
 }
 
-/// Some rows of a panel's output, over a part of the depth.
+/// Some rows of the output of one panel or two, over a part of the depth.
 struct Part {
     rows: [usize; 2],
     panel: usize,
+    /// The tile over this panel and the next one, if there is such a tile.
+    pair: Option<Kernel>,
     depth: [usize; 2],
     /// The address that is read after this part.
     next: *const u8,
@@ -97,21 +99,34 @@ impl<'a> Product<'a> {
         for first in (0..k.max(1)).step_by(length) {
             let end = k.min(first + length);
             let b = self.source.panels(self.width, panels, [first, end], scratch);
-            for panel in panels[0]..panels[1] {
+            let mut panel = panels[0];
+            while panel < panels[1] {
+                let pair = self.pair(&b, rows[1] - rows[0], panel, panels[1]);
+                let following = panel + if pair.is_some() { 2 } else { 1 };
                 for depth in (first..end.max(first + 1)).step_by(DEPTH) {
                     let next = match depth + DEPTH < end {
                         true => b.at(panel, depth + DEPTH),
-                        false if panel + 1 < panels[1] => b.at(panel + 1, first),
+                        false if following < panels[1] => b.at(following, first),
                         false if end < k => b.at(panels[0], end),
                         false => b.at(panels[1], 0),
                     };
-                    let part = Part { rows, panel, depth: [depth, end.min(depth + DEPTH)], next };
+                    let part = Part { rows, panel, pair, depth: [depth, end.min(depth + DEPTH)], next };
                     self.part(out, &part, &b, scratch);
                 }
+                panel = following;
             }
         }
         // SAFETY: the columns are inside this block, which no other task accesses.
         unsafe { self.problem.finish(out, rows, panels.map(|panel| n.min(panel * self.width))) }
+    }
+
+    /// Returns the tile of `rows` rows over a panel and the next one. The next one must be in the block, and have as many
+    /// vectors.
+    fn pair(&self, b: &Panels, rows: usize, panel: usize, end: usize) -> Option<Kernel> {
+        let vectors = self.width.div_ceil(self.tiles.lanes);
+        let pair = if b.ahead { self.tiles.strips.pair(b.format, rows, vectors) } else { None };
+        let columns = self.problem.sizes.n.saturating_sub((panel + 1) * self.width);
+        pair.filter(|_| panel + 1 < end && columns > (vectors - 1) * self.tiles.lanes)
     }
 
     /// Computes one part, tile after tile.
@@ -130,6 +145,10 @@ impl<'a> Product<'a> {
             // Each tile prefetches its share of what is read next.
             let bytes = length * self.width * b.format.size();
             (strip.ahead, strip.ahead_step) = (part.next, bytes.div_ceil((length / STEPS * count).max(1)));
+        }
+        if let Some(pair) = part.pair {
+            // SAFETY: as below.
+            return unsafe { pair(&strip) };
         }
         let vectors = strip.tile.width.div_ceil(self.tiles.lanes);
         let masked = b.offsets.as_ref().filter(|_| strip.tile.width < vectors * self.tiles.lanes);
@@ -175,8 +194,17 @@ impl<'a> Product<'a> {
             start: self.problem.start(row, column, depth[0]),
             out: out.at(row * n + column),
             out_row: n,
-            width: self.width.min(n - column),
+            width: (if part.pair.is_some() { 2 * self.width } else { self.width }).min(n - column),
         };
-        Strip { b: from, b_step: b.row, depth: depth[1] - depth[0], ahead: from, ahead_step: 0, near: false, tile }
+        Strip {
+            b: from,
+            b_step: b.row,
+            b_panel: b.panel,
+            depth: depth[1] - depth[0],
+            ahead: from,
+            ahead_step: 0,
+            near: false,
+            tile,
+        }
     }
 }

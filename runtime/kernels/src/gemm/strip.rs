@@ -9,14 +9,16 @@ use super::tile::{finish, Start, Tile, PIECE};
 use crate::prefetch::{prefetch, prefetch_l2};
 use crate::vector::Vector;
 
-/// A tile whose right operand has row `k` at `k · b_step`, padded to whole vectors.
+/// A tile whose right operand has row `k` at `k · b_step`, padded to whole vectors. A tile over two panels has the second
+/// one's rows `b_panel` further on.
 pub(super) struct Strip<'a> {
     /// Its right operand and table of offsets are not used.
     pub tile: Tile<'a>,
     /// The right operand: numbers of the kernel's type.
     pub b: *const u8,
-    /// The row stride of the right operand.
+    /// The strides of the right operand's rows and panels.
     pub b_step: usize,
+    pub b_panel: usize,
     /// The number of rows of the right operand.
     pub depth: usize,
     /// The address to prefetch; any address is allowed.
@@ -27,30 +29,49 @@ pub(super) struct Strip<'a> {
     pub near: bool,
 }
 
-/// A tile with a fixed number of rows and vectors, for one type of the right operand.
+/// A tile with a fixed number of rows, panels and vectors per panel, for one type of the right operand.
 ///
 /// # Safety
 /// Every address in the formula of [`Tile`], with `k · b_step` for `offsets[k]`, is inside its allocation. Nothing else
 /// writes `out`. The processor has the instruction set.
 pub(super) type Kernel = unsafe fn(&Strip);
 
-/// The tiles of one instruction set, by the type of the right operand. Those for 16-bit numbers support only the widths
-/// of panels.
+/// The tiles of one instruction set, by the type of the right operand.
 pub(super) struct Strips {
-    single: &'static [&'static [Kernel]],
-    half: &'static [&'static [Kernel]],
-    bfloat: &'static [&'static [Kernel]],
+    single: Kernels,
+    half: Kernels,
+    bfloat: Kernels,
 }
+
+/// The tiles for one type of the right operand.
+struct Kernels {
+    /// By rows and vectors. Those for 16-bit numbers support only the widths of panels.
+    panel: &'static [&'static [Kernel]],
+    /// The tile of one row over two panels of [`PAIRED`] vectors. A multiply-add waits for the one before it in the same
+    /// sum, and two sums are too few to keep the processor busy meanwhile.
+    pair: Option<Kernel>,
+}
+
+/// The vectors of a panel in a tile over two panels.
+const PAIRED: usize = 2;
 
 impl Strips {
     /// Returns the tile with `rows` rows and `vectors` vectors.
     pub fn kernel(&self, format: Format, rows: usize, vectors: usize) -> Kernel {
-        let kernels = match format {
-            Format::Float32 => self.single,
-            Format::Float16 => self.half,
-            Format::Bfloat16 => self.bfloat,
-        };
-        kernels[rows - 1][vectors - 1]
+        self.of(format).panel[rows - 1][vectors - 1]
+    }
+
+    /// Returns the tile with `rows` rows over two panels of `vectors` vectors, if it is faster than one after the other.
+    pub fn pair(&self, format: Format, rows: usize, vectors: usize) -> Option<Kernel> {
+        self.of(format).pair.filter(|_| [rows, vectors] == [1, PAIRED])
+    }
+
+    fn of(&self, format: Format) -> &Kernels {
+        match format {
+            Format::Float32 => &self.single,
+            Format::Float16 => &self.half,
+            Format::Bfloat16 => &self.bfloat,
+        }
     }
 }
 
@@ -59,12 +80,12 @@ pub(super) const STEPS: usize = 4;
 
 /// See [`Kernel`].
 #[inline(always)]
-unsafe fn strip<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(s: &Strip) {
+unsafe fn strip<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize, const PANELS: usize>(s: &Strip) {
     let (mut start, mut depth) = (s.tile.start, 0);
     loop {
         let end = s.depth.min(depth + PIECE);
         // SAFETY: guaranteed by the caller; after the first piece, this tile has written the output.
-        unsafe { piece::<V, T, ROWS, VECTORS>(s, depth, end, start) };
+        unsafe { piece::<V, T, ROWS, VECTORS, PANELS>(s, depth, end, start) };
         if end == s.depth {
             return;
         }
@@ -74,58 +95,73 @@ unsafe fn strip<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(s
 
 /// Sums the terms `depth .. end`, and adds them to `start`.
 #[inline(always)]
-unsafe fn piece<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(
+unsafe fn piece<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize, const PANELS: usize>(
     s: &Strip,
     depth: usize,
     end: usize,
     start: Start,
 ) {
     let t = &s.tile;
-    let last = t.width - (VECTORS - 1) * V::LANES;
-    let mut sums = [[V::splat(0.0); VECTORS]; ROWS];
+    let width = VECTORS * V::LANES;
+    let mut sums = [[[V::splat(0.0); VECTORS]; ROWS]; PANELS];
     let (mut a, mut b) = (t.a.wrapping_add(depth * t.a_step), s.b.cast::<T>().wrapping_add(depth * s.b_step));
     let mut ahead = s.ahead.wrapping_add(depth / STEPS * s.ahead_step);
     // SAFETY: the caller guarantees every address below, except those that are only prefetched.
     unsafe {
         for _ in 0..(end - depth) / STEPS {
             for _ in 0..STEPS {
-                step(a, t.a_row, b, &mut sums);
+                step(a, t.a_row, b, s.b_panel, &mut sums);
                 (a, b) = (a.wrapping_add(t.a_step), b.wrapping_add(s.b_step));
             }
             if V::LANES > 1 {
-                for byte in (0..s.ahead_step).step_by(LINE) {
-                    if s.near {
-                        prefetch(ahead.wrapping_add(byte));
-                    } else {
-                        prefetch_l2(ahead.wrapping_add(byte));
-                    }
+                for p in 0..PANELS {
+                    ahead_of(s, ahead.wrapping_add(p * s.b_panel * size_of::<T>()));
                 }
                 ahead = ahead.wrapping_add(s.ahead_step);
             }
         }
         for _ in 0..(end - depth) % STEPS {
-            step(a, t.a_row, b, &mut sums);
+            step(a, t.a_row, b, s.b_panel, &mut sums);
             (a, b) = (a.wrapping_add(t.a_step), b.wrapping_add(s.b_step));
         }
-        finish::<V, ROWS, VECTORS>(t, last, start, &mut sums);
+        for (p, sums) in sums.iter_mut().enumerate() {
+            let panel = Tile { out: t.out.wrapping_add(p * width), ..*t };
+            let last = (t.width - p * width).min(width) - (VECTORS - 1) * V::LANES;
+            finish::<V, ROWS, VECTORS>(&panel, last, start.at(p * width), sums);
+        }
     }
 }
 
-/// Adds the products of one column of the left operand and one row of the right operand.
+/// Prefetches the rows of one panel that are multiplied later.
 #[inline(always)]
-unsafe fn step<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(
+fn ahead_of(s: &Strip, from: *const u8) {
+    for byte in (0..s.ahead_step).step_by(LINE) {
+        if s.near {
+            prefetch(from.wrapping_add(byte));
+        } else {
+            prefetch_l2(from.wrapping_add(byte));
+        }
+    }
+}
+
+/// Adds the products of one column of the left operand and one row of each panel of the right operand.
+#[inline(always)]
+unsafe fn step<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize, const PANELS: usize>(
     a: *const f32,
     a_row: usize,
     b: *const T,
-    sums: &mut [[V; VECTORS]; ROWS],
+    b_panel: usize,
+    sums: &mut [[[V; VECTORS]; ROWS]; PANELS],
 ) {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        let b: [V; VECTORS] = std::array::from_fn(|v| T::load(b.add(v * V::LANES)));
-        for (m, sums) in sums.iter_mut().enumerate() {
-            let a = V::splat(*a.add(m * a_row));
-            for (sum, &b) in sums.iter_mut().zip(&b) {
-                *sum = a.mul_add(b, *sum);
+        for (p, sums) in sums.iter_mut().enumerate() {
+            let b: [V; VECTORS] = std::array::from_fn(|v| T::load(b.add(p * b_panel + v * V::LANES)));
+            for (m, sums) in sums.iter_mut().enumerate() {
+                let a = V::splat(*a.add(m * a_row));
+                for (sum, &b) in sums.iter_mut().zip(&b) {
+                    *sum = a.mul_add(b, *sum);
+                }
             }
         }
     }
@@ -136,42 +172,48 @@ const LINE: usize = 64;
 
 unsafe fn scalar<T: Stored, const ROWS: usize, const VECTORS: usize>(s: &Strip) {
     // SAFETY: guaranteed by the caller.
-    unsafe { strip::<f32, T, ROWS, VECTORS>(s) }
+    unsafe { strip::<f32, T, ROWS, VECTORS, 1>(s) }
 }
 
 pub(super) static SCALAR: Strips = Strips {
-    single: kernels!(scalar scalar f32),
-    half: kernels!(scalar scalar f16),
-    bfloat: kernels!(scalar scalar bf16),
+    single: Kernels { panel: kernels!(scalar scalar f32), pair: None },
+    half: Kernels { panel: kernels!(scalar scalar f16), pair: None },
+    bfloat: Kernels { panel: kernels!(scalar scalar bf16), pair: None },
 };
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86 {
     use half::{bf16, f16};
 
-    use super::{kernels, strip, Kernel, Stored, Strip, Strips};
+    use super::{kernels, strip, Kernel, Kernels, Stored, Strip, Strips, PAIRED};
     use crate::vector::{F32x16, F32x8};
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
     unsafe fn avx512<T: Stored, const ROWS: usize, const VECTORS: usize>(s: &Strip) {
         // SAFETY: guaranteed by the caller.
-        unsafe { strip::<F32x16, T, ROWS, VECTORS>(s) }
+        unsafe { strip::<F32x16, T, ROWS, VECTORS, 1>(s) }
     }
 
     #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn avx2<T: Stored, const ROWS: usize, const VECTORS: usize>(s: &Strip) {
         // SAFETY: guaranteed by the caller.
-        unsafe { strip::<F32x8, T, ROWS, VECTORS>(s) }
+        unsafe { strip::<F32x8, T, ROWS, VECTORS, 1>(s) }
+    }
+
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn avx2_pair<T: Stored>(s: &Strip) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { strip::<F32x8, T, 1, PAIRED, 2>(s) }
     }
 
     pub static AVX512: Strips = Strips {
-        single: kernels!(avx512 avx512 f32),
-        half: kernels!(avx512 panels avx512 f16),
-        bfloat: kernels!(avx512 panels avx512 bf16),
+        single: Kernels { panel: kernels!(avx512 avx512 f32), pair: None },
+        half: Kernels { panel: kernels!(avx512 panels avx512 f16), pair: None },
+        bfloat: Kernels { panel: kernels!(avx512 panels avx512 bf16), pair: None },
     };
     pub static AVX2: Strips = Strips {
-        single: kernels!(avx2 avx2 f32),
-        half: kernels!(avx2 panels avx2 f16),
-        bfloat: kernels!(avx2 panels avx2 bf16),
+        single: Kernels { panel: kernels!(avx2 avx2 f32), pair: Some(avx2_pair::<f32>) },
+        half: Kernels { panel: kernels!(avx2 panels avx2 f16), pair: Some(avx2_pair::<f16>) },
+        bfloat: Kernels { panel: kernels!(avx2 panels avx2 bf16), pair: Some(avx2_pair::<bf16>) },
     };
 }

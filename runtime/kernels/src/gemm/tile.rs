@@ -73,7 +73,7 @@ impl Start {
     ///
     /// # Safety
     /// The values of the columns extend that far.
-    unsafe fn at(self, column: usize) -> Start {
+    pub(super) unsafe fn at(self, column: usize) -> Start {
         match self {
             // SAFETY: guaranteed by the caller.
             Start::Columns(values) => Start::Columns(unsafe { values.add(column) }),

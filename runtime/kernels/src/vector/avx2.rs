@@ -78,9 +78,26 @@ impl Vector for F32x8 {
         unsafe { _mm256_storeu_ps(to, self.0) }
     }
 
+    /// In pieces: a masked store takes more than ten cycles on AMD's processors.
     #[inline(always)]
-    unsafe fn store_first(self, to: *mut f32, count: usize) {
-        unsafe { _mm256_maskstore_ps(to, first(count), self.0) }
+    unsafe fn store_first(self, mut to: *mut f32, count: usize) {
+        unsafe {
+            if count >= Self::LANES {
+                return self.store(to);
+            }
+            let mut rest = _mm256_castps256_ps128(self.0);
+            if count & 4 != 0 {
+                _mm_storeu_ps(to, rest);
+                (rest, to) = (_mm256_extractf128_ps::<1>(self.0), to.add(4));
+            }
+            if count & 2 != 0 {
+                _mm_storel_pd(to.cast(), _mm_castps_pd(rest));
+                (rest, to) = (_mm_movehl_ps(rest, rest), to.add(2));
+            }
+            if count & 1 != 0 {
+                _mm_store_ss(to, rest);
+            }
+        }
     }
 
     #[inline(always)]
