@@ -36,7 +36,10 @@ mod _runtime {
     #[pymodule_export]
     const MOST_WINDOW_AXES: usize = candle_plan::ops::window::MOST_AXES;
     #[pymodule_export]
-    use super::{check, infer, levels, number_inputs, ops, placed_steps, plan_json, schema, usable_processors, verify};
+    use super::{
+        check, checked_inputs, infer, levels, number_inputs, ops, placed_steps, plan_json, schema, usable_processors,
+        verify,
+    };
 }
 
 /// The outputs' types, as JSON, of an op (JSON) on inputs of the given types (a JSON list of types and nulls). `constants` are
@@ -50,6 +53,12 @@ fn infer(op: &str, inputs: &str, constants: Vec<Option<PyBackedBytes>>, outputs:
 #[pyfunction]
 fn number_inputs(op: &str, count: usize) -> PyResult<Vec<usize>> {
     candle_plan::infer::number_inputs(op, count).map_err(errors::to_python)
+}
+
+/// The inputs, of `count`, of which an op (JSON) checks the elements: `infer` also reads constants among these.
+#[pyfunction]
+fn checked_inputs(op: &str, count: usize) -> PyResult<Vec<usize>> {
+    candle_plan::infer::checked_inputs(op, count).map_err(errors::to_python)
 }
 
 /// Checks that an op on such inputs can have the outputs' types that a plan states (a JSON list of types and nulls).

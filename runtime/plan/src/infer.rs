@@ -35,6 +35,16 @@ pub fn number_inputs(op: &str, count: usize) -> Result<Vec<usize>> {
     Ok((0..count).filter(|&i| op.operator().needs(i) == Needs::Numbers).collect())
 }
 
+/// The inputs, of `count`, of which an op (JSON) [checks](crate::operator::Operator::checks) the elements: `infer` also
+/// reads constants among these. For a step that may never run, the caller leaves them out.
+///
+/// # Errors
+/// The text is not that of an op.
+pub fn checked_inputs(op: &str, count: usize) -> Result<Vec<usize>> {
+    let op: Op = parse(op)?;
+    Ok((0..count).filter(|&i| op.operator().checks(i)).collect())
+}
+
 /// Checks that an op on such inputs can have the outputs' types that a plan states (a JSON list of types and nulls).
 ///
 /// # Errors
