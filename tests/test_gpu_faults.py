@@ -151,13 +151,13 @@ CASES = {
         {"x": floats(1, 1, 2, 2), "i": np.array([[[[0, 15], [16, -1]]]])},
         "index 16 is out of range for a tensor of shape [1, 1, 4, 4] (element 2 of the indices)",
     ),
-    "Div": divided("Div", np.int32, [[1, 0, 0]], "Div: an integer is divided by zero (element 1 of the divisor)"),
-    "Mod": divided("Mod", np.uint8, [[1], [0]], "Mod: an integer is divided by zero (element 1 of the divisor)"),
+    "Div": divided("Div", np.int32, [[1, 0, 0]], "an integer is divided by zero (element 1 of the divisor)"),
+    "Mod": divided("Mod", np.uint8, [[1], [0]], "an integer is divided by zero (element 1 of the divisor)"),
     "Fmod": divided(
         "Mod<fmod = 1>",
         np.int64,
         [[1, 2, 3], [4, 0, 0]],
-        "Fmod: an integer is divided by zero (element 4 of the divisor)",
+        "an integer is divided by zero (element 4 of the divisor)",
     ),
     "RotaryEmbedding": Case(
         ROTARY,

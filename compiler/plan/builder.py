@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LimitError", "Nested", "PlanBuilder", "RefusedError", "Value"]
 
+_LARGEST_KEY = 1 << 16
+"""The most bytes of constants in a key of a cache."""
+
 
 class RefusedError(Exception):
     """An op refuses its inputs. `for_shapes`: it would accept other shapes and constants of the same dtypes."""
@@ -155,7 +158,8 @@ class PlanBuilder:
         given = [None if value is None else self._own(value) for value in inputs]
         while given and given[-1] is None:
             given.pop()
-        results = [Value(kind, self) for kind in _infer(op, given, 1 if outputs is None else outputs)]
+        kinds = _infer(op, given, 1 if outputs is None else outputs, is_nested=self._parent is not None)
+        results = [Value(kind, self) for kind in kinds]
         self._steps.append(_Step(op, given, results, self.origin))
         return results[0] if outputs is None else tuple(results)
 
@@ -249,10 +253,14 @@ def _number(ids: dict[Value, int], value: Value) -> int:
     return ids.setdefault(value, len(ids))
 
 
-def _infer(op: Op, inputs: Sequence[Value | None], outputs: int) -> list[ops.AnyType]:
+def _infer(op: Op, inputs: Sequence[Value | None], outputs: int, *, is_nested: bool) -> list[ops.AnyType]:
     text, types = _text_of(op), _types_of(inputs)
+    # A step of a nested graph may never run, so it is not refused for an index out of range, for example.
+    constants = _constants_of(text, inputs, is_checked=not is_nested)
+    is_small = sum(map(len, filter(None, constants))) <= _LARGEST_KEY
+    infer = _infer_text if is_small else _infer_text.__wrapped__
     try:
-        return _infer_text(text, canonical(types), _constants_of(text, inputs), outputs)
+        return infer(text, canonical(types), constants, outputs)
     except LimitError:
         raise
     except RefusedError as error:
@@ -275,10 +283,11 @@ def _types_of(values: Sequence[Value | None]) -> list[ops.AnyType | None]:
     return [None if value is None else value.type for value in values]
 
 
-def _constants_of(op: str, inputs: Sequence[Value | None]) -> tuple[bytes | None, ...]:
-    """The bytes of the constants that the op reads as axes, sizes or the like."""
+def _constants_of(op: str, inputs: Sequence[Value | None], *, is_checked: bool = False) -> tuple[bytes | None, ...]:
+    """The bytes of the constants that the op reads as axes, sizes or the like; with `is_checked`, also of indices."""
     constants: list[bytes | None] = [None] * len(inputs)
-    for index in _number_inputs(op, len(inputs)):
+    checked = _checked_inputs(op, len(inputs)) if is_checked else []
+    for index in (*_number_inputs(op, len(inputs)), *checked):
         value = inputs[index]
         if value is not None and value.constant is not None and value.dtype != "string":
             constants[index] = value.constant.tobytes()
@@ -289,6 +298,12 @@ def _constants_of(op: str, inputs: Sequence[Value | None]) -> tuple[bytes | None
 def _number_inputs(op: str, count: int) -> list[int]:
     with _refusals():
         return _runtime.number_inputs(op, count)
+
+
+@functools.lru_cache(maxsize=4096)
+def _checked_inputs(op: str, count: int) -> list[int]:
+    with _refusals():
+        return _runtime.checked_inputs(op, count)
 
 
 def _takes_other_shapes(op: str, types: Sequence[ops.AnyType | None], outputs: int) -> bool:

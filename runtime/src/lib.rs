@@ -36,7 +36,10 @@ mod _runtime {
     #[pymodule_export]
     const MOST_WINDOW_AXES: usize = candle_plan::ops::window::MOST_AXES;
     #[pymodule_export]
-    use super::{check, infer, levels, number_inputs, ops, placed_steps, plan_json, schema, usable_processors, verify};
+    use super::{
+        check, checked_inputs, infer, levels, number_inputs, ops, placed_steps, plan_json, schema, usable_processors,
+        verify,
+    };
 }
 
 /// Returns the types of an op's outputs as JSON. `op` is the op as JSON. `inputs` is a JSON list of the inputs' types,
@@ -52,6 +55,13 @@ fn infer(op: &str, inputs: &str, constants: Vec<Option<PyBackedBytes>>, outputs:
 #[pyfunction]
 fn number_inputs(op: &str, count: usize) -> PyResult<Vec<usize>> {
     candle_plan::infer::number_inputs(op, count).map_err(errors::to_python)
+}
+
+/// Returns the indices of the inputs, of `count`, whose elements an op (JSON) checks. `infer` also reads constants among
+/// these.
+#[pyfunction]
+fn checked_inputs(op: &str, count: usize) -> PyResult<Vec<usize>> {
+    candle_plan::infer::checked_inputs(op, count).map_err(errors::to_python)
 }
 
 /// Checks that the outputs of an op on these inputs can have the types that a plan states. `outputs` is a JSON list of

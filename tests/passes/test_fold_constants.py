@@ -125,6 +125,6 @@ def test_a_constant_that_divides_by_zero_is_refused(kind, operator, optimize):
     with pytest.raises(CompileError) as error:
         compiler.compile(model, compiler.Options(optimize=optimize))
     [found] = error.value.diagnostics
-    assert found.code == "CC0401"
+    assert found.code == "CC0210"
     assert found.message == f"{operator}: an integer is divided by zero (element 0 of the divisor)"
     assert found.origin.nodes == (f"{operator}(c)",)

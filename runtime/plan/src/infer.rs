@@ -37,6 +37,17 @@ pub fn number_inputs(op: &str, count: usize) -> Result<Vec<usize>> {
     Ok((0..count).filter(|&i| op.operator().needs(i) == Needs::Numbers).collect())
 }
 
+/// Returns the indices of the inputs, of `count`, whose elements an op (JSON)
+/// [checks](crate::operator::Operator::checks). `infer` also reads constants among these. The caller omits them for a
+/// step that may never run.
+///
+/// # Errors
+/// The text is not that of an op.
+pub fn checked_inputs(op: &str, count: usize) -> Result<Vec<usize>> {
+    let op: Op = parse(op)?;
+    Ok((0..count).filter(|&i| op.operator().checks(i)).collect())
+}
+
 /// Checks that the outputs of an op on these inputs can have the types that a plan states. `outputs` is a JSON list of
 /// these types, with null for an output that no step reads. The other arguments are those of [`infer`].
 ///

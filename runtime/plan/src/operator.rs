@@ -45,6 +45,12 @@ pub trait Operator: Debug + Send + Sync {
         Needs::Elements
     }
 
+    /// Whether [`infer`](Operator::infer) checks the elements of input `input` if it is constant, for example indices into
+    /// an axis of a known size. It refuses only elements with which every run would fail.
+    fn checks(&self, _input: usize) -> bool {
+        false
+    }
+
     /// Whether an output may share storage with input `input`: as a view of it, or as the input itself. The storage
     /// then lives as long as both, and no step overwrites it while one of them is alive.
     fn shares(&self, _input: usize) -> bool {

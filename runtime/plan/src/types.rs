@@ -206,7 +206,13 @@ impl<'a> Types<'a> {
 
     /// Input `i`, if it is a small constant: a list of axes or sizes, or a scalar.
     pub(crate) fn constant(&self, i: usize) -> Option<&'a Array> {
-        self.constants.get(i).copied().flatten().filter(|constant| constant.len() <= MOST_ELEMENTS)
+        self.checked(i).filter(|constant| constant.len() <= MOST_ELEMENTS)
+    }
+
+    /// Input `i`, where it is a constant of any size, for an operator that [checks](crate::operator::Operator::checks) its
+    /// elements.
+    pub(crate) fn checked(&self, i: usize) -> Option<&'a Array> {
+        self.constants.get(i).copied().flatten()
     }
 
     /// Whether input `i` is a small constant, or absent.

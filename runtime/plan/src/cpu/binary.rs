@@ -18,7 +18,7 @@ use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Constants};
-use crate::ops::binary::Binary;
+use crate::ops::binary::{divided_by_zero, Binary};
 use crate::types::{Type, Types};
 use crate::value::{alloc_uninit, Array, Strings, Value};
 
@@ -86,7 +86,7 @@ impl Binary {
     fn explain(&self, error: Undefined, dtype: DType) -> Error {
         match error {
             Undefined::Function => Error::op(format!("{:?} is not defined for {dtype}", self.function)),
-            Undefined::DivisionByZero(place) => Error::Op(self.divided_by_zero(place)),
+            Undefined::DivisionByZero(place) => Error::Op(divided_by_zero(place)),
         }
     }
 

@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
 use crate::operands::cast::converted;
 use crate::ops::detection::{
-    check_boxes, check_images, check_pixels, check_regions, greatest, image_out_of_range, too_many_samples, MaxRoiPool,
-    NonMaxSuppression, RoiAlign, Sample, MOST_SAMPLES,
+    allowed_overlap, check_batch, check_boxes, check_images, check_pixels, check_regions, greatest, image_out_of_range,
+    too_many_samples, MaxRoiPool, NonMaxSuppression, RoiAlign, Sample, MOST_SAMPLES,
 };
 use crate::value::{alloc_uninit, element_count, list, with_capacity, Array, Value};
 
@@ -23,11 +23,9 @@ impl Kernel for NonMaxSuppression {
         let &[batches, classes, count] = scores.dims() else { bail!("scores have three dimensions") };
         let most = call.optional_tensor(2)?.map(|most| most.to_i64()).transpose()?;
         let most = most.and_then(|most| most.first().copied()).unwrap_or(0).max(0) as usize;
-        let overlap = first(call, 3)?.unwrap_or(0.0);
-        if !(0.0..=1.0).contains(&overlap) {
-            bail!("the overlap {overlap} is not between 0 and 1");
-        }
-        let least = first(call, 4)?;
+        let overlap = allowed_overlap(call.optional_tensor(3)?)?;
+        let least = call.optional_tensor(4)?.map(Array::read::<f32>).transpose()?;
+        let least = least.and_then(|least| least.first().copied());
         let corners = self.corners(boxes.read::<f32>()?);
         let scores = scores.read::<f32>()?;
         let mut selected = Vec::new();
@@ -53,11 +51,6 @@ impl NonMaxSuppression {
         };
         Scratch::of(boxes.chunks_exact(4).map(corner))
     }
-}
-
-fn first(call: &Call, index: usize) -> Result<Option<f32>> {
-    let Some(input) = call.optional_tensor(index)? else { return Ok(None) };
-    Ok(input.read::<f32>()?.first().copied())
 }
 
 /// Returns the indices of the selected boxes, best first.
@@ -100,10 +93,7 @@ impl Kernel for RoiAlign {
             bail!("images have four dimensions, and regions two");
         };
         let images = images.to_i64()?;
-        let is_absent = |(_, &image): &(usize, &i64)| !(0..batch as i64).contains(&image);
-        if let Some((region, &image)) = images.iter().enumerate().find(is_absent) {
-            return Err(Error::Op(image_out_of_range(image, region, batch)));
-        }
+        check_batch(&images, batch)?;
         let widen = |input: &Array| converted(input, DType::Float64, call.threads);
         let (data, boxes) = (widen(x)?, widen(rois)?);
         let (data, boxes) = (data.read::<f64>()?, boxes.read::<f64>()?);

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use num_integer::gcd;
 
 use crate::axes;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernel::{Call, Constants};
-use crate::ops::places::{element_axis, index_out_of_range, vector_parts, Places, VectorParts};
+use crate::ops::places::{check_indices, element_axis, from_start, vector_parts, Places, VectorParts};
 use crate::types::TensorType;
 use crate::value::{list, with_capacity, Array};
 use crate::work;
@@ -115,19 +115,10 @@ pub(super) fn element_places(dims: &[usize], indices: &Array, axis: i64) -> Resu
 /// Returns the indices, or an error if one is outside an axis of size `size`.
 fn in_range(indices: &Array, size: usize, axis: usize) -> Result<Vec<i64>> {
     let numbers = indices.to_i64()?;
-    let is_wrong = |number: i64| from_start(number, size) >= size;
-    if numbers.iter().fold(false, |wrong, &number| wrong | is_wrong(number)) {
-        if let Some((place, &number)) = numbers.iter().enumerate().find(|(_, &number)| is_wrong(number)) {
-            return Err(Error::Op(index_out_of_range(number, place, axis, size)));
-        }
+    if numbers.iter().fold(false, |wrong, &number| wrong | (from_start(number, size) >= size)) {
+        check_indices(&numbers, &[size], axis)?;
     }
     Ok(numbers)
-}
-
-/// Converts an index into an axis of size `size` to one from the start. The result is too large if the index is
-/// invalid.
-fn from_start(index: i64, size: usize) -> usize {
-    (if index < 0 { index.wrapping_add(size as i64) } else { index }) as usize
 }
 
 /// Walks through all coordinates of a tensor of shape `dims` in order, and returns the position of each in a tensor of
@@ -181,13 +172,10 @@ pub(super) fn vector_places(dims: &[usize], indices: &Array, batch_dims: usize) 
             start.wrapping_add(at.wrapping_mul(stride))
         }));
     }
-    let mut axes = numbers.iter().zip(picked.iter().enumerate().cycle()).enumerate();
-    match axes.find(|(_, (&number, (_, &size)))| from_start(number, size) >= size).filter(|_| !is_inside) {
-        Some((place, (&number, (axis, &size)))) => {
-            Err(Error::Op(index_out_of_range(number, place, batch_dims + axis, size)))
-        }
-        None => Ok(Places { starts, run: rest.iter().product() }),
+    if !is_inside {
+        check_indices(&numbers, picked, batch_dims)?;
     }
+    Ok(Places { starts, run: rest.iter().product() })
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@ use candle_plan_kernels::real::Real;
 use half::{bf16, f16};
 
 use crate::dispatch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::float::{owned, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::operands::rotary::Sizes;
-use crate::ops::rotary::{position_out_of_range, RotaryEmbedding};
+use crate::ops::rotary::{rows_of, RotaryEmbedding};
 use crate::types::Types;
-use crate::value::{list, try_list, Array, Value};
+use crate::value::{list, Array, Value};
 
 impl Kernel for RotaryEmbedding {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
@@ -47,14 +47,7 @@ impl RotaryEmbedding {
     fn rotation(&self, call: &Call) -> Result<Rotation> {
         let Sizes { batch, positions, heads, size, rotary, rows: count } = self.sizes(call)?;
         let rows = match call.optional_tensor(3)? {
-            Some(ids) => {
-                let row = |(place, id): (usize, i64)| {
-                    let row = usize::try_from(if id < 0 { id + count as i64 } else { id }).ok();
-                    let row = row.filter(|&row| row < count);
-                    row.ok_or_else(|| Error::Op(position_out_of_range(id, place, count)))
-                };
-                try_list(ids.to_i64()?.into_iter().enumerate().map(row))?
-            }
+            Some(ids) => rows_of(&ids.to_i64()?, count)?,
             None => list((0..batch.saturating_mul(positions)).map(|i| i % count))?,
         };
         let heads_first = self.heads.is_none();

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::places::Places;
-use crate::ops::select::{Compress, NonZero, Trilu, Unique};
+use crate::ops::select::{check_kept, Compress, NonZero, Trilu, Unique};
 use crate::value::{list, with_capacity, Array, Value};
 
 impl Kernel for Trilu {
@@ -47,12 +47,10 @@ impl Kernel for Compress {
         let data = Movable::new(&[call.value(0)?])?;
         let (x, axis) = flattened_or(&data.arrays[0], self.axis)?;
         let condition = call.read::<Bool>(1)?;
+        check_kept(condition, x.dims()[axis])?;
         let kept = condition.iter().filter(|condition| condition.is_true()).count();
         let mut rows: Vec<usize> = with_capacity(kept)?;
         rows.extend((0..condition.len()).filter(|&i| condition[i].is_true()));
-        if rows.last().is_some_and(|&last| last >= x.dims()[axis]) {
-            bail!("the condition keeps row {} of {}", rows[rows.len() - 1], x.dims()[axis]);
-        }
         Ok(vec![data.restore(rows_of(&x, axis, &rows, call)?)?])
     }
 }

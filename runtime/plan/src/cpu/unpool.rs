@@ -4,9 +4,9 @@ use half::{bf16, f16};
 
 use crate::dispatch;
 use crate::dtype::Element;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernel::{Call, Kernel};
-use crate::ops::unpool::{index_out_of_range, MaxUnpool};
+use crate::ops::unpool::{named, MaxUnpool};
 use crate::value::{alloc_uninit, element_count, Array, Value};
 
 impl MaxUnpool {
@@ -15,10 +15,7 @@ impl MaxUnpool {
         y.fill(bytemuck::Zeroable::zeroed());
         let count = element_count(counted)?;
         for (place, (&x, &index)) in x.read::<T>()?.iter().zip(indices).enumerate() {
-            let Some(index) = usize::try_from(index).ok().filter(|&index| index < count) else {
-                return Err(Error::Op(index_out_of_range(index, place, counted)));
-            };
-            y[unpooled_place(index, counted, dims)] = x;
+            y[unpooled_place(named(index, place, counted, count)?, counted, dims)] = x;
         }
         Array::new(y, dims)
     }

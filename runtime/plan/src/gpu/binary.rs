@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::float::NUMBERS;
 use crate::gpu::{gpu_kernel, has_few_dimensions};
 use crate::kernel::Call;
-use crate::ops::binary::Binary;
+use crate::ops::binary::{divided_by_zero, Binary};
 use crate::value::Value;
 
 /// X and Y broadcast to Z, which has `count` elements.
@@ -59,7 +59,7 @@ impl Binary {
 
 impl OnGpu for Binary {
     fn fault(&self, report: &Report) -> String {
-        self.divided_by_zero(report.place)
+        divided_by_zero(report.place)
     }
 
     fn in_place(&self) -> &'static [usize] {

@@ -5,10 +5,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::unary::is_computed;
+use crate::array::words;
 use crate::bail;
 use crate::broadcast::shape_of;
+use crate::by_width;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::extent::count;
 use crate::operator::{Arity, Operator};
 use crate::types::{TensorType, Type, Types};
 
@@ -41,8 +44,23 @@ impl Operator for Binary {
             }
         }
         let dtype = if self.is_comparison() { DType::Bool } else { x.dtype };
-        Ok(vec![Type::Tensor(TensorType { dtype, shape: shape_of(&[x, y])? })])
+        let shape = shape_of(&[x, y])?;
+        let computes = shape.as_ref().and_then(|shape| count(shape)).is_some_and(|count| count > 0);
+        if let Some(divisors) = inputs.checked(1).filter(|_| computes && self.divides() && y.dtype.is_int()) {
+            let zero = by_width!(y.dtype, W => Ok(words::read::<W>(divisors)?.iter().position(|&word| word == 0)))?;
+            zero.map_or(Ok(()), |place| Err(Error::Op(divided_by_zero(place))))?;
+        }
+        Ok(vec![Type::Tensor(TensorType { dtype, shape })])
     }
+
+    fn checks(&self, input: usize) -> bool {
+        input == 1 && self.divides()
+    }
+}
+
+/// Says that element `place` of Y, an integer that divides, is 0.
+pub(crate) fn divided_by_zero(place: usize) -> String {
+    format!("an integer is divided by zero (element {place} of the divisor)")
 }
 
 impl Binary {
@@ -55,9 +73,8 @@ impl Binary {
         }
     }
 
-    /// Returns the error for a divisor of 0: the integer that is element `place` of Y.
-    pub(crate) fn divided_by_zero(&self, place: usize) -> String {
-        format!("{:?}: an integer is divided by zero (element {place} of the divisor)", self.function)
+    fn divides(&self) -> bool {
+        matches!(self.function, Function::Div | Function::Mod | Function::Fmod)
     }
 
     pub(crate) fn is_comparison(&self) -> bool {

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::extent::{count, fits, text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
+use crate::value::Array;
 
 /// Selects the boxes that no better box of their class overlaps. The result is `int64 [selected, 3]`: batch, class and
 /// box.
@@ -48,9 +49,26 @@ impl Operator for NonMaxSuppression {
         if let (Some(boxes), Some(scores)) = (inputs.shape(0)?, inputs.shape(1)?) {
             check_boxes(boxes, scores)?;
         }
+        allowed_overlap(inputs.checked(3))?;
         let shape = vec![None, Some(Dim::Size(3))];
         Ok(vec![Type::Tensor(TensorType { dtype: DType::Int64, shape: Some(shape) })])
     }
+
+    fn checks(&self, input: usize) -> bool {
+        input == 3
+    }
+}
+
+/// The overlap above which the worse box is dropped: the element of `input`, if there is one.
+///
+/// # Errors
+/// It is not between 0 and 1.
+pub(crate) fn allowed_overlap(input: Option<&Array>) -> Result<f32> {
+    let overlap = input.map(Array::read::<f32>).transpose()?.and_then(|read| read.first().copied()).unwrap_or(0.0);
+    if !(0.0..=1.0).contains(&overlap) {
+        bail!("the overlap {overlap} is not between 0 and 1");
+    }
+    Ok(overlap)
 }
 
 /// Checks that boxes are `[B, N, 4]` and scores `[B, C, N]`.
@@ -80,6 +98,14 @@ pub(crate) fn check_images(images: &[impl Extent], rois: &[impl Extent]) -> Resu
     match (count(images), rois.first().and_then(Extent::known)) {
         (Some(images), Some(rois)) if images != rois => bail!("{images} image numbers do not fit {rois} regions"),
         _ => Ok(()),
+    }
+}
+
+/// Checks that the images of the regions are in a batch of `batch` images.
+pub(crate) fn check_batch(images: &[i64], batch: usize) -> Result<()> {
+    match images.iter().enumerate().find(|(_, &image)| !usize::try_from(image).is_ok_and(|image| image < batch)) {
+        Some((region, &image)) => bail!("{}", image_out_of_range(image, region, batch)),
+        None => Ok(()),
     }
 }
 
@@ -152,9 +178,16 @@ impl Operator for RoiAlign {
             check_regions(x, rois, 4)?;
             images.shape.as_ref().map_or(Ok(()), |images| check_images(images, rois))?;
         }
+        if let Some((images, batch)) = inputs.checked(2).zip(x.size(0)) {
+            check_batch(&images.to_i64()?, batch)?;
+        }
         let dim = |input: &TensorType, axis: usize| input.shape.as_ref().and_then(|shape| shape[axis].clone());
         let shape = vec![dim(rois, 0), dim(x, 1), Some(Dim::Size(self.height)), Some(Dim::Size(self.width))];
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
+    }
+
+    fn checks(&self, input: usize) -> bool {
+        input == 2
     }
 }
 

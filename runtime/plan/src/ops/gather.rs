@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::places::{element_axis, VectorParts};
+use super::places::{check_constant, element_axis, VectorParts};
 use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
@@ -32,6 +32,9 @@ impl Operator for Gather {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, indices) = (inputs.tensor(0)?, index_type(inputs, 1)?);
         let axis = x.rank().map(|rank| axes::resolve(self.axis, rank)).transpose()?;
+        if let Some((x, axis)) = x.shape.as_ref().zip(axis) {
+            check_constant(inputs, &x[axis..=axis], axis)?;
+        }
         let shape = x
             .shape
             .as_ref()
@@ -39,6 +42,10 @@ impl Operator for Gather {
             .zip(axis)
             .map(|((x, indices), axis)| x[..axis].iter().chain(indices).chain(&x[axis + 1..]).cloned().collect());
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
+    }
+
+    fn checks(&self, input: usize) -> bool {
+        input == 1
     }
 
     fn shares(&self, input: usize) -> bool {
@@ -69,10 +76,15 @@ impl Operator for GatherElements {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, indices) = (inputs.tensor(0)?, index_type(inputs, 1)?);
         if let (Some(x), Some(indices)) = (&x.shape, &indices.shape) {
-            element_axis(x, indices, self.axis)?;
+            let axis = element_axis(x, indices, self.axis)?;
+            check_constant(inputs, &x[axis..=axis], axis)?;
         }
         let shape = indices.shape.clone().or_else(|| shape_of_rank(x.rank()));
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
+    }
+
+    fn checks(&self, input: usize) -> bool {
+        input == 1
     }
 
     fn work(&self, _inputs: &Types, outputs: &[Type]) -> Option<Work> {
@@ -102,11 +114,16 @@ impl Operator for GatherNd {
         let shape = match x.shape.as_deref().zip(vectors(indices)?) {
             Some((x, (outer, depth))) => {
                 let parts = VectorParts::new(x, outer, depth, self.batch_dims)?;
+                check_constant(inputs, parts.picked, self.batch_dims)?;
                 Some(parts.outer.iter().chain(parts.rest).cloned().collect())
             }
             None => None,
         };
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
+    }
+
+    fn checks(&self, input: usize) -> bool {
+        input == 1
     }
 
     fn work(&self, _inputs: &Types, outputs: &[Type]) -> Option<Work> {

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::recurrent_inputs::lengths_within;
 use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
@@ -183,9 +184,17 @@ impl Operator for ReverseSequence {
             );
         }
         if let (Some(dims), Some(lengths)) = (&x.shape, inputs.tensor(1)?.size(0)) {
-            self.axes(dims, lengths)?;
+            let [first, second] = self.axes(dims, lengths)?;
+            let steps = if self.time_first { first } else { second };
+            if let Some((lengths, steps)) = inputs.checked(1).zip(steps.known()) {
+                lengths_within(&lengths.to_i64()?, steps)?;
+            }
         }
         Ok(vec![Type::Tensor(x.clone())])
+    }
+
+    fn checks(&self, input: usize) -> bool {
+        input == 1
     }
 }
 

@@ -7,6 +7,7 @@ use crate::axes;
 use crate::bail;
 use crate::error::Result;
 use crate::extent::{all_fit, at_most, text, Extent};
+use crate::types::Types;
 
 /// Runs of elements of equal length, in a tensor or in a block of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +21,32 @@ pub(crate) struct Places {
 /// Returns the error for an index, element `place` of the indices, that is beyond its axis.
 pub(crate) fn index_out_of_range(index: i64, place: usize, axis: usize, size: usize) -> String {
     format!("index {index} is out of range for axis {axis} of size {size} (element {place} of the indices)")
+}
+
+/// Counts an index into an axis of size `size` from the start. The result is too large if the index is invalid.
+pub(crate) fn from_start(index: i64, size: usize) -> usize {
+    (if index < 0 { index.wrapping_add(size as i64) } else { index }) as usize
+}
+
+/// Checks indices: vectors of an index for each of the axes of sizes `sizes`, which begin with axis `first`.
+///
+/// # Errors
+/// An index leads beyond its axis.
+pub(crate) fn check_indices(indices: &[i64], sizes: &[impl Extent], first: usize) -> Result<()> {
+    for ((place, &index), (i, size)) in indices.iter().enumerate().zip(sizes.iter().enumerate().cycle()) {
+        if let Some(size) = size.known().filter(|&size| from_start(index, size) >= size) {
+            bail!("{}", index_out_of_range(index, place, first + i, size));
+        }
+    }
+    Ok(())
+}
+
+/// [Checks](check_indices) input 1, if it is constant.
+///
+/// # Errors
+/// An index leads beyond its axis.
+pub(crate) fn check_constant(inputs: &Types, sizes: &[impl Extent], first: usize) -> Result<()> {
+    inputs.checked(1).map_or(Ok(()), |indices| check_indices(&indices.to_i64()?, sizes, first))
 }
 
 /// The axis along which indices of shape `indices` pick elements of a tensor of shape `dims`.

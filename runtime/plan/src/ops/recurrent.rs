@@ -4,10 +4,11 @@ use candle_plan_kernels::recurrent::{Activation, Cell};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::recurrent_inputs::Expected;
+use super::recurrent_inputs::{lengths_within, Expected};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::Extent;
 use crate::float::{require_dtype, FLOATS};
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
@@ -116,6 +117,10 @@ macro_rules! operator {
                 self.recurrence().infer(inputs)
             }
 
+            fn checks(&self, input: usize) -> bool {
+                input == LENGTHS
+            }
+
             fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
                 Work::multiplying(inputs, outputs, work::recurrent([X, W, R].map(|i| inputs.tensor(i).ok())))
             }
@@ -156,6 +161,9 @@ impl Recurrence<'_> {
         for i in 0..inputs.len() {
             let Some(found) = inputs.optional_tensor(i)? else { continue };
             self.expected(i, x.dtype, sizes).check(i, found)?;
+        }
+        if let Some((lengths, steps)) = inputs.checked(LENGTHS).zip(outer[0].known()) {
+            lengths_within(lengths.read::<i32>()?, steps)?;
         }
         let inner = [self.directions.len(), self.hidden].map(|size| Some(Dim::Size(size)));
         let (y, state) = self.shapes(outer, inner);

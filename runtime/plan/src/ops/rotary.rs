@@ -3,13 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::places::from_start;
 use crate::bail;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::extent::{all_fit, at_most, text, Extent};
 use crate::float::require_dtype;
 use crate::operator::{Arity, Operator};
 use crate::types::{Type, Types};
+use crate::value::try_list;
 
 /// Rotates pairs of elements of each head's vector by the angle of its position: `y₁ = cos · x₁ − sin · x₂`,
 /// `y₂ = sin · x₁ + cos · x₂`.
@@ -52,9 +54,28 @@ impl Operator for RotaryEmbedding {
             let unknown = vec![None; 2];
             let ids = inputs.optional_tensor(3)?.map(|ids| ids.shape.as_ref().unwrap_or(&unknown).as_slice());
             self.check(x, [cos, sin], ids)?;
+            if let Some((ids, rows)) = inputs.checked(3).zip(cos[0].known()) {
+                rows_of(&ids.to_i64()?, rows)?;
+            }
         }
         Ok(vec![Type::Tensor(x.clone())])
     }
+
+    fn checks(&self, input: usize) -> bool {
+        input == 3
+    }
+}
+
+/// The rows of the positions in caches of `count` rows. A negative position counts from the end.
+///
+/// # Errors
+/// A position has no row.
+pub(crate) fn rows_of(positions: &[i64], count: usize) -> Result<Vec<usize>> {
+    let row = |(place, &position): (usize, &i64)| match from_start(position, count) {
+        row if row < count => Ok(row),
+        _ => Err(Error::Op(position_out_of_range(position, place, count))),
+    };
+    try_list(positions.iter().enumerate().map(row))
 }
 
 /// Returns the error for a position, element `place` of the positions, that has no row in the caches.

@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::gather::{index_type, vectors};
-use super::places::{element_axis, Places, VectorParts};
+use super::places::{check_constant, element_axis, Places, VectorParts};
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::extent::{all_fit, at_most, count, fits, text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::types::{Type, Types};
@@ -52,12 +52,17 @@ impl Operator for ScatterElements {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, indices, updates) = (inputs.shape(0)?, &index_type(inputs, 1)?.shape, inputs.shape(2)?);
         if let (Some(x), Some(indices)) = (x, indices.as_ref().or(updates)) {
-            element_axis(x, indices, self.axis)?;
+            let axis = element_axis(x, indices, self.axis)?;
+            check_constant(inputs, &x[axis..=axis], axis)?;
         }
         if let (Some(indices), Some(updates)) = (indices, updates) {
             check_elements(updates, indices)?;
         }
         written(inputs, 2)
+    }
+
+    fn checks(&self, input: usize) -> bool {
+        input == 1
     }
 }
 
@@ -82,9 +87,14 @@ impl Operator for ScatterNd {
         let indices = index_type(inputs, 1)?;
         if let Some((x, (outer, depth))) = inputs.shape(0)?.zip(vectors(indices)?) {
             let parts = VectorParts::new(x, outer, depth, 0)?;
+            check_constant(inputs, parts.picked, 0)?;
             inputs.shape(2)?.map_or(Ok(()), |updates| check_parts(updates, &parts))?;
         }
         written(inputs, 2)
+    }
+
+    fn checks(&self, input: usize) -> bool {
+        input == 1
     }
 }
 
@@ -111,11 +121,22 @@ impl Operator for TensorScatter {
         let places = inputs.optional(2).map(|_| index_type(inputs, 2)).transpose()?;
         if let Some(dims) = inputs.shape(0)? {
             self.row_axis(dims.len())?;
-            inputs.shape(1)?.map_or(Ok(0), |new| self.fitting_axis(dims, new))?;
+            if let Some(new) = inputs.shape(1)? {
+                let axis = self.fitting_axis(dims, new)?;
+                if let (Some(first), Some(rows), Some(size)) =
+                    (inputs.checked(2), new[axis].known(), dims[axis].known())
+                {
+                    self.check_first(&first.to_i64()?, [rows, size])?;
+                }
+            }
             let places = places.and_then(|places| count(places.shape.as_deref()?));
             places.map_or(Ok(()), |places| check_places(places, dims))?;
         }
         written(inputs, 1)
+    }
+
+    fn checks(&self, input: usize) -> bool {
+        input == 2
     }
 }
 
@@ -137,6 +158,15 @@ impl TensorScatter {
         Ok(axis)
     }
 
+    /// Checks that `rows` new rows fit into a cache of `size` rows, from each place in `first` on.
+    fn check_first(&self, first: &[i64], [rows, size]: [usize; 2]) -> Result<()> {
+        let fits = |first: usize| rows == 0 || self.circular || first <= size - rows;
+        match first.iter().enumerate().find(|(_, &first)| !usize::try_from(first).is_ok_and(fits)) {
+            Some((batch, &first)) => bail!("{}", rows_out_of_range(first, batch, [rows, size])),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the place where each new row begins.
     ///
     /// # Errors
@@ -145,11 +175,8 @@ impl TensorScatter {
         let (size, run) = (dims[axis], dims[axis + 1..].iter().product::<usize>());
         let per_batch: usize = dims[1..axis].iter().product();
         let mut starts = with_capacity(element_count(&[dims[0], per_batch, rows])?)?;
-        for (batch, &first) in first.iter().enumerate() {
-            let fits = |first: &usize| rows == 0 || self.circular || *first <= size - rows;
-            let Some(first) = usize::try_from(first).ok().filter(fits) else {
-                return Err(Error::Op(rows_out_of_range(first, batch, [rows, size])));
-            };
+        self.check_first(first, [rows, size])?;
+        for (batch, first) in first.iter().map(|&first| first as usize).enumerate() {
             let prefixes = if rows > 0 { per_batch } else { 0 };
             for prefix in batch * per_batch..batch * per_batch + prefixes {
                 starts.extend((0..rows).map(|row| (prefix * size + (first % size + row) % size) * run));

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::axes;
 use crate::bail;
-use crate::dtype::DType;
+use crate::dtype::{Bool, DType};
 use crate::error::Result;
+use crate::extent::{count, Extent};
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 
@@ -61,7 +62,28 @@ impl Operator for Compress {
         if condition.dtype != DType::Bool {
             bail!("the condition must be bool, not {}", condition.dtype);
         }
-        picked(inputs.tensor(0)?, self.axis)
+        let (x, axis) = (inputs.tensor(0)?, self.axis);
+        let rows = match (&x.shape, axis) {
+            (Some(shape), Some(axis)) => shape[axes::resolve(axis, shape.len())?].known(),
+            (Some(shape), None) => count(shape),
+            (None, _) => None,
+        };
+        if let Some((condition, rows)) = inputs.checked(1).zip(rows) {
+            check_kept(condition.read::<Bool>()?, rows)?;
+        }
+        picked(x, axis)
+    }
+
+    fn checks(&self, input: usize) -> bool {
+        input == 1
+    }
+}
+
+/// Checks that the condition keeps none but `rows` rows.
+pub(crate) fn check_kept(condition: &[Bool], rows: usize) -> Result<()> {
+    match condition.iter().rposition(|kept| kept.is_true()).filter(|&last| last >= rows) {
+        Some(last) => bail!("the condition keeps row {last} of {rows}"),
+        None => Ok(()),
     }
 }
 

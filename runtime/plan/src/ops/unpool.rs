@@ -12,7 +12,7 @@ use crate::extent::{all_fit, at_most, text, Extent};
 use crate::float::{require_dtype, FLOATS};
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
-use crate::value::Array;
+use crate::value::{element_count, Array};
 
 /// A tensor of zeros with each element of X at the position that its index gives. Inputs: X and I (int64) `[N, C, W]`
 /// or `[N, C, H, W]`, and the output's shape (int64, optional).
@@ -71,6 +71,15 @@ pub(crate) fn index_out_of_range(index: i64, place: usize, counted: &[usize]) ->
     format!("index {index} is out of range for a tensor of shape {counted:?} (element {place} of the indices)")
 }
 
+/// The place that an index, element `place` of the indices, names in a tensor of shape `counted` and `count` elements.
+///
+/// # Errors
+/// The index is out of range.
+pub(crate) fn named(index: i64, place: usize, counted: &[usize], count: usize) -> Result<usize> {
+    let inside = usize::try_from(index).ok().filter(|&index| index < count);
+    inside.ok_or_else(|| Error::Op(index_out_of_range(index, place, counted)))
+}
+
 /// Checks that X has an index for each element.
 pub(crate) fn check_indices(x: &[impl Extent], indices: &[impl Extent]) -> Result<()> {
     if !all_fit(x, indices) {
@@ -98,9 +107,18 @@ impl Operator for MaxUnpool {
             check_indices(x, indices)?;
         }
         let Some(dims) = &x.shape else { return Ok(vec![Type::ranked(x.dtype, 2 + self.kernel.len())]) };
-        let [_, sizes] = self.shapes(dims, inputs.constant(2))?;
+        let [counted, sizes] = self.shapes(dims, inputs.constant(2))?;
+        let counted: Option<Vec<usize>> = counted.into_iter().collect();
+        if let Some((indices, counted)) = inputs.checked(1).zip(counted) {
+            let (indices, count) = (indices.read::<i64>()?, element_count(&counted)?);
+            indices.iter().enumerate().try_for_each(|(i, &index)| named(index, i, &counted, count).map(drop))?;
+        }
         let shape = sizes.into_iter().map(|size| size.filter(|_| inputs.is_fixed(2)).map(Dim::Size)).collect();
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
+    }
+
+    fn checks(&self, input: usize) -> bool {
+        input == 1
     }
 
     fn needs(&self, input: usize) -> Needs {
