@@ -10,7 +10,9 @@ mod conv_blocks;
 mod conv_case;
 mod conv_output;
 mod conv_rows;
+pub(crate) mod convert;
 mod exact;
+mod finish;
 mod lists;
 mod mask;
 mod matrices;
@@ -20,6 +22,7 @@ mod places;
 mod pool_blocks;
 mod power;
 pub(crate) mod reorder;
+mod rewrite;
 mod separable;
 
 family_modules!();

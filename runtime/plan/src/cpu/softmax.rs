@@ -8,9 +8,10 @@ use candle_plan_kernels::softmax::{softmax, Form};
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
+use super::rewrite::rewrite;
 use crate::dispatch;
 use crate::error::Result;
-use crate::float::{rewrite, widened_bytes};
+use crate::float::widened_bytes;
 use crate::kernel::{Call, Kernel};
 use crate::ops::softmax::{Softmax, SoftmaxFunction};
 use crate::types::Types;

@@ -5,7 +5,6 @@
 //! Reading that only one device needs is beside its kernels.
 
 pub(crate) mod attention;
-pub(crate) mod cast;
 pub(crate) mod norm;
 pub(crate) mod pad;
 pub(crate) mod recurrent;
