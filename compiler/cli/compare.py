@@ -52,9 +52,9 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
     candlec zoo compare before.jsonl after.jsonl --json
     """
     from compiler.zoo.comparison import changes, levels_apart
-    from compiler.zoo.records import ways_of
+    from compiler.zoo.records import records_of
 
-    before, after = ways_of(_lines_of(old)), ways_of(_lines_of(new))
+    before, after = records_of(_lines_of(old)), records_of(_lines_of(new))
     found = changes(before, after)
     is_right = not any(each.effect == "worse" for each in found)
     levels = levels_apart(before, after)
@@ -62,7 +62,7 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
         data = {"before": levels[0], "after": levels[1]} if levels else None
         print_json({"ok": is_right, "changes": [each.data for each in found], "levels": data})
     else:
-        _show(found, len({way.model for way in {**before, **after}}))
+        _show(found, len({name.model for name in {**before, **after}}))
         if levels:
             kinds = " and ".join(", ".join(each) for each in levels)
             said = f"note: the files are of different levels of the processor, {kinds}: their kernels are not compared"
@@ -86,7 +86,7 @@ def _show(found: Sequence[Change], models: int) -> None:
     if not found:
         console.print(f"nothing has changed in {counted}", soft_wrap=True)
         return
-    rows = ((_MARKS[each.effect], each.way.model, each.way.task, each.what, *each.texts) for each in found)
+    rows = ((_MARKS[each.effect], each.name.model, each.name.task, each.what, *each.texts) for each in found)
     table(("", "model", "check", "what", "before", "after"), rows)
     effects = Counter(each.effect for each in found)
     changes = f"{len(found)} change{'s' * (len(found) != 1)} in {counted}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from compiler.processes.ending import Ending
     from compiler.zoo.outcome import Result
 
-__all__ = ["MEASURED", "PRECISION", "Record", "Way", "ways_of"]
+__all__ = ["MEASURED", "PRECISION", "Record", "ResultName", "records_of"]
 
 MEASURED = "measured"
 """The result of a measurement that came to its end."""
@@ -30,7 +30,7 @@ PRECISION = "precision"
 
 
 @dataclass(frozen=True)
-class Way:
+class ResultName:
     """The name of a result: a model with `task`.
 
     The task is the kind of shapes and the device of a check, `precision`, or `time` and a level.
@@ -59,9 +59,9 @@ class Record:
     facts: Facts | None = None
 
 
-def ways_of(lines: Iterable[Mapping[str, Any]]) -> dict[Way, Record]:
+def records_of(lines: Iterable[Mapping[str, Any]]) -> dict[ResultName, Record]:
     """The records of the lines of a file of results."""
-    found: dict[Way, Record] = {}
+    found: dict[ResultName, Record] = {}
     timed: dict[tuple[str, str], dict[int, Ending]] = {}
     for line in lines:
         model, what = line["model"], line["what"]
@@ -70,11 +70,11 @@ def ways_of(lines: Iterable[Mapping[str, Any]]) -> dict[Way, Record]:
         elif check := Check.named(model, what):
             found.update(_of_check(check, line))
         else:
-            found[Way(model, what)] = _of_measurement(line)
+            found[ResultName(model, what)] = _of_measurement(line)
     return found | dict(_of_times(timed))
 
 
-def _of_check(check: Check, line: Mapping[str, Any]) -> Iterator[tuple[Way, Record]]:
+def _of_check(check: Check, line: Mapping[str, Any]) -> Iterator[tuple[ResultName, Record]]:
     """The records of a check, one for each kind of shapes."""
     ending = ending_of(line)
     outcomes = outcomes_of(check, ending)
@@ -82,8 +82,8 @@ def _of_check(check: Check, line: Mapping[str, Any]) -> Iterator[tuple[Way, Reco
     for shapes, each in outcomes.items():
         worst, seconds = together(each), sum(one.seconds for one in each)
         share = worst.share if math.isfinite(worst.share) else None
-        way = Way(check.entry.name, f"{shapes}, {check.device}")
-        yield way, Record(worst, line["ok"], seconds, share, facts.get(shapes))
+        name = ResultName(check.entry.name, f"{shapes}, {check.device}")
+        yield name, Record(worst, line["ok"], seconds, share, facts.get(shapes))
 
 
 def _of_measurement(line: Mapping[str, Any]) -> Record:
@@ -93,10 +93,10 @@ def _of_measurement(line: Mapping[str, Any]) -> Record:
     return Record(MEASURED if ending.kind == "done" else line["result"], line["ok"], ending.seconds, errors)
 
 
-def _of_times(timed: Mapping[tuple[str, str], Mapping[int, Ending]]) -> Iterator[tuple[Way, Record]]:
+def _of_times(timed: Mapping[tuple[str, str], Mapping[int, Ending]]) -> Iterator[tuple[ResultName, Record]]:
     """The records of the times of models, by model and level."""
     for (model, level), endings in timed.items():
         made = Timed.of(level, last_measurement(endings))
         facts = Facts({}, {level: {TIME: made.pace.fact}}) if made.pace else None
         result = str(made) if made.problem else MEASURED
-        yield Way(model, f"{TIME}, {level}"), Record(result, not made.problem, None, facts=facts)
+        yield ResultName(model, f"{TIME}, {level}"), Record(result, not made.problem, None, facts=facts)
