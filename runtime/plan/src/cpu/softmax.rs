@@ -4,7 +4,7 @@ use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::rewrite::Rewrite;
 use candle_plan_kernels::scratch::Scratch;
-use candle_plan_kernels::softmax::{softmax, Form};
+use candle_plan_kernels::softmax::{softmax, Function};
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
@@ -42,8 +42,8 @@ impl Kernel for Softmax {
 impl Softmax {
     fn compute<R: Real>(&self, threads: &Threads, x: Rewrite<R>, dims: [usize; 3]) {
         match self.function {
-            SoftmaxFunction::Softmax => softmax(Form::Softmax, Isa::get(), threads, x, dims),
-            SoftmaxFunction::LogSoftmax => softmax(Form::LogSoftmax, Isa::get(), threads, x, dims),
+            SoftmaxFunction::Softmax => softmax(Function::Softmax, Isa::get(), threads, x, dims),
+            SoftmaxFunction::LogSoftmax => softmax(Function::LogSoftmax, Isa::get(), threads, x, dims),
             SoftmaxFunction::Hardmax => hardmax(x, dims),
         }
     }
