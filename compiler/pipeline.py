@@ -82,6 +82,10 @@ _FORMER_NAMES = {"keep_reduced_axes": "normalize_reductions", "read_sizes": "mov
 """Deprecated name of a pass → its present name."""
 
 
+_MERGE = Phase("merge", [merge_duplicates, drop_dead_nodes])
+"""Leaves one of equal nodes, and none that nobody reads."""
+
+
 def passes(options: Options) -> list[Pass]:
     """Every pass, in order.
 
@@ -99,9 +103,6 @@ def _phases(options: Options) -> list[Phase]:
 
 def _needed(options: Options) -> list[Pass | Phase]:
     """The passes that translate any opset, functions and branches to operators that a plan supports."""
-    known_branches = Phase(
-        "inline_known_branches", [fold_constants(lower.evaluate, only_indices=True), inline_branches, infer_shapes]
-    )
     return [
         pin_defaults,
         pin_dims(options.dims),
@@ -111,11 +112,17 @@ def _needed(options: Options) -> list[Pass | Phase]:
         infer_shapes,
         check_types,
         raise_legacy,
-        known_branches,
-        reject_3d,
-        expand_functions(lower.can_lower),
-        known_branches,  # again, because bodies of functions have branches
-        reject_3d,  # again, because more shapes are known
+        # Bodies of functions have branches, and branches have nodes to expand. Each of them makes more shapes known.
+        Phase(
+            "expand_bodies",
+            [
+                fold_constants(lower.evaluate, only_indices=True),
+                inline_branches,
+                infer_shapes,
+                reject_3d,
+                expand_functions(lower.can_lower),
+            ],
+        ),
         check_outputs,
         lower_upsample,
     ]
@@ -124,17 +131,21 @@ def _needed(options: Options) -> list[Pass | Phase]:
 def _simplifying() -> list[Pass | Phase]:
     """The passes that make operators fewer and simpler."""
     return [
-        drop_identities,  # also of constants, which may be weights
-        fold_biases(lower.evaluate),
-        fuse_quantization(lower.evaluate),  # before constant folding dequantizes weights
-        fold_weight_norm(lower.evaluate),  # before constant folding, which computes in single precision
-        drop_identities,  # also CastLike, which reads a computed value only for its type
+        # Before constant folding, which dequantizes weights, and computes norms of weights in single precision.
+        Phase(
+            "fold_weights",
+            [
+                drop_identities,  # also of constants, which may be weights
+                fold_biases(lower.evaluate),
+                fuse_quantization(lower.evaluate),
+                fold_weight_norm(lower.evaluate),
+            ],
+        ),
         fold_constants(lower.evaluate),
         split_sequences,
         normalize_reductions,
-        merge_duplicates,
         move_shapes_to_inputs,
-        drop_dead_nodes,  # unused readers would prevent the following rewrites
+        _MERGE,  # several or unused readers would prevent the following rewrites
         drop_noops,
         join_slices,
         merge_slices,
@@ -173,11 +184,10 @@ def _fusing() -> list[Pass | Phase]:
         fold_slices,
         fold_batch_norm,
         expand_batch_norm,
-        merge_duplicates,  # of new nodes that are equal
-        drop_dead_nodes,  # unused readers would prevent fusion
+        _MERGE,  # several or unused readers would prevent fusion
         fuse_epilogues(lower.takes_epilogue, lower.is_elementwise),
         fuse_elementwise(lower.is_elementwise),
-        drop_dead_nodes,
+        _MERGE,
         read_sequences_first,  # no later pass adds readers
     ]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from compiler.zoo.comparison import Change
-    from compiler.zoo.records import Record, Way
+    from compiler.zoo.records import Record, ResultName
 
 _MARKS: dict[str, Cell] = {"worse": WRONG, "better": RIGHT, "": ""}
 
@@ -61,8 +61,8 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
 
     before, after = records_of(old), records_of(new)
     if any(each.suffix == ".toml" for each in (old, new)):
-        common = {way.task for way in before} & {way.task for way in after}
-        before, after = ({way: each[way] for way in each if way.task in common} for each in (before, after))
+        common = {name.task for name in before} & {name.task for name in after}
+        before, after = ({name: each[name] for name in each if name.task in common} for each in (before, after))
     found = changes(before, after)
     is_right = not any(each.effect == "worse" for each in found)
     levels = levels_apart(before, after)
@@ -70,7 +70,7 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
         data = {"before": levels[0], "after": levels[1]} if levels else None
         print_json({"ok": is_right, "changes": [each.data for each in found], "levels": data})
     else:
-        _show(found, len({way.model for way in {**before, **after}}))
+        _show(found, len({name.model for name in {**before, **after}}))
         if levels:
             kinds = " and ".join(", ".join(each) for each in levels)
             said = (
@@ -80,7 +80,7 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
     context.exit(0 if is_right else 1)
 
 
-def records_of(path: Path) -> dict[Way, Record]:
+def records_of(path: Path) -> dict[ResultName, Record]:
     """The records of a file of results or facts. If the file is another kind of file, the command ends."""
     from compiler.zoo.records import read_records
 
@@ -96,7 +96,7 @@ def _show(found: Sequence[Change], models: int) -> None:
     if not found:
         console.print(f"nothing has changed in {counted}", soft_wrap=True)
         return
-    rows = ((_MARKS[each.effect], each.way.model, each.way.task, each.what, *each.texts) for each in found)
+    rows = ((_MARKS[each.effect], each.name.model, each.name.task, each.what, *each.texts) for each in found)
     table(("", "model", "check", "what", "before", "after"), rows)
     effects = Counter(each.effect for each in found)
     changes = f"{len(found)} change{'s' * (len(found) != 1)} in {counted}"

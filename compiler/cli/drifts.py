@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from compiler.zoo.drift import Drift, Found
+    from compiler.zoo.drift import Drift, FactsByModel
     from compiler.zoo.facts import KnownFacts
     from compiler.zoo.suite import CaseOutcome
     from compiler.zoo.timed import Timed
@@ -55,7 +55,7 @@ def compared(
     from compiler.zoo.drift import drifts, time_drifts
     from compiler.zoo.timed import with_times
 
-    facts: Found = {
+    facts: FactsByModel = {
         each.case.entry.name: {} if each.facts is None else {each.case.shapes: each.facts} for each in found
     }
     facts = with_times(facts, times or {})
@@ -68,7 +68,7 @@ def compared(
     return Compared(made, _missing(known, facts, new, path), faster, by_model, times is not None)
 
 
-def _missing(known: KnownFacts, facts: Found, new: Sequence[Drift], path: Path) -> list[str]:
+def _missing(known: KnownFacts, facts: FactsByModel, new: Sequence[Drift], path: Path) -> list[str]:
     """The sentences about facts and times that the file lacks at the level of this processor. `new` holds the times."""
     from compiler.zoo.drift import levels_missing
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from compiler.zoo.facts import Facts
-    from compiler.zoo.records import Record, Way
+    from compiler.zoo.records import Record, ResultName
 
 __all__ = ["KINDS", "Change", "changes", "levels_apart"]
 
@@ -49,7 +49,7 @@ class Change:
     """
 
     kind: Kind
-    way: Way
+    name: ResultName
     what: str
     before: Any
     after: Any
@@ -74,17 +74,19 @@ class Change:
     def data(self) -> dict[str, Any]:
         """The change as JSON."""
         values = {"what": self.what, "before": self.before, "after": self.after, "effect": self.effect}
-        return {"kind": self.kind, "model": self.way.model, "task": self.way.task, **values}
+        return {"kind": self.kind, "model": self.name.model, "task": self.name.task, **values}
 
 
-def changes(old: Mapping[Way, Record], new: Mapping[Way, Record]) -> list[Change]:
+def changes(old: Mapping[ResultName, Record], new: Mapping[ResultName, Record]) -> list[Change]:
     """The changes, the most important first: by kind, then the worse ones, then those by a larger factor."""
-    found = [each for way in {**old, **new} for each in _changes_of(way, old.get(way), new.get(way))]
+    found = [each for name in {**old, **new} for each in _changes_of(name, old.get(name), new.get(name))]
     effects = ("worse", "", "better")
     return sorted(found, key=lambda each: (KINDS.index(each.kind), effects.index(each.effect), -each.factor))
 
 
-def levels_apart(old: Mapping[Way, Record], new: Mapping[Way, Record]) -> tuple[list[str], list[str]] | None:
+def levels_apart(
+    old: Mapping[ResultName, Record], new: Mapping[ResultName, Record]
+) -> tuple[list[str], list[str]] | None:
     """The levels of processors in both files, if they have none in common, so that no kernels can be compared."""
     before, after = (
         {level for record in records.values() if record.facts for level in record.facts.levels}
@@ -93,31 +95,31 @@ def levels_apart(old: Mapping[Way, Record], new: Mapping[Way, Record]) -> tuple[
     return (sorted(before), sorted(after)) if before and after and not before & after else None
 
 
-def _changes_of(way: Way, old: Record | None, new: Record | None) -> Iterator[Change]:
-    """The changes of a way. A result that is missing now is worse, except a time, which only some runs measure."""
+def _changes_of(name: ResultName, old: Record | None, new: Record | None) -> Iterator[Change]:
+    """The changes of a result. A result that is missing now is worse, except a time, which only some runs measure."""
     if old is None or new is None:
-        if way.is_time and (new is None or new.is_acceptable):
+        if name.is_time and (new is None or new.is_acceptable):
             return
         before, after = (None if each is None else str(each.result) for each in (old, new))
         is_worse = new is None or not new.is_acceptable
-        yield Change("verdict", way, "verdict", before, after, "worse" if is_worse else "")
+        yield Change("verdict", name, "verdict", before, after, "worse" if is_worse else "")
         return
-    yield from _judgments(way, old, new)
-    yield from _errors(way, old, new)
+    yield from _judgments(name, old, new)
+    yield from _errors(name, old, new)
     if old.facts is not None and new.facts is not None:
-        yield from _facts(way, old.facts, new.facts)
-    yield from _times(way, old, new)
+        yield from _facts(name, old.facts, new.facts)
+    yield from _times(name, old, new)
 
 
-def _judgments(way: Way, old: Record, new: Record) -> Iterator[Change]:
+def _judgments(name: ResultName, old: Record, new: Record) -> Iterator[Change]:
     """The change of the verdict, or only of the judgment on it, which depends on INDEX.json and on a baseline."""
     before, after = str(old.result), str(new.result)
     if before != after:
-        yield Change("verdict", way, "verdict", before, after, _effect_of(old, new))
+        yield Change("verdict", name, "verdict", before, after, _effect_of(old, new))
     elif old.is_acceptable != new.is_acceptable:
         said = {True: f"{after}, acceptable", False: f"{after}, not acceptable"}
         effect: Literal["worse", "better"] = "better" if new.is_acceptable else "worse"
-        yield Change("verdict", way, "verdict", said[old.is_acceptable], said[new.is_acceptable], effect)
+        yield Change("verdict", name, "verdict", said[old.is_acceptable], said[new.is_acceptable], effect)
 
 
 def _effect_of(old: Record, new: Record) -> Literal["worse", "better", ""]:
@@ -128,35 +130,35 @@ def _effect_of(old: Record, new: Record) -> Literal["worse", "better", ""]:
     return "" if before == after else "worse" if worst_of([before, after]) == after else "better"
 
 
-def _errors(way: Way, old: Record, new: Record) -> Iterator[Change]:
+def _errors(name: ResultName, old: Record, new: Record) -> Iterator[Change]:
     """The change of the largest difference, as a multiple of the tolerance, or of the rounding error."""
     if old.error is None or new.error is None:
         return
-    is_rounding = way.task == PRECISION
+    is_rounding = name.task == PRECISION
     what, least = ("rounding error", ROUNDING) if is_rounding else ("difference", _LEAST_SHARE)
-    change = Change("error", way, what, old.error, new.error, "worse" if new.error > old.error else "better")
+    change = Change("error", name, what, old.error, new.error, "worse" if new.error > old.error else "better")
     if change.factor > _MOST_GROWTH and max(old.error, new.error) > least:
         yield change
 
 
-def _facts(way: Way, old: Facts, new: Facts) -> Iterator[Change]:
+def _facts(name: ResultName, old: Facts, new: Facts) -> Iterator[Change]:
     """The changes of facts, without the status, which is the verdict."""
     for fact, before, after in changed_facts(old, new):
         if fact != STATUS:
             growth = growth_of(before, after) if fact.rpartition(".")[2] in _COSTS else 0
-            yield Change("fact", way, fact, before, after, "worse" if growth > 0 else "better" if growth < 0 else "")
+            yield Change("fact", name, fact, before, after, "worse" if growth > 0 else "better" if growth < 0 else "")
 
 
-def _times(way: Way, old: Record, new: Record) -> Iterator[Change]:
+def _times(name: ResultName, old: Record, new: Record) -> Iterator[Change]:
     """The changes of the times of plans beyond the band, and of the time that the task took."""
     if old.facts is not None and new.facts is not None:
         for _, *values in changed_times(old.facts, new.facts):
             before, after = map(Pace.of_fact, values)
             if before is not None and after is not None:
-                yield Change("time", way, _SHARE, before.percent, after.percent)
+                yield Change("time", name, _SHARE, before.percent, after.percent)
     if old.seconds is None or new.seconds is None:
         return
-    change = Change("time", way, "time", old.seconds, new.seconds)
+    change = Change("time", name, "time", old.seconds, new.seconds)
     if change.factor > _MOST_SLOWER and abs(old.seconds - new.seconds) >= _LEAST_SECONDS:
         yield change
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Drift",
-    "Found",
+    "FactsByModel",
     "changed_facts",
     "changed_times",
     "drifts",
@@ -27,7 +27,7 @@ __all__ = [
     "time_drifts",
 ]
 
-Found = dict[str, dict["Shapes", Facts]]
+FactsByModel = dict[str, dict["Shapes", Facts]]
 """The facts of models by name and kind of shapes."""
 
 _ALL = "facts"
@@ -86,7 +86,7 @@ class Drift:
         return {**vars(self)}
 
 
-def drifts(known: KnownFacts, found: Found, only: Sequence[str] = ()) -> list[Drift]:
+def drifts(known: KnownFacts, found: FactsByModel, only: Sequence[str] = ()) -> list[Drift]:
     """The drifts of the models that were checked. Without `only`, a known model that is not in the folder is one too.
 
     `found` has an empty entry for a model whose check ended early. A time drifts only if it is slower.
@@ -103,7 +103,7 @@ def drifts(known: KnownFacts, found: Found, only: Sequence[str] = ()) -> list[Dr
     return [*made, *(Drift(name, shapes, _ALL, "known", None) for name in gone for shapes in known.models[name])]
 
 
-def time_drifts(known: KnownFacts, found: Found) -> list[Drift]:
+def time_drifts(known: KnownFacts, found: FactsByModel) -> list[Drift]:
     """The times that are new, slower or faster, of models and levels that the file has."""
     made: list[Drift] = []
     for model, by_shapes in found.items():
@@ -140,7 +140,7 @@ def growth_of(before: Fact | None, after: Fact | None) -> int:
     return _total(after) - _total(before)
 
 
-def levels_missing(known: KnownFacts, found: Found) -> dict[str, list[str]]:
+def levels_missing(known: KnownFacts, found: FactsByModel) -> dict[str, list[str]]:
     """The levels of the processor that the file does not have, with the models that have facts of them."""
     missing: dict[str, list[str]] = {}
     for model, by_shapes in found.items():
@@ -152,7 +152,7 @@ def levels_missing(known: KnownFacts, found: Found) -> dict[str, list[str]]:
     return missing
 
 
-def renewed_facts(known: KnownFacts, found: Found, only: Sequence[str] = ()) -> KnownFacts:
+def renewed_facts(known: KnownFacts, found: FactsByModel, only: Sequence[str] = ()) -> KnownFacts:
     """The facts for the file: what was found, and what is known of other levels, other shapes and failed checks.
 
     A known time stays if none was found. Without `only`, models that are not in the folder leave the file.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from compiler.processes.ending import Ending
     from compiler.zoo.outcome import Shapes
 
-__all__ = ["MEASURED", "PRECISION", "Record", "Way", "read_records", "ways_of"]
+__all__ = ["MEASURED", "PRECISION", "Record", "ResultName", "read_records", "records_of"]
 
 MEASURED = "measured"
 """The result of a measurement that came to its end."""
@@ -32,7 +32,7 @@ PRECISION = "precision"
 
 
 @dataclass(frozen=True)
-class Way:
+class ResultName:
     """The name of a result: a model with `task`.
 
     The task is the kind of shapes and the device of a check, `precision`, or `time` and a level.
@@ -63,7 +63,7 @@ class Record:
     facts: Facts | None = None
 
 
-def read_records(path: Path) -> dict[Way, Record]:
+def read_records(path: Path) -> dict[ResultName, Record]:
     """The records of a file of results, or of a file of facts, whose name ends with `.toml`.
 
     Raises:
@@ -71,7 +71,7 @@ def read_records(path: Path) -> dict[Way, Record]:
         ValueError: it is another kind of file.
     """
     if path.suffix != ".toml":
-        return ways_of(read_results(path))
+        return records_of(read_results(path))
     known = read_facts(path)
     try:
         found = ((name, shapes, facts) for name, each in known.models.items() for shapes, facts in each.items())
@@ -80,22 +80,22 @@ def read_records(path: Path) -> dict[Way, Record]:
         raise ValueError(f"{path} is not a file of facts: {error}") from error
 
 
-def _of_facts(device: str, model: str, shapes: Shapes, facts: Facts) -> Iterator[tuple[Way, Record]]:
+def _of_facts(device: str, model: str, shapes: Shapes, facts: Facts) -> Iterator[tuple[ResultName, Record]]:
     """The record of a model's check, and those of its times."""
     levels = {
         level: {name: fact for name, fact in each.items() if name != TIME} for level, each in facts.levels.items()
     }
     status = Result.of_text(facts.status)
-    yield Way(model, f"{shapes}, {device}"), Record(status, True, None, facts=Facts(facts.plan, levels))
+    yield ResultName(model, f"{shapes}, {device}"), Record(status, True, None, facts=Facts(facts.plan, levels))
     for level, each in facts.levels.items():
         if TIME in each:
             pace = Facts({}, {level: {TIME: each[TIME]}})
-            yield Way(model, f"{TIME}, {level}"), Record(MEASURED, True, None, facts=pace)
+            yield ResultName(model, f"{TIME}, {level}"), Record(MEASURED, True, None, facts=pace)
 
 
-def ways_of(lines: Iterable[Mapping[str, Any]]) -> dict[Way, Record]:
+def records_of(lines: Iterable[Mapping[str, Any]]) -> dict[ResultName, Record]:
     """The records of the lines of a file of results. Profiles have none, because they repeat no former result."""
-    found: dict[Way, Record] = {}
+    found: dict[ResultName, Record] = {}
     timed: dict[tuple[str, str], dict[int, Ending]] = {}
     for line in lines:
         model, what = line["model"], line["what"]
@@ -104,11 +104,11 @@ def ways_of(lines: Iterable[Mapping[str, Any]]) -> dict[Way, Record]:
         elif check := Check.named(model, what):
             found.update(_of_check(check, line))
         elif not Profile.named(model, what):
-            found[Way(model, what)] = _of_measurement(line)
+            found[ResultName(model, what)] = _of_measurement(line)
     return found | dict(_of_times(timed))
 
 
-def _of_check(check: Check, line: Mapping[str, Any]) -> Iterator[tuple[Way, Record]]:
+def _of_check(check: Check, line: Mapping[str, Any]) -> Iterator[tuple[ResultName, Record]]:
     """The records of a check, one for each kind of shapes."""
     ending = ending_of(line)
     outcomes = outcomes_of(check, ending)
@@ -116,8 +116,8 @@ def _of_check(check: Check, line: Mapping[str, Any]) -> Iterator[tuple[Way, Reco
     for shapes, each in outcomes.items():
         worst, seconds = together(each), sum(one.seconds for one in each)
         share = worst.share if math.isfinite(worst.share) else None
-        way = Way(check.entry.name, f"{shapes}, {check.device}")
-        yield way, Record(worst, line["ok"], seconds, share, facts.get(shapes))
+        name = ResultName(check.entry.name, f"{shapes}, {check.device}")
+        yield name, Record(worst, line["ok"], seconds, share, facts.get(shapes))
 
 
 def _of_measurement(line: Mapping[str, Any]) -> Record:
@@ -127,10 +127,10 @@ def _of_measurement(line: Mapping[str, Any]) -> Record:
     return Record(MEASURED if ending.kind == "done" else line["result"], line["ok"], ending.seconds, errors)
 
 
-def _of_times(timed: Mapping[tuple[str, str], Mapping[int, Ending]]) -> Iterator[tuple[Way, Record]]:
+def _of_times(timed: Mapping[tuple[str, str], Mapping[int, Ending]]) -> Iterator[tuple[ResultName, Record]]:
     """The records of the times of models, by model and level."""
     for (model, level), endings in timed.items():
         made = Timed.of(level, last_measurement(endings))
         facts = Facts({}, {level: {TIME: made.pace.fact}}) if made.pace else None
         result = str(made) if made.problem else MEASURED
-        yield Way(model, f"{TIME}, {level}"), Record(result, not made.problem, None, facts=facts)
+        yield ResultName(model, f"{TIME}, {level}"), Record(result, not made.problem, None, facts=facts)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from compiler.zoo.facts import Fact, Facts
-    from compiler.zoo.records import Record, Way
+    from compiler.zoo.records import Record, ResultName
 
 __all__ = ["KINDS", "Slice", "slice_of"]
 
@@ -53,7 +53,7 @@ class Slice:
         return _sum(self.models), _sum(self.whole)
 
 
-def slice_of(records: Mapping[Way, Record]) -> Slice:
+def slice_of(records: Mapping[ResultName, Record]) -> Slice:
     """The slice of a zoo with these records.
 
     The choice is greedy (Chvátal, "A greedy heuristic for the set-covering problem", 1979): the next model is the one

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from compiler.processes.ending import Ending
     from compiler.zoo.batch import Progress, Settings
-    from compiler.zoo.drift import Found
+    from compiler.zoo.drift import FactsByModel
     from compiler.zoo.facts import KnownFacts
     from compiler.zoo.index import Entry
 
@@ -83,7 +83,7 @@ def last_measurement(endings: Mapping[int, Ending]) -> list[Ending]:
     return second or [ending for _, ending in sorted(endings.items())]
 
 
-def with_times(found: Found, timed: Mapping[str, Timed]) -> Found:
+def with_times(found: FactsByModel, timed: Mapping[str, Timed]) -> FactsByModel:
     """The facts of models with the times of their pinned shapes."""
     made = {name: dict(by_shapes) for name, by_shapes in found.items()}
     for name, each in timed.items():

@@ -11,7 +11,7 @@ import pytest
 from compiler.zoo.facts import Facts
 from compiler.zoo.index import Entry
 from compiler.zoo.outcome import Result
-from compiler.zoo.records import Record, Way
+from compiler.zoo.records import Record, ResultName
 from compiler.zoo.select import selected
 from compiler.zoo.slice import slice_of
 from tests.cli.command import run
@@ -23,11 +23,11 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def records(models: dict[str, tuple[float | None, str]], task: str = "pinned, cpu") -> dict[Way, Record]:
+def records(models: dict[str, tuple[float | None, str]], task: str = "pinned, cpu") -> dict[ResultName, Record]:
     """The records of models: the seconds of a check, and the operators as letters."""
     equal = Result("equal", 0.0)
     facts = {name: Facts({"steps": dict.fromkeys(ops, 1)}) for name, (_, ops) in models.items()}
-    return {Way(name, task): Record(equal, True, each[0], facts=facts[name]) for name, each in models.items()}
+    return {ResultName(name, task): Record(equal, True, each[0], facts=facts[name]) for name, each in models.items()}
 
 
 @pytest.mark.parametrize(

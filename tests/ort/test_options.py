@@ -224,7 +224,7 @@ def test_another_thread_ends_a_run() -> None:
     ending.join()
 
 
-@pytest.mark.parametrize("run_options", [3, {}, compiler.ort.SessionOptions()], ids=str)
+@pytest.mark.parametrize("run_options", [3, {}, compiler.ort.SessionOptions()])
 def test_other_options_of_runs_are_refused(run_options: Any) -> None:
     with pytest.raises(TypeError, match=r"run_options: expected compiler\.ort\.RunOptions, found"):
         compiler.ort.InferenceSession(model(ADD)).run(None, add_inputs(), run_options)

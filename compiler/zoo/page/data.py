@@ -10,7 +10,7 @@ from compiler.zoo.judge import outcomes_of
 from compiler.zoo.outcome import SHAPES, Result, variants
 from compiler.zoo.page.history import history_of, level_of, milliseconds_of
 from compiler.zoo.profile import COLUMNS
-from compiler.zoo.records import PRECISION, Way
+from compiler.zoo.records import PRECISION, ResultName
 from compiler.zoo.results import ending_of
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def page_data(title: str, runs: Sequence[Run]) -> dict[str, Any]:
                 "problems": problems.get(model, []),
                 "precision": precision.get(model),
                 "checks": {
-                    task: _check(Way(model, task), runs, newest[task], details[task].get(model, {}))
+                    task: _check(ResultName(model, task), runs, newest[task], details[task].get(model, {}))
                     for task in tasks
-                    if any(Way(model, task) in run.checks for run in runs)
+                    if any(ResultName(model, task) in run.checks for run in runs)
                 },
             }
             for model in models
@@ -57,7 +57,7 @@ def page_data(title: str, runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def _check(way: Way, runs: Sequence[Run], newest: int, details: Line) -> Line:
+def _check(way: ResultName, runs: Sequence[Run], newest: int, details: Line) -> Line:
     """The state of a check in its newest file, and its history."""
     record = runs[newest].checks.get(way)
     if record is None:

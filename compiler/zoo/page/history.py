@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from compiler.zoo.asked import Profile
 from compiler.zoo.pace import TIME, Pace
-from compiler.zoo.records import PRECISION, Way, ways_of
+from compiler.zoo.records import PRECISION, ResultName, records_of
 from compiler.zoo.results import ending_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Run:
 
     def __init__(self, name: str, lines: Sequence[dict[str, Any]]) -> None:
         self.name, self.lines = name, lines
-        ways = ways_of(lines)
+        ways = records_of(lines)
         self.checks = {way: record for way, record in ways.items() if not way.is_time and way.task != PRECISION}
         self._profiles = dict(_profiles_of(lines))
         self._times = {way.model: record.facts for way, record in ways.items() if way.is_time and record.facts}
@@ -42,12 +42,12 @@ class Run:
         """The tasks of its checks, such as `pinned, cpu`, in the order of the file."""
         return dict.fromkeys(way.task for way in self.checks)
 
-    def pace(self, way: Way, level: str) -> Pace | None:
+    def pace(self, way: ResultName, level: str) -> Pace | None:
         """The time of a plan beside onnxruntime, if it was measured at a level of the processor."""
         times = self._times.get(way.model) if way.task == _TIMED else None
         return Pace.of_fact(times.levels.get(level, {}).get(TIME)) if times else None
 
-    def numbers(self, way: Way, level: str) -> dict[str, float | None]:
+    def numbers(self, way: ResultName, level: str) -> dict[str, float | None]:
         """The numbers of a check; `None` for those that the file does not have.
 
         The peak memory and the time in percent are those at a level of the processor.
@@ -67,7 +67,7 @@ class Run:
         }
 
 
-def history_of(way: Way, runs: Iterable[Run], facts: Facts | None) -> dict[str, list[float | None]]:
+def history_of(way: ResultName, runs: Iterable[Run], facts: Facts | None) -> dict[str, list[float | None]]:
     """The numbers of a check in each file, with the level of these facts. Numbers that no file has are left out."""
     rows = [run.numbers(way, level_of(facts)) for run in runs]
     found = {name: [row[name] for row in rows] for name in NUMBERS}
@@ -84,11 +84,11 @@ def milliseconds_of(profile: Mapping[str, Any]) -> float:
     return float(1e3 * sum(step["seconds"] for step in profile["steps"] if not step["depth"]) / profile["runs"])
 
 
-def _profiles_of(lines: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Way, float]]:
+def _profiles_of(lines: Iterable[Mapping[str, Any]]) -> Iterable[tuple[ResultName, float]]:
     for line in lines:
         profile, ending = Profile.named(line["model"], line["what"]), ending_of(line)
         if profile and ending.kind == "done":
-            yield Way(line["model"], f"{profile.shapes}, {profile.device}"), milliseconds_of(ending.result)
+            yield ResultName(line["model"], f"{profile.shapes}, {profile.device}"), milliseconds_of(ending.result)
 
 
 def _facts_at(record: Record, level: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

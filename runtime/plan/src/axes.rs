@@ -1,12 +1,9 @@
 //! Axes and dimensions that come from a plan or from a tensor.
 
-use std::borrow::Cow;
-
 use smallvec::{smallvec, SmallVec};
 
 use crate::error::{Error, Result};
 use crate::extent;
-use crate::kernel::Call;
 use crate::types::{TensorType, Types};
 use crate::value::{try_list, Array, MAX_RANK};
 
@@ -91,22 +88,6 @@ pub fn numbers(list: &Array) -> Result<Vec<i64>> {
 pub(crate) fn number(name: &str, array: &Array) -> Result<i64> {
     extent::one_element(name, array.dims())?;
     Ok(array.to_i64()?[0])
-}
-
-/// The [numbers] of input `i`.
-///
-/// # Errors
-/// The input is missing, has more than one dimension, or its elements are not integers.
-pub fn list(call: &Call, i: usize) -> Result<Vec<i64>> {
-    numbers(call.tensor(i)?)
-}
-
-/// [`list`] of an input that may be absent.
-///
-/// # Errors
-/// As [`list`].
-pub fn optional_list(call: &Call, i: usize) -> Result<Option<Cow<'static, [i64]>>> {
-    call.optional_tensor(i)?.map(|_| list(call, i).map(Cow::Owned)).transpose()
 }
 
 /// The [numbers] of input `i`, where it is a constant.

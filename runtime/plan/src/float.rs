@@ -6,13 +6,11 @@ use candle_plan_kernels::buffer;
 use candle_plan_kernels::cast::Source;
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
-use candle_plan_kernels::rewrite::Rewrite;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::kernel::Call;
 use crate::operator::Operator;
 use crate::types::{TensorType, Type, Types};
 use crate::value::Array;
@@ -191,37 +189,6 @@ pub(crate) fn truncated(array: &Array) -> Result<Vec<i64>> {
     crate::dispatch!("a floating-point input", array.dtype(), [f32, f64, f16, bf16], T => {
         Ok(buffer::collected(T::widen(array.read::<T>()?).iter().map(|&value| Source::to_f64(value) as i64)))
     })
-}
-
-/// Rewrites every element of input `i`: in place if no later step reads the input, else into a new tensor of its shape.
-///
-/// # Errors
-/// The input is not a tensor of `T`, or `rewrite` fails.
-pub fn rewrite<T: Float>(
-    call: &mut Call,
-    i: usize,
-    rewrite: impl FnOnce(&Call, Rewrite<T::Wide>) -> Result<()>,
-) -> Result<Array> {
-    if T::DTYPE == <T::Wide as Element>::DTYPE {
-        if let Some(mut array) = call.take(i) {
-            array.update::<T::Wide>(|x| rewrite(call, Rewrite::in_place(x)))?;
-            return Ok(array);
-        }
-    }
-    let array = call.tensor(i)?;
-    let x = array.read::<T>()?;
-    let out = match T::widen(x) {
-        Cow::Borrowed(x) => {
-            let mut out = buffer::for_overwrite(x.len());
-            rewrite(call, Rewrite::from_to(x, &mut out))?;
-            out
-        }
-        Cow::Owned(mut x) => {
-            rewrite(call, Rewrite::in_place(&mut x))?;
-            x
-        }
-    };
-    Array::new(T::narrow(out), array.dims())
 }
 
 /// An upper bound in bytes on the memory that a kernel needs to compute 16-bit floats in `f32`: a copy of each input

@@ -7,7 +7,6 @@ use candle_plan_kernels::threads::Threads;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use crate::array::words;
 use crate::device::{Device, Reason};
 use crate::error::Result;
 use crate::execute::{KernelRun, Observer, Seen};
@@ -94,7 +93,7 @@ impl Executable {
 fn copy(value: &Value) -> Result<Value> {
     match value {
         // A run does not write to inputs on the device.
-        Value::Tensor(array) if !array.is_on_device() => Ok(words::copy(array)?.into()),
+        Value::Tensor(array) if !array.is_on_device() => Ok(array.copy()?.into()),
         other => Ok(other.clone()),
     }
 }

@@ -287,7 +287,7 @@ fn storages(value: &Value) -> Vec<usize> {
 
 fn deep_copy(value: &Value) -> Value {
     match value {
-        Value::Tensor(array) => words::copy(array).expect("a CPU tensor copies").into(),
+        Value::Tensor(array) => array.copy().expect("a CPU tensor copies").into(),
         other => other.clone(),
     }
 }

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use super::problem::{Attends, Dims, Guard, Mask, Packed, Problem, Stage};
 use super::rows::{add_bias, choose, dots, mix, multiply_rows, scale};
 use super::tile::MOST;
-use super::{Attends, Dims, Guard, Mask, Packed, Problem, Stage};
 use crate::gemm::Sizes;
 use crate::isa::Isa;
 use crate::scratch::Scratch;

@@ -1,7 +1,7 @@
 //! Splits an attention among threads: by heads if that keeps all threads busy, else by queries.
 
 use super::head::Head;
-use super::{Attends, Dims, Problem, Stage};
+use super::problem::{Attends, Dims, Problem, Stage};
 use crate::buffer::with_capacity;
 use crate::isa::Isa;
 use crate::threads::Threads;

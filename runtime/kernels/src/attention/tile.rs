@@ -1,6 +1,6 @@
 //! The number of queries of an attention that are processed together.
 
-use super::Dims;
+use super::problem::Dims;
 
 /// Scores per tile.
 const TILE: usize = 1 << 16;

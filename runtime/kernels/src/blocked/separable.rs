@@ -2,7 +2,8 @@
 //! result stays in the cache.
 
 use super::conv::Convolution;
-use super::depthwise::{depthwise, DepthwiseFilter, DepthwiseForm};
+use super::depthwise::form::DepthwiseForm;
+use super::depthwise::{depthwise, DepthwiseFilter};
 use super::direct::Direct;
 use super::direct_form::DirectForm;
 use super::filter::Filter;

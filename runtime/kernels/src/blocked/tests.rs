@@ -2,12 +2,14 @@ use super::terms::SUMMED;
 use super::tile::Tiles;
 use super::*;
 use crate::blocking::tests::every;
+use crate::blocking::Blocking;
 use crate::conv::tests::same;
 use crate::conv_form::{ConvCase, ConvForm, ConvOperands, Epilogue};
 use crate::conv_shape::Shape;
 use crate::gemm::tests::noise;
 use crate::isa::Isa;
 use crate::pool::{Divisor, Window};
+use crate::threads::Threads;
 
 fn images(batch: usize, channels: usize, plane: usize) -> Images {
     Images { batch, channels, plane }

@@ -1,8 +1,8 @@
 //! Convolutions in `f32` over one or two spatial axes (one axis is an image of one row), in rows.
 
-mod form;
+pub(crate) mod form;
 mod plain;
-mod product;
+pub(crate) mod product;
 mod rows;
 mod source;
 mod window;
@@ -10,9 +10,7 @@ mod window;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use form::RowsForm;
 pub use plain::{conv_plain, conv_transposed_plain};
-pub(crate) use product::ProductForm;
 pub use rows::Rows;
 
 use crate::conv_form::{ConvOperands, Epilogue};

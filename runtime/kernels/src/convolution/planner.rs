@@ -2,7 +2,8 @@
 
 use super::within_step::WithinStep;
 use crate::blocked::{DepthwiseForm, DirectForm, FromRowsForm, WinogradForm};
-use crate::conv::{ProductForm, RowsForm};
+use crate::conv::form::RowsForm;
+use crate::conv::product::ProductForm;
 use crate::conv_form::{ConvCase, ConvForm, ImageLayout, PackedConv};
 use crate::isa::{Isa, Level};
 

@@ -3,12 +3,13 @@
 use std::cell::Cell;
 
 use super::lines::Lines;
+use super::operands::{Shared, Sizes};
 use super::panels::{Panels, Source, DEPTH};
+use super::problem::Problem;
 use super::stored::Format;
 use super::strip::{Kernel, Strip, STEPS};
 use super::tile::Tile;
 use super::tiles::Tiles;
-use super::{Problem, Shared, Sizes};
 use crate::threads::Threads;
 
 /// A product that is computed by tiles.

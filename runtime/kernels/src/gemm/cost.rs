@@ -1,8 +1,8 @@
 //! The cost model of matrix products: terms that several forms share.
 
-use super::form::{ProductCase, RightCase};
+use super::case::{ProductCase, RightCase};
+use super::operands::Sizes;
 use super::tiles::Tiles;
-use super::Sizes;
 
 /// The lanes of a vector whose instructions cost 1.
 pub(crate) const UNIT: f64 = 16.0;

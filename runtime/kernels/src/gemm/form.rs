@@ -1,36 +1,9 @@
 //! The interface of the forms of a matrix product: the ways to compute it.
 
-use super::stored::Format;
-use super::{Problem, Shared, Sizes};
-use crate::isa::Isa;
+use super::case::ProductCase;
+use super::operands::Shared;
+use super::problem::Problem;
 use crate::threads::Threads;
-
-/// The facts about a product that decide its form.
-#[derive(Debug, Clone, Copy)]
-pub struct ProductCase {
-    /// The instruction set.
-    pub isa: Isa,
-    /// The sizes.
-    pub sizes: Sizes,
-    /// The strides of the left operand's rows and columns.
-    pub a: [usize; 2],
-    /// The right operand.
-    pub b: RightCase,
-}
-
-/// The facts about the right operand that decide the form of a product.
-#[derive(Debug, Clone, Copy)]
-pub enum RightCase {
-    /// It is packed in a format, in panels of `width` columns.
-    Packed {
-        /// The type of the packed numbers.
-        format: Format,
-        /// The columns per panel.
-        width: usize,
-    },
-    /// It has these strides of rows and columns.
-    Plain([usize; 2]),
-}
 
 /// A form of a matrix product.
 ///
@@ -51,22 +24,4 @@ pub(super) trait ProductForm: Sync {
     /// Writes every element of the output. Calls [`Problem::finish`] once for every element, on a run of a row, after
     /// the whole depth has been summed.
     fn run(&self, problem: &Problem, threads: &Threads, out: Shared);
-}
-
-impl ProductCase {
-    /// The type of the right operand's numbers.
-    pub(super) fn format(&self) -> Format {
-        match self.b {
-            RightCase::Packed { format, .. } => format,
-            RightCase::Plain(_) => Format::Float32,
-        }
-    }
-
-    /// The strides of the right operand, if it is not packed.
-    pub(super) fn plain(&self) -> Option<[usize; 2]> {
-        match self.b {
-            RightCase::Packed { .. } => None,
-            RightCase::Plain(strides) => Some(strides),
-        }
-    }
 }

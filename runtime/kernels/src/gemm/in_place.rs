@@ -1,11 +1,13 @@
 //! Products that read the panels of the right operand in place.
 
 use super::blocks::Product;
+use super::case::ProductCase;
 use super::cost::{Cover, JUMP};
-use super::form::{ProductCase, ProductForm};
+use super::form::ProductForm;
 use super::lines::Lines;
+use super::operands::{Matrix, Shared};
 use super::panels::{Panels, Source, DEPTH};
-use super::{Matrix, Problem, Shared};
+use super::problem::Problem;
 use crate::threads::Threads;
 
 /// The form that reads the right operand in place. Its columns are contiguous.

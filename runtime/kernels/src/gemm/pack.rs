@@ -2,11 +2,11 @@
 
 use half::{bf16, f16};
 
-use super::form::RightCase;
+use super::case::RightCase;
 use super::lines::Lines;
+use super::operands::Matrix;
 use super::stored::{Format, Half};
 use super::tiles::Tiles;
-use super::Matrix;
 use crate::isa::Isa;
 use crate::threads::Threads;
 use crate::transpose::{transpose, Plane};

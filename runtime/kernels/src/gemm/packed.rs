@@ -1,14 +1,16 @@
 //! Products with a right operand that is packed in advance, in panels.
 
 use super::blocks::Product;
+use super::case::ProductCase;
 use super::cost::Cover;
-use super::form::{ProductCase, ProductForm};
+use super::form::ProductForm;
 use super::lines::Lines;
+use super::operands::{Shared, Sizes};
 use super::pack::PackedB;
 use super::panels::{Panels, Source, DEPTH};
+use super::problem::{Problem, Right};
 use super::stored::Format;
 use super::tiles::Tiles;
-use super::{Problem, Right, Shared, Sizes};
 use crate::threads::Threads;
 
 /// The form with panels that are packed in advance.

@@ -1,12 +1,14 @@
 //! Products that pack the right operand on the way: each block packs its panels.
 
 use super::blocks::Product;
+use super::case::ProductCase;
 use super::cost::{Cover, JUMP};
-use super::form::{ProductCase, ProductForm};
+use super::form::ProductForm;
 use super::lines::Lines;
+use super::operands::{Matrix, Shared};
 use super::pack::pack;
 use super::panels::{Panels, Source};
-use super::{Matrix, Problem, Shared};
+use super::problem::Problem;
 use crate::threads::Threads;
 
 /// The form that packs the right operand, whose strides are arbitrary, on the way.

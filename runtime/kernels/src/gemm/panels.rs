@@ -1,9 +1,9 @@
 //! The source of the right operand's panels.
 
 use super::lines::Lines;
+use super::operands::Sizes;
 use super::stored::Format;
 use super::tiles::Tiles;
-use super::Sizes;
 
 /// The depth per tile before the next tile runs: the part of the right operand that is read stays in the cache.
 pub(super) const DEPTH: usize = 256;

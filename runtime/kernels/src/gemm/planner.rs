@@ -1,6 +1,7 @@
 //! The planner of matrix products: lists every form with its cost, and chooses the cheapest.
 
-use super::form::{ProductCase, ProductForm};
+use super::case::ProductCase;
+use super::form::ProductForm;
 use super::in_place::InPlace;
 use super::packed::PackedPanels;
 use super::packing::Packing;
@@ -42,7 +43,7 @@ pub fn alternatives(case: &ProductCase) -> Vec<(&'static str, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::form::RightCase;
+    use super::super::case::RightCase;
     use super::super::packed::{packed_name, prefers_half};
     use super::super::tiles::Tiles;
     use super::super::{Format, PackedB, Sizes};

@@ -3,10 +3,12 @@
 //! Some rows of the right operand are added to a stretch of sums at a time. The sums stay in the L1 cache. Every sum
 //! has the same terms in the same order as in a tile.
 
+use super::case::ProductCase;
 use super::cost::Cover;
-use super::form::{ProductCase, ProductForm};
+use super::form::ProductForm;
+use super::operands::{Matrix, Shared, Sizes};
+use super::problem::Problem;
 use super::tile::{Start, PIECE};
-use super::{Matrix, Problem, Shared, Sizes};
 use crate::threads::Threads;
 use crate::vector::{dispatch_isa, Vector};
 

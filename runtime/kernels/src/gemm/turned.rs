@@ -1,9 +1,11 @@
 //! Products of one column, computed as the product of the transposed operands. If the columns of the left operand are
 //! contiguous, they become the contiguous rows of a right operand.
 
-use super::form::{ProductCase, ProductForm, RightCase};
+use super::case::{ProductCase, RightCase};
+use super::form::ProductForm;
+use super::operands::{Bias, Matrix, Shared, Sizes};
+use super::problem::{Problem, Right};
 use super::stored::Format;
-use super::{Bias, Matrix, Problem, Right, Shared, Sizes};
 use crate::threads::Threads;
 
 /// The form that transposes the product of a single column, which has the elements of a row in memory.

@@ -1,9 +1,10 @@
 //! Convolutions of images of codes with their channels last.
 
+use super::codes::Codes;
+use super::finish::Out;
 use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps};
 use super::instructions::Dots;
 use super::planner::{choose, fitting};
-use super::{Codes, Out};
 use crate::conv_shape::Shape;
 use crate::isa::Isa;
 use crate::threads::Threads;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::codes::Codes;
 use super::direct::Direct;
 use super::finish::Out;
 use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps, UNIT};
@@ -10,7 +11,6 @@ use super::patches::Patches;
 use super::product::{shifted_zero, Product, Rows};
 use super::tiles::Tiles;
 use super::weights::{Matrix, Weights};
-use super::Codes;
 use crate::conv_shape::Shape;
 use crate::threads::Threads;
 

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use super::codes::{Codes, SPLIT};
 use super::finish::{Finish, Out};
 use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps, UNIT};
 use super::windows::{Tap, Windows};
-use super::{Codes, SPLIT};
 use crate::buffer::filled;
 use crate::conv_shape::Shape;
 use crate::isa::Isa;

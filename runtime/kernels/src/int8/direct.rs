@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
+use super::codes::{Codes, SIGN, SPLIT};
 use super::finish::Finish;
 use super::operands::Tile;
 use super::positions::{is_compact, within};
 use super::product::BLOCK;
 use super::tiles::{configured, Tiles};
 use super::weights::{Panel, Weights};
-use super::{Codes, SIGN, SPLIT};
 use crate::conv_shape::Shape;
 use crate::scratch::Scratch;
 use crate::threads::Threads;

@@ -1,6 +1,6 @@
 //! Elementwise functions of codes, and their means.
 
-use super::{Codes, SIGN};
+use super::codes::{Codes, SIGN};
 use crate::isa::Isa;
 use crate::lanes::per_isa;
 use crate::scratch::Scratch;

@@ -2,9 +2,9 @@
 
 use std::fmt::Debug;
 
+use super::codes::Codes;
 use super::finish::Out;
 use super::instructions::Dots;
-use super::Codes;
 use crate::conv_shape::Shape;
 use crate::isa::Isa;
 use crate::threads::Threads;

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use num_integer::gcd;
 
+use super::codes::{Codes, SIGN};
 use super::depthwise::Depthwise;
 use super::finish::{Finish, Out};
 use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps, UNIT};
@@ -17,7 +18,6 @@ use super::product::shifted_zero;
 use super::rows;
 use super::strips::Strips;
 use super::vector::Vector;
-use super::{Codes, SIGN};
 use crate::conv_shape::Shape;
 use crate::gemm::Lines;
 use crate::scratch::Scratch;

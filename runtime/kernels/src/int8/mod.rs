@@ -6,6 +6,7 @@
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
+mod codes;
 mod conv;
 mod dense;
 mod depthwise;
@@ -41,26 +42,10 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
+pub use codes::Codes;
 pub use conv::{conv, Filter};
 pub use elementwise::{binary, look_up, mean, Function, Quantize};
 pub use finish::{Out, Requantize};
 pub use form::Taps;
 pub use product::product;
 pub use weights::{Matrix, Weights};
-
-/// Codes of type `i8` or `u8`.
-#[derive(Debug, Clone, Copy)]
-pub struct Codes<'a> {
-    /// The bits of the codes.
-    pub bits: &'a [u8],
-    /// Whether they are `i8`.
-    pub signed: bool,
-    /// The code that represents 0.
-    pub zero: i32,
-}
-
-/// Converts the bits of an `i8` to those of a `u8` that is larger by 128, and back.
-const SIGN: u8 = 0x80;
-
-/// Multiplications that are worth several threads.
-const SPLIT: usize = 1 << 20;

@@ -3,13 +3,13 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
+use super::codes::Codes;
 use super::depthwise::Depthwise;
 use super::finish::{Finish, Out};
 use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps, UNIT};
 use super::instructions::Instructions;
 use super::rows;
 use super::windows::{Tap, Windows};
-use super::Codes;
 use crate::buffer::filled;
 use crate::conv_shape::Shape;
 use crate::scratch::Scratch;

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use super::codes::{Codes, SIGN};
 use super::positions::{inside, position};
-use super::{Codes, SIGN};
 use crate::conv_shape::Shape;
 
 /// The input of the windows of a group: for each pixel, `[kernel, C / groups]` unsigned bytes. The rows of the kernel

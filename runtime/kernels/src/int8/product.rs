@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use super::codes::{Codes, SIGN, SPLIT};
 use super::finish::{Finish, Out};
 use super::operands::Tile;
 use super::tiles::{configured, Tiles};
 use super::weights::{Panel, Weights};
-use super::{Codes, SIGN, SPLIT};
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 

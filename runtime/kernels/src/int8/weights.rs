@@ -1,10 +1,10 @@
 //! The right operand of a product, packed in panels that a tile reads from front to back.
 
+use super::codes::SIGN;
 use super::finish::{Finish, Out};
 use super::instructions::Dots;
 use super::remainder::Remainder;
 use super::tiles::Tiles;
-use super::SIGN;
 use crate::buffer::filled;
 use crate::gemm::Lines;
 use crate::isa::Isa;

@@ -1,8 +1,12 @@
 //! The index of the largest element of a window.
 
-use super::{Ordered, Window, TASK};
+use super::window::Window;
+use crate::reduce::Ordered;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
+
+/// Elements read that are worth a separate task.
+pub(super) const TASK: usize = 1 << 16;
 
 /// Like [`max`](super::max), and writes the index of the largest element to `indices`: the first one in row-major order
 /// if several are equal, or the window's first element if none is larger than [`Ordered::LEAST`]. `columns_first`

@@ -1,6 +1,7 @@
 //! The windows of a line, a block of them in parallel.
 
-use super::{Rule, Window, BLOCK};
+use super::rule::Rule;
+use super::window::{Window, BLOCK};
 use crate::lanes::{load, store};
 
 /// Reduces the windows of a line into `y`. Window `i` has weight `row_count` × `counts[i]`.

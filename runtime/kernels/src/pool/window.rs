@@ -1,7 +1,9 @@
 //! The positions of pooling windows.
 
-use super::BLOCK;
 use crate::scratch::Scratch;
+
+/// Windows that are reduced in parallel: a 512-bit vector of `f32`.
+pub(super) const BLOCK: usize = 16;
 
 /// The positions of windows along one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

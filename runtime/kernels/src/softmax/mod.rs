@@ -3,9 +3,11 @@
 //! The maximum is subtracted first, so that no finite input overflows. A row that contains NaN or +∞, or only −∞, gives
 //! NaN, as in onnxruntime.
 
+mod function;
 mod rows;
 mod short;
 
+pub use function::Function;
 pub(crate) use rows::exponentiate as exponentiate_rows;
 
 use crate::isa::Isa;
@@ -14,46 +16,36 @@ use crate::real::Real;
 use crate::rewrite::Rewrite;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
+use rows::BLOCK;
 
 /// Elements per task, at least.
 const TASK: usize = 1 << 14;
 /// Elements per vector of exponentials.
 const W: usize = 16;
-/// Elements whose exponentials are summed before they are added to the total, which is `f64`.
-const BLOCK: usize = 4096;
-
-/// The function to compute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// `eˣ / Σ eˣ`
-    Softmax,
-    /// `x − ln Σ eˣ`
-    LogSoftmax,
-}
 
 /// Computes softmax or its logarithm along the middle axis of `[outer, n, inner]`.
-pub fn softmax<R: Real>(form: Form, isa: Isa, threads: &Threads, x: Rewrite<R>, [outer, n, inner]: [usize; 3]) {
+pub fn softmax<R: Real>(function: Function, isa: Isa, threads: &Threads, x: Rewrite<R>, [outer, n, inner]: [usize; 3]) {
     assert_eq!(x.len(), outer * n * inner, "the input fills its shape");
     if x.is_empty() {
         return;
     }
     if inner == 1 {
         x.for_each_chunk(threads, TASK.div_ceil(n) * n, |_, mut rows| match rows.as_f32() {
-            Some(rows) if n <= short::MOST => short::softmax(isa, form, n, rows),
-            Some(rows) => rows::softmax(isa, form, n, rows),
-            None => softmax_rows(isa, form, n, rows),
+            Some(rows) if n <= short::MOST => short::softmax(isa, function, n, rows),
+            Some(rows) => rows::softmax(isa, function, n, rows),
+            None => softmax_rows(isa, function, n, rows),
         });
     } else if n * inner > TASK {
         let mut x = x;
         for block in 0..outer {
-            softmax_columns(form, isa, threads, x.part(block * n * inner, n * inner), inner);
+            softmax_columns(function, isa, threads, x.part(block * n * inner, n * inner), inner);
         }
     } else {
         let together = TASK / (n * inner) * n * inner;
         x.for_each_chunk(threads, together, |_, mut blocks| {
             for block in 0..blocks.len() / (n * inner) {
                 let x = blocks.part(block * n * inner, n * inner);
-                softmax_columns(form, isa, &Threads::serial(), x, inner);
+                softmax_columns(function, isa, &Threads::serial(), x, inner);
             }
         });
     }
@@ -96,13 +88,13 @@ pub fn log_sum_exp<R: Real>(isa: Isa, threads: &Threads, x: &[R], [outer, n, inn
 }
 
 per_isa! {
-    fn softmax_rows<R: Real>(form: Form, n: usize, rows: Rewrite<'_, R>) where FMA up to (R::WIDEST) {
+    fn softmax_rows<R: Real>(function: Function, n: usize, rows: Rewrite<'_, R>) where FMA up to (R::WIDEST) {
         let mut rows = rows;
         let mut start = 0;
         while start < rows.len() {
             let mut row = rows.part(start, n);
             let max = fold(row.source(), R::NEG_INFINITY, R::larger, R::larger);
-            if form == Form::LogSoftmax {
+            if function == Function::LogSoftmax {
                 let log = sum_exp::<R, FMA>(row.source(), max).ln();
                 row.map(|v| v - max - log);
             } else {
@@ -226,31 +218,31 @@ per_isa! {
 }
 
 /// Normalizes one block `x` `[n, inner]` along its columns.
-fn softmax_columns<R: Real>(form: Form, isa: Isa, threads: &Threads, x: Rewrite<R>, inner: usize) {
+fn softmax_columns<R: Real>(function: Function, isa: Isa, threads: &Threads, x: Rewrite<R>, inner: usize) {
     let mut stats = column_stats(isa, threads, x.source(), inner);
     for sum in stats.iter_mut().flat_map(|stats| &mut stats.sum) {
-        *sum = if form == Form::Softmax { R::ONE / *sum } else { sum.ln() };
+        *sum = if function == Function::Softmax { R::ONE / *sum } else { sum.ln() };
     }
     let rows = TASK.div_ceil(inner);
-    x.for_each_chunk(threads, rows * inner, |_, rows| apply_stats(isa, form, rows, inner, &stats));
+    x.for_each_chunk(threads, rows * inner, |_, rows| apply_stats(isa, function, rows, inner, &stats));
 }
 
 per_isa! {
-    fn apply_stats<R: Real>(form: Form, rows: Rewrite<'_, R>, inner: usize, stats: &[Stats<R>]) where FMA up to (R::WIDEST) {
+    fn apply_stats<R: Real>(function: Function, rows: Rewrite<'_, R>, inner: usize, stats: &[Stats<R>]) where FMA up to (R::WIDEST) {
         let mut rows = rows;
         let mut start = 0;
         while start < rows.len() {
             let mut column = 0;
             for Stats { max, sum } in stats {
                 let mut tile = rows.part(start + column, LANES.min(inner - column));
-                match form {
-                    Form::Softmax => tile.map_blocks::<W>(R::ZERO, |first, mut block| {
+                match function {
+                    Function::Softmax => tile.map_blocks::<W>(R::ZERO, |first, mut block| {
                         for ((v, max), sum) in block.iter_mut().zip(&max[first..]).zip(&sum[first..]) {
                             *v = (*v - *max).exp_of_nonpositive::<FMA>() * *sum;
                         }
                         block
                     }),
-                    Form::LogSoftmax => tile.zip_map(max, sum, |v, max, log| v - max - log),
+                    Function::LogSoftmax => tile.zip_map(max, sum, |v, max, log| v - max - log),
                 }
                 column += LANES;
             }
@@ -306,20 +298,23 @@ mod tests {
                 for (found, expected) in found.iter().zip(&logs) {
                     assert!(found.is_infinite() || (f64::from(*found) - expected).abs() < 1e-5, "{dims:?} {isa:?}");
                 }
-                for form in [Form::Softmax, Form::LogSoftmax] {
+                for function in [Function::Softmax, Function::LogSoftmax] {
                     let mut y = x.clone();
-                    softmax(form, isa, &Threads::serial(), Rewrite::in_place(&mut y), dims);
+                    softmax(function, isa, &Threads::serial(), Rewrite::in_place(&mut y), dims);
                     let mut other = vec![0.0; x.len()];
-                    softmax(form, isa, &two, Rewrite::from_to(&x, &mut other), dims);
-                    assert_eq!(y, other, "{form:?} {dims:?} {isa:?}: in place or threads change a bit");
+                    softmax(function, isa, &two, Rewrite::from_to(&x, &mut other), dims);
+                    assert_eq!(y, other, "{function:?} {dims:?} {isa:?}: in place or threads change a bit");
                     for (i, found) in y.iter().enumerate() {
                         let log = f64::from(x[i]) - log_of(i);
-                        let (expected, tolerance) = match form {
-                            Form::Softmax => (log.exp(), 3e-6 * log.exp() + 1e-37),
-                            Form::LogSoftmax => (log, 1e-6 * log.abs().max(8.0)),
+                        let (expected, tolerance) = match function {
+                            Function::Softmax => (log.exp(), 3e-6 * log.exp() + 1e-37),
+                            Function::LogSoftmax => (log, 1e-6 * log.abs().max(8.0)),
                         };
                         let found = f64::from(*found);
-                        assert!((found - expected).abs() <= tolerance, "{form:?} {dims:?} {isa:?}: {found} {expected}");
+                        assert!(
+                            (found - expected).abs() <= tolerance,
+                            "{function:?} {dims:?} {isa:?}: {found} {expected}"
+                        );
                     }
                 }
             }
@@ -334,7 +329,7 @@ mod tests {
                 let x: Vec<f32> = row.iter().flat_map(|&v| vec![v; dims[2]]).collect();
                 for isa in Isa::available() {
                     let mut y = x.clone();
-                    softmax(Form::Softmax, isa, &Threads::serial(), Rewrite::in_place(&mut y), dims);
+                    softmax(Function::Softmax, isa, &Threads::serial(), Rewrite::in_place(&mut y), dims);
                     assert!(y.iter().all(|v| v.is_nan()), "{row:?} {dims:?} {isa:?}: {y:?}");
                 }
             }

@@ -1,6 +1,6 @@
 //! Softmax of rows of `f32`, one vector at a time.
 
-use super::{Form, BLOCK};
+use super::function::Function;
 use crate::isa::Isa;
 use crate::rewrite::Rewrite;
 use crate::vector::{dispatch_isa, math, Vector};
@@ -9,10 +9,13 @@ use crate::vector::{dispatch_isa, math, Vector};
 const MOST: usize = 16;
 const TOGETHER: usize = 4096;
 
+/// Elements whose exponentials are summed before they are added to the total, which is `f64`.
+pub(super) const BLOCK: usize = 4096;
+
 /// Computes softmax or its logarithm for every `n` elements; `n > 0`.
-pub(super) fn softmax(isa: Isa, form: Form, n: usize, rows: Rewrite<f32>) {
+pub(super) fn softmax(isa: Isa, function: Function, n: usize, rows: Rewrite<f32>) {
     assert_eq!(rows.len() % n, 0, "whole rows");
-    dispatch_isa!(isa, (form: Form = form, n: usize = n, rows: Rewrite<f32> = rows), V => all_rows::<V>(form, n, rows));
+    dispatch_isa!(isa, (function: Function = function, n: usize = n, rows: Rewrite<f32> = rows), V => all_rows::<V>(function, n, rows));
 }
 
 /// Replaces each `x` of `sums.len()` rows with `e^(factor · x − max)`, where `max` is the row's largest `factor · x`
@@ -62,13 +65,13 @@ unsafe fn some_exponentials<V: Vector>(x: *mut f32, n: usize, factor: f32, sums:
 }
 
 #[inline(always)]
-fn all_rows<V: Vector>(form: Form, n: usize, mut rows: Rewrite<f32>) {
+fn all_rows<V: Vector>(function: Function, n: usize, mut rows: Rewrite<f32>) {
     let together = (TOGETHER / n).clamp(1, MOST);
     let count = rows.len() / n;
     let (x, y) = rows.pointers();
     for row in (0..count).step_by(together) {
         // SAFETY: the rows are contiguous.
-        unsafe { some_rows::<V>(form, x.add(row * n), y.add(row * n), n, together.min(count - row)) };
+        unsafe { some_rows::<V>(function, x.add(row * n), y.add(row * n), n, together.min(count - row)) };
     }
 }
 
@@ -78,7 +81,7 @@ fn all_rows<V: Vector>(form: Form, n: usize, mut rows: Rewrite<f32>) {
 /// # Safety
 /// `rows · n` elements can be read at `x` and written at `y`, which are equal or do not overlap; `rows ≤ MOST`.
 #[inline(always)]
-unsafe fn some_rows<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, rows: usize) {
+unsafe fn some_rows<V: Vector>(function: Function, x: *const f32, y: *mut f32, n: usize, rows: usize) {
     let rest = n % V::LANES;
     let whole = n - rest;
     let mut tails = [V::splat(f32::NEG_INFINITY); MOST];
@@ -94,12 +97,12 @@ unsafe fn some_rows<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize,
         for row in 0..rows {
             let max = V::splat(largest[row]);
             let tail = if rest > 0 { math::exp_of_nonpositive(tails[row] - max) } else { V::splat(0.0) };
-            terms[row] = term_of::<V>(form, x.add(row * n), y.add(row * n), whole, max, tail);
-            tails[row] = if form == Form::Softmax { tail } else { tails[row] };
+            terms[row] = term_of::<V>(function, x.add(row * n), y.add(row * n), whole, max, tail);
+            tails[row] = if function == Function::Softmax { tail } else { tails[row] };
         }
         for (row, tail) in tails[..rows].iter_mut().enumerate() {
             let (max, term) = (V::splat(largest[row]), V::splat(terms[row]));
-            finish::<V>(form, x.add(row * n), y.add(row * n), whole, tail, max, term);
+            finish::<V>(function, x.add(row * n), y.add(row * n), whole, tail, max, term);
         }
         for (row, tail) in tails[..rows].iter().enumerate().filter(|_| rest > 0) {
             tail.store_first(y.add(row * n + whole), rest);
@@ -114,12 +117,12 @@ unsafe fn some_rows<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize,
 /// # Safety
 /// As for [`exponentials`].
 #[inline(always)]
-unsafe fn term_of<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, max: V, tail: V) -> f32 {
+unsafe fn term_of<V: Vector>(function: Function, x: *const f32, y: *mut f32, n: usize, max: V, tail: V) -> f32 {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        match form {
-            Form::Softmax => 1.0 / exponentials::<V, true>(x, y, n, |x| x - max, tail),
-            Form::LogSoftmax => exponentials::<V, false>(x, y, n, |x| x - max, tail).ln(),
+        match function {
+            Function::Softmax => 1.0 / exponentials::<V, true>(x, y, n, |x| x - max, tail),
+            Function::LogSoftmax => exponentials::<V, false>(x, y, n, |x| x - max, tail).ln(),
         }
     }
 }
@@ -129,12 +132,12 @@ unsafe fn term_of<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, m
 /// # Safety
 /// As for [`rewrite`].
 #[inline(always)]
-unsafe fn finish<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, tail: &mut V, max: V, term: V) {
+unsafe fn finish<V: Vector>(function: Function, x: *const f32, y: *mut f32, n: usize, tail: &mut V, max: V, term: V) {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        match form {
-            Form::Softmax => rewrite::<V>(y, y, n, tail, |e| e * term),
-            Form::LogSoftmax => rewrite::<V>(x, y, n, tail, |x| x - max - term),
+        match function {
+            Function::Softmax => rewrite::<V>(y, y, n, tail, |e| e * term),
+            Function::LogSoftmax => rewrite::<V>(x, y, n, tail, |x| x - max - term),
         }
     }
 }

@@ -7,7 +7,7 @@ use candle_core::Tensor;
 use candle_plan_kernels::broadcast::Dims;
 
 use super::backing::Backing;
-use super::{words, Array};
+use super::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
@@ -32,7 +32,7 @@ impl Array {
     /// The allocation of the copy fails.
     pub fn into_candle(mut self) -> Result<Tensor> {
         if !self.is_alone() || self.bytes().map(<[u8]>::len) != self.storage.bytes().map(<[u8]>::len) {
-            self = words::copy(&self)?;
+            self = self.copy()?;
         }
         let dims = self.dims;
         match Arc::into_inner(self.storage) {

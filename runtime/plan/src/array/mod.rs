@@ -8,6 +8,7 @@ mod on_device;
 mod tests;
 pub(crate) mod transfer;
 mod views;
+mod word;
 pub mod words;
 
 use std::fmt::Display;
@@ -25,7 +26,7 @@ use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::size::{copied, element_count, list, try_list};
 use backing::Backing;
-use words::Word;
+use word::Word;
 
 /// A tensor: elements of a logical type, in row-major order.
 ///
@@ -228,7 +229,7 @@ impl Array {
     /// The allocation fails, or the tensor is not on the CPU.
     pub(crate) fn alone(&mut self) -> Result<(&mut CpuStorage, Range<usize>)> {
         if !self.is_alone() {
-            *self = words::copy(self)?;
+            *self = self.copy()?;
         }
         let range = self.start..self.start + self.len();
         match Arc::get_mut(&mut self.storage) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::CpuStorage;
 use candle_plan_kernels::broadcast::Dims;
 
-use super::{words, Array, Backing};
+use super::{Array, Backing};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::size::element_count;
@@ -17,14 +17,6 @@ impl Array {
             0 | 1 => self.clone(),
             _ => Array { storage: Arc::new(Backing::host(CpuStorage::U8(Vec::new()))), start: 0, ..self.clone() },
         }
-    }
-
-    /// Returns a tensor with the same elements in memory of its own.
-    ///
-    /// # Errors
-    /// The allocation fails, or the tensor is not on the host.
-    pub fn copy(&self) -> Result<Array> {
-        words::copy(self)
     }
 
     /// Returns a view with other dimensions.

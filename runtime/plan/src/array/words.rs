@@ -1,77 +1,13 @@
 //! Elements as unsigned words of the same width, for operators that move data without computing on it.
 
-use bytemuck::cast_slice_mut;
-use candle_core::{CpuStorage, DType as StorageDType};
 use candle_plan_kernels::buffer::try_for_result;
-use candle_plan_kernels::word;
 
+pub use super::word::Word;
 use super::Array;
+use crate::by_width;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::size::{element_count, out_of_memory};
-
-/// An unsigned integer of the same width as the elements it represents.
-pub trait Word: word::Word {
-    /// Returns the elements of a storage for writing, or `None` if they have another width.
-    fn of_mut(storage: &mut CpuStorage) -> Option<&mut [Self]>;
-
-    /// Makes a storage of type `stored` from words, without a copy, or returns `None` if it has another width.
-    fn into_storage(words: Vec<Self>, stored: StorageDType) -> Option<CpuStorage>;
-}
-
-macro_rules! words {
-    ($($word:ty: $($storage:ident)+;)*) => {
-        $(impl Word for $word {
-            fn of_mut(storage: &mut CpuStorage) -> Option<&mut [Self]> {
-                match storage {
-                    $(CpuStorage::$storage(elements) => Some(cast_slice_mut(elements)),)+
-                    _ => None,
-                }
-            }
-
-            fn into_storage(words: Vec<Self>, stored: StorageDType) -> Option<CpuStorage> {
-                match stored {
-                    $(StorageDType::$storage => Some(CpuStorage::$storage(bytemuck::allocation::cast_vec(words))),)+
-                    _ => None,
-                }
-            }
-        })*
-    };
-}
-
-words! {
-    u8: U8;
-    u16: I16 F16 BF16;
-    u32: I32 U32 F32;
-    u64: I64 F64;
-}
-
-/// Runs `$body` with `$W` as the word type of a dtype's width.
-#[macro_export]
-macro_rules! by_width {
-    ($dtype:expr, $W:ident => $body:expr) => {{
-        use candle_core::DType as StorageDType;
-        match $dtype.storage_dtype() {
-            Err(error) => Err(error),
-            Ok(StorageDType::U8) => {
-                type $W = u8;
-                $body
-            }
-            Ok(StorageDType::I16 | StorageDType::F16 | StorageDType::BF16) => {
-                type $W = u16;
-                $body
-            }
-            Ok(StorageDType::I32 | StorageDType::U32 | StorageDType::F32) => {
-                type $W = u32;
-                $body
-            }
-            Ok(_) => {
-                type $W = u64;
-                $body
-            }
-        }
-    }};
-}
 
 /// Returns the elements as words, without a copy.
 ///
@@ -99,17 +35,19 @@ pub fn array<W: Word>(words: Vec<W>, dims: &[usize], dtype: DType) -> Result<Arr
     Array::filled(storage, count, dims, dtype)
 }
 
-/// Copies a tensor into a storage of its own.
-///
-/// # Errors
-/// The allocation fails.
-pub fn copy(array: &Array) -> Result<Array> {
-    fn copied<W: Word>(array: &Array) -> Result<Array> {
-        let mut words = alloc_uninit::<W>(array.dims())?;
-        words.copy_from_slice(read::<W>(array)?);
-        self::array(words, array.dims(), array.dtype())
+impl Array {
+    /// Returns a tensor with the same elements in memory of its own.
+    ///
+    /// # Errors
+    /// The allocation fails, or the tensor is not on the host.
+    pub fn copy(&self) -> Result<Array> {
+        fn copied<W: Word>(array: &Array) -> Result<Array> {
+            let mut words = alloc_uninit::<W>(array.dims())?;
+            words.copy_from_slice(read::<W>(array)?);
+            self::array(words, array.dims(), array.dtype())
+        }
+        by_width!(self.dtype(), W => copied::<W>(self))
     }
-    by_width!(array.dtype(), W => copied::<W>(array))
 }
 
 /// Changes the words of a tensor with `rewrite`, in place if the storage [is unshared](Array::is_alone), otherwise in a

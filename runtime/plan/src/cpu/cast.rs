@@ -5,12 +5,12 @@ use candle_plan_kernels::cast::{Source, Target};
 use candle_plan_kernels::minifloat;
 use candle_plan_kernels::threads::Threads;
 
+use super::convert::converted;
 use crate::array::words;
 use crate::by_width;
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
-use crate::operands::cast::converted;
 use crate::ops::cast::{format_of, BitCast, Cast, Round};
 use crate::text;
 use crate::value::{Array, Value};

@@ -3,6 +3,7 @@
 use super::blocks::{elementwise, Blocked};
 use super::conv_blocks::{self, ConvBlocks};
 use super::conv_case::Convolution;
+use super::packed::kernel;
 use super::separable::Separable;
 use crate::error::{Error, Result};
 use crate::kernel::{Constants, Kernel};
@@ -33,7 +34,7 @@ impl Choice {
     /// The constants do not fit the operator.
     pub fn pack(self, op: Option<&Op>, operands: &Constants) -> Result<Box<dyn Kernel>> {
         match (self, op) {
-            (Choice::Own, Some(op)) => super::kernel(op, operands),
+            (Choice::Own, Some(op)) => kernel(op, operands),
             (Choice::Own, None) => Err(Error::op("a step without an operator has no kernel")),
             (Choice::Conv(conv), _) => conv.pack(operands),
             (Choice::ConvTranspose(conv), _) => conv.pack(operands),

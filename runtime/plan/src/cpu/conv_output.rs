@@ -3,6 +3,7 @@
 use candle_plan_kernels::convolution::{Epilogue, Residual};
 use candle_plan_kernels::program::Program;
 
+use super::finish::with_finish;
 use crate::epilogue;
 use crate::error::Result;
 use crate::kernel::Call;
@@ -32,7 +33,7 @@ impl ConvOutput {
     /// [`ConvOutput::new`].
     ///
     /// # Errors
-    /// See [`epilogue::with`].
+    /// See [`with_finish`].
     pub fn write(
         &self,
         program: Option<&Program>,
@@ -66,7 +67,7 @@ impl ConvOutput {
 /// Calls `compute` with the epilogue of a result of shape `result`: limits if the program only clips, else the program.
 ///
 /// # Errors
-/// See [`epilogue::with`].
+/// See [`with_finish`].
 pub(super) fn with_epilogue<R>(
     program: Option<&Program>,
     call: &Call,
@@ -74,7 +75,7 @@ pub(super) fn with_epilogue<R>(
     compute: impl FnOnce(Epilogue) -> Result<R>,
 ) -> Result<R> {
     let limits = epilogue::limits(program);
-    epilogue::with(program.filter(|_| limits.is_none()), call, result, |finish| {
+    with_finish(program.filter(|_| limits.is_none()), call, result, |finish| {
         compute(Epilogue { limits: limits.unwrap_or(Epilogue::NO_LIMITS), finish, ..Epilogue::NONE })
     })
 }

@@ -5,12 +5,12 @@ use candle_plan_kernels::sample::{sample, Taps};
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 
+use super::convert::converted;
 use super::einsum::multiply;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
-use crate::operands::cast::converted;
 use crate::ops::deform_conv::{DeformConv, Sizes};
 use crate::ops::grid_sample::{GridSample, Outside, Sampling};
 use crate::types::Types;

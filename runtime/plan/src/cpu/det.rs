@@ -2,11 +2,11 @@
 
 use candle_plan_kernels::scratch::Scratch;
 
+use super::convert::converted;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
-use crate::operands::cast::converted;
 use crate::ops::det::Det;
 use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};

@@ -5,11 +5,11 @@ use std::ops::Range;
 use candle_plan_kernels::buffer::{collected, push};
 use candle_plan_kernels::scratch::Scratch;
 
+use super::convert::converted;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
-use crate::operands::cast::converted;
 use crate::ops::detection::{
     allowed_overlap, check_batch, check_boxes, check_images, check_pixels, check_regions, greatest, image_out_of_range,
     too_many_samples, MaxRoiPool, NonMaxSuppression, RoiAlign, Sample, MOST_SAMPLES,

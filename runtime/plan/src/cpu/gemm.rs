@@ -3,11 +3,11 @@
 use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
 use candle_plan_kernels::isa::Isa;
 
+use super::finish::with_finish;
 use super::matrices::{alternatives, form, is_narrow, is_single, matrix, pack, plain, singles};
 use super::packed::Packs;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
-use crate::epilogue;
 use crate::error::{Error, Result};
 use crate::float::{to_f32, to_half, widened_bytes};
 use crate::form::{Alternative, Form};
@@ -98,7 +98,7 @@ impl Gemm {
         };
         let addend = c.map(|c| Ok::<_, Error>((c.read::<f32>()?, steps(c.dims())))).transpose()?;
         let mut out = alloc_uninit(&[m, n])?;
-        epilogue::with(self.epilogue.as_ref(), call, &[m, n], |finish| {
+        with_finish(self.epilogue.as_ref(), call, &[m, n], |finish| {
             let (bias, scaled) = match &addend {
                 Some((c, [0, 1])) if self.alpha == 1.0 && self.beta == 1.0 && c.len() == n => (Bias::Columns(c), None),
                 None if self.alpha == 1.0 => (Bias::None, None),

@@ -5,6 +5,7 @@ use candle_plan_kernels::sample::{sample, Taps, NOWHERE};
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 
+use super::convert::converted;
 use crate::array::words;
 use crate::bail;
 use crate::by_width;
@@ -12,7 +13,6 @@ use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
-use crate::operands::cast::converted;
 use crate::ops::grid_sample::{check_grid, GridSample, Outside, Sampling};
 use crate::types::Types;
 use crate::value::{alloc_uninit, element_count, Array, Value};

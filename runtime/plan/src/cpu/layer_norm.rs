@@ -9,11 +9,12 @@ use candle_plan_kernels::rewrite::Rewrite;
 use candle_plan_kernels::scratch::Scratch;
 use half::{bf16, f16};
 
+use super::rewrite::rewrite;
 use crate::axes;
 use crate::dispatch;
 use crate::dtype::Element;
 use crate::error::Result;
-use crate::float::{read_wide, rewrite, widened_bytes, Float};
+use crate::float::{read_wide, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::ops::layer_norm::{fitted, target, LayerNorm, RmsNorm};
 use crate::types::Types;

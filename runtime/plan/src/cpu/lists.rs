@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use crate::axes::{self, numbers};
+use crate::axes::numbers;
 use crate::error::Result;
 use crate::kernel::{Call, Constants};
 
@@ -27,7 +27,7 @@ impl Lists {
 pub(super) fn list<'a>(lists: Option<&'a Lists>, call: &Call, i: usize) -> Result<Cow<'a, [i64]>> {
     match lists.and_then(|lists| lists.0.get(i)?.as_deref()) {
         Some(numbers) => Ok(Cow::Borrowed(numbers)),
-        None => axes::list(call, i).map(Cow::Owned),
+        None => numbers(call.tensor(i)?).map(Cow::Owned),
     }
 }
 

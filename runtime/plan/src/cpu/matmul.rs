@@ -4,11 +4,11 @@ use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term}
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 
+use super::finish::with_finish;
 use super::matrices::{alternatives, form, is_narrow, is_single, matrix, pack_all, plain};
 use super::packed::Packs;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
-use crate::epilogue;
 use crate::error::Result;
 use crate::float::{to_f32, to_half, widened_bytes};
 use crate::form::{Alternative, Form};
@@ -49,7 +49,7 @@ impl Packs for MatMul {
         let (a, b) = (call.tensor(0)?, call.tensor(1)?);
         let product = Product::transposed(a.dims(), b.dims(), [self.trans_a, self.trans_b])?;
         let out = match a.dtype() {
-            DType::Float32 => epilogue::with(self.epilogue.as_ref(), call, &product.dims, |finish| {
+            DType::Float32 => with_finish(self.epilogue.as_ref(), call, &product.dims, |finish| {
                 product.run_f32(call.threads, a, b, packed, finish)
             })?,
             DType::Float16 | DType::Bfloat16 => {

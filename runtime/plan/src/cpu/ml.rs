@@ -5,6 +5,7 @@ use std::hash::Hash;
 
 use candle_plan_kernels::threads::Threads;
 
+use super::convert::converted;
 use crate::array::words;
 use crate::bail;
 use crate::by_width;
@@ -13,7 +14,6 @@ use crate::error::Result;
 use crate::extent::one_element;
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
-use crate::operands::cast::converted;
 use crate::ops::ml::LabelEncoder;
 use crate::value::{list, out_of_memory, scratch, Array, Value};
 

@@ -8,10 +8,11 @@ use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::scratch::Scratch;
 use half::{bf16, f16};
 
+use super::rewrite::rewrite;
 use crate::axes;
 use crate::dispatch;
 use crate::error::Result;
-use crate::float::{read_wide, rewrite, widened_bytes, Float};
+use crate::float::{read_wide, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::operands::norm::channel_dims;
 use crate::ops::norm::{group_dims, is_by_channel, BatchNorm, GroupNorm, InstanceNorm, Lrn};

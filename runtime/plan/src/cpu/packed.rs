@@ -5,6 +5,7 @@ use std::fmt::{self, Debug, Formatter};
 use crate::error::Result;
 use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants, Kernel};
+use crate::ops::{each_op, Op};
 use crate::types::Types;
 use crate::value::Value;
 
@@ -55,6 +56,14 @@ pub(super) trait Packs: Debug + Clone + Send + Sync + 'static {
     /// # Errors
     /// The inputs do not fit the operator.
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>>;
+}
+
+/// Returns the kernel of an operator for values in the layout of the plan.
+///
+/// # Errors
+/// The constants do not fit the operator.
+pub(crate) fn kernel(op: &Op, operands: &Constants) -> Result<Box<dyn Kernel>> {
+    each_op!(op, op => Packed::boxed(op, operands))
 }
 
 /// An operator that packs nothing is its own kernel.

@@ -4,12 +4,12 @@ use candle_plan_kernels::elementwise::integer::Integer;
 use candle_plan_kernels::elementwise::zip;
 use half::{bf16, f16};
 
+use super::convert::converted;
 use crate::broadcast::join;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::kernel::Call;
-use crate::operands::cast::converted;
 use crate::value::{alloc_uninit, Array};
 
 /// Computes `X ** Y`. Integers are exact and wrap; everything else is computed in double precision and rounded once.

@@ -6,13 +6,13 @@ use candle_plan_kernels::quantize::{dequantize, quantize, range, Code, Scale};
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
+use super::convert::converted;
 use crate::bail;
 use crate::cpu::cast::widened;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
-use crate::operands::cast::converted;
 use crate::ops::cast::format_of;
 use crate::ops::quantize::{limits, storage, DequantizeLinear, DynamicQuantizeLinear, Kind, QuantizeLinear, Spread};
 use crate::types::Types;

@@ -10,13 +10,13 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
+use super::convert::converted;
 use super::packed::Packs;
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Constants};
-use crate::operands::cast::converted;
 use crate::ops::random::{Multinomial, RandomNormal, RandomUniform};
 use crate::value::{self, Array, Value};
 

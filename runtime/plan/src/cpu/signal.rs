@@ -5,12 +5,12 @@ use candle_plan_kernels::threads::Threads;
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
 
+use super::convert::converted;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::known_sizes;
 use crate::kernel::{Call, Kernel};
-use crate::operands::cast::converted;
 use crate::ops::signal::{size_of_one, Dft, Mel, MelWeightMatrix, Stft};
 use crate::types::Types;
 use crate::value::{alloc_uninit, list, scratch, with_capacity, Array, Value};

@@ -4,13 +4,14 @@ use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::rewrite::Rewrite;
 use candle_plan_kernels::scratch::Scratch;
-use candle_plan_kernels::softmax::{softmax, Form};
+use candle_plan_kernels::softmax::{softmax, Function};
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
+use super::rewrite::rewrite;
 use crate::dispatch;
 use crate::error::Result;
-use crate::float::{rewrite, widened_bytes};
+use crate::float::widened_bytes;
 use crate::kernel::{Call, Kernel};
 use crate::ops::softmax::{Softmax, SoftmaxFunction};
 use crate::types::Types;
@@ -41,8 +42,8 @@ impl Kernel for Softmax {
 impl Softmax {
     fn compute<R: Real>(&self, threads: &Threads, x: Rewrite<R>, dims: [usize; 3]) {
         match self.function {
-            SoftmaxFunction::Softmax => softmax(Form::Softmax, Isa::get(), threads, x, dims),
-            SoftmaxFunction::LogSoftmax => softmax(Form::LogSoftmax, Isa::get(), threads, x, dims),
+            SoftmaxFunction::Softmax => softmax(Function::Softmax, Isa::get(), threads, x, dims),
+            SoftmaxFunction::LogSoftmax => softmax(Function::LogSoftmax, Isa::get(), threads, x, dims),
             SoftmaxFunction::Hardmax => hardmax(x, dims),
         }
     }

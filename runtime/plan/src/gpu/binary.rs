@@ -97,9 +97,9 @@ mod tests {
     use Function::*;
 
     use super::*;
+    use crate::cpu::convert::converted;
     use crate::dtype::{Bool, Element};
     use crate::float::NUMBERS;
-    use crate::operands::cast::converted;
     use crate::testing::{fault, run, tensor};
     use crate::value::Array;
 

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Mirror, Symbol};
-use candle_plan_kernels::minifloat::{self, Special};
+use candle_plan_kernels::minifloat::{Format as Minifloat, Special};
 
 use super::launch::{alloc_uninit, count, kind, launch, width, Params};
 use super::numbers::number;
@@ -46,7 +46,7 @@ struct CastParams {
 impl Format {
     /// Returns the format of a small float.
     fn of(dtype: DType) -> Option<Format> {
-        let of = |format: minifloat::Format| Format {
+        let of = |format: Minifloat| Format {
             exponent: format.exponent,
             mantissa: format.mantissa,
             bias: format.bias,

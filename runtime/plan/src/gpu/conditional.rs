@@ -110,9 +110,9 @@ mod tests {
     use candle_plan_kernels::threads::Threads;
 
     use super::*;
+    use crate::cpu::convert::converted;
     use crate::dtype::Bool;
     use crate::float::NUMBERS;
-    use crate::operands::cast::converted;
     use crate::testing::{run, tensor};
     use crate::value::Array;
 

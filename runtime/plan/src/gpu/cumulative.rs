@@ -72,9 +72,9 @@ mod tests {
     use candle_plan_kernels::threads::Threads;
 
     use super::*;
+    use crate::cpu::convert::converted;
     use crate::dtype::DType;
     use crate::float::SUMMED;
-    use crate::operands::cast::converted;
     use crate::testing::{run, tensor};
     use crate::value::Array;
 

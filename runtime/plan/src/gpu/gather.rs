@@ -11,16 +11,11 @@ use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::{gpu_kernel, has_few_dimensions};
-use crate::kernel::{Call, Constants};
+use crate::gpu::{gpu_kernel, has_few_dimensions, takes_indices};
+use crate::kernel::Call;
 use crate::ops::gather::{Gather, GatherElements, GatherNd};
 use crate::ops::places::{element_axis, index_out_of_range, vector_parts, VectorParts};
 use crate::value::{Array, Value};
-
-/// Whether kernels can read input `i` as indices.
-pub(crate) fn takes_indices(operands: &Constants, i: usize) -> bool {
-    operands.dtype(i).is_some_and(|dtype| matches!(dtype, DType::Int32 | DType::Int64))
-}
 
 /// Indices of 32 or 64 bits.
 #[derive(Clone, Copy, Pod, Zeroable, Mirror)]

@@ -162,9 +162,9 @@ mod tests {
     use candle_plan_kernels::threads::Threads;
 
     use super::*;
+    use crate::cpu::convert::converted;
     use crate::dtype::DType;
     use crate::float::NUMBERS;
-    use crate::operands::cast::converted;
     use crate::testing::{fault, run, tensor};
     use crate::value::Array;
 

@@ -41,7 +41,8 @@ gpu_kernel!(Split: "copy");
 impl OnGpu for Split {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
-        let (axis, sizes) = self.parts(x.dims(), axes::optional_list(call, 1)?.as_deref(), call.outputs)?;
+        let sizes = call.optional_tensor(1)?.map(axes::numbers).transpose()?;
+        let (axis, sizes) = self.parts(x.dims(), sizes.as_deref(), call.outputs)?;
         let mut start = 0;
         let part = |size: usize| {
             let part = match place_of(x.dims(), axis, start, size) {

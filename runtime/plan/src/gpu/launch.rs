@@ -2,7 +2,7 @@
 
 pub(super) use candle_plan_derive::Params;
 use candle_plan_device::{Gpu, Grid, Mirror, Symbol};
-use candle_plan_kernels::buffer;
+use candle_plan_kernels::buffer::charge;
 
 use crate::bail;
 use crate::dtype::DType;
@@ -36,7 +36,7 @@ pub(super) fn launch<P: Params>(gpu: &Gpu, symbol: Symbol, grid: Grid, params: &
 /// The GPU has no room for the tensor, or the tensor exceeds the run's memory limit.
 pub(super) fn alloc_uninit(gpu: &Gpu, dims: &[usize], dtype: DType) -> Result<Array> {
     let bytes = element_count(dims)?.checked_mul(dtype.storage_dtype()?.size_in_bytes());
-    let bytes = bytes.filter(|&bytes| buffer::charge(bytes)).ok_or_else(|| out_of_memory(dims))?;
+    let bytes = bytes.filter(|&bytes| charge(bytes)).ok_or_else(|| out_of_memory(dims))?;
     Array::on_device(gpu.allocate(bytes)?, dims, dtype)
 }
 

@@ -28,7 +28,7 @@ mod matmul;
 mod norm;
 mod numbers;
 mod pad;
-mod placed;
+pub(crate) mod placed;
 mod pool;
 mod program;
 mod qlinear;
@@ -59,9 +59,7 @@ use crate::ops::{self, Op};
 use crate::value::Value;
 
 pub(crate) use copy::copied;
-pub(crate) use gather::takes_indices;
-pub(crate) use placed::Placed;
-pub(crate) use shapes::has_few_dimensions;
+pub(crate) use shapes::{has_few_dimensions, takes_indices};
 #[cfg(test)]
 pub(crate) use transfer::download;
 pub(crate) use transfer::{upload, Transfer, TRANSFER};

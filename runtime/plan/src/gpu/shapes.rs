@@ -7,6 +7,7 @@ use candle_plan_kernels::strided::View;
 
 use super::launch::count;
 use crate::bail;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Constants;
 use crate::types::{TensorType, Type};
@@ -18,6 +19,11 @@ pub(crate) const MAX_RANK: usize = 8;
 pub(crate) fn has_few_dimensions(operands: &Constants) -> bool {
     let rank = |kind: &Type| kind.tensor().ok().and_then(TensorType::rank);
     operands.types.iter().flatten().all(|kind| rank(kind).is_none_or(|rank| rank <= MAX_RANK))
+}
+
+/// Whether kernels can read input `i` as indices.
+pub(crate) fn takes_indices(operands: &Constants, i: usize) -> bool {
+    operands.dtype(i).is_some_and(|dtype| matches!(dtype, DType::Int32 | DType::Int64))
 }
 
 /// The dimensions of a tensor, the outermost first.

@@ -1,10 +1,12 @@
 //! GPU kernels: slices of a tensor.
 
+use std::borrow::Cow;
+
 use candle_plan_device::Gpu;
 
 use super::copy::copied;
 use super::OnGpu;
-use crate::axes;
+use crate::axes::numbers;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
@@ -16,7 +18,8 @@ gpu_kernel!(Slice: "copy");
 impl OnGpu for Slice {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
-        let ranges = self.ranges(x.dims(), |i| axes::optional_list(call, i))?;
+        let list = |i| call.optional_tensor(i)?.map(|list| numbers(list).map(Cow::Owned)).transpose();
+        let ranges = self.ranges(x.dims(), list)?;
         Ok(vec![sliced(x, &ranges, |x, view| copied(gpu, x, view))?.into()])
     }
 }

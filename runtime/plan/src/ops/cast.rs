@@ -1,6 +1,6 @@
 //! Conversion to another element type, by value or by bits.
 
-use candle_plan_kernels::minifloat::{self, Format};
+use candle_plan_kernels::minifloat::{Format, E2M1FN, E4M3FN, E4M3FNUZ, E5M2, E5M2FNUZ};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -55,11 +55,11 @@ impl Operator for Cast {
 /// The minifloat format of a dtype: the 8-bit and 4-bit formats with a mantissa.
 pub fn format_of(dtype: DType) -> Option<Format> {
     match dtype {
-        DType::Float8E4M3Fn => Some(minifloat::E4M3FN),
-        DType::Float8E4M3Fnuz => Some(minifloat::E4M3FNUZ),
-        DType::Float8E5M2 => Some(minifloat::E5M2),
-        DType::Float8E5M2Fnuz => Some(minifloat::E5M2FNUZ),
-        DType::Float4E2M1Fn => Some(minifloat::E2M1FN),
+        DType::Float8E4M3Fn => Some(E4M3FN),
+        DType::Float8E4M3Fnuz => Some(E4M3FNUZ),
+        DType::Float8E5M2 => Some(E5M2),
+        DType::Float8E5M2Fnuz => Some(E5M2FNUZ),
+        DType::Float4E2M1Fn => Some(E2M1FN),
         _ => None,
     }
 }

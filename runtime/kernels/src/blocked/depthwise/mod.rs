@@ -4,7 +4,7 @@
 //! columns inside the image run along rows, and the few pixels of a narrow edge along columns. No tile needs to check
 //! for the end of the image.
 
-mod form;
+pub(crate) mod form;
 mod rows;
 mod tile;
 
@@ -19,7 +19,6 @@ use crate::gemm::Shared;
 use crate::padded_row::copy_row;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
-pub(crate) use form::DepthwiseForm;
 use rows::Rows;
 use tile::Tile;
 

@@ -15,12 +15,12 @@ mod products;
 use std::ops::Range;
 
 use super::conv::{split, Convolution};
-use super::form::{Form, Products, Tile, Tiling};
+use super::form::{Form, Products};
 use crate::blocking::dispatch_blocking;
 use crate::threads::Threads;
 pub(crate) use form::WinogradForm;
 use line::Line;
-use patches::Patches;
+use patches::{Patches, Squares};
 use products::Buffers;
 
 /// Computes a convolution whose filter is packed for `form`.
@@ -29,13 +29,6 @@ pub(super) fn run(form: Form, convolution: &Convolution, threads: &Threads) {
         Form::Square(tile) => Squares { convolution, tile, axes: tile.tilings(convolution.shape) }.run(threads),
         Form::Line => Line::new(convolution).run(threads),
     }
-}
-
-/// A convolution in square tiles of outputs. Tiles are numbered row by row: by phase down, and by group across.
-struct Squares<'a> {
-    convolution: &'a Convolution<'a>,
-    tile: Tile,
-    axes: [Tiling; 2],
 }
 
 impl Squares<'_> {

@@ -4,9 +4,16 @@ use std::ops::Range;
 
 use super::super::addend::Addend;
 use super::super::border::load_inside;
-use super::super::form::{self, Tile};
-use super::Squares;
+use super::super::conv::Convolution;
+use super::super::form::{self, Tile, Tiling};
 use crate::vector::Vector;
+
+/// A convolution in square tiles of outputs. Tiles are numbered row by row: by phase down, and by group across.
+pub(super) struct Squares<'a> {
+    pub convolution: &'a Convolution<'a>,
+    pub tile: Tile,
+    pub axes: [Tiling; 2],
+}
 
 /// Some tiles of one image. The stride of their transformed values from position to position is `step`.
 pub(super) struct Patches<'a> {

@@ -1,10 +1,9 @@
 //! The planner of transposed convolutions: divides one into plain convolutions, each in its fastest form.
 
 use super::super::planner::{self, Alternative, Candidate};
-use super::super::within_step::WithinStep;
 use super::part::Part;
-use super::{lanes, Transposed};
-use crate::conv_form::{ConvCase, ImageLayout, PackedConv};
+use crate::blocking::Blocking;
+use crate::conv_form::{ConvCase, ImageLayout};
 use crate::gemm::UNIT;
 
 /// The cost of moving a vector of a phase's result to its place in the output, in multiply-adds of a vector.
@@ -23,7 +22,7 @@ pub(super) struct Division {
     /// The layouts of the image and of the result.
     pub layouts: [ImageLayout; 2],
     /// Whether the step converts the image from rows, and the result to rows.
-    converts: bool,
+    pub converts: bool,
     pub parts: Vec<Part>,
     /// The convolution of each part, and its form.
     pub forms: Vec<(ConvCase, Candidate)>,
@@ -107,18 +106,13 @@ impl Division {
         let [rows, blocks] = [ImageLayout::Rows, ImageLayout::Blocks].map(|result| moves(case, result));
         Some(saved + rows - blocks)
     }
+}
 
-    /// Packs `w` `[C, O / groups, kernel…]`.
-    ///
-    /// # Panics
-    /// `w` does not have this shape.
-    pub fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
-        let packed = Box::new(Transposed::new(case, self, w));
-        if self.converts {
-            WithinStep::boxed(case.blocking, self.layouts, packed)
-        } else {
-            packed
-        }
+/// The channels of a pixel: one in rows, those of a block in blocks.
+pub(super) fn lanes(blocking: Blocking, layout: ImageLayout) -> usize {
+    match layout {
+        ImageLayout::Rows => 1,
+        ImageLayout::Blocks => blocking.block(),
     }
 }
 

@@ -4,10 +4,13 @@ use super::super::tests::{run_in_layouts, LIMITS};
 use super::super::{image_for_blocks, times, ConvWeights};
 use super::*;
 use crate::blocking::tests::every;
+use crate::blocking::Blocking;
 use crate::conv::conv_transposed_plain;
 use crate::conv::tests::{draw, same, Draw};
+use crate::conv_form::{ConvOperands, Epilogue};
 use crate::gemm::tests::noise;
 use crate::isa::{Isa, Level};
+use crate::threads::Threads;
 
 /// The operands of a transposed convolution, and its result by the definition.
 struct Case {

@@ -6,7 +6,7 @@ use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 use candle_plan_kernels::attention::Dims;
 
-use super::{Scoring, Vectors};
+use super::scoring::{Scoring, Vectors};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::gemm::{Matrices, Product};

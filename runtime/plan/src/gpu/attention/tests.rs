@@ -4,7 +4,7 @@ use half::{bf16, f16};
 
 use super::*;
 use crate::dtype::{Bool, Element};
-use crate::ops::attention::AttentionScores;
+use crate::ops::attention::{AttentionGuard, AttentionScores};
 use crate::testing::{run, run_outputs, tensor};
 
 fn data<T: Element>(dims: &[usize], from: &impl Fn(f32) -> T) -> Option<Value> {

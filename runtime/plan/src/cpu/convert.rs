@@ -1,4 +1,4 @@
-//! Operands as tensors of another element type.
+//! Tensors as tensors of another element type.
 
 use candle_plan_kernels::cast::{cast, convert, Convert, Target};
 use candle_plan_kernels::threads::Threads;

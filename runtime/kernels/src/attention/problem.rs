@@ -1,0 +1,180 @@
+//! An attention to compute: its sizes, operands and element type.
+
+use std::ops::Range;
+
+use crate::gemm::{gemm, Bias, Matrix, PackedB, Right, Sizes};
+use crate::isa::Isa;
+use crate::real::Real;
+use crate::softmax;
+use crate::threads::Threads;
+
+/// Up to this number of queries, packing keys and values costs more than it saves.
+const FEW: usize = 4;
+
+/// The sizes of an attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dims {
+    /// The batch size.
+    pub batch: usize,
+    /// The number of query heads; a multiple of `kv_heads`.
+    pub heads: usize,
+    /// The number of heads of keys and values. `heads / kv_heads` consecutive query heads share each of them.
+    pub kv_heads: usize,
+    /// The number of queries.
+    pub queries: usize,
+    /// The number of keys and values.
+    pub keys: usize,
+    /// The length of a query and of a key.
+    pub depth: usize,
+    /// The length of a value.
+    pub width: usize,
+}
+
+/// The vectors of every batch, head and position. Vector `(b, h, i)` starts at `b · batch + h · head + i · row`.
+#[derive(Debug, Clone, Copy)]
+pub struct Vectors<'a, R> {
+    /// The elements.
+    pub data: &'a [R],
+    /// The stride of batches.
+    pub batch: usize,
+    /// The stride of heads.
+    pub head: usize,
+    /// The stride of positions.
+    pub row: usize,
+}
+
+/// The mask. Element `(b, h, i, j)` is at `b · batch + h · head + i · row + j`.
+#[derive(Debug, Clone, Copy)]
+pub enum Mask<'a, R> {
+    /// No mask.
+    None,
+    /// A bias to add to the scores.
+    Added(Vectors<'a, R>),
+    /// A boolean mask: scores are kept where it is not 0.
+    Chosen(Vectors<'a, u8>),
+}
+
+/// The stage at which the scores are returned to the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// `Q · Kᵀ · scale`
+    Product,
+    /// After the soft cap.
+    Capped,
+    /// After the mask.
+    Masked,
+    /// After softmax.
+    Softmax,
+}
+
+/// The cases in which weights are set to 0 instead of the softmax.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// Queries for which the masks leave no key.
+    Unseeing,
+    /// None: a query without a key gives NaN.
+    Nothing,
+    /// All weights that would be NaN.
+    Undefined,
+}
+
+/// The operands of an attention.
+pub struct Problem<'a, R> {
+    /// The sizes.
+    pub dims: Dims,
+    /// Queries of `depth` elements.
+    pub q: Vectors<'a, R>,
+    /// Keys of `depth` elements.
+    pub k: Vectors<'a, R>,
+    /// Values of `width` elements.
+    pub v: Vectors<'a, R>,
+    /// The factor of the products.
+    pub scale: R,
+    /// Soft cap: `cap · tanh(score / cap)`, if set.
+    pub softcap: Option<R>,
+    /// The mask.
+    pub mask: Mask<'a, R>,
+    /// The keys that query `i` of batch `b` attends to. The mask has an element for each of them.
+    pub visible: &'a (dyn Fn(usize, usize) -> Range<usize> + Sync),
+    /// The cases in which weights are set to 0.
+    pub guard: Guard,
+}
+
+/// Element types that attention supports.
+pub trait Attends: Real {
+    /// Packs a `depth × columns` matrix for [`Attends::multiply`]; `None` if there is no matrix product for the type.
+    fn pack(isa: Isa, threads: &Threads, depth: usize, columns: usize, matrix: &Strided<Self>) -> Option<PackedB>;
+
+    /// Replaces each `x` of `sums.len()` rows with `e^(factor · x − max)`, where `max` is the row's largest
+    /// `factor · x` and `factor > 0`. Writes the sum of each row to `sums`.
+    fn exponentiate(isa: Isa, factor: Self, rows: &mut [Self], sums: &mut [Self]);
+
+    /// `out [rows, columns] = a · b`. Row `i` of `a` starts at `i · row`; `b` may have more rows and columns.
+    fn multiply(isa: Isa, sizes: Sizes, a: &[Self], row: usize, b: &PackedB, out: &mut [Self]);
+}
+
+/// A matrix inside a slice: element `(i, j)` is `data[i · row + j · column]`.
+pub struct Strided<'a, R> {
+    data: &'a [R],
+    row: usize,
+    column: usize,
+}
+
+impl Attends for f32 {
+    fn pack(isa: Isa, threads: &Threads, depth: usize, columns: usize, matrix: &Strided<f32>) -> Option<PackedB> {
+        let &Strided { data, row, column } = matrix;
+        Some(PackedB::new(isa, threads, depth, columns, &Matrix { data, row, column }))
+    }
+
+    fn exponentiate(isa: Isa, factor: f32, rows: &mut [f32], sums: &mut [f32]) {
+        softmax::exponentiate_rows(isa, factor, rows, sums);
+    }
+
+    fn multiply(isa: Isa, sizes: Sizes, a: &[f32], row: usize, b: &PackedB, out: &mut [f32]) {
+        let a = Matrix { data: a, row, column: 1 };
+        gemm(isa, &Threads::serial(), sizes, &a, &Right::Packed(b), Bias::None, out, None);
+    }
+}
+
+impl Attends for f64 {
+    fn pack(_: Isa, _: &Threads, _: usize, _: usize, _: &Strided<f64>) -> Option<PackedB> {
+        None
+    }
+
+    fn exponentiate(isa: Isa, factor: f64, rows: &mut [f64], sums: &mut [f64]) {
+        softmax::exponentiate_any(isa, factor, rows, sums);
+    }
+
+    fn multiply(_: Isa, _: Sizes, _: &[f64], _: usize, _: &PackedB, _: &mut [f64]) {
+        unreachable!("nothing is packed in f64")
+    }
+}
+
+/// The transposed keys and the values of one batch and head, packed.
+pub(super) struct Packed {
+    pub keys: PackedB,
+    pub values: PackedB,
+}
+
+impl<R: Attends> Problem<'_, R> {
+    /// Packs the keys and values of one batch and head; `None` if packing is not worth it.
+    pub(super) fn pack(&self, isa: Isa, threads: &Threads, kv: usize) -> Option<Packed> {
+        let Dims { kv_heads, heads, queries, keys, depth, width, .. } = self.dims;
+        if queries * heads / kv_heads <= FEW || keys == 0 {
+            return None;
+        }
+        let [k, v] = [self.k, self.v].map(|vectors| vectors.of(kv / kv_heads, kv % kv_heads));
+        let keys_t = Strided { data: k, row: 1, column: self.k.row };
+        let values = Strided { data: v, row: self.v.row, column: 1 };
+        let (keys, values) =
+            R::pack(isa, threads, depth, keys, &keys_t).zip(R::pack(isa, threads, keys, width, &values))?;
+        Some(Packed { keys, values })
+    }
+}
+
+impl<'a, R: Copy> Vectors<'a, R> {
+    /// Returns the vectors of one batch and head.
+    pub(super) fn of(&self, batch: usize, head: usize) -> &'a [R] {
+        &self.data[batch * self.batch + head * self.head..]
+    }
+}

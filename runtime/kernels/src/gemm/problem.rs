@@ -1,0 +1,69 @@
+//! A matrix product to compute.
+
+use super::case::{ProductCase, RightCase};
+use super::operands::{Bias, Finish, Matrix, Shared, Sizes};
+use super::pack::PackedB;
+use super::tile::Start;
+use crate::isa::Isa;
+
+/// The right operand of a product.
+#[derive(Debug, Clone, Copy)]
+pub enum Right<'a> {
+    /// Packed in advance; the product uses its first rows and columns.
+    Packed(&'a PackedB),
+    /// Not packed.
+    Plain(Matrix<'a>),
+}
+
+/// A product whose operands fit the sizes.
+#[derive(Clone, Copy)]
+pub(super) struct Problem<'a> {
+    pub isa: Isa,
+    pub sizes: Sizes,
+    pub a: Matrix<'a>,
+    pub b: Right<'a>,
+    pub bias: Bias<'a>,
+    pub finish: Option<Finish<'a>>,
+}
+
+impl<'a> Problem<'a> {
+    /// The case of this product.
+    pub fn case(&self) -> ProductCase {
+        let b = match self.b {
+            Right::Packed(b) => b.case(),
+            Right::Plain(b) => RightCase::Plain([b.row, b.column]),
+        };
+        ProductCase { isa: self.isa, sizes: self.sizes, a: [self.a.row, self.a.column], b }
+    }
+
+    /// The right operand of a form that fits only operands that are not packed.
+    pub fn plain(&self) -> Matrix<'a> {
+        match self.b {
+            Right::Plain(b) => b,
+            Right::Packed(_) => unreachable!("the form fits operands that are not packed"),
+        }
+    }
+
+    /// Returns the start values of the tile at a row and column, after `depth` terms have been summed.
+    pub fn start(&self, row: usize, column: usize, depth: usize) -> Start {
+        match self.bias {
+            _ if depth > 0 => Start::Output,
+            Bias::None => Start::Zero,
+            Bias::Rows(bias) => Start::Rows(bias[row..].as_ptr()),
+            Bias::Columns(bias) => Start::Columns(bias[column..].as_ptr()),
+        }
+    }
+
+    /// Calls `finish` with columns `columns[0] .. columns[1]` of each row in `rows`.
+    ///
+    /// # Safety
+    /// They are inside the output, have been written, and belong to no other task.
+    pub unsafe fn finish(&self, out: Shared, rows: [usize; 2], columns: [usize; 2]) {
+        let Some(finish) = self.finish else { return };
+        for row in rows[0]..rows[1] {
+            let offset = row * self.sizes.n + columns[0];
+            // SAFETY: guaranteed by the caller.
+            finish(unsafe { std::slice::from_raw_parts_mut(out.at(offset), columns[1] - columns[0]) }, offset);
+        }
+    }
+}
