@@ -13,7 +13,6 @@ mod direct;
 mod direct_form;
 mod dispatch;
 mod filter;
-mod form;
 mod images;
 mod in_place;
 mod pool;
@@ -22,6 +21,7 @@ mod reorder;
 mod separable;
 mod terms;
 mod tile;
+mod transforms;
 mod window;
 mod winograd;
 

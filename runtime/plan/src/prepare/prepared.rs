@@ -16,7 +16,7 @@ use crate::work::Work;
 pub(crate) struct PreparedBlock {
     pub steps: Vec<PreparedStep>,
     /// The value in each slot of a run.
-    pub held: Vec<Held>,
+    pub held: Vec<SlotContent>,
     pub inputs: Vec<SlotId>,
     /// The types of the inputs.
     pub takes: Vec<Type>,
@@ -46,7 +46,7 @@ pub(crate) struct Mark(pub u32);
 
 /// The content of a slot: a value of the plan's block, in a layout.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Held {
+pub(crate) struct SlotContent {
     pub value: ValueId,
     pub layout: Layout,
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::super::addend::Addend;
 use super::super::border::load_inside;
 use super::super::conv::Convolution;
-use super::super::form::{self, Tile, Tiling};
+use super::super::transforms::{self, Tile, Tiling};
 use crate::vector::Vector;
 
 /// A convolution in square tiles of outputs. Tiles are numbered row by row: by phase down, and by group across.
@@ -129,10 +129,10 @@ unsafe fn input_patch<V: Vector, const BLOCK: usize, const M: usize, const EDGE:
             // SAFETY: guaranteed by the caller.
             *pixel = unsafe { load_inside(is_inside, x.wrapping_add(i * row + j * column)) };
         }
-        *transformed = form::input::<V, M>(pixels);
+        *transformed = transforms::input::<V, M>(pixels);
     }
     for i in 0..M + 2 {
-        let line = form::input::<V, M>(row_of(&columns, i));
+        let line = transforms::input::<V, M>(row_of(&columns, i));
         for (j, value) in line.iter().enumerate().take(M + 2) {
             // SAFETY: guaranteed by the caller.
             unsafe { value.store(out.add((i * (M + 2) + j) * step)) };
@@ -160,10 +160,10 @@ unsafe fn output_patch<V: Vector, const M: usize>(
             // SAFETY: guaranteed by the caller.
             *value = unsafe { V::load(products.add((i * (M + 2) + j) * step)) };
         }
-        *transformed = form::output::<V, M>(values);
+        *transformed = transforms::output::<V, M>(values);
     }
     for i in 0..height.min(M) {
-        let line = form::output::<V, M>(row_of(&columns, i));
+        let line = transforms::output::<V, M>(row_of(&columns, i));
         for (j, value) in line.iter().enumerate().take(M) {
             if j < width {
                 // SAFETY: guaranteed by the caller.
