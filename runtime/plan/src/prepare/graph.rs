@@ -4,7 +4,7 @@ use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::isa::Isa;
 
 use super::chain::Chain;
-use super::{Hosted, SlotContent, SlotId};
+use super::{Hosted, NodeId, SlotContent, SlotId};
 use crate::cpu::Choice;
 use crate::kernel::{Constants, Kernel, Memory};
 use crate::layout::Layout;
@@ -26,17 +26,6 @@ pub(super) struct Graph {
     pub outputs: Vec<SlotId>,
     pub memory: Memory,
     pub blocking: Blocking,
-}
-
-/// The index of a node in a graph.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct NodeId(pub u32);
-
-impl NodeId {
-    /// Returns the index.
-    pub fn at(self) -> usize {
-        self.0 as usize
-    }
 }
 
 /// A step during prepare.

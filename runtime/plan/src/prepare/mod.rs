@@ -30,11 +30,11 @@ use crate::memory::bytes_held;
 use crate::plan::{Block, ConstantId, Origin, Plan, ValueId};
 use crate::types::Type;
 use crate::value::{catch_out_of_memory, Value};
-use graph::{Graph, Node, NodeId};
+use graph::{Graph, Node};
 use lifetime::Lifetimes;
 use misfit::Misfit;
 use placement::Border;
-pub(crate) use prepared::{Hosted, Mark, Operand, PreparedBlock, PreparedStep, SlotContent, SlotId};
+pub(crate) use prepared::{Hosted, Mark, NodeId, Operand, PreparedBlock, PreparedStep, SlotContent, SlotId};
 use release::Readers;
 use serde::Serialize;
 
