@@ -6,7 +6,6 @@
 
 mod addend;
 mod axis;
-mod border;
 mod conv;
 mod depthwise;
 mod direct;
