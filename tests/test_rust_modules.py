@@ -31,7 +31,19 @@ PLAN = [
 """The layers of the crate `candle-plan`. A module uses only modules of its own layer and of earlier layers."""
 
 KERNELS = [
-    {"allocator", "broadcast", "conv_shape", "isa", "machine", "mapping", "minifloat", "prefetch", "recent", "word"},
+    {
+        "allocator",
+        "alternative",
+        "broadcast",
+        "conv_shape",
+        "isa",
+        "machine",
+        "mapping",
+        "minifloat",
+        "prefetch",
+        "recent",
+        "word",
+    },
     {"blocking", "buffer", "lanes", "quantize", "transpose", "vector"},
     {"padded_row", "scratch", "threads"},
     {"cast", "gemm", "peaks", "program", "reduce", "rewrite", "strided", "topk"},

@@ -5,6 +5,7 @@
 //! threads. The caller (the op) checks shapes; a kernel asserts only what its memory safety requires.
 
 pub mod allocator;
+pub mod alternative;
 pub mod attention;
 pub mod blocked;
 pub mod blocking;

@@ -3,6 +3,7 @@
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 use crate::reduce::Number;
+use crate::rewrite::Rewrite;
 
 /// The floating-point types that kernels compute in.
 pub trait Real:
@@ -34,6 +35,8 @@ pub trait Real:
     fn mul_add<const FMA: bool>(self, y: Self, z: Self) -> Self;
     /// eˣ for `x ≤ 0`, which the compiler vectorizes for `f32`; 0 if the result is subnormal.
     fn exp_of_nonpositive<const FMA: bool>(self) -> Self;
+    /// Returns the elements as `f32`, if they have this type.
+    fn singles<'a>(x: &'a mut Rewrite<'_, Self>) -> Option<Rewrite<'a, f32>>;
     /// Returns the larger of the two; either of them if one is NaN.
     #[inline(always)]
     fn larger(self, other: Self) -> Self {
@@ -46,7 +49,7 @@ pub trait Real:
 }
 
 macro_rules! real {
-    ($real:ident, |$x:ident| $exp:expr) => {
+    ($real:ident, |$x:ident| $exp:expr, |$rewrite:ident| $singles:expr) => {
         impl Real for $real {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -85,12 +88,16 @@ macro_rules! real {
                 let $x = self;
                 $exp
             }
+            #[inline(always)]
+            fn singles<'a>($rewrite: &'a mut Rewrite<'_, Self>) -> Option<Rewrite<'a, f32>> {
+                $singles
+            }
         }
     };
 }
 
-real!(f64, |x| x.exp());
-real!(f32, |x| exp_of_nonpositive::<FMA>(x));
+real!(f64, |x| x.exp(), |_x| None);
+real!(f32, |x| exp_of_nonpositive::<FMA>(x), |x| Some(x.part(0, x.len())));
 
 /// eˣ within 2 ULP for `x ≤ 0`: x = n·ln 2 + r with |r| ≤ ln 2 / 2, a polynomial in r, and n added to the exponent.
 ///

@@ -1,7 +1,5 @@
 //! Elementwise kernels that write an output of the same size, or work in place.
 
-use std::any::TypeId;
-
 use crate::lanes::{load, store};
 use crate::threads::Threads;
 
@@ -40,15 +38,6 @@ impl<'a, R: Copy + Send + Sync> Rewrite<'a, R> {
     #[inline(always)]
     pub fn source(&self) -> &[R] {
         self.from.unwrap_or(self.to)
-    }
-
-    /// Returns the elements as `f32`, if they have this type.
-    pub(crate) fn as_f32(&mut self) -> Option<Rewrite<'_, f32>>
-    where
-        R: bytemuck::Pod,
-    {
-        let is_f32 = TypeId::of::<R>() == TypeId::of::<f32>();
-        is_f32.then(|| Rewrite { from: self.from.map(bytemuck::cast_slice), to: bytemuck::cast_slice_mut(self.to) })
     }
 
     /// Returns the addresses of the input and the output: equal, or of memory that does not overlap.

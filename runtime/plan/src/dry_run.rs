@@ -17,7 +17,7 @@ use crate::execute::{KernelRun, Observer, Seen};
 use crate::kernel::Call;
 use crate::layout::Layout;
 use crate::memory::type_of;
-use crate::prepare::{Executable, PreparedBlock};
+use crate::prepare::{Executable, Mark, PreparedBlock};
 use crate::profile::work_of;
 use crate::types::Type;
 use crate::value::Value;
@@ -91,8 +91,7 @@ impl Executable {
 
     fn list_commands(&self, block: &PreparedBlock, depth: usize, found: &Found, steps: &mut Vec<StepCommands>) {
         for step in &block.steps {
-            let Facts { calls, commands, work } =
-                found.get(&std::ptr::from_ref(step).addr()).cloned().unwrap_or_default();
+            let Facts { calls, commands, work } = found.get(&step.mark).cloned().unwrap_or_default();
             steps.push(StepCommands {
                 index: step.index.0 as usize,
                 op: step.name,
@@ -139,8 +138,7 @@ fn outputs(index: usize, commands: &[Command]) -> StepCommands {
     StepCommands { index, op: "Outputs", added: true, calls: 1, ..StepCommands::of(commands) }
 }
 
-/// By the address of a step, which does not change while the executable lives.
-type Found = HashMap<usize, Facts>;
+type Found = HashMap<Mark, Facts>;
 
 #[derive(Debug, Clone, Default)]
 struct Facts {
@@ -166,7 +164,7 @@ impl Observer for Recorder<'_> {
         let outputs = run(call)?;
         let work = input_types.and_then(|input_types| work_of(seen.step, &input_types, &outputs));
         let mut found = self.found.lock();
-        let facts = found.entry(std::ptr::from_ref(seen.step).addr()).or_default();
+        let facts = found.entry(seen.step.mark).or_default();
         facts.work = if facts.calls == 0 { work } else { facts.work.zip(work).map(|(sum, work)| sum + work) };
         facts.calls += 1;
         facts.commands.extend(self.gpu.take_commands());

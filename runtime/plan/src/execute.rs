@@ -13,7 +13,7 @@ use crate::interrupt::{Stop, Watch};
 use crate::kernel::{Blocks, Call, Input};
 use crate::layout::in_rows;
 use crate::memory::Bound;
-use crate::prepare::{Executable, Mark, Operand, PreparedBlock, PreparedStep};
+use crate::prepare::{Executable, Mark, NodeId, Operand, PreparedBlock, PreparedStep};
 use crate::request::{Request, Wanted};
 use crate::size::beyond;
 use crate::slots::{pass, skip, take, Outline};
@@ -202,7 +202,7 @@ impl Run<'_> {
         match buffer::caught(|| self.run_steps(block, wanted, &mut slots, bound, &mut begun)) {
             Ok(ended) => ended?,
             Err(out_of_memory) => {
-                return Err(self.place_begun(beyond(out_of_memory), &block.steps[begun.at], &slots, &begun))
+                return Err(self.place_begun(beyond(out_of_memory), &block.steps[begun.step.at()], &slots, &begun))
             }
         }
         let output = |operand: &Operand| match *operand {
@@ -228,9 +228,9 @@ impl Run<'_> {
         if block.steps.is_empty() {
             self.watch.check()?; // a loop may repeat this block forever
         }
-        for (at, step) in block.steps.iter().enumerate() {
+        for (at, step) in (0..).map(NodeId).zip(&block.steps) {
             self.watch.check()?;
-            begun.at = at;
+            begun.step = at;
             match self.observer {
                 _ if wanted.is_some_and(|wanted| !wanted.needs(at)) => skip(step, slots),
                 _ if self.is_delivered_later(step) => pass(step, slots),
@@ -365,8 +365,7 @@ fn run_kernel(
 /// The current step of a block.
 #[derive(Default)]
 struct Begun {
-    /// The index of the step in the block.
-    at: usize,
+    step: NodeId,
     /// The inputs that the step took over.
     taken: SmallVec<[Outline; 2]>,
 }

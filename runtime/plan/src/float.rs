@@ -121,12 +121,20 @@ macro_rules! half {
 wide! { f32 f64 }
 half! { f16 bf16 }
 
+/// The elements of a tensor of type `T`, in the type to compute in.
+///
+/// # Errors
+/// The tensor has another dtype.
+pub fn read_widened<T: Float>(array: &Array) -> Result<Cow<'_, [T::Wide]>> {
+    Ok(T::widen(array.read::<T>()?))
+}
+
 /// The elements of a tensor of `float32` or 16-bit floating point, as `float32`.
 ///
 /// # Errors
 /// The tensor has another dtype.
 pub fn read_f32(array: &Array) -> Result<Cow<'_, [f32]>> {
-    crate::dispatch!("a number of up to 32 bits", array.dtype(), [f32, f16, bf16], T => Ok(T::widen(array.read::<T>()?)))
+    crate::dispatch!("a number of up to 32 bits", array.dtype(), [f32, f16, bf16], T => read_widened::<T>(array))
 }
 
 /// A copy of a tensor of `float32` or 16-bit floating point, as `float32`.
@@ -160,7 +168,7 @@ pub fn to_half(array: &Array, dtype: DType) -> Result<Array> {
 #[allow(clippy::cast_possible_truncation)]
 pub fn read_wide<W: Real>(array: &Array) -> Result<Vec<W>> {
     crate::dispatch!("a floating-point input", array.dtype(), [f32, f64, f16, bf16], T => {
-        Ok(buffer::collected(T::widen(array.read::<T>()?).iter().map(|&v| W::from_f64(Source::to_f64(v)))))
+        Ok(buffer::collected(read_widened::<T>(array)?.iter().map(|&v| W::from_f64(Source::to_f64(v)))))
     })
 }
 
@@ -187,7 +195,7 @@ pub(crate) fn truncated(array: &Array) -> Result<Vec<i64>> {
         return array.to_i64();
     }
     crate::dispatch!("a floating-point input", array.dtype(), [f32, f64, f16, bf16], T => {
-        Ok(buffer::collected(T::widen(array.read::<T>()?).iter().map(|&value| Source::to_f64(value) as i64)))
+        Ok(buffer::collected(read_widened::<T>(array)?.iter().map(|&value| Source::to_f64(value) as i64)))
     })
 }
 

@@ -1,7 +1,7 @@
 //! The form of a step: how it runs, described for people by [`Kernel::form`](crate::kernel::Kernel::form). Its
 //! alternatives are those that a planner compared.
 
-use candle_plan_kernels::convolution;
+pub use candle_plan_kernels::alternative::Alternative;
 use candle_plan_kernels::program::Program;
 use serde::Serialize;
 
@@ -14,36 +14,6 @@ pub struct Form {
     pub program: Option<String>,
     /// The bytes of the packed constants.
     pub packed_bytes: usize,
-}
-
-/// A form of a step that a planner compared.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Alternative {
-    /// The form, in words.
-    pub form: String,
-    /// Whether it reads and writes images in blocks of channels.
-    pub in_blocks: bool,
-    /// The expected time for one image or one matrix product, in multiply-adds of a vector.
-    pub time: f64,
-    /// The time that blocks save compared with rows, where it is not the difference of the times.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub saving: Option<f64>,
-}
-
-impl From<convolution::Alternative> for Alternative {
-    fn from(found: convolution::Alternative) -> Alternative {
-        let convolution::Alternative { form, in_blocks, time, saving } = found;
-        Alternative { form, in_blocks, time, saving }
-    }
-}
-
-impl Alternative {
-    /// The alternatives of these names and times, for values in the layout of the plan.
-    pub fn all<N: Into<String>>(found: impl IntoIterator<Item = (N, f64)>) -> Vec<Alternative> {
-        let alternative =
-            |(form, time): (N, f64)| Alternative { form: form.into(), in_blocks: false, time, saving: None };
-        found.into_iter().map(alternative).collect()
-    }
 }
 
 impl Form {

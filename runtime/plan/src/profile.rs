@@ -14,7 +14,7 @@ use crate::form::Form;
 use crate::interrupt::Stop;
 use crate::kernel::Call;
 use crate::memory::type_of;
-use crate::prepare::{Executable, PreparedBlock, PreparedStep};
+use crate::prepare::{Executable, Mark, PreparedBlock, PreparedStep};
 use crate::types::Type;
 use crate::value::held::storages;
 use crate::value::Value;
@@ -70,8 +70,8 @@ impl Executable {
 
     fn list(&self, block: &PreparedBlock, depth: usize, found: &Found, steps: &mut Vec<StepTime>) {
         for step in &block.steps {
-            let (calls, time) = found.times.get(&address(step)).copied().unwrap_or_default();
-            let Facts { work, alive_bytes } = found.facts.get(&address(step)).copied().unwrap_or_default();
+            let (calls, time) = found.times.get(&step.mark).copied().unwrap_or_default();
+            let Facts { work, alive_bytes } = found.facts.get(&step.mark).copied().unwrap_or_default();
             steps.push(StepTime {
                 op: step.name,
                 origin: self.origin(step),
@@ -98,8 +98,8 @@ fn copy(value: &Value) -> Result<Value> {
     }
 }
 
-/// Calls and time by the address of a step, which does not change while the executable lives.
-type Times = HashMap<usize, (u64, Duration)>;
+/// Calls and time by step.
+type Times = HashMap<Mark, (u64, Duration)>;
 
 /// A step's work in one run, and the bytes that are alive meanwhile.
 #[derive(Debug, Clone, Copy, Default)]
@@ -110,14 +110,13 @@ struct Facts {
 
 struct Found {
     times: Times,
-    /// By the address of a step.
-    facts: HashMap<usize, Facts>,
+    facts: HashMap<Mark, Facts>,
     runs: u64,
 }
 
 /// Observes the sizes of every step's inputs and outputs, and the storages of values.
 struct Survey {
-    facts: Mutex<HashMap<usize, Facts>>,
+    facts: Mutex<HashMap<Mark, Facts>>,
     /// The storages of constants.
     constants: HashSet<usize>,
     /// The storages and their bytes, for each block that runs, the plan's own first.
@@ -156,7 +155,7 @@ impl Observer for Survey {
         let work = input_types.and_then(|input_types| work_of(seen.step, &input_types, &outputs));
         let mut facts = self.facts.lock();
         let first = Facts { work: Some(Work::default()), alive_bytes: 0 };
-        let sum = facts.entry(address(seen.step)).or_insert(first);
+        let sum = facts.entry(seen.step.mark).or_insert(first);
         sum.work = sum.work.zip(work).map(|(sum, work)| sum + work);
         sum.alive_bytes = sum.alive_bytes.max(alive);
         Ok(outputs)
@@ -182,13 +181,9 @@ impl Observer for Clock<'_> {
         self.device.finish()?;
         let taken = start.elapsed();
         let mut times = self.times.lock();
-        let (calls, time) = times.entry(address(step)).or_default();
+        let (calls, time) = times.entry(step.mark).or_default();
         *calls += 1;
         *time += taken;
         Ok(())
     }
-}
-
-fn address(step: &PreparedStep) -> usize {
-    std::ptr::from_ref(step).addr()
 }

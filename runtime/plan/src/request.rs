@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 use crate::gpu_run::Outputs;
 use crate::interrupt::Stop;
-use crate::prepare::{Operand, PreparedBlock};
+use crate::prepare::{NodeId, Operand, PreparedBlock};
 
 /// The outputs that a run computes, the place for them, and the conditions that end the run early.
 #[derive(Clone, Copy)]
@@ -54,9 +54,9 @@ impl<'a> Wanted<'a> {
         Ok(Wanted { outputs, steps })
     }
 
-    /// Whether the outputs need the step of this index.
-    pub fn needs(&self, step: usize) -> bool {
-        self.steps[step]
+    /// Whether the outputs need a step.
+    pub fn needs(&self, step: NodeId) -> bool {
+        self.steps[step.at()]
     }
 }
 

@@ -115,9 +115,9 @@ pub(crate) fn beyond(OutOfMemory { bytes, left }: OutOfMemory) -> Error {
 pub(crate) fn out_of_memory(dims: &[usize]) -> Error {
     Error::op(match buffer::budget() {
         left if left < machine::memory() => {
-            format!("a tensor of shape {dims:?} needs more than the {left} bytes that max_memory leaves")
+            format!("a tensor of shape {dims:?} needs more than the {left} bytes that max_memory leaves: raise it or use smaller inputs")
         }
-        _ => format!("there is no memory for a tensor of shape {dims:?}"),
+        _ => format!("there is no memory for a tensor of shape {dims:?}: use smaller inputs"),
     })
 }
 

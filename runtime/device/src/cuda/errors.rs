@@ -29,7 +29,9 @@ impl Display for Failure {
                 "{library} has no function {function}: install NVIDIA's driver 580 or newer and the libraries of CUDA 13 \
                  (pip install 'candle-compiler[cuda]')"
             ),
-            Failure::Driver(OUT_OF_MEMORY) | Failure::Blas(ALLOC_FAILED) => f.write_str("the device has no memory left"),
+            Failure::Driver(OUT_OF_MEMORY) | Failure::Blas(ALLOC_FAILED) => {
+                f.write_str("the device has no memory left: free memory of the GPU, or use smaller inputs")
+            },
             Failure::Driver(status) => {
                 let (name, text) = (said(status, cuGetErrorName), said(status, cuGetErrorString));
                 let told = match (name, text) {
@@ -42,7 +44,7 @@ impl Display for Failure {
             }
             Failure::Blas(NOT_INITIALIZED) => f.write_str(
                 "cuBLAS does not start (CUBLAS_STATUS_NOT_INITIALIZED): the device may have no memory left, or the driver \
-                 may be older than the library",
+                 may be older than the library: free memory of the GPU, or install a newer driver",
             ),
             Failure::Blas(status) => write!(f, "cuBLAS: {}", blas_name(status)),
         }

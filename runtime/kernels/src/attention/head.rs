@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use super::problem::{Attends, Dims, Guard, Mask, Packed, Problem, Stage};
+use super::problem::{Attends, Dims, Guard, Mask, Packed, Problem, Stage, MOST};
 use super::rows::{add_bias, choose, dots, mix, multiply_rows, scale};
-use super::tile::MOST;
 use crate::gemm::Sizes;
 use crate::isa::Isa;
 use crate::scratch::Scratch;

@@ -8,7 +8,6 @@ mod rows;
 mod split;
 #[cfg(test)]
 mod tests;
-mod tile;
 
 pub use problem::{Attends, Dims, Guard, Mask, Problem, Stage, Strided, Vectors};
 

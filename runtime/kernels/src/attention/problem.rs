@@ -8,6 +8,10 @@ use crate::real::Real;
 use crate::softmax;
 use crate::threads::Threads;
 
+/// Scores per tile.
+const TILE: usize = 1 << 16;
+/// The maximum queries per tile: one bit each.
+pub(super) const MOST: usize = u64::BITS as usize;
 /// Up to this number of queries, packing keys and values costs more than it saves.
 const FEW: usize = 4;
 
@@ -28,6 +32,18 @@ pub struct Dims {
     pub depth: usize,
     /// The length of a value.
     pub width: usize,
+}
+
+impl Dims {
+    /// The number of queries per tile. It depends on the sizes alone, so the number of threads changes no bit.
+    pub(super) fn tile(&self) -> usize {
+        (TILE / self.keys.max(1)).clamp(1, MOST).min(self.queries)
+    }
+
+    /// The multiplications per query.
+    pub(super) fn query_work(&self) -> usize {
+        self.keys.saturating_mul(self.depth + self.width).max(1)
+    }
 }
 
 /// The vectors of every batch, head and position. Vector `(b, h, i)` starts at `b · batch + h · head + i · row`.

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::form::Form;
 use super::regions::Regions;
 use super::terms::{parts, SUMMED};
 use super::tile::Tiles;
+use super::transforms::Transform;
 use super::window::Windows;
 use crate::blocking::Blocking;
 use crate::buffer::{collected_up_to, with_capacity};
@@ -26,9 +26,9 @@ pub struct Filter {
     /// The channels of a pixel that are contiguous in the input: a block, or 1 for an input `[N, C, H, W]`.
     pub(super) unit: usize,
     /// The tiles of Winograd's algorithm; `None`: tap by tap.
-    pub(super) form: Option<Form>,
+    pub(super) form: Option<Transform>,
     /// For each group and span of outputs: `[C / n][kh][kw][n][outputs of the span]`, where `n` is [`SUMMED`] for blocks,
-    /// and 1 for an input `[N, C, H, W]`. For Winograd's algorithm, see [`Form::pack`].
+    /// and 1 for an input `[N, C, H, W]`. For Winograd's algorithm, see [`Transform::pack`].
     data: Vec<f32>,
     /// How recent inputs were read, with their number of parts.
     pub(super) windows: Recent<(Shape, usize), Windows>,
@@ -58,7 +58,7 @@ impl Filter {
     ///
     /// # Panics
     /// `w` does not have this shape, or the groups are not whole blocks.
-    pub(super) fn new(blocking: Blocking, shape: &Shape, w: &[f32], form: Option<Form>) -> Filter {
+    pub(super) fn new(blocking: Blocking, shape: &Shape, w: &[f32], form: Option<Transform>) -> Filter {
         Filter::pack(blocking, shape, w, form, blocking.block())
     }
 
@@ -70,7 +70,7 @@ impl Filter {
         Filter::pack(blocking, shape, w, None, 1)
     }
 
-    fn pack(blocking: Blocking, shape: &Shape, w: &[f32], form: Option<Form>, unit: usize) -> Filter {
+    fn pack(blocking: Blocking, shape: &Shape, w: &[f32], form: Option<Transform>, unit: usize) -> Filter {
         let Shape { groups, kernel, .. } = *shape;
         let (channels, outputs, window) = (shape.channels / groups, shape.outputs / groups, kernel[0] * kernel[1]);
         assert!(Filter::has_blocks(blocking, shape), "{shape:?}");

@@ -6,14 +6,12 @@
 
 mod addend;
 mod axis;
-mod border;
 mod conv;
 mod depthwise;
 mod direct;
 mod direct_form;
 mod dispatch;
 mod filter;
-mod form;
 mod images;
 mod in_place;
 mod pool;
@@ -22,6 +20,7 @@ mod reorder;
 mod separable;
 mod terms;
 mod tile;
+mod transforms;
 mod window;
 mod winograd;
 

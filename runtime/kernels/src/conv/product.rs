@@ -13,7 +13,7 @@ use crate::transpose::{transpose, Plane};
 
 /// The product of a matrix of windows and the weights.
 #[derive(Debug)]
-pub(crate) struct ProductForm;
+pub(crate) struct WindowProductForm;
 
 /// The most output positions of an image. With more of them, forms on blocks are faster for most sizes.
 const MOST: usize = 8;
@@ -27,7 +27,7 @@ const MOVE: f64 = 0.5;
 /// The cost of starting the product of another group.
 const START: f64 = 700.0;
 
-impl ConvForm for ProductForm {
+impl ConvForm for WindowProductForm {
     fn name(&self) -> &'static str {
         "as a matrix product, in rows"
     }

@@ -1,4 +1,7 @@
 //! Convolutions of `f32` images in the form that a planner chooses when the weights are packed.
+//!
+//! The forms are in [`conv`](crate::conv), for images in rows, and in [`blocked`](crate::blocked), for images in blocks of
+//! channels. `planner::FORMS` lists them. Each implements `ConvForm` of `conv_form.rs`.
 
 mod planner;
 mod transposed;
@@ -8,8 +11,9 @@ mod within_step;
 mod tests;
 
 pub use crate::conv_form::{ConvCase, ConvOperands, Epilogue, ImageLayout, Residual};
-pub use planner::{reorder, Alternative};
+pub use planner::reorder;
 
+use crate::alternative::Alternative;
 use crate::blocking::Blocking;
 use crate::conv_form::PackedConv;
 use crate::conv_shape::Shape;

@@ -1,9 +1,10 @@
 //! The planner of convolutions: lists every form with its cost, and chooses the fastest.
 
 use super::within_step::WithinStep;
+use crate::alternative::Alternative;
 use crate::blocked::{DepthwiseForm, DirectForm, FromRowsForm, WinogradForm};
 use crate::conv::form::RowsForm;
-use crate::conv::product::ProductForm;
+use crate::conv::product::WindowProductForm;
 use crate::conv_form::{ConvCase, ConvForm, ImageLayout, PackedConv};
 use crate::isa::{Isa, Level};
 
@@ -11,7 +12,7 @@ use crate::isa::{Isa, Level};
 /// convolution.
 pub(super) const FORMS: &[&dyn ConvForm] = &[
     &RowsForm,
-    &ProductForm,
+    &WindowProductForm,
     &DepthwiseForm,
     &FromRowsForm,
     &DirectForm,
@@ -116,20 +117,6 @@ pub(super) fn fastest(case: &ConvCase, result: ImageLayout) -> Option<Candidate>
 /// See [`image_for_blocks`](super::image_for_blocks).
 pub(super) fn image_for_blocks(case: &ConvCase) -> Option<ImageLayout> {
     fastest(case, ImageLayout::Blocks).map(|fastest| fastest.image())
-}
-
-/// A form of a convolution and its time.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Alternative {
-    /// The form's name.
-    pub form: String,
-    /// Whether the result is in blocks of channels.
-    pub in_blocks: bool,
-    /// The time of one image, in multiply-adds of a vector.
-    pub time: f64,
-    /// The time that blocks save, if the form states it ([`ConvForm::saving`]). Otherwise, it is the difference of the
-    /// times.
-    pub saving: Option<f64>,
 }
 
 /// Returns every form of a convolution, for images in rows and for results in blocks.

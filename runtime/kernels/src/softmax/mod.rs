@@ -30,7 +30,7 @@ pub fn softmax<R: Real>(function: Function, isa: Isa, threads: &Threads, x: Rewr
         return;
     }
     if inner == 1 {
-        x.for_each_chunk(threads, TASK.div_ceil(n) * n, |_, mut rows| match rows.as_f32() {
+        x.for_each_chunk(threads, TASK.div_ceil(n) * n, |_, mut rows| match R::singles(&mut rows) {
             Some(rows) if n <= short::MOST => short::softmax(isa, function, n, rows),
             Some(rows) => rows::softmax(isa, function, n, rows),
             None => softmax_rows(isa, function, n, rows),

@@ -16,7 +16,7 @@ use crate::broadcast::join;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::float::{widened_bytes, Float};
+use crate::float::{read_widened, widened_bytes, Float};
 use crate::kernel::{Call, Constants};
 use crate::ops::binary::{divided_by_zero, Binary};
 use crate::types::{Type, Types};
@@ -93,7 +93,7 @@ impl Binary {
     fn half<T: Float<Wide = f32>>(&self, call: &mut Call) -> Result<Array> {
         let (x, y) = (call.tensor(0)?, call.tensor(1)?);
         let (dims, _) = join(&[x.dims(), y.dims()])?;
-        let (wide_x, wide_y) = (T::widen(x.read::<T>()?), T::widen(y.read::<T>()?));
+        let (wide_x, wide_y) = (read_widened::<T>(x)?, read_widened::<T>(y)?);
         let arguments = [Argument::Tensor(&wide_x, x.dims()), Argument::Tensor(&wide_y, y.dims())];
         let program = self.program();
         let bound = program.bind(&dims, &arguments).map_err(|error| Error::op(error.to_string()))?;

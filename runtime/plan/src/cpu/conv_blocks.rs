@@ -95,7 +95,7 @@ impl<C: Convolution> Kernel for PackedConvBlocks<C> {
     }
 
     fn alternatives(&self, _inputs: &Types) -> Vec<Alternative> {
-        conv_rows::alternatives(&self.weights)
+        self.weights.alternatives()
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {

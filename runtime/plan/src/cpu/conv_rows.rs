@@ -10,7 +10,7 @@ use super::conv_output::with_epilogue;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::{read_f32, to_f32, to_half};
-use crate::form::{Alternative, Form};
+use crate::form::Form;
 use crate::kernel::{Call, Constants, Memory};
 use crate::ops::window::{check_bias, out_dims};
 use crate::types::Types;
@@ -46,7 +46,7 @@ macro_rules! packs_convolution {
                 }
 
                 fn alternatives(&self, packed: Option<&ConvWeights>, _: &Types) -> Vec<Alternative> {
-                    packed.map_or_else(Vec::new, conv_rows::alternatives)
+                    packed.map_or_else(Vec::new, ConvWeights::alternatives)
                 }
 
                 fn scratch(&self, packed: Option<&ConvWeights>, inputs: &Types) -> Option<usize> {
@@ -76,11 +76,6 @@ pub(super) fn pack<C: Convolution>(op: &C, constants: &Constants) -> Result<Opti
 /// The chosen form and the size of the weights.
 pub(super) fn form(weights: &ConvWeights) -> Form {
     Form::named(weights.form()).packed(weights.bytes())
-}
-
-/// Every form that the planner compared.
-pub(super) fn alternatives(weights: &ConvWeights) -> Vec<Alternative> {
-    weights.alternatives().into_iter().map(Alternative::from).collect()
 }
 
 /// The bytes of temporary memory for inputs of these types, besides widened inputs. The types are those in rows.

@@ -10,6 +10,9 @@ use crate::error::Result;
 use crate::value::{alloc_uninit, Array};
 
 /// Converts a tensor between types that have arithmetic.
+///
+/// # Errors
+/// A type has no arithmetic, or there is no memory for the result.
 pub(crate) fn converted(x: &Array, to: DType, threads: &Threads) -> Result<Array> {
     if x.dtype() == to {
         return Ok(x.clone());
@@ -22,6 +25,14 @@ pub(crate) fn converted(x: &Array, to: DType, threads: &Threads) -> Result<Array
         cast(converter(x.dtype())?, bytes, &mut out, threads);
         Array::new(out, x.dims())
     })
+}
+
+/// Converts a tensor of numbers to `float64`.
+///
+/// # Errors
+/// See [`converted`].
+pub(super) fn to_f64(x: &Array, threads: &Threads) -> Result<Array> {
+    converted(x, DType::Float64, threads)
 }
 
 fn converter<D: Target>(from: DType) -> Result<Convert<D>> {

@@ -2,9 +2,8 @@
 
 use candle_plan_kernels::scratch::Scratch;
 
-use super::convert::converted;
+use super::convert::{converted, to_f64};
 use crate::bail;
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::ops::det::Det;
@@ -22,7 +21,7 @@ impl Kernel for Det {
         if rows != columns {
             bail!("expected square matrices, found {:?}", x.dims());
         }
-        let wide = converted(x, DType::Float64, call.threads)?;
+        let wide = to_f64(x, call.threads)?;
         let data = wide.read::<f64>()?;
         let mut y = alloc_uninit::<f64>(outer)?;
         let size = rows * columns;

@@ -5,9 +5,8 @@ use std::ops::Range;
 use candle_plan_kernels::buffer::{collected, push};
 use candle_plan_kernels::scratch::Scratch;
 
-use super::convert::converted;
+use super::convert::{converted, to_f64};
 use crate::bail;
-use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
 use crate::ops::detection::{
@@ -94,8 +93,7 @@ impl Kernel for RoiAlign {
         };
         let images = images.to_i64()?;
         check_batch(&images, batch)?;
-        let widen = |input: &Array| converted(input, DType::Float64, call.threads);
-        let (data, boxes) = (widen(x)?, widen(rois)?);
+        let (data, boxes) = (to_f64(x, call.threads)?, to_f64(rois, call.threads)?);
         let (data, boxes) = (data.read::<f64>()?, boxes.read::<f64>()?);
         let dims = [count, channels, self.height, self.width];
         let mut out = with_capacity(element_count(&dims)?)?;
@@ -172,8 +170,7 @@ impl Kernel for MaxRoiPool {
         let (&[batch, channels, high, wide], &[count, _]) = (x.dims(), rois.dims()) else {
             bail!("images have four dimensions, and regions two");
         };
-        let widen = |input: &Array| converted(input, DType::Float64, call.threads);
-        let (data, boxes) = (widen(x)?, widen(rois)?);
+        let (data, boxes) = (to_f64(x, call.threads)?, to_f64(rois, call.threads)?);
         let (data, boxes) = (data.read::<f64>()?, boxes.read::<f64>()?);
         let dims = [count, channels, self.height, self.width];
         let mut out = alloc_uninit::<f64>(&dims)?;

@@ -4,12 +4,12 @@ use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term}
 use candle_plan_kernels::isa::Isa;
 
 use super::finish::with_finish;
-use super::matrices::{alternatives, form, is_narrow, is_single, matrix, pack, plain, singles};
+use super::matrices::{alternatives, form, is_narrow, is_single, matrix, pack, plain};
 use super::packed::Packs;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::float::{to_f32, to_half, widened_bytes};
+use crate::float::{read_f32, to_f32, to_half, widened_bytes};
 use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants};
 use crate::ops::gemm::{steps, Gemm};
@@ -23,7 +23,7 @@ impl Packs for Gemm {
         match constants.tensor(1) {
             Some(b) if is_single(b.dtype()) && b.rank() == 2 => {
                 let narrow = is_narrow(constants, self.trans_a);
-                Ok(Some(pack(&singles(b)?, self.order(b, self.trans_b), self.trans_b, narrow)))
+                Ok(Some(pack(&read_f32(b)?, self.order(b, self.trans_b), self.trans_b, narrow)))
             }
             _ => Ok(None),
         }

@@ -14,7 +14,7 @@ use crate::axes;
 use crate::dispatch;
 use crate::dtype::Element;
 use crate::error::Result;
-use crate::float::{read_wide, widened_bytes, Float};
+use crate::float::{read_wide, read_widened, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::ops::layer_norm::{fitted, target, LayerNorm, RmsNorm};
 use crate::types::Types;
@@ -40,7 +40,7 @@ impl Kernel for LayerNorm {
                 let scale = call.read::<T>(1)?;
                 let scale = broadcast(&T::widen(scale), call.tensor(1)?.dims(), &dims, axis)?;
                 let bias = match call.optional_tensor(2)? {
-                    Some(bias) => broadcast(&T::widen(bias.read::<T>()?), bias.dims(), &dims, axis)?,
+                    Some(bias) => broadcast(&read_widened::<T>(bias)?, bias.dims(), &dims, axis)?,
                     None => filled(Number::from_f64(0.0), scale.len()),
                 };
                 let n = dims[axis..].iter().product();

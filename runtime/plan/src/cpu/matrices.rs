@@ -1,19 +1,15 @@
 //! CPU kernels: matrices in the formats that the kernels read, and packed ones.
 
-use std::borrow::Cow;
-
 use candle_plan_kernels::gemm::{
     self, packed_name, prefers_half, Format, Matrix, PackedB, Plain, ProductCase, RightCase, Sizes,
 };
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
-use half::{bf16, f16};
 
 use crate::bail;
-use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::float::Float;
+use crate::float::read_f32;
 use crate::form::{Alternative, Form};
 use crate::kernel::{Constants, Memory};
 use crate::ops::matrices::ordered;
@@ -47,7 +43,7 @@ pub(super) fn pack_all(b: &Array, transposed: bool, narrow: bool) -> Result<Vec<
     if k * n == 0 {
         return Ok(Vec::new());
     }
-    let data = singles(b)?;
+    let data = read_f32(b)?;
     Ok(data.chunks_exact(k * n).map(|data| pack(data, [k, n], transposed, narrow)).collect())
 }
 
@@ -114,11 +110,6 @@ fn sizes(inputs: &Types, [trans_a, trans_b]: [bool; 2]) -> Option<Sizes> {
 /// Whether products of this type are computed in `f32`.
 pub(super) fn is_single(dtype: DType) -> bool {
     matches!(dtype, DType::Float32 | DType::Float16 | DType::Bfloat16)
-}
-
-/// Returns the elements of a type whose products [are computed in `f32`](is_single).
-pub(super) fn singles(array: &Array) -> Result<Cow<'_, [f32]>> {
-    dispatch!("a matrix", array.dtype(), [f32, f16, bf16], T => Ok(T::widen(array.read::<T>()?)))
 }
 
 /// Describes how the right-hand sides are packed.

@@ -12,7 +12,7 @@ use super::rewrite::rewrite;
 use crate::axes;
 use crate::dispatch;
 use crate::error::Result;
-use crate::float::{read_wide, widened_bytes, Float};
+use crate::float::{read_wide, read_widened, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::operands::norm::channel_dims;
 use crate::ops::norm::{group_dims, is_by_channel, BatchNorm, GroupNorm, InstanceNorm, Lrn};
@@ -111,7 +111,7 @@ impl Kernel for Lrn {
         let x = call.tensor(0)?;
         let split = axes::split(x.dims(), 1)?;
         let y = dispatch!("Lrn", x.dtype(), [f32, f64, f16, bf16], T => {
-            let y = self.normalize(call, &T::widen(x.read::<T>()?), split);
+            let y = self.normalize(call, &read_widened::<T>(x)?, split);
             Array::new(T::narrow(y), x.dims())
         })?;
         Ok(vec![y.into()])

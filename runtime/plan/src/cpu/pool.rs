@@ -11,7 +11,7 @@ use super::blocks::Blocked;
 use super::pool_blocks::{self, PoolBlocks};
 use crate::dispatch;
 use crate::error::Result;
-use crate::float::{widened_bytes, Float};
+use crate::float::{read_widened, widened_bytes, Float};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::ops::pool::{AveragePool, LpPool, MaxPool};
 use crate::types::{Type, Types};
@@ -31,7 +31,7 @@ impl Kernel for MaxPool {
             Max { threads: call.threads, windows, column_major: self.column_major, indices: indices.as_deref_mut() };
         let y = if dtype.is_float() {
             dispatch!("MaxPool", dtype, [f32, f64, f16, bf16], T => {
-                Array::new(T::narrow(max.of(&T::widen(x.read()?), alloc_uninit(&dims)?)), &dims)
+                Array::new(T::narrow(max.of(&read_widened::<T>(x)?, alloc_uninit(&dims)?)), &dims)
             })
         } else {
             dispatch!("MaxPool", dtype, [i8, u8], T => Array::new(max.of::<T>(x.read()?, alloc_uninit(&dims)?), &dims))
@@ -79,7 +79,7 @@ impl Kernel for AveragePool {
         let (windows, dims) = self.window.windows(x.dims())?;
         let by = self.divisor();
         dispatch!("AveragePool", x.dtype(), [f32, f64, f16, bf16], T => {
-            let (x, mut y) = (T::widen(x.read::<T>()?), alloc_uninit(&dims)?);
+            let (x, mut y) = (read_widened::<T>(x)?, alloc_uninit(&dims)?);
             pool::average(Isa::get(), call.threads, &x, windows, by, &mut y);
             Ok(vec![Array::new(T::narrow(y), &dims)?.into()])
         })
@@ -112,7 +112,7 @@ impl Kernel for LpPool {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(x.dims())?;
         dispatch!("LpPool", x.dtype(), [f32, f64, f16, bf16], T => {
-            let (x, mut y) = (T::widen(x.read::<T>()?), alloc_uninit(&dims)?);
+            let (x, mut y) = (read_widened::<T>(x)?, alloc_uninit(&dims)?);
             pool::lp(Isa::get(), call.threads, &x, windows, f64::from(self.p), &mut y);
             Ok(vec![Array::new(T::narrow(y), &dims)?.into()])
         })

@@ -1,7 +1,5 @@
 //! CPU kernels: the recurrent layers LSTM, GRU and simple RNN.
 
-use std::borrow::Cow;
-
 use candle_plan_kernels::buffer::collected_up_to;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::real::Real;
@@ -12,7 +10,7 @@ use half::{bf16, f16};
 use super::packed::Packs;
 use crate::dispatch;
 use crate::error::Result;
-use crate::float::{owned, Float};
+use crate::float::{owned, read_widened, Float};
 use crate::form::Form;
 use crate::kernel::{Call, Constants};
 use crate::ops::recurrent::{Direction, Gru, Lstm, Recurrence, Rnn, BIAS, C, H, LENGTHS, P, R, W, X};
@@ -129,8 +127,9 @@ impl Recurrence<'_> {
         bias: Option<&Array>,
         peepholes: Option<&Array>,
     ) -> Result<Vec<Layer<T::Wide>>> {
-        let (w, r) = (widened::<T>(w)?, widened::<T>(r)?);
-        let (bias, peepholes) = (bias.map(widened::<T>).transpose()?, peepholes.map(widened::<T>).transpose()?);
+        let (w, r) = (read_widened::<T>(w)?, read_widened::<T>(r)?);
+        let (bias, peepholes) =
+            (bias.map(read_widened::<T>).transpose()?, peepholes.map(read_widened::<T>).transpose()?);
         let layer = |d: usize| {
             let part = |all: &[T::Wide]| {
                 let length = all.len() / self.directions.len();
@@ -213,7 +212,7 @@ impl Recurrence<'_> {
     /// Returns a state `[D, B, H]`: input `i`, or zeros.
     fn state<T: Float>(&self, call: &Call, i: usize, batch: usize) -> Result<Vec<T::Wide>> {
         if let Some(state) = call.optional_tensor(i)? {
-            let state = owned(T::widen(state.read::<T>()?));
+            let state = owned(read_widened::<T>(state)?);
             return Ok(self.swapped(state, batch, self.directions.len()));
         }
         let mut zeros = alloc_uninit::<T::Wide>(&[self.directions.len(), batch, self.hidden])?;
@@ -229,11 +228,6 @@ impl Recurrence<'_> {
         let rows = (0..inner).flat_map(|i| (0..outer).map(move |o| (o * inner + i) * self.hidden));
         collected_up_to(state.len(), rows.flat_map(|row| &state[row..row + self.hidden]).copied())
     }
-}
-
-/// Returns the elements in the type to compute in.
-fn widened<T: Float>(array: &Array) -> Result<Cow<'_, [T::Wide]>> {
-    Ok(T::widen(array.read::<T>()?))
 }
 
 #[cfg(test)]

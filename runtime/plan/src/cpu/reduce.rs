@@ -14,7 +14,7 @@ use crate::bail;
 use crate::dispatch;
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
-use crate::float::{widened_bytes, Float};
+use crate::float::{read_widened, widened_bytes, Float};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{Image, Layout};
 use crate::operands::reduce::Groups;
@@ -83,7 +83,7 @@ impl Reduce {
         groups: &Groups,
         dims: &[usize],
     ) -> Result<Array> {
-        let y = self.reduce::<f32>(threads, &T::widen(x.read::<T>()?), groups)?;
+        let y = self.reduce::<f32>(threads, &read_widened::<T>(x)?, groups)?;
         Array::new(T::narrow(y), dims)
     }
 

@@ -11,7 +11,7 @@ use super::cast::widened;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::float::{owned, widened_bytes, Float};
+use crate::float::{owned, read_widened, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::ops::unary::Unary;
 use crate::types::Types;
@@ -73,7 +73,7 @@ impl Unary {
     }
 
     fn half<T: Float<Wide = f32>>(&self, array: &Array, threads: &Threads) -> Result<Array> {
-        let mut values = owned(T::widen(array.read::<T>()?));
+        let mut values = owned(read_widened::<T>(array)?);
         threads.for_each_chunk(&mut values, TASK, |_, x| unary_in_place(Isa::get(), self.function, x));
         Array::new(T::narrow(values), array.dims())
     }

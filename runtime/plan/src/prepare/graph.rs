@@ -4,7 +4,7 @@ use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::isa::Isa;
 
 use super::chain::Chain;
-use super::{Held, Hosted, SlotId};
+use super::{Hosted, NodeId, SlotContent, SlotId};
 use crate::cpu::Choice;
 use crate::kernel::{Constants, Kernel, Memory};
 use crate::layout::Layout;
@@ -19,24 +19,13 @@ pub(super) struct Graph {
     /// The type of each value, as in the plan.
     pub kinds: Vec<Type>,
     /// The plan value and layout of each value.
-    pub held: Vec<Held>,
+    pub held: Vec<SlotContent>,
     /// The constant of each value that is one.
     pub constant_of: Vec<Option<ConstantId>>,
     pub inputs: Vec<SlotId>,
     pub outputs: Vec<SlotId>,
     pub memory: Memory,
     pub blocking: Blocking,
-}
-
-/// The index of a node in a graph.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct NodeId(pub u32);
-
-impl NodeId {
-    /// Returns the index.
-    pub fn at(self) -> usize {
-        self.0 as usize
-    }
 }
 
 /// A step during prepare.
@@ -70,7 +59,7 @@ impl Graph {
             nodes: block.steps.iter().enumerate().map(|(index, step)| Node::of(StepId(index as u32), step)).collect(),
             kinds: block.values.iter().map(|value| value.kind.clone()).collect(),
             held: (0..block.values.len() as u32)
-                .map(|value| Held { value: ValueId(value), layout: Layout::Rows })
+                .map(|value| SlotContent { value: ValueId(value), layout: Layout::Rows })
                 .collect(),
             constant_of,
             inputs: block.inputs.iter().map(|&id| SlotId::of(id)).collect(),
@@ -83,7 +72,7 @@ impl Graph {
     /// Adds a copy of a value in another layout or on another device.
     pub fn add(&mut self, slot: SlotId, layout: Layout, constant: Option<ConstantId>) -> SlotId {
         self.kinds.push(self.kind(slot).clone());
-        self.held.push(Held { layout, ..self.held[slot.at()] });
+        self.held.push(SlotContent { layout, ..self.held[slot.at()] });
         self.constant_of.push(constant);
         SlotId(self.kinds.len() as u32 - 1)
     }

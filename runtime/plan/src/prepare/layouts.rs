@@ -43,9 +43,9 @@ pub(super) fn blocking(main: &Block, constants: &[Value], memory: Memory) -> Blo
 /// layouts. It lacks the time that does not depend on the layouts.
 fn time(block: &Block, constants: &[Value], memory: Memory, blocking: Blocking) -> f64 {
     let graph = Graph { memory, blocking, ..Graph::of(block) };
-    let forms: Vec<Option<Form>> = graph.nodes.iter().map(|node| form(&graph, node, constants)).collect();
-    let (cost, _) = chosen(&graph, &forms);
-    let least = forms.iter().flatten().map(|form| form.layouts.times[0].min(form.layouts.times[1]));
+    let kernels: Vec<Option<OnBlocks>> = graph.nodes.iter().map(|node| on_blocks(&graph, node, constants)).collect();
+    let (cost, _) = chosen(&graph, &kernels);
+    let least = kernels.iter().flatten().map(|kernel| kernel.layouts.times[0].min(kernel.layouts.times[1]));
     let nested = graph.nodes.iter().flat_map(|node| node.ops.blocks());
     let nested = nested.map(|block| time(block, constants, memory, blocking));
     cost as f64 + least.sum::<f64>() + nested.sum::<f64>()
@@ -56,27 +56,28 @@ fn time(block: &Block, constants: &[Value], memory: Memory, blocking: Blocking) 
 /// # Errors
 /// A constant cannot be reordered.
 pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>) -> Result<Graph> {
-    let mut forms: Vec<Option<Form>> = graph.nodes.iter().map(|node| form(&graph, node, constants)).collect();
-    if forms.iter().flatten().all(|form| form.gain() <= 0) {
+    let mut kernels: Vec<Option<OnBlocks>> =
+        graph.nodes.iter().map(|node| on_blocks(&graph, node, constants)).collect();
+    if kernels.iter().flatten().all(|kernel| kernel.gain() <= 0) {
         return Ok(graph);
     }
-    let (_, in_blocks) = chosen(&graph, &forms);
-    forms.iter_mut().zip(in_blocks).filter(|(_, in_blocks)| !in_blocks).for_each(|(form, _)| *form = None);
+    let (_, in_blocks) = chosen(&graph, &kernels);
+    kernels.iter_mut().zip(in_blocks).filter(|(_, in_blocks)| !in_blocks).for_each(|(kernel, _)| *kernel = None);
     let nodes = std::mem::take(&mut graph.nodes);
     let mut rewrite = Rewrite { graph, constants, moved: HashMap::new() };
-    for (node, form) in nodes.into_iter().zip(forms) {
-        rewrite.node(node, form)?;
+    for (node, kernel) in nodes.into_iter().zip(kernels) {
+        rewrite.node(node, kernel)?;
     }
     rewrite.finish()
 }
 
 /// A kernel on blocks of channels, and its layouts.
-struct Form {
+struct OnBlocks {
     choice: Choice,
     layouts: Blocked,
 }
 
-impl Form {
+impl OnBlocks {
     /// The time that blocks save; negative if the step takes longer on blocks.
     fn gain(&self) -> i64 {
         let [rows, blocks] = self.layouts.times;
@@ -84,28 +85,28 @@ impl Form {
     }
 }
 
-fn form(graph: &Graph, node: &Node, constants: &[Value]) -> Option<Form> {
+fn on_blocks(graph: &Graph, node: &Node, constants: &[Value]) -> Option<OnBlocks> {
     let outputs: Vec<Option<&Type>> = node.outputs.iter().map(|id| id.map(|id| graph.kind(id))).collect();
     let op = node.ops.single()?;
     let (choice, layouts) = graph.operands(node, constants, |operands| cpu::blocked(op, operands, &outputs))?;
-    Some(Form { choice, layouts })
+    Some(OnBlocks { choice, layouts })
 }
 
 /// Returns the time of all reorders and lost gains, and which steps run on blocks of channels.
-fn chosen(graph: &Graph, forms: &[Option<Form>]) -> (u64, Vec<bool>) {
+fn chosen(graph: &Graph, kernels: &[Option<OnBlocks>]) -> (u64, Vec<bool>) {
     let mut choices = Choices::new();
     let no = choices.no();
     let items: Vec<Item> =
-        forms.iter().map(|form| form.as_ref().map_or(no, |form| choices.item(form.gain()))).collect();
+        kernels.iter().map(|kernel| kernel.as_ref().map_or(no, |kernel| choices.item(kernel.gain()))).collect();
     let item = |at: usize, layout: Option<&Layout>| if layout == Some(&Layout::Blocks) { items[at] } else { no };
     let mut writer = vec![no; graph.kinds.len()];
     let mut readers: Vec<Vec<Item>> = vec![Vec::new(); graph.kinds.len()];
-    for (at, (node, form)) in graph.nodes.iter().zip(forms).enumerate() {
+    for (at, (node, kernel)) in graph.nodes.iter().zip(kernels).enumerate() {
         for (i, &id) in node.outputs.iter().enumerate().filter_map(|(i, id)| Some((i, id.as_ref()?))) {
-            writer[id.at()] = item(at, form.as_ref().and_then(|form| form.layouts.outputs.get(i)));
+            writer[id.at()] = item(at, kernel.as_ref().and_then(|kernel| kernel.layouts.outputs.get(i)));
         }
         for (i, &id) in node.inputs.iter().enumerate().filter_map(|(i, id)| Some((i, id.as_ref()?))) {
-            readers[id.at()].push(item(at, form.as_ref().and_then(|form| form.layouts.inputs.get(i))));
+            readers[id.at()].push(item(at, kernel.as_ref().and_then(|kernel| kernel.layouts.inputs.get(i))));
         }
     }
     graph.outputs.iter().for_each(|&id| readers[id.at()].push(no));
@@ -133,27 +134,27 @@ struct Rewrite<'a> {
 }
 
 impl Rewrite<'_> {
-    /// Reorders the inputs of a step where needed, then appends the step; it runs on blocks if `form` is given.
-    fn node(&mut self, mut node: Node, form: Option<Form>) -> Result<()> {
+    /// Reorders the inputs of a step where needed, then appends the step; it runs on blocks if `kernel` is given.
+    fn node(&mut self, mut node: Node, kernel: Option<OnBlocks>) -> Result<()> {
         let place = (node.index, node.origin);
         for (i, input) in node.inputs.iter_mut().enumerate() {
             let Some(id) = *input else { continue };
-            *input = Some(match &form {
-                Some(form) if form.layouts.inputs.get(i) == Some(&Layout::Blocks) => {
+            *input = Some(match &kernel {
+                Some(kernel) if kernel.layouts.inputs.get(i) == Some(&Layout::Blocks) => {
                     node.channels.resize(i + 1, None);
-                    node.channels[i] = Some(self.channels(id, form.layouts.rank)?);
-                    self.blocks(id, form.layouts.rank, place)?
+                    node.channels[i] = Some(self.channels(id, kernel.layouts.rank)?);
+                    self.blocks(id, kernel.layouts.rank, place)?
                 }
                 _ => self.rows(id, place)?,
             });
         }
-        if let Some(form) = form {
-            for (id, layout) in node.outputs.iter().zip(&form.layouts.outputs) {
+        if let Some(kernel) = kernel {
+            for (id, layout) in node.outputs.iter().zip(&kernel.layouts.outputs) {
                 if let Some(id) = id {
                     self.graph.held[id.at()].layout = *layout;
                 }
             }
-            node.choice = form.choice;
+            node.choice = kernel.choice;
         }
         self.graph.nodes.push(node);
         Ok(())

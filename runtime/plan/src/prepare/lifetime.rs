@@ -5,7 +5,8 @@
 //! constant, and no other input of the step is in the group. During a run, the caller must not hold a value of the
 //! group either.
 
-use super::graph::{Graph, Node, NodeId};
+use super::graph::{Graph, Node};
+use super::prepared::NodeId;
 use super::SlotId;
 
 /// The last use of the outputs of a block.

@@ -30,11 +30,11 @@ use crate::memory::bytes_held;
 use crate::plan::{Block, ConstantId, Origin, Plan, ValueId};
 use crate::types::Type;
 use crate::value::{catch_out_of_memory, Value};
-use graph::{Graph, Node, NodeId};
+use graph::{Graph, Node};
 use lifetime::Lifetimes;
 use misfit::Misfit;
 use placement::Border;
-pub(crate) use prepared::{Held, Hosted, Mark, Operand, PreparedBlock, PreparedStep, SlotId};
+pub(crate) use prepared::{Hosted, Mark, NodeId, Operand, PreparedBlock, PreparedStep, SlotContent, SlotId};
 use release::Readers;
 use serde::Serialize;
 
@@ -155,7 +155,7 @@ impl Preparing<'_> {
         let graph = match self.device {
             Device::Cpu => pairs::fuse(layouts::choose(graph, &mut self.constants)?, &self.constants),
             Device::Gpu(gpu) => {
-                let constants = placement::Constants { values: &mut self.constants, uploaded: &mut self.uploaded };
+                let constants = placement::Uploads { values: &mut self.constants, uploaded: &mut self.uploaded };
                 placement::choose(graph, constants, gpu, border)?
             }
         };

@@ -1,6 +1,7 @@
 //! Fuses pairs of steps where one kernel is faster than two.
 
-use super::graph::{Graph, NodeId};
+use super::graph::Graph;
+use super::prepared::NodeId;
 use crate::cpu::{self, Choice};
 use crate::value::Value;
 

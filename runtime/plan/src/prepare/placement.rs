@@ -63,7 +63,7 @@ impl Border<'_> {
 ///
 /// # Errors
 /// The GPU has no room for a constant.
-pub(super) fn choose(mut graph: Graph, constants: Constants, gpu: &Gpu, border: Border) -> Result<Graph> {
+pub(super) fn choose(mut graph: Graph, constants: Uploads, gpu: &Gpu, border: Border) -> Result<Graph> {
     let nodes = std::mem::take(&mut graph.nodes);
     let count = graph.kinds.len();
     let (sides, sizes) = (vec![Side::Host; count], vec![false; count]);
@@ -75,14 +75,14 @@ pub(super) fn choose(mut graph: Graph, constants: Constants, gpu: &Gpu, border: 
     placement.finish(border)
 }
 
-/// The constants of all blocks.
-pub(super) struct Constants<'a> {
+/// The constants of all blocks, and their copies on the GPU.
+pub(super) struct Uploads<'a> {
     pub values: &'a mut Vec<Value>,
     /// For each uploaded constant, the constant that is its copy on the GPU.
     pub uploaded: &'a mut HashMap<ConstantId, ConstantId>,
 }
 
-impl Constants<'_> {
+impl Uploads<'_> {
     /// Returns the copy of a constant on the GPU. The first call makes it.
     fn on(&mut self, gpu: &Gpu, constant: ConstantId) -> Result<ConstantId> {
         if let Some(&uploaded) = self.uploaded.get(&constant) {
@@ -98,7 +98,7 @@ impl Constants<'_> {
 
 struct Placement<'a> {
     graph: Graph,
-    constants: Constants<'a>,
+    constants: Uploads<'a>,
     gpu: &'a Gpu,
     /// The side of each value.
     sides: Vec<Side>,

@@ -16,7 +16,7 @@ use crate::work::Work;
 pub(crate) struct PreparedBlock {
     pub steps: Vec<PreparedStep>,
     /// The value in each slot of a run.
-    pub held: Vec<Held>,
+    pub held: Vec<SlotContent>,
     pub inputs: Vec<SlotId>,
     /// The types of the inputs.
     pub takes: Vec<Type>,
@@ -39,14 +39,25 @@ impl SlotId {
     }
 }
 
+/// The index of a step in its block, also during prepare.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct NodeId(pub u32);
+
+impl NodeId {
+    /// Returns the index.
+    pub fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The number of a step among all steps of a plan and its nested blocks, counted from 1. A device kernel that finds an
 /// invalid value writes this number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Mark(pub u32);
 
 /// The content of a slot: a value of the plan's block, in a layout.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Held {
+pub(crate) struct SlotContent {
     pub value: ValueId,
     pub layout: Layout,
 }

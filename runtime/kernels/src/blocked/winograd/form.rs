@@ -1,7 +1,7 @@
 //! The forms of convolutions by Winograd's algorithm over blocks of channels.
 
 use super::super::filter::Filter;
-use super::super::form::{Form, Tile};
+use super::super::transforms::{Tile, Transform};
 use crate::conv_form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
 use crate::isa::{Isa, Level};
 
@@ -10,24 +10,24 @@ const APART: f64 = 1.3;
 
 /// Winograd's algorithm with one of its tiles.
 #[derive(Debug)]
-pub(crate) struct WinogradForm(Form);
+pub(crate) struct WinogradForm(Transform);
 
 impl WinogradForm {
     /// `F(2, 3)` along both axes.
-    pub const TWO: WinogradForm = WinogradForm(Form::Square(Tile::Two));
+    pub const TWO: WinogradForm = WinogradForm(Transform::Square(Tile::Two));
     /// `F(4, 3)` along both axes.
-    pub const FOUR: WinogradForm = WinogradForm(Form::Square(Tile::Four));
+    pub const FOUR: WinogradForm = WinogradForm(Transform::Square(Tile::Four));
     /// `F(4, 3)` along one axis.
-    pub const LINE: WinogradForm = WinogradForm(Form::Line);
+    pub const LINE: WinogradForm = WinogradForm(Transform::Line);
 
     /// The cost of transforming one vector of a tile's input, and one of its output, in multiply-adds of a vector.
     /// Loads and stores dominate it. Without AVX-512, the values of a square tile do not fit in the registers.
     fn transform(&self, isa: Isa) -> [f64; 2] {
         let slower = if isa.level() == Level::Avx512 { 1.0 } else { 5.0 / 3.0 };
         match self.0 {
-            Form::Square(Tile::Two) => [90.0, 70.0].map(|cost| slower * cost),
-            Form::Square(Tile::Four) => [250.0, 200.0].map(|cost| slower * cost),
-            Form::Line => [110.0, 90.0],
+            Transform::Square(Tile::Two) => [90.0, 70.0].map(|cost| slower * cost),
+            Transform::Square(Tile::Four) => [250.0, 200.0].map(|cost| slower * cost),
+            Transform::Line => [110.0, 90.0],
         }
     }
 
@@ -36,7 +36,7 @@ impl WinogradForm {
         let shape = &case.shape;
         let (channels, outputs) = (shape.channels / shape.groups, case.vectors(shape.outputs / shape.groups));
         let (tiles, count) = (self.0.tiles(shape) as f64, self.0.products(shape.kernel));
-        let is_apart = self.0 != Form::Line && shape.dilations != [1, 1];
+        let is_apart = self.0 != Transform::Line && shape.dilations != [1, 1];
         let apart = if is_apart { APART } else { 1.0 };
         let [input, output] = self.transform(case.isa()).map(|time| time * apart);
         let transforms = count.pieces as f64 * case.vectors(channels) * input + outputs * output;
@@ -48,9 +48,9 @@ impl WinogradForm {
 impl ConvForm for WinogradForm {
     fn name(&self) -> &'static str {
         match self.0 {
-            Form::Square(Tile::Two) => "Winograd F(2, 3), in blocks",
-            Form::Square(Tile::Four) => "Winograd F(4, 3), in blocks",
-            Form::Line => "Winograd F(4, 3) along one axis, in blocks",
+            Transform::Square(Tile::Two) => "Winograd F(2, 3), in blocks",
+            Transform::Square(Tile::Four) => "Winograd F(4, 3), in blocks",
+            Transform::Line => "Winograd F(4, 3) along one axis, in blocks",
         }
     }
 

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::super::conv::{split, Convolution};
-use super::super::form::{self, axis, products, Products, INPUTS, OUTPUTS, TAPS};
+use super::super::transforms::{self, axis, products, Products, INPUTS, OUTPUTS, TAPS};
 use super::products::Buffers;
 use crate::blocking::dispatch_blocking;
 use crate::threads::Threads;
@@ -126,7 +126,7 @@ impl<'a> Line<'a> {
                         *pixel = unsafe { V::load(x.as_ptr().add(at + lane)) };
                     }
                 }
-                for (j, value) in form::input::<V, OUTPUTS>(pixels).iter().enumerate() {
+                for (j, value) in transforms::input::<V, OUTPUTS>(pixels).iter().enumerate() {
                     // SAFETY: asserted above.
                     unsafe { value.store(out.as_mut_ptr().add(j * step + number * BLOCK + lane)) };
                 }
@@ -157,7 +157,7 @@ impl<'a> Line<'a> {
                     let value = |j: usize| V::load(products.as_ptr().add(j * step + number * BLOCK + lane));
                     (bias.map_or(V::splat(0.0), |bias| V::load(bias.as_ptr().add(lane))), std::array::from_fn(value))
                 };
-                for (i, value) in form::output::<V, OUTPUTS>(values).iter().enumerate() {
+                for (i, value) in transforms::output::<V, OUTPUTS>(values).iter().enumerate() {
                     let place = place + i * self.dilation;
                     if place < self.length[1] {
                         let pixel = (outer * self.length[1] + place) * self.inner + beside;

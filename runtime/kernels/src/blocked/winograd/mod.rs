@@ -15,7 +15,7 @@ mod products;
 use std::ops::Range;
 
 use super::conv::{split, Convolution};
-use super::form::{Form, Products};
+use super::transforms::{Products, Transform};
 use crate::blocking::dispatch_blocking;
 use crate::threads::Threads;
 pub(crate) use form::WinogradForm;
@@ -24,10 +24,10 @@ use patches::{Patches, Squares};
 use products::Buffers;
 
 /// Computes a convolution whose filter is packed for `form`.
-pub(super) fn run(form: Form, convolution: &Convolution, threads: &Threads) {
+pub(super) fn run(form: Transform, convolution: &Convolution, threads: &Threads) {
     match form {
-        Form::Square(tile) => Squares { convolution, tile, axes: tile.tilings(convolution.shape) }.run(threads),
-        Form::Line => Line::new(convolution).run(threads),
+        Transform::Square(tile) => Squares { convolution, tile, axes: tile.tilings(convolution.shape) }.run(threads),
+        Transform::Line => Line::new(convolution).run(threads),
     }
 }
 
@@ -45,7 +45,7 @@ impl Squares<'_> {
     }
 
     fn products(&self) -> Products {
-        Form::Square(self.tile).products(self.convolution.shape.kernel)
+        Transform::Square(self.tile).products(self.convolution.shape.kernel)
     }
 
     fn part(&self, image: usize, tiles: Range<usize>, spans: &[[usize; 2]], scratch: &mut Buffers) {

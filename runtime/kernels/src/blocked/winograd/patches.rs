@@ -3,10 +3,13 @@
 use std::ops::Range;
 
 use super::super::addend::Addend;
-use super::super::border::load_inside;
 use super::super::conv::Convolution;
-use super::super::form::{self, Tile, Tiling};
+use super::super::transforms::{self, Tile, Tiling};
+use crate::blocking::Blocking;
 use crate::vector::Vector;
+
+/// A pixel outside the image.
+static ZEROS: [f32; Blocking::MOST] = [0.0; Blocking::MOST];
 
 /// A convolution in square tiles of outputs. Tiles are numbered row by row: by phase down, and by group across.
 pub(super) struct Squares<'a> {
@@ -129,10 +132,10 @@ unsafe fn input_patch<V: Vector, const BLOCK: usize, const M: usize, const EDGE:
             // SAFETY: guaranteed by the caller.
             *pixel = unsafe { load_inside(is_inside, x.wrapping_add(i * row + j * column)) };
         }
-        *transformed = form::input::<V, M>(pixels);
+        *transformed = transforms::input::<V, M>(pixels);
     }
     for i in 0..M + 2 {
-        let line = form::input::<V, M>(row_of(&columns, i));
+        let line = transforms::input::<V, M>(row_of(&columns, i));
         for (j, value) in line.iter().enumerate().take(M + 2) {
             // SAFETY: guaranteed by the caller.
             unsafe { value.store(out.add((i * (M + 2) + j) * step)) };
@@ -160,10 +163,10 @@ unsafe fn output_patch<V: Vector, const M: usize>(
             // SAFETY: guaranteed by the caller.
             *value = unsafe { V::load(products.add((i * (M + 2) + j) * step)) };
         }
-        *transformed = form::output::<V, M>(values);
+        *transformed = transforms::output::<V, M>(values);
     }
     for i in 0..height.min(M) {
-        let line = form::output::<V, M>(row_of(&columns, i));
+        let line = transforms::output::<V, M>(row_of(&columns, i));
         for (j, value) in line.iter().enumerate().take(M) {
             if j < width {
                 // SAFETY: guaranteed by the caller.
@@ -181,4 +184,16 @@ unsafe fn output_patch<V: Vector, const M: usize>(
 fn row_of<V: Vector, const R: usize>(columns: &[[V; R]; 6], i: usize) -> [V; 6] {
     let [a, b, c, d, e, f] = columns;
     [a[i], b[i], c[i], d[i], e[i], f[i]]
+}
+
+/// Loads a vector of a pixel's channels; zeros if the pixel is outside the image.
+///
+/// # Safety
+/// A pixel inside the image can be read.
+#[inline(always)]
+unsafe fn load_inside<V: Vector>(is_inside: bool, pixel: *const f32) -> V {
+    // A choice of addresses takes less time than a branch or a masked load.
+    let from = if is_inside { pixel } else { ZEROS.as_ptr() };
+    // SAFETY: no vector is longer than the zeros, and the caller guarantees the pixel.
+    unsafe { V::load(from) }
 }

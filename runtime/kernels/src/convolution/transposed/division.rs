@@ -1,7 +1,8 @@
 //! The planner of transposed convolutions: divides one into plain convolutions, each in its fastest form.
 
-use super::super::planner::{self, Alternative, Candidate};
+use super::super::planner::{self, Candidate};
 use super::part::Part;
+use crate::alternative::Alternative;
 use crate::blocking::Blocking;
 use crate::conv_form::{ConvCase, ImageLayout};
 use crate::gemm::UNIT;

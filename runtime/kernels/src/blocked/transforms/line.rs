@@ -1,7 +1,7 @@
 //! `F(4, 3)` along one axis: its tiles and its transformed weights.
 
+use super::matrices::{self, Tile};
 use super::products::Products;
-use super::transform::{self, Tile};
 use crate::buffer::with_capacity;
 use crate::conv_shape::Shape;
 
@@ -17,10 +17,10 @@ pub(in crate::blocked) fn products(taps: usize) -> Products {
 
 /// Transforms the weights of windows of `taps` taps, to `[piece][position]` each.
 pub(super) fn weights(taps: usize, w: &[f32]) -> Vec<f32> {
-    let rows = transform::weight_rows(Tile::Four);
+    let rows = matrices::weight_rows(Tile::Four);
     let mut out = with_capacity(w.len() / taps * products(taps).count());
     let pieces = w.chunks_exact(taps).flat_map(|window| window.chunks(TAPS));
-    pieces.for_each(|piece| transform::line(&rows, piece, &mut out));
+    pieces.for_each(|piece| matrices::line(&rows, piece, &mut out));
     out
 }
 

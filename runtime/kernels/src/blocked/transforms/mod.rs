@@ -1,48 +1,48 @@
-//! The forms of Winograd's algorithm: how they divide a convolution into tiles, and how they transform its weights.
+//! The transforms of Winograd's algorithm: how they divide a convolution into tiles, and how they transform its weights.
 
 mod line;
+mod matrices;
 mod products;
 mod tiling;
-mod transform;
 
 use crate::buffer::with_capacity;
 use crate::conv_shape::Shape;
 pub(super) use line::{axis, products, INPUTS, OUTPUTS, TAPS};
+pub(super) use matrices::{input, output, Tile};
 pub(super) use products::Products;
 pub(super) use tiling::Tiling;
-pub(super) use transform::{input, output, Tile};
 
 /// How a convolution is divided into tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Transform {
     /// Squares of outputs.
     Square(Tile),
     /// `F(4, 3)` along one axis.
     Line,
 }
 
-impl Form {
-    /// Whether the form can compute a convolution.
+impl Transform {
+    /// Whether the transform is for a convolution of this shape.
     pub fn fits(self, shape: &Shape) -> bool {
         match self {
-            Form::Square(_) => shape.kernel == [3, 3] && shape.strides == [1, 1],
-            Form::Line => line::axis(shape).is_some(),
+            Transform::Square(_) => shape.kernel == [3, 3] && shape.strides == [1, 1],
+            Transform::Line => line::axis(shape).is_some(),
         }
     }
 
     /// The number of tiles per image.
     pub fn tiles(self, shape: &Shape) -> usize {
         match self {
-            Form::Square(tile) => tile.tilings(shape).iter().map(Tiling::tiles).product(),
-            Form::Line => line::tiles(shape),
+            Transform::Square(tile) => tile.tilings(shape).iter().map(Tiling::tiles).product(),
+            Transform::Line => line::tiles(shape),
         }
     }
 
     /// The number of products for a window.
     pub fn products(self, [height, width]: [usize; 2]) -> Products {
         match self {
-            Form::Square(tile) => Products { positions: (tile as usize + 2).pow(2), pieces: 1 },
-            Form::Line => line::products(height * width),
+            Transform::Square(tile) => Products { positions: (tile as usize + 2).pow(2), pieces: 1 },
+            Transform::Line => line::products(height * width),
         }
     }
 
@@ -53,8 +53,8 @@ impl Form {
             // Works span by span: the transformed weights of all spans would take as much memory as the packed ones.
             let [from, to] = [first, end].map(|output| w.len().min(output * channels * taps));
             let transformed = match self {
-                Form::Square(tile) => squares(tile, &w[from..to]),
-                Form::Line => line::weights(taps, &w[from..to]),
+                Transform::Square(tile) => squares(tile, &w[from..to]),
+                Transform::Line => line::weights(taps, &w[from..to]),
             };
             products.pack(end - first, channels, &transformed, packed);
         }
@@ -70,8 +70,8 @@ impl Tile {
 
 /// Transforms the weights of 3 × 3 windows.
 fn squares(tile: Tile, w: &[f32]) -> Vec<f32> {
-    let rows = transform::weight_rows(tile);
+    let rows = matrices::weight_rows(tile);
     let mut out = with_capacity(w.len() / 9 * rows.len().pow(2));
-    w.chunks_exact(9).for_each(|window| transform::square(&rows, window, &mut out));
+    w.chunks_exact(9).for_each(|window| matrices::square(&rows, window, &mut out));
     out
 }
