@@ -185,8 +185,10 @@ SLOW := layers onnx_backend standin trained test_cuda.py test_cuda_check.py test
 	test_gpu_report.py test_gpu_tools.py
 FAST := -m "not slow" $(SLOW:%=--ignore=tests/%)
 # The tests with other versions of dependencies. Those of operators and passes need known versions: their models have the
-# newest opset of a known onnx.
-OTHER_VERSIONS := $(FAST) --ignore=tests/lower --ignore=tests/passes --ignore=tests/test_scratch.py
+# newest opset of a known onnx. Those of the source and of the action for GitHub have the same results with all versions.
+KNOWN_VERSIONS := lower passes test_architecture.py test_ci_page.py test_duplicates.py test_github_action.py \
+	test_kernel_parameters.py test_operator_tables.py test_rust_modules.py test_scratch.py test_unsafe_code.py
+OTHER_VERSIONS := $(FAST) $(KNOWN_VERSIONS:%=--ignore=tests/%)
 test-fast: $(VENV)/.test ## the Python tests that need neither PyTorch nor a GPU extension (some minutes)
 	$(SAY) "Python tests without PyTorch and GPUs"
 	WITHOUT_TORCH=1 $(BIN)/python -m pytest -q -n 2 $(FAST)
