@@ -19,8 +19,8 @@ __all__ = ["CHROMIUM", "Browser", "Page"]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 """The program; `None` where there is none."""
 
-_SECONDS = 60
-_OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe")
+_SECONDS = 300
+_OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars")
 # Chromium reads its commands from the file descriptor 3, and writes its answers to 4.
 _START = "import os, sys; [os.dup2(int(sys.argv[1]), each) for each in (3, 4)]; os.execvp(sys.argv[2], sys.argv[2:])"
 
@@ -32,7 +32,7 @@ class Browser:
         assert CHROMIUM is not None
         self._pipe, other = socket.socketpair()
         self._pipe.settimeout(_SECONDS)
-        command = [CHROMIUM, *_OPTIONS, f"--user-data-dir={profile}", "about:blank"]
+        command = [CHROMIUM, *_OPTIONS, "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank"]
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, str(other.fileno()), *command],
             pass_fds=[other.fileno()],
@@ -47,8 +47,18 @@ class Browser:
     def __enter__(self) -> Browser:
         return self
 
+    def starts(self) -> bool:
+        """Whether Chromium runs on this system: some containers do not let it."""
+        try:
+            return bool(self.call("Browser.getVersion"))
+        except (AssertionError, OSError):
+            self._process.kill()
+            self._process.wait(_SECONDS)
+            return False
+
     def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
-        self.call("Browser.close")
+        if self._process.poll() is None:
+            self.call("Browser.close")
         self._process.wait(_SECONDS)
         self._pipe.close()
 
