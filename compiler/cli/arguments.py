@@ -108,7 +108,8 @@ def _is_same(path: Path, other: Path) -> bool:
 
 def is_plan(path: Path) -> bool:
     """Whether to read a file as a plan, because of its first bytes or its suffix. Any other file is a model."""
-    from compiler.plan.plan import MODEL, begins_as_plan
+    from compiler.plan.header import begins_as_plan
+    from compiler.plan.plan import MODEL
 
     if path.is_dir():
         return False

@@ -1,4 +1,4 @@
-"""The common form of models and plans, in which they are compared."""
+"""Graphs: the form in which `compiler.diff` compares models and plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph of a model in the form in which graphs are compared, and the facts of its file."""
+"""The conversion of a model to a `Graph`, and the facts of its file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The main block of a plan in the form in which graphs are compared."""
+"""The conversion of the main block of a plan to a `Graph`."""
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
 from typing import Any
@@ -12,6 +13,7 @@ from compiler.diff.graph import Array, Constant, Graph, Node, digest_of, prefix_
 from compiler.ir import dtypes
 from compiler.ir.origin import Origin
 from compiler.plan import Plan
+from compiler.plan.header import read_header
 
 __all__ = ["plan_graph"]
 
@@ -47,12 +49,10 @@ def _ids(names: list[str], ends: set[int]) -> list[str]:
 
 def _constants(plan: Plan) -> list[Constant]:
     """The constants of a plan, in its order."""
-    end = 8 + int.from_bytes(plan.data[:8], "little")
-    header = json.loads(plan.data[8:end])
-    return [
-        _constant(str(at), each, header, memoryview(plan.data)[end:])
-        for at, each in enumerate(plan.document["constants"])
-    ]
+    file = io.BytesIO(plan.data)
+    header = read_header(file)
+    data = memoryview(plan.data)[file.tell() :]
+    return [_constant(str(at), each, header, data) for at, each in enumerate(plan.document["constants"])]
 
 
 def _constant(key: str, described: Json, header: Json, data: memoryview) -> Constant:

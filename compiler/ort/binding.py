@@ -117,7 +117,7 @@ class IOBinding(Partial):
             held.clear()
 
     def get_outputs(self) -> list[OrtValue]:
-        """The outputs of the last run, in the order in which they were bound."""
+        """The outputs of the last run, in the order of their bindings."""
         return [OrtValue(self._last(name), self._types[name]) for name in self._places]
 
     def copy_outputs_to_cpu(self) -> list[Any]:
@@ -131,7 +131,7 @@ class IOBinding(Partial):
 
     @property
     def bound_outputs(self) -> list[str]:
-        """The names of the outputs, in the order in which they were bound."""
+        """The names of the outputs, in the order of their bindings."""
         return list(self._places)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from compiler.ort.capi.onnxruntime_pybind11_state import Fail, InvalidArgument, 
 from compiler.ort.errors import of_model
 from compiler.ort.options import GraphOptimizationLevel, SessionOptions
 from compiler.plan import Plan
-from compiler.plan.plan import begins_as_plan, metadata_in
+from compiler.plan.header import begins_as_plan, metadata_in
 from compiler.runtime.session import Session, load
 
 __all__ = ["ModelMetadata", "Opened", "opened"]
@@ -95,12 +96,8 @@ def _open_plan(source: str | os.PathLike[str] | bytes, options: SessionOptions, 
         advice = "compile the model with compiler.Options(dims={…})"
         raise NotImplementedError(f"the sizes of a plan cannot be fixed after it is compiled: {advice}")
     session = _session(Plan(source) if isinstance(source, bytes) else source, options, device)
-    if isinstance(source, bytes):
-        header = source[8 : 8 + int.from_bytes(source[:8], "little")]
-    else:
-        with Path(source).open("rb") as file:
-            header = file.read(int.from_bytes(file.read(8), "little"))
-    return Opened(session, ModelMetadata(custom_metadata_map=metadata_in(header)), {})
+    with io.BytesIO(source) if isinstance(source, bytes) else Path(source).open("rb") as file:
+        return Opened(session, ModelMetadata(custom_metadata_map=metadata_in(file)), {})
 
 
 def _compile(source: str | os.PathLike[str] | bytes, options: SessionOptions, device: str) -> Opened:

@@ -92,7 +92,7 @@ REFUSED = {
     "SessionOptions.optimized_model_filepath": "only an empty path: `compiler.compile(model).save(path)` writes a "
     "plan, and `candlec compile --dump-passes FOLDER` writes ONNX files",
 }
-"""Attributes of which only the default value is accepted, with the reason or what to do instead."""
+"""Attributes that accept only their default value, with the reason or an alternative."""
 
 _COMPILED = "compile the model with `compiler.compile(model)`, and save the plan"
 _OPERATORS = "write the operator as a model-local function of supported operators"

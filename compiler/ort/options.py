@@ -19,7 +19,7 @@ __all__ = ["ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "RunOpti
 
 
 class GraphOptimizationLevel(IntEnum):
-    """What the compiler does to make a plan faster: with `ORT_DISABLE_ALL` nothing, else everything."""
+    """The optimizations: `ORT_DISABLE_ALL` disables the optional passes, and every other level runs all of them."""
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1

@@ -237,7 +237,7 @@ class InferenceSession(Partial):
         return [found[name] for name in names or known]
 
     def _given(self, name: str, value: Any) -> Any:
-        """What the session reads for a value of `run`: the value of an `OrtValue`, and an array for a list."""
+        """Convert a value of `run` to an input of the session: unwrap an `OrtValue`, and make a list an array."""
         if isinstance(value, OrtValue):
             return value.value
         if isinstance(value, list) and name in self._tensors:

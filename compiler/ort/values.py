@@ -40,7 +40,7 @@ class OrtValue(Partial):
 
     @property
     def value(self) -> Any:
-        """What a session reads: an array, a tensor on a GPU, a list of arrays, or `None`."""
+        """The value as an input of a session: an array, a tensor on a GPU, a list of arrays, or `None`."""
         return self._value
 
     @classmethod

@@ -17,7 +17,7 @@ from compiler.plan import decode
 from compiler.plan.types import tensor_type
 from compiler.validate import validate_instance
 
-__all__ = ["MODEL", "Plan", "TensorInfo", "begins_as_plan", "metadata_in", "unsound"]
+__all__ = ["MODEL", "Plan", "TensorInfo", "unsound"]
 
 MODEL = b"\x08"
 """The first byte of ONNX files, the tag of their first field. A plan starts with the length of its header."""
@@ -33,7 +33,7 @@ class TensorInfo:
     kind: str = "tensor"
     """`tensor`, `sequence` or `optional`. The dtype and shape of a sequence or an optional are those of its items."""
     holds: str = "tensor"
-    """What an optional holds: `tensor` or `sequence`."""
+    """The kind of the value in an optional: `tensor` or `sequence`."""
 
     def __str__(self) -> str:
         kind = "optional " * (self.kind == "optional") + "sequence of " * ("sequence" in (self.kind, self.holds))
@@ -117,17 +117,6 @@ class Plan:
         main = self.document["main"]
         values = [main["values"][index] for index in main[which]]
         return [TensorInfo.from_json(value["name"], value["type"]) for value in values]
-
-
-def begins_as_plan(head: bytes) -> bool:
-    """Whether the first nine bytes of a file are those of a plan: the length of its header, then JSON."""
-    return head[4:9] == b"\0\0\0\0{"  # the high bytes of the length, and the first character of JSON
-
-
-def metadata_in(header: bytes) -> dict[str, str]:
-    """The model's metadata that a plan keeps. `header` is the JSON at the beginning of the file of a valid plan."""
-    metadata: dict[str, str] = json.loads(json.loads(header)["__metadata__"]["plan"])["metadata"]
-    return metadata
 
 
 def unsound(path: str | os.PathLike[str], data: bytes, violations: Iterable[str]) -> PlanError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Mapping, Sequence
 
@@ -14,6 +15,7 @@ from compiler.ir.origin import Origin
 from compiler.plan import ops
 from compiler.plan.builder import Pool
 from compiler.plan.encode import canonical
+from compiler.plan.header import read_header
 from compiler.plan.types import tensor
 
 __all__ = ["FORMAT", "VERSION", "with_outputs", "write"]
@@ -54,8 +56,8 @@ def write(
 
 def with_outputs(data: bytes, values: Sequence[int]) -> bytes:
     """The file of a plan with these values of its main block as additional outputs, each once."""
-    end = 8 + int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:end])
+    file = io.BytesIO(data)
+    header, end = read_header(file), file.tell()
     metadata = header["__metadata__"]
     plan = json.loads(metadata["plan"])
     outputs = plan["main"]["outputs"]

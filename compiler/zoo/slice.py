@@ -16,7 +16,7 @@ __all__ = ["KINDS", "Slice", "slice_of"]
 
 Kind = Literal["operator", "rule", "form"]
 KINDS: tuple[Kind, ...] = ("operator", "rule", "form")
-"""What a slice covers: operators of plans, rules of passes, and forms of kernels at a level of the processor."""
+"""The kinds of items of a slice: operators of plans, rules of passes, and forms of kernels at a level."""
 
 Item = tuple[Kind, str]
 
@@ -73,7 +73,7 @@ def slice_of(records: Mapping[ResultName, Record]) -> Slice:
 
 
 def _items(facts: Facts) -> Iterator[Item]:
-    """What a model with these facts covers."""
+    """The items of a model with these facts."""
     yield from (("operator", op) for op in _counts(facts.plan.get("steps")))
     yield from (("rule", name) for name in _names(facts.plan, "rewrites."))
     for level, found in facts.levels.items():
