@@ -11,7 +11,8 @@ BIN    := $(VENV)/bin
 INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --verbose --disable-pip-version-check --no-build-isolation
 SHOWN   := ^Collecting |^Successfully |^ +(Compiling|Finished|Downloading) .*|^ *error|^ERROR
 WATCHED := 2>&1 | tee build/install.log | { grep --line-buffered -E '$(SHOWN)' || true; } || { tail -n 40 build/install.log; exit 1; }
-SAY    := @printf '\033[1m── %s\033[0m\n'
+# The time shows how long each part of a long target takes.
+SAY    := @printf '\033[1m── %s  %s\033[0m\n' "$$(date +%T)"
 # The tests compare with known versions of other packages.
 VERSIONS := --constraint tests/constraints.txt
 # The options of `candlec bench`: three processes for each model, and cold starts.
