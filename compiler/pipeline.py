@@ -311,7 +311,7 @@ def _chosen(options: Options) -> list[Phase]:
     chosen = [step for step in all_passes if step.needed or (options.optimize and step.name in wanted)]
     if missing := _missing_facts(chosen, all_passes):
         raise CompileError(missing)
-    return [phase for phase in (each.only(chosen) for each in phases) if phase.passes]
+    return [phase for phase in (each.only({*chosen}) for each in phases) if phase.passes]
 
 
 def _missing_facts(chosen: list[Pass], all_passes: list[Pass]) -> list[Diagnostic]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ class Phase:
     name: str
     passes: Sequence[Pass]
 
-    def only(self, chosen: Sequence[Pass]) -> Phase:
+    def only(self, chosen: Container[Pass]) -> Phase:
         """The same phase with only the chosen passes."""
         return replace(self, passes=[step for step in self.passes if step in chosen])
 

@@ -63,7 +63,7 @@ class PassReport:
         return [each for each in self.missed if each.near]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pass:
     """A function that rewrites a model in place. A second run changes nothing.
 
