@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from compiler.runtime.devices import CUDA
+from tests import exporter
 from tests.standin import device
 
 if os.environ.get("WITHOUT_TORCH"):  # `make test-fast`: as if PyTorch were not installed
@@ -36,6 +37,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(scope="session")
+def quick_exports() -> Iterator[None]:
+    """Makes exports with PyTorch's dynamo exporter share what they need."""
+    with exporter.shared_tables():
+        yield
 
 
 @pytest.fixture

@@ -57,6 +57,7 @@ def test_inputs_are_the_same_every_time(name: str) -> None:
         assert np.array_equal(tensor, second[key])
 
 
+@pytest.mark.usefixtures("quick_exports")
 @pytest.mark.parametrize("name", GROUPS["small"].names)
 def test_small_models_compute_what_onnxruntime_does(name: str, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs PyTorch")

@@ -63,7 +63,8 @@ fn ptx(sources: &[PathBuf], nvcc: &Path) -> Vec<PathBuf> {
     sources.iter().map(target).collect()
 }
 
-/// Assembles each module for each architecture. Writes `images.rs`: a list of the compressed cubins and PTX.
+/// Assembles each module for each architecture. Writes `images.rs`: a list of the compressed cubins and PTX. A kernel that
+/// spills registers is an error.
 #[cfg(feature = "cuda")]
 fn images(texts: &[PathBuf], ptxas: &Path) {
     let cubins = texts.iter().flat_map(|text| ARCHITECTURES.map(|architecture| (text, Some(architecture))));
@@ -76,7 +77,8 @@ fn images(texts: &[PathBuf], ptxas: &Path) {
             Some(architecture) => {
                 let cubin = text.with_extension(format!("{architecture}.cubin"));
                 let option = PathBuf::from(format!("sm_{architecture}"));
-                call(ptxas, &["-lineinfo".as_ref(), "-arch".as_ref(), &option, "-o".as_ref(), &cubin, text]);
+                let [lines, spills, strict] = ["-lineinfo", "--warn-on-spills", "--warning-as-error"].map(Path::new);
+                call(ptxas, &[lines, spills, strict, "-arch".as_ref(), &option, "-o".as_ref(), &cubin, text]);
                 fs::read(cubin).expect("ptxas has written it")
             }
             // The PTX ends with a null byte, which the driver requires.

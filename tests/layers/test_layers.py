@@ -18,6 +18,8 @@ from tests.layers import page, run  # noqa: E402
 from tests.layers.layer import EXPORTERS, Exporter, Layer  # noqa: E402
 from tests.layers.tables import FAMILIES  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("quick_exports")
+
 LAYERS = [layer for layers in FAMILIES.values() for layer in layers]
 
 

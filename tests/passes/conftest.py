@@ -134,7 +134,7 @@ def evaluate() -> Callable[..., list[np.ndarray]]:
 
 
 @pytest.fixture
-def check_export(tmp_path) -> Callable[..., list[str]]:
+def check_export(tmp_path, quick_exports) -> Callable[..., list[str]]:
     """A function that exports a module or function with PyTorch, and compares the plan with onnxruntime.
 
     `exporter` is "dynamo" or "script"; `dims` names the axes that are symbols, by argument. Gives the plan's operators.

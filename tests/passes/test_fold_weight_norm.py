@@ -21,6 +21,8 @@ from compiler.passes.sort_nodes import sort_nodes
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 nn = torch.nn
 
+pytestmark = pytest.mark.usefixtures("quick_exports")
+
 LAYERS = {
     "Conv1d": lambda: (nn.Conv1d(3, 4, 3), (1, 3, 8)),
     "Conv2d": lambda: (nn.Conv2d(3, 4, (3, 2)), (1, 3, 8, 8)),

@@ -374,6 +374,7 @@ MODULES = {
 }
 
 
+@pytest.mark.usefixtures("quick_exports")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("dynamo", "opset"), [(True, 18), (True, 20), (False, 17)])
 @pytest.mark.parametrize("name", MODULES)
