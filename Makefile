@@ -186,9 +186,12 @@ SLOW := layers onnx_backend standin trained test_cuda.py test_cuda_check.py test
 	test_gpu_report.py test_gpu_tools.py
 FAST := -m "not slow" $(SLOW:%=--ignore=tests/%)
 # The tests with other versions of dependencies. Those of operators and passes need known versions: their models have the
-# newest opset of a known onnx. Those of the source and of the action for GitHub have the same results with all versions.
+# newest opset of a known onnx. Those of the source, of the action for GitHub, and of how processes run and end have the same
+# results with all versions.
 KNOWN_VERSIONS := lower passes test_architecture.py test_ci_page.py test_duplicates.py test_github_action.py \
-	test_kernel_parameters.py test_operator_tables.py test_rust_modules.py test_scratch.py test_unsafe_code.py
+	test_kernel_parameters.py test_operator_tables.py test_rust_modules.py test_scratch.py test_unsafe_code.py \
+	cli/test_streams.py cli/test_zoo_runner.py cli/test_zoo_times.py test_ending.py test_mutated_models.py test_peak.py \
+	test_processes.py zoo/test_page_in_browser.py
 OTHER_VERSIONS := $(FAST) $(KNOWN_VERSIONS:%=--ignore=tests/%)
 test-fast: $(VENV)/.test ## the Python tests that need neither PyTorch nor a GPU extension (some minutes)
 	$(SAY) "Python tests without PyTorch and GPUs"
