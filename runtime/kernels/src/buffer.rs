@@ -27,6 +27,11 @@ thread_local! {
 /// budget.
 pub const CACHED: usize = 1 << 20;
 
+/// Whether a buffer of `len` elements fits a [cache](CACHED), so that it does not count toward the budget.
+pub fn is_cached<T>(len: usize) -> bool {
+    len.saturating_mul(size_of::<T>()) <= CACHED
+}
+
 /// The remaining bytes, shared by threads that work together.
 pub(crate) type Budget = Option<Arc<AtomicUsize>>;
 

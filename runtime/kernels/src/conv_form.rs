@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use crate::blocking::Blocking;
+use crate::buffer::is_cached;
 use crate::conv_shape::Shape;
 use crate::gemm::{Finish, UNIT};
 use crate::isa::Isa;
@@ -105,10 +106,28 @@ pub trait PackedConv: Debug + Send + Sync {
     /// The size of the packed weights in bytes.
     fn bytes(&self) -> usize;
 
-    /// The elements of scratch memory that [`run`](PackedConv::run) needs beyond buffers that fit a cache.
-    fn scratch(&self, _shape: &Shape) -> usize {
-        0
+    /// The elements of scratch memory that [`run`](PackedConv::run) needs beyond buffers that fit a cache. `None` if a
+    /// buffer of each thread does not fit, because the number of threads is unknown.
+    fn scratch(&self, shape: &Shape) -> Option<usize>;
+}
+
+/// Whether lists with an entry for each tap along an axis, or for each channel, fit a cache. An entry has up to 128 bytes.
+/// The sizes are those of a convolution.
+pub(crate) fn has_short_lists(shape: &Shape) -> bool {
+    let lists = [shape.kernel, [shape.channels, shape.outputs]];
+    let is_sound = [shape.input, shape.output, shape.kernel, shape.strides].iter().all(|sizes| !sizes.contains(&0));
+    is_sound && shape.channels > 0 && shape.fits() && lists.into_iter().flatten().all(is_cached::<[u8; 128]>)
+}
+
+/// The [scratch memory](PackedConv::scratch) of a form that needs only lists with an entry for each tap along an axis or
+/// for each channel, and buffers of so many elements: none if all fit a cache, else an unknown number. `lengths` is called for a
+/// [row-oriented](Shape::row_oriented) shape with outputs.
+pub(crate) fn of_threads<const N: usize>(shape: &Shape, lengths: impl FnOnce(&Shape) -> [usize; N]) -> Option<usize> {
+    if [shape.batch, shape.outputs, shape.output[0], shape.output[1]].contains(&0) {
+        return Some(0);
     }
+    let fits = has_short_lists(shape) && lengths(&shape.row_oriented()).into_iter().all(is_cached::<f32>);
+    fits.then_some(0)
 }
 
 /// The operands of one convolution, without its weights.

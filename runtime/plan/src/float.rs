@@ -200,20 +200,22 @@ pub(crate) fn truncated(array: &Array) -> Result<Vec<i64>> {
 }
 
 /// An upper bound in bytes on the memory that a kernel needs to compute 16-bit floats in `f32`: a copy of each input
-/// that was not packed and of each output, and the outputs themselves, which cannot reuse the storage of an input.
-/// `None` if a size is unknown.
+/// that was not packed and of each output. `None` if a size is unknown.
 pub fn widened_bytes(operator: &dyn Operator, inputs: &Types, is_packed: impl Fn(usize) -> bool) -> Option<usize> {
-    let read = (0..inputs.len()).filter(|&i| !is_packed(i)).filter_map(|i| inputs.optional(i)).map(|kind| (kind, 4));
+    let read = (0..inputs.len()).filter(|&i| !is_packed(i)).filter_map(|i| inputs.optional(i));
     let made = operator.infer(inputs).ok()?;
-    let bytes = |(kind, each): (&Type, usize)| match kind {
-        Type::Tensor(TensorType { dtype: DType::Float16 | DType::Bfloat16, .. }) => {
-            Some(each.saturating_mul(usize::try_from(work::count(kind.tensor().ok()?)?).ok()?))
+    let bytes = |kind: &Type| match kind {
+        Type::Tensor(tensor @ TensorType { dtype: DType::Float16 | DType::Bfloat16, .. }) => {
+            Some(size_of::<f32>().saturating_mul(usize::try_from(work::count(tensor)?).ok()?))
         }
         _ => Some(0),
     };
-    read.chain(made.iter().map(|kind| (kind, 4 + 2)))
-        .map(bytes)
-        .try_fold(0, |sum: usize, next| Some(sum.saturating_add(next?)))
+    read.chain(&made).map(bytes).try_fold(0, |sum: usize, next| Some(sum.saturating_add(next?)))
+}
+
+/// Whether a kernel computes elements of this type as they are, and not 16-bit floats in `f32`.
+pub fn is_wide(dtype: DType) -> bool {
+    matches!(dtype, DType::Float32 | DType::Float64)
 }
 
 /// Rejects a dtype that is not in the list.

@@ -17,9 +17,10 @@ use crate::value::{Array, Items, Value};
 /// A kernel assumes no more about its inputs than what [`Operator::infer`](crate::operator::Operator::infer) checked.
 /// Shapes may be symbolic until a run, so `run` checks them and returns an error.
 pub trait Kernel: Debug + Send + Sync {
-    /// The inputs whose storage `run` can [take](Call::take) for output 0 if no later step reads them.
-    fn in_place(&self) -> &[usize] {
-        &[]
+    /// Whether `run` [takes](Call::take) the storage of input `input`, whose elements have type `dtype`, for output 0 if no
+    /// later step reads it and the output has its type.
+    fn takes(&self, _input: usize, _dtype: DType) -> bool {
+        false
     }
 
     /// Whether `run` changes input `input`, a sequence, in place if no later step reads it.
@@ -45,10 +46,10 @@ pub trait Kernel: Debug + Send + Sync {
     }
 
     /// An upper bound in bytes on the scratch memory of a run on inputs of these sizes, such as images in another
-    /// layout. Buffers that fit a [cache](candle_plan_kernels::buffer::CACHED) do not count. `None` if the kernel does
-    /// not know the bound, or a size is unknown.
+    /// layout: every buffer that `run` allocates beside the outputs, also after it has freed others. Buffers that fit a
+    /// [cache](candle_plan_kernels::buffer::CACHED) do not count. `None` if the kernel states no bound, or a size is unknown.
     fn scratch(&self, _inputs: &Types) -> Option<usize> {
-        Some(0)
+        None
     }
 
     /// Returns the error for an invalid value that the kernel of a device reported.
@@ -177,7 +178,7 @@ impl<'a> Call<'a, '_> {
     }
 
     /// Takes the tensor of input `i`, so that `run` can write an output into it; the input is absent afterwards. The
-    /// input must be one of [`Kernel::in_place`], no later step may read it, and nothing else may share its storage.
+    /// input must be one that the kernel [takes](Kernel::takes), no later step may read it, and nothing else may share its storage.
     /// Otherwise the result is `None`, and `run` allocates an output.
     pub fn take(&mut self, i: usize) -> Option<Array> {
         let input = self.inputs.get_mut(i)?;

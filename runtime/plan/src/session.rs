@@ -3,7 +3,7 @@
 use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::peaks::{self, Peaks};
-use candle_plan_kernels::threads::Threads;
+use candle_plan_kernels::threads::{Threads, MOST_THREADS};
 
 use crate::device::Device;
 use crate::dry_run::StepCommands;
@@ -20,7 +20,7 @@ use crate::types::Type;
 use crate::value::Value;
 
 /// The most threads of a session.
-pub const MAX_THREADS: usize = 1024;
+pub const MAX_THREADS: usize = MOST_THREADS;
 
 /// A plan prepared for one device and a number of threads. Several threads may run it at once.
 pub struct Session {

@@ -106,7 +106,9 @@ fn run_kernel(
 ) -> Result<Vec<Value>> {
     let give = |(i, value): (usize, &'_ Option<Value>)| match value {
         None => Input::Absent,
-        Some(value) if owned && kernel.in_place().contains(&i) => Input::Owned(deep_copy(value)),
+        Some(value) if owned && value.tensor().is_ok_and(|x| kernel.takes(i, x.dtype())) => {
+            Input::Owned(deep_copy(value))
+        }
         Some(value) => Input::Owned(value.clone()),
     };
     let mut given: Vec<Input> = inputs.iter().enumerate().map(give).collect();

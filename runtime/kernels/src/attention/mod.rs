@@ -9,7 +9,7 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-pub use problem::{Attends, Dims, Guard, Mask, Problem, Stage, Strided, Vectors};
+pub use problem::{is_cached, Attends, Dims, Guard, Mask, Problem, Stage, Strided, Vectors};
 
 use crate::isa::Isa;
 use crate::threads::Threads;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::buffer;
 use crate::gemm::{gemm, Bias, Matrix, PackedB, Right, Sizes};
 use crate::isa::Isa;
 use crate::real::Real;
@@ -14,6 +15,8 @@ const TILE: usize = 1 << 16;
 pub(super) const MOST: usize = u64::BITS as usize;
 /// Up to this number of queries, packing keys and values costs more than it saves.
 const FEW: usize = 4;
+/// The most elements that complete a panel of packed keys or values.
+const PADDING: usize = 64;
 
 /// The sizes of an attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +47,13 @@ impl Dims {
     pub(super) fn query_work(&self) -> usize {
         self.keys.saturating_mul(self.depth + self.width).max(1)
     }
+}
+
+/// Whether the buffers of each thread fit a cache: the scores of a tile of queries, and the packed keys or values of a
+/// head, of `size` elements each.
+pub fn is_cached(keys: usize, size: usize) -> bool {
+    let packed = keys.saturating_add(PADDING).saturating_mul(size.saturating_add(PADDING));
+    buffer::is_cached::<f64>(keys.max(TILE)) && buffer::is_cached::<f32>(packed)
 }
 
 /// The vectors of every batch, head and position. Vector `(b, h, i)` starts at `b · batch + h · head + i · row`.

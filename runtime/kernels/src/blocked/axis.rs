@@ -52,6 +52,11 @@ impl Axis {
         Axis::of(shape, a, shape.input[a], shape.before[a], 0)
     }
 
+    /// The length of the list of taps for so many outputs, in elements of an image.
+    pub fn length(outputs: usize) -> usize {
+        outputs * size_of::<Taps>() / size_of::<f32>()
+    }
+
     /// Divides the outputs into runs.
     pub fn runs(&self) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();

@@ -4,8 +4,11 @@ use super::conv::Convolution;
 use super::direct::Direct;
 use super::filter::Filter;
 use super::in_place::InPlace;
+use super::regions;
+use super::window::Windows;
 use super::winograd;
-use crate::conv_form::{ConvOperands, PackedConv};
+use crate::conv_form::{of_threads, ConvOperands, PackedConv};
+use crate::conv_shape::Shape;
 use crate::threads::Threads;
 
 /// `out` is `[N, O / B, H', W', B]`. `x` is `[N, C / B, H, W, B]`, or `[N, C, H, W]` for a filter
@@ -34,5 +37,19 @@ impl PackedConv for Filter {
 
     fn bytes(&self) -> usize {
         Filter::bytes(self)
+    }
+
+    fn scratch(&self, shape: &Shape) -> Option<usize> {
+        of_threads(shape, |shape| match self.form {
+            None => {
+                let ([copied, taps, parts], [in_place, regions, axis]) =
+                    (Windows::new(shape, self.unit, 1).lengths(shape), regions::lengths(shape, self.unit));
+                [copied, taps, parts, in_place, regions, axis]
+            }
+            Some(form) => {
+                let [input, products, taps] = winograd::lengths(form, self, shape);
+                [input, products, taps, 0, 0, 0]
+            }
+        })
     }
 }

@@ -44,6 +44,18 @@ pub(super) fn pixels(shape: &Shape, unit: usize) -> Option<f64> {
     listed.filter(|&taps| taps <= MOST_TAPS).map(|_| time(&down, 0.0, 0) * time(&across, START, 1))
 }
 
+/// The most elements of the lists of parts, regions and taps of a convolution whose window is dilated.
+pub(super) fn lengths(shape: &Shape, unit: usize) -> [usize; 3] {
+    if pixels(shape, unit).is_none() {
+        return [0; 3];
+    }
+    let regions: usize = [0, 1].map(|a| Axis::new(shape, a).runs().len()).into_iter().product();
+    let parts = shape.output[0] * shape.output[1].div_ceil(COLUMNS[0]);
+    let elements = |bytes: usize| bytes / size_of::<f32>();
+    let taps = Axis::length(shape.output[0].max(shape.output[1]));
+    [elements(parts * size_of::<[Range<usize>; 2]>()), elements(regions * size_of::<Vec<Tap>>()), taps]
+}
+
 /// The regions of a convolution: each pair of runs.
 pub(super) struct Regions {
     pub down: Vec<Run>,

@@ -8,7 +8,7 @@ use super::direct::Direct;
 use super::direct_form::DirectForm;
 use super::filter::Filter;
 use crate::blocking::Blocking;
-use crate::conv_form::{ConvCase, ConvForm, ConvOperands, Epilogue, PackedConv};
+use crate::conv_form::{of_threads, ConvCase, ConvForm, ConvOperands, Epilogue, PackedConv};
 use crate::conv_shape::Shape;
 use crate::gemm::{Finish, UNIT};
 use crate::scratch::Scratch;
@@ -60,6 +60,12 @@ impl SeparableWeights {
     /// The size of the packed weights in bytes.
     pub fn bytes(&self) -> usize {
         self.depthwise.bytes() + self.pointwise.bytes()
+    }
+
+    /// The elements of scratch memory that [`separable`] needs for a first convolution of this shape, beyond buffers that
+    /// fit a cache. `None` if a buffer of each thread does not fit.
+    pub fn scratch(&self, first: &Shape) -> Option<usize> {
+        of_threads(first, |first| [BAND.max(first.channels.next_multiple_of(self.pointwise.block()) * first.output[1])])
     }
 }
 

@@ -6,6 +6,7 @@ use crate::conv_shape::Shape;
 use crate::gemm::UNIT;
 use crate::padded_row::copy_row;
 use crate::scratch::Scratch;
+use crate::threads::MOST_THREADS;
 
 /// A part of the output: rows `y[0] .. y[1]`, columns `x[0] .. x[1]`.
 #[derive(Debug, Clone, Copy)]
@@ -120,6 +121,15 @@ impl Windows {
             output,
             part: [1, pixels],
         }
+    }
+
+    /// The most elements of the buffers of a convolution in these windows: the copy of a part's image, and the lists of
+    /// taps and parts, of which some threads need more.
+    pub fn lengths(&self, shape: &Shape) -> [usize; 3] {
+        let blocks = (shape.channels / shape.groups).div_ceil(self.unit);
+        let copied = if self.direct { 0 } else { blocks * self.block };
+        let parts = self.parts().len() + MOST_THREADS;
+        [copied, self.taps.len() * size_of::<Tap>() / size_of::<f32>(), parts * size_of::<Part>() / size_of::<f32>()]
     }
 
     pub fn parts(&self) -> Vec<Part> {

@@ -1,8 +1,9 @@
 //! The form of convolutions over rows of pixels.
 
 use super::source::inside;
+use super::window::Windows;
 use super::{conv, Rows};
-use crate::conv_form::{products, ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv};
+use crate::conv_form::{of_threads, products, ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
 use crate::gemm::tiles::Tiles;
 use crate::gemm::UNIT;
@@ -84,5 +85,9 @@ impl PackedConv for Rows {
 
     fn bytes(&self) -> usize {
         Rows::bytes(self)
+    }
+
+    fn scratch(&self, shape: &Shape) -> Option<usize> {
+        of_threads(shape, |shape| Windows::new(shape, 1).lengths(shape, Tiles::of(self.isa).rows()))
     }
 }

@@ -191,8 +191,8 @@ impl PackedConv for Product {
         self.groups.iter().map(PackedB::bytes).sum()
     }
 
-    fn scratch(&self, shape: &Shape) -> usize {
+    fn scratch(&self, shape: &Shape) -> Option<usize> {
         let part = self.limit().min(shape.batch.saturating_mul(shape.pixels()));
-        part.saturating_mul(self.taps + self.outputs)
+        Some(part.saturating_mul(self.taps + self.outputs))
     }
 }

@@ -15,6 +15,7 @@ use crate::buffer::collected_up_to;
 use crate::conv_shape::Shape;
 use crate::padded_row::copy_row;
 use crate::scratch::Scratch;
+use crate::threads::MOST_THREADS;
 
 /// A block of the output: some rows at the distance [`Windows::apart`], columns `x[0] .. x[1]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,6 +148,15 @@ impl Windows {
         let channels = shape.channels / shape.groups;
         let all = (0..channels).flat_map(|c| taps().map(move |tap| (c, tap)));
         self.offsets = collected_up_to(channels * kh * kw, all.map(|(c, tap)| place(c, tap) as u32));
+    }
+
+    /// The most elements of the buffers of a convolution in these windows, whose tiles have `rows` rows: the copy of a
+    /// block's image, a tile's results, and the lists of offsets and blocks, of which some threads need more.
+    pub fn lengths(&self, shape: &Shape, rows: usize) -> [usize; 4] {
+        let copied = if self.direct { 0 } else { shape.channels / shape.groups * self.channel };
+        let results = rows * ((self.block[0] - 1) * self.row + self.block[1]);
+        let blocks = self.blocks(shape).len() + MOST_THREADS;
+        [copied, results, self.offsets.len(), blocks * size_of::<Block>() / size_of::<f32>()]
     }
 
     /// The blocks of the output in row-major order.

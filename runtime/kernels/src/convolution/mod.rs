@@ -90,9 +90,10 @@ impl ConvWeights {
         self.packed.bytes()
     }
 
-    /// The elements of scratch memory that [`run`](ConvWeights::run) needs beyond buffers that fit a cache.
-    pub fn scratch(&self, shape: &Shape) -> usize {
-        self.packed.scratch(shape)
+    /// The elements of scratch memory that [`run`](ConvWeights::run) needs beyond buffers that fit a cache. `None` if
+    /// they depend on the number of threads.
+    pub fn scratch(&self, shape: &Shape) -> Option<usize> {
+        self.packed.scratch(&shape.row_oriented())
     }
 
     /// `out[n, o, y, x] = bias[o] + Σ w[o, c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, or transposed

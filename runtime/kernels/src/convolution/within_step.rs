@@ -58,8 +58,9 @@ impl PackedConv for WithinStep {
         self.packed.bytes()
     }
 
-    fn scratch(&self, shape: &Shape) -> usize {
+    fn scratch(&self, shape: &Shape) -> Option<usize> {
         let moved = images(shape).into_iter().zip(self.layouts).filter(|(_, layout)| *layout == ImageLayout::Blocks);
-        moved.map(|(images, _)| images.blocked_len(self.blocking)).sum::<usize>() + self.packed.scratch(shape)
+        let moved: usize = moved.map(|(images, _)| images.blocked_len(self.blocking)).sum();
+        Some(moved.saturating_add(self.packed.scratch(shape)?))
     }
 }

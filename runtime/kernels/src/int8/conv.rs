@@ -5,6 +5,7 @@ use super::finish::Out;
 use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps};
 use super::instructions::Dots;
 use super::planner::{choose, fitting};
+use crate::conv_form::has_short_lists;
 use crate::conv_shape::Shape;
 use crate::isa::Isa;
 use crate::threads::Threads;
@@ -47,6 +48,12 @@ impl Filter {
     /// The size of the packed weights in bytes.
     pub fn bytes(&self) -> usize {
         self.packed.bytes()
+    }
+
+    /// Whether a convolution of this shape needs no scratch memory beyond buffers that fit a cache.
+    pub fn is_cached(&self, shape: &Shape) -> bool {
+        let has_outputs = shape.batch * shape.pixels() > 0;
+        !has_outputs || has_short_lists(shape) && self.packed.is_cached(shape)
     }
 }
 

@@ -11,6 +11,7 @@ use super::patches::Patches;
 use super::product::{shifted_zero, Product, Rows};
 use super::tiles::Tiles;
 use super::weights::{Matrix, Weights};
+use crate::buffer::is_cached;
 use crate::conv_shape::Shape;
 use crate::threads::Threads;
 
@@ -107,6 +108,14 @@ impl PackedQuantizedConv for Dense {
 
     fn bytes(&self) -> usize {
         self.groups.iter().map(Weights::bytes).sum()
+    }
+
+    fn is_cached(&self, shape: &Shape) -> bool {
+        let none = Codes { bits: &[], signed: false, zero: 0 };
+        self.groups.iter().all(|weights| match Direct::new(shape, &none, weights, self.row) {
+            Some(direct) => is_cached::<u8>(direct.band_len()),
+            None => weights.is_cached(),
+        })
     }
 }
 

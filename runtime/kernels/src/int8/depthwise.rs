@@ -6,7 +6,7 @@ use super::codes::{Codes, SPLIT};
 use super::finish::{Finish, Out};
 use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps, UNIT};
 use super::windows::{Tap, Windows};
-use crate::buffer::filled;
+use crate::buffer::{filled, is_cached};
 use crate::conv_shape::Shape;
 use crate::isa::Isa;
 use crate::lanes::per_isa;
@@ -110,6 +110,10 @@ impl PackedQuantizedConv for Depthwise {
 
     fn bytes(&self) -> usize {
         size_of_val(&self.differences[..]) + size_of_val(&self.sums[..])
+    }
+
+    fn is_cached(&self, shape: &Shape) -> bool {
+        is_cached::<u8>(shape.channels * shape.output[1]) && is_cached::<Tap<u8>>(self.taps)
     }
 }
 

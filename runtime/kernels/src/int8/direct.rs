@@ -54,8 +54,7 @@ impl<'a> Direct<'a> {
         assert_eq!(weights.n, shape.outputs, "{shape:?}");
         let work = shape.batch * shape.pixels() * weights.n * weights.k;
         let parts = if work > SPLIT { threads.count() * 2 } else { 1 };
-        let fit = (BLOCK / self.pitch.max(1)).saturating_sub(self.rows(1)) / shape.strides[0] + 1;
-        let band = fit.min(shape.output[0].div_ceil(parts.div_ceil(shape.batch.max(1))));
+        let band = self.fitting().min(shape.output[0].div_ceil(parts.div_ceil(shape.batch.max(1))));
         let bands = shape.output[0].div_ceil(band);
         let panels = weights.panels();
         let shares = parts.div_ceil(shape.batch * bands).min(panels);
@@ -64,6 +63,16 @@ impl<'a> Direct<'a> {
             let lines = place * band..shape.output[0].min((place + 1) * band);
             self.band(image, lines, panels * share / shares..panels * (share + 1) / shares, finish);
         });
+    }
+
+    /// The rows of the output whose image fits the cache, and at least one.
+    fn fitting(&self) -> usize {
+        (BLOCK / self.pitch.max(1)).saturating_sub(self.rows(1)) / self.shape.strides[0] + 1
+    }
+
+    /// The bytes of the largest band.
+    pub fn band_len(&self) -> usize {
+        self.rows(self.fitting().min(self.shape.output[0])) * self.pitch + self.row
     }
 
     /// The number of image rows that `lines` rows of the output read.

@@ -72,6 +72,10 @@ pub(super) trait PackedQuantizedConv: Debug + Send + Sync {
 
     /// The size of the packed weights in bytes.
     fn bytes(&self) -> usize;
+
+    /// Whether every buffer of [`run`](PackedQuantizedConv::run) fits a cache. The shape has outputs and
+    /// [short lists](crate::conv_form::has_short_lists).
+    fn is_cached(&self, shape: &Shape) -> bool;
 }
 
 impl QuantizedConvCase {

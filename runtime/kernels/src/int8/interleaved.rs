@@ -16,8 +16,9 @@ use super::instructions::{Dots, Instructions};
 use super::positions::{is_compact, position, within};
 use super::product::shifted_zero;
 use super::rows;
-use super::strips::Strips;
+use super::strips::{Group, Strips};
 use super::vector::Vector;
+use crate::buffer::is_cached;
 use crate::conv_shape::Shape;
 use crate::gemm::Lines;
 use crate::scratch::Scratch;
@@ -120,6 +121,19 @@ impl PackedQuantizedConv for Interleaved {
 
     fn bytes(&self) -> usize {
         self.plain.bytes() + size_of_val(&self.data[..])
+    }
+
+    fn is_cached(&self, shape: &Shape) -> bool {
+        if !is_compact(shape) {
+            return self.plain.is_cached(shape);
+        }
+        let strips = Strips::new(shape, self.lanes);
+        let together = shape.kernel[0].div_ceil(4) * strips.quad;
+        is_cached::<u8>(together)
+            && is_cached::<u8>(shape.channels * shape.input[1])
+            && is_cached::<i32>(self.blocks * 4 * self.lanes)
+            && is_cached::<usize>(strips.taps(shape).len())
+            && is_cached::<Group>(strips.groups.len())
     }
 }
 

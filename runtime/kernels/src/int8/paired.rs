@@ -10,7 +10,7 @@ use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Tap
 use super::instructions::Instructions;
 use super::rows;
 use super::windows::{Tap, Windows};
-use crate::buffer::filled;
+use crate::buffer::{filled, is_cached};
 use crate::conv_shape::Shape;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
@@ -97,6 +97,10 @@ impl PackedQuantizedConv for Paired {
 
     fn bytes(&self) -> usize {
         self.plain.bytes() + size_of_val(&self.data[..])
+    }
+
+    fn is_cached(&self, shape: &Shape) -> bool {
+        is_cached::<u8>(shape.channels * shape.output[1]) && is_cached::<Tap<u8>>(2 * self.pairs)
     }
 }
 

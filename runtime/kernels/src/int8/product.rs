@@ -7,6 +7,7 @@ use super::finish::{Finish, Out};
 use super::operands::Tile;
 use super::tiles::{configured, Tiles};
 use super::weights::{Panel, Weights};
+use crate::buffer::is_cached;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
@@ -62,6 +63,18 @@ pub(super) struct Product<'a> {
 /// Bytes of a left operand that fit in a core's L2 cache together with a panel.
 pub(super) const BLOCK: usize = 1 << 17;
 
+impl Weights {
+    /// The most rows of the left operand that are computed together, before they are rounded up to whole tiles.
+    fn most_rows(&self) -> usize {
+        (BLOCK / (self.k + 1)).clamp(16, 512)
+    }
+
+    /// Whether every buffer of a product fits a cache: rows of the left operand, and a number for each column.
+    pub fn is_cached(&self) -> bool {
+        is_cached::<u8>(self.dots.whole_tiles(self.most_rows()) * self.depth()) && is_cached::<i32>(self.sums.len())
+    }
+}
+
 impl Product<'_> {
     /// Writes columns `first .. first + b.n` of every row of `out`, which has `m` rows.
     pub fn run(&self, threads: &Threads, zero: i32, bias: Option<&[i32]>, out: &mut Out, first: usize) {
@@ -75,8 +88,7 @@ impl Product<'_> {
         }
         let finish = b.finish(zero, bias, out, first);
         let parts = if m * b.n * b.k > SPLIT { threads.count() * 2 } else { 1 };
-        let height = (BLOCK / (b.k + 1)).clamp(16, 512).min(m.div_ceil(parts).next_multiple_of(12));
-        let height = b.dots.whole_tiles(height);
+        let height = b.dots.whole_tiles(b.most_rows().min(m.div_ceil(parts).next_multiple_of(12)));
         let blocks = m.div_ceil(height);
         let panels = b.panels();
         let shares = parts.div_ceil(blocks).min(panels);

@@ -54,7 +54,7 @@ impl Window {
     }
 
     /// The length of a line that contains every tap of whole blocks of windows.
-    pub(super) fn line(&self) -> usize {
+    pub fn line(&self) -> usize {
         let reach = (self.kernel - 1).saturating_mul(self.dilation);
         let taps = self.output.next_multiple_of(BLOCK).saturating_mul(self.stride).saturating_add(reach);
         taps.max(self.pads[0].saturating_add(self.input))

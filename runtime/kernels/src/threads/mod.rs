@@ -9,6 +9,9 @@ use workers::Workers;
 
 use crate::buffer;
 
+/// The most threads of a session.
+pub const MOST_THREADS: usize = 1024;
+
 /// The threads that a kernel may use: the caller alone, or the caller and the session's workers.
 ///
 /// A kernel splits its output into tasks that share no element and do not change the order of a sum, so the result is

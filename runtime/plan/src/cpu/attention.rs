@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use candle_plan_kernels::attention::{attention, Attends, Dims, Guard, Problem, Stage};
+use candle_plan_kernels::attention::{attention, is_cached, Attends, Dims, Guard, Problem, Stage};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
@@ -16,12 +16,23 @@ use crate::float::{read_number, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::operands::attention::{Layout, Strides};
 use crate::operator::Operator;
-use crate::ops::attention::{Attention, AttentionGuard, AttentionScores};
+use crate::ops::attention::{self, Attention, AttentionGuard, AttentionScores};
 use crate::types::{TensorType, Types};
 use crate::value::{alloc_uninit, element_count, with_capacity, Array, Value};
 
 impl Kernel for Attention {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
+        let dtype = inputs.tensor(0).ok()?.dtype;
+        let is_uniform = (1..6)
+            .filter_map(|i| inputs.optional(i)?.tensor().ok())
+            .all(|x| x.dtype == dtype || x.dtype == DType::Bool);
+        let joins = inputs.optional(4).is_some() || inputs.outputs > 1;
+        let vectors = |i: usize| attention::vectors(inputs.shape(i).ok()??, self.kv_heads).ok();
+        let ([_, _, keys, depth], [_, _, _, width]) = (vectors(1)?, vectors(2)?);
+        if !is_uniform || joins || !is_cached(keys?, depth?.max(width?)) {
+            return None;
+        }
+        // Narrow elements are widened twice, and the result has another order if it has no axis of heads.
         let y = self.infer(inputs).ok()?.first()?.tensor().ok().map(TensorType::bytes)?;
         Some(widened_bytes(self, inputs, |_| false)?.saturating_mul(2).saturating_add(y))
     }

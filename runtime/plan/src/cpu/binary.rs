@@ -9,6 +9,7 @@ use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
+use super::bounds::{counted, len, output_len};
 use super::elementwise::run_program;
 use super::packed::Packs;
 use super::power::power;
@@ -25,13 +26,18 @@ use crate::value::{alloc_uninit, Array, Strings, Value};
 impl Packs for Binary {
     type Packed = Program;
 
-    fn in_place(&self) -> &'static [usize] {
-        self.replaceable()
+    fn takes(&self, input: usize, dtype: DType) -> bool {
+        dtype == DType::Float32 && self.replaceable().contains(&input)
     }
 
     fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
-        let times = if self.function == Function::Pow { 2 } else { 1 };
-        Some(widened_bytes(self, inputs, |i| packed.is_some() && self.is_replaced(i))?.saturating_mul(times))
+        if self.function != Function::Pow || packed.is_some() {
+            return widened_bytes(self, inputs, |_| false);
+        }
+        // In double precision. The result takes over no input.
+        let result = output_len(self, inputs)?;
+        let lens = [len(inputs, 0)?, len(inputs, 1)?, result, result];
+        Some(lens.into_iter().map(counted::<f64>).fold(0, usize::saturating_add))
     }
 
     fn pack(&self, operands: &Constants) -> Result<Option<Self::Packed>> {

@@ -5,17 +5,29 @@ use candle_plan_kernels::cast::{Source, Target};
 use candle_plan_kernels::minifloat;
 use candle_plan_kernels::threads::Threads;
 
+use super::bounds::{counted, len};
 use super::convert::converted;
 use crate::array::words;
 use crate::by_width;
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
+use crate::float::NUMBERS;
 use crate::kernel::{Call, Kernel};
 use crate::ops::cast::{format_of, BitCast, Cast, Round};
 use crate::text;
+use crate::types::Types;
 use crate::value::{Array, Value};
 
 impl Kernel for Cast {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        let is_plain = |dtype: DType| dtype == DType::Bool || NUMBERS.contains(&dtype);
+        match is_plain(inputs.tensor(0).ok()?.dtype) && is_plain(self.to) {
+            true => Some(0),
+            // Small numbers become `float32` or bytes first.
+            false => Some(counted::<f32>(len(inputs, 0)?).saturating_mul(2)),
+        }
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let value = match (call.value(0)?, self.to) {
             (Value::Strings(strings), DType::String) => Value::Strings(strings.clone()),
@@ -123,6 +135,10 @@ impl Target for Bool {
 }
 
 impl Kernel for BitCast {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let bits = by_width!(x.dtype(), W => {

@@ -7,12 +7,17 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::extent::known_sizes;
-use crate::float::{to_f32, to_half};
+use crate::float::{to_f32, to_half, widened_bytes};
 use crate::kernel::{Call, Kernel};
 use crate::ops::col2im::Col2Im;
+use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};
 
 impl Kernel for Col2Im {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let image = axes::dims(&call.tensor(1)?.to_i64()?)?;

@@ -12,7 +12,6 @@ use crate::by_width;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::float::widened_bytes;
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::conditional::{Clip, Where};
@@ -20,6 +19,10 @@ use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};
 
 impl Kernel for Where {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let condition = call.tensor(0)?;
         let choices = Movable::new(&[call.value(1)?, call.value(2)?])?;
@@ -37,12 +40,12 @@ impl Kernel for Where {
 }
 
 impl Kernel for Clip {
-    fn in_place(&self) -> &'static [usize] {
-        &[0]
+    fn takes(&self, input: usize, dtype: DType) -> bool {
+        input == 0 && dtype == DType::Float32
     }
 
-    fn scratch(&self, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |_| false)
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

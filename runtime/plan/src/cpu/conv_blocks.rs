@@ -9,6 +9,7 @@ use super::blocks::{operand, Blocked};
 use super::conv_case::Convolution;
 use super::conv_output::ConvOutput;
 use super::conv_rows;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants, Kernel};
@@ -82,8 +83,8 @@ impl<C: Convolution> Debug for PackedConvBlocks<C> {
 }
 
 impl<C: Convolution> Kernel for PackedConvBlocks<C> {
-    fn in_place(&self) -> &[usize] {
-        self.output.in_place()
+    fn takes(&self, input: usize, _dtype: DType) -> bool {
+        self.output.takes(input)
     }
 
     fn is_replaced(&self, input: usize) -> bool {

@@ -14,19 +14,18 @@ use crate::value::{alloc_uninit, Array};
 #[derive(Debug)]
 pub(super) struct ConvOutput {
     /// The residual's input, and the program without its addition.
-    residual: Option<([usize; 1], Program)>,
+    residual: Option<(usize, Program)>,
 }
 
 impl ConvOutput {
     /// The output of a form that can add a residual or not.
     pub fn new(program: Option<&Program>, adds_residual: bool) -> ConvOutput {
-        let residual = program.filter(|_| adds_residual).and_then(epilogue::residual);
-        ConvOutput { residual: residual.map(|(input, rest)| ([input], rest)) }
+        ConvOutput { residual: program.filter(|_| adds_residual).and_then(epilogue::residual) }
     }
 
-    /// See [`Kernel::in_place`](crate::kernel::Kernel::in_place).
-    pub fn in_place(&self) -> &[usize] {
-        self.residual.as_ref().map_or(&[], |(input, _)| input)
+    /// See [`Kernel::takes`](crate::kernel::Kernel::takes).
+    pub fn takes(&self, input: usize) -> bool {
+        self.residual.as_ref().is_some_and(|(residual, _)| *residual == input)
     }
 
     /// Returns the result of shape `dims`; `compute` writes its elements and applies the epilogue. `program` is that of
@@ -41,7 +40,7 @@ impl ConvOutput {
         dims: &[usize],
         compute: impl FnOnce(&Call, &mut [f32], Epilogue) -> Result<()>,
     ) -> Result<Array> {
-        let residual = self.residual.as_ref().map(|(input, rest)| (input[0], rest));
+        let residual = self.residual.as_ref().map(|(input, rest)| (*input, rest));
         let fits = |input: usize| call.tensor(input).is_ok_and(|residual| residual.dims() == dims);
         let Some((input, rest)) = residual.filter(|(input, _)| fits(*input)) else {
             let mut out = alloc_uninit(dims)?;

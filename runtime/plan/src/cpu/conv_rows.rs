@@ -81,7 +81,7 @@ pub(super) fn form(weights: &ConvWeights) -> Form {
 /// The bytes of temporary memory for inputs of these types, besides widened inputs. The types are those in rows.
 pub(super) fn scratch<C: Convolution>(op: &C, weights: &ConvWeights, inputs: &Types) -> Option<usize> {
     let shape = op.sizes(&inputs.tensor(0).ok()?.sizes()?, &inputs.tensor(1).ok()?.sizes()?).ok()?;
-    Some(size_of::<f32>().saturating_mul(weights.scratch(&shape)))
+    Some(size_of::<f32>().saturating_mul(weights.scratch(&shape)?))
 }
 
 /// Convolves an image.

@@ -1,5 +1,6 @@
 //! CPU kernels: running sums and products along an axis.
 
+use candle_plan_kernels::buffer::is_cached;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
@@ -20,7 +21,10 @@ const TASK: usize = 1 << 14;
 
 impl Kernel for Cumulative {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |_| false)
+        // Each thread has the totals of a row, which is not longer than a plane.
+        let dims = inputs.sizes(0).ok()??;
+        let plane = dims.iter().skip(1).fold(1, |plane: usize, &dim| plane.saturating_mul(dim));
+        is_cached::<u64>(plane).then(|| widened_bytes(self, inputs, |_| false))?
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

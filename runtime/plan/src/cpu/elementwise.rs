@@ -6,19 +6,25 @@ use candle_plan_kernels::program::{Argument, Program};
 use smallvec::SmallVec;
 
 use crate::broadcast::shape_from;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::kernel::{Call, Kernel};
 use crate::ops::elementwise::Elementwise;
+use crate::types::Types;
 use crate::value::{alloc_uninit, element_count, Array, Value};
 
 impl Kernel for Elementwise {
-    fn in_place(&self) -> &'static [usize] {
-        &[0, 1, 2, 3, 4, 5, 6, 7]
+    fn takes(&self, _input: usize, _dtype: DType) -> bool {
+        true
     }
 
     fn form(&self) -> Form {
         Form::default().with(Some(&self.program))
+    }
+
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -3,6 +3,7 @@
 use candle_plan_kernels::reduce::Number;
 use half::{bf16, f16};
 
+use super::bounds::{counted, len};
 use crate::array::words;
 use crate::axes;
 use crate::bail;
@@ -14,9 +15,14 @@ use crate::float::{truncated, Float};
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::generate::{extent, one_of, EyeLike, Fill, OneHot, Range, Step};
+use crate::types::Types;
 use crate::value::{with_capacity, Array, Value};
 
 impl Kernel for Fill {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let dims = axes::dims(&axes::numbers(call.tensor(0)?)?)?;
         let data = Movable::new(&[call.value(1)?])?;
@@ -33,6 +39,10 @@ impl Kernel for Fill {
 }
 
 impl Kernel for Range {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         dispatch!("Range", call.tensor(0)?.dtype(), [f32, f64, f16, bf16, i16, i32, i64], T => range::<T>(call))
     }
@@ -84,6 +94,10 @@ fn range<T: Step>(call: &Call) -> Result<Vec<Value>> {
 }
 
 impl Kernel for EyeLike {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let &[rows, columns] = call.value(0)?.dims()? else { bail!("expected a matrix") };
         let one = one_of(self.dtype)?;
@@ -102,6 +116,10 @@ impl Kernel for EyeLike {
 }
 
 impl Kernel for OneHot {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        Some(counted::<[i64; 2]>(len(inputs, 0)?))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let indices = call.tensor(0)?;
         let (dims, axis) = self.dims(indices, call.tensor(1)?)?;

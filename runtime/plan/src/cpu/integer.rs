@@ -6,6 +6,7 @@ use candle_plan_kernels::int8;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 
+use super::bounds::len;
 use super::exact::{broadcast, floats, largest, shifted, whole, whole_elements};
 use super::packed::Packs;
 use super::qlinear::{pack, single};
@@ -19,6 +20,7 @@ use crate::ops::integer::{is_one_each, ConvInteger, MatMulInteger, Requantize};
 use crate::ops::matmul::Product;
 use crate::ops::qlinear::{is_signed, WEIGHTS_ZERO};
 use crate::ops::window::{check_bias, out_dims};
+use crate::types::Types;
 use crate::value::{alloc_uninit, list, with_capacity, Array, Value};
 
 /// Whole numbers up to this magnitude are exact in `f32`.
@@ -38,6 +40,12 @@ impl Packs for MatMulInteger {
 
     fn form(&self, packed: Option<&Self::Packed>) -> Form {
         Form::of(packed, |b: &int8::Weights| Form::named(format!("int8, {}", b.form())).packed(b.bytes()))
+    }
+
+    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+        let has_rows = inputs.tensor(0).ok()?.rank()? > 1;
+        let is_one = inputs.optional(2).is_none() || len(inputs, 2)? == 1;
+        (has_rows && is_one && packed?.is_cached()).then_some(0)
     }
 
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {

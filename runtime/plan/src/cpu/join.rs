@@ -4,6 +4,7 @@ use candle_plan_kernels::concat::{concat, Part};
 use smallvec::SmallVec;
 
 use super::blocks::Blocked;
+use super::bounds::is_short;
 use super::lists::{optional_list, Lists};
 use super::packed::Packs;
 use crate::array::words;
@@ -14,10 +15,14 @@ use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{Image, Layout};
 use crate::movable::{copy_view, Movable};
 use crate::ops::join::{joined_dims, place_of, Concat, Split};
-use crate::types::Type;
+use crate::types::{Type, Types};
 use crate::value::{scratch, Array, Value};
 
 impl Kernel for Concat {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        is_short(inputs.len()).then_some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let values: SmallVec<[&Value; 4]> = (0..call.len()).map(|i| call.value(i)).collect::<Result<_>>()?;
         let data = Movable::new(&values)?;
@@ -48,6 +53,10 @@ impl Packs for Split {
 
     fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
         Ok(Some(Lists::of(constants)))
+    }
+
+    fn scratch(&self, _packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+        is_short(inputs.outputs).then_some(0)
     }
 
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {

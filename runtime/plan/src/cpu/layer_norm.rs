@@ -12,9 +12,9 @@ use half::{bf16, f16};
 use super::rewrite::rewrite;
 use crate::axes;
 use crate::dispatch;
-use crate::dtype::Element;
+use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::float::{read_wide, read_widened, widened_bytes, Float};
+use crate::float::{is_wide, read_wide, read_widened, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::ops::layer_norm::{fitted, target, LayerNorm, RmsNorm};
 use crate::types::Types;
@@ -22,12 +22,13 @@ use crate::value::{Array, Value};
 use crate::work;
 
 impl Kernel for LayerNorm {
-    fn in_place(&self) -> &'static [usize] {
-        &[0]
+    fn takes(&self, input: usize, dtype: DType) -> bool {
+        input == 0 && is_wide(dtype)
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        fits_in_cache(inputs, self.axis).then(|| widened_bytes(self, inputs, |_| false))?
+        let has_statistics = inputs.outputs > 1;
+        (!has_statistics && fits_in_cache(inputs, self.axis)).then(|| widened_bytes(self, inputs, |_| false))?
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -69,12 +70,13 @@ impl LayerNorm {
 }
 
 impl Kernel for RmsNorm {
-    fn in_place(&self) -> &'static [usize] {
-        &[0]
+    fn takes(&self, input: usize, dtype: DType) -> bool {
+        input == 0 && is_wide(dtype)
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        fits_in_cache(inputs, self.axis).then(|| widened_bytes(self, inputs, |_| false))?
+        let is_uniform = inputs.tensor(0).ok()?.dtype == inputs.tensor(1).ok()?.dtype;
+        (is_uniform && fits_in_cache(inputs, self.axis)).then(|| widened_bytes(self, inputs, |_| false))?
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

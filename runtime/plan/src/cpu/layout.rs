@@ -10,9 +10,14 @@ use crate::movable::{copy_view, Movable};
 use crate::ops::layout::{stays, DepthToSpace, Regrouped, ReverseSequence, SpaceToDepth, Transpose};
 use crate::ops::places::Places;
 use crate::ops::recurrent_inputs::lengths_within;
+use crate::types::Types;
 use crate::value::{list, Array, Value};
 
 impl Kernel for Transpose {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
         let order = self.order(data.arrays[0].rank())?;
@@ -21,21 +26,31 @@ impl Kernel for Transpose {
 }
 
 impl Kernel for DepthToSpace {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let data = Movable::new(&[call.value(0)?])?;
-        let Regrouped { split, order, dims } = self.regrouped(data.arrays[0].dims())?;
-        let moved = transposed(&data.arrays[0].reshape(&split)?, &order, call.threads)?;
-        Ok(vec![data.restore(moved.reshape(&dims)?)?])
+        regroup(call, |dims| self.regrouped(dims))
     }
 }
 
 impl Kernel for SpaceToDepth {
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let data = Movable::new(&[call.value(0)?])?;
-        let Regrouped { split, order, dims } = self.regrouped(data.arrays[0].dims())?;
-        let moved = transposed(&data.arrays[0].reshape(&split)?, &order, call.threads)?;
-        Ok(vec![data.restore(moved.reshape(&dims)?)?])
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
     }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        regroup(call, |dims| self.regrouped(dims))
+    }
+}
+
+/// Moves the pixels and channels of input 0 as `regrouped` says for its dimensions.
+fn regroup(call: &Call, regrouped: impl FnOnce(&[usize]) -> Result<Regrouped>) -> Result<Vec<Value>> {
+    let data = Movable::new(&[call.value(0)?])?;
+    let Regrouped { split, order, dims } = regrouped(data.arrays[0].dims())?;
+    let moved = transposed(&data.arrays[0].reshape(&split)?, &order, call.threads)?;
+    Ok(vec![data.restore(moved.reshape(&dims)?)?])
 }
 
 impl Kernel for ReverseSequence {

@@ -3,6 +3,7 @@
 use crate::ops::family_modules;
 
 mod blocks;
+mod bounds;
 mod choice;
 mod conv_blocks;
 mod conv_case;

@@ -1,6 +1,6 @@
 //! CPU kernels: batch, instance, group and local response normalization.
 
-use candle_plan_kernels::buffer::{collected, collected_up_to, copied};
+use candle_plan_kernels::buffer::{collected, collected_up_to, copied, is_cached};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::norm::{normalize_channels, normalize_rows, Affine, Center};
 use candle_plan_kernels::real::Real;
@@ -8,11 +8,13 @@ use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::scratch::Scratch;
 use half::{bf16, f16};
 
+use super::bounds::is_short;
 use super::rewrite::rewrite;
 use crate::axes;
 use crate::dispatch;
+use crate::dtype::DType;
 use crate::error::Result;
-use crate::float::{read_wide, read_widened, widened_bytes, Float};
+use crate::float::{is_wide, read_wide, read_widened, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::operands::norm::channel_dims;
 use crate::ops::norm::{group_dims, is_by_channel, BatchNorm, GroupNorm, InstanceNorm, Lrn};
@@ -20,12 +22,12 @@ use crate::types::Types;
 use crate::value::{Array, Value};
 
 impl Kernel for BatchNorm {
-    fn in_place(&self) -> &'static [usize] {
-        &[0]
+    fn takes(&self, input: usize, dtype: DType) -> bool {
+        input == 0 && is_wide(dtype)
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |_| false)
+        is_short(inputs.tensor(0).ok()?.size(1)?).then(|| widened_bytes(self, inputs, |_| false))?
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -47,12 +49,12 @@ impl Kernel for BatchNorm {
 }
 
 impl Kernel for InstanceNorm {
-    fn in_place(&self) -> &'static [usize] {
-        &[0]
+    fn takes(&self, input: usize, dtype: DType) -> bool {
+        input == 0 && is_wide(dtype)
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |_| false)
+        is_short(inputs.tensor(0).ok()?.size(1)?).then(|| widened_bytes(self, inputs, |_| false))?
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -62,12 +64,12 @@ impl Kernel for InstanceNorm {
 }
 
 impl Kernel for GroupNorm {
-    fn in_place(&self) -> &'static [usize] {
-        &[0]
+    fn takes(&self, input: usize, dtype: DType) -> bool {
+        input == 0 && is_wide(dtype)
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |_| false)
+        is_short(inputs.tensor(0).ok()?.size(1)?).then(|| widened_bytes(self, inputs, |_| false))?
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -104,7 +106,8 @@ fn by_channel<R: Real>(values: &[R], channels: usize, groups: usize) -> Result<V
 
 impl Kernel for Lrn {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |_| false)
+        let [_, _, spatial] = axes::split(&inputs.sizes(0).ok()??, 1).ok()?;
+        is_cached::<f64>(spatial).then(|| widened_bytes(self, inputs, |_| false))?
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Debug, Formatter};
 
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants, Kernel};
@@ -21,11 +22,6 @@ pub(super) trait Packs: Debug + Clone + Send + Sync + 'static {
     /// The constants do not fit the operator.
     fn pack(&self, operands: &Constants) -> Result<Option<Self::Packed>>;
 
-    /// See [`Kernel::in_place`].
-    fn in_place(&self) -> &[usize] {
-        &[]
-    }
-
     /// See [`Kernel::takes_sequence`].
     fn takes_sequence(&self, _input: usize) -> bool {
         false
@@ -33,6 +29,11 @@ pub(super) trait Packs: Debug + Clone + Send + Sync + 'static {
 
     /// See [`Kernel::is_replaced`]. Only called if the operands were packed.
     fn is_replaced(&self, _input: usize) -> bool {
+        false
+    }
+
+    /// See [`Kernel::takes`].
+    fn takes(&self, _input: usize, _dtype: DType) -> bool {
         false
     }
 
@@ -48,7 +49,7 @@ pub(super) trait Packs: Debug + Clone + Send + Sync + 'static {
 
     /// See [`Kernel::scratch`].
     fn scratch(&self, _packed: Option<&Self::Packed>, _inputs: &Types) -> Option<usize> {
-        Some(0)
+        None
     }
 
     /// See [`Kernel::run`].
@@ -74,8 +75,8 @@ impl<K: Kernel + Clone + 'static> Packs for K {
         Ok(None)
     }
 
-    fn in_place(&self) -> &[usize] {
-        Kernel::in_place(self)
+    fn takes(&self, input: usize, dtype: DType) -> bool {
+        Kernel::takes(self, input, dtype)
     }
 
     fn takes_sequence(&self, input: usize) -> bool {
@@ -118,8 +119,8 @@ impl<O: Packs> Debug for Packed<O> {
 }
 
 impl<O: Packs> Kernel for Packed<O> {
-    fn in_place(&self) -> &[usize] {
-        self.op.in_place()
+    fn takes(&self, input: usize, dtype: DType) -> bool {
+        self.op.takes(input, dtype)
     }
 
     fn takes_sequence(&self, input: usize) -> bool {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use num_integer::gcd;
 
+use super::bounds::counted;
 use crate::axes;
 use crate::error::Result;
 use crate::kernel::{Call, Constants};
@@ -83,7 +84,7 @@ impl Places {
 pub(super) fn starts_bytes(packed: Option<&Found>, indices: &TensorType) -> Option<usize> {
     match packed {
         Some(_) => Some(0),
-        None => usize::try_from(work::count(indices)?).ok()?.checked_mul(2 * size_of::<usize>()),
+        None => Some(counted::<[usize; 2]>(usize::try_from(work::count(indices)?).ok()?)),
     }
 }
 

@@ -8,6 +8,7 @@ use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
 use super::blocks::Blocked;
+use super::bounds::has_short_lines;
 use super::pool_blocks::{self, PoolBlocks};
 use crate::dispatch;
 use crate::error::Result;
@@ -19,7 +20,7 @@ use crate::value::{alloc_uninit, Array, Value};
 
 impl Kernel for MaxPool {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |_| false)
+        has_short_lines(&self.window, inputs).then(|| widened_bytes(self, inputs, |_| false))?
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -71,7 +72,7 @@ impl Max<'_> {
 
 impl Kernel for AveragePool {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |_| false)
+        has_short_lines(&self.window, inputs).then(|| widened_bytes(self, inputs, |_| false))?
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -105,7 +106,7 @@ impl AveragePool {
 
 impl Kernel for LpPool {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |_| false)
+        has_short_lines(&self.window, inputs).then(|| widened_bytes(self, inputs, |_| false))?
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

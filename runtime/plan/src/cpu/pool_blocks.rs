@@ -4,11 +4,12 @@ use candle_plan_kernels::blocked::{self, Pool};
 use candle_plan_kernels::blocking::Blocking;
 
 use super::blocks::Blocked;
+use super::bounds::has_short_lines;
 use crate::error::Result;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{in_blocks, in_rows, Image, Layout};
 use crate::ops::pool::PoolWindow;
-use crate::types::Type;
+use crate::types::{Type, Types};
 use crate::value::{alloc_uninit, Array, Value};
 
 /// The additional time per pixel of a window in rows, compared with blocks of 16 channels, in multiply-adds of a
@@ -46,6 +47,10 @@ pub(super) struct PoolBlocks {
 }
 
 impl Kernel for PoolBlocks {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        has_short_lines(&self.window, inputs).then_some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(&in_rows(x.dims(), self.channels)?)?;

@@ -40,6 +40,11 @@ impl Packs for QLinearConv {
         Alternative::all(packed.zip(pixels).map(|(filter, pixels)| filter.alternatives(pixels)).unwrap_or_default())
     }
 
+    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+        let sizes = |i: usize| inputs.sizes(i).ok().flatten();
+        packed?.is_cached(&self.shape(&sizes(0)?, &sizes(1)?).ok()?).then_some(0)
+    }
+
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w) = (call.tensor(0)?, call.tensor(1)?);
         let shape = self.shape(x.dims(), w.dims())?;
@@ -78,6 +83,10 @@ impl Packs for QLinearMatMul {
 
     fn form(&self, packed: Option<&Self::Packed>) -> Form {
         Form::of(packed, |b: &Weights| Form::named(format!("int8, {}", b.form())).packed(b.bytes()))
+    }
+
+    fn scratch(&self, packed: Option<&Self::Packed>, _inputs: &Types) -> Option<usize> {
+        packed?.is_cached().then_some(0)
     }
 
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {

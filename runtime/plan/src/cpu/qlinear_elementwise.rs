@@ -4,6 +4,7 @@ use candle_plan_kernels::int8::{binary, look_up, mean, Codes, Function, Quantize
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 
+use super::bounds::{counted, is_short, len, output_len};
 use super::exact::broadcast;
 use super::qlinear::single;
 use crate::broadcast::join;
@@ -13,9 +14,16 @@ use crate::kernel::{Call, Kernel};
 use crate::ops::qlinear::is_signed;
 use crate::ops::qlinear_elementwise::{scale_name, LookUp, QLinearBinary, QLinearFunction, QLinearGlobalAveragePool};
 use crate::size::alloc_uninit;
+use crate::types::Types;
 use crate::value::{Array, Value};
 
 impl Kernel for QLinearBinary {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        let y = output_len(self, inputs)?;
+        let expanded = |i: usize| Some(if len(inputs, i)? == y { 0 } else { counted::<u8>(y) });
+        Some(expanded(0)?.saturating_add(expanded(1)?))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b, y_zero) = (call.tensor(0)?, call.tensor(1)?, call.tensor(7)?);
         let (dims, _) = join(&[a.dims(), b.dims()])?;
@@ -44,6 +52,10 @@ impl Kernel for QLinearBinary {
 const CHUNK: usize = 1 << 16;
 
 impl Kernel for LookUp {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, table) = (call.tensor(0)?, call.tensor(1)?);
         LookUp::check_table(table.dims())?;
@@ -58,6 +70,10 @@ impl Kernel for LookUp {
 }
 
 impl Kernel for QLinearGlobalAveragePool {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        is_short(*inputs.sizes(0).ok()??.last()?).then_some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, y_zero) = (call.tensor(0)?, call.tensor(3)?);
         let mut dims = x.dims().to_vec();

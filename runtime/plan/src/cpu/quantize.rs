@@ -6,12 +6,13 @@ use candle_plan_kernels::quantize::{dequantize, quantize, range, Code, Scale};
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
+use super::bounds::{counted, len};
 use super::convert::converted;
 use crate::bail;
 use crate::cpu::cast::widened;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::float::{widened_bytes, Float};
+use crate::float::Float;
 use crate::kernel::{Call, Kernel};
 use crate::ops::cast::format_of;
 use crate::ops::quantize::{limits, storage, DequantizeLinear, DynamicQuantizeLinear, Kind, QuantizeLinear, Spread};
@@ -20,7 +21,11 @@ use crate::value::{alloc_uninit, Array, Value};
 
 impl Kernel for QuantizeLinear {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        Some(widened_bytes(self, inputs, |_| false)?.saturating_mul(2))
+        let len = len(inputs, 0)?;
+        let is_single = inputs.tensor(0).ok()?.dtype == DType::Float32;
+        let is_rounded_later = self.precision != DType::Float32 || limits(self.to).is_none();
+        let copies = usize::from(!is_single) + usize::from(is_rounded_later);
+        Some(counted::<f32>(len).saturating_mul(copies).saturating_add(scales_bytes(inputs)?))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -66,7 +71,10 @@ impl QuantizeLinear {
 
 impl Kernel for DequantizeLinear {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |_| false)
+        let len = len(inputs, 0)?;
+        let copies =
+            usize::from(inputs.tensor(0).ok()?.dtype.is_small_float()) + usize::from(self.to != DType::Float32);
+        Some(counted::<f32>(len).saturating_mul(copies).saturating_add(scales_bytes(inputs)?))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -86,6 +94,10 @@ impl Kernel for DequantizeLinear {
 }
 
 impl Kernel for DynamicQuantizeLinear {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let elements = x.read::<f32>()?;
@@ -184,6 +196,11 @@ impl Scales {
         });
         out
     }
+}
+
+/// The bytes of the scales and zero points as `float32`, each also in between.
+fn scales_bytes(inputs: &Types) -> Option<usize> {
+    Some(counted::<f32>(len(inputs, 1)?).saturating_mul(4))
 }
 
 /// Returns the numbers of a tensor as `float32`.

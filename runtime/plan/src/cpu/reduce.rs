@@ -1,6 +1,7 @@
 //! CPU kernels: reductions: sums, means, extrema and norms over axes.
 
 use bytemuck::cast_slice;
+use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::buffer::{collected, for_overwrite, mapped};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::real::Real;
@@ -10,6 +11,7 @@ use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
 use super::blocks::Blocked;
+use super::bounds::{counted, is_short, len};
 use crate::bail;
 use crate::dispatch;
 use crate::dtype::{Bool, DType};
@@ -18,18 +20,33 @@ use crate::float::{read_widened, widened_bytes, Float};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{Image, Layout};
 use crate::operands::reduce::Groups;
-use crate::operator::Operator;
 use crate::ops::reduce::{Reduce, Reduction};
 use crate::types::{Type, Types};
 use crate::value::{Array, Value};
-use crate::work;
 
 impl Kernel for Reduce {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        let y = self.infer(inputs).ok()?.first()?.tensor().ok().cloned()?;
-        // The totals have up to 64 bits each.
-        let totals = usize::try_from(work::count(&y)?).ok()?.checked_mul(size_of::<f64>())?;
-        Some(widened_bytes(self, inputs, |_| false)?.saturating_add(y.bytes()).saturating_add(totals))
+        let (dims, dtype) = (inputs.sizes(0).ok()??, inputs.tensor(0).ok()?.dtype);
+        let axes = match inputs.optional(1) {
+            Some(_) => Some(inputs.constant(1)?.to_i64().ok()?),
+            None => None,
+        };
+        let mask = self.mask(axes.as_deref(), dims.len()).ok()?;
+        // Each pass has totals of up to 64 bits. In blocks, there may be more channels.
+        let unused = dims.first().map_or(0, |batch| batch.saturating_mul(Blocking::MOST));
+        let results = |[outer, _, inner]: [usize; 3]| outer.saturating_mul(inner).saturating_add(unused);
+        let passes = Groups::new(&dims, &mask).passes();
+        let totals = passes.iter().map(|&pass| counted::<f64>(results(pass))).fold(0, usize::saturating_add);
+        let has_sums_of_columns = self.function == Reduction::LogSumExp;
+        if has_sums_of_columns && !passes.iter().all(|&[_, _, inner]| is_short(inner)) {
+            return None;
+        }
+        let converted = match dtype {
+            DType::Float16 | DType::Bfloat16 => widened_bytes(self, inputs, |_| false)?,
+            _ if !dtype.is_float() && has_sums_of_columns => counted::<f64>(len(inputs, 0)?),
+            _ => 0,
+        };
+        Some(totals.saturating_add(converted))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

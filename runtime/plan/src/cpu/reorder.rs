@@ -8,6 +8,7 @@ use crate::bail;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::layout::{in_blocks, in_rows, Layout};
+use crate::types::Types;
 use crate::value::{alloc_uninit, element_count, Array, Value};
 
 /// Converts an image to the other layout. An image without a batch axis counts as a batch of one.
@@ -22,6 +23,10 @@ pub(crate) struct Reorder {
 }
 
 impl Kernel for Reorder {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         self.apply(call.tensor(0)?, call.threads).map(|array| vec![array.into()])
     }

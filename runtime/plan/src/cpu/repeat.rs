@@ -8,9 +8,14 @@ use crate::kernel::{Call, Kernel};
 use crate::movable::{copy_view, Movable};
 use crate::operands::repeat::broadcast;
 use crate::ops::repeat::{Expand, Tile};
+use crate::types::Types;
 use crate::value::Value;
 
 impl Kernel for Expand {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let shape = axes::dims(&axes::numbers(call.tensor(1)?)?)?;
         Ok(vec![expanded(call.value(0)?, &shape, call.threads)?])
@@ -28,6 +33,10 @@ pub(super) fn expanded(value: &Value, shape: &[usize], threads: &Threads) -> Res
 }
 
 impl Kernel for Tile {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
         let (view, dims) = self.tiles(data.arrays[0].dims(), call)?;

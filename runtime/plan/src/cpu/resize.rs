@@ -1,5 +1,7 @@
 //! CPU kernels: resizes tensors along one or two axes.
 
+use candle_plan_kernels::blocking::Blocking;
+use candle_plan_kernels::buffer::is_cached;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::pad::{pad, Places};
 use candle_plan_kernels::real::Real;
@@ -10,24 +12,41 @@ use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
 use super::blocks::Blocked;
+use super::bounds::{counted, is_short, len, output_len};
 use crate::array::words;
 use crate::by_width;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::float::widened_bytes;
+use crate::float::is_wide;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{Image, Layout};
 use crate::movable::Movable;
 use crate::operands::sampled::Sampled;
-use crate::ops::resample::{AxisMap, Coordinates, Interpolation};
+use crate::ops::resample::{AxisMap, Coordinates, Interpolation, Resized};
 use crate::ops::resize::Interpolate;
 use crate::types::{Type, Types};
 use crate::value::{alloc_uninit, Array, Value};
 
 impl Kernel for Interpolate {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |_| false)
+        let (dims, dtype) = (inputs.sizes(0).ok()??, inputs.tensor(0).ok()?.dtype);
+        let is_fixed = (1..inputs.len()).all(|i| inputs.is_fixed(i));
+        let factors = self.factors(|i| Ok(inputs.constant(i))).ok().filter(|_| is_fixed)?;
+        let resized = self.resized(&dims, Some(&factors)).ok()?;
+        let maps: Vec<AxisMap> = resized.iter().map(Resized::map).collect::<Option<_>>()?;
+        let changed = maps.iter().position(|map| !map.keeps()).unwrap_or(maps.len());
+        let largest = |map: &AxisMap| map.input.max(map.output);
+        // Between two axes, each thread has an image, which may be one of blocks of channels.
+        let image = maps[changed..].iter().map(largest).fold(Blocking::MOST, usize::saturating_mul);
+        let is_nearest = matches!(self.mode, Interpolation::Nearest(_));
+        if self.antialias || !maps.iter().all(|map| is_short(largest(map))) || !is_nearest && !is_cached::<f64>(image) {
+            return None;
+        }
+        match dtype {
+            _ if is_nearest || is_wide(dtype) => Some(0),
+            _ => Some(counted::<f32>(len(inputs, 0)?).saturating_add(counted::<f32>(output_len(self, inputs)?))),
+        }
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -3,6 +3,7 @@
 use candle_plan_kernels::real::Real;
 use half::{bf16, f16};
 
+use super::bounds::counted;
 use crate::dispatch;
 use crate::error::Result;
 use crate::float::{owned, widened_bytes, Float};
@@ -14,7 +15,9 @@ use crate::value::{list, Array, Value};
 
 impl Kernel for RotaryEmbedding {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |_| false)
+        let [batch, positions, ..] = self.vectors(inputs.shape(0).ok()??).ok()?;
+        let rows = counted::<[usize; 2]>(batch?.saturating_mul(positions?));
+        Some(widened_bytes(self, inputs, |_| false)?.saturating_add(rows))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

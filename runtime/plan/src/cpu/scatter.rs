@@ -8,7 +8,7 @@ use super::places::{self, element_places, starts_bytes, vector_places};
 use crate::array::words;
 use crate::by_width;
 use crate::dispatch;
-use crate::dtype::{Bool, Element};
+use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
 use crate::float::Float;
 use crate::kernel::{Call, Constants, Kernel};
@@ -27,8 +27,8 @@ macro_rules! scatter {
         impl Packs for $op {
             type Packed = places::Found;
 
-            fn in_place(&self) -> &'static [usize] {
-                &[0]
+            fn takes(&self, input: usize, dtype: DType) -> bool {
+                input == 0 && dtype != DType::String
             }
 
             fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
@@ -62,8 +62,8 @@ scatter!(
 );
 
 impl Kernel for TensorScatter {
-    fn in_place(&self) -> &'static [usize] {
-        &[0]
+    fn takes(&self, input: usize, dtype: DType) -> bool {
+        input == 0 && dtype != DType::String
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -16,11 +16,16 @@ use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::places::Places;
 use crate::ops::select::{check_kept, Compress, NonZero, Trilu, Unique};
+use crate::types::Types;
 use crate::value::{list, with_capacity, Array, Value};
 
 impl Kernel for Trilu {
-    fn in_place(&self) -> &'static [usize] {
-        &[0]
+    fn takes(&self, input: usize, _dtype: DType) -> bool {
+        input == 0
+    }
+
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

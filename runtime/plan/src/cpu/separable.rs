@@ -8,6 +8,7 @@ use candle_plan_kernels::conv::Shape;
 
 use super::conv_blocks::ConvBlocks;
 use super::conv_output::{with_epilogue, ConvOutput};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants, Kernel};
@@ -88,8 +89,8 @@ impl PackedSeparable {
 }
 
 impl Kernel for PackedSeparable {
-    fn in_place(&self) -> &[usize] {
-        self.output.in_place()
+    fn takes(&self, input: usize, _dtype: DType) -> bool {
+        self.output.takes(input)
     }
 
     fn is_replaced(&self, input: usize) -> bool {
@@ -110,6 +111,12 @@ impl Kernel for PackedSeparable {
             Alternative { form, in_blocks: true, time, saving: None }
         };
         places.into_iter().zip(times).map(alternative).collect()
+    }
+
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        let sizes = |i: usize| inputs.sizes(i).ok().flatten();
+        let shape = self.op.first.conv.window().shape(&sizes(0)?, &sizes(1)?).ok()?;
+        Some(size_of::<f32>().saturating_mul(self.weights.scratch(&shape)?))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

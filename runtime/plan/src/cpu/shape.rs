@@ -3,9 +3,14 @@
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::ops::shape::{Shape, Size};
+use crate::types::Types;
 use crate::value::{Array, Value};
 
 impl Kernel for Shape {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let dims = call.value(0)?.dims()?;
         let dims: Vec<i64> = dims[self.range(dims.len())].iter().map(|&dim| dim as i64).collect();
@@ -15,6 +20,10 @@ impl Kernel for Shape {
 }
 
 impl Kernel for Size {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let count: usize = call.value(0)?.dims()?.iter().product();
         Ok(vec![Array::scalar(count as i64).into()])

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::kernel::{Call, Constants};
 use crate::movable::{copy_view, Movable};
 use crate::ops::slice::{sliced, Slice};
+use crate::types::Types;
 use crate::value::{Array, Value};
 
 impl Packs for Slice {
@@ -15,6 +16,10 @@ impl Packs for Slice {
 
     fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
         Ok(Some(Lists::of(constants)))
+    }
+
+    fn scratch(&self, _packed: Option<&Self::Packed>, _inputs: &Types) -> Option<usize> {
+        Some(0)
     }
 
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {

@@ -8,22 +8,26 @@ use candle_plan_kernels::softmax::{softmax, Function};
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
+use super::bounds::is_short;
 use super::rewrite::rewrite;
 use crate::dispatch;
+use crate::dtype::DType;
 use crate::error::Result;
-use crate::float::widened_bytes;
+use crate::float::{is_wide, widened_bytes};
 use crate::kernel::{Call, Kernel};
 use crate::ops::softmax::{Softmax, SoftmaxFunction};
 use crate::types::Types;
 use crate::value::Value;
 
 impl Kernel for Softmax {
-    fn in_place(&self) -> &'static [usize] {
-        &[0]
+    fn takes(&self, input: usize, dtype: DType) -> bool {
+        input == 0 && is_wide(dtype)
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |_| false)
+        let [outer, _, inner] = self.split(&inputs.sizes(0).ok()??).ok()?;
+        let columns = if self.function == SoftmaxFunction::Hardmax { outer.saturating_mul(inner) } else { inner };
+        is_short(columns).then(|| widened_bytes(self, inputs, |_| false))?
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -1,6 +1,6 @@
 //! CPU kernels: indices of extrema along an axis, and the k largest or smallest elements.
 
-use candle_plan_kernels::buffer::filled;
+use candle_plan_kernels::buffer::{filled, is_cached};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
@@ -13,12 +13,18 @@ use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::operands::sort::Wanted;
 use crate::ops::sort::{ArgReduce, ArgReduction, TopK};
+use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};
 
 /// Elements per task.
 const TASK: usize = 1 << 14;
 
 impl Kernel for ArgReduce {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        let (_, [_, _, inner]) = self.dims_and_split(&inputs.sizes(0).ok()??).ok()?;
+        is_cached::<u64>(inner).then_some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let (dims, split) = self.dims_and_split(x.dims())?;

@@ -7,11 +7,12 @@ use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{unary, unary_in_place, Unary as Function};
 use candle_plan_kernels::threads::Threads;
 
+use super::bounds::{counted, len};
 use super::cast::widened;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::float::{owned, read_widened, widened_bytes, Float};
+use crate::float::{owned, read_widened, Float};
 use crate::kernel::{Call, Kernel};
 use crate::ops::unary::Unary;
 use crate::types::Types;
@@ -21,16 +22,14 @@ use crate::value::{alloc_uninit, Array, Value};
 const TASK: usize = 16 * 1024;
 
 impl Kernel for Unary {
-    fn in_place(&self) -> &'static [usize] {
-        if self.is_predicate() {
-            &[]
-        } else {
-            &[0]
-        }
+    fn takes(&self, input: usize, dtype: DType) -> bool {
+        input == 0 && dtype == DType::Float32 && !self.is_predicate()
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |_| false)
+        let dtype = inputs.tensor(0).ok()?.dtype;
+        let is_widened = matches!(dtype, DType::Float16 | DType::Bfloat16) || dtype.is_small_float();
+        Some(if is_widened { counted::<f32>(len(inputs, 0)?) } else { 0 })
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

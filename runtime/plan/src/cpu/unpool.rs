@@ -7,6 +7,7 @@ use crate::dtype::Element;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::ops::unpool::{named, MaxUnpool};
+use crate::types::Types;
 use crate::value::{alloc_uninit, element_count, Array, Value};
 
 impl MaxUnpool {
@@ -34,6 +35,10 @@ fn unpooled_place(index: usize, counted: &[usize], dims: &[usize]) -> usize {
 }
 
 impl Kernel for MaxUnpool {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, indices) = (call.tensor(0)?, call.tensor(1)?);
         let (counted, dims) = self.sizes(call)?;

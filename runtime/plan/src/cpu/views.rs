@@ -8,10 +8,15 @@ use crate::extent::known_sizes;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::movable::reshape;
 use crate::ops::views::{squeezed, unsqueezed, Flatten, Reshape, Squeeze, Unsqueeze};
+use crate::types::Types;
 use crate::value::Value;
 
 impl Packs for Reshape {
     type Packed = Lists;
+
+    fn scratch(&self, _packed: Option<&Self::Packed>, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
 
     fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
         Ok(Some(Lists::of(constants)))
@@ -25,6 +30,10 @@ impl Packs for Reshape {
 }
 
 impl Kernel for Flatten {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let value = call.value(0)?;
         let (rows, columns) = value.dims()?.split_at(self.split(value.dims()?.len())?);
@@ -33,6 +42,10 @@ impl Kernel for Flatten {
 }
 
 impl Kernel for Squeeze {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let value = call.value(0)?;
         let dims = value.dims()?;
@@ -46,6 +59,10 @@ impl Kernel for Squeeze {
 }
 
 impl Kernel for Unsqueeze {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let value = call.value(0)?;
         let dims = match &self.axes {

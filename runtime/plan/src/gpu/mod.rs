@@ -79,7 +79,7 @@ pub enum OnDevice {
 
 /// How an op runs on a GPU.
 pub trait OnGpu: std::fmt::Debug + Send + Sync {
-    /// See [`Kernel::in_place`](crate::kernel::Kernel::in_place).
+    /// The inputs that the kernel [takes](crate::kernel::Kernel::takes), whatever their type.
     fn in_place(&self) -> &'static [usize] {
         &[]
     }

@@ -3,6 +3,7 @@
 use candle_plan_device::{Gpu, Report};
 
 use super::OnGpu;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::value::Value;
@@ -15,8 +16,8 @@ pub(crate) struct Placed {
 }
 
 impl Kernel for Placed {
-    fn in_place(&self) -> &[usize] {
-        self.kernel.in_place()
+    fn takes(&self, input: usize, _dtype: DType) -> bool {
+        self.kernel.in_place().contains(&input)
     }
 
     fn fault(&self, report: &Report) -> String {

@@ -263,10 +263,12 @@ impl Context<'_> {
 
     /// Whether a node takes over its input `i`, in slot `slot`.
     fn is_taken(&self, (at, node): (NodeId, &Node), kernel: &dyn Kernel, i: usize, slot: SlotId) -> bool {
-        let is_sequence = matches!(self.graph.kind(slot), Type::Sequence(_));
+        let kind = self.graph.kind(slot);
+        let is_sequence = matches!(kind, Type::Sequence(_));
+        let takes = kind.tensor().is_ok_and(|tensor| kernel.takes(i, tensor.dtype));
         let is_last = || self.lifetimes.dead_after(at).contains(&slot);
         let is_once = || node.inputs.iter().flatten().filter(|&&id| id == slot).count() == 1;
-        kernel.in_place().contains(&i) && self.lifetimes.is_free((at, node), slot)
+        takes && self.lifetimes.is_free((at, node), slot)
             || is_sequence && kernel.takes_sequence(i) && is_last() && is_once()
     }
 }

@@ -1,8 +1,9 @@
 //! The form of depthwise convolutions over blocks of channels.
 
+use super::super::axis::Axis;
 use super::{depthwise, DepthwiseFilter};
 use crate::blocking::Blocking;
-use crate::conv_form::{ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv};
+use crate::conv_form::{of_threads, ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
 use crate::threads::Threads;
 
@@ -55,5 +56,9 @@ impl PackedConv for DepthwiseFilter {
 
     fn bytes(&self) -> usize {
         size_of_val(&self.data[..])
+    }
+
+    fn scratch(&self, shape: &Shape) -> Option<usize> {
+        of_threads(shape, |shape| shape.output.map(Axis::length))
     }
 }

@@ -7,6 +7,7 @@ use super::super::conv::{split, Convolution};
 use super::super::transforms::{self, axis, products, Products, INPUTS, OUTPUTS, TAPS};
 use super::products::Buffers;
 use crate::blocking::dispatch_blocking;
+use crate::conv_shape::Shape;
 use crate::threads::Threads;
 use crate::vector::Vector;
 
@@ -49,7 +50,7 @@ impl<'a> Line<'a> {
         let groups = shape.pixels() / (self.length[1] * self.inner).max(1) * self.groups;
         let terms = self.products.positions * self.products.pieces * filter.channels;
         let wanted = self.convolution.wanted(threads, images * groups * tiles * terms * filter.outputs);
-        let at_once = self.products.tiles_of_a_part(self.convolution, groups * tiles, wanted.div_ceil(images));
+        let at_once = self.products.tiles_of_a_part(filter, groups * tiles, wanted.div_ceil(images));
         let parts = groups.div_ceil((at_once / tiles).max(1));
         split(threads, wanted, images * parts, &filter.spans(), |unit, spans, scratch| {
             let [first, end] = [unit % parts, unit % parts + 1].map(|i| groups * i / parts);
@@ -59,6 +60,15 @@ impl<'a> Line<'a> {
 
     fn tiles_of_a_group(&self) -> usize {
         self.dilation * self.inner
+    }
+
+    /// The tiles of a group, which are in the same part.
+    ///
+    /// # Panics
+    /// No [axis] is supported.
+    pub fn tiles_together(shape: &Shape) -> usize {
+        let Some(axis) = axis(shape) else { panic!("{shape:?}") };
+        shape.dilations[axis] * if axis == 0 { shape.output[1] } else { 1 }
     }
 
     fn part(&self, image: usize, groups: Range<usize>, spans: &[[usize; 2]], scratch: &mut Buffers) {

@@ -15,8 +15,11 @@ mod products;
 use std::ops::Range;
 
 use super::conv::{split, Convolution};
+use super::filter::Filter;
+use super::terms::Tap;
 use super::transforms::{Products, Transform};
 use crate::blocking::dispatch_blocking;
+use crate::conv_shape::Shape;
 use crate::threads::Threads;
 pub(crate) use form::WinogradForm;
 use line::Line;
@@ -31,13 +34,23 @@ pub(super) fn run(form: Transform, convolution: &Convolution, threads: &Threads)
     }
 }
 
+/// The most elements of the buffers of such a convolution: a part's transformed input, its products, and the list of
+/// taps.
+pub(super) fn lengths(form: Transform, filter: &Filter, shape: &Shape) -> [usize; 3] {
+    let together = if form == Transform::Line { Line::tiles_together(shape) } else { 1 };
+    let products = form.products(shape.kernel);
+    let tiles = products.tiles_of_a_part(filter, form.tiles(shape), 1).max(together);
+    let [input, result] = Buffers::lengths(products, filter, tiles);
+    [input, result, products.taps(filter, 0).len() * size_of::<Tap>() / size_of::<f32>()]
+}
+
 impl Squares<'_> {
     pub fn run(&self, threads: &Threads) {
         let Convolution { filter, .. } = self.convolution;
         let (images, tiles) = (self.convolution.images(), self.axes[0].tiles() * self.axes[1].tiles());
         let products = images * tiles * self.products().positions * filter.channels * filter.outputs;
         let wanted = self.convolution.wanted(threads, products);
-        let parts = tiles.div_ceil(self.products().tiles_of_a_part(self.convolution, tiles, wanted.div_ceil(images)));
+        let parts = tiles.div_ceil(self.products().tiles_of_a_part(filter, tiles, wanted.div_ceil(images)));
         split(threads, wanted, images * parts, &filter.spans(), |unit, spans, scratch| {
             let [first, end] = [unit % parts, unit % parts + 1].map(|i| tiles * i / parts);
             self.part(unit / parts, first..end, spans, scratch);

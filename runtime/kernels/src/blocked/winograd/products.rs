@@ -32,11 +32,17 @@ pub(super) struct Buffers {
 impl Buffers {
     /// Allocates the buffers for some tiles. Returns the stride of positions in the input.
     pub fn grow(&mut self, products: Products, filter: &Filter, tiles: usize) -> usize {
-        let step = products.pieces * filter.channels.next_multiple_of(filter.block()) * tiles + LINE;
+        let [input, result] = Buffers::lengths(products, filter, tiles);
+        self.input.alloc_uninit(input);
+        self.products.alloc_uninit(result);
+        input / products.positions
+    }
+
+    /// The lengths of both buffers for some tiles.
+    pub fn lengths(products: Products, filter: &Filter, tiles: usize) -> [usize; 2] {
+        let terms = products.pieces * filter.channels.next_multiple_of(filter.block());
         let outputs = Tiles::of(filter.blocking).outputs();
-        self.input.alloc_uninit(products.positions * step);
-        self.products.alloc_uninit(products.positions * (outputs * tiles + LINE));
-        step
+        [terms, outputs].map(|each| products.positions * (each * tiles + LINE))
     }
 }
 
@@ -47,8 +53,7 @@ fn lcm(a: usize, b: usize) -> usize {
 
 impl Products {
     /// Returns the number of an image's tiles that fit in the cache, as a multiple of the pixels of all register tiles.
-    pub fn tiles_of_a_part(self, convolution: &Convolution, tiles: usize, parts: usize) -> usize {
-        let filter = convolution.filter;
+    pub fn tiles_of_a_part(self, filter: &Filter, tiles: usize, parts: usize) -> usize {
         let depth = self.positions * self.pieces * filter.channels * size_of::<f32>();
         let budget = if depth * filter.outputs <= FEW_WEIGHTS { BESIDE_FEW_WEIGHTS } else { BESIDE_MANY_WEIGHTS };
         let at_once = filter.spans().into_iter().map(|[first, end]| Tiles::of(filter.blocking).pixels(1, end - first));
@@ -62,7 +67,7 @@ impl Products {
     }
 
     /// Returns the blocks of channels of `count` tiles in the order of a sum's [terms](Products::pack).
-    fn taps(self, filter: &Filter, count: usize) -> Vec<Tap> {
+    pub fn taps(self, filter: &Filter, count: usize) -> Vec<Tap> {
         let (channels, block) = (filter.channels, filter.block());
         let (whole, blocks) = (channels - channels % SUMMED, channels.div_ceil(block));
         let of = |part: Range<usize>| {

@@ -6,7 +6,7 @@ use super::division::{lanes, Division};
 use super::part::Part;
 use super::places::Places;
 use crate::blocking::Blocking;
-use crate::buffer::{collected, CACHED};
+use crate::buffer::{collected, is_cached};
 use crate::conv_form::{ConvCase, ConvOperands, Epilogue, PackedConv};
 use crate::conv_shape::Shape;
 use crate::gemm::Finish;
@@ -130,16 +130,20 @@ impl PackedConv for Transposed {
         self.parts.iter().map(|part| part.bytes()).sum()
     }
 
-    fn scratch(&self, shape: &Shape) -> usize {
+    fn scratch(&self, shape: &Shape) -> Option<usize> {
         let parts = self.all_parts(shape);
+        if !is_cached::<[Part; 2]>(parts.len()) {
+            return None;
+        }
         let batch = if shape.strides == [1, 1] { shape.batch } else { self.together(shape, &parts) };
         let shape = &Shape { batch, ..shape.clone() };
         let within = parts.iter().zip(&self.parts).map(|(part, packed)| {
-            let shape = &part.shape(shape);
-            let is_counted = part.phases() > 1 && shape.outputs > CACHED / size_of::<f32>();
-            packed.scratch(shape).saturating_add(if is_counted { shape.outputs } else { 0 })
+            let shape = &part.shape(shape).row_oriented();
+            let is_counted = part.phases() > 1 && !is_cached::<f32>(shape.outputs);
+            Some(packed.scratch(shape)?.saturating_add(if is_counted { shape.outputs } else { 0 }))
         });
+        let within = within.collect::<Option<Vec<usize>>>()?.into_iter().max();
         let results = if shape.strides == [1, 1] { 0 } else { batch.saturating_mul(self.results(shape, &parts)) };
-        results.saturating_add(within.max().unwrap_or(0))
+        Some(results.saturating_add(within.unwrap_or(0)))
     }
 }
