@@ -50,12 +50,12 @@ namespace {
 
 const size_t STACK = 64 << 10;
 
-// A fiber starts at `first`, and continues at `place`. A jump does not save signal masks, so it needs no system call.
+// A fiber runs one thread of each block. Its first entry is a change of context; afterwards it continues at `place` by a
+// jump, which does not save signal masks, and so needs no system call.
 struct Fiber {
-    ucontext_t first;
     jmp_buf place;
-    std::unique_ptr<char[]> stack{new char[STACK]};
-    bool began, ended, waits_for_block, waits_for_warp;
+    std::unique_ptr<char[]> stack;
+    bool ended, waits_for_block, waits_for_warp;
 };
 
 struct Block {
@@ -72,36 +72,45 @@ Block block;
 // The index of the `i`th of `count` to run.
 u32 in_turn(u32 i, u32 count) { return block.backwards ? count - 1 - i : i; }
 
+// Returns to the scheduler, until it continues the fiber.
+void leave(Fiber* self) {
+    if (!_setjmp(self->place)) _longjmp(block.scheduler, 1);
+}
+
 void wait(bool Fiber::*reason) {
     Fiber* self = block.current;
     u32 x = threadIdx.x;
     self->*reason = true;
-    if (!_setjmp(self->place)) _longjmp(block.scheduler, 1);
+    leave(self);
     threadIdx.x = x;
 }
 
-void start() {
-    block.entry->run(block.params);
-    block.current->ended = true;
-    _longjmp(block.scheduler, 1);
+// Runs the fiber's thread of one block after the other.
+void run_threads() {
+    for (;;) {
+        block.entry->run(block.params);
+        block.current->ended = true;
+        leave(block.current);
+    }
+}
+
+void enter_stack(Fiber* fiber) {
+    ucontext_t first;
+    fiber->stack.reset(new char[STACK]);
+    getcontext(&first);
+    first.uc_stack.ss_sp = fiber->stack.get();
+    first.uc_stack.ss_size = STACK;
+    first.uc_link = nullptr;
+    makecontext(&first, run_threads, 0);
+    setcontext(&first);
 }
 
 // Runs a thread until it waits or ends.
 void go_on(Fiber* fiber) {
     block.current = fiber;
     if (_setjmp(block.scheduler)) return;
-    if (fiber->began) _longjmp(fiber->place, 1);
-    fiber->began = true;
-    setcontext(&fiber->first);
-}
-
-void prepare(Fiber& fiber) {
-    fiber.began = fiber.ended = fiber.waits_for_block = fiber.waits_for_warp = false;
-    getcontext(&fiber.first);
-    fiber.first.uc_stack.ss_sp = fiber.stack.get();
-    fiber.first.uc_stack.ss_size = STACK;
-    fiber.first.uc_link = nullptr;
-    makecontext(&fiber.first, start, 0);
+    if (!fiber->stack) enter_stack(fiber);
+    _longjmp(fiber->place, 1);
 }
 
 // Lets `fibers[from..to]` continue if all that have not ended are waiting.
@@ -144,7 +153,10 @@ bool run_warp(u32 from, u32 to) {
 void run_together(u32 threads) {
     const u32 WARP = 32;
     if (block.fibers.size() < threads) block.fibers.resize(threads);
-    for (u32 i = 0; i < threads; i++) prepare(block.fibers[i]);
+    for (u32 i = 0; i < threads; i++) {
+        Fiber& fiber = block.fibers[i];
+        fiber.ended = fiber.waits_for_block = fiber.waits_for_warp = false;
+    }
     u32 warps = (threads + WARP - 1) / WARP;
     while (!all_ended(threads)) {
         bool went_on = false;

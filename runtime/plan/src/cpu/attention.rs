@@ -326,8 +326,8 @@ mod tests {
 
     #[test]
     fn outputs_beyond_the_memory_limit_are_refused() {
-        // Few long vectors keep the work small. Y needs 1.1 MB; joined keys and values need 2.2 MB each.
-        let half = || floats(&[1, 1, 2, 140_000]);
+        // Y needs 1.1 MB; joined keys and values need 2.2 MB each.
+        let half = || floats(&[1, 1, 64, 4_375]);
         for (mib, outputs, is_refused) in [(1, 1, true), (64, 1, false), (3, 3, true), (128, 3, false), (128, 4, false)]
         {
             let past = || half().filter(|_| outputs > 1);
