@@ -99,7 +99,6 @@ def test_each_family_of_kernels_runs(cpu: str) -> None:
 MODELS = [  # model, case, whether onnxruntime is given other codes
     (ROOT / "models/digits.onnx", ROOT / "models/digits.npz", False),
     (ZOO / "mobilenetv2_int8_maui.onnx", ZOO / "inputs/mobilenetv2_int8_maui.real1.npz", True),
-    (ZOO / "yolox_nano.onnx", ZOO / "inputs/yolox_nano.real0.npz", False),
     (ZOO / "silero_vad_op18_ifless.onnx", ZOO / "inputs/silero_vad_op18_ifless.real0.npz", False),
 ]
 
