@@ -86,12 +86,15 @@ class Checked:
 
     @property
     def _outcomes(self) -> list[Outcome]:
-        return [way for each in self.found for way in each.ways]
+        return [outcome for each in self.found for outcome in each.outcomes]
 
     @property
     def _own_problems(self) -> dict[str, list[str]]:
         """The problems of each model, without drifts."""
-        problems = {each.case.entry.name: [way.problem for way in each.ways if way.problem] for each in self.found}
+        problems = {
+            each.case.entry.name: [outcome.problem for outcome in each.outcomes if outcome.problem]
+            for each in self.found
+        }
         return _joined(problems, {name: [problem] for name, problem in self.stale.items()}, self._not_measured)
 
     @property

@@ -43,7 +43,7 @@ def summary(
 
 
 def _row(each: CaseOutcome, is_wrong: bool) -> list[Cell]:
-    share, seconds = each.worst.share, sum(way.seconds for way in each.ways)
+    share, seconds = each.worst.share, sum(outcome.seconds for outcome in each.outcomes)
     difference = f"{share:.3g}" if share < float("inf") else ""
     cases = str(len(each.case.entry.cases))
     return ["✗" if is_wrong else "✓", each.case.entry.name, cases, str(each.worst), difference, f"{seconds:.1f} s"]

@@ -1,4 +1,4 @@
-"""`candlec zoo`: compile every model of a folder in every way, and compare it with onnxruntime."""
+"""`candlec zoo`: compile every model of a folder in every variant, and compare it with onnxruntime."""
 
 from __future__ import annotations
 

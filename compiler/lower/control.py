@@ -78,9 +78,9 @@ def _scan_batch(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     graph = node.graph("body")
     values = [node.input(index) for index in range(1, len(node.inputs))]
     count = _scan_inputs(node, len(values))
-    ways = node.ints("directions", None) or [0] * count
-    if len(ways) != count:
-        node.refuse("CC0202", f"Scan has {count} scanned inputs, but {len(ways)} directions")
+    directions = node.ints("directions", None) or [0] * count
+    if len(directions) != count:
+        node.refuse("CC0202", f"Scan has {count} scanned inputs, but {len(directions)} directions")
     one = build.inner()
     own = [one.input(value.name, _slice_type(value, 0)) for value in values]
     states, scanned = own[: len(own) - count], own[len(own) - count :]
@@ -88,7 +88,7 @@ def _scan_batch(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     body = _stable(node, graph, one, [], states, slices, first_output=0)
     step = ops.Scan(
         body=body.block(),
-        inputs=[ops.Scanned(axis=0, reverse=bool(way)) for way in ways],
+        inputs=[ops.Scanned(axis=0, reverse=bool(each)) for each in directions],
         outputs=_forward(len(graph.outputs) - len(states)),
         states=len(states),
     )

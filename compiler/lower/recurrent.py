@@ -90,16 +90,17 @@ def _directions(node: Node, defaults: list[str]) -> list[ops.Direction]:
     direction = node.string("direction", "forward")
     if direction not in _REVERSED:
         node.refuse("CC0202", f"{node.op_type} has no direction {direction!r}", help=f"one of {', '.join(_REVERSED)}")
-    ways, count = _REVERSED[direction], len(defaults)
-    names = node.strings("activations", None) or defaults * len(ways)
+    is_reversed, count = _REVERSED[direction], len(defaults)
+    names = node.strings("activations", None) or defaults * len(is_reversed)
     if node.op_type == "RNN" and names == ["Tanh", "Tanh"]:
-        names = names[: len(ways)]  # nodes of one direction may list the standard's defaults of both
-    if len(names) != count * len(ways):
-        expected = count * len(ways)
+        names = names[: len(is_reversed)]  # nodes of one direction may list the standard's defaults of both
+    if len(names) != count * len(is_reversed):
+        expected = count * len(is_reversed)
         node.refuse("CC0202", f"{node.op_type} needs {expected} activations for {direction}, found {len(names)}")
     functions = _activations(node, names)
     return [
-        ops.Direction(reversed=way, activations=functions[i * count : (i + 1) * count]) for i, way in enumerate(ways)
+        ops.Direction(reversed=each, activations=functions[i * count : (i + 1) * count])
+        for i, each in enumerate(is_reversed)
     ]
 
 

@@ -53,7 +53,7 @@ class Expectation:
     def outdated(self, worst: Verdict) -> str:
         """A sentence if the worst of all results is better than expected; else an empty string."""
         is_better = worst != self.verdict and worst_of([worst, self.verdict]) == self.verdict
-        return f"it is now {worst} in every way, but {self} in the baseline" if is_better else ""
+        return f"it is now {worst} in every variant, but {self} in the baseline" if is_better else ""
 
     def holds(self, worst: Result) -> bool:
         """Whether the expectation still describes the worst of all results, and its bound is not too large."""

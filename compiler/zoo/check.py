@@ -1,4 +1,4 @@
-"""The check of a model: compile it, run it in every way, and compare every output with onnxruntime's.
+"""The check of a model: compile it, run it in every variant, and compare every output with onnxruntime's.
 
 The model is compiled once for each pair of shapes and optimization, and onnxruntime computes each case once for all of
 them.
@@ -58,7 +58,7 @@ class _Compiled:
 
 
 def check(asked: Check, channel: Channel) -> dict[Shapes, dict[str, Any]]:
-    """Report the outcome of every way to run a model as a part: the kind of shapes, and the data of the outcome.
+    """Report the outcome of every variant as a part: the kind of shapes, and the data of the outcome.
 
     Returns the data of the facts of the optimized plans, for each kind of shapes that has any.
     """
@@ -90,7 +90,7 @@ def _fault(entry: Entry) -> str:
 
 
 def _outcomes(asked: Check, channel: Channel, facts: dict[Shapes, list[Facts]]) -> Iterator[Outcome]:
-    """The outcome of every way over all cases, by shapes, then in the order of the variants. Collects the facts.
+    """The outcome of every variant over all cases, by shapes, then in the order of the variants. Collects the facts.
 
     Raises:
         ReferenceFailed: onnxruntime refuses the model, or cannot run it.
@@ -103,7 +103,7 @@ def _outcomes(asked: Check, channel: Channel, facts: dict[Shapes, list[Facts]]) 
         groups = alike(cases, lambda case: case.inputs) if shapes == "pinned" else [cases]
         for optimize in (True, False):
             compiled = [_compile(entry, shapes, optimize, cases, channel) for cases in groups]
-            yield from _ways(asked, shapes, compiled, channel)
+            yield from _variants(asked, shapes, compiled, channel)
             facts.setdefault(shapes, []).extend(each for one in compiled for each in one.facts)
             del compiled  # before the next compilation, which takes memory too
 
@@ -114,8 +114,8 @@ def _case(entry: Entry, number: int, judge: Judge) -> _Case:
     return _Case(number, case.stem.removeprefix(f"{entry.name}."), inputs, judge.given(inputs))
 
 
-def _ways(asked: Check, shapes: Shapes, compiled: Sequence[_Compiled], channel: Channel) -> Iterator[Outcome]:
-    """The outcomes of the ways that run the same plans, one for each group of cases."""
+def _variants(asked: Check, shapes: Shapes, compiled: Sequence[_Compiled], channel: Channel) -> Iterator[Outcome]:
+    """The outcomes of the variants that run the same plans, one for each group of cases."""
     began = time.perf_counter() - sum(one.seconds for one in compiled)
     for variant in variants(asked.device):
         if variant.optimize == compiled[0].optimize:
@@ -147,7 +147,7 @@ def _compile(entry: Entry, shapes: Shapes, optimize: bool, cases: Sequence[_Case
 
 
 def _run(
-    entry: Entry, variant: Variant, compiled: _Compiled, way: str, channel: Channel
+    entry: Entry, variant: Variant, compiled: _Compiled, label: str, channel: Channel
 ) -> Iterator[tuple[int, Outcome]]:
     """The number and outcome of each case of a plan."""
     if isinstance(compiled.plan, compiler.CompileError):
@@ -155,7 +155,7 @@ def _run(
             _refer(case, channel)  # a case that does not fit the model is not the compiler's fault
             yield case.number, of_refusal(Outcome(entry.name, str(variant), "refused"), compiled.plan)
         return
-    channel.phase(f"load: {way}")
+    channel.phase(f"load: {label}")
     try:
         session = compiler.load(compiled.plan, variant.device, variant.threads)
     except compiler.PlanError as error:
@@ -165,14 +165,14 @@ def _run(
         compiled.facts.append(facts_of(compiled.plan, session, compiled.reports))
     random = random_outputs(compiled.plan)
     for case in compiled.cases:
-        channel.phase(f"run: {way}, {case.name}")
+        channel.phase(f"run: {label}, {case.name}")
         try:
             outputs = session.run(case.inputs)
         except (compiler.InputError, compiler.RunError) as error:
             yield case.number, _failed(entry, variant, case, error)
             continue
         _refer(case, channel)
-        channel.phase(f"compare: {way}, {case.name}")
+        channel.phase(f"compare: {label}, {case.name}")
         compared = case.given.compare(outputs, entry.tolerance, random)
         yield case.number, of_outputs(Outcome(entry.name, str(variant), "equal"), case.name, compared)
 
@@ -192,7 +192,7 @@ def _failed(entry: Entry, variant: Variant, case: _Case, error: Exception) -> Ou
 
 
 def _over_all_cases(entry: Entry, variant: Variant, found: Sequence[tuple[int, Outcome]], seconds: float) -> Outcome:
-    """The outcome of a way from those of its cases: the worst verdict, and the remarks on the worst cases first."""
+    """The outcome of a variant from those of its cases: the worst verdict, and the remarks on the worst cases first."""
     cases = [each for _, each in sorted(found, key=lambda pair: pair[0])]
     worst_first = sorted(cases, key=lambda each: (each.verdict == "failed", each.share), reverse=True)
     worst = together(worst_first)

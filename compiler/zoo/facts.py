@@ -119,8 +119,8 @@ def joined(facts: Sequence[Facts]) -> Facts:
 def facts_of_check(ending: Ending, outcomes: Mapping[Shapes, Sequence[Outcome]]) -> dict[Shapes, Facts]:
     """The facts of a check by kind of shapes, with the verdicts of its outcomes. An unfinished check has no facts."""
     found: dict[Shapes, Facts] = {}
-    for shapes, ways in outcomes.items():
-        worst = together(ways)
+    for shapes, variants in outcomes.items():
+        worst = together(variants)
         if ending.kind == "done" and worst.verdict not in (*ENDED_EARLY, "failed"):
             stated = Facts(**ending.result[shapes]) if shapes in (ending.result or {}) else Facts({})
             found[shapes] = Facts({STATUS: str(worst), **stated.plan}, stated.levels)

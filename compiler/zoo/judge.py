@@ -24,17 +24,17 @@ __all__ = ["judged", "outcomes_of", "outdated"]
 def outcomes_of(asked: Check, ending: Ending) -> dict[Shapes, list[Outcome]]:
     """The outcomes of a check by kind of shapes, in the order of the variants.
 
-    If the task ended early, the ways that it had finished keep their outcomes. All others have the verdict on the end
-    of the task.
+    If the task ended early, the variants that it had finished keep their outcomes. All others have the verdict on the
+    end of the task.
     """
-    ways = [(shapes, str(variant)) for shapes in asked.shapes for variant in variants(asked.device)]
+    asked_for = [(shapes, str(variant)) for shapes in asked.shapes for variant in variants(asked.device)]
     known = [Outcome.from_unjudged(data) for _, data in ending.parts]
     seconds = max(ending.seconds - sum(each.seconds for each in known), 0.0)
-    for _, way in ways[len(known) :]:
-        known.append(Outcome(asked.entry.name, way, _verdict(ending), (ending.sentence,), seconds=seconds))
+    for _, variant in asked_for[len(known) :]:
+        known.append(Outcome(asked.entry.name, variant, _verdict(ending), (ending.sentence,), seconds=seconds))
         seconds = 0.0
     found: dict[Shapes, list[Outcome]] = {shapes: [] for shapes in asked.shapes}
-    for (shapes, _), outcome in zip(ways, known, strict=True):
+    for (shapes, _), outcome in zip(asked_for, known, strict=True):
         found[shapes].append(outcome)
     return found
 
@@ -64,5 +64,5 @@ def judged(outcome: Outcome, entry: Entry, expectation: Expectation | None) -> O
 
 
 def outdated(outcomes: Sequence[Outcome], expectation: Expectation | None) -> str:
-    """A sentence if all ways to run a model give better results than expected; else an empty string."""
+    """A sentence if all variants of a model give better results than expected; else an empty string."""
     return "" if expectation is None else expectation.outdated(worst_of([each.verdict for each in outcomes]))

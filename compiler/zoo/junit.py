@@ -24,7 +24,7 @@ def junit(outcomes: Sequence[Outcome], stale: Mapping[str, str], drifted: Mappin
     suite = ElementTree.Element("testsuite", name="zoo", tests=str(tests), failures=str(failures))
     for each in outcomes:
         time_taken = f"{each.seconds:.3f}"
-        case = ElementTree.SubElement(suite, "testcase", classname=each.model, name=each.way, time=time_taken)
+        case = ElementTree.SubElement(suite, "testcase", classname=each.model, name=each.variant, time=time_taken)
         if each.problem:
             ElementTree.SubElement(case, "failure", message="\n".join([each.problem, *each.remarks]))
         elif each.remarks:

@@ -1,4 +1,4 @@
-"""The outcome of one way to run a model: the verdict of its comparison with onnxruntime."""
+"""The outcome of one variant of a model: the verdict of its comparison with onnxruntime."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ class Variant:
 
 
 def variants(device: str) -> list[Variant]:
-    """The ways to compile and run each model. On the CPU, these include runs with one thread and with two."""
+    """The variants of each model. On the CPU, these include runs with one thread and with two."""
     counts = (1, 2) if device == "cpu" else (1,)
     return [Variant(optimize, threads, device) for optimize in (True, False) for threads in counts]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of one way to run one model: the verdict on the worst output (see `candlec verify`).
+    """The outcome of one variant of a model: the verdict on the worst output (see `candlec verify`).
 
-    `way` is the text of the variant. `remarks` describe the outputs beyond the tolerance, worst first. `share` is the
-    worst difference divided by the tolerance. `codes` are the error codes of a refusal, and `advice` maps its remarks
-    to the compiler's advice. `note` says how onnxruntime's run differs from the file. `outputs` holds the difference of
-    each output in its worst case (`compiler.zoo.remarks`). `problem` says why the outcome is not acceptable, and is
-    empty for an acceptable one.
+    `variant` is the text of a `Variant`. `remarks` describe the outputs beyond the tolerance, worst first. `share` is
+    the worst difference divided by the tolerance. `codes` are the error codes of a refusal, and `advice` maps its
+    remarks to the compiler's advice. `note` says how onnxruntime's run differs from the file. `outputs` holds the
+    difference of each output in its worst case (`compiler.zoo.remarks`). `problem` says why the outcome is not
+    acceptable, and is empty for an acceptable one.
     """
 
     model: str
-    way: str
+    variant: str
     verdict: Verdict
     remarks: tuple[str, ...] = ()
     share: float = float("inf")

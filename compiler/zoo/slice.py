@@ -62,10 +62,10 @@ def slice_of(records: Mapping[ResultName, Record]) -> Slice:
     """
     items: dict[str, set[Item]] = {}
     seconds: dict[str, float | None] = {}
-    for way, record in records.items():
-        items.setdefault(way.model, set()).update(_items(record.facts) if record.facts else ())
-        known = seconds.setdefault(way.model, None)
-        seconds[way.model] = known if record.seconds is None else (known or 0.0) + record.seconds
+    for name, record in records.items():
+        items.setdefault(name.model, set()).update(_items(record.facts) if record.facts else ())
+        known = seconds.setdefault(name.model, None)
+        seconds[name.model] = known if record.seconds is None else (known or 0.0) + record.seconds
     costs = {name: 1.0 if each is None else max(each, _LEAST_SECONDS) for name, each in seconds.items()}
     chosen = _without_superfluous(_greedy(items, costs), items, costs)
     covered = frozenset(item for each in items.values() for item in each)

@@ -53,31 +53,31 @@ class Case:
 
 @dataclass(frozen=True)
 class CaseOutcome:
-    """The outcomes of all ways to run a model, and a line of the baseline that no longer holds.
+    """The outcomes of all variants of a model, and a line of the baseline that no longer holds.
 
     `ending` is how the model's process ended.
     """
 
     case: Case
-    ways: tuple[Outcome, ...]
+    outcomes: tuple[Outcome, ...]
     stale: str
     ending: Ending
 
     @property
     def ok(self) -> bool:
         """Whether every outcome is acceptable, and the line of the baseline still holds."""
-        return not self.stale and not any(each.problem for each in self.ways)
+        return not self.stale and not any(each.problem for each in self.outcomes)
 
     @property
     def message(self) -> str:
         """The problems, with the remarks on the outputs; empty if there are none."""
-        lines = [line for each in self.ways if each.problem for line in (each.problem, *each.remarks)]
+        lines = [line for each in self.outcomes if each.problem for line in (each.problem, *each.remarks)]
         return "\n".join(f"{self.case.id}: {line}" for line in dict.fromkeys([*lines, self.stale]) if line)
 
     @property
     def worst(self) -> Result:
-        """The worst verdict and difference of all ways."""
-        return together(self.ways)
+        """The worst verdict and difference of all variants."""
+        return together(self.outcomes)
 
     @property
     def facts(self) -> Facts | None:
@@ -85,7 +85,7 @@ class CaseOutcome:
         from compiler.zoo.facts import facts_of_check
 
         shapes = self.case.shapes
-        return facts_of_check(self.ending, {shapes: self.ways}).get(shapes)
+        return facts_of_check(self.ending, {shapes: self.outcomes}).get(shapes)
 
 
 def cases(
@@ -166,5 +166,5 @@ def check_all(chosen: Sequence[Case], settings: Settings, progress: Progress | N
 def _outcome(case: Case, asked: Check, ending: Ending) -> CaseOutcome:
     """The judgment on the ending of a check."""
     line = case.known.expectations.get(case.shapes) if case.known else None
-    ways = tuple(judged(each, case.entry, line) for each in outcomes_of(asked, ending)[case.shapes])
-    return CaseOutcome(case, ways, outdated(ways, line), ending)
+    outcomes = tuple(judged(each, case.entry, line) for each in outcomes_of(asked, ending)[case.shapes])
+    return CaseOutcome(case, outcomes, outdated(outcomes, line), ending)

@@ -116,7 +116,7 @@ def test_bench_and_zoo_run_on_a_device(called: Any) -> None:
     models = str(Path(__file__).parents[2] / "models")
     code, out, _ = called(WHOLE, "zoo", "run", "--zoo", models, "--only", "digits", "--device", "emulator", "--json")
     assert code == 0
-    assert {each["way"] for each in json.loads(out)["outcomes"]} == {"optimized, emulator", "plain, emulator"}
+    assert {each["variant"] for each in json.loads(out)["outcomes"]} == {"optimized, emulator", "plain, emulator"}
 
 
 @pytest.mark.parametrize("verb", [("check", "model.onnx"), ("ops",), ("bench", "model.plan"), ("zoo", "run")])

@@ -1,4 +1,4 @@
-"""`candlec zoo`: models of a folder compared with onnxruntime in every way, and baselines of known differences."""
+"""`candlec zoo`: models of a folder compared with onnxruntime in every variant, and baselines of known differences."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_zoo_calls_equal_only_what_is_within_the_tolerance(
     assert run("zoo", "run", "--zoo", ".", "--junit", "zoo.xml", "--json") == 1
     shown = json.loads(capsys.readouterr().out)
     assert not shown["ok"]
-    assert {each["way"]: (each["verdict"], each["ok"]) for each in shown["outcomes"]} == {
+    assert {each["variant"]: (each["verdict"], each["ok"]) for each in shown["outcomes"]} == {
         "optimized, 1 thread": ("equal", True),
         "optimized, 2 threads": ("equal", True),
         "plain, 1 thread": ("uncertain", False),
@@ -114,9 +114,9 @@ pinned = {{ verdict = "{}", at_most = {} }}
     [
         (("unsure", "uncertain", 1e6), ""),
         (("unsure", "uncertain", 1.5), "× the tolerance, but the baseline allows 1.5 ×"),
-        (("unsure", "different", 1e6), "it is now uncertain in every way, but different in the baseline"),
+        (("unsure", "different", 1e6), "it is now uncertain in every variant, but different in the baseline"),
         (("other", "uncertain", 1e6), "other: it is in the baseline, but not in the folder"),
-        (("echo", "uncertain", 2), "echo: it is now equal in every way, but uncertain in the baseline"),
+        (("echo", "uncertain", 2), "echo: it is now equal in every variant, but uncertain in the baseline"),
         (("unsure", "equal", 2), "the verdict must be uncertain or different, not 'equal'"),
         (("unsure", "uncertain", 0.5), "at_most must be a number above 1, not 0.5"),
     ],

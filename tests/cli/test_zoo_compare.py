@@ -12,7 +12,7 @@ from tests.cli.command import run
 
 PLAN = {"plan_bytes": 4000, "constants": 2, "steps": {"Conv": 2, "Relu": 1}, "rewrites.fuse": {"a": 1}}
 LEVEL = {"peak_bytes": 1024, "forms.Conv": {"direct": 2}}
-WAYS = ("optimized, 1 thread", "optimized, 2 threads", "plain, 1 thread", "plain, 2 threads")
+VARIANTS = ("optimized, 1 thread", "optimized, 2 threads", "plain, 1 thread", "plain, 2 threads")
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def result(
     """The line of a check."""
     facts = {"plan": PLAN | (plan or {}), "levels": {name: LEVEL | (level or {})}}
     common = {"model": model, "verdict": verdict, "share": share, "seconds": seconds, "codes": list(codes), "note": ""}
-    parts = [["pinned", {**common, "way": way, "remarks": ["why"]}] for way in WAYS]
+    parts = [["pinned", {**common, "variant": variant, "remarks": ["why"]}] for variant in VARIANTS]
     ending = {"kind": "done", "result": {"pinned": facts}, "parts": parts, "seconds": 4 * seconds}
     return line(model, "check, pinned, cpu", ok, verdict, ending)
 

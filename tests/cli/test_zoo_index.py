@@ -140,7 +140,7 @@ def test_a_refusal_is_known_by_its_codes(capsys: pytest.CaptureFixture[str]) -> 
     ("index", "codes", "problem"),
     [
         (entry("volume"), "CC0205", "it is refused (CC0301), but refused (CC0205) in the baseline"),
-        (entry("sound"), "CC0301", "it is now equal in every way, but refused (CC0301) in the baseline"),
+        (entry("sound"), "CC0301", "it is now equal in every variant, but refused (CC0301) in the baseline"),
     ],
 )
 def test_a_refusal_has_to_be_so(

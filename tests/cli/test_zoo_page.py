@@ -35,7 +35,7 @@ def test_the_results_of_a_run_have_a_page(zoo: Path, capsys: pytest.CaptureFixtu
     [model] = data()["models"]
     made = model["checks"]["pinned, cpu"]
     assert (data()["title"], model["name"], model["tags"], made["verdict"]) == ("Models", "echo", ["small"], "equal")
-    assert [output["name"] for output in made["ways"][0]["outputs"]] == ["y", "m"]
+    assert [output["name"] for output in made["outcomes"][0]["outputs"]] == ["y", "m"]
     assert made["profile"]["runs"] == 10 and made["history"]["milliseconds"][0] >= 0
 
 

@@ -18,7 +18,7 @@ from tests.running import SOON, children, is_there, wait_for
 from tests.tasks import check_or_end
 
 ROOT = Path(__file__).parents[2]
-WAYS = 4
+VARIANTS = 4
 
 
 @pytest.fixture
@@ -61,8 +61,8 @@ def test_a_crash_costs_only_its_own_model(models: Path, capsys: pytest.CaptureFi
     assert "help: `candlec zoo run --zoo . --only crash` runs the model alone" in printed.err
     assert "help: `candlec zoo run --zoo . --only hang --timeout SECONDS` gives the model more time" in printed.err
     report = (models / "zoo.xml").read_text()
-    assert f'tests="{4 * WAYS}" failures="{2 * WAYS}"' in report
-    assert report.count('<failure message="it crashed with SIGSEGV') == WAYS
+    assert f'tests="{4 * VARIANTS}" failures="{2 * VARIANTS}"' in report
+    assert report.count('<failure message="it crashed with SIGSEGV') == VARIANTS
 
 
 def test_a_log_shows_the_place_of_each_model(models: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from compiler.zoo.outcome import variants
 
 __all__ = ["check", "ended", "output", "profile", "refused", "rounding", "times", "write"]
 
-WAYS = [str(variant) for variant in variants("cpu")]
+VARIANTS = [str(variant) for variant in variants("cpu")]
 PLAN = {
     "plan_bytes": 4_725_000,
     "constants": 2,
@@ -46,10 +46,10 @@ def output(name: str, share: float | None, verdict: str = "equal", error: float 
     return {"name": name, "dtype": "float32", "shape": [8, 10], "verdict": verdict, "case": "io", **numbers}
 
 
-def outcome(model: str, way: str, verdict: str, share: float | None, **fields: Any) -> dict[str, Any]:
+def outcome(model: str, variant: str, verdict: str, share: float | None, **fields: Any) -> dict[str, Any]:
     """The data of an outcome."""
     kept = {"codes": [], "note": "", "remarks": [], "advice": {}, "outputs": [output("y", share, verdict)], **fields}
-    return {"model": model, "way": way, "verdict": verdict, "share": share, "seconds": 0.25, **kept}
+    return {"model": model, "variant": variant, "verdict": verdict, "share": share, "seconds": 0.25, **kept}
 
 
 def check(
@@ -66,7 +66,7 @@ def check(
 ) -> Any:
     """The line of a check. The facts of `plan` replace others, and the `fields` are those of each outcome."""
     facts = {"plan": PLAN | (plan or {}), "levels": {level: LEVEL}}
-    parts = [[shapes, outcome(model, way, verdict, share, **fields)] for way in WAYS]
+    parts = [[shapes, outcome(model, variant, verdict, share, **fields)] for variant in VARIANTS]
     made = line(model, f"check, {shapes}, cpu", {"result": {shapes: facts}, "parts": parts}, ok=ok)
     return {**made, "tags": list(tags)}
 
@@ -81,7 +81,7 @@ def refused(model: str, **options: Any) -> Any:
 
 
 def ended(model: str, kind: str = "crashed", **options: Any) -> Any:
-    """The line of a check that ended in its second way."""
+    """The line of a check that ended in its second variant."""
     made = check(model, ok=False, **options)
     message = {"kind": kind, "message": "it crashed with SIGSEGV (segmentation fault)", "phase": "run: io"}
     made["ending"] |= {**message, "result": None, "parts": made["ending"]["parts"][:1]}

@@ -15,7 +15,7 @@ import pytest
 from compiler.zoo.page.data import page_data
 from compiler.zoo.page.history import Run
 from compiler.zoo.page.write import html_of, write_page
-from tests.zoo.lines import WAYS, check, ended, line, output, profile, refused, rounding, times
+from tests.zoo.lines import VARIANTS, check, ended, line, output, profile, refused, rounding, times
 
 FOLDER = Path(__file__).parents[2] / "compiler/zoo/page"
 
@@ -61,7 +61,7 @@ def test_the_numbers_are_those_of_the_file() -> None:
         "plan": {"status": "equal", **ending["result"]["pinned"]["plan"]},
         "levels": ending["result"]["pinned"]["levels"],
     }
-    assert found["ways"] == [part for _, part in ending["parts"]]
+    assert found["outcomes"] == [part for _, part in ending["parts"]]
     assert found["time"] == {"percent": 61, "noise": 2}
     numbers = {"share": 0.5, "plan_bytes": 4_725_000, "peak_bytes": 295_232, "operations": 51_420_672}
     numbers |= {"milliseconds": pytest.approx(10.0), "percent": 61, "seconds": 1.0}
@@ -75,10 +75,10 @@ def test_results_without_a_plan_have_their_reason() -> None:
     models = data_of([refused("a"), ended("b"), check("c", "different", None)])["models"]
     a, b, c = (model["checks"]["pinned, cpu"] for model in models)
     assert (a["result"], a["verdict"], a["facts"]["plan"]) == ("refused (CC0301)", "refused", {"status": a["result"]})
-    assert a["ways"][0]["advice"] == {a["ways"][0]["remarks"][0]: "use 2-D operators"}
+    assert a["outcomes"][0]["advice"] == {a["outcomes"][0]["remarks"][0]: "use 2-D operators"}
     assert (b["verdict"], b["ok"], b["facts"]) == ("crashed", False, None)
-    assert [way["verdict"] for way in b["ways"]] == ["equal", "crashed", "crashed", "crashed"]
-    assert b["ways"][1]["remarks"] == ["it crashed with SIGSEGV (segmentation fault); last phase: run: io"]
+    assert [each["verdict"] for each in b["outcomes"]] == ["equal", "crashed", "crashed", "crashed"]
+    assert b["outcomes"][1]["remarks"] == ["it crashed with SIGSEGV (segmentation fault); last phase: run: io"]
     assert "share" not in c["history"], "an infinite difference has no number"
 
 
@@ -95,9 +95,9 @@ def test_the_history_has_a_number_for_each_file() -> None:
     other = [check("a", "different", 3.0, ok=False, level="scalar"), check("new")]
     data = data_of(old, other, [check("a", plan={"plan_bytes": 5}), check("new")])
     assert [each["name"] for each in data["models"]] == ["a", "new", "gone"]
-    assert [(task["name"], task["run"], task["ways"]) for task in data["tasks"]] == [
-        ("pinned, cpu", 2, WAYS),
-        ("unpinned, cpu", 0, WAYS),
+    assert [(task["name"], task["run"], task["variants"]) for task in data["tasks"]] == [
+        ("pinned, cpu", 2, VARIANTS),
+        ("unpinned, cpu", 0, VARIANTS),
     ]
     a, new, gone = (model["checks"] for model in data["models"])
     assert a["pinned, cpu"]["history"]["plan_bytes"] == [1, 4_725_000, 5]
@@ -115,7 +115,7 @@ def test_a_file_of_an_earlier_version_has_a_page() -> None:
     for _, part in former["ending"]["parts"]:
         del part["outputs"]
     [model] = data_of([former])["models"]
-    assert model["tags"] == [] and [way["outputs"] for way in model["checks"]["pinned, cpu"]["ways"]] == [[]] * 4
+    assert model["tags"] == [] and [each["outputs"] for each in model["checks"]["pinned, cpu"]["outcomes"]] == [[]] * 4
 
 
 HOSTILE = (

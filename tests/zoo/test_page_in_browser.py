@@ -172,8 +172,8 @@ def test_a_reason_is_shown(page: Page) -> None:
     page.press("Escape")
     go(page, "delta")
     text = page.value("document.querySelector('.remarks').textContent")
-    ways = "optimized, 2 threads; plain, 1 thread; plain, 2 threads"
-    assert text == f"it crashed with SIGSEGV (segmentation fault); last phase: run: io{ways}"
+    variants = "optimized, 2 threads; plain, 1 thread; plain, 2 threads"
+    assert text == f"it crashed with SIGSEGV (segmentation fault); last phase: run: io{variants}"
 
 
 def test_nothing_is_loaded_and_nothing_fails(page: Page, file: Path) -> None:

@@ -63,7 +63,7 @@ def test_a_run_gives_the_outcomes_in_the_order_of_the_cases(folder: Path) -> Non
     assert [each.ok for each in outcomes] == [True, False, True] * 2
     problem = f"it cannot be checked: there is no file {folder / 'gone.onnx'}"
     assert outcomes[1].message.splitlines()[0] == f"gone-pinned: {problem}"
-    assert [way.way for way in outcomes[0].ways] == [
+    assert [each.variant for each in outcomes[0].outcomes] == [
         *("optimized, 1 thread", "optimized, 2 threads", "plain, 1 thread", "plain, 2 threads")
     ]
 

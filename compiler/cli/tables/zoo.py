@@ -33,7 +33,7 @@ STYLES: dict[Verdict, str] = {
 def show(found: Sequence[CaseOutcome], device: str) -> None:
     """Print the table, the remarks on results, the notes on onnxruntime, and the reasons for differences."""
     _show_table(found, device)
-    outcomes = [way for each in found for way in each.ways]
+    outcomes = [outcome for each in found for outcome in each.outcomes]
     for line in dict.fromkeys(f"{each.model}: {each.note}" for each in outcomes if each.note):
         console.print(line, soft_wrap=True)
     for each in found:
@@ -51,7 +51,7 @@ def _show_table(found: Sequence[CaseOutcome], device: str) -> None:
     from compiler.zoo.outcome import variants
 
     table(("model", ">cases", *map(str, variants(device)), ">of tolerance", ">time"), map(_row, found))
-    outcomes = [way for each in found for way in each.ways]
+    outcomes = [outcome for each in found for outcome in each.outcomes]
     for shown, style in STYLES.items():
         alike = [each for each in outcomes if each.verdict == shown]
         lines = {f"{each.model}, {remark}": each.advice.get(remark) for each in alike for remark in each.remarks}
@@ -63,7 +63,10 @@ def _show_table(found: Sequence[CaseOutcome], device: str) -> None:
 
 
 def _row(each: CaseOutcome) -> list[Cell]:
-    marks, seconds = [MARKS[way.verdict] for way in each.ways], sum(way.seconds for way in each.ways)
+    marks, seconds = (
+        [MARKS[outcome.verdict] for outcome in each.outcomes],
+        sum(outcome.seconds for outcome in each.outcomes),
+    )
     cases = str(len(each.case.entry.cases))
     return [each.case.entry.name, cases, *marks, _times(each.worst.share), f"{seconds:.1f} s"]
 

@@ -3,7 +3,7 @@
  * A column has a `label`, the content of a `cell`, and a `value` by which the rows are sorted.
  */
 function gridColumns(data, task) {
-  const variants = data.tasks.flatMap((each) => each.ways.map((way) => variantColumn(each, way)));
+  const variants = data.tasks.flatMap((each) => each.variants.map((variant) => variantColumn(each, variant)));
   return [nameColumn(), statusColumn(), ...variants, ...numberColumns(data, task)];
 }
 
@@ -28,12 +28,12 @@ function statusColumn() {
   };
 }
 
-/** The column of a way to compile and run the models: `optimized, 1 thread`. */
-function variantColumn(task, way) {
-  const [label, more] = way.split(", ");
+/** The column of a variant: `optimized, 1 thread`. */
+function variantColumn(task, variant) {
+  const [label, more] = variant.split(", ");
   const verdict = (model) => {
     const check = model.checks[task.name];
-    return check && (check.ways?.find((each) => each.way === way)?.verdict ?? "missing");
+    return check && (check.outcomes?.find((each) => each.variant === variant)?.verdict ?? "missing");
   };
   return {
     label,

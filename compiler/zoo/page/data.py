@@ -27,7 +27,7 @@ def page_data(title: str, runs: Sequence[Run]) -> dict[str, Any]:
     """The data of the page, from the oldest file of results to the newest.
 
     The state of a check is that in the newest file with this kind of check. `tasks` lists the kinds, each with its
-    `ways` and the index of its `run`. A model whose check is only in an older file has the verdict `missing`.
+    `variants` and the index of its `run`. A model whose check is only in an older file has the verdict `missing`.
     """
     newest = {task: index for index, run in enumerate(runs) for task in run.tasks}
     tasks = sorted(newest, key=lambda task: (task.partition(", ")[2], SHAPES.index(_shapes_of(task)), task))
@@ -35,11 +35,11 @@ def page_data(title: str, runs: Sequence[Run]) -> dict[str, Any]:
     tags = {line["model"]: line["tags"] for run in runs for line in run.lines if "tags" in line}
     details = {task: dict(_details(task, runs[index].lines)) for task, index in newest.items()}
     problems, precision = _problems(current), _precision(runs)
-    models = dict.fromkeys(way.model for run in [*current, *runs] for way in run.checks)
+    models = dict.fromkeys(name.model for run in [*current, *runs] for name in run.checks)
     return {
         "title": title,
         "runs": [run.name for run in runs],
-        "tasks": [{"name": task, "ways": _ways_of(task), "run": newest[task]} for task in tasks],
+        "tasks": [{"name": task, "variants": _variants_of(task), "run": newest[task]} for task in tasks],
         "models": [
             {
                 "name": model,
@@ -57,21 +57,21 @@ def page_data(title: str, runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def _check(way: ResultName, runs: Sequence[Run], newest: int, details: Line) -> Line:
+def _check(name: ResultName, runs: Sequence[Run], newest: int, details: Line) -> Line:
     """The state of a check in its newest file, and its history."""
-    record = runs[newest].checks.get(way)
+    record = runs[newest].checks.get(name)
     if record is None:
-        return {"result": "missing", "verdict": "missing", "ok": None, "history": history_of(way, runs, None)}
+        return {"result": "missing", "verdict": "missing", "ok": None, "history": history_of(name, runs, None)}
     result, facts = record.result, record.facts
     verdict = result.verdict if isinstance(result, Result) else result
-    pace = runs[newest].pace(way, level_of(facts))
+    pace = runs[newest].pace(name, level_of(facts))
     return {
         "result": str(result),
         "verdict": verdict,
         "ok": record.is_acceptable,
         "facts": facts.data if facts else None,
         "time": pace.fact if pace else None,
-        "history": history_of(way, runs, facts),
+        "history": history_of(name, runs, facts),
         **details,
     }
 
@@ -86,8 +86,8 @@ def _details(task: str, lines: Iterable[Line]) -> Iterator[tuple[str, Line]]:
     for line in lines:
         check = Check.named(line["model"], line["what"])
         if check and (shapes := _shapes_of(task)) in check.shapes and f"{shapes}, {check.device}" == task:
-            ways = [each.unjudged for each in outcomes_of(check, ending_of(line))[shapes]]
-            yield line["model"], {"ways": ways, "profile": profiles.get(line["model"])}
+            outcomes = [each.unjudged for each in outcomes_of(check, ending_of(line))[shapes]]
+            yield line["model"], {"outcomes": outcomes, "profile": profiles.get(line["model"])}
 
 
 def _profile(result: Line) -> Line:
@@ -118,5 +118,5 @@ def _shapes_of(task: str) -> Any:
     return task.partition(", ")[0]
 
 
-def _ways_of(task: str) -> list[str]:
+def _variants_of(task: str) -> list[str]:
     return [str(variant) for variant in variants(task.partition(", ")[2])]

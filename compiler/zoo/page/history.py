@@ -32,44 +32,44 @@ class Run:
 
     def __init__(self, name: str, lines: Sequence[dict[str, Any]]) -> None:
         self.name, self.lines = name, lines
-        ways = records_of(lines)
-        self.checks = {way: record for way, record in ways.items() if not way.is_time and way.task != PRECISION}
+        records = records_of(lines)
+        self.checks = {name: record for name, record in records.items() if not name.is_time and name.task != PRECISION}
         self._profiles = dict(_profiles_of(lines))
-        self._times = {way.model: record.facts for way, record in ways.items() if way.is_time and record.facts}
+        self._times = {name.model: record.facts for name, record in records.items() if name.is_time and record.facts}
 
     @property
     def tasks(self) -> dict[str, None]:
         """The tasks of its checks, such as `pinned, cpu`, in the order of the file."""
-        return dict.fromkeys(way.task for way in self.checks)
+        return dict.fromkeys(name.task for name in self.checks)
 
-    def pace(self, way: ResultName, level: str) -> Pace | None:
+    def pace(self, name: ResultName, level: str) -> Pace | None:
         """The time of a plan beside onnxruntime, if it was measured at a level of the processor."""
-        times = self._times.get(way.model) if way.task == _TIMED else None
+        times = self._times.get(name.model) if name.task == _TIMED else None
         return Pace.of_fact(times.levels.get(level, {}).get(TIME)) if times else None
 
-    def numbers(self, way: ResultName, level: str) -> dict[str, float | None]:
+    def numbers(self, name: ResultName, level: str) -> dict[str, float | None]:
         """The numbers of a check; `None` for those that the file does not have.
 
         The peak memory and the time in percent are those at a level of the processor.
         """
-        record = self.checks.get(way)
+        record = self.checks.get(name)
         if record is None:
             return dict.fromkeys(NUMBERS)
         plan, at_level = _facts_at(record, level)
-        pace = self.pace(way, level)
+        pace = self.pace(name, level)
         return {
             **{name: plan.get(name) for name in ("plan_bytes", "operations")},
             "share": record.error,
             "peak_bytes": at_level.get("peak_bytes"),
-            "milliseconds": self._profiles.get(way),
+            "milliseconds": self._profiles.get(name),
             "percent": pace.percent if pace else None,
             "seconds": record.seconds,
         }
 
 
-def history_of(way: ResultName, runs: Iterable[Run], facts: Facts | None) -> dict[str, list[float | None]]:
+def history_of(name: ResultName, runs: Iterable[Run], facts: Facts | None) -> dict[str, list[float | None]]:
     """The numbers of a check in each file, with the level of these facts. Numbers that no file has are left out."""
-    rows = [run.numbers(way, level_of(facts)) for run in runs]
+    rows = [run.numbers(name, level_of(facts)) for run in runs]
     found = {name: [row[name] for row in rows] for name in NUMBERS}
     return {name: values for name, values in found.items() if any(each is not None for each in values)}
 

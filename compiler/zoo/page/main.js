@@ -57,7 +57,8 @@ function start() {
   startKeys(grid.table, (row) => row.querySelector("a").click());
   startShortcuts();
   const checks = data.models.flatMap((model) => Object.values(model.checks));
-  const verdicts = checks.flatMap((check) => [check.verdict, ...(check.ways ?? []).map((way) => way.verdict)]);
+  const outcomes = checks.flatMap((check) => check.outcomes ?? []);
+  const verdicts = [...checks, ...outcomes].map((each) => each.verdict);
   document.getElementById("legend").append(...legendOf(new Set(verdicts)));
   addEventListener("hashchange", () => showPlace(data, grid.table));
   showPlace(data, grid.table);

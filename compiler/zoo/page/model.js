@@ -16,9 +16,9 @@ function checkSection(data, model, task) {
   const isOnly = Object.keys(model.checks).length === 1;
   const status = isOnly ? null : html("p", { class: "state" }, statusMark(check));
   const history = historySection(data, check);
-  if (!check.ways) return section(2, task.name, status, history);
+  if (!check.outcomes) return section(2, task.name, status, history);
   const remarks = section(3, check.verdict === "refused" ? "Diagnostics" : "Remarks", remarksOf(check));
-  const results = section(3, "Results", waysTable(check), outputsTable(check));
+  const results = section(3, "Results", variantsTable(check), outputsTable(check));
   const plan = check.facts ? planSection(check, model.precision) : null;
   return section(2, task.name, status, remarks, results, plan, profileSection(check, task), history);
 }

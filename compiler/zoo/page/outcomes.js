@@ -1,53 +1,54 @@
-/** The results of each way to compile and run a model. */
-function waysTable(check) {
+/** The results of each variant of a model. */
+function variantsTable(check) {
   return table("Variants", [
-    { label: "Variant", cell: (way) => way.way },
-    { label: "Result", cell: (way) => verdictMark(way.verdict, resultOf(way)) },
-    { label: "Difference", more: "of the tolerance", number: true, cell: shareOf, value: (way) => way.share },
-    { label: "Time", number: true, cell: (way) => seconds(way.seconds), value: (way) => way.seconds },
-  ], check.ways);
+    { label: "Variant", cell: (outcome) => outcome.variant },
+    { label: "Result", cell: (outcome) => verdictMark(outcome.verdict, resultOf(outcome)) },
+    { label: "Difference", more: "of the tolerance", number: true, cell: shareOf, value: (outcome) => outcome.share },
+    { label: "Time", number: true, cell: (outcome) => seconds(outcome.seconds), value: (outcome) => outcome.seconds },
+  ], check.outcomes);
 }
 
 function resultOf({ verdict, codes }) {
   return codes.length ? `${verdict} (${codes.join(", ")})` : verdict;
 }
 
-/** The share of the tolerance of a way or output; a difference that is not finite has no number. */
+/** The share of the tolerance of an outcome or output; a difference that is not finite has no number. */
 function shareOf({ share, verdict }) {
   if (share !== null) return `${digits(share)} ×`;
   return verdict === "different" ? "∞" : NONE;
 }
 
-/** The remarks on a check, each with the ways that have it and the compiler's advice. */
+/** The remarks on a check, each with the variants that have it and the compiler's advice. */
 function remarksOf(check) {
-  const remarks = [...new Set(check.ways.flatMap((way) => way.remarks))];
+  const remarks = [...new Set(check.outcomes.flatMap((outcome) => outcome.remarks))];
   const items = remarks.map((remark) => {
-    const having = check.ways.filter((way) => way.remarks.includes(remark));
-    const advice = having.map((way) => way.advice?.[remark]).find(Boolean);
-    const where = having.length === check.ways.length ? "all variants" : having.map((way) => way.way).join("; ");
+    const having = check.outcomes.filter((outcome) => outcome.remarks.includes(remark));
+    const advice = having.map((outcome) => outcome.advice?.[remark]).find(Boolean);
+    const where =
+      having.length === check.outcomes.length ? "all variants" : having.map((outcome) => outcome.variant).join("; ");
     const help = advice ? html("p", {}, `Help: ${advice}`) : null;
     return html("li", {}, html("p", {}, remark), help, html("small", {}, where));
   });
-  const notes = [...new Set(check.ways.map((way) => way.note).filter(Boolean))];
+  const notes = [...new Set(check.outcomes.map((outcome) => outcome.note).filter(Boolean))];
   items.push(...notes.map((note) => html("li", {}, html("p", {}, note))));
   return items.length ? html("ul", { class: "remarks" }, items) : null;
 }
 
 /** The difference of each output in its worst variant and case, and its share of the tolerance in each variant. */
 function outputsTable(check) {
-  const names = [...new Set(check.ways.flatMap((way) => (way.outputs ?? []).map((output) => output.name)))];
+  const names = [...new Set(check.outcomes.flatMap((outcome) => (outcome.outputs ?? []).map((output) => output.name)))];
   const rows = names.map((name) => {
-    const found = check.ways.map((way) => way.outputs?.find((output) => output.name === name) ?? null);
+    const found = check.outcomes.map((outcome) => outcome.outputs?.find((output) => output.name === name) ?? null);
     return { found, worst: found.filter(Boolean).reduce((one, other) => (isWorse(other, one) ? other : one)) };
   });
-  const ways = check.ways.map(({ way }, index) => ({
-    label: way.split(", ")[0],
-    more: way.split(", ")[1],
+  const variants = check.outcomes.map(({ variant }, index) => ({
+    label: variant.split(", ")[0],
+    more: variant.split(", ")[1],
     number: true,
     value: ({ found }) => found[index]?.share,
     cell: ({ found }) => (found[index] ? shareOf(found[index]) : NONE),
   }));
-  return rows.length ? table("Outputs and their worst differences", [...outputColumns(rows), ...ways], rows) : null;
+  return rows.length ? table("Outputs and their worst differences", [...outputColumns(rows), ...variants], rows) : null;
 }
 
 /** The name, type and numbers of an output in its worst variant. The errors are those in double precision. */
