@@ -3,6 +3,7 @@
 //! The forms are in [`conv`](crate::conv), for images in rows, and in [`blocked`](crate::blocked), for images in blocks of
 //! channels. `planner::FORMS` lists them. Each implements `ConvForm` of `conv_form.rs`.
 
+mod candidate;
 mod planner;
 mod transposed;
 mod within_step;
@@ -13,27 +14,40 @@ mod tests;
 pub use crate::conv_form::{ConvCase, ConvOperands, Epilogue, ImageLayout, Residual};
 pub use planner::reorder;
 
+use candidate::{fastest, listed, Candidate};
+
 use crate::alternative::Alternative;
 use crate::blocking::Blocking;
 use crate::conv_form::PackedConv;
 use crate::conv_shape::Shape;
 use crate::threads::Threads;
 
+/// Returns every way to compute a convolution with its result in this layout.
+fn candidates(case: &ConvCase, result: ImageLayout) -> Vec<Box<dyn Candidate>> {
+    if case.is_transposed {
+        transposed::candidates(case, result)
+    } else {
+        planner::candidates(case, result)
+    }
+}
+
 /// Returns the layout of the image for the fastest form with a result in blocks; `None` if no form has such a result.
 pub fn image_for_blocks(case: &ConvCase) -> Option<ImageLayout> {
-    if case.is_transposed {
-        transposed::image_for_blocks(case)
-    } else {
-        planner::image_for_blocks(case)
-    }
+    let [image, _] = fastest(candidates(case, ImageLayout::Blocks))?.layouts();
+    Some(image)
 }
 
 /// Returns two times of a convolution, in multiply-adds of a vector: with its image and result in rows, and with its
 /// result in blocks of channels and its image in the layout of the fastest form. `None` if no form has its result in
 /// blocks.
 pub fn times(case: &ConvCase) -> Option<[f64; 2]> {
-    let times = if case.is_transposed { transposed::times(case) } else { planner::times(case) };
-    times.map(|times| times.map(|time| case.shape.batch as f64 * time))
+    let blocks = fastest(candidates(case, ImageLayout::Blocks))?;
+    let rows = fastest(candidates(case, ImageLayout::Rows))?;
+    Some([blocks.time_in_rows(rows.time()), blocks.time()].map(|time| case.shape.batch as f64 * time))
+}
+
+fn alternatives(case: &ConvCase) -> Vec<Alternative> {
+    listed([ImageLayout::Rows, ImageLayout::Blocks].into_iter().flat_map(|result| candidates(case, result)))
 }
 
 /// The weights of a convolution, packed for the fastest form.
@@ -52,13 +66,8 @@ impl ConvWeights {
     /// # Panics
     /// `w` does not have this shape, or no form has its result in this layout.
     pub fn new(case: &ConvCase, result: ImageLayout, w: &[f32]) -> ConvWeights {
-        let (form, packed) = if case.is_transposed {
-            transposed::pack(case, result, w)
-        } else {
-            let Some(fastest) = planner::fastest(case, result) else { panic!("no form for {case:?}") };
-            (fastest.name(), fastest.pack(case, w))
-        };
-        ConvWeights { case: case.clone(), form, packed }
+        let Some(chosen) = fastest(candidates(case, result)) else { panic!("no form for {case:?}") };
+        ConvWeights { case: case.clone(), form: chosen.name(), packed: chosen.pack(w) }
     }
 
     /// The blocks of channels that the form reads and writes.
@@ -71,13 +80,9 @@ impl ConvWeights {
         &self.form
     }
 
-    /// Every form that the planner compared.
+    /// Every form that the planner compared, for results in rows and in blocks.
     pub fn alternatives(&self) -> Vec<Alternative> {
-        if self.case.is_transposed {
-            transposed::alternatives(&self.case)
-        } else {
-            planner::alternatives(&self.case)
-        }
+        alternatives(&self.case)
     }
 
     /// Whether the form adds the residual of an epilogue.

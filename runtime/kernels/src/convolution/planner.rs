@@ -1,7 +1,7 @@
-//! The planner of convolutions: lists every form with its cost, and chooses the fastest.
+//! The planner of plain convolutions: lists every form with its cost.
 
+use super::candidate::{fastest, Candidate};
 use super::within_step::WithinStep;
-use crate::alternative::Alternative;
 use crate::blocked::{DepthwiseForm, DirectForm, FromRowsForm, WinogradForm};
 use crate::conv::form::RowsForm;
 use crate::conv::product::WindowProductForm;
@@ -31,8 +31,9 @@ pub fn reorder(isa: Isa, vectors: f64) -> f64 {
 }
 
 /// A form that can compute a convolution with its result in a layout.
-pub(super) struct Candidate {
-    pub form: &'static dyn ConvForm,
+struct FormCandidate {
+    form: &'static dyn ConvForm,
+    case: ConvCase,
     /// The layout of the result outside the step.
     result: ImageLayout,
     /// The time of the form for one image, in multiply-adds of a vector.
@@ -41,51 +42,56 @@ pub(super) struct Candidate {
     moving: f64,
 }
 
-impl Candidate {
-    /// Returns the form as a candidate, unless its result is in rows and the wanted one in blocks, or there are too few
-    /// outputs to convert a result.
-    fn new(form: &'static dyn ConvForm, case: &ConvCase, result: ImageLayout) -> Option<Candidate> {
+impl FormCandidate {
+    /// Returns the form as a candidate, unless it does not fit, its result is in rows and the wanted one in blocks, or
+    /// there are too few outputs to convert a result.
+    fn new(form: &'static dyn ConvForm, case: &ConvCase, result: ImageLayout) -> Option<FormCandidate> {
+        if !form.fits(case) || form.transforms() && !case.may_transform {
+            return None;
+        }
         let moving = match (form.layouts()[1], result) {
             (ImageLayout::Rows, ImageLayout::Blocks) => return None,
             (ImageLayout::Blocks, ImageLayout::Rows) if case.shape.outputs < case.blocking.block() => return None,
             (_, ImageLayout::Rows) => moving(form.layouts(), case),
             (ImageLayout::Blocks, ImageLayout::Blocks) => 0.0,
         };
-        Some(Candidate { form, result, cost: form.cost(case), moving })
+        Some(FormCandidate { form, case: case.clone(), result, cost: form.cost(case), moving })
     }
 
     /// Whether the step has to convert the image or the result.
-    pub fn converts(&self) -> bool {
+    fn converts(&self) -> bool {
         self.result == ImageLayout::Rows && self.form.layouts().contains(&ImageLayout::Blocks)
     }
+}
 
-    pub fn name(&self) -> String {
+impl Candidate for FormCandidate {
+    fn name(&self) -> String {
         format!("{}{}", self.form.name(), if self.converts() { " within the step" } else { "" })
     }
 
-    /// The time of the form and the conversions.
-    pub fn time(&self) -> f64 {
-        self.cost + self.moving
-    }
-
-    /// The layout of the image outside the step.
-    pub fn image(&self) -> ImageLayout {
+    fn layouts(&self) -> [ImageLayout; 2] {
         match self.result {
-            ImageLayout::Rows => ImageLayout::Rows,
-            ImageLayout::Blocks => self.form.layouts()[0],
+            ImageLayout::Rows => [ImageLayout::Rows; 2],
+            ImageLayout::Blocks => self.form.layouts(),
         }
     }
 
-    /// See [`ConvForm::saving`].
-    pub fn saving(&self, case: &ConvCase) -> Option<f64> {
-        self.form.saving(case)
+    fn time(&self) -> f64 {
+        self.cost + self.moving
     }
 
-    /// Packs the weights of the case of this candidate.
-    pub fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
-        let packed = self.form.pack(case, w);
+    fn saving(&self) -> Option<f64> {
+        self.form.saving(&self.case).filter(|_| self.result == ImageLayout::Blocks)
+    }
+
+    fn time_in_rows(&self, fastest: f64) -> f64 {
+        self.saving().map_or(fastest, |saving| self.time() + saving)
+    }
+
+    fn pack(&self, w: &[f32]) -> Box<dyn PackedConv> {
+        let packed = self.form.pack(&self.case, w);
         if self.converts() {
-            WithinStep::boxed(case.blocking, self.form.layouts(), packed)
+            WithinStep::boxed(self.case.blocking, self.form.layouts(), packed)
         } else {
             packed
         }
@@ -101,41 +107,15 @@ pub(super) fn moving(layouts: [ImageLayout; 2], case: &ConvCase) -> f64 {
     vectors.map(|vectors| reorder(case.isa(), vectors)).sum()
 }
 
-/// Returns every form that can compute a convolution, for images in rows and for a result in blocks.
-fn candidates(case: &ConvCase) -> impl Iterator<Item = Candidate> + '_ {
-    let forms = FORMS.iter().filter(|form| form.fits(case) && (case.may_transform || !form.transforms()));
-    forms.flat_map(|&form| {
-        [ImageLayout::Rows, ImageLayout::Blocks].into_iter().filter_map(|result| Candidate::new(form, case, result))
-    })
+/// Returns every form that can compute a plain convolution with its result in this layout.
+pub(super) fn candidates(case: &ConvCase, result: ImageLayout) -> Vec<Box<dyn Candidate>> {
+    let candidate = |form: &&'static dyn ConvForm| -> Option<Box<dyn Candidate>> {
+        Some(Box::new(FormCandidate::new(*form, case, result)?))
+    };
+    FORMS.iter().filter_map(candidate).collect()
 }
 
 /// Returns the fastest form for a result in this layout; `None` if no form can compute it.
-pub(super) fn fastest(case: &ConvCase, result: ImageLayout) -> Option<Candidate> {
-    candidates(case).filter(|form| form.result == result).min_by(|a, b| a.time().total_cmp(&b.time()))
-}
-
-/// See [`image_for_blocks`](super::image_for_blocks).
-pub(super) fn image_for_blocks(case: &ConvCase) -> Option<ImageLayout> {
-    fastest(case, ImageLayout::Blocks).map(|fastest| fastest.image())
-}
-
-/// Returns every form of a convolution, for images in rows and for results in blocks.
-pub(super) fn alternatives(case: &ConvCase) -> Vec<Alternative> {
-    let listed = candidates(case).map(|each| Alternative {
-        form: each.name(),
-        in_blocks: each.result == ImageLayout::Blocks,
-        time: each.time(),
-        saving: each.form.saving(case).filter(|_| each.result == ImageLayout::Blocks),
-    });
-    listed.collect()
-}
-
-/// See [`times`](super::times); for one image.
-pub(super) fn times(case: &ConvCase) -> Option<[f64; 2]> {
-    let blocks = fastest(case, ImageLayout::Blocks)?;
-    let rows = match blocks.saving(case) {
-        Some(saving) => blocks.cost + saving,
-        None => fastest(case, ImageLayout::Rows)?.time(),
-    };
-    Some([rows, blocks.cost])
+pub(super) fn fastest_form(case: &ConvCase, result: ImageLayout) -> Option<Box<dyn Candidate>> {
+    fastest(candidates(case, result))
 }

@@ -1,10 +1,13 @@
 //! The planner of transposed convolutions: divides one into plain convolutions, each in its fastest form.
 
-use super::super::planner::{self, Candidate};
+use super::super::candidate::Candidate;
+use super::super::planner;
+use super::super::within_step::WithinStep;
+use super::packed::Transposed;
 use super::part::Part;
-use crate::alternative::Alternative;
 use crate::blocking::Blocking;
-use crate::conv_form::{ConvCase, ImageLayout};
+use crate::buffer::collected;
+use crate::conv_form::{ConvCase, ImageLayout, PackedConv};
 use crate::gemm::UNIT;
 
 /// The cost of moving a vector of a phase's result to its place in the output, in multiply-adds of a vector.
@@ -18,15 +21,16 @@ const MOST: usize = 64;
 
 /// A way to divide a transposed convolution.
 pub(super) struct Division {
+    case: ConvCase,
     /// Whether one convolution computes several phases.
     pub is_merged: bool,
     /// The layouts of the image and of the result.
-    pub layouts: [ImageLayout; 2],
+    layouts: [ImageLayout; 2],
     /// Whether the step converts the image from rows, and the result to rows.
-    pub converts: bool,
-    pub parts: Vec<Part>,
-    /// The convolution of each part, and its form.
-    pub forms: Vec<(ConvCase, Candidate)>,
+    converts: bool,
+    parts: Vec<Part>,
+    /// The form of each part.
+    forms: Vec<Box<dyn Candidate>>,
     /// The time of the conversions, the moves of the results, and the reads of the image.
     beside: f64,
 }
@@ -46,12 +50,11 @@ impl Division {
             return None;
         }
         let form = |part: &Part| {
-            let case = ConvCase::new(blocking, &part.shape(shape), case.may_transform);
-            planner::fastest(&case, result).map(|form| (case, form))
+            planner::fastest_form(&ConvCase::new(blocking, &part.shape(shape), case.may_transform), result)
         };
         let forms = parts.iter().map(form).collect::<Option<Vec<_>>>()?;
-        let image = forms.first().map_or(ImageLayout::Rows, |(_, form)| form.image());
-        if forms.iter().any(|(_, form)| form.image() != image) {
+        let image = forms.first().map_or(ImageLayout::Rows, |form| form.layouts()[0]);
+        if forms.iter().any(|form| form.layouts()[0] != image) {
             return None;
         }
         let layouts = [image, result];
@@ -59,7 +62,7 @@ impl Division {
         let reads = forms.len() as f64 * (START + READ * vectors);
         let moving = if converts { planner::moving(layouts, case) } else { 0.0 };
         let beside = moving + reads + moves(case, result);
-        Some(Division { is_merged, layouts, converts, parts, forms, beside })
+        Some(Division { case: case.clone(), is_merged, layouts, converts, parts, forms, beside })
     }
 
     /// Every way to divide a transposed convolution for a result in this layout.
@@ -71,17 +74,13 @@ impl Division {
             [true, false].into_iter().filter_map(move |is_merged| Division::new(case, own, is_merged, converts))
         })
     }
+}
 
-    /// The fastest division for a result in this layout; `None` if there is none.
-    pub fn fastest(case: &ConvCase, result: ImageLayout) -> Option<Division> {
-        Division::all(case, result).min_by(|a, b| a.time().total_cmp(&b.time()))
-    }
-
-    /// The name of the form: the number of convolutions, and their forms.
-    pub fn name(&self) -> String {
+impl Candidate for Division {
+    /// The number of convolutions, and their forms.
+    fn name(&self) -> String {
         let mut names: Vec<String> = Vec::new();
-        for (_, form) in &self.forms {
-            let name = form.name();
+        for name in self.forms.iter().map(|form| form.name()) {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -93,20 +92,49 @@ impl Division {
         format!("{count}: {}{}", names.join("; "), if self.converts { " within the step" } else { "" })
     }
 
-    /// The time for one image, in multiply-adds of a vector.
-    fn time(&self) -> f64 {
-        self.beside + self.forms.iter().map(|(_, form)| form.time()).sum::<f64>()
+    fn layouts(&self) -> [ImageLayout; 2] {
+        if self.converts {
+            [ImageLayout::Rows; 2]
+        } else {
+            self.layouts
+        }
     }
 
-    /// The time that blocks save for one image compared with images in rows, if the forms state it.
-    fn saving(&self, case: &ConvCase) -> Option<f64> {
+    fn time(&self) -> f64 {
+        self.beside + self.forms.iter().map(|form| form.time()).sum::<f64>()
+    }
+
+    fn saving(&self) -> Option<f64> {
         if self.converts || self.layouts[1] == ImageLayout::Rows || self.forms.is_empty() {
             return None;
         }
-        let saved = self.forms.iter().map(|(case, form)| form.saving(case)).sum::<Option<f64>>()?;
-        let [rows, blocks] = [ImageLayout::Rows, ImageLayout::Blocks].map(|result| moves(case, result));
+        let saved = self.forms.iter().map(|form| form.saving()).sum::<Option<f64>>()?;
+        let [rows, blocks] = [ImageLayout::Rows, ImageLayout::Blocks].map(|result| moves(&self.case, result));
         Some(saved + rows - blocks)
     }
+
+    fn time_in_rows(&self, fastest: f64) -> f64 {
+        self.saving().map_or(fastest, |saving| fastest.min(self.time() + saving))
+    }
+
+    fn pack(&self, w: &[f32]) -> Box<dyn PackedConv> {
+        let (shape, [kh, kw]) = (&self.case.shape, self.case.shape.kernel);
+        assert_eq!(w.len(), shape.channels * (shape.outputs / shape.groups) * kh * kw, "{shape:?}");
+        let weights = self.parts.iter().map(|part| part.weights(shape, w));
+        let parts = collected(weights.zip(&self.forms).map(|(w, form)| form.pack(&w)));
+        let lanes = self.layouts.map(|layout| lanes(self.case.blocking, layout));
+        let packed = Box::new(Transposed { lanes, is_merged: self.is_merged, parts });
+        if self.converts {
+            WithinStep::boxed(self.case.blocking, self.layouts, packed)
+        } else {
+            packed
+        }
+    }
+}
+
+/// Returns every division for a result in this layout.
+pub(in super::super) fn candidates(case: &ConvCase, result: ImageLayout) -> Vec<Box<dyn Candidate>> {
+    Division::all(case, result).map(|division| -> Box<dyn Candidate> { Box::new(division) }).collect()
 }
 
 /// The channels of a pixel: one in rows, those of a block in blocks.
@@ -126,33 +154,4 @@ fn moves(case: &ConvCase, result: ImageLayout) -> f64 {
         ImageLayout::Blocks => case.vectors(shape.outputs),
     };
     vectors * shape.pixels() as f64 * MOVE
-}
-
-/// See [`image_for_blocks`](super::super::image_for_blocks).
-pub(in super::super) fn image_for_blocks(case: &ConvCase) -> Option<ImageLayout> {
-    Division::fastest(case, ImageLayout::Blocks).map(|division| division.layouts[0])
-}
-
-/// Returns every division, for images in rows and for results in blocks. Of divisions with one name, it returns the
-/// fastest.
-pub(in super::super) fn alternatives(case: &ConvCase) -> Vec<Alternative> {
-    let mut listed: Vec<Alternative> = Vec::new();
-    for each in [ImageLayout::Rows, ImageLayout::Blocks].into_iter().flat_map(|result| Division::all(case, result)) {
-        let in_blocks = each.layouts[1] == ImageLayout::Blocks && !each.converts;
-        let each = Alternative { form: each.name(), in_blocks, time: each.time(), saving: each.saving(case) };
-        match listed.iter_mut().find(|other| other.form == each.form && other.in_blocks == each.in_blocks) {
-            Some(other) if each.time < other.time => *other = each,
-            Some(_) => {}
-            None => listed.push(each),
-        }
-    }
-    listed
-}
-
-/// See [`times`](super::super::times); for one image.
-pub(in super::super) fn times(case: &ConvCase) -> Option<[f64; 2]> {
-    let [rows, blocks] = [ImageLayout::Rows, ImageLayout::Blocks].map(|result| Division::fastest(case, result));
-    let (rows, blocks) = (rows?.time(), blocks?);
-    let stated = blocks.saving(case).map_or(rows, |saving| blocks.time() + saving);
-    Some([rows.min(stated), blocks.time()])
 }

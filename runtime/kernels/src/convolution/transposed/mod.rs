@@ -16,12 +16,10 @@ mod taps;
 #[cfg(test)]
 mod tests;
 
-pub(super) use division::{alternatives, image_for_blocks, times};
+pub(super) use division::candidates;
 
-use division::Division;
 use taps::Taps;
 
-use crate::conv_form::{ConvCase, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
 
 impl Shape {
@@ -41,13 +39,4 @@ impl Shape {
         };
         largest.fits()
     }
-}
-
-/// Packs `w` `[C, O / groups, kernel…]` for a result in this layout. Returns the name of the form, too.
-///
-/// # Panics
-/// `w` does not have this shape, or no form has its result in this layout.
-pub(super) fn pack(case: &ConvCase, result: ImageLayout, w: &[f32]) -> (String, Box<dyn PackedConv>) {
-    let Some(division) = Division::fastest(case, result) else { panic!("no form for {case:?}") };
-    (division.name(), division.pack(case, w))
 }

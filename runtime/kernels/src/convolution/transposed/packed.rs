@@ -1,13 +1,10 @@
 //! Packed transposed convolutions.
 
-use super::super::planner::Candidate;
-use super::super::within_step::WithinStep;
-use super::division::{lanes, Division};
 use super::part::Part;
 use super::places::Places;
 use crate::blocking::Blocking;
-use crate::buffer::{collected, is_cached};
-use crate::conv_form::{ConvCase, ConvOperands, Epilogue, PackedConv};
+use crate::buffer::is_cached;
+use crate::conv_form::{ConvOperands, Epilogue, PackedConv};
 use crate::conv_shape::Shape;
 use crate::gemm::Finish;
 use crate::scratch::Scratch;
@@ -19,40 +16,16 @@ const BUDGET: usize = 1 << 18;
 
 /// The packed weights of a transposed convolution.
 #[derive(Debug)]
-struct Transposed {
+pub(super) struct Transposed {
     /// The channels of a pixel of the image and of the result.
-    lanes: [usize; 2],
+    pub lanes: [usize; 2],
     /// Whether one convolution computes several phases.
-    is_merged: bool,
+    pub is_merged: bool,
     /// The weights of each [`Part`].
-    parts: Vec<Box<dyn PackedConv>>,
-}
-
-impl Division {
-    /// Packs `w` `[C, O / groups, kernel…]`.
-    ///
-    /// # Panics
-    /// `w` does not have this shape.
-    pub fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
-        let packed = Box::new(Transposed::new(case, self, w));
-        if self.converts {
-            WithinStep::boxed(case.blocking, self.layouts, packed)
-        } else {
-            packed
-        }
-    }
+    pub parts: Vec<Box<dyn PackedConv>>,
 }
 
 impl Transposed {
-    fn new(case: &ConvCase, division: &Division, w: &[f32]) -> Transposed {
-        let (shape, [kh, kw]) = (&case.shape, case.shape.kernel);
-        assert_eq!(w.len(), shape.channels * (shape.outputs / shape.groups) * kh * kw, "{shape:?}");
-        let pack = |(part, (own, form)): (&Part, &(ConvCase, Candidate))| form.pack(own, &part.weights(shape, w));
-        let parts = collected(division.parts.iter().zip(&division.forms).map(pack));
-        let lanes = division.layouts.map(|layout| lanes(case.blocking, layout));
-        Transposed { lanes, is_merged: division.is_merged, parts }
-    }
-
     /// The convolutions, in the order of their weights.
     fn all_parts(&self, shape: &Shape) -> Vec<Part> {
         Part::all(shape, self.is_merged, self.lanes[1])

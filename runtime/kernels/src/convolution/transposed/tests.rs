@@ -1,13 +1,15 @@
 //! Transposed convolutions against the definition.
 
+use super::super::candidate::Candidate;
 use super::super::tests::{run_in_layouts, LIMITS};
 use super::super::{image_for_blocks, times, ConvWeights};
+use super::division::Division;
 use super::*;
 use crate::blocking::tests::every;
 use crate::blocking::Blocking;
 use crate::conv::conv_transposed_plain;
 use crate::conv::tests::{draw, same, Draw};
-use crate::conv_form::{ConvOperands, Epilogue};
+use crate::conv_form::{ConvCase, ConvOperands, Epilogue, ImageLayout};
 use crate::gemm::tests::noise;
 use crate::isa::{Isa, Level};
 use crate::threads::Threads;
@@ -61,8 +63,8 @@ fn check_packed(shape: &Shape, packed: &Shape, all_threads: &[Threads]) {
             for result in [ImageLayout::Rows, ImageLayout::Blocks] {
                 let of_case = ConvCase::transposed(blocking, packed, true);
                 for division in Division::all(&of_case, result) {
-                    let (form, packed) = (division.name(), division.pack(&of_case, &case.w));
-                    let image = if result == ImageLayout::Rows { result } else { division.layouts[0] };
+                    let (form, packed) = (division.name(), division.pack(&case.w));
+                    let [image, _] = division.layouts();
                     let weights = ConvWeights { case: of_case.clone(), form, packed };
                     let run = |threads| case.run(&weights, [image, result], threads);
                     let results: Vec<_> = all_threads.iter().map(run).collect();
@@ -166,7 +168,8 @@ fn phases_are_merged_where_this_saves_reads() {
         let is_depthwise_merged = blocking.isa().level() == Level::Avx512;
         let merged = |shape: &Shape, result: ImageLayout| {
             let case = ConvCase::transposed(blocking, shape, true);
-            Division::fastest(&case, result).map(|division| division.is_merged)
+            let fastest = Division::all(&case, result).min_by(|a, b| a.time().total_cmp(&b.time()));
+            fastest.map(|division| division.is_merged)
         };
         for (shape, expected) in [
             (of(64, 32, 1, double(64)), [Some(true), Some(true)]),
