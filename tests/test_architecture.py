@@ -47,7 +47,7 @@ FOREIGN = {
         "frontend.tensors",
         "ir.onnx_schema",
     },
-    "onnx_shape_inference": {"ir.shape_library"},  # shape_fixes lists which of its answers are corrected
+    "onnx_shape_inference": {"ir.shape_library", "ir.sympy_later"},  # shape_fixes lists which of its answers are corrected
     "torch": {"frontend.export", "runtime.libraries"},
     "onnxruntime": {"accuracy.onnxruntime_session", "accuracy.onnxruntime_values"},
     "openvino": {"bench.engines"},
@@ -113,6 +113,8 @@ def python_imports(path: Path, *, typing: bool) -> Iterator[str]:
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{name.name}" for name in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            yield from (each.value for each in node.args if isinstance(each, ast.Constant))
 
 
 def is_typing_guard(node: ast.AST) -> bool:

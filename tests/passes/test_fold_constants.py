@@ -128,3 +128,30 @@ def test_a_constant_that_divides_by_zero_is_refused(kind, operator, optimize):
     assert found.code == "CC0210"
     assert found.message == f"{operator}: an integer is divided by zero (element 0 of the divisor)"
     assert found.origin.nodes == (f"{operator}(c)",)
+
+
+WORD = '<ir_version: 10, opset_import: ["" : 20]> g (int64[1] x, bool c) => (int64[1] y) <string[1] w = {"abc"}>'
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_a_constant_that_cannot_be_computed_is_refused(optimize):
+    model = onnx.parser.parse_model(f"{WORD} {{ i = Cast<to=7>(w) y = Add(x, i) }}")
+    with pytest.raises(CompileError) as error:
+        compiler.compile(model, compiler.Options(optimize=optimize))
+    [found] = error.value.diagnostics
+    assert (found.code, found.message) == ("CC0401", '"abc" is not an integer')
+    assert found.origin.nodes == ("Cast(i)",)
+
+
+def test_a_constant_of_a_branch_that_cannot_be_computed_is_a_near_miss():
+    branches = "then_branch = t () => (int64[1] p) { i = Cast<to=7>(w) p = Add(x, i) }, "
+    branches += "else_branch = e () => (int64[1] q) { q = Identity(x) }"
+    reports = []
+    plan = compiler.compile(
+        onnx.parser.parse_model(f"{WORD} {{ y = If<{branches}>(c) }}"), compiler.Options(on_pass=reports.append)
+    )
+    assert '"abc" is not an integer' in {each.reason for report in reports for each in report.near_misses}
+    session, x = compiler.load(plan), np.array([3])
+    assert session.run({"x": x, "c": np.array(False)})["y"] == 3
+    with pytest.raises(compiler.RunError, match='"abc" is not an integer'):
+        session.run({"x": x, "c": np.array(True)})
