@@ -118,7 +118,7 @@ PAGES = {
         "Export the module in evaluation mode: `module.eval()`, and `training=TrainingMode.EVAL` in torch.onnx.export.",
     ),
     "CC0207": Page(
-        "The compiler computes another element type for a result of the node than the standard states. If only the "
+        "For a result of the node, the compiler computes an element type that differs from the standard's. If only the "
         "declaration in the file is wrong, the compiler prints the warning CC0402 instead.",
         "Run `onnx.checker.check_model(path, full_check=True)`. If it reports an error, export the model again. "
         "If it reports none, this is a bug in the compiler: please report it.",
@@ -141,7 +141,8 @@ PAGES = {
     ),
     "CC0401": Page(
         "A node has constant inputs, and its computation fails. For example, the node converts a string that is no "
-        "number. With `--no-optimize`, the compiler computes only nodes of small integers. Other nodes whose "
+        "number. With `--no-optimize`, the compiler computes only nodes with small tensors of integers or booleans, "
+        "such as shapes and axes. Other nodes whose "
         "computation fails then fail in a run. A node in a branch or a loop may never run. For such a node, the "
         "compiler reports a near miss instead of an error.",
         "Check the constants of the nodes that the error names. onnxruntime would fail there as well.",
@@ -173,7 +174,7 @@ PAGES = {
     ),
     "CC0501": Page(
         "A pass made the graph invalid.",
-        f"{_REPORT} To avoid it, use `--passes` without the pass that the error names.",
+        f"{_REPORT} To avoid it, use `--skip-pass` with the pass that the error names.",
     ),
     "CC0502": Page("The compiler wrote an invalid plan.", f"{_REPORT} `--no-optimize` may avoid it."),
     "CC0503": Page(
@@ -193,7 +194,7 @@ PAGES = {
     ),
     "CC0506": Page(
         "A pass or a phase of passes does not end: its rewrites undo each other.",
-        f"{_REPORT} To avoid it, use `--passes` without the pass that the error names.",
+        f"{_REPORT} To avoid it, use `--skip-pass` with the pass that the error names, or with a pass of the phase.",
     ),
 }
 """Code → the page that `candlec explain` prints."""

@@ -47,7 +47,10 @@ FOREIGN = {
         "frontend.tensors",
         "ir.onnx_schema",
     },
-    "onnx_shape_inference": {"ir.shape_library", "ir.sympy_later"},  # shape_fixes lists which of its answers are corrected
+    "onnx_shape_inference": {
+        "ir.shape_library",
+        "ir.sympy_later",
+    },  # shape_fixes lists which of its answers are corrected
     "torch": {"frontend.export", "runtime.libraries"},
     "onnxruntime": {"accuracy.onnxruntime_session", "accuracy.onnxruntime_values"},
     "openvino": {"bench.engines"},

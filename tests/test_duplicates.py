@@ -6,7 +6,7 @@ Blank lines, comments, attributes, imports and lines of punctuation do not count
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,24 +20,24 @@ LEAST = 6
 GENERATED = {"compiler/plan/ops.py": "its classes follow the Rust types, which repeat attributes"}
 """Generated files, with the reason why their passages repeat."""
 LEDGER = {
-    "compiler/runtime/session.py": "type checkers read the options of `load` and of `Session`",
-    "runtime/cuda/src/lib.rs runtime/emulator/src/lib.rs": "two extensions of the same modules",
-    "runtime/cuda/src/lib.rs runtime/src/lib.rs": "two extensions of the same modules",
-    "runtime/emulator/src/lib.rs runtime/src/lib.rs": "two extensions of the same modules",
-    "runtime/kernels/src/blocked/depthwise/rows.rs": "the kernels of a table have the same sizes as parameters",
-    "runtime/kernels/src/blocked/tests.rs runtime/kernels/src/pool/mod.rs": "both pool the same windows",
-    "runtime/kernels/src/blocked/tile.rs": "the kernels of a table have the same sizes as parameters",
-    "runtime/kernels/src/elementwise/float.rs runtime/kernels/src/program/function.rs": "a test lists an enum",
-    "runtime/kernels/src/elementwise/float.rs runtime/kernels/src/program/unary.rs": "one formula in f64 and f32",
-    "runtime/kernels/src/elementwise/integer.rs": "a trait and its implementation have the same signature",
-    "runtime/kernels/src/elementwise/mod.rs": "a trait and its implementation have the same signature",
-    "runtime/kernels/src/program/function.rs runtime/kernels/src/program/machine.rs": "an enum and a part of it",
-    "runtime/kernels/src/strided/tests.rs runtime/plan/src/gpu/copy.rs": "tests of two crates",
-    "runtime/plan/src/dtype.rs runtime/plan/src/gpu/cast.rs": "a test lists a part of an enum",
-    "runtime/plan/src/gpu/gather.rs": "each structure has the fields of its kernel's",
-    "runtime/plan/src/gpu/mod.rs runtime/plan/src/ops/mod.rs": "both tables list operators by family",
+    "compiler/runtime/session.py": (2, "type checkers read the options of `load` and of `Session`"),
+    "runtime/cuda/src/lib.rs runtime/emulator/src/lib.rs": (1, "two extensions of the same modules"),
+    "runtime/cuda/src/lib.rs runtime/src/lib.rs": (1, "two extensions of the same modules"),
+    "runtime/emulator/src/lib.rs runtime/src/lib.rs": (1, "two extensions of the same modules"),
+    "runtime/kernels/src/blocked/depthwise/rows.rs": (4, "the kernels of a table have the same sizes as parameters"),
+    "runtime/kernels/src/blocked/tests.rs runtime/kernels/src/pool/mod.rs": (1, "both pool the same windows"),
+    "runtime/kernels/src/blocked/tile.rs": (10, "the kernels of a table have the same sizes as parameters"),
+    "runtime/kernels/src/elementwise/float.rs runtime/kernels/src/program/function.rs": (1, "a test lists an enum"),
+    "runtime/kernels/src/elementwise/float.rs runtime/kernels/src/program/unary.rs": (1, "one formula in f64 and f32"),
+    "runtime/kernels/src/elementwise/integer.rs": (1, "a trait and its implementation have the same signature"),
+    "runtime/kernels/src/elementwise/mod.rs": (1, "a trait and its implementation have the same signature"),
+    "runtime/kernels/src/program/function.rs runtime/kernels/src/program/machine.rs": (1, "an enum and a part of it"),
+    "runtime/kernels/src/strided/tests.rs runtime/plan/src/gpu/copy.rs": (1, "tests of two crates"),
+    "runtime/plan/src/dtype.rs runtime/plan/src/gpu/cast.rs": (1, "a test lists a part of an enum"),
+    "runtime/plan/src/gpu/gather.rs": (1, "each structure has the fields of its kernel's"),
+    "runtime/plan/src/gpu/mod.rs runtime/plan/src/ops/mod.rs": (1, "both tables list operators by family"),
 }
-"""The files that share passages, or the file that repeats one, with the reason. A stale line fails."""
+"""The files that share passages, or the file that repeats some: the number of pairs of passages, and the reason."""
 
 IMPORTS = re.compile(
     r"^ *(?:from [\w.]+ )?import (?:\([^)]*\)|[^\n]*)|^ *(?:pub(?:\(\w+\))? )?use [\w:{}*,\s]+;", re.MULTILINE
@@ -110,10 +110,16 @@ def test_no_passage_stands_twice() -> None:
     files = sources()
     assert GENERATED.keys() <= files.keys()
     found = list(repeated({name: lines for name, lines in files.items() if name not in GENERATED}))
-    new = [f"{one} stands again in {other}" for one, other in found if key(one, other) not in LEDGER]
+    counts = Counter(key(one, other) for one, other in found)
+    known = {files: count for files, (count, _) in LEDGER.items()}
+    new = [
+        f"{one} stands again in {other}"
+        for one, other in found
+        if counts[key(one, other)] > known.get(key(one, other), 0)
+    ]
     assert not new, "let one function serve both places, or state in LEDGER why not:\n" + "\n".join(new)
-    stale = LEDGER.keys() - {key(one, other) for one, other in found}
-    assert not stale, f"these files share no passage now: delete their lines in LEDGER: {sorted(stale)}"
+    stale = {files: counts[files] for files, count in known.items() if counts[files] < count}
+    assert not stale, f"these files share fewer passages now: mend their lines in LEDGER: {stale}"
 
 
 def test_a_repeated_passage_is_found() -> None:

@@ -53,7 +53,7 @@ KERNELS = [
     {"conv"},
     {"convolution"},
 ]
-"""Every module of the crate `candle-plan-kernels`, in the same order."""
+"""Every top-level module of the crate `candle-plan-kernels`, in the same order."""
 
 DEVICE = [
     {"error", "launch", "memory", "mirror"},
@@ -64,13 +64,13 @@ DEVICE = [
     {"gpu"},
     {"buffer", "turn"},
 ]
-"""Every module of the crate `candle-plan-device`, in the same order."""
+"""Every top-level module of the crate `candle-plan-device`, in the same order."""
 
 DERIVE = [{"compare"}, {"kernel", "structure"}, {"expand"}]
-"""Every module of the crate `candle-plan-derive`, in the same order."""
+"""Every top-level module of the crate `candle-plan-derive`, in the same order."""
 
 PYTHON = [{"errors", "files", "memory"}, {"arrays", "dlpack"}, {"device_arrays"}, {"outputs"}, {"session"}]
-"""Every module of the crate `candle-plan-python`, in the same order."""
+"""Every top-level module of the crate `candle-plan-python`, in the same order."""
 
 LAYERS = {
     "runtime/plan": PLAN,

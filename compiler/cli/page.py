@@ -31,13 +31,15 @@ if TYPE_CHECKING:
 def command(results: tuple[Path, ...], output: Path, title: str) -> None:
     """Write one HTML file that shows files of RESULTS. `candlec zoo run --results` writes such files.
 
-    The page has a table of the models and of the variants of their checks, which it can filter and sort. Each model has
-    a view with its results, the differences of its outputs, the compiler's diagnostics, and the facts of its plan. The
-    view also has the time of each layer, operator and step, and the memory of a run over its steps, if the results come
-    from `zoo run --profile`. Models are filtered by the `tags` in INDEX.json.
+    The page has a table of the models, which it can filter and sort, with a column for each variant: a combination of
+    optimization and threads. Each model has a view with its results, the differences of its outputs, the compiler's
+    diagnostics, and the facts of its plan. The view also has the time of each layer, operator and step, and the memory
+    of a run over its steps, if the results come from `zoo run --profile`. The page can filter models by the `tags` in
+    INDEX.json.
 
-    Name several files from the oldest to the newest: the page then draws the history of each number as a line. It shows
-    each kind of check (such as `unpinned, cpu`) as in the newest file that has this kind.
+    Name several files from the oldest to the newest: the page then draws the history of each number as a line. A
+    kind of check is a kind of shapes on a device, such as `unpinned, cpu`. The page shows each kind of check as in the
+    newest file that has it.
 
     The page needs no other file and no network. A browser opens it from the disk, and a server such as GitHub Pages may
     publish it. It contains the names of models, of layers and of source files.

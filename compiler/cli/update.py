@@ -62,8 +62,8 @@ def command(
 
     With --facts, the command writes the facts of the models to this file, which `candlec zoo run --facts` compares. It
     replaces the facts of the models in the folder, but keeps the facts of other instruction-set levels. You can
-    therefore complete the file on another machine. The variable CANDLE_PLAN_ISA chooses a lower level of this one. The
-    kinds of facts are:
+    therefore complete the file on another machine. The variable CANDLE_PLAN_ISA chooses a lower level of this
+    machine's processor. The kinds of facts are:
 
     \b
     status                         the worst verdict, with the error codes of a refusal

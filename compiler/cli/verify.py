@@ -112,8 +112,8 @@ def command(
 
     With --layerwise, the command also compares the intermediate values of the plan that have a name in the model. It
     compares them in the order of the plan, with the values that onnxruntime computes node by node. The first value that
-    differs shows where to look. A plan of `candlec compile --no-optimize` has nearly all values of the model; a plan
-    with fused steps has few.
+    differs shows where to look. A plan that `candlec compile --no-optimize` wrote has nearly all values of the model; a
+    plan with fused steps has few.
 
     \b
     candlec verify model.onnx

@@ -132,9 +132,9 @@ def run(
 ) -> None:
     """Compile each model, run it on each of its inputs, and compare every output with onnxruntime's.
 
-    The command compiles each model with and without optimization, and runs it with one thread and with two, or on the
-    device. A case is a file of inputs that INDEX.json lists. Without --unpin, the command compiles for the input
-    shapes of each case. `candlec verify --help` explains the marks.
+    The command compiles each model with and without optimization, and runs it with one thread and with two, or with
+    --device cuda on the GPU. A case is a file of inputs that INDEX.json lists. Without --unpin, the command compiles
+    for the input shapes of each case. `candlec verify --help` explains the marks.
 
     Each model has a process of its own. If it crashes, takes longer than --timeout, or takes more memory than
     --memory-limit, its result says so and names its last phase, such as the last pass or the case. The other models are
@@ -156,10 +156,11 @@ def run(
 
     With --time, the command then times each model that has a plan. Three processes time it, one after another. In each
     process, the plan and onnxruntime run the first case in turns, with one thread. The time of the model is the median
-    of the three results, in percent of onnxruntime's time. The noise is half the range of these results. The exit code
-    is also 1 if a model takes longer than the file allows: a tenth more than the recorded time, or three times the
-    larger noise if that is more. The command times such a model again, and only the second result counts. For a shorter
-    time, it only prints a note. A model that cannot be timed is an error. Run no other programs meanwhile.
+    of the three results, in percent of onnxruntime's time. The noise is half the range of these results, in percent of
+    their median. The exit code is also 1 if a model takes longer than the file allows: a tenth more than the recorded
+    time, or three times the larger noise if that is more. The command times such a model again, and only the second
+    result counts. For a shorter time, it only prints a note. A model that cannot be timed is an error. Run no other
+    programs meanwhile.
 
     With --profile, the command also runs the first case of each model step by step, ten times with one thread, one
     model at a time. The file of --results then has the time, the memory and the operations of each step, and

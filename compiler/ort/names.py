@@ -14,18 +14,19 @@ HERE = {
     "providers, whatever `enable_fallback` is. A model with a wrong type or shape that onnxruntime accepts may be "
     "refused.",
     "InferenceSession.run": "also takes PyTorch tensors, `ml_dtypes` arrays and tuples. It skips the steps that no "
-    "asked output needs, as with onnxruntime's `only_execute_path_to_fetches`. It refuses different "
-    "sizes of dimensions with one name, dimensions of a scalar, and lists of other values than the input's type has "
-    "(1.5 for an integer). A failed step raises an exception that is `Fail` and `InvalidArgument`.",
+    "requested output needs, as with onnxruntime's `only_execute_path_to_fetches`. It refuses inputs in which "
+    "dimensions of the same name have different sizes, arrays with dimensions for a scalar input, and lists with "
+    "values that the input's type lacks (1.5 for an integer). The exception of a failed step is a subclass of both "
+    "`Fail` and `InvalidArgument`.",
     "InferenceSession.run_with_ort_values": "is the same, with `OrtValue`s.",
     "InferenceSession.run_with_iobinding": "is the same. A failed run raises `RuntimeError`, as in onnxruntime.",
     "InferenceSession.run_async": "starts a thread, which calls the callback.",
     "InferenceSession.io_binding": "is the same.",
-    "InferenceSession.get_inputs, get_outputs": "are the same for a model, but a name without letters and digits, such "
-    "as `?`, is `None`. For a plan, a size that depends on other sizes is `None`.",
+    "InferenceSession.get_inputs, get_outputs": "are the same for a model, but a dimension whose name has no letters "
+    "and no digits, such as `?`, is `None`. For a plan, a size that depends on other sizes is `None`.",
     "InferenceSession.get_overridable_initializers": "is empty: initializers are constants. Passing one is an error.",
-    "InferenceSession.get_modelmeta": "is the same for a model. A plan has only the map of its own metadata, with the "
-    "keys of `Options(keep_metadata=…)`.",
+    "InferenceSession.get_modelmeta": "is the same for a model. For a plan, it has only the custom metadata: the "
+    "entries that `Options(keep_metadata=…)` selected.",
     "InferenceSession.get_providers, get_provider_options": "list CUDA if the session runs there, and the CPU.",
     "InferenceSession.get_session_options": "is the same.",
     "InferenceSession.set_providers": "accepts the providers that the session has.",
@@ -43,8 +44,8 @@ HERE = {
     "RunOptions": "has the attributes of onnxruntime's. `terminate` ends runs from any thread, between two steps.",
     "GraphOptimizationLevel, ExecutionMode, ExecutionOrder": "are the same.",
     "CPUExecutionProvider, CUDAExecutionProvider": "are the providers. The first one of a list decides; without a "
-    "list it is the CPU. If CUDA comes first and cannot be used, that is an error: onnxruntime falls back to the CPU. "
-    "CUDA has only the options below, and the CPU has none.",
+    "list it is the CPU. If CUDA comes first and cannot be used, that is an error; onnxruntime itself falls back to "
+    "the CPU. CUDA has only the options below, and the CPU has none.",
     "get_available_providers, get_all_providers, get_device": "consider CUDA available if its extension is built and "
     "NVIDIA's driver is installed.",
     "capi.onnxruntime_pybind11_state": "holds the exceptions: `Fail`, `InvalidArgument`, `NoSuchFile`, "
@@ -59,7 +60,7 @@ WITHOUT_EFFECT = {
     "SessionOptions.use_deterministic_compute": "Results never depend on the number of threads.",
     "SessionOptions.use_per_session_threads": "A session always has its own threads.",
     "RunOptions.log_severity_level, log_verbosity_level, logid": "Nothing is logged.",
-    "RunOptions.only_execute_path_to_fetches": "Steps that no asked output needs are always skipped.",
+    "RunOptions.only_execute_path_to_fetches": "Steps that no requested output needs are always skipped.",
     "IOBinding.synchronize_inputs, synchronize_outputs": "A run waits for its inputs and its outputs.",
     "InferenceSession.disable_fallback": "There is no fallback.",
     "set_default_logger_severity, set_default_logger_verbosity": "Nothing is logged.",

@@ -45,4 +45,4 @@ class Phase:
                 if quiet >= len(self.passes):
                     return
         message = f"the phase {self.name} does not end: {last} still changes the model after {_MOST_ROUNDS} rounds"
-        raise CompileError([Diagnostic("CC0506", message, help=f"use --passes without {last}, and report the bug")])
+        raise CompileError([Diagnostic("CC0506", message, help=f"use --skip-pass {last}, and report the bug")])

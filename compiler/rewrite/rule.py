@@ -246,7 +246,7 @@ class _Driver:
         if self.left < 0:
             name, count = self.report.name, len(self.report.fired) - 1
             message = f"the pass {name} does not end: {rule.name} still applies after {count} rewrites"
-            advice = f"use --passes without {name}, and report the bug"
+            advice = f"use --skip-pass {name}, and report the bug"
             raise CompileError([Diagnostic("CC0506", message, origin.of(node), advice)])
 
     def replace(self, rule: AnyRule, match: Match, rewrite: Callable[[Rewriter], Results]) -> None:

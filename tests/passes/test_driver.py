@@ -158,7 +158,7 @@ def test_rules_that_undo_each_other_are_an_error() -> None:
     [found] = error.value.diagnostics
     assert found.code == "CC0506"
     assert found.message == "the pass waves does not end: Swap still applies after 1100 rewrites"
-    assert found.help == "use --passes without waves, and report the bug"
+    assert found.help == "use --skip-pass waves, and report the bug"
     assert found.origin is not None and found.origin.nodes == ("Sin(y)",)
 
 
@@ -189,7 +189,7 @@ def test_a_phase_that_has_no_end_is_an_error() -> None:
         list(phase.run(model))
     [found] = error.value.diagnostics
     assert found.message == "the phase waves does not end: to_sin still changes the model after 100 rounds"
-    assert found.help == "use --passes without to_sin, and report the bug"
+    assert found.help == "use --skip-pass to_sin, and report the bug"
 
 
 def test_a_phase_has_later_rounds() -> None:
