@@ -48,8 +48,8 @@ def test_every_model_states_its_source_and_tolerance(name: str) -> None:
 
 @pytest.mark.parametrize("name", all_names())
 def test_inputs_are_the_same_every_time(name: str) -> None:
-    pytest.importorskip("torchvision")
-    pytest.importorskip("transformers")
+    pytest.importorskip("torchvision", reason="needs torchvision")
+    pytest.importorskip("transformers", reason="needs transformers")
     module = importlib.import_module(module_of(name))
     first, second = module.inputs(), module.inputs()
     assert list(first) == list(second)
@@ -128,7 +128,7 @@ def test_a_model_is_exported_once_until_its_file_changes(tiny: Path) -> None:
 
 def test_a_package_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "models.resnet18", raising=False)
-    pytest.importorskip("torchvision")
+    pytest.importorskip("torchvision", reason="needs torchvision")
     monkeypatch.setitem(sys.modules, "torchvision.models", None)
     done = run("--folder", str(tmp_path), "resnet18")
     assert done.exit_code == 1

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from compiler.ir.graph import PLAN_DOMAIN, constant_of, rank
 from compiler.rewrite.pattern import AnyOf, Match, Op, Var
 from compiler.rewrite.permutation import permutation_of, reordered_shape, typed
-from compiler.rewrite.rule import FindingRule, Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["absorb_transposes"]
 
@@ -32,27 +32,36 @@ def _untransposed(value: ir.Value | None, perm: tuple[int, ...]) -> ir.Value | N
     return node.inputs[0]
 
 
-class AbsorbInMatMul(Rule):
+_Sources = tuple[ir.Value | None, ir.Value | None]
+"""The inputs of the transposes of both operands; `None` for an operand without one."""
+
+
+def _swapped_sources(match: Match) -> _Sources | str:
+    """The sources of the root's operands with swapped axes, or the reason why there are none."""
+    a, b = (_untransposed(value, _SWAPPED) for value in match.root.inputs[:2])
+    return (a, b) if a or b else "no axes are swapped"
+
+
+class AbsorbInMatMul(FindingRule[_Sources]):
     """`MatMul(Aᵀ, B)`, `MatMul(A, Bᵀ)` of two matrices → `Gemm(A, B)` with transA, transB."""
 
     pattern = AnyOf(Op("MatMul", _TRANSPOSE, Var()), Op("MatMul", Var(), _TRANSPOSE))
     allow_shared_intermediates = True
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Sources | str:
         """Both operands are matrices, and the transpose of one swaps the axes."""
         if any(rank(value) != 2 for value in match.root.inputs):
             return "an operand is not a matrix"
-        return None if any(_untransposed(value, _SWAPPED) for value in match.root.inputs) else "no axes are swapped"
+        return _swapped_sources(match)
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Sources, new: Rewriter) -> ir.Value:
         """The product of the untransposed values."""
-        a, b = match.root.inputs
-        source_a, source_b = _untransposed(a, _SWAPPED), _untransposed(b, _SWAPPED)
+        (a, b), (source_a, source_b) = match.root.inputs, found
         trans_a, trans_b = int(source_a is not None), int(source_b is not None)
         return new.op("Gemm", source_a or a, source_b or b, version=13, transA=trans_a, transB=trans_b)
 
 
-class AbsorbInStacks(Rule):
+class AbsorbInStacks(FindingRule[_Sources]):
     """`MatMul(Aᵀ, B)`, `MatMul(A, Bᵀ)` of stacked matrices → the plan's `MatMul(A, B)` with trans_a, trans_b."""
 
     pattern = AnyOf(
@@ -60,25 +69,22 @@ class AbsorbInStacks(Rule):
     )
     allow_shared_intermediates = True
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Sources | str:
         """The transpose of an operand swaps only its last two axes, and the operand is not constant."""
         if any((rank(value) or 0) < 2 for value in match.root.inputs):
             return "an operand is not a matrix"
         if "epilogue" in match.root.attributes:
             return "it has an epilogue"
-        return (
-            None
-            if any(map(_with_swapped_matrices, match.root.inputs))
-            else "the transpose moves other axes than the last two"
-        )
+        a, b = (_with_swapped_matrices(value) for value in match.root.inputs)
+        return (a, b) if a or b else "the transpose moves other axes than the last two"
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Sources, new: Rewriter) -> ir.Value:
         """The product of the untransposed values."""
-        given, old = [_with_swapped_matrices(value) for value in match.root.inputs], match.root.attributes
-        sides = [before or value for before, value in zip(given, match.root.inputs, strict=True)]
+        old = match.root.attributes
+        sides = [before or value for before, value in zip(found, match.root.inputs, strict=True)]
         flags: dict[str, Any] = {
             name: int((name in old and old[name].as_int() != 0) != (before is not None))
-            for name, before in zip(("trans_a", "trans_b"), given, strict=True)
+            for name, before in zip(("trans_a", "trans_b"), found, strict=True)
         }
         result: ir.Value = new.op("MatMul", *sides, domain=PLAN_DOMAIN, version=1, **flags)
         return result
@@ -91,20 +97,19 @@ def _with_swapped_matrices(value: ir.Value | None) -> ir.Value | None:
     return None if constant_of(given) is not None else given
 
 
-class AbsorbInGemm(Rule):
+class AbsorbInGemm(FindingRule[_Sources]):
     """`Gemm(Aᵀ, B, C)`, `Gemm(A, Bᵀ, C)` → `Gemm(A, B, C)` with transA or transB inverted."""
 
     pattern = AnyOf(Op("Gemm", _TRANSPOSE, rest=True), Op("Gemm", Var(), _TRANSPOSE, rest=True))
     allow_shared_intermediates = True
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Sources | str:
         """The transpose of an operand swaps its axes."""
-        return None if any(_untransposed(value, _SWAPPED) for value in match.root.inputs[:2]) else "no axes are swapped"
+        return _swapped_sources(match)
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Sources, new: Rewriter) -> ir.Value:
         """The product of the untransposed values."""
-        a, b, *rest = match.root.inputs
-        source_a, source_b = _untransposed(a, _SWAPPED), _untransposed(b, _SWAPPED)
+        (a, b, *rest), (source_a, source_b) = match.root.inputs, found
         result = new.like(match.root, source_a or a, source_b or b, *rest)
         for name, given in (("transA", source_a), ("transB", source_b)):
             if given is not None:

@@ -14,7 +14,7 @@ from compiler.ir.views.gather import GatherView
 from compiler.ir.views.pad import PadView
 from compiler.ir.views.slice import SliceView
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
-from compiler.rewrite.rule import Rewriter, Rule, can_be_renamed, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, Rule, can_be_renamed, rules_pass
 
 __all__ = ["DropReshape", "drop_noops"]
 
@@ -65,7 +65,7 @@ class DropReshape(_Drop):
 _EXPAND = Op("Expand", Var(), Var())
 
 
-class DropExpand(Rule):
+class DropExpand(FindingRule[list[ir.Value | None]]):
     """`f(x, Expand(y))` → `f(x, y)`, where `f` is elementwise and its result has the shape of `x`."""
 
     pattern = AnyOf(
@@ -75,15 +75,16 @@ class DropExpand(Rule):
     )
     allow_shared_intermediates = True
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> list[ir.Value | None] | str:
         """An input without an Expand has the shape of the result, so that the others broadcast to it."""
-        output = match.root.outputs[0]
-        is_full = any(_expanded(value) is None and same_shape(value, output) for value in match.root.inputs)
-        return None if is_full else "the Expand may determine the shape of the result"
+        inputs, output = match.root.inputs, match.root.outputs[0]
+        sources = [_expanded(value) for value in inputs]
+        is_full = any(not source and same_shape(value, output) for source, value in zip(sources, inputs, strict=True))
+        return sources if is_full else "the Expand may determine the shape of the result"
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: list[ir.Value | None], new: Rewriter) -> ir.Value:
         """The function of the unexpanded inputs."""
-        return new.like(match.root, *(_expanded(value) or value for value in match.root.inputs))
+        return new.like(match.root, *(source or value for source, value in zip(found, match.root.inputs, strict=True)))
 
 
 def _expanded(value: ir.Value | None) -> ir.Value | None:

@@ -10,30 +10,30 @@ import onnx_ir as ir
 
 from compiler.ir.views.slice import SliceView
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["move_shapes_to_inputs"]
 
 _SHAPE = Op("Shape", Var("x"), name="shape")
 
 
-class ReadSize(Rule):
+class ReadSize(FindingRule[list[int | ir.SymbolicDim]]):
     """Elements of `Shape(x)` that are sizes of graph inputs → `Shape(input)` of these axes."""
 
     pattern = AnyOf(Op("Gather", _SHAPE, Const("place")), Op("Slice", _SHAPE, rest=True))
     allow_shared_intermediates = True
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> list[int | ir.SymbolicDim] | str:
         """Each size is a number or the symbol of an input's axis; `x` is not an input."""
         if match["x"].producer() is None:
             return "they are read from an input already"
         dims = _dims(match)
         is_known = dims and all(isinstance(dim, int) or _input_with(dim, match) for dim in dims)
-        return None if is_known else "they are not sizes of inputs"
+        return dims if is_known else "they are not sizes of inputs"
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: list[int | ir.SymbolicDim], new: Rewriter) -> ir.Value:
         """The sizes, with the same rank."""
-        sizes = [_size(dim, match, new) for dim in _dims(match)]
+        sizes = [_size(dim, match, new) for dim in found]
         size = sizes[0] if len(sizes) == 1 else new.op("Concat", *sizes, version=13, axis=0)
         if match.root.op_type == "Gather" and not match.constant("place").ndim:
             size = new.op("Squeeze", size, new.constant(np.array([0], np.int64), "axes"), version=13)

@@ -45,20 +45,20 @@ class _Keys:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Unscaled:
     """The unscaled keys, and the factor of the products of unscaled queries and keys."""
 
     keys: _Keys
     scale: float
 
 
-class RecognizeAttention(FindingRule[_Found]):
+class RecognizeAttention(FindingRule[_Unscaled]):
     """`softmax(q · kᵀ · scale + mask) · v` → `Attention(q, k, v, mask)`; drops a repeat of the heads of k and v."""
 
     pattern = Op("MatMul", AnyOf(_GUARDED, _WEIGHTS), Var("v"))
     looks_above = 8  # a repeat of heads, below a transpose of keys between two reshapes, and factors
 
-    def check(self, match: Match) -> _Found | str:
+    def check(self, match: Match) -> _Unscaled | str:
         """Heads and batches do not broadcast, softmax is along the keys, and the mask is as wide as the keys."""
         size = rank(match["v"])
         if size not in (3, 4) or match["v"].dtype not in _FLOATS:
@@ -71,9 +71,9 @@ class RecognizeAttention(FindingRule[_Found]):
             return "the scale is not one positive constant"
         if not all(_same_leading_dims(match[name], match["v"]) for name in ("q", "k")):
             return "the batches and heads of queries, keys and values are not known to be the same"
-        return why_not_mask(match) or _Found(keys, scale)
+        return why_not_mask(match) or _Unscaled(keys, scale)
 
-    def rewrite(self, match: Match, found: _Found, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Unscaled, new: Rewriter) -> ir.Value:
         """The fused node. Without a batch axis, reshapes around it add and remove one."""
         keys, scale = found.keys, found.scale
         q, _ = _unscaled(match["q"])
@@ -113,7 +113,7 @@ def _axis(softmax: ir.Node) -> int | None:
 
 
 def _scale(match: Match, keys: _Keys) -> float | None:
-    """The factor of `_Found`; `None` if it is not one number."""
+    """The factor of `_Unscaled`; `None` if it is not one number."""
     scale = _unscaled(match["q"])[1] * keys.scale
     if match.has("factor"):
         factor = match.constant("factor")

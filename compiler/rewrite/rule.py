@@ -50,7 +50,7 @@ _NUMBERS = "candle_plan.numbers"
 _MOST_REWRITES = 100
 """The limit of rewrites of a run, per node of the model plus 10. A run with more rewrites does not end."""
 
-Found = TypeVar("Found")
+Finding = TypeVar("Finding")
 Results = ir.Value | Sequence[ir.Value]
 """The values that replace the root's outputs."""
 
@@ -98,15 +98,15 @@ class Rule(AnyRule):
         return self.check(match) or partial(self.rewrite, match)
 
 
-class FindingRule(AnyRule, Generic[Found]):
-    """A rule whose check passes a `Found` to its rewrite. `Found` is any type except `str`."""
+class FindingRule(AnyRule, Generic[Finding]):
+    """A rule whose check passes its finding to its rewrite. A finding has any type except `str`."""
 
     @abstractmethod
-    def check(self, match: Match) -> Found | str:
+    def check(self, match: Match) -> Finding | str:
         """The data for the rewrite, or the reason against it. The reason completes "not done, because …"."""
 
     @abstractmethod
-    def rewrite(self, match: Match, found: Found, new: Rewriter) -> Results:
+    def rewrite(self, match: Match, found: Finding, new: Rewriter) -> Results:
         """The values that replace the root's outputs."""
 
     def attempt(self, match: Match) -> str | Callable[[Rewriter], Results]:

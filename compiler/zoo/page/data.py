@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["page_data"]
 
-Line = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 def page_data(title: str, runs: Sequence[Run]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def page_data(title: str, runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def _check(name: ResultName, runs: Sequence[Run], newest: int, details: Line) -> Line:
+def _check(name: ResultName, runs: Sequence[Run], newest: int, details: JsonObject) -> JsonObject:
     """The state of a check in its newest file, and its history."""
     record = runs[newest].checks.get(name)
     if record is None:
@@ -76,9 +76,9 @@ def _check(name: ResultName, runs: Sequence[Run], newest: int, details: Line) ->
     }
 
 
-def _details(task: str, lines: Iterable[Line]) -> Iterator[tuple[str, Line]]:
+def _details(task: str, lines: Iterable[JsonObject]) -> Iterator[tuple[str, JsonObject]]:
     """The outcomes of each model's check, and its profile if there is one."""
-    profiles: dict[str, Line] = {}
+    profiles: dict[str, JsonObject] = {}
     for line in lines:
         profile = Profile.named(line["model"], line["what"])
         if profile and f"{profile.shapes}, {profile.device}" == task and line["ok"]:
@@ -90,7 +90,7 @@ def _details(task: str, lines: Iterable[Line]) -> Iterator[tuple[str, Line]]:
             yield line["model"], {"outcomes": outcomes, "profile": profiles.get(line["model"])}
 
 
-def _profile(result: Line) -> Line:
+def _profile(result: JsonObject) -> JsonObject:
     """A profile with a list for each field of the steps, which takes less space."""
     names = (*COLUMNS, "layer")
     steps = {name: [step[name] for step in result["steps"]] for name in names}
@@ -107,7 +107,7 @@ def _problems(current: Iterable[Run]) -> dict[str, list[str]]:
     return found
 
 
-def _precision(runs: Iterable[Run]) -> dict[str, Line]:
+def _precision(runs: Iterable[Run]) -> dict[str, JsonObject]:
     """The rounding errors of the plan and of onnxruntime, of each model, from the newest file."""
     lines = [line for run in runs for line in run.lines if line["what"] == PRECISION]
     results = {line["model"]: ending_of(line).result for line in lines}
