@@ -1,6 +1,6 @@
 """Runs every operator on shapes for which it could hold far more than its inputs and outputs.
 
-These are hand-written cases, and all rows of `ROWS` with tensors that hold nothing.
+These are hand-written cases, with and without optimization, and all rows of `ROWS` with tensors that hold nothing.
 
 `python -m tests.scratch.cases BOUND`: `BOUND` is `max_memory` in bytes, 0 for none. The process may take `MORE_MEMORY`
 more than it has, so a kernel whose memory no check bounds ends it, as does one that takes `SECONDS`. Each case prints
@@ -57,6 +57,17 @@ CASES: dict[str, tuple[str, Feeds]] = {
         "(float[1, 16, 1, 1] x, float[16, 1, 2, 2] w) => (float[a, b, c, d] y)"
         f" {{ y = Conv<group = 16, {LESS_FAR}>(x, w) }}",
         {"x": np.ones((1, 16, 1, 1), np.float32), "w": np.ones((16, 1, 2, 2), np.float32)},
+    ),
+    "Conv and Relu, far taps": (
+        f"(float[1, 1, 1, 1] x) => (float[a, b, c, d] y) <float[1, 1, 2, 2] w = {{1, 1, 1, 1}}>"
+        f" {{ z = Conv<{FAR}>(x, w) y = Relu(z) }}",
+        {"x": ONE},
+    ),
+    "Conv and Conv, far taps of a channel a group": (
+        "(float[1, 16, 1, 1] x) => (float[a, b, c, d] y) <int64[4] s = {16, 1, 2, 2}, int64[4] t = {8, 16, 1, 1}>"
+        " { v = ConstantOfShape<value = float[1] {1}>(s) w = ConstantOfShape<value = float[1] {1}>(t)"
+        f" z = Conv<group = 16, {LESS_FAR}>(x, v) y = Conv(z, w) }}",
+        {"x": np.ones((1, 16, 1, 1), np.float32)},
     ),
     "ConvTranspose, cut": (
         "(float[1, 1, 2, 2] x, float[1, 1, 3, 3] w) => (float[a, b, c, d] y)"
@@ -134,28 +145,29 @@ CASES: dict[str, tuple[str, Feeds]] = {
 }
 
 
-def every_case() -> Iterator[tuple[str, str, Feeds]]:
-    """The cases: name, model, inputs."""
+def every_case() -> Iterator[tuple[str, str, Feeds, bool]]:
+    """The cases: name, model, inputs, and whether the plan is optimized."""
     for name, (graph, feeds) in CASES.items():
-        yield name, NEWEST + graph, feeds
+        yield name, NEWEST + graph, feeds, False
+        yield f"{name}, optimized", NEWEST + graph, feeds, True
     for row in ROWS:
         for sizes, feeds in row.empty_feeds():
-            yield f"{row.nodes} of {row.inputs}, {sizes}", row.graph, feeds
+            yield f"{row.nodes} of {row.inputs}, {sizes}", row.graph, feeds, False
 
 
 @functools.cache
-def plan_of(graph: str, bound: int | None) -> compiler.Plan | None:
+def plan_of(graph: str, bound: int | None, optimize: bool) -> compiler.Plan | None:
     """The model's plan; `None` if an operator does not accept such inputs."""
     model = onnx.parser.parse_model(graph)
     try:
-        return compiler.compile(model, Options(max_memory=bound, optimize=False))
+        return compiler.compile(model, Options(max_memory=bound, optimize=optimize))
     except compiler.CompileError:
         return None
 
 
-def outcome(graph: str, feeds: Feeds, bound: int | None) -> str:
+def outcome(graph: str, feeds: Feeds, bound: int | None, optimize: bool = False) -> str:
     """`result`, or the error."""
-    plan = plan_of(graph, bound)
+    plan = plan_of(graph, bound, optimize)
     if plan is None:
         return REFUSED
     try:
@@ -170,10 +182,10 @@ def main() -> None:
     bound = int(sys.argv[1]) or None
     cases = list(every_case())
     limit_memory()
-    for name, graph, feeds in cases:
+    for name, graph, feeds, optimize in cases:
         print(json.dumps(name), flush=True)
         signal.alarm(SECONDS)
-        print(json.dumps(outcome(graph, feeds, bound)), flush=True)
+        print(json.dumps(outcome(graph, feeds, bound, optimize)), flush=True)
 
 
 if __name__ == "__main__":
