@@ -46,10 +46,13 @@ struct QLinearParams {
     scale: u64,
     y_zero: u64,
     bias: u64,
-    /// The strides between images, channels, rows and columns.
-    x_strides: [u32; 4],
-    /// The strides between images, channels and pixels.
-    y_strides: [u32; 3],
+    x_image: u32,
+    x_channel: u32,
+    x_row: u32,
+    x_column: u32,
+    y_image: u32,
+    y_channel: u32,
+    y_pixel: u32,
     rows: u32,
     pixels: u32,
     columns: u32,
@@ -210,6 +213,8 @@ impl Convolution<'_> {
         count(self.x.len()).map(drop)
     }
 
+    /// Returns the strides of X between images, channels, rows and columns, and those of the result between images,
+    /// channels and pixels.
     fn strides(&self) -> Result<([u32; 4], [u32; 3])> {
         let Shape { channels, outputs, input: [h, w], output: [rows, columns], .. } = *self.shape;
         let pixels = rows * columns;
@@ -263,7 +268,8 @@ impl Convolution<'_> {
     fn params(&self, y: &Array, w: u64, sums: u64) -> Result<QLinearParams> {
         count(y.len())?;
         let Shape { batch, outputs, groups, input, output, kernel, strides, dilations, before, .. } = *self.shape;
-        let ([channels, quads], (x_strides, y_strides)) = (self.group(), self.strides()?);
+        let [channels, quads] = self.group();
+        let ([x_image, x_channel, x_row, x_column], [y_image, y_channel, y_pixel]) = self.strides()?;
         let pair = |sizes: [usize; 2]| -> Result<[u32; 2]> { Ok([count(sizes[0])?, count(sizes[1])?]) };
         let begin = |axis: usize| i32::try_from(before[axis]).map_err(|_| too_large());
         let pixels = output[0] * output[1];
@@ -277,8 +283,13 @@ impl Convolution<'_> {
             x_zero: address(self.x_zero)?,
             w_zero: address(self.w_zero)?,
             bias: address(self.bias)?,
-            x_strides,
-            y_strides,
+            x_image,
+            x_channel,
+            x_row,
+            x_column,
+            y_image,
+            y_channel,
+            y_pixel,
             rows: count(batch.checked_mul(pixels).ok_or_else(too_large)?)?,
             pixels: count(pixels)?,
             columns: count(output[1])?,

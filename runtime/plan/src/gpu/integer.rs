@@ -49,10 +49,10 @@ struct ProductParams {
     batch: u32,
     a_signed: u32,
     b_signed: u32,
-    /// The strides along rows and terms.
-    a_zero_steps: [i32; 2],
-    /// The strides along terms and columns.
-    b_zero_steps: [i32; 2],
+    a_zero_row: i32,
+    a_zero_term: i32,
+    b_zero_term: i32,
+    b_zero_column: i32,
     dims: Dims,
     a_next: Strides,
     b_next: Strides,
@@ -201,7 +201,7 @@ impl<'a> Side<'a> {
         Ok([of(&whole)?, of(&self.zero_strides[..own])?])
     }
 
-    /// Returns the strides of the zero point over a matrix.
+    /// Returns the strides of the zero point over the rows and the columns of a matrix.
     fn zero_steps(&self) -> Result<[i32; 2]> {
         let own = self.batch().len();
         let step = |stride: usize| i32::try_from(stride).map_err(|_| Error::op("a zero point is too large"));
@@ -247,6 +247,7 @@ fn general(gpu: &Gpu, [a, b]: [&Array; 2], [a_zero, b_zero]: [Option<&Array>; 2]
     count(y.len())?;
     count(a.len().max(b.len()))?;
     let ([a_next, a_zero_next], [b_next, b_zero_next]) = (left.over(&batch)?, right.over(&batch)?);
+    let ([a_zero_row, a_zero_term], [b_zero_term, b_zero_column]) = (left.zero_steps()?, right.zero_steps()?);
     let zero = |side: &Side| side.zero.map_or(Ok(0), Array::address);
     let params = ProductParams {
         a: a.address()?,
@@ -260,8 +261,10 @@ fn general(gpu: &Gpu, [a, b]: [&Array; 2], [a_zero, b_zero]: [Option<&Array>; 2]
         batch: count(element_count(&batch)?)?,
         a_signed: is_signed(a).into(),
         b_signed: is_signed(b).into(),
-        a_zero_steps: left.zero_steps()?,
-        b_zero_steps: right.zero_steps()?,
+        a_zero_row,
+        a_zero_term,
+        b_zero_term,
+        b_zero_column,
         dims: Dims::new(&batch)?,
         a_next,
         b_next,

@@ -40,12 +40,21 @@ pub(super) struct Integers<'a> {
 #[repr(C)]
 #[kernel(IntegerProduct in "matmul.cu")]
 struct IntegerParams {
-    tensors: [u64; 4],
-    factors: [u64; 2],
+    a: u64,
+    b: u64,
+    addend: u64,
+    y: u64,
+    alpha: u64,
+    beta: u64,
     count: u32,
-    sizes: [u32; 3],
-    steps: [[u32; 2]; 3],
-    next: [Strides; 2],
+    m: u32,
+    n: u32,
+    k: u32,
+    a_step: [u32; 2],
+    b_step: [u32; 2],
+    addend_step: [u32; 2],
+    a_next: Strides,
+    b_next: Strides,
     batch: Dims,
     padding: u32,
 }
@@ -67,14 +76,24 @@ impl Integers<'_> {
         let [row, column] = addend.map_or([0; 2], |(_, steps)| steps).map(count);
         let strides = |side: usize| Strides::new(groups.iter().map(|group| group.steps[side] as isize));
         let counts: Vec<usize> = groups.iter().map(|group| group.count).collect();
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // whole numbers, which wrap
+        let [alpha, beta] = factors.map(|factor| factor as i64 as u64);
         let params = IntegerParams {
-            tensors: [a.address()?, b.address()?, addend.map_or(Ok(0), |(c, _)| c.address())?, y.address()?],
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // whole numbers, which wrap
-            factors: factors.map(|factor| factor as i64 as u64),
+            a: a.address()?,
+            b: b.address()?,
+            addend: addend.map_or(Ok(0), |(c, _)| c.address())?,
+            y: y.address()?,
+            alpha,
+            beta,
             count: count(y.len())?,
-            sizes: [count(m)?, count(n)?, count(k)?],
-            steps: [steps([m, k], transposed[0])?, steps([k, n], transposed[1])?, [row?, column?]],
-            next: [strides(0)?, strides(1)?],
+            m: count(m)?,
+            n: count(n)?,
+            k: count(k)?,
+            a_step: steps([m, k], transposed[0])?,
+            b_step: steps([k, n], transposed[1])?,
+            addend_step: [row?, column?],
+            a_next: strides(0)?,
+            b_next: strides(1)?,
             batch: Dims::new(&counts)?,
             padding: 0,
         };

@@ -51,8 +51,10 @@ struct AnyFloats {
 struct BatchNormParams {
     x: u64,
     y: u64,
-    /// Scale, bias, mean and variance.
-    given: [AnyFloats; 4],
+    scale: AnyFloats,
+    bias: AnyFloats,
+    mean: AnyFloats,
+    variance: AnyFloats,
     lines: Lines,
     channels: u32,
     epsilon: f64,
@@ -112,13 +114,13 @@ impl OnGpu for BatchNorm {
         let x = call.tensor(0)?;
         let (dtype, address) = (x.dtype(), x.address()?);
         let planes = x.len().checked_div(spatial).unwrap_or(0);
-        let mut given = [AnyFloats::zeroed(); 4];
-        for (i, given) in (1..).zip(&mut given) {
-            *given = AnyFloats::new(call.tensor(i)?)?;
-        }
+        let floats = |i: usize| call.tensor(i).and_then(AnyFloats::new);
+        let [scale, bias, mean, variance] = [floats(1)?, floats(2)?, floats(3)?, floats(4)?];
         let (lines, channels) = (Lines::new([planes, spatial, 1])?, count(channels)?);
         let y = rewritten(gpu, call)?;
-        let params = BatchNormParams { x: address, y: y.address()?, given, lines, channels, epsilon: self.epsilon };
+        let (y_address, epsilon) = (y.address()?, self.epsilon);
+        let params =
+            BatchNormParams { x: address, y: y_address, scale, bias, mean, variance, lines, channels, epsilon };
         launch(gpu, Symbol { module: "norm", name: "batch_norm", kind: kind(dtype)? }, lines.grid(), &params)?;
         Ok(vec![y.into()])
     }

@@ -139,7 +139,8 @@ impl OnGpu for ElementwiseOnGpu {
 #[kernel(Function in "functions.cuh")]
 pub(super) struct Function {
     code: u32,
-    parameters: [f32; 2],
+    a: f32,
+    b: f32,
 }
 
 /// An operand of an instruction: the index of an input or of a slot, or a constant.
@@ -160,14 +161,15 @@ struct Coded {
     step: u32,
     slot: u32,
     function: Function,
-    operands: [Read; 2],
+    first: Read,
+    second: Read,
 }
 
 impl Coded {
     fn of(instruction: Instruction) -> Coded {
         let mut coded = Coded::zeroed();
         let mut operands = instruction.operands();
-        coded.operands = [(); 2].map(|()| operands.next().map_or(Read::zeroed(), Read::of));
+        [coded.first, coded.second] = [(); 2].map(|()| operands.next().map_or(Read::zeroed(), Read::of));
         coded.step = match instruction {
             Instruction::Load(_) => 0,
             Instruction::Save(slot) => {
@@ -210,7 +212,7 @@ pub(super) fn code_of(function: Binary) -> u32 {
 impl Function {
     /// Makes a function of one element.
     pub fn of(function: Unary) -> Function {
-        let parameters = match function {
+        let [a, b] = match function {
             Unary::Swish { alpha }
             | Unary::LeakyRelu { alpha }
             | Unary::Elu { alpha }
@@ -223,7 +225,7 @@ impl Function {
             Unary::IsInf { negative, positive } => [negative, positive].map(|counts| f32::from(u8::from(counts))),
             _ => [0.0; 2],
         };
-        Function { code: number(function), parameters }
+        Function { code: number(function), a, b }
     }
 }
 

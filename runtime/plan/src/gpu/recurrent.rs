@@ -40,7 +40,8 @@ on_gpu! { Lstm Gru Rnn }
 #[kernel(GateFunction in "recurrent.cu")]
 struct GateFunction {
     code: u32,
-    parameters: [f32; 2],
+    a: f32,
+    b: f32,
 }
 
 /// `Recurrence::sizes` checked that the inputs have the elements that its sizes require, and `Layer` allocates the rest
@@ -312,7 +313,7 @@ impl<'a, 'v> Layer<'a, 'v> {
 
 impl GateFunction {
     fn of(function: Activation) -> GateFunction {
-        let (code, parameters) = match function {
+        let (code, [a, b]) = match function {
             Activation::Affine(a, b) => (0, [a, b]),
             Activation::Elu(a) => (1, [a, 0.0]),
             Activation::HardSigmoid(a, b) => (2, [a, b]),
@@ -325,6 +326,6 @@ impl GateFunction {
             Activation::Tanh => (9, [0.0; 2]),
             Activation::ThresholdedRelu(a) => (10, [a, 0.0]),
         };
-        GateFunction { code, parameters }
+        GateFunction { code, a, b }
     }
 }

@@ -132,7 +132,7 @@ fn convolve(
     }
     let y = alloc_uninit(gpu, &out_dims(shape, x.rank()), dtype)?;
     let mut params = ConvolutionParams::new(shape, transposed, operands, &y)?;
-    params.limits = limits;
+    [params.low, params.high] = limits;
     match form {
         Form::Product => product(gpu, &mut params, dtype)?,
         Form::Direct => {
@@ -218,7 +218,7 @@ fn product(gpu: &Gpu, params: &mut ConvolutionParams, dtype: DType) -> Result<()
     };
     // SAFETY: `Form::of` chooses products only for one image or one group, whose matrices are contiguous.
     unsafe { gpu.gemm(&gemm) }?;
-    if rounded || (params.bias == 0 && params.limits == NO_LIMITS) {
+    if rounded || (params.bias == 0 && [params.low, params.high] == NO_LIMITS) {
         return Ok(());
     }
     (params.parts, params.partial) = (1, params.y);

@@ -32,7 +32,8 @@ pub(super) struct ConvolutionParams {
     pub dilation: [i32; 2],
     pub before: [i32; 2],
     pub apart: [i32; 2],
-    pub limits: [f32; 2],
+    pub low: f32,
+    pub high: f32,
 }
 
 /// The operands of a convolution on a GPU. `bias` may be absent.
@@ -66,6 +67,7 @@ impl ConvolutionParams {
             let sides = [shape.input[a], shape.output[a]].map(|size| size.saturating_mul(stride(a)));
             small(sides[usize::from(!transposed)].saturating_add(shape.kernel[a].saturating_mul(dilation(a))))?;
         }
+        let [low, high] = NO_LIMITS;
         Ok(ConvolutionParams {
             x: x.address()?,
             w: w.address()?,
@@ -85,7 +87,8 @@ impl ConvolutionParams {
             dilation: by_axis(&|a| small(dilation(a)))?,
             before: by_axis(&before)?,
             apart: by_axis(&|a| small(apart(a)))?,
-            limits: NO_LIMITS,
+            low,
+            high,
         })
     }
 
