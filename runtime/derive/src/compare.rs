@@ -1,7 +1,5 @@
 //! Compares the fields of a structure in Rust with those of the kernel's struct.
 
-use std::ops::Range;
-
 /// The name of fields that are not compared.
 pub const PADDING: &str = "padding";
 
@@ -11,7 +9,7 @@ pub struct Field {
     pub kind: Kind,
     /// The number of elements, which is 1 if the field is no list. `None` if only the Rust compiler knows it.
     pub count: Option<usize>,
-    /// The offset in the kernel's struct, and the size of an element, in bytes. Both are 0 for a field in Rust.
+    /// The offset and the size in the kernel's struct, in bytes. Both are 0 for a field in Rust.
     pub at: usize,
     pub size: usize,
 }
@@ -51,95 +49,44 @@ impl Kind {
     }
 }
 
-/// The fields of both structures that stand at the same place, by their indices. A list stands where the other
-/// structure has several fields. One side is empty if the other structure has no such field.
-pub struct Pair {
-    pub own: Range<usize>,
-    pub kernel: Range<usize>,
-}
-
-/// Returns all fields in pairs.
-pub fn pairs(own: &[Field], kernel: &[Field]) -> Vec<Pair> {
-    let (mut pairs, mut i, mut j) = (vec![], 0, 0);
+/// Returns the differences as ends of sentences: each about a field in Rust, or about the structure. `twin` is the name
+/// of the kernel's struct. Structures without differences have the same fields in the same order.
+pub fn differences(own: &[Field], kernel: &[Field], twin: &str) -> Vec<(Option<usize>, String)> {
+    let (mut all, mut i, mut j) = (vec![], 0, 0);
     while i < own.len() || j < kernel.len() {
-        let (m, n) = match (own.get(i), kernel.get(j)) {
-            (None, _) => (0, 1),
-            (_, None) => (1, 0),
-            (Some(mine), Some(theirs)) if mine.name == theirs.name => (1, 1),
-            (Some(mine), Some(theirs)) => {
-                let one_to_many = parts(own, i, kernel, j).map(|n| (1, n));
-                let many_to_one = || parts(kernel, j, own, i).map(|m| (m, 1));
-                one_to_many.or_else(many_to_one).unwrap_or(match (has(kernel, mine), has(own, theirs)) {
-                    (true, false) => (0, 1),
-                    (false, true) => (1, 0),
-                    _ => (1, 1),
-                })
-            }
+        let (mine, theirs) = match (own.get(i), kernel.get(j)) {
+            (Some(mine), Some(theirs)) => match (has(kernel, mine), has(own, theirs)) {
+                (true, false) => (None, Some(theirs)),
+                (false, true) => (Some(mine), None),
+                _ => (Some(mine), Some(theirs)),
+            },
+            ends => ends,
         };
-        pairs.push(Pair { own: i..i + m, kernel: j..j + n });
-        (i, j) = (i + m, j + n);
+        all.extend(difference(mine, theirs, twin).map(|text| (mine.map(|_| i), text)));
+        i += usize::from(mine.is_some());
+        j += usize::from(theirs.is_some());
     }
-    pairs
+    all
 }
 
 fn has(fields: &[Field], field: &Field) -> bool {
     fields.iter().any(|other| other.name == field.name)
 }
 
-/// Returns how many of the other structure's fields from `from` on are the elements of the list `at`: two or more, with
-/// names that only one structure has.
-fn parts(own: &[Field], at: usize, others: &[Field], from: usize) -> Option<usize> {
-    let mut rest = own[at].count.filter(|_| !has(others, &own[at]))?;
-    for (n, field) in others[from..].iter().enumerate() {
-        rest = rest.checked_sub(field.count?).filter(|_| !has(own, field))?;
-        if rest == 0 {
-            return (n > 0).then_some(n + 1);
-        }
+/// Returns the difference between two fields. One is `None` if only the other structure has such a field.
+fn difference(mine: Option<&Field>, theirs: Option<&Field>, twin: &str) -> Option<String> {
+    let (mine, theirs) = match (mine, theirs) {
+        (Some(mine), Some(theirs)) => (mine, theirs),
+        (Some(_), None) => return Some(format!("is not a field of {twin}")),
+        (None, theirs) => return theirs.map(|theirs| format!("has no field `{}`, but {twin} does", theirs.name)),
+    };
+    if mine.name != theirs.name {
+        return Some(format!("is where {twin} has `{}`", theirs.name));
     }
-    None
-}
-
-impl Pair {
-    /// Returns the differences as ends of sentences: about a field in Rust, or about the structure. `twin` is the name
-    /// of the kernel's struct.
-    pub fn differences(&self, own: &[Field], kernel: &[Field], twin: &str) -> Vec<(Option<usize>, String)> {
-        let (mine, theirs) = (&own[self.own.clone()], &kernel[self.kernel.clone()]);
-        let first = self.own.start;
-        match (mine, theirs) {
-            ([], _) => vec![(None, format!("has no field `{}`, but {twin} does", theirs[0].name))],
-            (_, []) => vec![(Some(first), format!("is not a field of {twin}"))],
-            ([one], [other]) if one.name != other.name => {
-                vec![(Some(first), format!("is where {twin} has `{}`", other.name))]
-            }
-            ([Field { count: Some(one), .. }], [Field { count: Some(other), .. }]) if one != other => {
-                vec![(Some(first), format!("has the length {one}, but {other} in {twin}"))]
-            }
-            _ => {
-                let all = (first..).zip(mine).flat_map(|(i, one)| theirs.iter().map(move |other| (i, one, other)));
-                let wrong = all.filter(|(_, one, other)| !one.kind.fits(&other.kind));
-                wrong.map(|(i, one, other)| (Some(i), one.difference(other, twin))).collect()
-            }
-        }
+    if let Some((one, other)) = mine.count.zip(theirs.count).filter(|(one, other)| one != other) {
+        return Some(format!("has the length {one}, but {other} in {twin}"));
     }
-
-    /// Returns the indices of the fields in Rust, with the offset and the size that they have in the kernel's struct.
-    pub fn places(&self, own: &[Field], kernel: &[Field]) -> Vec<(usize, usize, usize)> {
-        let theirs = &kernel[self.kernel.clone()];
-        let all = theirs.iter().filter_map(|field| field.count).sum();
-        let mut at = theirs[0].at;
-        let place = |i: usize| {
-            let count = if self.own.len() == 1 { all } else { own[i].count.unwrap_or(1) };
-            let size = count * theirs[0].size;
-            at += size;
-            (i, at - size, size)
-        };
-        self.own.clone().map(place).collect()
-    }
-}
-
-impl Field {
-    fn difference(&self, other: &Field, twin: &str) -> String {
-        let (mine, theirs) = (self.kind.name(), other.kind.name());
-        format!("has the type {mine}, but `{}` in {twin} has {theirs}", other.name)
-    }
+    let (kind, other) = (mine.kind.name(), theirs.kind.name());
+    let text = || format!("has the type {kind}, but `{}` in {twin} has {other}", theirs.name);
+    (!mine.kind.fits(&theirs.kind)).then(text)
 }

@@ -4,11 +4,11 @@ use std::{env, fs};
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::{DeriveInput, Error, Result};
+use syn::{DeriveInput, Error, Ident, Result};
 
-use crate::compare::{pairs, Kind, Pair};
+use crate::compare::{differences, Field, Kind};
 use crate::kernel::{Layout, Source};
-use crate::structure::Structure;
+use crate::structure::{Declared, Structure};
 
 /// The folder of the kernels, from the folder of any crate beside theirs.
 const KERNELS: &str = "/../device/kernels/";
@@ -71,9 +71,8 @@ fn checks(structure: &Structure, text: impl Fn(&str) -> std::result::Result<Stri
 /// Returns assertions about the places of all fields.
 fn assertions(structure: &Structure, layout: &Layout, twin: &str) -> Result<TokenStream> {
     let (name, size) = (&structure.name, layout.size);
-    let pairs = pairs(&structure.fields, &layout.fields);
-    let differences = pairs.iter().flat_map(|pair| pair.differences(&structure.fields, &layout.fields, twin));
-    let errors = differences.map(|(own, text)| match own.map(|own| &structure.declared[own].0) {
+    let differences = differences(&structure.fields, &layout.fields, twin).into_iter();
+    let errors = differences.map(|(own, text)| match own.map(|own| &structure.declared[own].name) {
         Some(field) => Error::new(field.span(), format!("`{name}.{field}` {text}")),
         None => Error::new(name.span(), format!("`{name}` {text}")),
     });
@@ -84,7 +83,8 @@ fn assertions(structure: &Structure, layout: &Layout, twin: &str) -> Result<Toke
     if let Some(error) = combined {
         return Err(error);
     }
-    let fields = pairs.iter().map(|pair| assertion(structure, layout, pair, twin));
+    let fields = structure.declared.iter().zip(&layout.fields);
+    let fields = fields.map(|(own, theirs)| assertion(name, own, theirs, twin));
     let wrong_size = format!("`{name}` has not the {size} bytes of {twin}");
     Ok(quote_spanned! {name.span()=>
         #(#fields)*
@@ -92,28 +92,24 @@ fn assertions(structure: &Structure, layout: &Layout, twin: &str) -> Result<Toke
     })
 }
 
-/// Returns assertions about the offsets and sizes of fields, and about their types if these are structures.
-fn assertion(structure: &Structure, layout: &Layout, pair: &Pair, twin: &str) -> TokenStream {
-    let name = &structure.name;
-    let places = pair.places(&structure.fields, &layout.fields).into_iter();
-    let assertions = places.map(|(own, at, size)| {
-        let (field, all, element) = &structure.declared[own];
-        let misplaced = format!("`{name}.{field}` has not the place or the length of its field of {twin}");
-        let structures = layout.fields[pair.kernel.clone()].iter().filter_map(|theirs| {
-            let Kind::Struct(kind) = &theirs.kind else { return None };
-            let other =
-                format!("`{name}.{field}` mirrors another struct than {kind}, the type of `{}` in {twin}", theirs.name);
+/// Returns assertions about the offset and the size of a field, and about its type if this is a structure.
+fn assertion(name: &Ident, own: &Declared, theirs: &Field, twin: &str) -> TokenStream {
+    let (Declared { name: field, whole, element }, Field { at, size, .. }) = (own, theirs);
+    let misplaced = format!("`{name}.{field}` has not the place or the length of its field of {twin}");
+    let structures = match &theirs.kind {
+        Kind::Number(_) => None,
+        Kind::Struct(kind) => {
+            let other = format!("`{name}.{field}` mirrors another struct than {kind}, its type in {twin}");
             Some(quote_spanned! {field.span()=>
                 ::core::assert!(::candle_plan_device::is_mirror::<#element>(#kind), #other);
             })
-        });
-        quote_spanned! {field.span()=>
-            #(#structures)*
-            ::core::assert!(::core::mem::offset_of!(#name, #field) == #at, #misplaced);
-            ::core::assert!(::core::mem::size_of::<#all>() == #size, #misplaced);
         }
-    });
-    assertions.collect()
+    };
+    quote_spanned! {field.span()=>
+        #structures
+        ::core::assert!(::core::mem::offset_of!(#name, #field) == #at, #misplaced);
+        ::core::assert!(::core::mem::size_of::<#whole>() == #size, #misplaced);
+    }
 }
 
 #[cfg(test)]

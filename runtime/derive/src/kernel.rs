@@ -64,7 +64,7 @@ impl Source {
             layout.size = at + size * count;
             layout.align = layout.align.max(align);
             if field != PADDING {
-                layout.fields.push(Field { name: field, kind, count: Some(count), at, size });
+                layout.fields.push(Field { name: field, kind, count: Some(count), at, size: size * count });
             }
         }
         layout.size = layout.size.next_multiple_of(layout.align);

@@ -17,7 +17,6 @@
 //! The derive reads this file when the structure is compiled. It is an error if the fields differ in name, order, type,
 //! length or place. These differences are allowed:
 //!
-//! - A list may be two or more fields of the other structure, with other names: `limits: [f32; 2]` and `f32 low, high`.
 //! - Fields with the name `padding` may be missing.
 //! - Integers may differ in their sign.
 //!

@@ -12,8 +12,17 @@ pub struct Structure {
     pub twin: Twin,
     /// All fields except padding.
     pub fields: Vec<Field>,
-    /// The names of these fields, their types, and the types of lists' elements.
-    pub declared: Vec<(Ident, Type, Type)>,
+    /// The declarations of these fields.
+    pub declared: Vec<Declared>,
+}
+
+/// The declaration of a field.
+pub struct Declared {
+    pub name: Ident,
+    /// Its type.
+    pub whole: Type,
+    /// The type of a list's elements, otherwise that of the field.
+    pub element: Type,
 }
 
 /// The kernel's struct: `UnaryOf in "unary.cu"`.
@@ -53,7 +62,7 @@ impl Structure {
             let kind = element.to_token_stream().to_string();
             let kind = Kind::number(&kind).map_or(Kind::Struct(kind), |(number, _)| number);
             fields.push(Field { name: ident.to_string(), kind, count, at: 0, size: 0 });
-            declared.push((ident, field.ty.clone(), element.clone()));
+            declared.push(Declared { name: ident, whole: field.ty.clone(), element: element.clone() });
         }
         Ok(Structure { name, twin, fields, declared })
     }
