@@ -44,6 +44,12 @@ pub fn tensor<T: crate::dtype::Element>(data: &[T], dims: &[usize]) -> Value {
     Array::new(data.to_vec(), dims).expect("test data fills its shape").into()
 }
 
+/// Returns a tensor of numbers in an element type that has arithmetic.
+pub fn numbers_of(dtype: DType, numbers: &[f64], dims: &[usize]) -> Array {
+    let array = Array::new(numbers.to_vec(), dims).expect("test data fills its shape");
+    cpu::convert::converted(&array, dtype, &Threads::serial()).expect("numbers become any other type")
+}
+
 /// Runs an op that has one output. See [`run_outputs`].
 pub fn run(op: &dyn Tested, inputs: &[Option<Value>]) -> Result<Value> {
     run_outputs(op, inputs, 1).map(|mut outputs| outputs.remove(0))

@@ -92,16 +92,13 @@ impl OnGpu for Binary {
 
 #[cfg(test)]
 mod tests {
-    use candle_plan_kernels::threads::Threads;
     use half::{bf16, f16};
     use Function::*;
 
     use super::*;
-    use crate::cpu::convert::converted;
     use crate::dtype::{Bool, Element};
     use crate::float::NUMBERS;
-    use crate::testing::{fault, run, tensor};
-    use crate::value::Array;
+    use crate::testing::{fault, numbers_of, run, tensor};
 
     const ARITHMETIC: [Function; 10] = [Add, Sub, Mul, Div, Pow, Mod, Fmod, Min, Max, PRelu];
     const BITS: [Function; 5] = [BitwiseAnd, BitwiseOr, BitwiseXor, ShiftLeft, ShiftRight];
@@ -177,11 +174,9 @@ mod tests {
 
     #[test]
     fn powers_of_every_pair_of_types() {
-        let [x, y] = [[-3.0, -1.0, 0.0, 1.0, 2.0, 5.0, 120.0], [-2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 2.5]]
-            .map(|list| Array::new(list.to_vec(), &[7]).expect("seven"));
-        let of = |list: &Array, dtype| converted(list, dtype, &Threads::serial()).expect("converts");
+        let [x, y] = [[-3.0, -1.0, 0.0, 1.0, 2.0, 5.0, 120.0], [-2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 2.5]];
         for (base, exponent) in NUMBERS.iter().flat_map(|&base| NUMBERS.map(|exponent| (base, exponent))) {
-            let (x, y) = (of(&x, base), of(&y, exponent).reshape(&[7, 1]).expect("seven"));
+            let (x, y) = (numbers_of(base, &x, &[7]), numbers_of(exponent, &y, &[7, 1]));
             run(&Binary { function: Pow }, &[Some(x.into()), Some(y.into())]).expect("is defined");
         }
     }

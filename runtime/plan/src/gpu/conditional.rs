@@ -107,21 +107,18 @@ impl OnGpu for Clip {
 
 #[cfg(test)]
 mod tests {
-    use candle_plan_kernels::threads::Threads;
-
     use super::*;
-    use crate::cpu::convert::converted;
     use crate::dtype::Bool;
     use crate::float::NUMBERS;
-    use crate::testing::{run, tensor};
+    use crate::testing::{numbers_of, run, tensor};
     use crate::value::Array;
 
     /// Numbers from -20 on, together with infinities and NaN.
     fn numbers(dtype: DType, dims: &[usize]) -> Array {
         let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0];
         let number = |i: usize| if i % 11 == 5 { odd[i / 11 % 4] } else { (i * 7 % 41) as f64 - 20.0 };
-        let numbers = (0..dims.iter().product()).map(number).collect();
-        converted(&Array::new(numbers, dims).expect("as many"), dtype, &Threads::serial()).expect("converts")
+        let numbers: Vec<f64> = (0..dims.iter().product()).map(number).collect();
+        numbers_of(dtype, &numbers, dims)
     }
 
     #[test]
@@ -146,10 +143,7 @@ mod tests {
         let bounds = [Some(-3.0), Some(5.0), Some(f64::NAN), Some(f64::NEG_INFINITY), None];
         for dtype in NUMBERS {
             for (low, high) in bounds.iter().flat_map(|low| bounds.iter().map(move |high| (low, high))) {
-                let of = |bound: &Option<f64>| {
-                    let bound = Array::new(vec![(*bound)?], &[1]).expect("one");
-                    Some(converted(&bound, dtype, &Threads::serial()).expect("converts").into())
-                };
+                let of = |bound: &Option<f64>| Some(numbers_of(dtype, &[(*bound)?], &[1]).into());
                 for dims in [&[3, 101][..], &[], &[0]] {
                     run(&Clip {}, &[Some(numbers(dtype, dims).into()), of(low), of(high)]).expect("it fits");
                 }

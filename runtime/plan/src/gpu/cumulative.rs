@@ -69,21 +69,16 @@ impl OnGpu for Cumulative {
 
 #[cfg(test)]
 mod tests {
-    use candle_plan_kernels::threads::Threads;
-
     use super::*;
-    use crate::cpu::convert::converted;
     use crate::dtype::DType;
     use crate::float::SUMMED;
-    use crate::testing::{run, tensor};
-    use crate::value::Array;
+    use crate::testing::{numbers_of, run, tensor};
 
     /// Compares with the CPU, on numbers that are small enough for 16-bit floats.
     fn check(dims: &[usize], axis: i64, dtype: DType) {
         let sizes = [0.5, 1.0, 2.0, -1.0, 0.25, 3.0, 0.125];
-        let numbers = (0..dims.iter().product()).map(|i: usize| sizes[(i * i + i / 7) % 7]).collect();
-        let x = Array::new(numbers, dims).expect("as many");
-        let x: Value = converted(&x, dtype, &Threads::serial()).expect("converts").into();
+        let numbers: Vec<f64> = (0..dims.iter().product()).map(|i: usize| sizes[(i * i + i / 7) % 7]).collect();
+        let x: Value = numbers_of(dtype, &numbers, dims).into();
         for (exclusive, reverse) in [(false, false), (true, false), (false, true), (true, true)] {
             for function in [Accumulation::Sum, Accumulation::Prod] {
                 let op = Cumulative { function, exclusive, reverse };

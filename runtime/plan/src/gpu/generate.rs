@@ -159,18 +159,13 @@ impl OnGpu for OneHot {
 
 #[cfg(test)]
 mod tests {
-    use candle_plan_kernels::threads::Threads;
-
     use super::*;
-    use crate::cpu::convert::converted;
     use crate::dtype::DType;
     use crate::float::NUMBERS;
-    use crate::testing::{fault, run, tensor};
-    use crate::value::Array;
+    use crate::testing::{fault, numbers_of, run, tensor};
 
     fn numbers(list: &[f64], dims: &[usize], dtype: DType) -> Option<Value> {
-        let list = Array::new(list.to_vec(), dims).expect("as many");
-        Some(converted(&list, dtype, &Threads::serial()).expect("converts").into())
+        Some(numbers_of(dtype, list, dims).into())
     }
 
     #[test]
