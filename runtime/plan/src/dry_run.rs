@@ -80,18 +80,18 @@ impl Executable {
     /// As [`Executable::run`]. A step on the host may also fail on the zeros that it reads.
     pub fn commands(&self, inputs: Vec<Value>, threads: &Threads) -> Result<Vec<StepCommands>> {
         let Device::Gpu(gpu) = &self.device else { return Ok(Vec::new()) };
-        let recorder = Recorder { gpu, found: Mutex::default() };
+        let recorder = Recorder { gpu, facts: Mutex::default() };
         self.run_observed(inputs, threads, &|| false, &recorder)?;
-        let found = recorder.found.into_inner();
+        let facts = recorder.facts.into_inner();
         let mut steps = Vec::new();
-        self.list_commands(&self.main, 0, &found, &mut steps);
+        self.list_commands(&self.main, 0, &facts, &mut steps);
         steps.push(outputs(self.main.steps.len(), &gpu.take_commands()));
         Ok(steps)
     }
 
-    fn list_commands(&self, block: &PreparedBlock, depth: usize, found: &Found, steps: &mut Vec<StepCommands>) {
+    fn list_commands(&self, block: &PreparedBlock, depth: usize, facts: &StepFacts, steps: &mut Vec<StepCommands>) {
         for step in &block.steps {
-            let Facts { calls, commands, work } = found.get(&step.mark).cloned().unwrap_or_default();
+            let Facts { calls, commands, work } = facts.get(&step.mark).cloned().unwrap_or_default();
             steps.push(StepCommands {
                 index: step.index.0 as usize,
                 op: step.name,
@@ -105,7 +105,7 @@ impl Executable {
                 ..StepCommands::of(&commands)
             });
             for block in &step.blocks {
-                self.list_commands(block, depth + 1, found, steps);
+                self.list_commands(block, depth + 1, facts, steps);
             }
         }
     }
@@ -138,7 +138,8 @@ fn outputs(index: usize, commands: &[Command]) -> StepCommands {
     StepCommands { index, op: "Outputs", added: true, calls: 1, ..StepCommands::of(commands) }
 }
 
-type Found = HashMap<Mark, Facts>;
+/// The facts about each step.
+type StepFacts = HashMap<Mark, Facts>;
 
 #[derive(Debug, Clone, Default)]
 struct Facts {
@@ -149,7 +150,7 @@ struct Facts {
 
 struct Recorder<'a> {
     gpu: &'a Gpu,
-    found: Mutex<Found>,
+    facts: Mutex<StepFacts>,
 }
 
 impl Observer for Recorder<'_> {
@@ -163,8 +164,8 @@ impl Observer for Recorder<'_> {
         self.gpu.take_commands(); // of no step: a run begins with the record of faults
         let outputs = run(call)?;
         let work = input_types.and_then(|input_types| work_of(seen.step, &input_types, &outputs));
-        let mut found = self.found.lock();
-        let facts = found.entry(seen.step.mark).or_default();
+        let mut steps = self.facts.lock();
+        let facts = steps.entry(seen.step.mark).or_default();
         facts.work = if facts.calls == 0 { work } else { facts.work.zip(work).map(|(sum, work)| sum + work) };
         facts.calls += 1;
         facts.commands.extend(self.gpu.take_commands());

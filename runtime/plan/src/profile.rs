@@ -63,15 +63,15 @@ impl Executable {
         }
         let mut steps = Vec::new();
         let (times, facts) = (clock.times.into_inner(), survey.facts.into_inner());
-        let found = Found { times, facts, runs: runs as u64 };
-        self.list(&self.main, 0, &found, &mut steps);
+        let seen = Observations { times, facts, runs: runs as u64 };
+        self.list(&self.main, 0, &seen, &mut steps);
         Ok(steps)
     }
 
-    fn list(&self, block: &PreparedBlock, depth: usize, found: &Found, steps: &mut Vec<StepTime>) {
+    fn list(&self, block: &PreparedBlock, depth: usize, seen: &Observations, steps: &mut Vec<StepTime>) {
         for step in &block.steps {
-            let (calls, time) = found.times.get(&step.mark).copied().unwrap_or_default();
-            let Facts { work, alive_bytes } = found.facts.get(&step.mark).copied().unwrap_or_default();
+            let (calls, time) = seen.times.get(&step.mark).copied().unwrap_or_default();
+            let Facts { work, alive_bytes } = seen.facts.get(&step.mark).copied().unwrap_or_default();
             steps.push(StepTime {
                 op: step.name,
                 origin: self.origin(step),
@@ -81,10 +81,10 @@ impl Executable {
                 alive_bytes,
                 host: step.host.map(|hosted| hosted.reason),
                 form: step.kernel.form(),
-                work: work.map(|work| work * found.runs),
+                work: work.map(|work| work * seen.runs),
             });
             for block in &step.blocks {
-                self.list(block, depth + 1, found, steps);
+                self.list(block, depth + 1, seen, steps);
             }
         }
     }
@@ -108,7 +108,8 @@ struct Facts {
     alive_bytes: usize,
 }
 
-struct Found {
+/// The observations of several runs.
+struct Observations {
     times: Times,
     facts: HashMap<Mark, Facts>,
     runs: u64,

@@ -19,7 +19,7 @@ const OLDEST: (u32, u32) = (8, 0);
 pub(super) const FORKED: &str = "a forked process cannot use the GPU of its parent: start it with `spawn`";
 
 /// A GPU that can be opened.
-pub(super) struct Found {
+pub(super) struct UsableGpu {
     pub device: c_int,
     /// The compute capability.
     pub capability: (u32, u32),
@@ -36,7 +36,7 @@ pub(super) fn check_libraries() -> Result<()> {
 ///
 /// # Errors
 /// [`Error::Unavailable`]: the reason.
-pub(super) fn find(ordinal: usize) -> Result<Found> {
+pub(super) fn find(ordinal: usize) -> Result<UsableGpu> {
     if !DRIVER.is_there() {
         return Err(Error::Unavailable(format!(
             "there is no NVIDIA driver on this machine ({}): {ADVICE}",
@@ -72,7 +72,7 @@ fn count() -> std::result::Result<c_int, Failure> {
     unsafe { cuInit(0).and_then(|()| cuDeviceGetCount(&raw mut count)) }.map(|()| count)
 }
 
-fn of_capability(ordinal: c_int) -> Result<Found> {
+fn of_capability(ordinal: c_int) -> Result<UsableGpu> {
     let mut device = 0;
     // SAFETY: the call writes one number.
     unsafe { cuDeviceGet(&raw mut device, ordinal) }?;
@@ -82,7 +82,7 @@ fn of_capability(ordinal: c_int) -> Result<Found> {
         let ((major, minor), name) = (capability, name(device)?);
         return Err(Error::Unavailable(format!("{name} has compute capability {major}.{minor}, and 8.0 is needed")));
     }
-    Ok(Found { device, capability })
+    Ok(UsableGpu { device, capability })
 }
 
 /// Returns an attribute of a device from [`find`].

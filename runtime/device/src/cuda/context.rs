@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::checks::{attribute, check_libraries, find, Found, FORKED};
+use super::checks::{attribute, check_libraries, find, UsableGpu, FORKED};
 use super::driver::{
     cuCtxGetCurrent, cuCtxSetCurrent, cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRetain, cuPointerGetAttribute,
     ContextHandle, DEVICE_ORDINAL, INVALID_VALUE, MEMORY_POOLS_SUPPORTED,
@@ -62,7 +62,7 @@ impl Context {
     }
 
     fn new(ordinal: usize) -> Result<Context> {
-        let Found { device, capability } = find(ordinal)?;
+        let UsableGpu { device, capability } = find(ordinal)?;
         check_libraries()?;
         let mut handle = ContextHandle::NULL;
         // SAFETY: the call writes one handle.

@@ -17,7 +17,7 @@ use crate::types::Types;
 use crate::value::{Array, Value};
 
 impl Packs for Gather {
-    type Packed = places::Found;
+    type Packed = places::KnownPlaces;
 
     fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
         starts_bytes(packed, inputs.tensor(1).ok()?)
@@ -56,7 +56,7 @@ fn view(x: &Array, axis: usize, rows: &Places) -> Result<Option<Array>> {
 }
 
 impl Packs for GatherElements {
-    type Packed = places::Found;
+    type Packed = places::KnownPlaces;
 
     fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
         starts_bytes(packed, inputs.tensor(1).ok()?)
@@ -75,7 +75,7 @@ impl Packs for GatherElements {
 }
 
 impl Packs for GatherNd {
-    type Packed = places::Found;
+    type Packed = places::KnownPlaces;
 
     fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
         starts_bytes(packed, inputs.tensor(1).ok()?)

@@ -14,7 +14,7 @@ use crate::value::{list, with_capacity, Array};
 use crate::work;
 
 /// Positions in a tensor of a known shape, found in advance.
-pub(super) struct Found {
+pub(super) struct KnownPlaces {
     dims: Vec<usize>,
     places: Places,
 }
@@ -26,13 +26,13 @@ pub(super) struct Found {
 pub(super) fn pack(
     constants: &Constants,
     find: impl FnOnce(&[usize], &Array) -> Result<Places>,
-) -> Result<Option<Found>> {
+) -> Result<Option<KnownPlaces>> {
     let kind = constants.types.first().copied().flatten().and_then(|kind| kind.tensor().ok());
     let (Some(dims), Some(indices)) = (kind.and_then(|kind| kind.sizes()), constants.tensor(1)) else {
         return Ok(None);
     };
     let places = find(&dims, indices)?.merged();
-    Ok(Some(Found { dims, places }))
+    Ok(Some(KnownPlaces { dims, places }))
 }
 
 /// Returns the positions in a tensor of shape `dims`: those found in advance, or those that `find` returns for the
@@ -41,13 +41,13 @@ pub(super) fn pack(
 /// # Errors
 /// `find` fails, or the indices are missing.
 pub(super) fn places<'a>(
-    found: Option<&'a Found>,
+    known: Option<&'a KnownPlaces>,
     call: &Call,
     dims: &[usize],
     find: impl FnOnce(&[usize], &Array) -> Result<Places>,
 ) -> Result<Cow<'a, Places>> {
-    match found.filter(|found| found.dims == dims) {
-        Some(found) => Ok(Cow::Borrowed(&found.places)),
+    match known.filter(|known| known.dims == dims) {
+        Some(known) => Ok(Cow::Borrowed(&known.places)),
         None => find(dims, call.tensor(1)?).map(Cow::Owned),
     }
 }
@@ -81,7 +81,7 @@ impl Places {
 
 /// Returns the largest number of bytes that a step needs for positions that are not [packed](pack), and for their
 /// indices in 64 bits; `None` if the number of indices is unknown.
-pub(super) fn starts_bytes(packed: Option<&Found>, indices: &TensorType) -> Option<usize> {
+pub(super) fn starts_bytes(packed: Option<&KnownPlaces>, indices: &TensorType) -> Option<usize> {
     match packed {
         Some(_) => Some(0),
         None => Some(counted::<[usize; 2]>(usize::try_from(work::count(indices)?).ok()?)),

@@ -25,7 +25,7 @@ use crate::value::{list, Array, Value};
 macro_rules! scatter {
     ($op:ident, $places:expr, $check:expr) => {
         impl Packs for $op {
-            type Packed = places::Found;
+            type Packed = places::KnownPlaces;
 
             fn takes(&self, input: usize, dtype: DType) -> bool {
                 input == 0 && dtype != DType::String
