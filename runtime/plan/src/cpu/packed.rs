@@ -11,7 +11,8 @@ use crate::types::Types;
 use crate::value::Value;
 
 /// An operator whose kernel packs constants before a run. Its methods are those of [`Kernel`] with the packed constants
-/// added; these are `None` if the operands are not constant.
+/// added; these are `None` if the operands are not constant. It lacks [`Kernel::fault`], because only the kernels of a
+/// device report values.
 pub(super) trait Packs: Debug + Clone + Send + Sync + 'static {
     /// The packed constants.
     type Packed: Send + Sync + 'static;
@@ -67,24 +68,33 @@ pub(crate) fn kernel(op: &Op, operands: &Constants) -> Result<Box<dyn Kernel>> {
     each_op!(op, op => Packed::boxed(op, operands))
 }
 
-/// An operator that packs nothing is its own kernel.
+/// An operator that packs nothing is its own kernel. Its packed constants are empty and always there, so that
+/// [`Packed`] also asks its `is_replaced`.
 impl<K: Kernel + Clone + 'static> Packs for K {
     type Packed = ();
 
     fn pack(&self, _: &Constants) -> Result<Option<()>> {
-        Ok(None)
-    }
-
-    fn takes(&self, input: usize, dtype: DType) -> bool {
-        Kernel::takes(self, input, dtype)
+        Ok(Some(()))
     }
 
     fn takes_sequence(&self, input: usize) -> bool {
         Kernel::takes_sequence(self, input)
     }
 
+    fn is_replaced(&self, input: usize) -> bool {
+        Kernel::is_replaced(self, input)
+    }
+
+    fn takes(&self, input: usize, dtype: DType) -> bool {
+        Kernel::takes(self, input, dtype)
+    }
+
     fn form(&self, _: Option<&()>) -> Form {
         Kernel::form(self)
+    }
+
+    fn alternatives(&self, _: Option<&()>, inputs: &Types) -> Vec<Alternative> {
+        Kernel::alternatives(self, inputs)
     }
 
     fn scratch(&self, _: Option<&()>, inputs: &Types) -> Option<usize> {
@@ -145,5 +155,59 @@ impl<O: Packs> Kernel for Packed<O> {
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         self.op.run(self.packed.as_ref(), call)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_plan_kernels::blocking::Blocking;
+    use candle_plan_kernels::isa::Isa;
+
+    use super::*;
+    use crate::kernel::Memory;
+
+    /// A kernel whose every answer differs from the default of [`Kernel`].
+    #[derive(Debug, Clone)]
+    struct Unusual;
+
+    impl Kernel for Unusual {
+        fn takes(&self, input: usize, dtype: DType) -> bool {
+            input == 1 && dtype == DType::Int8
+        }
+
+        fn takes_sequence(&self, input: usize) -> bool {
+            input == 2
+        }
+
+        fn is_replaced(&self, input: usize) -> bool {
+            input == 3
+        }
+
+        fn form(&self) -> Form {
+            Form::named("unusual")
+        }
+
+        fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {
+            Alternative::all([("unusual", inputs.outputs as f64)])
+        }
+
+        fn scratch(&self, inputs: &Types) -> Option<usize> {
+            Some(inputs.outputs)
+        }
+
+        fn run(&self, _: &mut Call) -> Result<Vec<Value>> {
+            Ok(vec![])
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_packs_nothing_keeps_its_answers() {
+        let blocking = Blocking::largest(Isa::get());
+        let operands = Constants { values: &[], types: &[], memory: Memory::Full, blocking };
+        let kernel = Packed::boxed(&Unusual, &operands).expect("it packs nothing");
+        let inputs = Types::of(&[], 7);
+        assert!(kernel.takes(1, DType::Int8) && kernel.takes_sequence(2) && kernel.is_replaced(3));
+        assert_eq!((kernel.form(), kernel.scratch(&inputs)), (Form::named("unusual"), Some(7)));
+        assert_eq!(kernel.alternatives(&inputs), Alternative::all([("unusual", 7.0)]));
     }
 }
