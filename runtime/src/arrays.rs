@@ -32,7 +32,7 @@ const MAX_RANK: usize = 32;
 /// The most bytes of an array that is copied. For larger arrays, it takes less time to share the memory.
 const COPIED: usize = 1 << 12;
 
-/// What becomes of the memory of a large input.
+/// Whether the value of a large input shares its memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Passing {
     /// The value shares the memory. Nobody may write to it while the value lives.

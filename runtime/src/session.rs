@@ -85,7 +85,7 @@ impl Session {
         Ok(Session::of(py, py.detach(load).map_err(to_python)?))
     }
 
-    /// Makes a session without a GPU for a plan file's bytes. `commands` lists what a run would do on a GPU.
+    /// Makes a session without a GPU for a plan file's bytes. `commands` lists the GPU commands of a run.
     #[staticmethod]
     fn dry_run(py: Python<'_>, plan: &[u8]) -> PyResult<Session> {
         Ok(Session::of(py, py.detach(|| Inner::dry_run(plan)).map_err(to_python)?))
@@ -224,8 +224,8 @@ fn conversion_error(py: Python<'_>, name: &str, kind: &Type, error: PyErr) -> Py
     to_python(Error::Input { name: name.to_string(), expected: kind.to_string(), found })
 }
 
-/// Runs `work` without the interpreter's lock. `cancel` ends it. Ctrl-C in the main thread ends it too, and raises what
-/// Python's handler raises.
+/// Runs `work` without the interpreter's lock. `cancel` ends it. Ctrl-C in the main thread ends it too, and raises the
+/// exception of Python's handler.
 fn interruptible<T: Send>(
     py: Python<'_>,
     cancel: Option<&Cancel>,

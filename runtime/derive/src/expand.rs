@@ -47,7 +47,7 @@ fn kernel(file: &str) -> std::result::Result<String, String> {
     fs::read_to_string(&path).map_err(|error| format!("{path} cannot be read: {error}"))
 }
 
-/// Compares the fields, and returns what the Rust compiler checks. `text` returns the contents of a file.
+/// Compares the fields, and returns the assertions for the Rust compiler. `text` returns the contents of a file.
 fn checks(structure: &Structure, text: impl Fn(&str) -> std::result::Result<String, String>) -> Result<TokenStream> {
     let (name, file) = (&structure.twin.name, &structure.twin.file);
     let read = || {

@@ -102,7 +102,7 @@ fn words(text: &str) -> Vec<String> {
     spaced.split_whitespace().map(str::to_string).collect()
 }
 
-/// Returns what follows the opening brace of a struct.
+/// Returns the words after the opening brace of a struct.
 fn body<'a>(words: &'a [String], name: &str) -> Option<&'a [String]> {
     let start = words.windows(3).position(|word| word[0] == "struct" && word[1] == name && word[2] == "{")?;
     Some(&words[start + 3..])

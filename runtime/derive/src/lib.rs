@@ -39,7 +39,8 @@ pub fn mirror(item: TokenStream) -> TokenStream {
     expand::mirror(&parse_macro_input!(item)).into()
 }
 
-/// Does what [`Mirror`](macro@Mirror) does, and implements the trait `Params` that is in scope.
+/// Compares the structure as [`Mirror`](macro@Mirror) does. Implements the trait `candle_plan_device::Mirror` and the
+/// trait `Params` that is in scope.
 ///
 /// The macro cannot check the other part of the trait's contract: code that fills the structure provides valid
 /// addresses and sizes.

@@ -6,7 +6,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// An error of a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The device is not available: the reason, and what to do.
+    /// The device is not available: the reason, and a remedy.
     #[error("{0}")]
     Unavailable(String),
     /// An allocation of this many bytes failed.

@@ -29,7 +29,7 @@ impl Gpu {
     /// Opens NVIDIA's GPU number `ordinal`, with a new stream.
     ///
     /// # Errors
-    /// [`Error::Unavailable`](crate::Error::Unavailable): the reason, and what to do.
+    /// [`Error::Unavailable`](crate::Error::Unavailable): the reason, and a remedy.
     #[cfg(feature = "cuda")]
     pub fn cuda(ordinal: usize) -> Result<Gpu> {
         Gpu::of(Arc::new(Cuda::open(ordinal)?))

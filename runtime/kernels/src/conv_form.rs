@@ -140,7 +140,7 @@ pub struct ConvOperands<'a> {
     pub x: &'a [f32],
     /// The result.
     pub out: &'a mut [f32],
-    /// What to do with the outputs.
+    /// The last steps, which change the outputs.
     pub epilogue: Epilogue<'a>,
 }
 

@@ -35,7 +35,7 @@ pub enum Error {
     Device {
         /// The name of the requested device.
         device: String,
-        /// Why it cannot be used, and what to do about it.
+        /// The reason, and a remedy.
         reason: String,
     },
     /// A [`Stop`](crate::interrupt::Stop) ended the run.
@@ -49,15 +49,15 @@ pub enum Error {
     Threads {
         /// The requested number.
         count: usize,
-        /// Why it is not possible.
+        /// The reason.
         reason: String,
     },
     /// An op would do more than any kernel does by design; the executor adds the [`Place`].
     #[error("{message}: {help}")]
     Limit {
-        /// What is not supported.
+        /// The limit.
         message: String,
-        /// What to do instead.
+        /// The way around it.
         help: String,
     },
     /// The message of an op about its inputs or attributes; the executor adds the [`Place`].

@@ -14,7 +14,7 @@ use crate::value::{Array, Items, Value};
 
 /// An implementation of one or more operators. It owns its packed weights.
 ///
-/// A kernel assumes no more about its inputs than what [`Operator::infer`](crate::operator::Operator::infer) checked.
+/// A kernel assumes no more about its inputs than [`Operator::infer`](crate::operator::Operator::infer) checked.
 /// Shapes may be symbolic until a run, so `run` checks them and returns an error.
 pub trait Kernel: Debug + Send + Sync {
     /// Whether `run` [takes](Call::take) the storage of input `input`, whose elements have type `dtype`, for output 0 if no

@@ -59,7 +59,7 @@ impl Rewriter<'_> {
         self.rest = rest;
     }
 
-    /// Rewrites what follows a backslash, inside brackets or not.
+    /// Rewrites an escape sequence after its backslash, inside brackets or not.
     fn escape(&mut self, inside: bool) -> std::result::Result<(), &'static str> {
         let next = self.next().ok_or("it ends in a backslash")?;
         match next {
@@ -83,7 +83,7 @@ impl Rewriter<'_> {
         Ok(())
     }
 
-    /// Rewrites what follows an opening bracket, up to the closing one.
+    /// Rewrites a class of characters after its opening bracket, up to the closing one.
     fn brackets(&mut self) -> std::result::Result<(), &'static str> {
         self.out.push('[');
         if self.take("^") {

@@ -194,7 +194,7 @@ pub struct Types<'a> {
     pub inputs: &'a [Option<&'a Type>],
     /// The constants, one for each input; `None` for an input that is not constant. Empty if no input is constant.
     pub constants: &'a [Option<&'a Array>],
-    /// How many outputs the step has.
+    /// The number of the step's outputs.
     pub outputs: usize,
 }
 

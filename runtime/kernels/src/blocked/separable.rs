@@ -76,7 +76,7 @@ pub struct Stage<'a> {
     pub shape: &'a Shape,
     /// One value per output.
     pub bias: Option<&'a [f32]>,
-    /// What to do with its outputs.
+    /// Its last steps, which change the outputs.
     pub epilogue: Epilogue<'a>,
 }
 

@@ -133,7 +133,7 @@ impl Product {
     }
 }
 
-/// The result of a convolution, and what to do with its elements.
+/// The result of a convolution, and the last steps that change its elements.
 struct Target<'a> {
     shape: &'a Shape,
     bias: Option<&'a [f32]>,

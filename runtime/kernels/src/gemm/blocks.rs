@@ -143,7 +143,7 @@ impl<'a> Product<'a> {
         if b.ahead && count == 1 && least * FEW <= self.tiles.lanes {
             (strip.ahead, strip.ahead_step) = (from.wrapping_add(AHEAD), STEPS * b.row * format.size());
         } else if b.ahead {
-            // Each tile prefetches its share of what is read next.
+            // Each tile prefetches its share of the rows that are read next.
             let bytes = length * self.width * b.format.size();
             (strip.ahead, strip.ahead_step) = (part.next, bytes.div_ceil((length / STEPS * count).max(1)));
         }
@@ -172,7 +172,7 @@ impl<'a> Product<'a> {
     }
 
     /// Returns the rows of the right operand that the tiles of a part read, and their type. If several tiles read
-    /// 16-bit numbers, these are converted to `f32` once in advance: a tile that converts what it reads takes a quarter
+    /// 16-bit numbers, these are converted to `f32` once in advance: a tile that converts its numbers takes a quarter
     /// longer, unless memory is the bottleneck.
     fn near(&self, part: &Part, b: &Panels, tiles: usize, scratch: &mut Lines) -> (*const u8, Format) {
         let widened = if tiles > 1 { self.source.widened(part.panel, part.depth, self.width, scratch) } else { None };

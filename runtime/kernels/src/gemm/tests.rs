@@ -138,7 +138,7 @@ const SIZES: &[(usize, usize, usize)] = &[
     (2, 1100, 70),
     (20, 500, 150),
     (520, 100, 90),
-    // More rows than a block, deeper than what stays in the cache; and few rows that are as deep.
+    // More rows than a block, too deep for the cache; and few rows that are as deep.
     (264, 50, 1100),
     (3, 200, 600),
     // One column.

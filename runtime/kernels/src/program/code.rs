@@ -44,7 +44,7 @@ pub enum Operand {
     Saved(u8),
 }
 
-/// What the accumulator holds before the first instruction.
+/// The contents of the accumulator before the first instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     /// Nothing: the program must start with [`Instruction::Load`].
@@ -165,7 +165,7 @@ impl Program {
 }
 
 impl Instruction {
-    /// What the instruction reads besides the accumulator.
+    /// The operands besides the accumulator.
     pub fn operands(&self) -> impl Iterator<Item = Operand> {
         let (first, second) = match *self {
             Instruction::Load(a) | Instruction::Binary(_, a) | Instruction::Reverse(_, a) => (Some(a), None),

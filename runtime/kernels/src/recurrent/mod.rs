@@ -47,7 +47,7 @@ impl<R: Scalar> Pass<'_, R> {
         most.checked_mul(self.batch)?.checked_mul(self.layers.len().min(self.threads(threads)))
     }
 
-    /// How many threads to use for the steps.
+    /// The number of threads for the steps.
     fn threads(&self, threads: &Threads) -> usize {
         let one = |layer: &Layer<R>| layer.row().saturating_mul(layer.form.hidden + FINISH);
         let turn = self.layers.iter().map(one).fold(0, usize::saturating_add);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// How long a worker spins without a job: longer than the time between two kernels.
 const AWAKE: Duration = Duration::from_micros(100);
-/// How many times a thread spins before it yields the processor.
+/// The number of spins of a thread before it yields the processor.
 const SPINS_BEFORE_YIELD: usize = 1000;
 
 /// The workers of a session. Only one caller uses them at a time.
@@ -32,7 +32,7 @@ struct Board {
     /// that have joined.
     state: AtomicUsize,
     job: Mutex<Option<Job>>,
-    /// How many tasks have started from the front, and, in steps of [`BACK`], how many from the back.
+    /// The number of tasks that have started from the front, and, in steps of [`BACK`], from the back.
     begun: AtomicU64,
     /// The payload of a worker's panic.
     panic: Mutex<Option<Box<dyn Any + Send>>>,

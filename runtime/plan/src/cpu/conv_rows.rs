@@ -1,4 +1,4 @@
-//! Plain and transposed convolutions of images in rows: what both have in common.
+//! Plain and transposed convolutions of images in rows: their common parts.
 
 use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::conv::Shape;

@@ -1,4 +1,4 @@
-//! What is said of a prepared plan: its steps, and their inputs and outputs.
+//! The description of a prepared plan: its steps, and their inputs and outputs.
 
 use serde::Serialize;
 

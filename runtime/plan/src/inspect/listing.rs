@@ -1,4 +1,4 @@
-//! A prepared block, with what is known of its values: types, layouts, names and bytes.
+//! The values of a prepared block: their types, layouts, names and bytes, as far as they are known.
 
 use super::forms::Slot;
 use crate::array::Array;
@@ -8,7 +8,7 @@ use crate::plan::{Block, ValueInfo};
 use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep, SlotId};
 use crate::types::{Type, Types};
 
-/// A block of a prepared plan, with what is known of its values.
+/// A block of a prepared plan, and the plan's block that it was made from.
 pub(super) struct Listing<'a> {
     pub(super) executable: &'a Executable,
     pub(super) plan: &'a Block,

@@ -14,7 +14,7 @@ use crate::memory::bytes_held;
 use crate::prepare::Executable;
 
 impl Executable {
-    /// Describes what prepare decided.
+    /// Describes the decisions of prepare.
     pub fn inspect(&self) -> Prepared {
         let mut steps = Vec::new();
         list(&Listing { executable: self, plan: &self.plan.main, block: &self.main, depth: 0 }, &mut steps);

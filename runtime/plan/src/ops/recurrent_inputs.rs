@@ -26,7 +26,7 @@ pub(crate) fn lengths_within<T: Copy + Into<i64>>(lengths: &[T], steps: usize) -
     try_list(lengths.iter().enumerate().map(within))
 }
 
-/// What an input has to be.
+/// The required element type and sizes of an input.
 pub(crate) struct Expected {
     pub dtype: DType,
     /// The sizes of the first `rank` axes, if they are known.

@@ -89,7 +89,7 @@ impl Dft {
         Ok(length)
     }
 
-    /// How many elements of a transform of length `N` the result has.
+    /// The number of elements of a transform of this length in the result.
     pub(crate) fn kept(&self, length: usize) -> usize {
         if self.one_sided && !self.inverse {
             length / 2 + 1

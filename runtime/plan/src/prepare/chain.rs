@@ -44,7 +44,7 @@ impl Chain {
         self.0 = links;
     }
 
-    /// Returns what the step reads of an input.
+    /// Returns the part of an input that the step reads.
     pub fn needs(&self, input: usize) -> Needs {
         self.single().map_or(Needs::Elements, |op| op.operator().needs(input))
     }

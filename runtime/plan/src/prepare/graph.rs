@@ -122,7 +122,7 @@ impl Node {
         std::mem::replace(&mut self.choice, Choice::Own)
     }
 
-    /// Returns what the step reads of an input.
+    /// Returns the part of an input that the step reads.
     pub fn needs(&self, input: usize) -> Needs {
         self.ops.needs(input)
     }

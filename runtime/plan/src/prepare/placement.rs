@@ -173,7 +173,7 @@ impl Placement<'_> {
         Ok(self.is_numeric(node) && node.ops.blocks().is_empty() && matches!(self.support(node)?, OnDevice::View))
     }
 
-    /// Returns what the GPU offers for a step.
+    /// Returns the GPU's support for a step.
     fn support(&self, node: &Node) -> Result<OnDevice> {
         let Some(op) = node.ops.single() else { return Ok(OnDevice::NoKernel) };
         self.graph.operands(node, self.constants.values, |operands| gpu::on_device(op, operands, self.gpu))
