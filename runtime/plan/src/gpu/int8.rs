@@ -213,9 +213,9 @@ impl Convolution<'_> {
         count(self.x.len()).map(drop)
     }
 
-    /// Returns the strides of X between images, channels, rows and columns, and those of the result between images,
-    /// channels and pixels.
-    fn strides(&self) -> Result<([u32; 4], [u32; 3])> {
+    /// Fills the strides of X between images, channels, rows and columns, and those of the result between images, channels
+    /// and pixels.
+    fn fill_strides(&self, params: &mut QLinearParams) -> Result<()> {
         let Shape { channels, outputs, input: [h, w], output: [rows, columns], .. } = *self.shape;
         let pixels = rows * columns;
         let (x, y) = match self.channels {
@@ -224,7 +224,9 @@ impl Convolution<'_> {
         };
         let all = |sizes: &[usize]| sizes.iter().map(|&size| count(size)).collect::<Result<Vec<u32>>>();
         let (x, y) = (all(&x)?, all(&y)?);
-        Ok(([x[0], x[1], x[2], x[3]], [y[0], y[1], y[2]]))
+        (params.x_image, params.x_channel, params.x_row, params.x_column) = (x[0], x[1], x[2], x[3]);
+        (params.y_image, params.y_channel, params.y_pixel) = (y[0], y[1], y[2]);
+        Ok(())
     }
 
     /// Fills the parameters that convert the sums.
@@ -269,7 +271,6 @@ impl Convolution<'_> {
         count(y.len())?;
         let Shape { batch, outputs, groups, input, output, kernel, strides, dilations, before, .. } = *self.shape;
         let [channels, quads] = self.group();
-        let ([x_image, x_channel, x_row, x_column], [y_image, y_channel, y_pixel]) = self.strides()?;
         let pair = |sizes: [usize; 2]| -> Result<[u32; 2]> { Ok([count(sizes[0])?, count(sizes[1])?]) };
         let begin = |axis: usize| i32::try_from(before[axis]).map_err(|_| too_large());
         let pixels = output[0] * output[1];
@@ -283,13 +284,6 @@ impl Convolution<'_> {
             x_zero: address(self.x_zero)?,
             w_zero: address(self.w_zero)?,
             bias: address(self.bias)?,
-            x_image,
-            x_channel,
-            x_row,
-            x_column,
-            y_image,
-            y_channel,
-            y_pixel,
             rows: count(batch.checked_mul(pixels).ok_or_else(too_large)?)?,
             pixels: count(pixels)?,
             columns: count(output[1])?,
@@ -308,6 +302,7 @@ impl Convolution<'_> {
             by_quads: whole_quads.into(),
             ..QLinearParams::zeroed()
         };
+        self.fill_strides(&mut params)?;
         self.finish(&mut params)?;
         Ok(params)
     }

@@ -236,8 +236,6 @@ fn product_of(left: &Side, right: &Side) -> Result<([usize; 3], Vec<usize>)> {
 
 /// Computes a product of stacks of matrices with any zero points that broadcast.
 fn general(gpu: &Gpu, [a, b]: [&Array; 2], [a_zero, b_zero]: [Option<&Array>; 2]) -> Result<Array> {
-    /// The side of a tile, as `TILE` in `integer.cu`.
-    const TILE: u32 = 64;
     let (left, right) = (Side::new(a, a_zero, false)?, Side::new(b, b_zero, true)?);
     let ([m, n, k], batch) = product_of(&left, &right)?;
     let mut dims = batch.clone();
@@ -272,10 +270,17 @@ fn general(gpu: &Gpu, [a, b]: [&Array; 2], [a_zero, b_zero]: [Option<&Array>; 2]
         b_zero_next,
         padding: 0,
     };
+    launch_product(gpu, &params)?;
+    Ok(y)
+}
+
+/// Launches the kernel of a product, which computes in tiles.
+fn launch_product(gpu: &Gpu, params: &ProductParams) -> Result<()> {
+    /// The side of a tile, as `TILE` in `integer.cu`.
+    const TILE: u32 = 64;
     let blocks = [params.m.div_ceil(TILE), params.n.div_ceil(TILE).min(MOST_BLOCKS), params.batch.min(MOST_BLOCKS)];
     let symbol = Symbol { module: "integer", name: "integer_product", kind: "" };
-    launch(gpu, symbol, Grid { blocks, threads: BLOCK }, &params)?;
-    Ok(y)
+    launch(gpu, symbol, Grid { blocks, threads: BLOCK }, params)
 }
 
 gpu_kernel!(Requantize: "integer" if |self, operands| has_few_dimensions(operands));
