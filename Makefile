@@ -241,22 +241,7 @@ sanitize: $(NEXTEST) ## the Rust tests of kernels, devices and plans under Addre
 		$(NEXTEST) nextest run --no-fail-fast --package candle-plan-kernels --package candle-plan-device --package candle-plan --features candle-plan-device/emulator \
 		--target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/sanitize
 
-# All that `make check` builds, and the packages that it installs. One core of two is idle while a crate begins to compile,
-# and while pip installs packages: `check` therefore does both at a time.
-.PHONY: built installed
-built: $(VENV)/.dev $(NEXTEST) compiler/_runtime_emulator.abi3.so lint-cuda
-	$(SAY) "Building the Rust tests"
-	cd runtime && $(NEXTEST) nextest run --no-run --release --workspace
-
-installed:
-	$(SAY) "Installing the lowest and the newest versions"
-	$(BIN)/python tools/versions.py lowest
-	$(BIN)/python tools/versions.py newest
-
-check: format ## all checks of CI: format, lints, types, every test
-	@$(MAKE) --no-print-directory -j 2 lint $(VENV)/.dev
-	@$(MAKE) --no-print-directory -j 2 built installed
-	@$(MAKE) --no-print-directory types test test-lowest test-newest test-processors test-page
+check: format lint types test test-lowest test-newest test-processors test-page lint-cuda ## all checks of CI: format, lints, types, every test
 
 $(BIN)/ruff: $(BIN)/maturin tests/constraints.txt
 	$(SAY) "Installing the linters"

@@ -1,7 +1,6 @@
 """Runs tests with the lowest or the newest versions of the compiler's dependencies.
 
 `make test-lowest` and `make test-newest` call it with the options of pytest that select tests that need no PyTorch.
-Without options, it only installs the packages, as `make check` does while it builds.
 The environments build/lowest and build/newest contain the dependencies of pyproject.toml, onnxruntime and packages for
 tests, but not PyTorch. The tests use the extension in the checkout. With the lowest versions, other packages have the
 versions of tests/constraints.txt; one of them is onnxruntime, because the tests compare with a known version. The
@@ -26,7 +25,7 @@ EXTRAS = ("check", "test")
 
 
 def main() -> None:
-    """Create the environment and run the tests in it, if there are options. The exit code is that of pytest."""
+    """Create the environment, run the tests in it, and exit with the exit code of pytest."""
     which, *options = sys.argv[1:] or [""]
     if which not in ("lowest", "newest"):
         sys.exit("usage: python tools/versions.py lowest|newest [OPTIONS OF PYTEST]")
@@ -42,8 +41,6 @@ def main() -> None:
         install += ["--upgrade", "--upgrade-strategy", "eager"]
     if subprocess.run([*install, *wanted], check=False).returncode:
         sys.exit(f"the {which} versions could not be installed: pip's message is above")
-    if not options:
-        return
     environment = {**os.environ, "WITHOUT_TORCH": "1"}
     tests = [str(python), "-m", "pytest", "-q", "-n", "2", *options]
     sys.exit(subprocess.run(tests, cwd=ROOT, env=environment, check=False).returncode)

@@ -22,8 +22,8 @@ def command(context: click.Context, folder: Path, sizes: dict[str, int], seed: i
 
     The name of a model is that of its file. Its case is the file NAME.npz beside it: put your own inputs there. If
     there is no such file, the command writes one with random inputs. --size sets the size of a symbolic dimension of
-    these inputs. Any other symbolic dimension has the size 1 if it is the first one, and 16 otherwise. Models in
-    INDEX.json stay as they are.
+    these inputs. Any other symbolic dimension has the size 1 if it is the first dimension of its input, and 16
+    otherwise. Models in INDEX.json stay as they are.
 
     The exit code is 1 if a model cannot be added, for example because it cannot be read.
 

@@ -1,4 +1,4 @@
-"""Graphs: the form in which `compiler.diff` compares models and plans."""
+"""The graphs with which `compiler.diff` represents models and plans."""
 
 from __future__ import annotations
 

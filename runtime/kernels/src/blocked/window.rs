@@ -123,8 +123,8 @@ impl Windows {
         }
     }
 
-    /// The most elements of the buffers of a convolution in these windows: the copy of a part's image, and the lists of
-    /// taps and parts, of which some threads need more.
+    /// The most elements of the buffers of a convolution in these windows: the copy of a part's image, the list of taps, and
+    /// the list of parts. The list has one more part for each thread.
     pub fn lengths(&self, shape: &Shape) -> [usize; 3] {
         let blocks = (shape.channels / shape.groups).div_ceil(self.unit);
         let copied = if self.direct { 0 } else { blocks * self.block };

@@ -151,7 +151,8 @@ impl Windows {
     }
 
     /// The most elements of the buffers of a convolution in these windows, whose tiles have `rows` rows: the copy of a
-    /// block's image, a tile's results, and the lists of offsets and blocks, of which some threads need more.
+    /// block's image, a tile's results, the list of offsets, and the list of blocks. The list has one more block for each
+    /// thread.
     pub fn lengths(&self, shape: &Shape, rows: usize) -> [usize; 4] {
         let copied = if self.direct { 0 } else { shape.channels / shape.groups * self.channel };
         let results = rows * ((self.block[0] - 1) * self.row + self.block[1]);
