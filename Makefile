@@ -188,14 +188,15 @@ FAST := -m "not slow" $(SLOW:%=--ignore=tests/%)
 # The tests with other versions of dependencies. Most tests of operators and passes need known versions: their models have
 # the newest opset of a known onnx. SOME do not, and read every kind of attribute and input. The tests of the source, of the
 # action for GitHub, and of how processes run and end have the same results with all versions.
-KNOWN_VERSIONS := lower passes test_architecture.py test_ci_page.py test_duplicates.py test_github_action.py \
+KNOWN_VERSIONS := test_architecture.py test_ci_page.py test_duplicates.py test_github_action.py \
 	test_kernel_parameters.py test_operator_tables.py test_rust_modules.py test_scratch.py test_unsafe_code.py \
 	cli/test_streams.py cli/test_zoo_runner.py cli/test_zoo_times.py test_ending.py test_mutated_models.py test_peak.py \
 	test_processes.py zoo/test_page_in_browser.py
 SOME := lower/test_conv.py lower/test_shape.py lower/test_slice.py lower/test_softmax.py lower/test_views.py \
 	passes/test_drop_noops.py passes/test_fold_constants.py passes/test_fold_slices.py passes/test_functions.py \
 	passes/test_infer_shapes.py passes/test_node_views.py passes/test_raise_legacy.py passes/test_rule.py
-OTHER_VERSIONS := $(FAST) $(KNOWN_VERSIONS:%=--ignore=tests/%) tests $(SOME:%=tests/%)
+OTHERS_OF_FOLDERS := $(filter-out $(SOME:%=tests/%),$(wildcard tests/lower/test_*.py tests/passes/test_*.py))
+OTHER_VERSIONS := $(FAST) $(KNOWN_VERSIONS:%=--ignore=tests/%) $(OTHERS_OF_FOLDERS:%=--ignore=%)
 test-fast: $(VENV)/.test ## the Python tests that need neither PyTorch nor a GPU extension (some minutes)
 	$(SAY) "Python tests without PyTorch and GPUs"
 	WITHOUT_TORCH=1 $(BIN)/python -m pytest -q -n 2 $(FAST)
