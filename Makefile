@@ -239,7 +239,7 @@ test-page: $(VENV)/.test ## the tests of the page of results, in Chromium
 sanitize: $(NEXTEST) ## the Rust tests of kernels, devices and plans under AddressSanitizer, on Linux (some minutes)
 	$(SAY) "Rust tests of kernels, devices and plans, on the emulator too, under AddressSanitizer"
 	cd runtime && RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CXXFLAGS=-fsanitize=address ASAN_OPTIONS=detect_leaks=0 \
-		$(NEXTEST) nextest run --no-fail-fast --package candle-plan-kernels --package candle-plan-device --package candle-plan --features candle-plan-device/emulator \
+		$(NEXTEST) nextest run --no-fail-fast --package candle-plan-kernels --package candle-plan-device --package candle-plan-device-emulator --package candle-plan \
 		--target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/sanitize
 
 check: format lint types test test-lowest test-newest test-processors test-page lint-cuda ## all checks of CI: format, lints, types, every test
@@ -266,8 +266,7 @@ lint: $(BIN)/ruff
 	cd runtime && cargo clippy --release --workspace --all-targets -- -D warnings
 
 lint-cuda: compiler/_runtime_cuda.abi3.so
-	$(SAY) "Lints of the code for CUDA"
-	$(BIN)/python tools/build_cuda.py clippy
+	$(SAY) "Lints of the code for Candle's tensors on GPUs"
 	$(BIN)/python -m tests.standin.program clippy
 
 types: $(VENV)/.dev

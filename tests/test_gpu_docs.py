@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-CUDA = ROOT / "runtime/device/src/cuda"
+CUDA = ROOT / "runtime/device/cuda/src"
 SOURCES = [CUDA / "checks.rs", CUDA / "errors.rs", CUDA / "context.rs", ROOT / "compiler/runtime/devices.py"]
 OTHERS = [CUDA / "modules.rs", ROOT / "runtime/device/src/error.rs"]
 """Files that say more than this."""

@@ -60,11 +60,24 @@ DEVICE = [
     {"faults", "gemm"},
     {"command"},
     {"backend"},
-    {"cuda", "dry_run", "emulator"},
+    {"dry_run"},
     {"gpu"},
-    {"buffer", "turn"},
+    {"backends", "buffer", "turn"},
 ]
 """Every top-level module of the crate `candle-plan-device`, in the same order."""
+
+CUDA = [
+    {"failure", "images"},
+    {"library"},
+    {"driver"},
+    {"cache", "cublas", "errors"},
+    {"checks", "multiply", "pool"},
+    {"modules"},
+    {"context"},
+    {"stream"},
+    {"blas", "staging"},
+]
+"""Every top-level module of the crate `candle-plan-device-cuda`, in the same order."""
 
 DERIVE = [{"compare"}, {"kernel", "structure"}, {"expand"}]
 """Every top-level module of the crate `candle-plan-derive`, in the same order."""
@@ -76,6 +89,8 @@ LAYERS = {
     "runtime/plan": PLAN,
     "runtime/kernels": KERNELS,
     "runtime/device": DEVICE,
+    "runtime/device/cuda": CUDA,
+    "runtime/device/emulator": [],
     "runtime/derive": DERIVE,
     "runtime": PYTHON,
     "runtime/cuda": [],

@@ -1,7 +1,6 @@
 """Builds `compiler/_runtime_cuda.abi3.so` without a GPU, a driver or a toolkit: nvcc comes from NVIDIA's wheels.
 
-`make cuda` calls it in an environment with the extra `cuda-build`, `make quick-cuda` with the argument `quick`, and
-`make lint-cuda` with the argument `clippy`.
+`make cuda` calls it in an environment with the extra `cuda-build`, `make quick-cuda` with the argument `quick`.
 """
 
 from __future__ import annotations
@@ -16,29 +15,23 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MANIFEST = ROOT / "runtime/cuda/Cargo.toml"
+RUNTIME = ROOT / "runtime"
 EXTENSION = ROOT / "compiler/_runtime_cuda.abi3.so"
 
 
 def main() -> None:
     """Builds the extension, and prints its size and the time of the build."""
     start = time.perf_counter()
-    environment = {**os.environ, "NVCC": str(nvcc())}
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "runtime/target"))
-    is_lint = sys.argv[1:] == ["clippy"]
-    verb = "clippy" if is_lint else "build"
     profile = "quick" if sys.argv[1:] == ["quick"] else "release"
-    command = ["cargo", verb, "--profile", profile, "--manifest-path", MANIFEST, "--target-dir", target]
-    if is_lint:
-        command += ["--package", "candle-plan-device", "--", "-D", "warnings"]
+    command = ["cargo", "build", "--profile", profile, "--package", "candle-plan-cuda"]
+    command += ["--features", "extension-module,kernels"]
     try:
-        code = subprocess.run(command, env=environment).returncode
+        code = subprocess.run(command, cwd=RUNTIME, env={**os.environ, "NVCC": str(nvcc())}).returncode
     except FileNotFoundError:
         sys.exit("cargo is missing: install Rust from https://rustup.rs")
     if code:
-        sys.exit(f"`cargo {verb}` failed with exit code {code}: fix the errors above, and run this again")
-    if is_lint:
-        return
+        sys.exit(f"`cargo build` failed with exit code {code}: fix the errors above, and run this again")
+    target = Path(os.environ.get("CARGO_TARGET_DIR", RUNTIME / "target"))
     EXTENSION.unlink(missing_ok=True)  # a process may have it loaded: copying over it would change the mapped pages
     shutil.copy2(target / profile / "lib_runtime_cuda.so", EXTENSION)
     size = EXTENSION.stat().st_size / 1e6

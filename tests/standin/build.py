@@ -26,10 +26,10 @@ CACHE = ROOT / "build/standin"
 
 FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", f"-I{KERNELS}", "-pthread")
 KERNEL_FLAGS = ("-Wno-unknown-pragmas", "-Wno-unused")
-"""The flags of the emulator in `runtime/device/build.rs`."""
+"""The flags of the emulator in `runtime/device/emulator/build.rs`."""
 OWN_FLAGS = ("-Wall", "-Wextra", "-Wno-missing-field-initializers", "-fvisibility=default")
 MODULE = '#define MODULE "{name}"\n#include "device.cuh"\nnamespace {{\n#include "{name}.cu"\n}}\n'
-"""The text that makes a C++ source of a kernel file, as in `runtime/device/build.rs`."""
+"""The text that makes a C++ source of a kernel file, as in `runtime/device/emulator/build.rs`."""
 FUNCTIONS = """namespace standin {{
 extern const char* const FUNCTIONS[];
 const char* const FUNCTIONS[] = {{{names}nullptr}};

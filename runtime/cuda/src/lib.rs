@@ -24,14 +24,22 @@ mod outputs;
 #[path = "../../src/session.rs"]
 mod session;
 
-use pyo3::prelude::*;
+use pyo3::pymodule;
 
 #[pymodule]
 mod _runtime_cuda {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::device_arrays::DeviceArray;
     #[pymodule_export]
     use super::errors::{DeviceError, InputError, OpError, PlanError, RunError};
     #[pymodule_export]
     use super::session::{Cancel, Session};
+
+    #[pymodule_init]
+    fn init(_: &Bound<'_, PyModule>) -> PyResult<()> {
+        candle_plan_device_cuda::register();
+        Ok(())
+    }
 }

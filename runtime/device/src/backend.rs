@@ -8,8 +8,9 @@ use crate::gemm::Gemm;
 use crate::launch::{Grid, Symbol};
 use crate::memory::{Download, Memory};
 
-/// A kind of GPU: CUDA, the emulator or a dry run. A backend that does all work at once queues none, and has no streams.
-pub(crate) trait Backend: Debug + Send + Sync {
+/// A kind of GPU, such as CUDA, the emulator or a dry run. A backend that does all work at once queues none, and has no streams.
+pub trait Backend: Debug + Send + Sync {
+    /// The name of the GPU, such as `cuda:1`.
     fn name(&self) -> &str;
 
     /// Checks that this process can use the GPU. A process that was forked after the GPU was opened cannot.

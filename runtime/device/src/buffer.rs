@@ -40,7 +40,7 @@ impl Gpu {
             self.backend.check_address(address)?;
             self.backend.check_address(last)?;
         }
-        Ok(Buffer { memory: Memory { address, _owner: owner }, bytes, is_lent: true, gpu: self.clone() })
+        Ok(Buffer { memory: Memory { address, owner }, bytes, is_lent: true, gpu: self.clone() })
     }
 
     /// Allocates a buffer with these contents.

@@ -36,7 +36,7 @@ impl Backend for DryRun {
     fn allocate(&self, bytes: usize) -> Result<Memory> {
         let size = (bytes as u64).next_multiple_of(ALIGNMENT).max(ALIGNMENT);
         let address = ALIGNMENT + self.allocated.fetch_add(size, Ordering::Relaxed);
-        Ok(Memory { address, _owner: Box::new(()) })
+        Ok(Memory { address, owner: Box::new(()) })
     }
 
     unsafe fn upload(&self, from: &[u8], _: u64) -> Result<()> {

@@ -117,7 +117,7 @@ impl Gemm {
     }
 
     /// Returns the kernel that computes the products without a library, its grid and its parameters.
-    pub(crate) fn launch(&self) -> (Symbol, Grid, Params) {
+    pub fn launch(&self) -> (Symbol, Grid, impl Pod) {
         let Gemm { kind, m, n, k, batch, a, b, c, alpha, beta } = *self;
         let symbol = Symbol { module: "gemm", name: "gemm", kind: kind.name() };
         let grid = Grid {

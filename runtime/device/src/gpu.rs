@@ -6,11 +6,7 @@ use bytemuck::Pod;
 
 use crate::backend::Backend;
 use crate::command::Command;
-#[cfg(feature = "cuda")]
-use crate::cuda::Cuda;
 use crate::dry_run::DryRun;
-#[cfg(feature = "emulator")]
-use crate::emulator::Emulator;
 use crate::error::Result;
 use crate::faults::{Faults, BYTES};
 use crate::gemm::Gemm;
@@ -26,22 +22,13 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Opens NVIDIA's GPU number `ordinal`, with a new stream.
+    /// The GPU of a backend.
     ///
     /// # Errors
-    /// [`Error::Unavailable`](crate::Error::Unavailable): the reason, and a remedy.
-    #[cfg(feature = "cuda")]
-    pub fn cuda(ordinal: usize) -> Result<Gpu> {
-        Gpu::of(Arc::new(Cuda::open(ordinal)?))
-    }
-
-    /// Opens the emulator: the CPU with separate memory, and with kernels compiled for it. For tests.
-    #[cfg(feature = "emulator")]
-    ///
-    /// # Errors
-    /// The host has no memory left.
-    pub fn emulator() -> Result<Gpu> {
-        Gpu::of(Arc::new(Emulator))
+    /// The backend has no memory left.
+    pub fn new(backend: Arc<dyn Backend>) -> Result<Gpu> {
+        let records = backend.allocate(BYTES)?;
+        Ok(Gpu { faults: Arc::new(Faults::new(records)), backend })
     }
 
     /// Opens a dry run without a GPU: steps can be placed on it, and it records the commands of a run.
@@ -49,17 +36,12 @@ impl Gpu {
     /// # Errors
     /// None.
     pub fn dry_run() -> Result<Gpu> {
-        Gpu::of(Arc::new(DryRun::default()))
+        Gpu::new(Arc::new(DryRun::default()))
     }
 
     /// Returns the commands that a [dry run](Gpu::dry_run) has recorded since the last call.
     pub fn take_commands(&self) -> Vec<Command> {
         self.backend.take_commands()
-    }
-
-    fn of(backend: Arc<dyn Backend>) -> Result<Gpu> {
-        let records = backend.allocate(BYTES)?;
-        Ok(Gpu { faults: Arc::new(Faults::new(records)), backend })
     }
 
     /// The device's name.

@@ -4,15 +4,19 @@ use std::any::Any;
 use std::fmt::Debug;
 
 /// An address, and the owner that frees its memory.
-pub(crate) struct Memory {
+pub struct Memory {
+    /// The address of the first byte.
     pub address: u64,
-    pub _owner: Box<dyn Any + Send + Sync>,
+    /// Frees the memory when it is dropped.
+    pub owner: Box<dyn Any + Send + Sync>,
 }
 
 /// A copy of bytes of a GPU to the host.
 pub struct Download<'a> {
-    pub(crate) from: u64,
-    pub(crate) to: &'a mut [u8],
+    /// The address of the first byte on the GPU.
+    pub from: u64,
+    /// The bytes on the host.
+    pub to: &'a mut [u8],
 }
 
 impl Debug for Memory {

@@ -25,21 +25,21 @@ pub enum Reason {
 }
 
 impl Device {
-    /// Opens the device of this name: `cpu`, `cuda` (the first GPU) or `cuda:N`.
+    /// Opens the device of this name: `cpu`, or a GPU of a [registered](candle_plan_device::register) backend, such as `cuda`
+    /// (the first GPU) or `cuda:N`.
     ///
     /// # Errors
-    /// [`Error::Device`]: it does not exist, this build does not support it, or it lacks the requested instruction set.
+    /// [`Error::Device`]: it does not exist, the program has no such backend, or it lacks the requested instruction set.
     pub fn open(name: &str) -> Result<Device> {
         let refused = |reason: String| Error::Device { device: name.to_string(), reason };
-        let ordinal = name.strip_prefix("cuda:").map_or((name == "cuda").then_some(0), |number| number.parse().ok());
-        match (name, ordinal) {
-            ("cpu", _) => Isa::check().map(|()| Device::Cpu).map_err(refused),
-            #[cfg(feature = "emulator")]
-            ("emulator", _) => Gpu::emulator().map(Device::Gpu).map_err(|error| refused(error.to_string())),
-            #[cfg(feature = "cuda")]
-            (_, Some(ordinal)) => Gpu::cuda(ordinal).map(Device::Gpu).map_err(|error| refused(error.to_string())),
-            #[cfg(not(feature = "cuda"))]
-            (_, Some(_)) => Err(refused("this runtime runs on the processor alone".to_string())),
+        if name == Device::Cpu.name() {
+            return Isa::check().map(|()| Device::Cpu).map_err(refused);
+        }
+        let (backend, ordinal) = name.split_once(':').unwrap_or((name, "0"));
+        let opened = ordinal.parse().ok().map(|ordinal| candle_plan_device::open(backend, ordinal));
+        match opened {
+            Some(Some(gpu)) => gpu.map(Device::Gpu).map_err(|error| refused(error.to_string())),
+            Some(None) if backend == "cuda" => Err(refused("this runtime runs on the processor alone".to_string())),
             _ => Err(refused("it is not known".to_string())),
         }
     }

@@ -135,7 +135,7 @@ pub fn fault(op: &dyn Tested, inputs: &[Value]) -> bool {
 /// same fault.
 pub fn run_on_device(op: &dyn Tested, inputs: &[Value]) -> Result<(Vec<Value>, bool)> {
     let op = op.op();
-    let (gpu, types) = (Gpu::emulator()?, inputs.iter().map(type_of).collect::<Vec<Type>>());
+    let (gpu, types) = (candle_plan_device_emulator::open()?, inputs.iter().map(type_of).collect::<Vec<Type>>());
     let types: Vec<Option<&Type>> = types.iter().map(Some).collect();
     let operands = Constants {
         values: &vec![None; inputs.len()],
@@ -162,7 +162,7 @@ pub fn run_on_device(op: &dyn Tested, inputs: &[Value]) -> Result<(Vec<Value>, b
 /// Asserts that an op with a kernel for a device gives the same outputs there, with shared inputs and with inputs that
 /// it may overwrite.
 fn assert_on_device(op: &Op, inputs: &[Option<Value>], types: &[Option<&Type>], outputs: &[Value]) {
-    let gpu = Gpu::emulator().expect("enough memory");
+    let gpu = candle_plan_device_emulator::open().expect("enough memory");
     if !inputs.iter().flatten().chain(outputs).all(|value| matches!(value, Value::Tensor(_))) {
         return;
     }

@@ -254,7 +254,7 @@ mod tests {
     const LENGTH: usize = 60_000;
 
     fn check_widths(view: &View) {
-        let gpu = Gpu::emulator().expect("enough memory");
+        let gpu = candle_plan_device_emulator::open().expect("enough memory");
         let numbers = || 0..LENGTH as u64;
         check(&gpu, numbers().map(|i| (i * 7) as u8).collect(), view);
         check(&gpu, numbers().map(|i| i as u16).collect(), view);
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn views_outside_their_tensor_are_refused() {
-        let gpu = Gpu::emulator().expect("enough memory");
+        let gpu = candle_plan_device_emulator::open().expect("enough memory");
         let x = alloc_uninit(&gpu, &[10], crate::dtype::DType::Float32).expect("enough memory");
         let view = |offset, dims: &[usize]| View { offset, ..View::contiguous(dims) };
         let cases = [(view(1, &[10]), view(0, &[10])), (view(0, &[4]), view(7, &[4])), (view(0, &[4]), view(0, &[5]))];

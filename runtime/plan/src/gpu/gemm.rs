@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn matrices_outside_of_their_tensors_are_refused() {
-        let gpu = Gpu::emulator().expect("enough memory");
+        let gpu = candle_plan_device_emulator::open().expect("enough memory");
         let there = crate::gpu::upload(&gpu, &tensor(&[0f32; 12], &[12])).expect("enough memory");
         let tensor = there.tensor().expect("a tensor");
         let at = |start, next, row| Matrices { tensor, start, next, row, transposed: false };

@@ -279,8 +279,6 @@ mod tests {
     use candle_plan_kernels::threads::Threads;
     use serde_json::{json, Value as Json};
 
-    use candle_plan_device::Gpu;
-
     use crate::device::{Device, Reason};
     use crate::kernel::Memory;
     use crate::prepare::{Executable, PreparedStep};
@@ -355,7 +353,7 @@ mod tests {
             let constant = || if ranks[1] == 1 { tensor(&[0i64, 0], &[2]) } else { tensor(&[1f32, 2.0], &[1, 2]) };
             let outputs = [ranks.len() as u32 - 1];
             let on_gpu =
-                prepare(&ranks, &steps, &outputs, constant(), &Device::Gpu(Gpu::emulator().expect("enough memory")));
+                prepare(&ranks, &steps, &outputs, constant(), &Device::Gpu(candle_plan_device_emulator::open().expect("enough memory")));
             assert_eq!(placed(&on_gpu), expected, "{steps:?}");
             let on_cpu = prepare(&ranks, &steps, &outputs, constant(), &Device::Cpu);
             assert!(on_cpu.placed_steps().iter().all(|step| step.host.is_none()), "{steps:?}");

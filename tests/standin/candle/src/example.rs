@@ -10,6 +10,7 @@ use candle_plan::session::Session;
 use crate::Outcome;
 
 pub fn run() -> Outcome {
+    candle_plan_device_cuda::register(); // the device "cuda"
     let device = Device::new_cuda(0)?;
     // SAFETY: nobody changes the file while the session lives.
     let session = unsafe { Session::open(Path::new("model.plan"), "cuda", None, None, Memory::Full) }?;

@@ -12,5 +12,6 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 fn main() -> Outcome {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, scenario, plan] = &arguments[..] else { return Err("a scenario and a plan are needed".into()) };
+    candle_plan_device_cuda::register();
     scenarios::run(scenario, Path::new(plan))
 }

@@ -176,7 +176,7 @@ fn check_ways<T: Element>(
     forms: &[Form],
     rounding: f64,
 ) {
-    let (gpu, mut draw, s) = (Gpu::emulator().expect("enough memory"), Draw(3), wide_shape(transposed));
+    let (gpu, mut draw, s) = (candle_plan_device_emulator::open().expect("enough memory"), Draw(3), wide_shape(transposed));
     let mut data = |dims: &[usize]| {
         let value = elements(&mut draw, dims, &from);
         let wide: Vec<f64> = value.tensor().unwrap().read::<T>().unwrap().iter().map(|&x| to(x)).collect();

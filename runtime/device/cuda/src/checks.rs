@@ -2,13 +2,14 @@
 
 use std::ffi::{c_char, c_int, CStr};
 
-use super::cublas::BLAS;
-use super::driver::{
+use candle_plan_device::{Error, Result};
+
+use crate::cublas::BLAS;
+use crate::driver::{
     cuDeviceGet, cuDeviceGetAttribute, cuDeviceGetCount, cuDeviceGetName, cuDriverGetVersion, cuInit, CAPABILITY,
     DRIVER, NOT_INITIALIZED, NO_DEVICE,
 };
-use super::failure::Failure;
-use crate::error::{Error, Result};
+use crate::failure::Failure;
 
 /// The CUDA version that the kernels are compiled with, as the driver encodes it; the advice if it is missing; the
 /// oldest supported compute capability.

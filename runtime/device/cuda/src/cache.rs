@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use parking_lot::Mutex;
 
-use super::driver::{cuMemFreeAsync, cuMemFree_v2, cuStreamSynchronize, StreamHandle};
-use super::failure::Failure;
+use crate::driver::{cuMemFreeAsync, cuMemFree_v2, cuStreamSynchronize, StreamHandle};
+use crate::failure::Failure;
 
 /// The largest block that the cache keeps, in bytes. Steps on larger values take longer than the driver's calls.
 const LARGEST: usize = 4 << 20;

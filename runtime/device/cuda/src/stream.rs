@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::cache::Cache;
-use super::context::{Bound, Context};
-use super::driver::{
+use candle_plan_device::{Error, Memory, Result};
+
+use crate::cache::Cache;
+use crate::context::{Bound, Context};
+use crate::driver::{
     cuEventCreate, cuEventDestroy_v2, cuEventRecord, cuMemAllocFromPoolAsync, cuMemAlloc_v2, cuStreamCreate,
     cuStreamDestroy_v2, cuStreamSynchronize, cuStreamWaitEvent, EventHandle, StreamHandle, NON_BLOCKING, WITHOUT_TIME,
 };
-use super::failure::Failure;
-use crate::error::{Error, Result};
-use crate::memory::Memory;
+use crate::failure::Failure;
 
 /// A queue of work for a GPU.
 #[derive(Debug)]
@@ -80,9 +80,9 @@ impl Stream {
     /// [`Error::OutOfMemory`], or the driver reports another error.
     pub fn allocate(self: &Arc<Stream>, bytes: usize) -> Result<Memory> {
         if bytes == 0 {
-            return Ok(Memory { address: 0, _owner: Box::new(()) });
+            return Ok(Memory { address: 0, owner: Box::new(()) });
         }
-        let owned = |address| Memory { address, _owner: Box::new(Owner { address, bytes, stream: Arc::clone(self) }) };
+        let owned = |address| Memory { address, owner: Box::new(Owner { address, bytes, stream: Arc::clone(self) }) };
         if let Some(address) = self.cache.take(bytes) {
             return Ok(owned(address));
         }

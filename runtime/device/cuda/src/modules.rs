@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::{Mutex, PoisonError, RwLock};
 
-use super::driver::{cuModuleGetFunction, cuModuleLoadData, cuModuleUnload, FunctionHandle, ModuleHandle};
-use super::failure::Failure;
-use super::images::image;
-use super::pool::Pool;
-use crate::error::{Error, Result};
-use crate::launch::Symbol;
+use candle_plan_device::{Error, Result, Symbol};
+
+use crate::driver::{cuModuleGetFunction, cuModuleLoadData, cuModuleUnload, FunctionHandle, ModuleHandle};
+use crate::failure::Failure;
+use crate::images::image;
+use crate::pool::Pool;
 
 /// The loaded modules and functions.
 #[derive(Debug, Default)]

@@ -3,9 +3,10 @@
 use std::ffi::{c_char, CStr};
 use std::fmt::{Display, Formatter};
 
-use super::driver::{cuGetErrorName, cuGetErrorString, OUT_OF_MEMORY};
-use super::failure::Failure;
-use crate::error::Error;
+use candle_plan_device::Error;
+
+use crate::driver::{cuGetErrorName, cuGetErrorString, OUT_OF_MEMORY};
+use crate::failure::Failure;
 
 /// `CUBLAS_STATUS_NOT_INITIALIZED`: cuBLAS also returns it if it finds no memory for a handle.
 const NOT_INITIALIZED: u32 = 1;

@@ -9,13 +9,14 @@ use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::driver::{
+use candle_plan_device::Download;
+
+use crate::driver::{
     cuEventCreate, cuEventDestroy_v2, cuEventRecord, cuEventSynchronize, cuMemFreeHost, cuMemHostAlloc,
     cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2, EventHandle, WITHOUT_TIME,
 };
-use super::failure::Failure;
-use super::stream::Stream;
-use crate::memory::Download;
+use crate::failure::Failure;
+use crate::stream::Stream;
 
 /// The number of slots, and the size of each in bytes. During a large copy, the GPU copies one slot while the host
 /// fills the next.

@@ -1,4 +1,7 @@
-//! NVIDIA's GPUs. The driver and cuBLAS are opened at run time.
+//! NVIDIA's GPUs as devices. The driver and cuBLAS are opened at run time.
+//!
+//! The feature `kernels` includes the kernels of `candle-plan-device`, which nvcc compiles (the variable `NVCC` names it).
+//! Without the feature, the crate compiles but opens no GPU.
 //!
 //! All sessions of the process share the [context](context) of a GPU, with its memory pool and modules. Each session
 //! has its own [stream](stream), [staging buffer](staging) and cuBLAS handle. Every entry point first binds the context
@@ -23,23 +26,20 @@ mod stream;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use self::blas::Blas;
-use self::context::Context;
-use self::driver::{
+use candle_plan_device::{Backend, Download, Error, Gemm, Gpu, Grid, Memory, Result, Symbol};
+
+use crate::blas::Blas;
+use crate::context::Context;
+use crate::driver::{
     cuCtxSynchronize, cuLaunchKernel, cuMemcpyDtoDAsync_v2, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2, StreamHandle,
 };
-use self::modules::of_kernel;
-use self::multiply::multiply;
-use self::staging::Staging;
-use self::stream::Stream;
-use crate::backend::Backend;
-use crate::error::Result;
-use crate::gemm::Gemm;
-use crate::launch::{Grid, Symbol};
-use crate::memory::{Download, Memory};
+use crate::modules::of_kernel;
+use crate::multiply::multiply;
+use crate::staging::Staging;
+use crate::stream::Stream;
 
 /// One session's use of a GPU.
-pub(crate) struct Cuda {
+struct Cuda {
     /// Created for the first product; dropped before the stream.
     blas: Mutex<Option<Blas>>,
     staging: Mutex<Stage>,
@@ -56,6 +56,23 @@ enum Stage {
     Pageable,
 }
 
+/// Makes the GPUs available as the devices `cuda` (the first one) and `cuda:N`.
+pub fn register() {
+    candle_plan_device::register("cuda", open);
+}
+
+/// Opens GPU number `ordinal`, with a new stream.
+///
+/// # Errors
+/// [`Error::Unavailable`]: the reason, and a remedy.
+pub fn open(ordinal: usize) -> Result<Gpu> {
+    if images::is_empty() {
+        let remedy = "build candle-plan-device-cuda with its feature `kernels`";
+        return Err(Error::Unavailable(format!("this program contains no kernels for NVIDIA's GPUs: {remedy}")));
+    }
+    Gpu::new(Arc::new(Cuda::open(ordinal)?))
+}
+
 impl std::fmt::Debug for Cuda {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
@@ -67,7 +84,7 @@ impl Cuda {
     ///
     /// # Errors
     /// [`Error::Unavailable`]: the reason.
-    pub fn open(ordinal: usize) -> Result<Cuda> {
+    fn open(ordinal: usize) -> Result<Cuda> {
         let stream = Stream::new(Context::open(ordinal)?)?;
         Ok(Cuda { blas: Mutex::default(), staging: Mutex::new(Stage::Unopened), stream })
     }

@@ -5,8 +5,8 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use super::failure::Failure;
-use super::library::{functions, Library};
+use crate::failure::Failure;
+use crate::library::{functions, Library};
 
 pub(super) static DRIVER: Library = Library::new("libcuda.so.1", FUNCTIONS);
 

@@ -2,9 +2,10 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use super::cublas::{cublasGemmStridedBatchedEx, BlasHandle};
-use super::failure::Failure;
-use crate::gemm::{Gemm, Kind, Matrix};
+use candle_plan_device::{Gemm, Kind, Matrix};
+
+use crate::cublas::{cublasGemmStridedBatchedEx, BlasHandle};
+use crate::failure::Failure;
 
 /// `CUBLAS_GEMM_DEFAULT`.
 const DEFAULT: c_int = -1;

@@ -3,9 +3,9 @@
 use std::ffi::c_uint;
 use std::sync::Arc;
 
-use super::cublas::{cublasCreate_v2, cublasDestroy_v2, cublasSetMathMode, cublasSetStream_v2, BlasHandle};
-use super::failure::Failure;
-use super::stream::Stream;
+use crate::cublas::{cublasCreate_v2, cublasDestroy_v2, cublasSetMathMode, cublasSetStream_v2, BlasHandle};
+use crate::failure::Failure;
+use crate::stream::Stream;
 
 /// `CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION`, without any mode that rounds operands.
 const EXACT: c_uint = 16;

@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use super::failure::Failure;
+use crate::failure::Failure;
 
 /// A shared library, opened on first use. It stays open until the process ends.
 pub(super) struct Library {
@@ -71,7 +71,7 @@ macro_rules! functions {
         /// # Safety
         /// The arguments meet the requirements in NVIDIA's documentation of this function.
         #[allow(clippy::too_many_arguments)]
-        pub(super) unsafe fn $name($($argument: $kind),*) -> Result<(), $crate::cuda::failure::Failure> {
+        pub(super) unsafe fn $name($($argument: $kind),*) -> Result<(), $crate::failure::Failure> {
             type Symbol = unsafe extern "C" fn($($kind),*) -> u32;
             static SYMBOL: std::sync::OnceLock<Symbol> = std::sync::OnceLock::new();
             let function = match SYMBOL.get() {

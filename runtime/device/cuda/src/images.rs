@@ -3,7 +3,7 @@
 
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use crate::error::{Error, Result};
+use candle_plan_device::{Error, Result};
 
 /// A module for one architecture.
 struct Image {
@@ -16,6 +16,11 @@ struct Image {
 }
 
 const IMAGES: &[Image] = include!(concat!(env!("OUT_DIR"), "/images.rs"));
+
+/// Whether this build has no kernels.
+pub(super) fn is_empty() -> bool {
+    IMAGES.is_empty()
+}
 
 /// Jetson Orin, which does not run the cubins for other GPUs of its generation.
 const ORIN: (u32, u32) = (8, 7);

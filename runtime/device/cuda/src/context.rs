@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::checks::{attribute, check_libraries, find, UsableGpu, FORKED};
-use super::driver::{
+use candle_plan_device::{Error, Result};
+
+use crate::checks::{attribute, check_libraries, find, UsableGpu, FORKED};
+use crate::driver::{
     cuCtxGetCurrent, cuCtxSetCurrent, cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRetain, cuPointerGetAttribute,
     ContextHandle, DEVICE_ORDINAL, INVALID_VALUE, MEMORY_POOLS_SUPPORTED,
 };
-use super::failure::Failure;
-use super::modules::Modules;
-use super::pool::Pool;
-use crate::error::{Error, Result};
+use crate::failure::Failure;
+use crate::modules::Modules;
+use crate::pool::Pool;
 
 /// The open GPUs, by their numbers.
 static OPEN: Mutex<BTreeMap<usize, Weak<Context>>> = Mutex::new(BTreeMap::new());

@@ -5,12 +5,12 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::cache::Cache;
-use super::driver::{
+use crate::cache::Cache;
+use crate::driver::{
     cuCtxSynchronize, cuMemPoolCreate, cuMemPoolDestroy, cuMemPoolSetAttribute, cuMemPoolTrimTo, PoolHandle,
     PoolProperties, RELEASE_THRESHOLD,
 };
-use super::failure::Failure;
+use crate::failure::Failure;
 
 /// A separate pool, so that the pool of other libraries keeps its settings. It has no handle if the GPU does not
 /// support pools.

@@ -1,4 +1,5 @@
-//! Runs GPU kernels on the CPU.
+//! A GPU that the CPU emulates, as the device `emulator`, for tests. It runs the kernels of `candle-plan-device`, compiled
+//! as C++.
 //!
 //! A GPU runs blocks and warps in any order. The CPU runs them in one order, in which a missing barrier, or two threads
 //! that write the same element, may do no harm. The emulator therefore runs every launch several times: forwards;
@@ -9,18 +10,27 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void, CString};
+use std::sync::Arc;
 
+use candle_plan_device::{Backend, Download, Error, Gemm, Gpu, Grid, Memory, Result, Symbol};
 use parking_lot::Mutex;
-
-use crate::backend::Backend;
-use crate::error::{Error, Result};
-use crate::gemm::Gemm;
-use crate::launch::{Grid, Symbol};
-use crate::memory::{Download, Memory};
 
 /// The emulator. Its memory is host memory that is accessed only by address.
 #[derive(Debug)]
-pub(crate) struct Emulator;
+struct Emulator;
+
+/// Makes the emulator available as the device `emulator`.
+pub fn register() {
+    candle_plan_device::register("emulator", |_| open());
+}
+
+/// Opens the emulator.
+///
+/// # Errors
+/// The host has no memory left.
+pub fn open() -> Result<Gpu> {
+    Gpu::new(Arc::new(Emulator))
+}
 
 /// The initial value of every byte, which reveals bytes that a kernel fails to write.
 const UNWRITTEN: u8 = 0xA5;
@@ -167,7 +177,7 @@ impl Backend for Emulator {
         let owner = Owner { words, bytes };
         let address = owner.address();
         MEMORY.lock().insert(address, size_of::<u128>() * count);
-        Ok(Memory { address, _owner: Box::new(owner) })
+        Ok(Memory { address, owner: Box::new(owner) })
     }
 
     unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()> {
@@ -229,7 +239,7 @@ impl Backend for Emulator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::BLOCK;
+    use candle_plan_device::BLOCK;
 
     /// Copies 300 bytes with stride `step` to a buffer that is large enough for stride 1.
     fn copied(step: u32) -> Result<()> {

@@ -1,4 +1,7 @@
-//! Compiles `kernels/*.cu`: with nvcc and ptxas for NVIDIA's GPUs (feature `cuda`), and as C++ (feature `emulator`).
+//! Compiles `../kernels/*.cu` with nvcc and ptxas (feature `kernels`).
+//!
+//! The images are in the folder `kernels` of the target folder. Builds with another profile, and of another workspace with the
+//! same target folder, use them too.
 
 use std::env;
 use std::fs;
@@ -7,33 +10,42 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The options of nvcc, which generates PTX for the oldest supported generation of GPUs. Tests use them too.
-const FLAGS: &str = "kernels/nvcc.flags";
+const FLAGS: &str = "../kernels/nvcc.flags";
+/// The folder of the kernels.
+const KERNELS: &str = "../kernels";
 /// The PTX version that every driver for CUDA 13 accepts. Older drivers reject the PTX of newer toolkits.
 const PTX: &str = "9.0";
 /// The architectures that ptxas assembles the PTX for. A cubin runs on GPUs with the same major version, and the same
 /// or a higher minor version. The driver compiles the PTX for other GPUs.
-#[cfg(feature = "cuda")]
 const ARCHITECTURES: [u32; 4] = [80, 90, 100, 120];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=kernels");
+    println!("cargo::rerun-if-changed={KERNELS}");
     println!("cargo::rerun-if-env-changed=NVCC");
-    let sources = sources();
-    if env::var_os("CARGO_FEATURE_CUDA").is_some() {
-        let nvcc = env::var_os("NVCC").map_or_else(|| "nvcc".into(), PathBuf::from);
-        let texts = ptx(&sources, &nvcc);
-        assert!(texts.len() == sources.len());
-        #[cfg(feature = "cuda")]
-        images(&texts, &nvcc.with_file_name("ptxas"));
-    }
-    #[cfg(feature = "emulator")]
-    emulator(&sources);
+    let table = match env::var_os("CARGO_FEATURE_KERNELS") {
+        None => "&[]\n".to_string(),
+        Some(_) => {
+            let nvcc = env::var_os("NVCC").map_or_else(|| "nvcc".into(), PathBuf::from);
+            images(&ptx(&sources(), &nvcc), &nvcc.with_file_name("ptxas"))
+        }
+    };
+    fs::write(out().join("images.rs"), table).expect("it can be written");
+}
+
+/// Returns the folder that cargo gives this build.
+fn out() -> PathBuf {
+    PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"))
+}
+
+/// Returns the folder of the images. Cargo's folder is `<target>/<profile>/build/<package>/out`.
+fn folder() -> PathBuf {
+    out().ancestors().nth(4).expect("a target folder").join("kernels")
 }
 
 /// Returns the modules in sorted order.
 fn sources() -> Vec<PathBuf> {
-    let entries = fs::read_dir("kernels").expect("the folder kernels is there");
+    let entries = fs::read_dir(KERNELS).expect("the folder kernels is there");
     let paths = entries.map(|entry| entry.expect("it can be read").path());
     let mut sources: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|kind| kind == "cu")).collect();
     sources.sort();
@@ -42,9 +54,10 @@ fn sources() -> Vec<PathBuf> {
 
 /// Compiles each module, and returns the paths of the PTX files.
 fn ptx(sources: &[PathBuf], nvcc: &Path) -> Vec<PathBuf> {
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    let target = |source: &PathBuf| out.join(source.file_stem().expect("a name")).with_extension("ptx");
-    let shared = shared(nvcc, &out);
+    let folder = folder();
+    fs::create_dir_all(&folder).expect("it can be created");
+    let target = |source: &PathBuf| folder.join(source.file_stem().expect("a name")).with_extension("ptx");
+    let shared = shared(nvcc, &folder);
     in_parallel(sources, |source| {
         let text = target(source);
         if is_newer(&text, shared.iter().chain([source])) {
@@ -63,10 +76,9 @@ fn ptx(sources: &[PathBuf], nvcc: &Path) -> Vec<PathBuf> {
     sources.iter().map(target).collect()
 }
 
-/// Assembles each module for each architecture. Writes `images.rs`: a list of the compressed cubins and PTX. A kernel that
-/// spills registers is an error.
-#[cfg(feature = "cuda")]
-fn images(texts: &[PathBuf], ptxas: &Path) {
+/// Assembles each module for each architecture. Returns the source text of a list of the compressed cubins and PTX. A kernel
+/// that spills registers is an error.
+fn images(texts: &[PathBuf], ptxas: &Path) -> String {
     let cubins = texts.iter().flat_map(|text| ARCHITECTURES.map(|architecture| (text, Some(architecture))));
     let all: Vec<_> = cubins.chain(texts.iter().map(|text| (text, None))).collect();
     in_parallel(&all, |(text, architecture)| {
@@ -100,20 +112,20 @@ fn images(texts: &[PathBuf], ptxas: &Path) {
         )
     };
     let table: String = all.iter().map(entry).collect();
-    fs::write(texts[0].with_file_name("images.rs"), format!("&[\n{table}]\n")).expect("it can be written");
+    format!("&[\n{table}]\n")
 }
 
 /// Returns the files that every module depends on: the headers, the options, the compiler and this program.
-fn shared(nvcc: &Path, out: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir("kernels").expect("the folder kernels is there");
+fn shared(nvcc: &Path, folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(KERNELS).expect("the folder kernels is there");
     let paths = entries.map(|entry| entry.expect("it can be read").path());
     let mut shared: Vec<_> = paths.filter(|path| path.extension().is_some_and(|kind| kind == "cuh")).collect();
-    // The file records the compiler's path: another compiler may be older than the output of the previous one.
-    let (compiler, path) = (out.join("compiler"), format!("{nvcc:?}"));
-    if fs::read_to_string(&compiler).ok().as_ref() != Some(&path) {
-        fs::write(&compiler, path).expect("it can be written");
+    // Another compiler, or the sources of another checkout, may be older than the output of the previous ones.
+    let (record, paths) = (folder.join("sources"), format!("{nvcc:?} {:?}", fs::canonicalize(KERNELS)));
+    if fs::read_to_string(&record).ok().as_ref() != Some(&paths) {
+        fs::write(&record, paths).expect("it can be written");
     }
-    shared.extend([compiler, FLAGS.into(), env::current_exe().expect("a program has a path")]);
+    shared.extend([record, FLAGS.into(), "build.rs".into()]);
     shared.extend(nvcc.is_absolute().then(|| nvcc.to_path_buf()));
     shared
 }
@@ -125,7 +137,6 @@ fn is_newer<'a>(made: &Path, sources: impl IntoIterator<Item = &'a PathBuf>) -> 
 }
 
 /// Returns the path of a compressed image.
-#[cfg(feature = "cuda")]
 fn deflated(text: &Path, architecture: Option<u32>) -> PathBuf {
     text.with_extension(format!("{}.deflated", architecture.map_or("ptx".to_string(), |number| number.to_string())))
 }
@@ -160,28 +171,6 @@ fn version(text: &str) -> String {
         .to_string()
 }
 
-#[cfg(any(feature = "cuda", feature = "emulator"))]
 fn name(source: &Path) -> String {
     source.file_stem().and_then(|stem| stem.to_str()).expect("a plain name").to_string()
-}
-
-/// Builds a library of all modules, which registers their kernels when the program starts. Each module has its own
-/// namespace, because modules have functions with equal names.
-#[cfg(feature = "emulator")]
-fn emulator(sources: &[PathBuf]) {
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    let mut build = cc::Build::new();
-    build.cpp(true).std("c++17").opt_level(2).include("kernels").file("kernels/emulator.cpp");
-    // Disables fused multiply-adds, whose use would depend on the compiler.
-    build.flag("-ffp-contract=off").flag("-Wno-unknown-pragmas").flag("-Wno-unused");
-    for source in sources {
-        // As in CUDA, equal names in two modules are different things.
-        let module = out.join(name(source)).with_extension("cpp");
-        let name = name(source);
-        let text =
-            format!("#define MODULE \"{name}\"\n#include \"device.cuh\"\nnamespace {{\n#include \"{name}.cu\"\n}}\n");
-        fs::write(&module, text).expect("it can be written");
-        build.file(module);
-    }
-    build.link_lib_modifier("+whole-archive").compile("candle_plan_emulator");
 }

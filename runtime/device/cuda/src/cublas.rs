@@ -4,9 +4,9 @@
 
 use std::ffi::{c_int, c_longlong, c_uint, c_void};
 
-use super::driver::StreamHandle;
-use super::failure::Failure;
-use super::library::{functions, Library};
+use crate::driver::StreamHandle;
+use crate::failure::Failure;
+use crate::library::{functions, Library};
 
 pub(super) static BLAS: Library = Library::new("libcublas.so.13", FUNCTIONS);
 
