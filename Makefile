@@ -32,6 +32,10 @@ RUST_FILES = $(shell find runtime -name target -prune -o -name '*.rs' -print)
 # The runner of the Rust tests: the one on PATH, otherwise one in .venv. With --workspace, it reuses maturin's build.
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
+# Builds an extension with maturin's settings of pyo3, if maturin has run: with others, cargo would compile pyo3 again.
+EXTENSION := cd runtime && for file in target/maturin/pyo3-config-*.txt; do \
+	[ ! -e "$$file" ] || export PYO3_CONFIG_FILE="$$PWD/$$file"; done; cargo build --features extension-module
+
 .DEFAULT_GOAL := help
 .PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated test-page sanitize generate bless bench bench-models bench-small bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
@@ -142,19 +146,19 @@ cuda-check: ## check, time and profile plans on this machine's GPU, with the fil
 # A process may have the former module loaded: `install` makes a new file, but `cp` would overwrite the one that is mapped.
 compiler/_runtime_emulator.abi3.so: $(VENV)/.demo $(KERNELS)
 	$(SAY) "Building the extension that runs GPU kernels on the CPU"
-	cd runtime && cargo build --release --package candle-plan-emulator --features extension-module
+	$(EXTENSION) --release --package candle-plan-emulator
 	install -m 755 runtime/target/release/lib_runtime_emulator.so $@
 
 emulator: compiler/_runtime_emulator.abi3.so ## build the extension that runs GPU kernels on the CPU, for tests
 
 # The loop of a changed operator or kernel. The next target that needs a module builds the optimized one again.
 quick: $(VENV)/.quick ## build the changed runtime in seconds, for tests; its code is a little slower
-	cd runtime && cargo build --profile quick --package candle-plan-python --features extension-module
+	$(EXTENSION) --profile quick --package candle-plan-python
 	@rm -f $(VENV)/.demo $(VENV)/.test $(VENV)/.dev
 	install -m 755 runtime/target/quick/lib_runtime.so compiler/_runtime.abi3.so
 
 quick-emulator: $(VENV)/.quick ## the same for the extension that runs GPU kernels on the CPU
-	cd runtime && cargo build --profile quick --package candle-plan-emulator --features extension-module
+	$(EXTENSION) --profile quick --package candle-plan-emulator
 	install -m 755 runtime/target/quick/lib_runtime_emulator.so compiler/_runtime_emulator.abi3.so
 	@touch --date=@0 compiler/_runtime_emulator.abi3.so
 

@@ -25,13 +25,16 @@ def main() -> None:
     profile = "quick" if sys.argv[1:] == ["quick"] else "release"
     command = ["cargo", "build", "--profile", profile, "--package", "candle-plan-cuda"]
     command += ["--features", "extension-module,kernels"]
+    target = Path(os.environ.get("CARGO_TARGET_DIR", RUNTIME / "target"))
+    environment = {**os.environ, "NVCC": str(nvcc())}
+    for file in target.glob("maturin/pyo3-config-*.txt"):  # with other settings, cargo would compile pyo3 again
+        environment["PYO3_CONFIG_FILE"] = str(file)
     try:
-        code = subprocess.run(command, cwd=RUNTIME, env={**os.environ, "NVCC": str(nvcc())}).returncode
+        code = subprocess.run(command, cwd=RUNTIME, env=environment).returncode
     except FileNotFoundError:
         sys.exit("cargo is missing: install Rust from https://rustup.rs")
     if code:
         sys.exit(f"`cargo build` failed with exit code {code}: fix the errors above, and run this again")
-    target = Path(os.environ.get("CARGO_TARGET_DIR", RUNTIME / "target"))
     EXTENSION.unlink(missing_ok=True)  # a process may have it loaded: copying over it would change the mapped pages
     shutil.copy2(target / profile / "lib_runtime_cuda.so", EXTENSION)
     size = EXTENSION.stat().st_size / 1e6

@@ -30,7 +30,8 @@ fn main() {
 
 /// Returns the names of the modules, sorted.
 fn modules() -> Vec<String> {
-    let files = fs::read_dir(KERNELS).expect("the folder is there").map(|file| file.expect("it can be read").file_name());
+    let files =
+        fs::read_dir(KERNELS).expect("the folder is there").map(|file| file.expect("it can be read").file_name());
     let name = |file: std::ffi::OsString| Some(file.to_str()?.strip_suffix(".cu")?.to_string());
     let mut modules: Vec<String> = files.filter_map(name).collect();
     modules.sort();
