@@ -33,7 +33,7 @@ def main() -> None:
     python = folder / "bin/python"
     if not has_pip(python):
         venv.create(folder, with_pip=True, clear=True)
-    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
     wanted = [*runtime_requirements(), *test_requirements()]
     if which == "lowest":
         install += ["--constraint", str(lowest_versions(folder / "lowest.txt"))]

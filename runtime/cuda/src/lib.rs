@@ -38,7 +38,7 @@ mod _runtime_cuda {
     use super::session::{Cancel, Session};
 
     #[pymodule_init]
-    fn init(_: &Bound<'_, PyModule>) -> PyResult<()> {
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
         candle_plan_device_cuda::register();
         Ok(())
     }

@@ -23,14 +23,13 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={KERNELS}");
     println!("cargo::rerun-if-env-changed=NVCC");
-    let table = match env::var_os("CARGO_FEATURE_KERNELS") {
-        None => "&[]\n".to_string(),
-        Some(_) => {
-            let nvcc = env::var_os("NVCC").map_or_else(|| "nvcc".into(), PathBuf::from);
-            images(&ptx(&sources(), &nvcc), &nvcc.with_file_name("ptxas"))
-        }
-    };
-    fs::write(out().join("images.rs"), table).expect("it can be written");
+    let mut list = "&[]".to_string();
+    if env::var_os("CARGO_FEATURE_KERNELS").is_some() {
+        let nvcc = env::var_os("NVCC").map_or_else(|| "nvcc".into(), PathBuf::from);
+        let texts = ptx(&sources(), &nvcc);
+        list = images(&texts, &nvcc.with_file_name("ptxas"));
+    }
+    fs::write(out().join("images.rs"), list).expect("it can be written");
 }
 
 /// Returns the folder that cargo gives this build.
@@ -111,8 +110,8 @@ fn images(texts: &[PathBuf], ptxas: &Path) -> String {
              deflated: include_bytes!({deflated:?}) }},\n"
         )
     };
-    let table: String = all.iter().map(entry).collect();
-    format!("&[\n{table}]\n")
+    let entries: String = all.iter().map(entry).collect();
+    format!("&[\n{entries}]")
 }
 
 /// Returns the files that every module depends on: the headers, the options, the compiler and this program.

@@ -96,7 +96,7 @@ struct Bounds {
     size: [u32; MAX_BOUNDS],
 }
 
-#[cfg(all(test, feature = "emulator"))]
+#[cfg(test)]
 impl Fault {
     /// Returns the record that a kernel writes to report this value.
     pub(crate) fn record_of(&self, report: &Report) -> Record {

@@ -20,6 +20,8 @@ mod gpu;
 mod launch;
 mod memory;
 mod mirror;
+#[cfg(test)]
+mod testing;
 mod turn;
 
 pub use backend::Backend;

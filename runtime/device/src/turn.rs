@@ -95,9 +95,10 @@ impl Drop for Turn<'_> {
     }
 }
 
-#[cfg(all(test, feature = "emulator"))]
+#[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::host;
 
     /// Writes the record that a kernel writes when it finds a fault.
     fn tell(gpu: &Gpu, report: &Report) {
@@ -109,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_nested_run_keeps_the_fault_of_the_outer_one() {
-        let gpu = Gpu::emulator().expect("enough memory");
+        let gpu = host();
         let reports = [
             Report { mark: 7, place: 0, value: i64::MIN + 1, bounds: vec![3, 0, 5] },
             Report { mark: 8, place: 1 << 31, value: 1 << 31, bounds: Vec::new() },

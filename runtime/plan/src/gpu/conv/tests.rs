@@ -1,6 +1,5 @@
 //! Tests convolutions on the emulator.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::conv::{conv_plain, conv_transposed_plain, Shape};
 use candle_plan_kernels::program::{Binary, Instruction, Operand, Program, Unary};
 use candle_plan_kernels::threads::Threads;
@@ -176,7 +175,8 @@ fn check_ways<T: Element>(
     forms: &[Form],
     rounding: f64,
 ) {
-    let (gpu, mut draw, s) = (candle_plan_device_emulator::open().expect("enough memory"), Draw(3), wide_shape(transposed));
+    let (gpu, mut draw, s) =
+        (candle_plan_device_emulator::open().expect("enough memory"), Draw(3), wide_shape(transposed));
     let mut data = |dims: &[usize]| {
         let value = elements(&mut draw, dims, &from);
         let wide: Vec<f64> = value.tensor().unwrap().read::<T>().unwrap().iter().map(|&x| to(x)).collect();

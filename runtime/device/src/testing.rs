@@ -1,0 +1,61 @@
+//! A backend for this crate's tests: the memory of the host, without kernels.
+
+use std::sync::Arc;
+
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::gemm::Gemm;
+use crate::gpu::Gpu;
+use crate::launch::{Grid, Symbol};
+use crate::memory::{Download, Memory};
+
+/// A GPU with this backend.
+pub(crate) fn host() -> Gpu {
+    Gpu::new(Arc::new(Host)).expect("enough memory")
+}
+
+#[derive(Debug)]
+struct Host;
+
+impl Backend for Host {
+    fn name(&self) -> &str {
+        "host"
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Memory> {
+        let mut words = vec![u64::MAX; bytes.div_ceil(size_of::<u64>())];
+        Ok(Memory { address: words.as_mut_ptr().expose_provenance() as u64, owner: Box::new(words) })
+    }
+
+    unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()> {
+        let to = std::ptr::with_exposed_provenance_mut(to as usize);
+        // SAFETY: guaranteed by the caller.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
+        Ok(())
+    }
+
+    unsafe fn download(&self, parts: &mut [Download]) -> Result<()> {
+        for Download { from, to } in parts {
+            let from = std::ptr::with_exposed_provenance(*from as usize);
+            // SAFETY: guaranteed by the caller.
+            unsafe { std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()) };
+        }
+        Ok(())
+    }
+
+    unsafe fn copy(&self, _: u64, _: u64, _: usize) -> Result<()> {
+        Err(Error::Failed("tests copy nothing".to_string()))
+    }
+
+    unsafe fn launch(&self, symbol: Symbol, _: Grid, _: &[u8]) -> Result<()> {
+        Err(Error::Failed(format!("there is no kernel {symbol}")))
+    }
+
+    unsafe fn gemm(&self, _: &Gemm) -> Result<()> {
+        Err(Error::Failed("there are no products".to_string()))
+    }
+
+    fn check_address(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
+}
