@@ -138,6 +138,26 @@ class Session:
         found = tuple(outputs.values())
         return found[0] if len(found) == 1 else found
 
+    def clone(self, threads: int | None = None) -> Session:
+        """A session that shares the plan, the device, the constants and their packed copies with this one.
+
+        `threads` is the number of threads of its runs. By default, it has as many as this session. Runs of both
+        sessions at the same time do not wait for each other, because each session has threads of its own.
+
+        Raises:
+            DeviceError: the threads do not start.
+            TypeError, ValueError: `threads` is no whole number from 1 to 1024.
+        """
+        count = self.threads if threads is None else validate_whole_number("threads", threads, 1, _runtime.MAX_THREADS)
+        session = Session.__new__(Session)
+        session.__dict__.update(self.__dict__)
+        try:
+            session._runtime = self._runtime.clone(count)
+        except self._failures as error:
+            raise own_error(self._module, error) from None
+        session.threads = count
+        return session
+
     def run(
         self,
         inputs: Mapping[str, Any],
