@@ -128,8 +128,9 @@ PAGES = {
         "Export the model again with a current exporter.",
     ),
     "CC0210": Page(
-        "The operator does not accept the shapes of the node's inputs, or numbers that are constant inputs, such as "
-        "axes, sizes, an index out of range or an integer divisor of 0. The node would fail in every run.",
+        "The operator does not accept the shapes of the node's inputs, or the numbers in a constant input: for "
+        "example, wrong axes or sizes, an index out of range, or an integer divisor of 0. The node would fail in every "
+        "run.",
         "Check the shapes and numbers that the error names, and the sizes of `--dim` if you set any. "
         "If onnxruntime runs the model with such inputs, this is a bug in the compiler: please report it.",
     ),
@@ -142,9 +143,9 @@ PAGES = {
     "CC0401": Page(
         "A node has constant inputs, and its computation fails. For example, the node converts a string that is no "
         "number. With `--no-optimize`, the compiler computes only nodes with small tensors of integers or booleans, "
-        "such as shapes and axes. Other nodes whose "
-        "computation fails then fail in a run. A node in a branch or a loop may never run. For such a node, the "
-        "compiler reports a near miss instead of an error.",
+        "such as shapes and axes. A run computes the other nodes, and fails if the computation of one of them fails. "
+        "A node in a branch or a loop may never run. For such a node, the compiler reports a near miss instead of an "
+        "error.",
         "Check the constants of the nodes that the error names. onnxruntime would fail there as well.",
     ),
     "CC0402": Page(

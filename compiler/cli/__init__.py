@@ -1,6 +1,7 @@
 """The command line: one file for each verb, imported when the verb runs.
 
-Exit codes: 0 success, 1 model refused or command failed, 2 wrong usage, 70 compiler bug, 130 interrupted by Ctrl-C.
+Exit codes: 0 success, 1 model refused, difference found or command failed, 2 wrong usage, 70 compiler bug, 130
+interrupted by Ctrl-C.
 Results go to the standard output, diagnostics and progress to the standard error.
 """
 
@@ -112,9 +113,9 @@ def program(verbose: bool) -> None:
     candlec run model.plan --input io.npz      runs it
     candlec verify model.onnx model.plan       compares it with onnxruntime
 
-    `candlec COMMAND --help` describes a command. Exit codes: 0 success, 1 model refused or command failed, 2 wrong
-    usage, 70 compiler bug, 130 interrupted by Ctrl-C. The program `cc` has the same commands. With any other first
-    argument, `cc` calls the system's C compiler, which has the same name.
+    `candlec COMMAND --help` describes a command. Exit codes: 0 success, 1 model refused, difference found or command
+    failed, 2 wrong usage, 70 compiler bug, 130 interrupted by Ctrl-C. The program `cc` has the same commands. With any
+    other first argument, `cc` calls the system's C compiler, which has the same name.
     """
 
 

@@ -41,8 +41,8 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
     error    the difference from onnxruntime in multiples of the tolerance, or the rounding error of `zoo precision`,
              if it has changed by more than a tenth
     fact     a fact of the plans: `candlec zoo update --help` describes them
-    time     the time of a check, if it has changed by more than half and by at least a second: it depends on the
-             load of the machine; or the time of a plan in percent of onnxruntime's (`zoo run --time`), if it has
+    time     the time of a check, which depends on the load of the machine, if it has changed by more than half and
+             by at least a second; also, the time of a plan in percent of onnxruntime's (`zoo run --time`), if it has
              changed by more than `zoo run` allows
 
     Sizes, steps and steps on the host are worse if they grow. Other facts are neither worse nor better, such as the

@@ -58,7 +58,8 @@ def command(
     With --run or --input, the command also runs both on the same inputs. It shows the largest differences of each
     output from BEFORE: absolute, relative to the element, and in units in the last place. The mark ✓ means that the
     difference is at most the tolerance. It also compares the intermediate values that both name, and shows the first
-    that differs. To run a model, it compiles it without optimization, unless it compares plans.
+    that differs. If it compares plans, it runs these plans. Otherwise, it compiles both models without optimization
+    to run them.
 
     The exit code is 0 if nothing differs, and 1 if something does. A result differs if any element of it does, also by
     less than the tolerance.

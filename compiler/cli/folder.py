@@ -32,7 +32,7 @@ __all__ = [
 
 def only_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The option `--only`, which selects models of a folder. `{}` in the help text stands for the forms of EXPR."""
-    forms = "NAME, tag:TAG (a tag in INDEX.json), op:OPERATOR (models with this ONNX operator), @FILE (lines of these)"
+    forms = "NAME, tag:TAG (a tag in INDEX.json), op:OPERATOR (models with this ONNX operator), @FILE (one EXPR a line)"
     return click.option("--only", multiple=True, metavar="EXPR", help=help_text.format(forms))
 
 

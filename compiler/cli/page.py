@@ -37,9 +37,9 @@ def command(results: tuple[Path, ...], output: Path, title: str) -> None:
     of a run over its steps, if the results come from `zoo run --profile`. The page can filter models by the `tags` in
     INDEX.json.
 
-    Name several files from the oldest to the newest: the page then draws the history of each number as a line. A
-    kind of check is a kind of shapes on a device, such as `unpinned, cpu`. The page shows each kind of check as in the
-    newest file that has it.
+    Name several files from the oldest to the newest: the page then draws the history of each number as a line. The
+    files may have several kinds of checks: with pinned or unpinned shapes, on the CPU or on a GPU. For each kind, the
+    page shows the results in the newest file that has this kind.
 
     The page needs no other file and no network. A browser opens it from the disk, and a server such as GitHub Pages may
     publish it. It contains the names of models, of layers and of source files.

@@ -147,8 +147,8 @@ def run(
 
     The exit code is 1 if the compiler refuses a model, or if a result is different (✗) or uncertain (≈) and neither
     INDEX.json nor the baseline allows it. It is also 1 if the baseline lists a model that is equal now, or that is not
-    in the folder. A model with missing or invalid files, one that onnxruntime cannot run, and one whose process
-    crashes or reaches a limit is always an error.
+    in the folder. It is always 1 if a model has missing or invalid files, if onnxruntime cannot run it, or if its
+    process crashes or reaches a limit.
 
     With --facts, the exit code is also 1 if a fact differs from this file, for the better or the worse, or if the file
     does not list the same models as the folder. If the file lacks the level of this processor, the command only says

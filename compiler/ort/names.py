@@ -79,7 +79,7 @@ CONFIGURATION = {
 
 CUDA_OPTIONS = {
     "device_id": "It is the number of the GPU.",
-    "cudnn_conv_algo_search": "It has no effect: the runtime chooses the form of a convolution when it loads a plan.",
+    "cudnn_conv_algo_search": "It has no effect: the runtime chooses the form of a convolution in each run.",
     "do_copy_in_default_stream": "It has no effect: each session has its own stream.",
 }
 """The options of `CUDAExecutionProvider`."""

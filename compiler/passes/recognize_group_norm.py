@@ -1,4 +1,4 @@
-"""Fuses an InstanceNormalization between two reshapes, and scales and shifts after it, into GroupNormalization.
+"""Fuses an InstanceNormalization between two reshapes into GroupNormalization, with the scales and shifts after it.
 
 It also folds scales and shifts of channels into an InstanceNormalization without reshapes.
 """
