@@ -41,7 +41,9 @@ def test_a_clone_computes_the_same_with_threads_of_its_own() -> None:
     assert (same.inputs, same.device, same.prepared()) == (clone.inputs, clone.device, clone.prepared())
 
 
-@pytest.mark.parametrize(("threads", "error"), [(0, ValueError), (1025, ValueError), ("2", TypeError), (True, TypeError)])
+@pytest.mark.parametrize(
+    ("threads", "error"), [(0, ValueError), (1025, ValueError), ("2", TypeError), (True, TypeError)]
+)
 def test_a_wrong_number_of_threads_is_refused(threads: object, error: type[Exception]) -> None:
     session = compiler.load(product(1), threads=1)
     with pytest.raises(error, match="threads"):
