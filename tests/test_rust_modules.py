@@ -25,7 +25,7 @@ PLAN = [
     {"cpu", "device", "gpu"},
     {"prepare"},
     {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile", "request", "slots"},
-    {"session"},
+    {"session", "shared"},
     {"candle_tensors", "lend", "mapped"},
 ]
 """The layers of the crate `candle-plan`. A module uses only modules of its own layer and of earlier layers."""

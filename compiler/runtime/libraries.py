@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-__all__ = ["Library", "converted", "validate_library"]
+from compiler.validate import validate_mapping
+
+__all__ = ["Library", "converted", "fill", "validate_library", "validate_places"]
 
 Library = Literal["numpy", "torch"]
 """A library whose tensors are outputs of a run."""
@@ -54,3 +58,54 @@ def _to_torch(name: str, value: Any) -> Any:
     if dtype is None:
         raise TypeError(f"output {name}: PyTorch has no {value.dtype.name}: leave out as_")
     return torch.from_numpy(value.view(_BITS[value.dtype.itemsize])).view(dtype)
+
+
+def validate_places(places: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Check the arrays that a run writes outputs into; `names` are the names of its outputs.
+
+    Raises:
+        TypeError: `places` is no dict, or an array is neither a NumPy array nor a PyTorch tensor on the CPU.
+        ValueError: the run has no output of such a name, or an array is read-only.
+    """
+    known = set(names)
+    validate_mapping("out", places, "a dict of arrays by name")
+    for name, place in places.items():
+        if name not in known:
+            raise ValueError(f"out: expected some of {', '.join(sorted(known))}, found {name!r}")
+        if isinstance(place, np.ndarray):
+            if not place.flags.writeable:
+                raise ValueError(f"out: the array of {name!r} is read-only")
+        elif not _is_torch(place) or place.device.type != "cpu" or place.requires_grad:
+            kind = "a PyTorch tensor on the CPU that needs no gradient"
+            raise TypeError(f"out: {name!r}: expected a NumPy array or {kind}, found {type(place).__name__}")
+
+
+def fill(places: Mapping[str, Any], outputs: dict[str, Any]) -> None:
+    """Copy outputs, which are NumPy arrays, into their places, which have passed `validate_places`.
+
+    Raises:
+        TypeError: the dtype of an output differs from that of its place, or the output is no tensor on the host.
+        ValueError: the shape differs. Nothing is written if there is an error.
+    """
+    values = {}
+    for name, place in places.items():
+        value = values[name] = _to_torch(name, outputs[name]) if _is_torch(place) else outputs[name]
+        if not isinstance(value, np.ndarray) and not (_is_torch(value) and value.device.type == "cpu"):
+            raise TypeError(f"out: output {name!r} is no tensor on the host")
+        if value.dtype != place.dtype:
+            raise TypeError(f"out: output {name!r} has dtype {value.dtype}, but its array has {place.dtype}")
+        if tuple(value.shape) != tuple(place.shape):
+            raise ValueError(
+                f"out: output {name!r} has shape {list(value.shape)}, but its array has {list(place.shape)}"
+            )
+    for name, place in places.items():
+        if isinstance(place, np.ndarray):
+            place[...] = values[name]
+        else:
+            place.copy_(values[name])
+
+
+def _is_torch(value: Any) -> bool:
+    """Whether a value is a tensor of PyTorch, which need not be installed."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)

@@ -15,7 +15,7 @@ from compiler.ir.symbols import shown
 from compiler.plan import Plan, TensorInfo
 from compiler.plan.plan import MODEL, unsound
 from compiler.runtime.devices import open_extension
-from compiler.runtime.libraries import Library, converted, validate_library
+from compiler.runtime.libraries import Library, converted, fill, validate_library, validate_places
 from compiler.runtime.prepared import Prepared
 from compiler.runtime.steps import Peaks, PlacedStep, StepTime, refuse_missing
 from compiler.validate import LARGEST, validate_instance, validate_mapping, validate_names, validate_whole_number
@@ -138,6 +138,26 @@ class Session:
         found = tuple(outputs.values())
         return found[0] if len(found) == 1 else found
 
+    def clone(self, threads: int | None = None) -> Session:
+        """A session that shares the plan, the device, the constants and their packed copies with this one.
+
+        `threads` is the number of threads of its runs. By default, it has as many as this session. Runs of both
+        sessions at the same time do not wait for each other, because each session has threads of its own.
+
+        Raises:
+            DeviceError: the threads do not start.
+            TypeError, ValueError: `threads` is no whole number from 1 to 1024.
+        """
+        count = self.threads if threads is None else validate_whole_number("threads", threads, 1, _runtime.MAX_THREADS)
+        session = Session.__new__(Session)
+        session.__dict__.update(self.__dict__)
+        try:
+            session._runtime = self._runtime.clone(count)
+        except self._failures as error:
+            raise own_error(self._module, error) from None
+        session.threads = count
+        return session
+
     def run(
         self,
         inputs: Mapping[str, Any],
@@ -147,6 +167,7 @@ class Session:
         copy: bool = False,
         timeout: float | None = None,
         as_: Library = "numpy",
+        out: Mapping[str, Any] | None = None,
         cancel: _runtime.Cancel | None = None,
     ) -> dict[str, Any]:
         """The outputs by name, in the plan's order.
@@ -166,6 +187,10 @@ class Session:
         They support both interfaces, and can be inputs of other runs. Their elements are complete when `run` returns.
         On the CPU, `device_outputs` changes nothing.
 
+        `out` holds NumPy arrays and PyTorch tensors on the CPU, by the names of outputs. After the last step, the
+        session copies these outputs into them, and the result contains them. They have the dtypes and shapes of the
+        outputs. If one does not, or if a step fails, the session writes to none of them.
+
         A run ends early after `timeout` seconds. It checks the time only between steps, so it may end later, after a
         long step. A signal handler that raises, such as the handler of Ctrl-C, also ends the run. Python calls signal
         handlers only in the main thread. Any thread can end the run by `cancel.set()`, where `cancel` is an object that
@@ -176,11 +201,13 @@ class Session:
             RunError: a step failed.
             TimeoutError: the run took longer than `timeout`.
             RuntimeError: `cancel` ended the run.
-            TypeError: the inputs are not a dict, the outputs not a list of names, or the library lacks a dtype.
-            ValueError: the plan has no output of such a name, `timeout` is negative, or `as_` is no known library.
+            TypeError: the inputs are not a dict, the outputs not a list of names, the library lacks a dtype, or an
+                array of `out` has another dtype or is no array.
+            ValueError: the plan has no output of such a name, `timeout` is negative, `as_` is no known library, or an
+                array of `out` has another shape or is read-only.
         """
         if (
-            outputs is None and timeout is None and cancel is None and as_ == "numpy"
+            outputs is None and timeout is None and cancel is None and out is None and as_ == "numpy"
         ):  # a call of a small model takes a microsecond
             try:
                 found: dict[str, Any] | None = self._runtime.run(inputs, device_outputs, copy)
@@ -188,8 +215,8 @@ class Session:
                 raise own_error(self._module, error) from None
             if found is not None:
                 return found
-        validate_library(as_)
-        return converted(self._run(inputs, device_outputs, copy, *self._request(outputs, timeout), cancel), as_)
+        request = self._request(outputs, timeout, as_, out)
+        return _delivered(self._run(inputs, device_outputs, copy, *request, cancel), as_, out)
 
     def new_cancel(self) -> _runtime.Cancel:
         """An object for the argument `cancel` of `run`: its method `set` ends the runs that have it."""
@@ -205,6 +232,7 @@ class Session:
         copy: bool = False,
         timeout: float | None = None,
         as_: Library = "numpy",
+        out: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Run as `run` does, in a thread of the event loop's executor. The loop goes on meanwhile.
 
@@ -215,12 +243,11 @@ class Session:
         """
         import asyncio  # takes as long to import as the rest of this module
 
-        validate_library(as_)
         cancel = self.new_cancel()
-        run = partial(self._run, inputs, device_outputs, copy, *self._request(outputs, timeout), cancel)
+        run = partial(self._run, inputs, device_outputs, copy, *self._request(outputs, timeout, as_, out), cancel)
         running = asyncio.get_running_loop().run_in_executor(None, run)
         try:
-            return converted(await asyncio.shield(running), as_)
+            return _delivered(await asyncio.shield(running), as_, out)
         except asyncio.CancelledError:
             cancel.set()
             await asyncio.wait([running])
@@ -237,18 +264,23 @@ class Session:
             raise own_error(self._module, error) from None
         return outputs
 
-    def _request(self, outputs: Iterable[str] | None, timeout: float | None) -> tuple[list[int] | None, float | None]:
-        """The positions of the outputs to compute, and the timeout, after both are checked."""
+    def _request(
+        self, outputs: Iterable[str] | None, timeout: float | None, library: Library, out: Mapping[str, Any] | None
+    ) -> tuple[list[int] | None, float | None]:
+        """The positions of the outputs to compute, and the timeout, after all arguments are checked."""
+        validate_library(library)
         if timeout is not None and not timeout >= 0:
             raise ValueError(f"timeout: expected a number of seconds, found {timeout!r}")
-        if outputs is None:
-            return None, timeout
-        names = outputs if isinstance(outputs, str) or not isinstance(outputs, Iterable) else dict.fromkeys(outputs)
-        validate_names("outputs", names)
-        for name in names:
-            if name not in self._positions:
-                raise ValueError(f"outputs: expected some of {', '.join(self._positions)}, found {name!r}")
-        return [self._positions[name] for name in names], timeout
+        names = outputs
+        if outputs is not None:
+            names = outputs if isinstance(outputs, str) or not isinstance(outputs, Iterable) else dict.fromkeys(outputs)
+            validate_names("outputs", names)
+            for name in names:
+                if name not in self._positions:
+                    raise ValueError(f"outputs: expected some of {', '.join(self._positions)}, found {name!r}")
+        if out is not None:
+            validate_places(out, self._positions if names is None else names)
+        return None if names is None else [self._positions[name] for name in names], timeout
 
     def profile(self, inputs: Mapping[str, Any], runs: int = 10) -> list[StepTime]:
         """The total time of every step in `runs` runs, in the plan's order. A first run does not count.
@@ -285,6 +317,15 @@ class Session:
                 message = f"input {info.name!r} is missing: expected {info}"
                 raise InputError(info.name, str(info), "nothing", message)
         return {info.name: inputs.get(info.name) for info in self.inputs}
+
+
+def _delivered(outputs: dict[str, Any], library: Library, out: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The outputs of a run as tensors of a library, of which some are copied into the arrays of `out`."""
+    found = converted(outputs, library)
+    if out is None:
+        return found
+    fill(out, outputs)
+    return {**found, **out}
 
 
 def _opened(device: str, source: Any, options: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -91,6 +91,12 @@ impl Session {
         Ok(Session::of(py, py.detach(|| Inner::dry_run(plan)).map_err(to_python)?))
     }
 
+    /// Makes a session that shares the prepared plan and its constants, and has `threads` threads of its own.
+    #[pyo3(name = "clone")]
+    fn with_threads(&self, py: Python<'_>, threads: usize) -> PyResult<Session> {
+        Ok(Session::of(py, py.detach(|| self.inner.with_threads(Some(threads))).map_err(to_python)?))
+    }
+
     /// Lists the GPU commands of one run on these inputs, as a JSON list of steps. Only for a dry run.
     fn commands(&self, py: Python<'_>, inputs: &Bound<'_, PyDict>) -> PyResult<String> {
         let inputs = self.values(inputs, Passing::Lend)?;

@@ -45,6 +45,7 @@ pub mod profile;
 pub mod read;
 pub mod request;
 pub mod session;
+mod shared;
 mod size;
 mod slots;
 pub mod stack;

@@ -5,13 +5,16 @@ use std::path::Path;
 
 use candle_plan_kernels::mapping::while_unchanged;
 
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::Memory;
 use crate::session::Session;
+use crate::shared::{self, Key};
 
 impl Session {
     /// [`Session::load`] of a plan file. Large constants stay in the file. Another file may take its name, for example
-    /// when the model is compiled again.
+    /// when the model is compiled again. On the CPU, all sessions with the same file, `max_memory` and `memory` share the
+    /// constants and their packed copies.
     ///
     /// # Errors
     /// As [`Session::load`], and [`Error::Read`] if the file cannot be opened, or changes while it is loaded.
@@ -27,13 +30,23 @@ impl Session {
     ) -> Result<Session> {
         let unreadable = |error: std::io::Error| Error::Read(format!("it cannot be opened: {error}"));
         let file = File::open(path).map_err(unreadable)?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        let key = Key::of(&metadata, max_memory, memory).filter(|_| device == Device::Cpu.name());
+        if let Some(executable) = key.as_ref().and_then(shared::find) {
+            return Session::sharing(executable, Device::open(device)?, threads);
+        }
         let load = |mapping| {
             let read = || crate::read::read_file(&file, mapping);
             Session::prepare(read, device, threads, max_memory, memory)
         };
         // SAFETY: guaranteed by the caller. The session holds the mapping.
         let loaded = unsafe { while_unchanged(&file, load) }.map_err(unreadable)?;
-        loaded.ok_or_else(|| Error::Read("the file changed while it was loaded: load it again".to_string()))?
+        let changed = || Error::Read("the file changed while it was loaded: load it again".to_string());
+        let session = loaded.ok_or_else(changed)??;
+        Ok(match key {
+            Some(key) => session.shared(key),
+            None => session,
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Sessions: loaded plans, with which a Rust program runs a model.
 
+use std::sync::Arc;
+
 use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::peaks::{self, Peaks};
@@ -16,6 +18,7 @@ use crate::plan::Plan;
 use crate::prepare::{Executable, PlacedStep};
 use crate::profile::StepTime;
 use crate::request::Request;
+use crate::shared::{self, Key};
 use crate::types::Type;
 use crate::value::Value;
 
@@ -24,7 +27,7 @@ pub const MAX_THREADS: usize = MOST_THREADS;
 
 /// A plan prepared for one device and a number of threads. Several threads may run it at once.
 pub struct Session {
-    executable: Executable,
+    executable: Arc<Executable>,
     pub(crate) device: Device,
     threads: Threads,
 }
@@ -55,7 +58,29 @@ impl Session {
     pub fn dry_run(bytes: &[u8]) -> Result<Session> {
         let (device, threads) = (dry_run()?, started(1)?);
         let (plan, constants) = crate::read::read(bytes)?;
-        Ok(Session { executable: Executable::prepare(plan, constants, &device, Memory::Full)?, device, threads })
+        let executable = Executable::prepare(plan, constants, &device, Memory::Full)?;
+        Ok(Session { executable: Arc::new(executable), device, threads })
+    }
+
+    /// A session with the same prepared plan and constants, and `threads` threads of its own; `None` means one for each
+    /// [usable processor](usable_processors).
+    ///
+    /// # Errors
+    /// [`Error::Threads`], as in [`Session::load`].
+    pub fn with_threads(&self, threads: Option<usize>) -> Result<Session> {
+        Session::sharing(self.executable.clone(), self.device.clone(), threads)
+    }
+
+    /// A session with this executable.
+    pub(crate) fn sharing(executable: Arc<Executable>, device: Device, threads: Option<usize>) -> Result<Session> {
+        let threads = started(threads.unwrap_or_else(|| usable_processors().min(MAX_THREADS)))?;
+        Ok(Session { executable, device, threads })
+    }
+
+    /// Shares the executable with later sessions of a file, or takes that of a session that was faster.
+    pub(crate) fn shared(mut self, key: Key) -> Session {
+        self.executable = shared::keep(key, self.executable);
+        self
     }
 
     /// The commands that one run would give a GPU, step by step, in a [`Session::dry_run`].
@@ -78,7 +103,8 @@ impl Session {
         let threads = started(threads.unwrap_or_else(|| usable_processors().min(MAX_THREADS)))?;
         let (mut plan, constants) = read()?;
         plan.max_memory = plan.max_memory.into_iter().chain(max_memory).min();
-        Ok(Session { executable: Executable::prepare(plan, constants, &device, memory)?, device, threads })
+        let executable = Executable::prepare(plan, constants, &device, memory)?;
+        Ok(Session { executable: Arc::new(executable), device, threads })
     }
 
     /// The names and types of the inputs, in order.

@@ -1,0 +1,62 @@
+//! Prepared plan files that several sessions share.
+
+use std::fs::Metadata;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::kernel::Memory;
+use crate::prepare::Executable;
+
+/// The executables of the plan files that sessions of this process have opened. Those without a session are gone.
+static OPENED: Mutex<Vec<(Key, Weak<Executable>)>> = Mutex::new(Vec::new());
+
+/// The state of a plan file and the settings that change what a session prepares. Executables of equal keys are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key {
+    file: FileState,
+    max_memory: Option<usize>,
+    memory: Memory,
+}
+
+/// The device and the number of a file, its size in bytes, and the times in nanoseconds of the last changes of its bytes and
+/// of its other data. An executable keeps its file open if it maps it, and then no other file gets the number.
+type FileState = [i128; 5];
+
+impl Key {
+    /// The key of a plan file that a session on the CPU opens; `None` if the system does not identify files.
+    pub fn of(file: &Metadata, max_memory: Option<usize>, memory: Memory) -> Option<Key> {
+        Some(Key { file: state(file)?, max_memory, memory })
+    }
+}
+
+#[cfg(unix)]
+fn state(file: &Metadata) -> Option<FileState> {
+    use std::os::unix::fs::MetadataExt;
+
+    let time = |seconds: i64, nanoseconds: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+    let (changed, noted) = (time(file.mtime(), file.mtime_nsec()), time(file.ctime(), file.ctime_nsec()));
+    Some([file.dev().into(), file.ino().into(), file.size().into(), changed, noted])
+}
+
+#[cfg(not(unix))]
+fn state(_: &Metadata) -> Option<FileState> {
+    None
+}
+
+/// Returns the executable of a key, if a session holds it.
+pub(crate) fn find(key: &Key) -> Option<Arc<Executable>> {
+    OPENED.lock().iter().find(|(other, _)| other == key).and_then(|(_, held)| held.upgrade())
+}
+
+/// Keeps an executable for later sessions, as long as a session holds it. Returns the executable of a session that was
+/// faster, if there is one.
+pub(crate) fn keep(key: Key, executable: Arc<Executable>) -> Arc<Executable> {
+    let mut opened = OPENED.lock();
+    opened.retain(|(_, held)| held.strong_count() > 0);
+    if let Some(faster) = opened.iter().find(|(other, _)| *other == key).and_then(|(_, held)| held.upgrade()) {
+        return faster;
+    }
+    opened.push((key, Arc::downgrade(&executable)));
+    executable
+}
