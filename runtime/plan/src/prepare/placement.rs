@@ -352,8 +352,8 @@ mod tests {
         for (ranks, steps, expected) in cases {
             let constant = || if ranks[1] == 1 { tensor(&[0i64, 0], &[2]) } else { tensor(&[1f32, 2.0], &[1, 2]) };
             let outputs = [ranks.len() as u32 - 1];
-            let on_gpu =
-                prepare(&ranks, &steps, &outputs, constant(), &Device::Gpu(candle_plan_device_emulator::open().expect("enough memory")));
+            let gpu = Device::Gpu(candle_plan_device_emulator::open().expect("enough memory"));
+            let on_gpu = prepare(&ranks, &steps, &outputs, constant(), &gpu);
             assert_eq!(placed(&on_gpu), expected, "{steps:?}");
             let on_cpu = prepare(&ranks, &steps, &outputs, constant(), &Device::Cpu);
             assert!(on_cpu.placed_steps().iter().all(|step| step.host.is_none()), "{steps:?}");
