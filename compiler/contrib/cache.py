@@ -58,8 +58,10 @@ class Cache:
             return Cache(*added)
         if None in past:
             node.refuse("CC0205", "GroupQueryAttention needs past_key and past_value together")
-        node.rank(3, "past_key", 4)
-        node.rank(4, "past_value", 4)
+        for index, name in ((3, "past_key"), (4, "past_value")):
+            node.rank(index, name, 4)
+            if (found := node.known_size(index, 1)) not in (None, node.positive("kv_num_heads")):
+                node.refuse("CC0210", f"GroupQueryAttention's input {name} has {found} heads")
         held = new.sizes(new.size(node.input(3), 2))
         parts = [(node.input(index), value) for index, value in zip((3, 4), added, strict=True)]
         appended, written = Body(None), Body(None)

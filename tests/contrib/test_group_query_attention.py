@@ -132,6 +132,12 @@ def test_inputs_that_are_refused(index: int, name: str) -> None:
         compiler.compile(Case(OP, more, dict(HEADS), PRESENT).model())
 
 
+def test_a_past_with_other_heads_is_refused() -> None:
+    found = [array if at not in (3, 4) or array is None else array[:, :1] for at, array in enumerate(inputs(*STEP))]
+    with pytest.raises(CompileError, match="past_key has 1 heads"):
+        compiler.compile(Case(OP, found, dict(HEADS), PRESENT).model())
+
+
 def test_one_of_two_inputs_is_refused() -> None:
     for missing in (2, 4):
         found = inputs(*STEP)
