@@ -21,6 +21,7 @@ PYTHON_LAYERS = [
     {"_runtime", "atomic_files", "ir", "validate"},
     {"errors"},
     {"frontend", "plan", "processes", "rewrite"},
+    {"contrib"},
     {"lower", "options", "runtime"},
     {"passes"},
     {"pipeline"},

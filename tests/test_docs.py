@@ -16,6 +16,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = {
+    "compiler/contrib/hypot.py",
     "compiler/passes/fuse_negation.py",
     "compiler/lower/hypot.py",
     "runtime/plan/src/cpu/hypot.rs",

@@ -55,9 +55,11 @@ def test_no_process_grows_beyond_the_limit() -> None:
 
 
 def test_every_operator_is_run() -> None:
+    """An expansion consists of operators that have rows."""
     graphs = [onnx.parser.parse_model(row.graph).graph for row in ROWS]
     found = {(node.domain or "ai.onnx", node.op_type) for graph in graphs for node in graph.node}
-    missing = [f"{domain}.{name}" for name, _, _, domain in _operators() if (domain, name) not in found]
+    kernels = [row for row in _operators() if not row[2].startswith("contrib/")]
+    missing = [f"{domain}.{name}" for name, _, _, domain in kernels if (domain, name) not in found]
     assert not missing, f"add a row for each of these operators to a table in tests/scratch/: {missing}"
 
 

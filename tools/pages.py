@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from compiler import lower  # noqa: F401  (its modules fill the table of lowerings)
+from compiler import (
+    contrib,
+    lower,  # noqa: F401  (its modules fill the table of lowerings)
+)
 from compiler.errors import PAGES
 from compiler.ir.graph import PLAN_DOMAIN
 from compiler.lower.node import LOWERINGS, REMARKS
@@ -15,9 +18,10 @@ This page says what each code of an error or warning means, and what to do. `can
 """
 OPERATORS = """# Operators
 
-The tables list the ONNX operators that have a lowering of their own, with the newest version that the compiler
-supports. The family is the name of the file in `compiler/lower/`. The file of the same name in `runtime/plan/src/ops/`
-defines the ops of most of these operators.
+The tables list the operators that have a lowering or an expansion of their own, with the newest version that the
+compiler supports. The family of a lowering is the name of the file in `compiler/lower/`. The file of the same name in
+`runtime/plan/src/ops/` defines the ops of most of these operators. The compiler expands an operator with a family such
+as `contrib/norm` into others. The file is then `compiler/contrib/norm.py`.
 
 The compiler also supports every operator that the installed onnx package defines as a function of other operators.
 `candlec ops` lists all supported operators.
@@ -60,12 +64,14 @@ def onnxruntime() -> str:
 
 def operators() -> str:
     """`docs/operators.md`."""
+    families = {key: (lowering.newest, lowering.function) for key, lowering in LOWERINGS.items()}
+    families |= {key: (1, function) for key, function in contrib.EXPANSIONS.items()}
     domains: dict[str, list[str]] = {}
-    for (domain, name), lowering in sorted(LOWERINGS.items()):
+    for (domain, name), (newest, function) in sorted(families.items()):
         if domain != PLAN_DOMAIN:
-            family = lowering.function.__module__.rpartition(".")[2]
-            domains.setdefault(domain or "ai.onnx", []).append(f"| {name} | {lowering.newest} | {family} |")
+            family = function.__module__.removeprefix("compiler.").removeprefix("lower.").replace(".", "/")
+            domains.setdefault(domain or "ai.onnx", []).append(f"| {name} | {newest} | {family} |")
     head = ["| operator | newest version | family |", "|---|---|---|"]
     parts = ("\n".join([f"## {domain}\n", *head, *rows, ""]) for domain, rows in domains.items())
     remarks = (f"- **{name}**: {text}" for name, text in sorted(REMARKS.items()))
-    return "\n".join([MARK.format("compiler/lower") + OPERATORS, *parts, REMARKED, *remarks, ""])
+    return "\n".join([MARK.format("compiler/lower and compiler/contrib") + OPERATORS, *parts, REMARKED, *remarks, ""])

@@ -13,6 +13,7 @@ from compiler.cli.tables.placement import show_any_gpu
 from compiler.errors import did_you_mean
 
 EXPANDED = "(its ONNX function body)"
+CONTRIB = "contrib/{}"
 
 
 @click.command()
@@ -23,7 +24,8 @@ EXPANDED = "(its ONNX function body)"
 def command(context: click.Context, names: tuple[str, ...], device: str, as_json: bool) -> None:
     """List the supported ONNX operators, each with the newest version that the compiler supports.
 
-    The family is the file in compiler/lower/ that compiles the operator. With OPERATOR, the list has only these
+    The family is the file in compiler/lower/ that compiles the operator, or the file in compiler/contrib/ that expands
+    it into others. With OPERATOR, the list has only these
     operators, and the exit code is 1 if the compiler does not support one of them.
 
     The compiler translates the operators to ops of plans. With --device cuda, the command lists these ops instead. For
@@ -96,6 +98,7 @@ def _where(placement: str | dict[str, str]) -> str:
 
 def _operators() -> list[tuple[str, int, str, str]]:
     """The name, newest version, family and domain of every operator, except those that only passes create."""
+    from compiler import contrib
     from compiler.ir import onnx_schema
     from compiler.ir.graph import PLAN_DOMAIN
     from compiler.lower.node import LOWERINGS
@@ -104,6 +107,10 @@ def _operators() -> list[tuple[str, int, str, str]]:
         (name, lowering.newest, lowering.function.__module__.rpartition(".")[2], domain or "ai.onnx")
         for (domain, name), lowering in LOWERINGS.items()
         if domain != PLAN_DOMAIN
+    ]
+    rows += [
+        (name, 1, CONTRIB.format(function.__module__.rpartition(".")[2]), domain or "ai.onnx")
+        for (domain, name), function in contrib.EXPANSIONS.items()
     ]
     rows += [
         (name, version, EXPANDED, domain or "ai.onnx")

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import onnx_ir as ir
 
+from compiler import contrib
 from compiler.errors import CompileError, Diagnostic, did_you_mean
 from compiler.ir import onnx_schema, origin
 from compiler.ir.graph import PLAN_DOMAIN, constant_of, graph_attributes, nodes_of, opset_of
@@ -57,12 +58,12 @@ def refusals(model: ir.Model) -> list[Diagnostic]:
 
 
 def unknown_operators(model: ir.Model) -> list[Diagnostic]:
-    """The operators without a lowering, a function of the standard or a function of the model."""
+    """The operators without a lowering, an expansion, a function of the standard or a function of the model."""
     functions = {(domain, name) for domain, name, _ in onnx_schema.function_operators()}
     return [
         _unknown(node)
         for node in nodes_of(model)
-        if not can_lower(node) and (node.domain, node.op_type) not in functions
+        if not can_lower(node) and not contrib.is_known(node) and (node.domain, node.op_type) not in functions
         if node.op_identifier() not in model.functions
     ]
 
@@ -195,7 +196,7 @@ class _Lowering:
         """Checks the operator of a node that depends on a refused node; nothing else about the node is known."""
         if not self.has_refused:
             self.diagnostics.append(Diagnostic("CC0106", "an input is not defined", origin.of(node)))
-        elif can_lower(node):
+        elif can_lower(node) or contrib.is_known(node):
             self.unchecked[origin.of(node)] = None
         else:
             self.diagnostics.append(_unknown(node))
@@ -231,7 +232,7 @@ class _Lowering:
         view = Node(node, inputs, version)
         lowering = LOWERINGS.get((node.domain, node.op_type))
         if lowering is None:
-            raise CompileError([_unknown(node)])
+            raise CompileError((contrib.refusals(node) if contrib.is_known(node) else ()) or [_unknown(node)])
         if version > lowering.newest:
             view.refuse(
                 "CC0204",
@@ -278,7 +279,7 @@ def _unknown(node: ir.Node) -> Diagnostic:
 
 def _advice(node: ir.Node) -> str:
     """A suggestion: an operator with the same name in another domain, or with a similar name in this one."""
-    known = {key for key in LOWERINGS if key[0] != PLAN_DOMAIN}
+    known = {key for key in LOWERINGS if key[0] != PLAN_DOMAIN} | contrib.EXPANSIONS.keys()
     known |= {(domain, name) for domain, name, _ in onnx_schema.function_operators()}
     for domain in sorted(domain for domain, name in known if name == node.op_type):
         return f"there is {node.op_type} of {f'domain {domain!r}' if domain else 'the standard domain'}"

@@ -1,4 +1,8 @@
-"""Replaces operators that have no lowering with their function bodies of the ONNX standard."""
+"""Replaces operators that have no lowering: the standard's with their function bodies, onnxruntime's with expansions.
+
+The lowering reports an operator of onnxruntime's that cannot be expanded, because a later pass may find the types that
+its expansion needs.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,14 @@ from typing import Any
 
 import onnx_ir as ir
 
-from compiler.errors import Diagnostic
+from compiler import contrib
+from compiler.errors import CompileError, Diagnostic
 from compiler.ir import onnx_schema, origin
 from compiler.ir.graph import graph_attributes, nodes_of, opset_of
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_functions import inline
 from compiler.rewrite.report import Fired, Pass, PassReport
+from compiler.rewrite.rule import insert, replace_uses
 
 __all__ = ["expand_functions"]
 
@@ -24,7 +30,9 @@ def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
     """The pass that expands nodes for which `can_lower` is false."""
 
     def expand(model: ir.Model, report: PassReport) -> None:
-        """Replaces operators without a lowering with their function bodies of the ONNX standard."""
+        """Replaces operators without a lowering with their function bodies or expansions."""
+        if _expand_contrib(model, can_lower, report):
+            infer_shapes.run(model)
         wrong: set[ir.Node] = set()
         for depth in range(_DEPTH):
             found = []
@@ -48,6 +56,31 @@ def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
         requires=frozenset({"sorted", "inlined", "shapes"}),
         needed=True,
     )
+
+
+def _expand_contrib(model: ir.Model, can_lower: Callable[[ir.Node], bool], report: PassReport) -> bool:
+    """Replaces the operators of onnxruntime that can be expanded; returns whether there was one."""
+    found = False
+    for node in [node for node in nodes_of(model) if contrib.is_known(node) and not can_lower(node)]:
+        try:
+            expansion = contrib.expand(node)
+        except CompileError:
+            continue
+        if node.graph is None:
+            raise ValueError(f"{node.op_type} is in no graph")
+        origin.inherit(_with_nested(expansion.new.nodes), [node])
+        insert(node.graph, node, expansion.new)
+        for old, result in zip(node.outputs, expansion.results, strict=False):
+            if result is not None:
+                replace_uses(old, result)
+        report.fired.append(Fired(f"expand {node.op_type}", origin.of(node)))
+        node.graph.remove(node, safe=True)
+        found = True
+    return found
+
+
+def _with_nested(nodes: list[ir.Node]) -> list[ir.Node]:
+    return [*nodes, *(inner for node in nodes for graph in graph_attributes(node) for inner in graph.all_nodes())]
 
 
 def _problem(model: ir.Model, node: ir.Node) -> str | None:

@@ -3,7 +3,8 @@
 A size is a number, a symbol or an expression of symbols. The pass does not trust the shapes that the file declares for
 intermediate values: exporters and optimizers write wrong shapes. It also follows values that hold shapes (Shape,
 Gather, Concat …); if all elements of such a value are known, the value gets a `const_value`. Nodes that passes made for
-the plan keep the shapes that those passes gave them.
+the plan keep the shapes that those passes gave them. The types of one of onnxruntime's own operators are those of its
+expansion.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from typing import cast
 
 import onnx_ir as ir
 
-from compiler.errors import Diagnostic
+from compiler import contrib
+from compiler.errors import CompileError, Diagnostic
 from compiler.ir import origin
 from compiler.ir.graph import PLAN_DOMAIN, graph_attributes, nodes_of, type_text
 from compiler.ir.inference import Inference
+from compiler.ir.shape_library import ELEMENTS
 from compiler.lower.lower import can_lower
 from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 
@@ -103,7 +106,10 @@ class _Inference:
                 _set_item_types(node)
             for nested in graph_attributes(node):
                 self.graph(nested)
-        self.outputs(node)
+        if contrib.is_known(node) and not can_lower(node):
+            self.expanded(node)
+        else:
+            self.outputs(node)
         if node.op_type in ("Loop", "Scan") and node.domain == "":
             for (_, inner, _), result in zip(_states(node), node.outputs, strict=False):
                 result.shape = self.shape_after_loop(inner.shape)
@@ -112,6 +118,25 @@ class _Inference:
         reason = self.inference.outputs(node)
         if reason is not None:
             self.report.missed.append(Missed("infer", origin.of(node), reason))
+
+    def expanded(self, node: ir.Node) -> None:
+        """Infers the nodes of an expansion, which does not become a part of the graph."""
+        try:
+            expansion = contrib.expand(node)
+        except CompileError as error:
+            self.report.missed.append(Missed("infer", origin.of(node), error.diagnostics[0].message))
+            for value in node.outputs:
+                value.shape = None
+            return
+        for new in expansion.new.nodes:
+            self.node(new)
+        for value, result in zip(node.outputs, expansion.results, strict=False):
+            if result is not None:
+                value.type, value.shape = result.type or value.type, result.shape
+                value.metadata_props.pop(ELEMENTS, None)
+                if ELEMENTS in result.metadata_props:
+                    value.metadata_props[ELEMENTS] = result.metadata_props[ELEMENTS]
+        expansion.discard()
 
     def loop(self, node: ir.Node) -> None:
         """Infers a body with the initial shapes of its states, and again without the dimensions that it changes."""

@@ -7,9 +7,11 @@ from graphlib import CycleError, TopologicalSorter
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
+from compiler import contrib
 from compiler.errors import CompileError, Diagnostic
 from compiler.ir import origin
 from compiler.ir.graph import nodes_of
+from compiler.lower.lower import can_lower
 from compiler.rewrite.report import Fired, Pass, PassReport
 
 __all__ = ["inline", "inline_functions", "inline_in_one_opset"]
@@ -19,10 +21,19 @@ _MOST_NODES = 10_000_000
 
 
 def _inline_functions(model: ir.Model, report: PassReport) -> None:
-    """Replaces every call of a model-local function with the function's body."""
+    """Replaces every call of a model-local function with the function's body.
+
+    A body of one of onnxruntime's operators is not used if the operator has a lowering or an expansion.
+    """
+    for key in {node.op_identifier() for node in _calls(model) if contrib.is_known(node) or _is_lowered(node)}:
+        del model.functions[key]
     report.fired.extend(Fired("inline", origin.of(node)) for node in _calls(model))
     inline(model)
     model.functions.clear()
+
+
+def _is_lowered(node: ir.Node) -> bool:
+    return node.domain == contrib.MICROSOFT and can_lower(node)
 
 
 def inline(model: ir.Model) -> None:

@@ -116,12 +116,15 @@ class FindingRule(AnyRule, Generic[Finding]):
 
 
 class Rewriter:
-    """Creates the nodes and constants of a rewrite."""
+    """Creates the nodes and constants of a rewrite.
 
-    def __init__(self, graph: ir.Graph) -> None:
+    `version` is the opset of the nodes, if it differs from the model's.
+    """
+
+    def __init__(self, graph: ir.Graph | None, version: int | None = None) -> None:
         self.nodes: list[ir.Node] = []
         self.constants: list[ir.Value] = []
-        self._graph = graph
+        self._graph, self._version = graph, version
 
     @overload
     def op(
@@ -153,8 +156,9 @@ class Rewriter:
     ) -> ir.Value | tuple[ir.Value, ...]:
         """Creates a node. Returns its only output, or a tuple of outputs if `outputs` gives their number.
 
-        `version` is the node's opset, if it differs from the model's.
+        `version` is the node's opset, if it differs from the other nodes'.
         """
+        version = self._version if version is None else version
         given = ir.convenience.convert_attributes(attributes) if attributes else ()
         node = ir.Node(domain, op_type, inputs, given, num_outputs=outputs or 1, version=version)
         self.nodes.append(node)

@@ -21,7 +21,7 @@ def _element_type(array: Array) -> int:
     return TensorProto.STRING if array.dtype == object else helper.np_dtype_to_tensor_dtype(array.dtype)
 
 
-def _tensor(array: Array, name: str) -> TensorProto:
+def tensor_of(array: Array, name: str) -> TensorProto:
     if array.dtype == object:
         return helper.make_tensor(name, TensorProto.STRING, array.shape, [str(item).encode() for item in array.ravel()])
     return numpy_helper.from_array(array, name)
@@ -60,7 +60,7 @@ def node_model(
             if i not in constants
         ],
         [helper.make_empty_tensor_value_info(name) for name in results if name],
-        [_tensor(array, f"x{i}") for i, array in given if i in constants],
+        [tensor_of(array, f"x{i}") for i, array in given if i in constants],
     )
     imports = [helper.make_opsetid("", opset)]
     if domain:

@@ -1,0 +1,96 @@
+"""The cache of keys and values of GroupQueryAttention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import onnx_ir as ir
+
+from compiler.contrib.body import INT64, Body, Size
+from compiler.contrib.node import Node
+
+__all__ = ["Cache", "Lengths"]
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """The numbers of queries S and of keys `total`; for each row, the index of its last key, and its past keys.
+
+    A row has `last + 1` keys, and the new ones are the last S of them. If S is `total`, no row has past keys: then the
+    queries after the last key are padding.
+    """
+
+    queries: Size
+    total: ir.Value
+    """`int64 [1]`."""
+    last: ir.Value
+    """`int64 [B]`."""
+    before: ir.Value
+    """`int64 [B]`, or `[1]` if the node has no past."""
+
+    @staticmethod
+    def read(node: Node, new: Body) -> Lengths:
+        """The lengths that the inputs `seqlens_k` and `total_sequence_length` give."""
+        queries = new.size(node.input(0), 1)
+        total = new.reshape(new.op("Cast", node.input(6), to=INT64), 1)
+        last = new.reshape(new.op("Cast", node.input(5), to=INT64), -1)
+        if node.optional(3) is None:
+            return Lengths(queries, total, last, new.numbers(0))
+        count = new.sizes(queries)
+        before = new.op("Sub", new.op("Add", last, new.numbers(1)), count)
+        before = new.op("Where", new.op("Equal", total, count), new.numbers(0), before)
+        return Lengths(queries, total, last, before)
+
+
+@dataclass(frozen=True)
+class Cache:
+    """The present keys and values `[B, Nk, T, H]`, where T is the larger one of `total` and the past's size."""
+
+    key: ir.Value
+    value: ir.Value
+
+    @staticmethod
+    def present(node: Node, new: Body, added: tuple[ir.Value, ir.Value], lengths: Lengths) -> Cache:
+        """The past keys of each row, then the new ones, then zeros."""
+        past = [node.optional(3), node.optional(4)]
+        if past == [None, None]:
+            return Cache(*added)
+        if None in past:
+            node.refuse("CC0205", "GroupQueryAttention needs past_key and past_value together")
+        for index, name in ((3, "past_key"), (4, "past_value")):
+            node.rank(index, name, 4)
+            if (found := node.known_size(index, 1)) not in (None, node.positive("kv_num_heads")):
+                node.refuse("CC0210", f"GroupQueryAttention's input {name} has {found} heads")
+        held = new.sizes(new.size(node.input(3), 2))
+        parts = [(node.input(index), value) for index, value in zip((3, 4), added, strict=True)]
+        appended, written = Body(None), Body(None)
+        for each in parts:
+            appended.joined(*each, axis=2)
+        results = _written(written, parts, held, lengths)
+        branches: dict[str, Any] = {
+            "then_branch": appended.graph([node.outputs[0] for node in appended.nodes]),
+            "else_branch": written.graph(results),
+        }
+        return Cache(*new.op("If", _is_appended(new, held, lengths), outputs=2, **branches))
+
+
+def _is_appended(new: Body, held: ir.Value, lengths: Lengths) -> ir.Value:
+    """Whether every row has as many past keys as the past holds. Then the new keys come after the past, as a whole."""
+    is_full = new.op("Equal", lengths.total, new.op("Add", held, new.sizes(lengths.queries)))
+    shortest = new.op("Add", new.op("ReduceMin", lengths.last, new.numbers(0)), new.numbers(1))
+    return new.op("Squeeze", new.op("And", is_full, new.op("Equal", shortest, lengths.total)), new.numbers(0))
+
+
+def _written(new: Body, parts: list[tuple[ir.Value, ir.Value]], held: ir.Value, lengths: Lengths) -> list[ir.Value]:
+    """The past, with zeros after the past keys of each row, and the new keys in their place."""
+    more = new.op("Max", new.op("Sub", lengths.total, held), new.numbers(0))
+    pads = new.sizes(0, 0, 0, 0, 0, 0, more, 0)
+    is_past = new.op("Less", new.unsqueeze(new.positions(held), 1), new.reshape(lengths.before, -1, 1, 1, 1))
+    results = []
+    for past, added in parts:
+        if past.dtype is None:
+            raise ValueError("the type of the past is known")
+        kept = new.op("Where", is_past, past, new.scalar(0, past.dtype))
+        results.append(new.op("TensorScatter", new.op("Pad", kept, pads), added, lengths.before, axis=2))
+    return results

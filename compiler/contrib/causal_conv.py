@@ -1,0 +1,53 @@
+"""CausalConvWithState: a convolution along a sequence that continues an earlier one."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from compiler.contrib.body import FLOAT, HALVES, Body
+from compiler.contrib.node import Node, expands
+
+__all__: list[str] = []
+
+_END = (1 << 63) - 1
+_NONE = ("state_window", "state_length", "state_update_capacity", "input_channel_offset", "input_channels")
+"""The attributes that only GPU providers support."""
+
+
+@expands("CausalConvWithState")
+def causal_conv_with_state(node: Node, new: Body) -> tuple[ir.Value, ir.Value]:
+    """An activation of a convolution of each channel with the elements up to its own one.
+
+    The input is `[B, C, L]`, or `[B, L, C]` with `channels_last`; the weights are `[C, 1, K]`. Outputs: the result, and
+    the last `(K - 1) · dilation` elements of the state and the input, which are the state of the next call.
+    """
+    dtype = node.dtype(0, "input", FLOAT, *HALVES)
+    node.rank(0, "input", 3)
+    node.only("ndim", 1)
+    for name in _NONE:
+        node.only(name, 0)
+    is_last = node.flag("channels_last", False)
+    node.only("state_channels_last", -1, int(is_last))
+    channels, taps, dilation = node.size(1, "weight", 0), node.size(1, "weight", 2), node.int("dilation", 1)
+    if dilation < 1 or taps < 1:
+        node.refuse("CC0202", f"CausalConvWithState has the dilation {dilation} and {taps} taps")
+    held = (taps - 1) * dilation
+    x, state = (value and _first(new, value, is_last) for value in (node.input(0), node.optional(3)))
+    if x is None:
+        raise ValueError("the input is given")
+    if state is None:
+        shape = new.sizes(new.size(node.input(0), 0), channels, held)
+        state = new.op("Expand", new.scalar(0, dtype), shape)
+    window = new.joined(state, x, axis=2)
+    y = new.op("Conv", window, node.input(1), node.optional(2), group=channels, dilations=[dilation])
+    activation = node.string("activation", "none")
+    if activation not in ("none", "silu", "swish"):
+        node.refuse("CC0202", f"CausalConvWithState has no activation {activation!r}", help="one of none, silu, swish")
+    y = y if activation == "none" else new.op("Swish", y)
+    left = new.slice(window, 2, -held, _END) if held else state
+    return _first(new, y, is_last), _first(new, left, is_last)
+
+
+def _first(new: Body, value: ir.Value, is_last: bool) -> ir.Value:
+    """`[B, L, C]` ↔ `[B, C, L]`, if the channels are last."""
+    return new.transpose(value, 0, 2, 1) if is_last else value

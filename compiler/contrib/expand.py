@@ -1,0 +1,68 @@
+"""Expands a node of onnxruntime's own operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from compiler.contrib.body import Body
+from compiler.contrib.node import EXPANSIONS, Node
+from compiler.errors import CompileError, Diagnostic
+from compiler.ir.graph import graph_attributes
+
+__all__ = ["Expansion", "expand", "is_known", "refusals"]
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The nodes and constants that compute a node's outputs.
+
+    They read the node's inputs, but belong to no graph yet. `results` has a value for each output that somebody reads.
+    """
+
+    new: Body
+    results: Sequence[ir.Value | None]
+
+    def discard(self) -> None:
+        """Removes the nodes from the readers of the node's inputs."""
+        nested = [inner for node in self.new.nodes for graph in graph_attributes(node) for inner in graph.all_nodes()]
+        for node in (*self.new.nodes, *nested):
+            for index in range(len(node.inputs)):
+                node.replace_input_with(index, None)
+
+
+def is_known(node: ir.Node) -> bool:
+    """Whether there is an expansion of the node's operator."""
+    return (node.domain, node.op_type) in EXPANSIONS
+
+
+def expand(node: ir.Node) -> Expansion:
+    """The expansion of a node whose operator is known. It depends on the types of the node's inputs.
+
+    Raises:
+        CompileError: the node has an attribute, input or output that the expansion does not handle, or too little is
+            known about its inputs.
+    """
+    view, new = Node(node), Body(node.graph)
+    try:
+        found = EXPANSIONS[node.domain, node.op_type](view, new)
+        results = (found,) if isinstance(found, ir.Value) else tuple(found)
+        view.check_all_read()
+        for index in range(len(node.outputs)):
+            if view.uses_output(index) and (index >= len(results) or results[index] is None):
+                view.refuse("CC0205", f"output {index} of {node.op_type} is not supported")
+    except CompileError:
+        Expansion(new, ()).discard()
+        raise
+    return Expansion(new, results)
+
+
+def refusals(node: ir.Node) -> list[Diagnostic]:
+    """The reasons why a node of a known operator cannot be expanded."""
+    try:
+        expand(node).discard()
+    except CompileError as error:
+        return error.diagnostics
+    return []

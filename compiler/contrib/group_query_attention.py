@@ -1,0 +1,156 @@
+"""GroupQueryAttention: causal attention with a cache of keys and values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+
+from compiler.contrib.body import FLOAT, HALVES, Body, Size
+from compiler.contrib.cache import Cache, Lengths
+from compiler.contrib.heads import attend, merge_heads, scale_of, split_heads
+from compiler.contrib.node import Node, expands
+
+__all__: list[str] = []
+
+_UNSUPPORTED = {12: "k_scale", 13: "v_scale", 14: "q_norm_weight", 15: "k_norm_weight", 16: "query_seqlens"}
+"""The inputs that are refused: those of quantized caches, of normalized queries and keys, and of packed batches."""
+
+
+@expands("GroupQueryAttention")
+def group_query_attention(node: Node, new: Body) -> list[ir.Value | None]:
+    """Causal attention of queries `[B, S, N · H]`, and keys and values `[B, S, Nk · H]`.
+
+    A query may also hold its key and value, `[B, S, (N + 2 · Nk) · H]`. Outputs: the result `[B, S, N · H]`, the
+    present key and value (`cache.py`), the scores (`qk_output` 1) or the weights (2) `[B, N, S, total]`.
+    """
+    node.dtype(0, "query", FLOAT, *HALVES)
+    node.rank(0, "query", 3)
+    _check(node)
+    heads, kv_heads = node.positive("num_heads"), node.positive("kv_num_heads")
+    query, key, value = _operands(node, new, heads, kv_heads)
+    lengths = Lengths.read(node, new)
+    node.ignore(7, 8, 9)  # only a rotary embedding reads them
+    if node.flag("do_rotary", False):
+        query, key = _rotated(node, new, lengths, ((query, heads), (key, kv_heads)))
+    q = split_heads(new, query, heads)
+    k, v = (split_heads(new, part, kv_heads, lengths.queries) for part in (key, value))
+    cache = Cache.present(node, new, (k, v), lengths)
+    y, scores = _attended(node, new, q, cache, lengths)
+    return [merge_heads(new, y), cache.key, cache.value, scores]
+
+
+def _check(node: Node) -> None:
+    """Refuses what onnxruntime's CPU provider lacks, and quantized caches."""
+    for index, name in _UNSUPPORTED.items():
+        node.lacks(index, name)
+    node.only("sliding_window_cache", 0)
+    node.only("kv_cache_bit_width", 0)
+    for name in ("k_quant_type", "v_quant_type"):
+        if (kind := node.string(name, "NONE")) != "NONE":
+            node.refuse("CC0202", f"GroupQueryAttention's attribute {name} is {kind}; only NONE is supported")
+    for name in ("qk_norm_epsilon", "q_norm_epsilon", "k_norm_epsilon"):
+        node.float(name, 0.0)  # without the weights of the norms, there are no norms
+
+
+def _operands(node: Node, new: Body, heads: int, kv_heads: int) -> list[ir.Value]:
+    """Q, K and V, `[B, S, heads · H]`."""
+    if heads % kv_heads:
+        node.refuse("CC0202", f"GroupQueryAttention's {heads} heads are no multiple of its {kv_heads} heads of keys")
+    given = [node.optional(1), node.optional(2)]
+    if None not in given:
+        node.rank(1, "key", 3)
+        node.rank(2, "value", 3)
+        return [node.input(index) for index in range(3)]
+    if given != [None, None]:
+        node.refuse("CC0205", "GroupQueryAttention needs key and value together")
+    size = node.part(0, "query", 2, heads + 2 * kv_heads)
+    return new.split(node.input(0), 2, heads * size, kv_heads * size, kv_heads * size)
+
+
+def _rotated(node: Node, new: Body, lengths: Lengths, parts: tuple[tuple[ir.Value, int], ...]) -> list[ir.Value]:
+    """The parts, with their numbers of heads, after a rotary embedding of their positions."""
+    places = node.optional(9)
+    if places is None:
+        rows = new.op("Add", new.unsqueeze(lengths.before, 1), new.positions(lengths.queries))
+        places = new.op("Expand", rows, new.sizes(new.size(node.input(0), 0), 1))
+    options: dict[str, Any] = {
+        "interleaved": int(node.flag("rotary_interleaved", False)),
+        "rotary_embedding_dim": 2 * node.size(7, "cos_cache", 1),
+    }
+    tables = (node.input(7), node.input(8))
+    return [new.op("RotaryEmbedding", part, *tables, places, num_heads=heads, **options) for part, heads in parts]
+
+
+def _attended(node: Node, new: Body, q: ir.Value, cache: Cache, lengths: Lengths) -> tuple[ir.Value, ir.Value | None]:
+    """Attention to the visible keys, `[B, N, S, H]`, and the scores or weights `[B, N, S, total]` if asked."""
+    bias, sink = node.optional(10), node.optional(11)
+    dtype = node.dtype(0, "query")
+    keys = lengths.total if bias is None else _width(new, bias)
+    visible = _visible(node, new, lengths, keys)
+    mask, key, value = visible, cache.key, cache.value
+    is_smooth = node.int("smooth_softmax", -1) == 1 or sink is not None
+    if bias is not None or is_smooth:
+        shown = new.scalar(0, dtype) if bias is None else bias
+        mask = new.op("Where", mask, shown, new.scalar(float("-inf"), dtype))
+    if is_smooth:
+        mask = _with_sink(node, new, mask, lengths)
+        key, value = (_with_zero(new, part, keys, dtype) for part in (key, value))
+    options: dict[str, Any] = {**scale_of(node), "softcap": node.float("softcap", 0.0)}
+    kind = node.only("qk_output", 0, 1, 2)
+    if not kind or not node.uses_output(3):
+        return attend(new, (q, key, value), mask, **options)[0], None
+    y, *_, scores = attend(new, (q, key, value), mask, outputs=4, qk_matmul_output_mode=kind + 1, **options)
+    scores = new.slice(scores, 3, 0, lengths.total)
+    if kind == 1:
+        scores = new.op("Where", new.slice(visible, 3, 0, lengths.total), scores, new.scalar(0, dtype))
+    return y, scores
+
+
+def _visible(node: Node, new: Body, lengths: Lengths, keys: Size) -> ir.Value:
+    """Whether a query sees a key, `[B, 1, S, keys]`.
+
+    A query sees the keys of its row up to its own one, or only the last of them, the window. If the attention is not
+    causal, every query sees all keys. A prompt may pad a row: for a query after the last key, the window ends at the
+    query in onnxruntime's flash attention, and at the last key in its other kernel.
+    """
+    is_causal, window = node.flag("causal", True), node.int("local_window_size", -1)
+    if window == 0 or window < -1 or (window > 0 and not is_causal):
+        node.refuse("CC0202", f"GroupQueryAttention's attribute local_window_size is {window}, and causal {is_causal}")
+    last, before = (new.reshape(each, -1, 1, 1, 1) for each in (lengths.last, lengths.before))
+    columns = new.positions(keys)
+    if not is_causal:
+        return new.op("Expand", new.op("LessOrEqual", columns, last), new.sizes(1, 1, lengths.queries, 1))
+    places = new.op("Add", before, new.unsqueeze(new.positions(lengths.queries), 1))
+    ends = new.op("Min", places, last)
+    visible = new.op("LessOrEqual", columns, ends)
+    if window > 0:
+        first = new.op("Sub", places if _is_flash(node) else ends, new.numbers(window))
+        visible = new.op("And", visible, new.op("Greater", columns, first))
+    return visible
+
+
+def _is_flash(node: Node) -> bool:
+    """Whether onnxruntime's CPU provider uses flash attention."""
+    if node.dtype(0, "query") != FLOAT or node.int("smooth_softmax", -1) == 1 or node.optional(11) is not None:
+        return False
+    return node.float("softcap", 0.0) <= 0 and node.int("qk_output", 0) == 0
+
+
+def _width(new: Body, bias: ir.Value) -> Size:
+    known = None if bias.shape is None else bias.shape[-1]
+    return known if isinstance(known, int) else new.op("Shape", bias, start=3)
+
+
+def _with_sink(node: Node, new: Body, mask: ir.Value, lengths: Lengths) -> ir.Value:
+    """The mask `[B, N, S, keys + 1]`. Its last column is the score of the sink of the softmax, or 0 without one."""
+    sink, dtype = node.optional(11), node.dtype(0, "query")
+    score = new.scalar(0, dtype) if sink is None else new.reshape(sink, 1, -1, 1, 1)
+    sizes = new.sizes(new.size(node.input(0), 0), node.positive("num_heads"), lengths.queries, 1)
+    return new.joined(new.op("Expand", mask, sizes), new.op("Expand", score, sizes), axis=3)
+
+
+def _with_zero(new: Body, value: ir.Value, keys: Size, dtype: ir.DataType) -> ir.Value:
+    """The first keys or values, and a zero vector, which belongs to the sink."""
+    pads = new.numbers(0, 0, 0, 0, 0, 0, 1, 0)
+    return new.op("Pad", new.slice(value, 2, 0, keys), pads, new.scalar(0, dtype))

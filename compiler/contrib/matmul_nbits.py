@@ -1,0 +1,132 @@
+"""Products with weights of few bits: MatMulNBits and MatMulBnb4."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.contrib.body import FLOAT, HALVES, INT64, Body
+from compiler.contrib.node import Node, expands
+from compiler.contrib.packed import UINT8, bits_of, matrix, zeros_like
+from compiler.ir.graph import constant_of
+
+__all__: list[str] = []
+
+_FP4 = (0.0, 0.0052083333, 0.66666667, 1.0, 0.33333333, 0.5, 0.16666667, 0.25)
+"""The numbers of the codes 0 to 7 of FP4; the codes 8 to 15 are their negatives."""
+_NF4 = (
+    *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453),
+    *(-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0),
+    *(0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224),
+    *(0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
+)
+"""The numbers of the codes of NF4. Source: https://arxiv.org/abs/2305.14314, appendix E."""
+_TABLES = ((*_FP4, *(-number for number in _FP4)), _NF4)
+"""`quant_type` → the number of each code."""
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """The sizes of quantized weights: W is `[rows, width]`, and a row has `count` blocks of `size` elements."""
+
+    bits: int
+    rows: int
+    width: int
+    size: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the scales."""
+        return self.rows, -(-self.width // self.size)
+
+
+@expands("MatMulNBits")
+def matmul_nbits(node: Node, new: Body) -> ir.Value:
+    """`A · Wᵀ + bias`. The rows of W `[N, K]` consist of blocks, and each block has a scale and a zero point.
+
+    B `uint8 [N, blocks, bytes]` holds the codes of W. With `g_idx`, element k of a row belongs to the block `g_idx[k]`.
+    """
+    dtype = node.dtype(0, "A", FLOAT, *HALVES)
+    blocks = _Blocks(bits_of(node), node.positive("N"), node.positive("K"), node.positive("block_size"))
+    node.only("accuracy_level", 0, 1, 2, 3, 4)  # how precise the result must be, at least
+    node.only("weight_prepacked", 0)
+    factors = [new.wide(node.input(0)), new.transpose(_weights(node, new, blocks), 1, 0)]
+    bias = node.optional(5)
+    return new.cast(new.total(new.op("MatMul", *factors), bias and new.wide(bias)), dtype, FLOAT)
+
+
+def _weights(node: Node, new: Body, blocks: _Blocks) -> ir.Value:
+    """W in float32, in which onnxruntime computes products of float16 too."""
+    codes = matrix(node, new, node.input(1), blocks.bits, (blocks.rows, blocks.width))
+    zeros, groups = node.optional(3), node.optional(4)
+    scales = new.reshape(new.wide(node.input(2)), *blocks.shape)
+    is_packed = zeros is not None and zeros.dtype == UINT8
+    if groups is not None and (blocks.bits != 4 or is_packed):
+        # onnxruntime 1.32 ignores such zero points, and gives other results for 2 bits
+        node.refuse("CC0205", "MatMulNBits's input g_idx is supported for 4 bits, and without packed zero points")
+    if groups is None and (zeros is None or is_packed):
+        offsets = _offsets(node, new, blocks, scales, codes.dtype or UINT8)
+        return new.op("DequantizeLinear", codes, scales, offsets, axis=1, block_size=blocks.size)
+    index = _groups(node, new, blocks)
+    numbers = _offsets(node, new, blocks, scales, UINT8) if zeros is None else new.reshape(zeros, *blocks.shape)
+    offsets, factors = (new.op("Gather", each, index, axis=1) for each in (new.op("Cast", numbers, to=FLOAT), scales))
+    return new.op("Mul", new.op("Sub", new.op("Cast", codes, to=FLOAT), offsets), factors)
+
+
+def _offsets(node: Node, new: Body, blocks: _Blocks, scales: ir.Value, kind: ir.DataType) -> ir.Value:
+    """The zero points `[N, blocks]` in the type of the codes."""
+    given = node.optional(3)
+    if given is None:
+        return zeros_like(new, scales, blocks.bits, kind)
+    found = matrix(node, new, given, blocks.bits, blocks.shape)
+    return new.cast(found, kind, found.dtype or UINT8)
+
+
+def _groups(node: Node, new: Body, blocks: _Blocks) -> ir.Value:
+    """The block of each element of a row, `[K]`."""
+    given = node.optional(4)
+    if given is None:
+        return new.op("Div", new.positions(blocks.width), new.numbers(blocks.size))
+    return new.slice(given, 0, 0, blocks.width)
+
+
+@expands("MatMulBnb4")
+def matmul_bnb4(node: Node, new: Body) -> ir.Value:
+    """`A · Wᵀ` for codes of FP4 or NF4 of W `[N, K]`, whose elements, in order, form blocks with a factor each.
+
+    The high bits of a byte of B come first.
+    """
+    dtype = node.dtype(0, "A", FLOAT, *HALVES)
+    rows, width, block = node.positive("N"), node.positive("K"), node.positive("block_size")
+    node.only("transB", 1)
+    node.int("training_mode", 0)  # without training, it changes nothing
+    table = new.cast(new.constant(np.array(_TABLES[node.only("quant_type", 0, 1)], np.float32)), dtype, FLOAT)
+    numbers = new.op("Gather", table, _nibbles(node, new, rows * width))
+    blocks = -(-rows * width // block)
+    rest = blocks * block - rows * width
+    if rest:
+        numbers = new.op("Pad", numbers, new.numbers(0, rest))
+    weights = new.op("Mul", new.reshape(numbers, blocks, block), new.reshape(node.input(2), blocks, 1))
+    flat = new.slice(new.reshape(weights, -1), 0, 0, rows * width) if rest else weights
+    return new.op("MatMul", node.input(0), new.transpose(new.reshape(flat, rows, width), 1, 0))
+
+
+def _nibbles(node: Node, new: Body, count: int) -> ir.Value:
+    """The first codes of B as indices."""
+    packed = node.input(1)
+    array = constant_of(packed)
+    if array is not None:
+        if array.size * 2 < count:
+            node.refuse("CC0210", f"MatMulBnb4 needs {count} codes, found {array.size} bytes")
+        return new.later(lambda: _unpacked(array, count), ir.DataType.INT32, (count,))
+    flat = new.reshape(packed, -1)
+    high = new.op("BitShift", flat, new.scalar(4, UINT8), direction="RIGHT")
+    low = new.op("BitwiseAnd", flat, new.scalar(15, UINT8))
+    pairs = new.op("Concat", new.unsqueeze(high, 1), new.unsqueeze(low, 1), axis=1)
+    return new.op("Cast", new.slice(new.reshape(pairs, -1), 0, 0, count), to=INT64)
+
+
+def _unpacked(array: np.ndarray, count: int) -> np.ndarray:
+    return np.stack((array.ravel() >> 4, array.ravel() & 15), axis=1).ravel()[:count].astype(np.int32)

@@ -1,0 +1,59 @@
+"""Codes of 2, 4 or 8 bits that share bytes. The low bits of a byte come first."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.contrib.body import Body
+from compiler.contrib.node import Node
+from compiler.ir.graph import constant_of
+
+__all__ = ["UINT8", "bits_of", "matrix", "rows_of", "zeros_like"]
+
+UINT8 = ir.DataType.UINT8
+_TYPES = {2: ir.DataType.UINT2, 4: ir.DataType.UINT4, 8: UINT8}
+
+
+def bits_of(node: Node) -> int:
+    """The attribute `bits`, the size of a code."""
+    bits = node.int("bits", 4)
+    if bits not in _TYPES:
+        node.refuse("CC0202", f"{node.op_type}'s attribute bits is {bits}; only 2, 4 and 8 are supported")
+    return bits
+
+
+def matrix(node: Node, new: Body, value: ir.Value, bits: int, shape: tuple[int, int]) -> ir.Value:
+    """The first codes of each row of bytes. The codes of a constant have a type of as many bits.
+
+    `value` holds the rows one after another. The result has the given shape `[rows, codes]`.
+    """
+    rows, count = shape
+    array = constant_of(value)
+    if array is None:
+        return rows_of(new, new.reshape(value, rows, -1), 2, bits, count)
+    if array.size % rows or array.size // rows * 8 // bits < count:
+        node.refuse("CC0210", f"{node.op_type} needs {rows} rows of {count} codes, found {array.size} bytes")
+
+    def compute() -> np.ndarray:
+        parts = array.reshape(rows, -1, 1) >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8((1 << bits) - 1)
+        return np.asarray(parts.reshape(rows, -1)[:, :count].astype(_TYPES[bits].numpy()))
+
+    return new.later(compute, _TYPES[bits], shape)
+
+
+def rows_of(new: Body, value: ir.Value, rank: int, bits: int, count: int) -> ir.Value:
+    """The first `count` codes of each row of the bytes `uint8 [..., n]`, each code as a byte."""
+    parts = []
+    for shift in range(0, 8, bits):
+        moved = new.op("BitShift", value, new.scalar(shift, UINT8), direction="RIGHT") if shift else value
+        parts.append(new.op("BitwiseAnd", moved, new.scalar((1 << bits) - 1, UINT8)) if bits < 8 else moved)
+    if bits < 8:
+        stacked = new.op("Concat", *(new.unsqueeze(part, rank) for part in parts), axis=rank)
+        value = new.reshape(stacked, *[0] * (rank - 1), -1)
+    return new.slice(value, rank - 1, 0, count)
+
+
+def zeros_like(new: Body, scales: ir.Value, bits: int, dtype: ir.DataType) -> ir.Value:
+    """The zero points that hold if a node gives none: half of the number of codes, in the shape of the scales."""
+    return new.op("Expand", new.scalar(1 << (bits - 1), dtype), new.op("Shape", scales))

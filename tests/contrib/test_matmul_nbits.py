@@ -1,0 +1,123 @@
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compiler
+from compiler import CompileError
+from tests.contrib.cases import HALF, Array, Case, case, check, integers, normal
+
+OP = "MatMulNBits"
+
+
+def weights(rows: int, width: int, block: int, bits: int, *, zeros: Any = None, dtype: Any = np.float32) -> list[Any]:
+    """Codes, scales and zero points, which are packed bytes, or numbers, or absent."""
+    count = -(-width // block)
+    codes = integers(0, 256, rows, count, block * bits // 8, dtype=np.uint8)
+    scales = (0.1 + 0.05 * np.abs(normal(rows, count))).astype(dtype)
+    if zeros == "packed":
+        return [codes, scales, integers(0, 256, rows, -(-count * bits // 8), dtype=np.uint8)]
+    return [codes, scales, None if zeros is None else (8 + normal(rows, count)).astype(dtype)]
+
+
+def given(name: str, rows: int, width: int, block: int, bits: int = 4, **options: Any) -> Any:
+    kept = {key: options.pop(key) for key in ("zeros", "dtype") if key in options}
+    found = weights(rows, width, block, bits, **kept)
+    more = options.pop("more", ())
+    constants = [i + 1 for i, array in enumerate((*found, *more)) if array is not None]
+    fields = {"constants": constants, "dims": {0: "B S _"}, "N": rows, "K": width, "block_size": block, "bits": bits}
+    x = normal(2, 3, width, dtype=kept.get("dtype", np.float32))
+    return case(OP, x, *found, *more, name=name, **{**fields, **options})
+
+
+GROUPS = integers(0, 4, 64, dtype=np.int32)
+
+CASES = [
+    given("plain", 8, 64, 16),
+    given("run-time weights", 8, 64, 16, constants=()),
+    given("packed zero points", 8, 64, 16, zeros="packed"),
+    given("run-time zero points", 8, 64, 16, zeros="packed", constants=(1, 2)),
+    given("run-time weights and zero points", 8, 64, 16, zeros="packed", constants=()),
+    given("odd number of blocks", 8, 48, 16, zeros="packed"),
+    given("zero points that are numbers", 8, 64, 16, zeros="float"),
+    given("partial block", 8, 40, 16),
+    given("partial block, packed zero points", 8, 40, 16, zeros="packed"),
+    given("partial block, run-time weights", 8, 40, 16, zeros="packed", constants=()),
+    given("one block", 8, 16, 128),
+    given("8 bits", 8, 64, 16, bits=8),
+    given("8 bits, zero points", 8, 40, 16, bits=8, zeros="packed"),
+    given("2 bits", 8, 64, 16, bits=2),
+    given("2 bits, zero points", 8, 96, 16, bits=2, zeros="packed"),
+    given("2 bits, run-time weights", 8, 40, 16, bits=2, zeros="packed", constants=()),
+    given("groups", 8, 64, 16, more=(GROUPS,)),
+    given("groups, zero points that are numbers", 8, 64, 16, zeros="float", more=(GROUPS,)),
+    given("bias", 8, 64, 16, more=(None, normal(8))),
+    given("full precision", 8, 64, 32, accuracy_level=1, zeros="packed"),
+    given("float16", 8, 64, 32, zeros="packed", dtype=np.float16, **HALF),
+    given("float16, numbers", 8, 64, 32, zeros="float", dtype=np.float16, **HALF),
+]
+
+
+@pytest.mark.parametrize("found", CASES)
+def test_equals_onnxruntime(found: Case) -> None:
+    check(found)
+
+
+@pytest.mark.parametrize("level", [2, 3, 4])
+def test_less_precise_levels_are_computed_precisely(level: int) -> None:
+    """A level says how precise the result must be at least; onnxruntime rounds A to 8 bits for the level 4."""
+    precise: Case = given("", 8, 64, 32, accuracy_level=1).values[0]
+    wanted = compiler.load(compiler.compile(precise.model())).run(precise.feeds)["y0"]
+    check(dataclasses.replace(precise, attributes={**precise.attributes, "accuracy_level": level}, expected=[wanted]))
+
+
+def packed4(count: int) -> Array:
+    return integers(0, 256, -(-count // 2), dtype=np.uint8)
+
+
+def bnb(name: str, rows: int, width: int, block: int, kind: int, **options: Any) -> Any:
+    count = rows * width
+    scales = (0.5 + np.abs(normal(-(-count // block)))).astype(np.float32)
+    inputs = (normal(3, width), packed4(count), scales)
+    fields = {"constants": (1, 2), "dims": {0: "S _"}, "N": rows, "K": width, "block_size": block, "quant_type": kind}
+    return case("MatMulBnb4", *inputs, name=name, **{**fields, **options})
+
+
+CASES_OF_BNB4 = [
+    bnb("FP4", 8, 32, 16, 0),
+    bnb("NF4", 8, 32, 16, 1),
+    bnb("NF4 of run-time weights", 8, 32, 16, 1, constants=()),
+    bnb("partial block", 6, 20, 16, 1, training_mode=1),
+    bnb("odd count", 5, 9, 16, 0),
+    bnb("odd count of run-time weights", 5, 9, 16, 0, constants=()),
+]
+CASES += CASES_OF_BNB4
+
+
+@pytest.mark.parametrize(
+    ("attributes", "reason"),
+    [
+        ({"bits": 3}, "bits is 3"),
+        ({"N": 0}, "N is 0"),
+        ({"N": 9}, "9 rows of 64 codes"),
+        ({"weight_prepacked": 1}, "prepacked"),
+    ],
+)
+def test_refusals(attributes: dict[str, int], reason: str) -> None:
+    found: Case = given("", 8, 64, 16).values[0]
+    with pytest.raises(CompileError, match=reason):
+        compiler.compile(dataclasses.replace(found, attributes={**found.attributes, **attributes}).model())
+
+
+@pytest.mark.parametrize(("bits", "zeros"), [(2, None), (8, None), (4, "packed")])
+def test_groups_that_onnxruntime_lacks_are_refused(bits: int, zeros: str | None) -> None:
+    found: Case = given("", 8, 64, 16, bits=bits, zeros=zeros, more=(GROUPS,)).values[0]
+    with pytest.raises(CompileError, match="g_idx"):
+        compiler.compile(found.model())
+
+
+def test_bnb4_without_transposition_is_refused() -> None:
+    found: Case = bnb("", 8, 32, 16, 1, transB=0).values[0]
+    with pytest.raises(CompileError, match="transB is 0"):
+        compiler.compile(found.model())

@@ -1,0 +1,163 @@
+"""Models of several operators: chains, nested graphs, float16, and models with bodies of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from onnx.parser import parse_model
+
+import compiler
+from compiler import CompileError, Options
+from compiler.accuracy.reference import Reference
+from tests.contrib.cases import Array, normal
+from tests.lower.conftest import assert_same
+
+HEADER = '<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>'
+LAYER = """
+    n{0} = SimplifiedLayerNormalization <axis = -1, epsilon = 1e-6> (h{0}, gamma)
+    q{0} = com.microsoft.MatMulNBits <N = 32, K = 32, block_size = 16> (n{0}, codes, scales)
+    r{0} = com.microsoft.RotaryEmbedding <num_heads = 4> (q{0}, places, cos, sin)
+    a{0} = com.microsoft.MultiHeadAttention <num_heads = 4, unidirectional = 1> (r{0}, r{0}, q{0})
+    g{0} = com.microsoft.FusedMatMul <transB = 1, alpha = 0.5> (a{0}, weight)
+    s{0}, , , h{1} = com.microsoft.SkipSimplifiedLayerNormalization (g{0}, h{0}, gamma)
+"""
+WEIGHTS = {
+    "gamma": normal(32),
+    "codes": np.random.default_rng(0).integers(0, 256, (32, 2, 8)).astype(np.uint8),
+    "scales": np.abs(normal(32, 2)) / 20,
+    "cos": normal(16, 4),
+    "sin": normal(16, 4, seed=1),
+    "weight": normal(32, 32) / 5,
+}
+X, PLACES = normal(2, 3, 32), np.array([[0, 1, 2], [4, 5, 6]])
+
+
+def model(text: str, **weights: Array) -> onnx.ModelProto:
+    parsed = parse_model(f"{HEADER} {text}")
+    parsed.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+    return parsed
+
+
+def same(given: onnx.ModelProto, feeds: dict[str, Array], tolerance: float = 1e-5) -> None:
+    """Equal results in onnxruntime, with and without optimization."""
+    wanted = Reference(given, optimize=False).run(feeds)
+    for optimize in (True, False):
+        found = compiler.load(compiler.compile(given, Options(optimize=optimize)), threads=1).run(feeds)
+        for name, value in wanted.items():
+            assert_same(found[name], value, tolerance, tolerance, f"{name}, optimize={optimize}")
+
+
+@pytest.mark.parametrize("shape", ["B, S, 32", "2, 3, 32"])
+def test_a_chain_of_layers(shape: str) -> None:
+    places = "B, S" if "B" in shape else "2, 3"
+    layers = "".join(LAYER.format(at, at + 1) for at in range(12))
+    text = f"m (float[{shape}] h0, int64[{places}] places) => (float[{shape}] h12) {{ {layers} }}"
+    same(model(text, **WEIGHTS), {"h0": X, "places": PLACES}, 1e-4)
+
+
+def test_a_chain_in_float16() -> None:
+    text = f"m (float16[B, S, 32] h0, int64[B, S] places) => (float16[B, S, 32] h1) {{ {LAYER.format(0, 1)} }}"
+    halves = {name: array.astype(np.float16) if array.dtype == np.float32 else array for name, array in WEIGHTS.items()}
+    given = model(text.replace("com.microsoft.MultiHeadAttention", "com.microsoft.GroupQueryAttention"), **halves)
+    attention = next(node for node in given.graph.node if node.op_type == "GroupQueryAttention")
+    attention.input.extend(["", "", "lengths", "total"])
+    del attention.attribute[1]
+    attention.attribute.append(helper.make_attribute("kv_num_heads", 4))
+    values = (np.int32([2, 2]), np.array(3, np.int32))
+    given.graph.initializer.extend(map(numpy_helper.from_array, values, ("lengths", "total")))
+    attention.output.extend(["key", "value"])
+    same(given, {"h0": X.astype(np.float16), "places": PLACES}, 5e-3)
+
+
+def test_in_a_branch_and_a_loop() -> None:
+    text = """
+        m (float[B, S, 32] x, bool c, int64 n) => (float[B, S, 32] y) {
+            z = If (c) <
+                then_branch = t () => (float[B, S, 32] a) { a = com.microsoft.SkipLayerNormalization (x, x, gamma) },
+                else_branch = e () => (float[B, S, 32] b) { b = com.microsoft.BiasGelu (x, gamma) }
+            >
+            y = Loop (n, , z) <body = l (int64 i, bool k, float[P, Q, 32] h) => (bool o, float[P, Q, 32] r) {
+                o = Identity (k)
+                a = com.microsoft.MultiHeadAttention <num_heads = 4> (h, h, h)
+                r = com.microsoft.FusedMatMul <alpha = 2.0> (a, weight)
+            }>
+        }
+    """
+    weights = {name: WEIGHTS[name] for name in ("gamma", "weight")}
+    for chosen in (True, False):
+        same(model(text, **weights), {"x": X, "c": np.array(chosen), "n": np.array(3)}, 1e-4)
+
+
+def test_a_range_that_is_a_shape() -> None:
+    text = """
+        m (float[M, N] x) => (float[P] y) {
+            s = Shape (x)
+            t = com.microsoft.ExpandDims (x, zero)
+            u = Squeeze (t, axes)
+            one, counts, numbers = com.microsoft.Unique (flat)
+            r = com.microsoft.Range (start, end)
+            f = Reshape (u, minus)
+            g = Gather (f, r)
+            y = Add (g, one)
+        }
+    """
+    weights = {
+        "zero": np.array(0, np.int32),
+        "axes": np.array([0]),
+        "start": np.array(0),
+        "end": np.array(2),
+        "minus": np.array([-1]),
+        "flat": np.float32([3, 3, 1]),
+    }
+    same(model(text, **weights), {"x": normal(3, 2)})
+
+
+WRONG_BODY = """
+    <domain: "com.microsoft", opset_import: ["": 21]>
+    {name} (X, Y) => (Z) {{ Z = Sub (X, Y) }}
+"""
+
+
+@pytest.mark.parametrize("name", ["BiasGelu", "FusedMatMul"])
+def test_the_compiler_prefers_its_own_body(name: str) -> None:
+    """Exporters add bodies of onnxruntime's operators to the file. onnxruntime prefers its kernels too."""
+    text = f"m (float[2, 2] x) => (float[2, 2] y) {{ y = com.microsoft.{name} (x, x) }} {WRONG_BODY.format(name=name)}"
+    given = model(text)
+    plain = model(text.partition("}")[0] + "}")
+    plans = [compiler.load(compiler.compile(each)) for each in (given, plain)]
+    results = [plan.run({"x": normal(2, 2)})["y"] for plan in plans]
+    np.testing.assert_array_equal(*results)
+
+
+def test_a_body_of_an_unknown_operator_is_used() -> None:
+    text = f"m (float[2] x) => (float[2] y) {{ y = com.microsoft.Unknown (x, x) }} {WRONG_BODY.format(name='Unknown')}"
+    found = compiler.load(compiler.compile(model(text))).run({"x": np.float32([1, 2])})
+    np.testing.assert_array_equal(found["y"], [0, 0])
+
+
+@pytest.mark.parametrize("name", ["BeamSearch", "GreedySearch", "Sampling", "MoE", "QMoE", "Inverse"])
+def test_other_operators_are_refused_by_name(name: str) -> None:
+    with pytest.raises(CompileError, match=f"operator {name} of domain 'com.microsoft' is not supported"):
+        compiler.compile(model(f"m (float[2] x) => (float[2] y) {{ y = com.microsoft.{name} (x) }}"))
+
+
+def test_a_refusal_names_the_node_and_the_attribute() -> None:
+    text = "m (float[2, 3, 8] x) => (float[2, 3, 8] y) { [left] y = com.microsoft.FusedMatMul <foo = 1> (x, x) }"
+    with pytest.raises(CompileError) as raised:
+        compiler.compile(model(text))
+    [found] = raised.value.diagnostics
+    assert found.code == "CC0203" and "foo" in found.message and "left" in str(found.origin)
+
+
+def test_unknown_ranks_are_refused() -> None:
+    text = (
+        "m (float[] x, float[2] g) => (float y) { z = Identity (x) y = com.microsoft.SkipLayerNormalization (z, z, g) }"
+    )
+    given: Any = model(text)
+    given.graph.input[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(CompileError, match="the rank of SkipLayerNormalization's input input is not known"):
+        compiler.compile(given)
