@@ -199,8 +199,10 @@ KNOWN_VERSIONS := test_architecture.py test_ci_page.py test_duplicates.py test_g
 	test_mutated_models.py test_peak.py test_processes.py zoo/test_page_in_browser.py
 SOME := lower/test_conv.py lower/test_shape.py lower/test_slice.py lower/test_softmax.py lower/test_views.py \
 	passes/test_drop_noops.py passes/test_fold_constants.py passes/test_fold_slices.py passes/test_functions.py \
-	passes/test_infer_shapes.py passes/test_node_views.py passes/test_raise_legacy.py passes/test_rule.py
-OTHERS_OF_FOLDERS := $(filter-out $(SOME:%=tests/%),$(wildcard tests/lower/test_*.py tests/passes/test_*.py))
+	passes/test_infer_shapes.py passes/test_node_views.py passes/test_raise_legacy.py passes/test_rule.py \
+	contrib/test_matmul_nbits.py contrib/test_models.py contrib/test_schema.py
+FOLDERS := contrib lower passes
+OTHERS_OF_FOLDERS := $(filter-out $(SOME:%=tests/%),$(wildcard $(FOLDERS:%=tests/%/test_*.py)))
 OTHER_VERSIONS := $(FAST) $(KNOWN_VERSIONS:%=--ignore=tests/%) $(OTHERS_OF_FOLDERS:%=--ignore=%)
 test-fast: $(VENV)/.test ## the Python tests that need neither PyTorch nor a GPU extension (some minutes)
 	$(SAY) "Python tests without PyTorch and GPUs"
