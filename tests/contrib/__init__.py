@@ -1,1 +1,1 @@
-"""Tests of the commands: each file tests one verb. A package, because other folders have files of the same names."""
+"""Tests of expansions: each file tests one family. A package, because other folders have files of the same names."""
