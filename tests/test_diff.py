@@ -179,7 +179,7 @@ def test_plans_are_compared_by_steps_and_facts() -> None:
 
 CONV = """
 <ir_version: 9, opset_import: ["": 20]>
-m (float[1, 8, 12, 12] x, int64[4] shape) => (y)
+m (float[1, 32, 12, 12] x, int64[4] shape) => (y)
 <float[1] one = {1}>
 {
     w = Expand (one, shape)
@@ -190,18 +190,18 @@ m (float[1, 8, 12, 12] x, int64[4] shape) => (y)
 
 def test_forms_of_kernels_and_operations_differ() -> None:
     plans = []
-    for group in (1, 8):
+    for group in (1, 32):
         proto = onnx.parser.parse_model(CONV.replace("group = 1", f"group = {group}"))
-        shape = np.array([8, 8 // group, 3, 3])
+        shape = np.array([32, 32 // group, 3, 3])
         proto.graph.initializer.append(onnx.numpy_helper.from_array(shape, "shape"))
         plans.append(compiler.compile(proto))
     made = difference(*plans)
     facts = {name.partition(".")[2] or name: pair for name, *pair in made.facts}
-    assert facts["operations"][0] > facts["operations"][1] and {"forms.Conv", "peak_bytes"} <= facts.keys()
+    assert facts["operations"][0] > facts["operations"][1] and {"forms.Conv", "packed_bytes"} <= facts.keys()
     [conv] = made.nodes
-    assert ("groups", "1", "8") in conv.details
+    assert ("groups", "1", "32") in conv.details
     [weight] = made.constants
-    assert weight.types == ("float32 [8, 8, 3, 3]", "float32 [8, 1, 3, 3]") and weight.max_abs is None
+    assert weight.types == ("float32 [32, 32, 3, 3]", "float32 [32, 1, 3, 3]") and weight.max_abs is None
 
 
 def test_the_first_value_that_differs_is_shown() -> None:
