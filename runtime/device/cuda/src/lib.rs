@@ -22,6 +22,10 @@ mod multiply;
 mod pool;
 mod staging;
 mod stream;
+// The module of `build.rs`, for its tests.
+#[cfg(test)]
+#[path = "../versions.rs"]
+mod versions;
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
