@@ -5,7 +5,6 @@
 //! file never becomes outdated. A build removes the oldest versions of each module; a version that another profile still
 //! includes is not lost, because each profile has links of its own.
 
-#[path = "versions.rs"]
 mod versions;
 
 use std::env;

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 /// The header that replaces CUDA's on the CPU. No kernel for a GPU depends on it.
 const EMULATOR: &str = "emulator.h";
 /// How many versions of a module are kept.
-pub const KEPT: usize = 8;
+const KEPT: usize = 8;
 
 /// Returns the name of the version of a module, such as `softmax-0123456789abcdef`. `compilation` describes the compiler and
 /// its options.
