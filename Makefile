@@ -154,7 +154,7 @@ emulator: compiler/_runtime_emulator.abi3.so ## build the extension that runs GP
 
 # The loop of a changed operator or kernel. The next target that needs a module builds the optimized one again.
 quick: $(VENV)/.quick ## build the changed runtime in seconds, for tests; its code is a little slower
-	$(EXTENSION) --profile quick --package candle-plan-python
+	$(EXTENSION) --profile quick --package candle-plan-cpu
 	@rm -f $(VENV)/.demo $(VENV)/.test $(VENV)/.dev
 	install -m 755 runtime/target/quick/lib_runtime.so compiler/_runtime.abi3.so
 
