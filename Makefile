@@ -154,7 +154,7 @@ emulator: compiler/_runtime_emulator.abi3.so ## build the extension that runs GP
 
 # The loop of a changed operator or kernel. The next target that needs a module builds the optimized one again.
 quick: $(VENV)/.quick ## build the changed runtime in seconds, for tests; its code is a little slower
-	$(EXTENSION) --profile quick --package candle-plan-python
+	$(EXTENSION) --profile quick --package candle-plan-cpu
 	@rm -f $(VENV)/.demo $(VENV)/.test $(VENV)/.dev
 	install -m 755 runtime/target/quick/lib_runtime.so compiler/_runtime.abi3.so
 
@@ -194,8 +194,8 @@ FAST := -m "not slow" $(SLOW:%=--ignore=tests/%)
 # the newest opset of a known onnx. SOME do not, and read every kind of attribute and input. The tests of the source, of the
 # action for GitHub, and of how processes run and end have the same results with all versions.
 KNOWN_VERSIONS := test_architecture.py test_ci_page.py test_duplicates.py test_github_action.py \
-	test_kernel_parameters.py test_operator_tables.py test_rust_modules.py test_scratch.py test_stated_memory.py \
-	test_unsafe_code.py cli/test_streams.py cli/test_zoo_runner.py cli/test_zoo_times.py test_ending.py \
+	test_kernel_parameters.py test_operator_tables.py test_rust_manifests.py test_rust_modules.py test_scratch.py \
+	test_stated_memory.py test_unsafe_code.py cli/test_streams.py cli/test_zoo_runner.py cli/test_zoo_times.py test_ending.py \
 	test_mutated_models.py test_peak.py test_processes.py zoo/test_page_in_browser.py
 SOME := lower/test_conv.py lower/test_shape.py lower/test_slice.py lower/test_softmax.py lower/test_views.py \
 	passes/test_drop_noops.py passes/test_fold_constants.py passes/test_fold_slices.py passes/test_functions.py \

@@ -21,9 +21,6 @@ GENERATED = {"compiler/plan/ops.py": "its classes follow the Rust types, which r
 """Generated files, with the reason why their passages repeat."""
 LEDGER = {
     "compiler/runtime/session.py": (2, "type checkers read the options of `load` and of `Session`"),
-    "runtime/cuda/src/lib.rs runtime/emulator/src/lib.rs": (1, "two extensions of the same modules"),
-    "runtime/cuda/src/lib.rs runtime/src/lib.rs": (1, "two extensions of the same modules"),
-    "runtime/emulator/src/lib.rs runtime/src/lib.rs": (1, "two extensions of the same modules"),
     "runtime/kernels/src/blocked/depthwise/rows.rs": (4, "the kernels of a table have the same sizes as parameters"),
     "runtime/kernels/src/blocked/tests.rs runtime/kernels/src/pool/mod.rs": (1, "both pool the same windows"),
     "runtime/kernels/src/blocked/tile.rs": (10, "the kernels of a table have the same sizes as parameters"),

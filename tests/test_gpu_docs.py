@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-CUDA = ROOT / "runtime/device/cuda/src"
+RUNTIME = ROOT / "runtime"
+CUDA = RUNTIME / "device/cuda/src"
 SOURCES = [CUDA / "checks.rs", CUDA / "errors.rs", CUDA / "context.rs", ROOT / "compiler/runtime/devices.py"]
-OTHERS = [CUDA / "modules.rs", ROOT / "runtime/device/src/error.rs"]
+OTHERS = [CUDA / "lib.rs", CUDA / "modules.rs", RUNTIME / "device/src/error.rs", RUNTIME / "plan/src/device.rs"]
 """Files that say more than this."""
 ADVICE = (
     "install NVIDIA's driver 580 or newer",

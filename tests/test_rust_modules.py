@@ -82,7 +82,7 @@ CUDA = [
 DERIVE = [{"compare"}, {"kernel", "structure"}, {"expand"}]
 """Every top-level module of the crate `candle-plan-derive`, in the same order."""
 
-PYTHON = [{"errors", "files", "memory"}, {"arrays", "dlpack"}, {"device_arrays"}, {"outputs"}, {"session"}]
+PYTHON = [{"errors", "files", "memory"}, {"arrays", "dlpack", "functions"}, {"device_arrays"}, {"outputs"}, {"session"}]
 """Every top-level module of the crate `candle-plan-python`, in the same order."""
 
 LAYERS = {
@@ -92,14 +92,15 @@ LAYERS = {
     "runtime/device/cuda": CUDA,
     "runtime/device/emulator": [],
     "runtime/derive": DERIVE,
-    "runtime": PYTHON,
+    "runtime/python": PYTHON,
+    "runtime": [],
     "runtime/cuda": [],
     "runtime/emulator": [],
     "benchmarks/gemm": [],
     "tests/standin/candle": [{"standin"}, {"example", "scenarios"}],
     "tests/standin/candle/kernels": [],
 }
-"""Every crate, and the layers of its modules. The extensions for GPUs consist of the modules of `runtime`."""
+"""Every crate, and the layers of its modules."""
 
 APART = [("cpu", "gpu"), ("gpu", "cpu"), ("cpu", "device")]
 """Modules of the crate `candle-plan` of which the first may not use the second."""

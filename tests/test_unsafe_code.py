@@ -1,4 +1,4 @@
-"""Unsafe Rust occurs only in the places that docs/security.md lists, and the compiler denies it elsewhere."""
+"""Unsafe Rust occurs only in the places that docs/security.md lists; the compiler denies or forbids it elsewhere."""
 
 from __future__ import annotations
 
@@ -7,32 +7,38 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import files
+
 ROOT = Path(__file__).parent.parent
 
-CRATES = [manifest.parent for manifest in (ROOT / "runtime/Cargo.toml", *sorted(ROOT.glob("runtime/*/Cargo.toml")))]
+FILES = [path.relative_to(ROOT).as_posix() for path in files(ROOT / "runtime")]
 
-FOLDERS = [crate / folder for crate in CRATES for folder in ("src", "tests", "examples")]
+CRATES = [file.removesuffix("Cargo.toml") for file in FILES if file.endswith("/Cargo.toml")]
+"""The folders of the runtime's crates, with a slash at the end. The folder of a crate may contain others."""
 
-SOURCES = [
-    path.relative_to(ROOT).as_posix()
-    for path in [
-        *(file for crate in CRATES for file in crate.glob("*.rs")),
-        *(file for folder in FOLDERS for file in sorted(folder.rglob("*.rs"))),
-    ]
-]
+SOURCES = [file for file in FILES if file.endswith(".rs")]
 """Every Rust file of the runtime, from the repository's root."""
 
-WHOLE = ["runtime/device/", "runtime/kernels/"]
+WHOLE = ["runtime/device/", "runtime/device/cuda/", "runtime/device/emulator/", "runtime/kernels/"]
 """The crates in which most modules have unsafe code."""
 
-GUARDED = ["runtime/src/lib.rs", "runtime/cuda/src/lib.rs", "runtime/emulator/src/lib.rs", "runtime/plan/src/lib.rs"]
-"""The roots of the crates that deny unsafe code but in some modules."""
+MODULE = r"^#\[allow\(unsafe_code\)\] // \S.*\n(?:pub(?:\(\w+\))? )?mod (\w+);"
+"""A module in which the compiler allows unsafe code, with the reason."""
 
-FORBIDDEN = ["runtime/derive/src/lib.rs"]
-"""The roots of the crates that have no unsafe code. The derives write `unsafe impl` into the crates that use them."""
 
-MODULE = r'^#\[allow\(unsafe_code\)\] // \S.*\n(?:#\[path = "(.*)"\]\n)?(?:pub(?:\(\w+\))? )?mod (\w+);'
-"""A module in which the compiler allows unsafe code, with the reason: its path, if one is written, and its name."""
+def crate_of(source: str) -> str:
+    """The folder of the crate that a file belongs to: the innermost one."""
+    return max((crate for crate in CRATES if source.startswith(crate)), key=len)
+
+
+def root(crate: str) -> str:
+    """The text of a crate's root."""
+    return (ROOT / crate / "src/lib.rs").read_text()
+
+
+def forbids(crate: str) -> bool:
+    """Whether the compiler refuses all unsafe code in a crate."""
+    return "\n#![forbid(unsafe_code)]\n" in root(crate)
 
 
 def listed() -> list[str]:
@@ -43,8 +49,8 @@ def listed() -> list[str]:
 
 
 def has_unsafe(source: str) -> bool:
-    """Whether a file has the keyword outside of comments, in a crate that may have unsafe code."""
-    if source.startswith(tuple(root.removesuffix("lib.rs") for root in FORBIDDEN)):
+    """Whether a file has the keyword outside of comments. The derives write it into the crates that use them."""
+    if forbids(crate_of(source)):
         return False
     return re.search(r"\bunsafe\b", re.sub(r"//.*", "", (ROOT / source).read_text())) is not None
 
@@ -58,16 +64,25 @@ def allowed() -> set[str]:
         assert len(modules) == text.count("allow(unsafe_code)"), (
             f"{source}: allow unsafe code at a module, with a reason"
         )
-        for named, module in modules:
-            file = (folder / (named or f"{module}.rs")).resolve()
+        for module in modules:
+            file = folder / f"{module}.rs"
             place = file if file.is_file() else folder / module
             places.add(place.relative_to(ROOT).as_posix() + ("" if file.is_file() else "/"))
     return places
 
 
+def test_nested_crates_are_found() -> None:
+    assert {"runtime/", "runtime/plan/", "runtime/device/", "runtime/device/cuda/"} <= set(CRATES)
+    assert crate_of("runtime/device/cuda/src/lib.rs") == "runtime/device/cuda/"
+
+
 def test_every_file_with_unsafe_code_is_listed() -> None:
-    places = tuple(listed())
-    assert [source for source in SOURCES if has_unsafe(source) and not source.startswith(places)] == []
+    places = listed()
+    inside = {source: [place for place in places if source.startswith(place)] for source in SOURCES}
+    beyond = [source for source in SOURCES if has_unsafe(source) and not inside[source]]
+    assert beyond == []
+    nested = [source for source in SOURCES if crate_of(source) in WHOLE and crate_of(source) not in inside[source]]
+    assert nested == [], "list each crate, not just the folder around it"
 
 
 def test_every_listed_place_has_unsafe_code() -> None:
@@ -75,17 +90,25 @@ def test_every_listed_place_has_unsafe_code() -> None:
     assert [place for place in listed() if not any(source.startswith(place) for source in unsafe)] == []
 
 
-@pytest.mark.parametrize("source", GUARDED)
-def test_crates_deny_unsafe_code(source: str) -> None:
-    assert "\n#![deny(unsafe_code)]\n" in (ROOT / source).read_text()
-
-
-@pytest.mark.parametrize("source", FORBIDDEN)
-def test_crates_forbid_unsafe_code(source: str) -> None:
-    assert "\n#![forbid(unsafe_code)]\n" in (ROOT / source).read_text()
+@pytest.mark.parametrize("crate", CRATES)
+def test_the_compiler_denies_unsafe_code(crate: str) -> None:
+    """A crate without any forbids it. One with some denies it in the other modules, unless most have some."""
+    if not any(has_unsafe(source) for source in SOURCES if crate_of(source) == crate):
+        assert forbids(crate), "write #![forbid(unsafe_code)] in the root of the crate"
+    elif crate in WHOLE:
+        assert "unsafe_code" not in root(crate)
+    else:
+        assert "\n#![deny(unsafe_code)]\n" in root(crate)
 
 
 def test_the_compiler_allows_it_in_the_listed_places_alone() -> None:
     assert sorted(allowed()) == sorted(set(listed()) - set(WHOLE))
-    roots = [source for source in SOURCES if source.endswith("/src/lib.rs")]
-    assert sorted(roots) == sorted([*GUARDED, *FORBIDDEN, *(f"{crate}src/lib.rs" for crate in WHOLE)])
+
+
+def test_safe_code_cannot_name_an_address() -> None:
+    """A type that stands for memory of a GPU has private fields, and only unsafe functions create it."""
+    memory = (ROOT / "runtime/device/src/memory.rs").read_text()
+    assert not re.findall(r"^    pub(?:\([^)]*\))? \w+:", memory, re.MULTILINE)
+    made = re.findall(r"^ +(.*)\bfn new\(", memory, re.MULTILINE)
+    assert [each.split() for each in made] == [["pub", "unsafe"], ["pub(crate)", "unsafe"]]
+    assert "\npub unsafe trait Backend" in (ROOT / "runtime/device/src/backend.rs").read_text()

@@ -1,7 +1,11 @@
 //! Compiles `../kernels/*.cu` with nvcc and ptxas (feature `kernels`).
 //!
-//! The images are in the folder `kernels` of the target folder. Builds with another profile, and of another workspace with the
-//! same target folder, use them too.
+//! The compiled files are in the folder `kernels` of the target folder. Builds with another profile, and of another workspace
+//! with the same target folder, use them too. The names of the files say what they were compiled from (`versions.rs`), so a
+//! file never becomes outdated. A build removes the oldest versions of each module; a version that another profile still
+//! includes is not lost, because each profile has links of its own.
+
+mod versions;
 
 use std::env;
 use std::fs;
@@ -13,6 +17,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const FLAGS: &str = "../kernels/nvcc.flags";
 /// The folder of the kernels.
 const KERNELS: &str = "../kernels";
+/// The headers of the toolkit whose code is in the kernels, and one with the toolkit's version.
+const HEADERS: [&str; 5] = ["cuda_runtime_api.h", "cuda_bf16.h", "cuda_bf16.hpp", "cuda_fp16.h", "cuda_fp16.hpp"];
 /// The PTX version that every driver for CUDA 13 accepts. Older drivers reject the PTX of newer toolkits.
 const PTX: &str = "9.0";
 /// The architectures that ptxas assembles the PTX for. A cubin runs on GPUs with the same major version, and the same
@@ -21,13 +27,17 @@ const ARCHITECTURES: [u32; 4] = [80, 90, 100, 120];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=versions.rs");
     println!("cargo::rerun-if-changed={KERNELS}");
     println!("cargo::rerun-if-env-changed=NVCC");
     let mut list = "&[]".to_string();
     if env::var_os("CARGO_FEATURE_KERNELS").is_some() {
         let nvcc = env::var_os("NVCC").map_or_else(|| "nvcc".into(), PathBuf::from);
-        let texts = ptx(&sources(), &nvcc);
-        list = images(&texts, &nvcc.with_file_name("ptxas"));
+        let modules = modules(&nvcc);
+        let work = empty(&out().join("work"));
+        fs::create_dir_all(folder()).expect("it can be created");
+        ptx(&modules, &nvcc, &work);
+        list = images(&modules, &nvcc.with_file_name("ptxas"), &work);
     }
     fs::write(out().join("images.rs"), list).expect("it can be written");
 }
@@ -37,33 +47,65 @@ fn out() -> PathBuf {
     PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"))
 }
 
-/// Returns the folder of the images. Cargo's folder is `<target>/<profile>/build/<package>/out`.
+/// Makes an empty folder: a build before may have left files in it.
+fn empty(folder: &Path) -> PathBuf {
+    let _ = fs::remove_dir_all(folder);
+    fs::create_dir(folder).expect("it can be created");
+    folder.to_path_buf()
+}
+
+/// Returns the folder of the compiled files. Cargo's folder is `<target>/<profile>/build/<package>/out`.
 fn folder() -> PathBuf {
     out().ancestors().nth(4).expect("a target folder").join("kernels")
 }
 
+/// A module of kernels.
+struct Module {
+    source: PathBuf,
+    /// The name of the version that its source, the options and the compiler give.
+    version: String,
+}
+
+impl Module {
+    /// Returns the path of a compiled file: its name is the version with this extension.
+    fn compiled(&self, extension: &str) -> PathBuf {
+        folder().join(format!("{}.{extension}", self.version))
+    }
+}
+
 /// Returns the modules in sorted order.
-fn sources() -> Vec<PathBuf> {
+fn modules(nvcc: &Path) -> Vec<Module> {
     let entries = fs::read_dir(KERNELS).expect("the folder kernels is there");
     let paths = entries.map(|entry| entry.expect("it can be read").path());
     let mut sources: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|kind| kind == "cu")).collect();
     sources.sort();
-    sources
+    let compilation = compilation(nvcc);
+    let version = |source: &PathBuf| versions::version(source, &compilation).expect("it can be read");
+    sources.into_iter().map(|source| Module { version: version(&source), source }).collect()
 }
 
-/// Compiles each module, and returns the paths of the PTX files.
-fn ptx(sources: &[PathBuf], nvcc: &Path) -> Vec<PathBuf> {
-    let folder = folder();
-    fs::create_dir_all(&folder).expect("it can be created");
-    let target = |source: &PathBuf| folder.join(source.file_stem().expect("a name")).with_extension("ptx");
-    let shared = shared(nvcc, &folder);
-    in_parallel(sources, |source| {
-        let text = target(source);
-        if is_newer(&text, shared.iter().chain([source])) {
+/// Returns what the compiled files depend on beside their sources: the options, the compiler, its headers and this program.
+fn compilation(nvcc: &Path) -> Vec<Vec<u8>> {
+    let said = |program: &Path| {
+        let done = Command::new(program).arg("--version").output();
+        done.unwrap_or_else(|error| panic!("{program:?} does not start: {error}; see `make cuda`")).stdout
+    };
+    let include = nvcc.parent().and_then(Path::parent).unwrap_or(Path::new("")).join("include");
+    // A header may be elsewhere; then the version of the compiler must do.
+    let headers = HEADERS.map(|header| fs::read(include.join(header)).unwrap_or_default());
+    let own = [FLAGS, "build.rs"].map(|file| fs::read(file).expect("it can be read"));
+    [vec![said(nvcc), said(&nvcc.with_file_name("ptxas"))], headers.into(), own.into()].concat()
+}
+
+/// Compiles each module to PTX, unless this was done before.
+fn ptx(modules: &[Module], nvcc: &Path, work: &Path) {
+    in_parallel(modules, |module| {
+        let text = module.compiled("ptx");
+        if text.exists() {
             return;
         }
-        let unchecked = text.with_extension("unchecked.ptx");
-        call(nvcc, &["--options-file".as_ref(), FLAGS.as_ref(), "-o".as_ref(), &unchecked, source]);
+        let unchecked = work.join(&module.version).with_extension("ptx");
+        call(nvcc, &["--options-file".as_ref(), FLAGS.as_ref(), "-o".as_ref(), &unchecked, &module.source]);
         let version = version(&fs::read_to_string(&unchecked).expect("nvcc has written it"));
         assert!(
             version == PTX,
@@ -72,72 +114,60 @@ fn ptx(sources: &[PathBuf], nvcc: &Path) -> Vec<PathBuf> {
         );
         fs::rename(unchecked, text).expect("it can be renamed");
     });
-    sources.iter().map(target).collect()
 }
 
-/// Assembles each module for each architecture. Returns the source text of a list of the compressed cubins and PTX. A kernel
-/// that spills registers is an error.
-fn images(texts: &[PathBuf], ptxas: &Path) -> String {
-    let cubins = texts.iter().flat_map(|text| ARCHITECTURES.map(|architecture| (text, Some(architecture))));
-    let all: Vec<_> = cubins.chain(texts.iter().map(|text| (text, None))).collect();
-    in_parallel(&all, |(text, architecture)| {
-        if is_newer(&deflated(text, *architecture), [*text]) {
+/// Assembles each module for each architecture, unless this was done before. Returns the source text of a list of the
+/// compressed cubins and PTX. A kernel that spills registers is an error.
+fn images(modules: &[Module], ptxas: &Path, work: &Path) -> String {
+    let cubins = modules.iter().flat_map(|module| ARCHITECTURES.map(|architecture| (module, Some(architecture))));
+    let all: Vec<_> = cubins.chain(modules.iter().map(|module| (module, None))).collect();
+    in_parallel(&all, |&(module, architecture)| {
+        let kept = module.compiled(&extension(architecture));
+        if kept.exists() {
             return;
         }
-        let image = match architecture {
-            Some(architecture) => {
-                let cubin = text.with_extension(format!("{architecture}.cubin"));
-                let option = PathBuf::from(format!("sm_{architecture}"));
-                let [lines, spills, strict] = ["-lineinfo", "--warn-on-spills", "--warning-as-error"].map(Path::new);
-                call(ptxas, &[lines, spills, strict, "-arch".as_ref(), &option, "-o".as_ref(), &cubin, text]);
-                fs::read(cubin).expect("ptxas has written it")
-            }
-            // The PTX ends with a null byte, which the driver requires.
-            None => [fs::read(text).expect("nvcc has written it"), vec![0]].concat(),
-        };
-        let deflated = deflated(text, *architecture);
-        fs::write(deflated.with_extension("size"), image.len().to_string()).expect("it can be written");
-        let unfinished = deflated.with_extension("unfinished");
+        let image = image(&module.compiled("ptx"), architecture, ptxas, work);
+        fs::write(kept.with_extension("size"), image.len().to_string()).expect("it can be written");
+        let unfinished = work.join(kept.file_name().expect("it has a name"));
         fs::write(&unfinished, miniz_oxide::deflate::compress_to_vec(&image, 9)).expect("it can be written");
-        fs::rename(unfinished, deflated).expect("it can be renamed");
+        fs::rename(unfinished, kept).expect("it can be renamed");
     });
-    let entry = |(text, architecture): &(&PathBuf, Option<u32>)| {
-        let deflated = deflated(text, *architecture);
-        let bytes = fs::read_to_string(deflated.with_extension("size")).expect("it was written");
-        let module = name(text);
-        format!(
-            "    Image {{ module: {module:?}, architecture: {architecture:?}, bytes: {bytes}, \
-             deflated: include_bytes!({deflated:?}) }},\n"
-        )
-    };
-    let entries: String = all.iter().map(entry).collect();
+    let links = empty(&out().join("images"));
+    let entries: String = all.iter().map(|&(module, architecture)| entry(module, architecture, &links)).collect();
+    modules.iter().for_each(|module| versions::remove_old(&folder(), &module.version));
     format!("&[\n{entries}]")
 }
 
-/// Returns the files that every module depends on: the headers, the options, the compiler and this program.
-fn shared(nvcc: &Path, folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(KERNELS).expect("the folder kernels is there");
-    let paths = entries.map(|entry| entry.expect("it can be read").path());
-    let mut shared: Vec<_> = paths.filter(|path| path.extension().is_some_and(|kind| kind == "cuh")).collect();
-    // Another compiler, or the sources of another checkout, may be older than the output of the previous ones.
-    let (record, paths) = (folder.join("sources"), format!("{nvcc:?} {:?}", fs::canonicalize(KERNELS)));
-    if fs::read_to_string(&record).ok().as_ref() != Some(&paths) {
-        fs::write(&record, paths).expect("it can be written");
-    }
-    shared.extend([record, FLAGS.into(), "build.rs".into()]);
-    shared.extend(nvcc.is_absolute().then(|| nvcc.to_path_buf()));
-    shared
+/// Returns the uncompressed image of a module: a cubin, or PTX that ends with a null byte, which the driver requires.
+fn image(text: &Path, architecture: Option<u32>, ptxas: &Path, work: &Path) -> Vec<u8> {
+    let Some(architecture) = architecture else {
+        return [fs::read(text).expect("nvcc has written it"), vec![0]].concat();
+    };
+    let name = text.with_extension(format!("{architecture}.cubin"));
+    let cubin = work.join(name.file_name().expect("it has a name"));
+    let option = PathBuf::from(format!("sm_{architecture}"));
+    let [lines, spills, strict] = ["-lineinfo", "--warn-on-spills", "--warning-as-error"].map(Path::new);
+    call(ptxas, &[lines, spills, strict, "-arch".as_ref(), &option, "-o".as_ref(), &cubin, text]);
+    let image = fs::read(&cubin).expect("ptxas has written it");
+    fs::remove_file(cubin).expect("it is there");
+    image
 }
 
-/// Whether `made` was written after all of `sources`.
-fn is_newer<'a>(made: &Path, sources: impl IntoIterator<Item = &'a PathBuf>) -> bool {
-    let written = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
-    written(made).is_some_and(|made| sources.into_iter().all(|path| written(path).is_some_and(|time| time < made)))
+/// Returns the source text of an image of the list, and links its file into the folder `links`.
+fn entry(module: &Module, architecture: Option<u32>, links: &Path) -> String {
+    let kept = module.compiled(&extension(architecture));
+    let link = links.join(kept.file_name().expect("it has a name"));
+    fs::hard_link(&kept, &link).or_else(|_| fs::copy(&kept, &link).map(drop)).expect("it can be linked");
+    let bytes = fs::read_to_string(kept.with_extension("size")).expect("it was written");
+    let name = module.source.file_stem().and_then(|stem| stem.to_str()).expect("a plain name");
+    format!(
+        "    Image {{ module: {name:?}, architecture: {architecture:?}, bytes: {bytes}, deflated: include_bytes!({link:?}) }},\n"
+    )
 }
 
-/// Returns the path of a compressed image.
-fn deflated(text: &Path, architecture: Option<u32>) -> PathBuf {
-    text.with_extension(format!("{}.deflated", architecture.map_or("ptx".to_string(), |number| number.to_string())))
+/// Returns the extension of the file of a compressed image.
+fn extension(architecture: Option<u32>) -> String {
+    format!("{}.deflated", architecture.map_or("ptx".to_string(), |number| number.to_string()))
 }
 
 /// Calls `work` for all items, with as many threads as cargo allows.
@@ -168,8 +198,4 @@ fn version(text: &str) -> String {
         .expect("PTX begins with its version")
         .trim()
         .to_string()
-}
-
-fn name(source: &Path) -> String {
-    source.file_stem().and_then(|stem| stem.to_str()).expect("a plain name").to_string()
 }

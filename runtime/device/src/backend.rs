@@ -9,8 +9,20 @@ use crate::launch::{Grid, Symbol};
 use crate::memory::{Download, Memory};
 
 /// A kind of GPU, such as CUDA, the emulator or a dry run. A backend that does all work at once queues none, and has no streams.
-pub trait Backend: Debug + Send + Sync {
-    /// The name of the GPU, such as `cuda:1`.
+///
+/// # Safety
+/// [`Gpu`](crate::Gpu) and [`Buffer`](crate::Buffer) have safe functions, which rely on these promises of an
+/// implementation:
+/// - The memory that [`allocate`](Backend::allocate) returns has at least as many bytes. Until its owner is dropped,
+///   nothing else uses it. Work that is queued by then may still use it.
+/// - A copy or a launch accesses only the memory that its arguments name, and a kernel only the memory that its parameters
+///   name. When a method returns, even with an error, nothing accesses the host's memory that its arguments name any more.
+/// - Backends of the same [name](Backend::name) are the same GPU: each accepts the addresses of the others.
+/// - [`check_address`](Backend::check_address) accepts only addresses of the GPU's memory.
+///
+/// A backend that accesses no memory at all, as a dry run, may return any addresses.
+pub unsafe trait Backend: Debug + Send + Sync {
+    /// The name of the GPU, such as `cuda:1`. It never changes.
     fn name(&self) -> &str;
 
     /// Checks that this process can use the GPU. A process that was forked after the GPU was opened cannot.

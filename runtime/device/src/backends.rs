@@ -25,3 +25,8 @@ pub fn open(name: &str, ordinal: usize) -> Option<Result<Gpu>> {
     let found = BACKENDS.lock().iter().find(|(other, _)| *other == name).map(|(_, open)| *open);
     found.map(|open| open(ordinal))
 }
+
+/// The names of the backends that the program has registered.
+pub fn backends() -> Vec<&'static str> {
+    BACKENDS.lock().iter().map(|(name, _)| *name).collect()
+}

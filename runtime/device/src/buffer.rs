@@ -40,7 +40,9 @@ impl Gpu {
             self.backend.check_address(address)?;
             self.backend.check_address(last)?;
         }
-        Ok(Buffer { memory: Memory { address, owner }, bytes, is_lent: true, gpu: self.clone() })
+        // SAFETY: guaranteed by the caller.
+        let memory = unsafe { Memory::new(address, owner) };
+        Ok(Buffer { memory, bytes, is_lent: true, gpu: self.clone() })
     }
 
     /// Allocates a buffer with these contents.
@@ -60,7 +62,7 @@ impl Gpu {
 impl Buffer {
     /// Returns the address of the first byte.
     pub fn address(&self) -> u64 {
-        self.memory.address
+        self.memory.address()
     }
 
     /// Returns the size in bytes.
@@ -83,8 +85,9 @@ impl Buffer {
     /// # Errors
     /// The buffer has fewer bytes.
     pub fn part<'a>(&'a self, start: usize, to: &'a mut [u8]) -> Result<Download<'a>> {
-        self.check(start, to.len())?;
-        Ok(Download { from: self.memory.address + start as u64, to })
+        let from = self.place(start, to.len())?;
+        // SAFETY: the buffer has as many bytes there, and exists as long as the result.
+        Ok(unsafe { Download::new(self.gpu.name(), from, to) })
     }
 
     /// Copies the bytes from `start` on to `to`, after all queued work is done.
@@ -99,13 +102,13 @@ impl Buffer {
     /// of the same GPU if another session created this buffer.
     ///
     /// # Errors
-    /// The buffer has fewer bytes, or the allocation or the copy fails.
+    /// The buffer has fewer bytes or is on another GPU, or the allocation or the copy fails.
     pub fn copied(&self, gpu: &Gpu, start: usize, bytes: usize) -> Result<Buffer> {
-        self.check(start, bytes)?;
-        let copy = gpu.allocate(bytes)?;
+        gpu.check_is(self.gpu.name())?;
+        let (from, copy) = (self.place(start, bytes)?, gpu.allocate(bytes)?);
         if bytes > 0 {
-            // SAFETY: the ranges are inside two different buffers.
-            unsafe { gpu.backend.copy(self.memory.address + start as u64, copy.address(), bytes)? };
+            // SAFETY: the ranges are inside two different buffers of this GPU.
+            unsafe { gpu.backend.copy(from, copy.address(), bytes)? };
         }
         Ok(copy)
     }
@@ -119,14 +122,14 @@ impl Buffer {
     /// # Safety
     /// `to` is the address of at least as many bytes outside this buffer, and `stream` is a stream of this GPU.
     pub unsafe fn copy_out(&self, start: usize, bytes: usize, to: u64, stream: u64) -> Result<()> {
-        self.check(start, bytes)?;
+        let from = self.place(start, bytes)?;
         if bytes == 0 {
             return Ok(());
         }
         // SAFETY: the range is inside the buffer; the caller guarantees the rest.
         unsafe {
             self.gpu.wait_for(stream)?;
-            self.gpu.backend.copy(self.memory.address + start as u64, to, bytes)?;
+            self.gpu.backend.copy(from, to, bytes)?;
             match self.gpu.backend.make_wait(stream) {
                 Ok(()) if !self.is_lent => Ok(()),
                 // The host waits if the stream cannot, or if the buffer's owner may free it on a third stream.
@@ -140,9 +143,13 @@ impl Buffer {
         &self.gpu
     }
 
-    fn check(&self, start: usize, bytes: usize) -> Result<()> {
+    /// Returns the address of byte `start`, from which on the buffer has as many bytes.
+    ///
+    /// # Errors
+    /// The buffer has fewer bytes.
+    fn place(&self, start: usize, bytes: usize) -> Result<u64> {
         match start.checked_add(bytes) {
-            Some(end) if end <= self.bytes => Ok(()),
+            Some(end) if end <= self.bytes => Ok(self.address() + start as u64),
             _ => Err(Error::Failed(format!("{bytes} bytes at {start} are beyond {}", self.bytes))),
         }
     }

@@ -58,7 +58,7 @@ impl Faults {
 
     /// Returns the address of a record.
     pub fn address(&self, record: usize) -> u64 {
-        self.records.address + (record * size_of::<Record>()) as u64
+        self.records.address() + (record * size_of::<Record>()) as u64
     }
 
     /// Whether a record certainly holds only zeros.

@@ -7,7 +7,7 @@ use bytemuck::Pod;
 use crate::backend::Backend;
 use crate::command::Command;
 use crate::dry_run::DryRun;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::faults::{Faults, BYTES};
 use crate::gemm::Gemm;
 use crate::launch::{Grid, Symbol, MOST_BLOCKS};
@@ -93,11 +93,23 @@ impl Gpu {
     /// Copies `parts` to the host, after all queued work is done. Waits once.
     ///
     /// # Errors
-    /// A copy or earlier work failed.
+    /// A part is on another GPU, or a copy or earlier work failed.
     pub fn download(&self, mut parts: Vec<Download>) -> Result<()> {
-        parts.retain(|part| !part.to.is_empty());
-        // SAFETY: each part is inside its buffer.
+        parts.iter().try_for_each(|part| self.check_is(part.gpu()))?;
+        parts.retain(|part| part.bytes() > 0);
+        // SAFETY: each part is inside a buffer of this GPU.
         unsafe { self.backend.download(&mut parts) }
+    }
+
+    /// Checks that this is the GPU of this name.
+    ///
+    /// # Errors
+    /// It is another one.
+    pub(crate) fn check_is(&self, name: &str) -> Result<()> {
+        match self.name() {
+            own if own == name => Ok(()),
+            own => Err(Error::Failed(format!("the memory is that of the device {name}, not of {own}"))),
+        }
     }
 
     /// Queues a kernel; does nothing if the grid is empty.

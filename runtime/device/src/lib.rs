@@ -25,7 +25,7 @@ mod testing;
 mod turn;
 
 pub use backend::Backend;
-pub use backends::{open, register, Open};
+pub use backends::{backends, open, register, Open};
 pub use buffer::Buffer;
 pub use command::Command;
 pub use error::{Error, Result};

@@ -1,26 +1,72 @@
 //! The memory of a GPU as backends see it: addresses.
+//!
+//! Safe code cannot make an address: only unsafe functions create these types, so each of them stands for memory that was
+//! allocated or lent.
 
 use std::any::Any;
 use std::fmt::Debug;
 
-/// An address, and the owner that frees its memory.
+/// The address of memory, and the owner that frees the memory when it is dropped.
 pub struct Memory {
-    /// The address of the first byte.
-    pub address: u64,
-    /// Frees the memory when it is dropped.
-    pub owner: Box<dyn Any + Send + Sync>,
+    address: u64,
+    _owner: Box<dyn Any + Send + Sync>,
 }
 
-/// A copy of bytes of a GPU to the host.
-pub struct Download<'a> {
-    /// The address of the first byte on the GPU.
-    pub from: u64,
-    /// The bytes on the host.
-    pub to: &'a mut [u8],
+impl Memory {
+    /// The memory at an address.
+    ///
+    /// # Safety
+    /// The address is that of memory of a GPU, which exists until the owner is dropped. For memory without bytes, any
+    /// address will do.
+    pub unsafe fn new(address: u64, owner: Box<dyn Any + Send + Sync>) -> Memory {
+        Memory { address, _owner: owner }
+    }
+
+    /// Returns the address of the first byte.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
 }
 
 impl Debug for Memory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:#x}", self.address)
+    }
+}
+
+/// A copy of bytes of a GPU to the host.
+pub struct Download<'a> {
+    gpu: &'a str,
+    from: u64,
+    to: &'a mut [u8],
+}
+
+impl<'a> Download<'a> {
+    /// A copy of the bytes at the address `from` of the GPU of this name.
+    ///
+    /// # Safety
+    /// While the value exists, the address has at least as many bytes as `to`.
+    pub(crate) unsafe fn new(gpu: &'a str, from: u64, to: &'a mut [u8]) -> Download<'a> {
+        Download { gpu, from, to }
+    }
+
+    /// Returns the name of the GPU that has the bytes.
+    pub fn gpu(&self) -> &str {
+        self.gpu
+    }
+
+    /// Returns the address of the first byte on the GPU.
+    pub fn from(&self) -> u64 {
+        self.from
+    }
+
+    /// Returns the destination on the host.
+    pub fn to(&mut self) -> &mut [u8] {
+        self.to
+    }
+
+    /// Returns the number of bytes.
+    pub fn bytes(&self) -> usize {
+        self.to.len()
     }
 }

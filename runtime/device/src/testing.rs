@@ -17,14 +17,17 @@ pub(crate) fn host() -> Gpu {
 #[derive(Debug)]
 struct Host;
 
-impl Backend for Host {
+// SAFETY: an address is that of a vector, which is alone until its owner is dropped, and all copies are done at once.
+unsafe impl Backend for Host {
     fn name(&self) -> &str {
         "host"
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory> {
         let mut words = vec![u64::MAX; bytes.div_ceil(size_of::<u64>())];
-        Ok(Memory { address: words.as_mut_ptr().expose_provenance() as u64, owner: Box::new(words) })
+        let address = words.as_mut_ptr().expose_provenance() as u64;
+        // SAFETY: the owner is the vector at the address.
+        Ok(unsafe { Memory::new(address, Box::new(words)) })
     }
 
     unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()> {
@@ -35,10 +38,10 @@ impl Backend for Host {
     }
 
     unsafe fn download(&self, parts: &mut [Download]) -> Result<()> {
-        for Download { from, to } in parts {
-            let from = std::ptr::with_exposed_provenance(*from as usize);
+        for part in parts {
+            let from = std::ptr::with_exposed_provenance(part.from() as usize);
             // SAFETY: guaranteed by the caller.
-            unsafe { std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()) };
+            unsafe { std::ptr::copy_nonoverlapping(from, part.to().as_mut_ptr(), part.bytes()) };
         }
         Ok(())
     }

@@ -77,7 +77,9 @@ impl Turn<'_> {
     pub fn finish(&self, parts: Vec<Download>) -> Result<Option<Report>> {
         let (mut record, faults) = (Record::zeroed(), &self.gpu.faults);
         let mut parts: Vec<Download<'_>> = parts; // as long as the record lives
-        parts.push(Download { from: faults.address(self.record), to: bytemuck::bytes_of_mut(&mut record) });
+        let bytes = bytemuck::bytes_of_mut(&mut record);
+        // SAFETY: the memory of the records has as many bytes there.
+        parts.push(unsafe { Download::new(self.gpu.name(), faults.address(self.record), bytes) });
         faults.set_clear(self.record, false);
         self.gpu.download(parts)?;
         let report = record.report();

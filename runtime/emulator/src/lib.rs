@@ -1,28 +1,6 @@
 //! The Python extension `compiler._runtime_emulator`, which runs plans on a GPU that the CPU emulates, for tests.
 
-#![deny(unsafe_code)]
-
-#[allow(unsafe_code)] // Reads the elements of NumPy arrays, which Python owns.
-#[path = "../../src/arrays.rs"]
-mod arrays;
-#[allow(unsafe_code)] // Borrows tensors of other Python libraries, which own the memory.
-#[path = "../../src/device_arrays.rs"]
-mod device_arrays;
-#[allow(unsafe_code)] // Reads and writes DLPack's structures, and calls their function pointers.
-#[path = "../../src/dlpack.rs"]
-mod dlpack;
-#[path = "../../src/errors.rs"]
-mod errors;
-#[allow(unsafe_code)] // Maps plan files, whose users promise not to change them.
-#[path = "../../src/files.rs"]
-mod files;
-#[allow(unsafe_code)] // States what mimalloc does with free pages.
-#[path = "../../src/memory.rs"]
-mod memory;
-#[path = "../../src/outputs.rs"]
-mod outputs;
-#[path = "../../src/session.rs"]
-mod session;
+#![forbid(unsafe_code)]
 
 use pyo3::pymodule;
 
@@ -31,11 +9,9 @@ mod _runtime_emulator {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::device_arrays::DeviceArray;
+    use candle_plan_python::{Cancel, DeviceArray, Session};
     #[pymodule_export]
-    use super::errors::{DeviceError, InputError, OpError, PlanError, RunError};
-    #[pymodule_export]
-    use super::session::{Cancel, Session};
+    use candle_plan_python::{DeviceError, InputError, OpError, PlanError, RunError};
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -36,11 +36,13 @@ impl Device {
             return Isa::check().map(|()| Device::Cpu).map_err(refused);
         }
         let (backend, ordinal) = name.split_once(':').unwrap_or((name, "0"));
-        let opened = ordinal.parse().ok().map(|ordinal| candle_plan_device::open(backend, ordinal));
-        match opened {
-            Some(Some(gpu)) => gpu.map(Device::Gpu).map_err(|error| refused(error.to_string())),
-            Some(None) if backend == "cuda" => Err(refused("this runtime runs on the processor alone".to_string())),
-            _ => Err(refused("it is not known".to_string())),
+        let is_number = !ordinal.is_empty() && ordinal.bytes().all(|digit| digit.is_ascii_digit());
+        let Some(ordinal) = ordinal.parse().ok().filter(|_| is_number) else {
+            return Err(refused(format!("{ordinal:?} is not the number of a GPU")));
+        };
+        match candle_plan_device::open(backend, ordinal) {
+            Some(gpu) => gpu.map(Device::Gpu).map_err(|error| refused(error.to_string())),
+            None => Err(refused(without_backend(backend))),
         }
     }
 
@@ -69,17 +71,46 @@ impl Device {
     }
 }
 
+/// The sentence for a device whose backend the program lacks, with the remedy.
+fn without_backend(backend: &str) -> String {
+    let package = match backend {
+        "cuda" => "candle-plan-device-cuda, with its feature `kernels`",
+        "emulator" => "candle-plan-device-emulator",
+        _ => {
+            let known = [vec!["cpu"], candle_plan_device::backends()].concat();
+            return format!("the program has no backend for it: its devices are {}", known.join(", "));
+        }
+    };
+    format!("the program has no backend for it: add the crate {package}, and call its `register()` first")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn an_unavailable_device_is_rejected() {
-        for (name, reason) in
-            [("cuda", "processor alone"), ("cuda:1", "processor alone"), ("cuda:x", "not known"), ("tpu", "not known")]
-        {
+        let crates =
+            "the program has no backend for it: add the crate candle-plan-device-cuda, with its feature `kernels`";
+        for (name, reason) in [
+            ("cuda", crates),
+            ("cuda:1", crates),
+            ("cuda:x", "\"x\" is not the number of a GPU"),
+            ("cuda:+1", "\"+1\" is not the number of a GPU"),
+            ("cuda:", "\"\" is not the number of a GPU"),
+            ("tpu", "the program has no backend for it: its devices are cpu"),
+            ("cpu:0", "the program has no backend for it: its devices are cpu"),
+        ] {
             let error = Device::open(name).expect_err("no such device").to_string();
-            assert!(error.contains(&format!("{name:?}")) && error.contains(reason), "{error}");
+            assert!(error.contains(&format!("{name:?}: {reason}")), "{error}");
         }
+    }
+
+    #[test]
+    fn a_registered_backend_opens_its_own_devices_alone() {
+        candle_plan_device_emulator::register();
+        assert_eq!(Device::open("emulator").expect("it is registered").name(), "emulator");
+        let error = Device::open("emulator:7").expect_err("there is one").to_string();
+        assert!(error.ends_with("there is no GPU 7: the emulator is one, number 0"), "{error}");
     }
 }

@@ -19,29 +19,50 @@ pub(crate) struct Key {
     memory: Memory,
 }
 
-/// The device and the number of a file, its size in bytes, and the times in nanoseconds of the last changes of its bytes and
-/// of its other data. An executable keeps its file open if it maps it, and then no other file gets the number.
-type FileState = [i128; 5];
+/// The state of a file at one time. Two files with equal states have the same bytes: an executable keeps its file open if it
+/// maps it, and then no other file gets the number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileState {
+    /// The device that has the file.
+    device: u64,
+    /// The number of the file on the device.
+    number: u64,
+    /// The size in bytes.
+    bytes: u64,
+    /// When the bytes last changed, in nanoseconds.
+    modified: i128,
+    /// When the bytes or other data of the file last changed, in nanoseconds.
+    changed: i128,
+}
+
+impl FileState {
+    /// The state of an open file; `None` if the system does not identify files.
+    #[cfg(unix)]
+    fn of(file: &Metadata) -> Option<FileState> {
+        use std::os::unix::fs::MetadataExt;
+
+        let time = |seconds: i64, nanoseconds: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+        Some(FileState {
+            device: file.dev(),
+            number: file.ino(),
+            bytes: file.size(),
+            modified: time(file.mtime(), file.mtime_nsec()),
+            changed: time(file.ctime(), file.ctime_nsec()),
+        })
+    }
+
+    /// No state.
+    #[cfg(not(unix))]
+    fn of(_: &Metadata) -> Option<FileState> {
+        None
+    }
+}
 
 impl Key {
     /// The key of a plan file that a session on the CPU opens; `None` if the system does not identify files.
     pub fn of(file: &Metadata, max_memory: Option<usize>, memory: Memory) -> Option<Key> {
-        Some(Key { file: state(file)?, max_memory, memory })
+        Some(Key { file: FileState::of(file)?, max_memory, memory })
     }
-}
-
-#[cfg(unix)]
-fn state(file: &Metadata) -> Option<FileState> {
-    use std::os::unix::fs::MetadataExt;
-
-    let time = |seconds: i64, nanoseconds: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
-    let (changed, noted) = (time(file.mtime(), file.mtime_nsec()), time(file.ctime(), file.ctime_nsec()));
-    Some([file.dev().into(), file.ino().into(), file.size().into(), changed, noted])
-}
-
-#[cfg(not(unix))]
-fn state(_: &Metadata) -> Option<FileState> {
-    None
 }
 
 /// Returns the executable of a key, if a session holds it.

@@ -22,6 +22,10 @@ mod multiply;
 mod pool;
 mod staging;
 mod stream;
+// The module of `build.rs`, for its tests.
+#[cfg(test)]
+#[path = "../versions.rs"]
+mod versions;
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -106,7 +110,9 @@ impl Cuda {
     }
 }
 
-impl Backend for Cuda {
+// SAFETY: the memory is the driver's, whose owner frees it in the order of the session's stream. The host's memory is copied
+// to and from the staging buffer, or each copy is waited for. All backends of a GPU share its context, and so its memory.
+unsafe impl Backend for Cuda {
     fn name(&self) -> &str {
         &self.stream.context.name
     }
@@ -151,9 +157,9 @@ impl Backend for Cuda {
             Stage::Pinned(staging) => unsafe { staging.download(parts) }?,
             _ => {
                 for part in parts {
-                    let (to, bytes) = (part.to.as_mut_ptr().cast(), part.to.len());
+                    let (to, from, bytes) = (part.to().as_mut_ptr().cast(), part.from(), part.bytes());
                     // SAFETY: guaranteed by the caller; waits for each copy.
-                    unsafe { cuMemcpyDtoHAsync_v2(to, part.from, bytes, self.stream.handle()) }?;
+                    unsafe { cuMemcpyDtoHAsync_v2(to, from, bytes, self.stream.handle()) }?;
                     self.stream.synchronize()?;
                 }
             }

@@ -99,7 +99,7 @@ impl Staging {
     pub unsafe fn download(&mut self, parts: &mut [Download]) -> Done<()> {
         let mut pieces = VecDeque::new();
         for part in parts {
-            let (mut from, mut to) = (part.from, &mut *part.to);
+            let (mut from, mut to) = (part.from(), part.to());
             while !to.is_empty() {
                 if self.filled == SLOT {
                     self.next_slot()?;

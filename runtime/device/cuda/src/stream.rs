@@ -80,11 +80,12 @@ impl Stream {
     /// [`Error::OutOfMemory`], or the driver reports another error.
     pub fn allocate(self: &Arc<Stream>, bytes: usize) -> Result<Memory> {
         if bytes == 0 {
-            return Ok(Memory { address: 0, owner: Box::new(()) });
+            // SAFETY: the memory has no bytes.
+            return Ok(unsafe { Memory::new(0, Box::new(())) });
         }
-        let owned = |address| Memory { address, owner: Box::new(Owner { address, bytes, stream: Arc::clone(self) }) };
         if let Some(address) = self.cache.take(bytes) {
-            return Ok(owned(address));
+            // SAFETY: the cache has given away a block of this size.
+            return Ok(unsafe { self.owned(address, bytes) });
         }
         let _bound = self.bind()?;
         let mut address = 0;
@@ -96,10 +97,21 @@ impl Stream {
             }
         });
         match allocated {
-            Ok(()) => Ok(owned(address)),
+            // SAFETY: the driver has allocated as many bytes.
+            Ok(()) => Ok(unsafe { self.owned(address, bytes) }),
             Err(error) if error.is_memory() => Err(Error::OutOfMemory(bytes)),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The memory of a block, whose owner frees it.
+    ///
+    /// # Safety
+    /// The block was allocated for this stream with this size, and nothing else frees it.
+    unsafe fn owned(self: &Arc<Stream>, address: u64, bytes: usize) -> Memory {
+        let owner = Owner { address, bytes, stream: Arc::clone(self) };
+        // SAFETY: guaranteed by the caller.
+        unsafe { Memory::new(address, Box::new(owner)) }
     }
 }
 

@@ -8,6 +8,9 @@
 //! detects the error in the launch that has it, independent of earlier launches, and makes two runs of a plan equal on
 //! a GPU.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void, CString};
 use std::sync::Arc;
@@ -19,9 +22,12 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 struct Emulator;
 
-/// Makes the emulator available as the device `emulator`.
+/// Makes the emulator available as the device `emulator`. There is only one.
 pub fn register() {
-    candle_plan_device::register("emulator", |_| open());
+    candle_plan_device::register("emulator", |ordinal| match ordinal {
+        0 => open(),
+        _ => Err(Error::Unavailable(format!("there is no GPU {ordinal}: the emulator is one, number 0"))),
+    });
 }
 
 /// Opens the emulator.
@@ -49,18 +55,13 @@ static MEMORY: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
 /// Memory in units of the largest alignment.
 struct Owner {
     words: Vec<u128>,
+    address: u64,
     bytes: usize,
-}
-
-impl Owner {
-    fn address(&self) -> u64 {
-        self.words.as_ptr().addr() as u64
-    }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        MEMORY.lock().remove(&self.address());
+        MEMORY.lock().remove(&self.address);
         let bytes: &[u8] = bytemuck::cast_slice(&self.words);
         assert!(
             bytes[self.bytes..].iter().all(|&byte| byte == UNWRITTEN),
@@ -164,7 +165,9 @@ unsafe fn run_in_any_order(
     Ok(())
 }
 
-impl Backend for Emulator {
+// SAFETY: an address is that of a vector, which is alone until its owner is dropped. Every method has done its work when it
+// returns. All emulators of the process have the same memory.
+unsafe impl Backend for Emulator {
     fn name(&self) -> &str {
         "emulator"
     }
@@ -174,10 +177,10 @@ impl Backend for Emulator {
         let count = (bytes.saturating_add(GUARD)).div_ceil(size_of::<u128>());
         words.try_reserve_exact(count).map_err(|_| Error::OutOfMemory(bytes))?;
         words.resize(count, u128::from_ne_bytes([UNWRITTEN; 16]));
-        let owner = Owner { words, bytes };
-        let address = owner.address();
+        let address = words.as_mut_ptr().expose_provenance() as u64;
         MEMORY.lock().insert(address, size_of::<u128>() * count);
-        Ok(Memory { address, owner: Box::new(owner) })
+        // SAFETY: the owner has the vector at the address.
+        Ok(unsafe { Memory::new(address, Box::new(Owner { words, address, bytes })) })
     }
 
     unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()> {
@@ -188,8 +191,9 @@ impl Backend for Emulator {
 
     unsafe fn download(&self, parts: &mut [Download]) -> Result<()> {
         for part in parts {
+            let from = part.from() as *const u8;
             // SAFETY: guaranteed by the caller.
-            unsafe { std::ptr::copy_nonoverlapping(part.from as *const u8, part.to.as_mut_ptr(), part.to.len()) };
+            unsafe { std::ptr::copy_nonoverlapping(from, part.to().as_mut_ptr(), part.bytes()) };
         }
         Ok(())
     }
@@ -233,39 +237,5 @@ impl Backend for Emulator {
             Some((start, &bytes)) if address - start < bytes as u64 => Ok(()),
             _ => Err(Error::Failed("the address is not one of the emulator's memory".to_string())),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use candle_plan_device::BLOCK;
-
-    /// Copies 300 bytes with stride `step` to a buffer that is large enough for stride 1.
-    fn copied(step: u32) -> Result<()> {
-        const COUNT: u32 = 300;
-        let bytes: Vec<u8> = (0..COUNT).map(|i| (i % 251) as u8).collect();
-        let (x, y) = (Emulator.allocate(bytes.len())?, Emulator.allocate(bytes.len())?);
-        // SAFETY: the buffer has as many bytes.
-        unsafe { Emulator.upload(&bytes, x.address)? };
-        // `CopyOf` of `copy.cu`: count, rank and dimensions, strides of both.
-        let mut rest = [0u32; 26];
-        (rest[0], rest[1], rest[2], rest[10], rest[18]) = (COUNT, 1, COUNT, 1, step);
-        let params = [bytemuck::bytes_of(&[x.address, y.address]), bytemuck::bytes_of(&rest)].concat();
-        let symbol = Symbol { module: "copy", name: "copy", kind: "u8" };
-        // SAFETY: both buffers have a byte for each element.
-        unsafe { Emulator.launch(symbol, Grid { blocks: [2, 1, 1], threads: BLOCK }, &params)? };
-        let mut found = vec![0; bytes.len()];
-        // SAFETY: the buffer has as many bytes.
-        unsafe { Emulator.download(&mut [Download { from: y.address, to: &mut found }])? };
-        assert_eq!(found, bytes);
-        Ok(())
-    }
-
-    #[test]
-    fn threads_that_write_one_place_are_found() {
-        copied(1).expect("each has its own place");
-        let error = copied(0).expect_err("all have one place").to_string();
-        assert_eq!(error, "the output of copy/copy_u8 depends on the order of its threads: byte 0 of its memory");
     }
 }

@@ -4,6 +4,7 @@ use candle_plan_device::Gpu;
 
 use crate::array::transfer;
 pub(crate) use crate::array::transfer::download;
+use crate::bail;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::value::Value;
@@ -29,12 +30,40 @@ pub(crate) struct Transfer {
 
 impl Kernel for Transfer {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let value = call.value(0)?;
+        Ok(vec![self.copied(call.value(0)?)?])
+    }
+}
+
+impl Transfer {
+    /// Returns the tensor on the other side. The caller of the run may have provided it there, in a sequence.
+    ///
+    /// # Errors
+    /// The value is not a tensor or is on another GPU, or the copy fails.
+    fn copied(&self, value: &Value) -> Result<Value> {
         let array = value.tensor()?;
-        Ok(vec![match (self.to_host, array.is_on_device()) {
+        Ok(match (self.to_host, array.is_on_device()) {
             (true, true) => download(array)?.into(),
             (false, false) => upload(&self.gpu, value)?,
-            _ => value.clone(), // an input that the caller of the run provided on the device
-        }])
+            (false, true) if array.device() != self.gpu.name() => {
+                bail!("the tensor is on {}, not on {} or the host", array.device(), self.gpu.name())
+            }
+            _ => value.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::tensor;
+
+    #[test]
+    fn a_tensor_of_another_gpu_is_an_error() {
+        let open = || candle_plan_device_emulator::open().expect("enough memory");
+        let (step, x) = (Transfer { gpu: open(), to_host: false }, tensor(&[1f32, 2.0], &[2]));
+        let [here, there] = [open(), Gpu::dry_run().expect("it needs nothing")].map(|gpu| upload(&gpu, &x));
+        assert_eq!(step.copied(&here.expect("enough memory")).expect("the same GPU").dims().expect("a tensor"), [2]);
+        let error = step.copied(&there.expect("it needs nothing")).expect_err("another GPU").to_string();
+        assert_eq!(error, "the tensor is on dry run, not on emulator or the host");
     }
 }

@@ -1,0 +1,88 @@
+//! The functions of the extension for the CPU: what the compiler asks about ops, plans and the machine.
+
+use candle_plan::error::Error;
+use candle_plan_kernels::isa::Isa;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+
+use crate::errors::to_python;
+
+/// Returns the types of an op's outputs as JSON. `op` is the op as JSON. `inputs` is a JSON list of the inputs' types,
+/// with null for an absent input. `constants` are the bytes of the inputs that are constants, in the order of the
+/// inputs.
+#[pyfunction]
+pub fn infer(op: &str, inputs: &str, constants: Vec<Option<PyBackedBytes>>, outputs: usize) -> PyResult<String> {
+    candle_plan::infer::infer(op, inputs, &slices(&constants), outputs).map_err(to_python)
+}
+
+/// Returns the indices of the inputs of which an op reads numbers, for a step with `count` inputs. `infer` reads the
+/// constants among these inputs.
+#[pyfunction]
+pub fn number_inputs(op: &str, count: usize) -> PyResult<Vec<usize>> {
+    candle_plan::infer::number_inputs(op, count).map_err(to_python)
+}
+
+/// Returns the indices of the inputs, of `count`, whose elements an op (JSON) checks. `infer` also reads constants among
+/// these.
+#[pyfunction]
+pub fn checked_inputs(op: &str, count: usize) -> PyResult<Vec<usize>> {
+    candle_plan::infer::checked_inputs(op, count).map_err(to_python)
+}
+
+/// Checks that the outputs of an op on these inputs can have the types that a plan states. `outputs` is a JSON list of
+/// these types, with null for an output that no step reads.
+#[pyfunction]
+pub fn check(op: &str, inputs: &str, constants: Vec<Option<PyBackedBytes>>, outputs: &str) -> PyResult<()> {
+    candle_plan::infer::check(op, inputs, &slices(&constants), outputs).map_err(to_python)
+}
+
+fn slices(constants: &[Option<PyBackedBytes>]) -> Vec<Option<&[u8]>> {
+    constants.iter().map(|constant| constant.as_deref()).collect()
+}
+
+/// Returns every rule of the plan format that a plan file violates; empty if there is none.
+#[pyfunction]
+pub fn verify(plan: &[u8]) -> Vec<String> {
+    match candle_plan::read::read(plan) {
+        Ok((plan, constants)) => candle_plan::verify::verify(&plan, &constants),
+        Err(Error::Verify(violations)) => violations,
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+/// Returns the plan of a plan file, as JSON.
+#[pyfunction]
+pub fn plan_json(plan: &[u8]) -> PyResult<String> {
+    candle_plan::read::describe(plan).map_err(to_python)
+}
+
+/// Returns where every step of a plan file would run on a GPU, as a JSON list. No GPU is needed.
+#[pyfunction]
+pub fn placed_steps(plan: &[u8]) -> PyResult<String> {
+    let steps = candle_plan::session::placed_steps(plan).map_err(to_python)?;
+    Ok(serde_json::json!(steps).to_string())
+}
+
+/// Returns the JSON schema of a plan.
+#[pyfunction]
+pub fn schema() -> String {
+    candle_plan::plan::schema()
+}
+
+/// Returns the instruction sets of this CPU as `CANDLE_PLAN_ISA` names them, the most basic first.
+#[pyfunction]
+pub fn levels() -> Vec<&'static str> {
+    Isa::available().map(|isa| isa.level().name()).collect()
+}
+
+/// Returns the number of processors that this process may use.
+#[pyfunction]
+pub fn usable_processors() -> usize {
+    candle_plan::session::usable_processors()
+}
+
+/// Returns every op as a JSON list of family, name and placement on a GPU.
+#[pyfunction]
+pub fn ops() -> String {
+    serde_json::json!(candle_plan::gpu::placements()).to_string()
+}

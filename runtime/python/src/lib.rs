@@ -1,0 +1,28 @@
+//! The parts of the Python extensions, which only convert arrays and errors.
+//!
+//! An extension is a crate of its own, which makes a Python module of these parts: `compiler._runtime` for the CPU, and
+//! `compiler._runtime_cuda` and `compiler._runtime_emulator`, which register the backend of a GPU.
+
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code)] // Reads the elements of NumPy arrays, which Python owns.
+mod arrays;
+#[allow(unsafe_code)] // Borrows tensors of other Python libraries, which own the memory.
+mod device_arrays;
+#[allow(unsafe_code)] // Reads and writes DLPack's structures, and calls their function pointers.
+mod dlpack;
+mod errors;
+#[allow(unsafe_code)] // Maps plan files, whose users promise not to change them.
+mod files;
+pub mod functions;
+#[allow(unsafe_code)] // States what mimalloc does with free pages.
+mod memory;
+mod outputs;
+mod session;
+
+pub use candle_plan::ops::resize::MOST_AXES as MOST_RESIZED_AXES;
+pub use candle_plan::ops::window::MOST_AXES as MOST_WINDOW_AXES;
+pub use candle_plan::session::MAX_THREADS;
+pub use device_arrays::DeviceArray;
+pub use errors::{DeviceError, InputError, LimitError, OpError, PlanError, RunError};
+pub use session::{Cancel, Session};

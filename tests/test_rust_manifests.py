@@ -1,0 +1,97 @@
+"""The manifests of the Rust crates: what each crate states, and what the stand-in's program shares with the runtime."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from tests.sources import files
+
+ROOT = Path(__file__).parent.parent
+RUNTIME = ROOT / "runtime"
+STANDIN = ROOT / "tests/standin/candle"
+
+Table = dict[str, Any]
+
+
+def read(path: Path) -> Table:
+    """A file in TOML."""
+    return tomllib.loads(path.read_text())
+
+
+MANIFESTS = {
+    path.parent.relative_to(RUNTIME).as_posix(): read(path) for path in files(RUNTIME) if path.name == "Cargo.toml"
+}
+"""The manifest of every crate of the runtime, by its folder."""
+OWN = sorted(manifest["package"]["name"] for manifest in MANIFESTS.values())
+"""The names of these crates."""
+UNCHECKED = {"candle-plan-kernels"}
+"""Crates whose arithmetic does not detect overflow: the sizes that they receive are checked."""
+
+
+def profile(manifest: Table, name: str) -> Table:
+    """The settings of a profile, with those that it inherits."""
+    own = manifest["profile"].get(name, {})
+    inherited = profile(manifest, own["inherits"]) if "inherits" in own else {}
+    packages = {**inherited.get("package", {}), **own.get("package", {})}
+    return {**inherited, **own, "package": packages}
+
+
+def settings(manifest: Table, name: str, package: str) -> Table:
+    """What a profile sets for a package: `*` stands for those that are no members of the workspace."""
+    packages = profile(manifest, name)["package"]
+    return {**({} if package in OWN else packages.get("*", {})), **packages.get(package, {})}
+
+
+def versions(folder: Path) -> dict[str, set[str]]:
+    """The versions of every package in the lock file of a workspace."""
+    found = defaultdict(set)
+    for package in read(folder / "Cargo.lock")["package"]:
+        found[package["name"]].add(package["version"])
+    return found
+
+
+def test_every_crate_is_a_member() -> None:
+    assert sorted(MANIFESTS["."]["workspace"]["members"]) == sorted(MANIFESTS)
+
+
+@pytest.mark.parametrize("folder", MANIFESTS)
+def test_a_crate_states_what_all_state(folder: str) -> None:
+    manifest = MANIFESTS[folder]
+    assert manifest.get("lints") == {"workspace": True}
+    for key in ("version", "edition", "rust-version", "license"):
+        assert manifest["package"].get(key) == {"workspace": True}, key
+
+
+@pytest.mark.parametrize("name", ["release", "quick", "wheel"])
+@pytest.mark.parametrize("package", OWN)
+def test_an_overflow_stops_a_run(package: str, name: str) -> None:
+    usual = profile(MANIFESTS["."], name).get("overflow-checks")
+    checks = settings(MANIFESTS["."], name, package).get("overflow-checks", usual)
+    assert checks is (package not in UNCHECKED)
+
+
+def test_the_program_of_the_standin_shares_crates_with_the_runtime() -> None:
+    """Cargo shares a crate between two workspaces if its version and its settings are the same."""
+    here, there = MANIFESTS["."], read(STANDIN / "Cargo.toml")
+    ours, theirs = (profile(manifest, "release") for manifest in (here, there))
+    assert {key: ours[key] for key in ours if key != "package"} == {
+        key: theirs[key] for key in theirs if key != "package"
+    }
+    mine, others = versions(RUNTIME), versions(STANDIN)
+    shared = sorted(mine.keys() & others.keys() - set(OWN))
+    assert len(shared) > 50
+    assert {name: others[name] for name in shared} == {name: mine[name] for name in shared}
+    differing = [name for name in shared if settings(here, "release", name) != settings(there, "release", name)]
+    assert differing == []
+    packages = theirs["package"].keys() - {"*"}
+    assert packages <= set(shared) | set(OWN), "cargo warns of a package that the program does not have"
