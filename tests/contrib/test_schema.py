@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -50,6 +51,11 @@ def inputs() -> Iterator[Any]:
 def test_every_expansion_has_a_schema_and_cases() -> None:
     assert SCHEMAS.keys() == contrib.FAMILIES.keys()
     assert all(cases_of(key) for key in SCHEMAS)
+
+
+def test_the_table_of_families_is_current() -> None:
+    made = runpy.run_path(str(Path(__file__).parents[2] / "tools/families.py"))
+    assert made["FILE"].read_text() == made["text"](), "run `make generate`"
 
 
 @pytest.mark.parametrize(("key", "attribute"), list(attributes()))

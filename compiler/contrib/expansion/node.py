@@ -113,7 +113,7 @@ class Node(Attributes):
         return size
 
     def split_size(self, index: Int, name: str, axis: Int, count: Int) -> Int:
-        """The size of each piece of an axis that is split into `count` equal pieces; refuses the node if it cannot be."""
+        """The size of an axis divided by `count`; refuses the node if it is no positive multiple of `count`."""
         size = self.size(index, name, axis)
         if size < count or size % count:
             self.refuse(
