@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from compiler.contrib.expansion.body import END, FLOAT, HALVES, Body
+from compiler.contrib.expansion.body import END, FLOAT, HALVES, Body, Size
 from compiler.contrib.expansion.node import Node, expands
 
 __all__: list[str] = []
@@ -31,12 +31,8 @@ def causal_conv_with_state(node: Node, new: Body) -> tuple[ir.Value, ir.Value]:
     if dilation < 1 or taps < 1:
         node.refuse("CC0202", f"CausalConvWithState has the dilation {dilation} and {taps} taps")
     length = (taps - 1) * dilation
-    x, state = (value and _channels_first(new, value, is_last) for value in (node.input(0), node.optional(3)))
-    if x is None:
-        raise ValueError("the input is given")
-    if state is None:
-        shape = new.sizes(new.size(node.input(0), 0), channels, length)
-        state = new.op("Expand", new.scalar(0, dtype), shape)
+    shape = (new.size(node.input(0), 0), channels, length)
+    x, state = _channels_first(new, node.input(0), is_last), _state(node, new, shape, is_last, dtype)
     window = new.joined(state, x, axis=2)
     y = new.op("Conv", window, node.input(1), node.optional(2), group=channels, dilations=[dilation])
     activation = node.string("activation", "none")
@@ -45,6 +41,17 @@ def causal_conv_with_state(node: Node, new: Body) -> tuple[ir.Value, ir.Value]:
     y = y if activation == "none" else new.op("Swish", y)
     left = new.slice(window, 2, -length, END) if length else state
     return _channels_first(new, y, is_last), _channels_first(new, left, is_last)
+
+
+def _state(node: Node, new: Body, shape: tuple[Size, int, int], is_last: bool, dtype: ir.DataType) -> ir.Value:
+    """The state `[B, C, length]`, zeros if the node has none."""
+    value = node.optional(3)
+    if value is None:
+        return new.op("Expand", new.scalar(0, dtype), new.sizes(*shape))
+    node.rank(3, "past_state", 3)
+    axes = (0, 2, 1) if is_last else (0, 1, 2)
+    node.check_sizes(3, "past_state", dict(zip(axes, shape, strict=True)))
+    return new.reshape(_channels_first(new, value, is_last), *shape)
 
 
 def _channels_first(new: Body, value: ir.Value, is_last: bool) -> ir.Value:

@@ -49,9 +49,13 @@ def linear_attention(node: Node, new: Body) -> tuple[ir.Value, ir.Value]:
     if corrects:
         operands.append(_factors(node, new, 5, "beta", (1, sizes.heads), sizes))
     state = node.optional(3)
+    shape = (sizes.batch, sizes.heads, sizes.depth, sizes.width)
     if state is None:
-        shape = new.sizes(sizes.batch, sizes.heads, sizes.depth, sizes.width)
-        state = new.op("Expand", new.scalar(0, sizes.dtype), shape)
+        state = new.op("Expand", new.scalar(0, sizes.dtype), new.sizes(*shape))
+    else:
+        node.rank(3, "past_state", 4)
+        node.check_sizes(3, "past_state", dict(enumerate(shape)))
+        state = new.reshape(state, *shape)
     axes = [1] * len(operands)
     body = _step(sizes.dtype, decays=decays, corrects=corrects)
     options: dict[str, Any] = {"num_scan_inputs": len(operands), "scan_input_axes": axes, "scan_output_axes": [1]}

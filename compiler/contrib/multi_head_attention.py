@@ -31,6 +31,8 @@ def multi_head_attention(node: Node, new: Body) -> list[ir.Value]:
     qkv = _operands(node, new, heads)
     is_folded = node.rank(0, "query") == 3 and node.rank(1, "key") == 3
     past = [node.optional(6), node.optional(7)]
+    if past.count(None) == 1:
+        node.refuse("CC0205", "MultiHeadAttention needs past_key and past_value together")
     before: Size = 0 if past[0] is None else new.size(past[0], 2)
     keys = _keys(node, new)
     scores = Scores(new.size(node.input(0), 0), new.size(node.input(0), 1), before, new.plus(before, keys), dtype)

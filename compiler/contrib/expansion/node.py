@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -111,6 +111,13 @@ class Node(Attributes):
         if size is None:
             self.refuse("CC0205", f"{self.op_type} needs a known size of axis {axis} of its input {name}")
         return size
+
+    def check_sizes(self, index: Int, name: str, sizes: Mapping[Int, object]) -> None:
+        """Refuses the node if an axis of an input with this name has another size, as far as both are known."""
+        for axis, size in sizes.items():
+            found = self.known_size(index, axis)
+            if isinstance(size, int) and found not in (None, size):
+                self.refuse("CC0210", f"axis {axis} of {self.op_type}'s input {name} is {found}, not {size}")
 
     def split_size(self, index: Int, name: str, axis: Int, count: Int) -> Int:
         """The size of an axis divided by `count`; refuses the node if it is no positive multiple of `count`."""
