@@ -117,8 +117,9 @@ class _Bodies:
         missed = (Missed(f"expand {node.op_type}", origin.of(node), each.message) for each in refusals)
         self.report.missed.extend(missed)
         known: list[list[Diagnostic]] = self.model.meta.setdefault(_REFUSED, [])
-        node.metadata_props[_REFUSED] = str(len(known))  # inlining copies the metadata to the nodes of the body
-        known.append(refusals)
+        around = node.metadata_props.get(_REFUSED)
+        known.append([*(known[int(around)] if around else ()), *refusals])
+        node.metadata_props[_REFUSED] = str(len(known) - 1)  # inlining copies the metadata to the nodes of the body
         # Another node of the operator may occur in a body that is inlined at the same time. It is no call.
         node.overload = f"body {len(self.called)}"
         self.called[node.op_identifier()] = function
