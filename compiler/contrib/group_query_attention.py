@@ -69,11 +69,19 @@ def _operands(node: Node, new: Body, heads: int, kv_heads: int) -> list[ir.Value
 
 
 def _rotated(node: Node, new: Body, lengths: Lengths, operands: tuple[tuple[ir.Value, int], ...]) -> list[ir.Value]:
-    """The operands, given with their numbers of heads, after a rotary embedding of their positions."""
-    places = node.optional(9)
+    """The operands, given with their numbers of heads, after a rotary embedding of their positions.
+
+    For the first prompt, onnxruntime reads only the first of `position_ids`. The other positions follow it.
+    """
+    places, columns = node.optional(9), new.positions(lengths.queries)
     if places is None:
-        rows = new.op("Add", new.unsqueeze(lengths.before, 1), new.positions(lengths.queries))
+        rows = new.op("Add", new.unsqueeze(lengths.before, 1), columns)
         places = new.op("Expand", rows, new.sizes(new.size(node.input(0), 0), 1))
+    else:
+        node.rank(9, "position_ids", 2)
+        is_first = new.op("Equal", lengths.total, new.sizes(lengths.queries))
+        first = new.slice(new.reshape(places, -1), 0, 0, 1)
+        places = new.op("Where", is_first, new.op("Add", first, columns), places)
     options: dict[str, Any] = {
         "interleaved": int(node.flag("rotary_interleaved", False)),
         "rotary_embedding_dim": 2 * node.size(7, "cos_cache", 1),

@@ -106,6 +106,8 @@ CASES = [
     given("rotary step of rows of other lengths", 1, 4, [5, 3], 5, more=ROTARY, do_rotary=1),
     given("tables without rotary", *STEP, more=ROTARY),
     given("rotary positions of a prompt", *PROMPT, more=(*ROTARY, PLACES), do_rotary=1, more_dims={9: "B S"}),
+    given("rotary positions of a chunk", *CHUNK, more=(*ROTARY, np.array([[5, 9, 11]])), do_rotary=1),
+    given("rotary positions of one token", 1, 0, [1, 1], 1, more=(*ROTARY, np.array([[3], [7]])), do_rotary=1),
     given("scores of a padded prompt", 4, 0, [4, 2], 4, qk_output=1, outputs=(True, True, True, True)),
     given("weights of a window", *CHUNK, qk_output=2, local_window_size=2, outputs=(True, True, True, True)),
     given("without the present", *PROMPT, outputs=(True,)),

@@ -12,7 +12,7 @@ K4, V4 = normal(2, 4, 5, 8), normal(2, 4, 5, 8, seed=1)
 PAST = [normal(2, 4, 2, 8, seed=seed) for seed in range(2)]
 EMPTY = [each[:, :, :0] for each in PAST]
 BIAS, WIDE_BIAS = normal(96), normal(112)
-LENGTHS_OF_PAST = np.int32([4, 6])
+LENGTHS_OF_PAST, TERM_OF_PAST = np.int32([4, 6]), normal(2, 1, 4, 6)
 LENGTHS = np.int32([3, 5])
 ENDS = np.int32([3, 5, 0, 3, 6, 0, 3, 8])
 ROWS, SQUARES = integers(0, 2, 2, 5, dtype=np.int32), integers(0, 2, 2, 3, 5, dtype=np.int32)
@@ -57,8 +57,8 @@ CASES = [
     ),
     case(OP, *SELF, None, None, None, *EMPTY, name="empty past", outputs=PRESENT, dims=WITH_PAST, **N),
     case(OP, Q, K, V, name="scale 0", scale=0.0, dims=CROSS, **N),
-    case(OP, *SELF, BIAS, LENGTHS_OF_PAST, None, *PAST, name="past and lengths", dims={**WITH_PAST, 4: "B"}, **N),
-    case(OP, *SELF, None, None, normal(2, 1, 4, 6), *PAST, name="past and a term of a batch", dims=WITH_PAST, **N),
+    case(OP, *SELF, BIAS, LENGTHS_OF_PAST, None, *PAST, name="past and lengths", outputs=PRESENT, dims=WITH_PAST, **N),
+    case(OP, *SELF, None, None, TERM_OF_PAST, *PAST, name="past and a term", outputs=PRESENT, dims=WITH_PAST, **N),
     case(OP, Q, K, V, WIDE_BIAS, SQUARES, TERM[:1], name="term of heads", dims=CROSS, **N),
     case(OP, *(x[:, :1] for x in SELF), None, None, None, *PAST, name="a step", outputs=PRESENT, dims=WITH_PAST, **N),
     case(OP, Q, K, V, None, ROWS, TERM, name="scores", outputs=(True, False, False, True), dims=CROSS, **N),

@@ -48,7 +48,6 @@ CASES = [
     case(CONV, X[:, :, :2], TAPS, None, STATE, name="fewer positions than taps", outputs=BOTH, dims={0: "B _ L"}),
     case(CONV, X[:, :, :1], TAPS[:, :, :2], BIAS, STATE, name="dilated step", dilation=3, outputs=BOTH),
     case(CONV, LAST[0], TAPS[:, :, :1], name="one tap, channels last", channels_last=1, outputs=BOTH),
-    case(CONV, X, TAPS, name="output alone", dims={0: "B _ L"}),
     *(linear(f"{rule}", rule) for rule in ("linear", "gated", "delta", "gated_delta")),
     linear("factors of keys", "gated_delta", wide=True),
     linear("without state", "gated_delta", past=False),
@@ -58,7 +57,6 @@ CASES = [
     linear("shared keys", "linear", heads=(4, 2, 4)),
     linear("scale 0", "gated", scale=0.0),
     linear("one position", "gated_delta", positions=1),
-    linear("output alone", "gated_delta", outputs=(True,)),
     linear("factors of keys of shared queries", "gated", heads=(2, 2, 4), wide=True),
 ]
 
