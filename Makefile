@@ -38,7 +38,7 @@ EXTENSION := cd runtime && for file in target/maturin/pyo3-config-*.txt; do \
 	[ ! -e "$$file" ] || export PYO3_CONFIG_FILE="$$PWD/$$file"; done; cargo build --features extension-module
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated test-page sanitize generate bless bench bench-models bench-small bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated test-page sanitize generate bless bench bench-models bench-small bench-kernels bench-startup bench-commits zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -115,6 +115,13 @@ bench-kernels: $(VENV)/.bench ## the same for the operators of benchmarks/suite.
 bench-startup: $(VENV)/.demo ## time the start of the commands in new processes (some minutes)
 	$(SAY) "Timing the start of the verbs"
 	$(BIN)/python benchmarks/startup.py
+
+# Two commits, or folders with a checkout and its extension. `.` is this checkout.
+OLD ?= HEAD
+NEW ?= .
+bench-commits: $(VENV)/.demo ## compare the speed of two commits or checkouts: make bench-commits OLD=main NEW=.
+	$(SAY) "Timing the models of $(ZOO) with the compilers of $(OLD) and $(NEW)"
+	$(BIN)/python -m benchmarks.commits $(OLD) $(NEW) --zoo $(ZOO) $(COMMITS)
 
 zoo: $(VENV)/.demo ## compare every zoo model with onnxruntime, with all sets of options
 	$(SAY) "Checking the models of $(ZOO) against onnxruntime"

@@ -28,7 +28,7 @@ from compiler.passes.drop_identities import drop_identities
 from compiler.passes.drop_noops import drop_noops
 from compiler.passes.expand_batch_norm import expand_batch_norm
 from compiler.passes.expand_einsum import expand_einsum
-from compiler.passes.expand_functions import expand_functions
+from compiler.passes.expand_functions import expand_functions, refused_expansions
 from compiler.passes.fold_batch_norm import fold_batch_norm
 from compiler.passes.fold_biases import fold_biases
 from compiler.passes.fold_constants import fold_constants
@@ -209,7 +209,10 @@ def compile(source: Source | Changed, options: Options | None = None) -> Plan:
     if wrong:
         raise _broken(loaded.model, wrong)
     done = optimize(loaded.model, options)
-    block, pool = lower.lower(loaded.model)
+    try:
+        block, pool = lower.lower(loaded.model)
+    except CompileError as error:
+        raise _completed(loaded.model, error) from None
     origins = [Origin(nodes=origin.nodes) for origin in pool.origins] if options.strip_origins else pool.origins
     metadata = loaded.model.metadata_props
     data = write(
@@ -247,7 +250,7 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
         if (is_input or options.verify_passes) and "sorted" in facts:
             _check(model, step, is_input, refused)
     if refused:
-        raise _refused(model, refused)
+        raise _completed(model, _refused(model, refused))
     return list(dict.fromkeys(step.name for phase in phases for step in phase.passes))
 
 
@@ -269,6 +272,12 @@ def _refused(model: ir.Model, found: list[Diagnostic]) -> CompileError:
     except CompileError as error:
         return CompileError([*found, *error.diagnostics], error.unchecked)
     return CompileError(found)
+
+
+def _completed(model: ir.Model, error: CompileError) -> CompileError:
+    """The error, with the reasons why expansions refuse the nodes whose bodies in the model contain refused nodes."""
+    more = refused_expansions(model, {each.origin for each in error.diagnostics if each.origin})
+    return CompileError([*more, *error.diagnostics], error.unchecked)
 
 
 def _broken(model: ir.Model, found: list[Diagnostic]) -> CompileError:

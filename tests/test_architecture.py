@@ -20,7 +20,7 @@ FILE_LINES, FUNCTION_LINES = 400, 40
 PYTHON_LAYERS = [
     {"_runtime", "atomic_files", "ir", "validate"},
     {"errors"},
-    {"frontend", "plan", "processes", "rewrite"},
+    {"attributes", "frontend", "plan", "processes", "rewrite"},
     {"contrib"},
     {"lower", "options", "runtime"},
     {"passes"},
@@ -85,7 +85,7 @@ every_file = pytest.mark.parametrize(
 OVER_BUDGET: dict[str, str] = {}
 """What is too long, and why; a line of something that is not fails."""
 
-GENERATED = {ROOT / "compiler/plan/ops.py"}
+GENERATED = {ROOT / "compiler/plan/ops.py", ROOT / "compiler/contrib/expansion/families.py"}
 UNWANTED_WORDS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|\b(todo|unimplemented|dbg)!")
 UNWANTED_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import compiler
+from compiler.contrib import FAMILIES
 
 ROOT = Path(__file__).parent.parent
 COMPILING = ("onnx", "onnx_ir", "onnx_shape_inference", "networkx", "onnxruntime", "torch", "rich", "click")
@@ -73,7 +74,10 @@ PACKAGES = {
 }
 """Packages that take long to import, and those that only some verbs need."""
 
-MODULES = {
+EXPANSIONS = {f"compiler.contrib.{family}" for family in FAMILIES.values()}
+"""The families of expansions. No verb imports them for a model without one of their operators."""
+
+MODULES = EXPANSIONS | {
     *("compiler._runtime", "compiler.accuracy.reference", "compiler.bench.peaks", "compiler.cli.tables.profile"),
     *("compiler.cli.tables.report_page", "compiler.frontend.load", "compiler.pipeline", "compiler.plan"),
     "compiler.runtime.session",
@@ -102,6 +106,27 @@ ALLOWED: dict[tuple[str, ...], tuple[set[str], set[str]]] = {
     ("zoo", "run", "--zoo", "models"): (RUNNING, {"compiler._runtime"}),  # the process of a model imports the compiler
 }
 """Arguments → the most of `PACKAGES` and of `MODULES` that the process imports."""
+
+
+OF_A_FAMILY = """
+import sys
+import onnx.parser, compiler
+head = '<ir_version: 10, opset_import: ["": 20, "com.microsoft": 1]> m (float[2] x) => (float[2] y)'
+compiler.compile(onnx.parser.parse_model(head + sys.argv[1]))
+print(*sorted({{name for name in sys.modules if name.startswith("compiler.contrib.")}} & {}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("node", "families"),
+    [
+        ("{ y = Relu (x) }", ""),
+        ("{ y = com.microsoft.BiasAdd (x, x, x) }", "compiler.contrib.bias"),
+        ("{ y = SimplifiedLayerNormalization (x, x) }", "compiler.contrib.norm"),
+    ],
+)
+def test_a_family_is_imported_for_its_operators(node: str, families: str) -> None:
+    assert python(OF_A_FAMILY.format(EXPANSIONS), node) == families
 
 
 @pytest.mark.parametrize("arguments", ALLOWED, ids=" ".join)

@@ -6,6 +6,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import families
 import pages
 
 from compiler.plan import generate
@@ -18,6 +19,7 @@ def main() -> None:
     try:
         made = {
             **generate.files(),
+            families.FILE: families.text(),
             ROOT / "docs/errors.md": pages.errors(),
             ROOT / "docs/onnxruntime.md": pages.onnxruntime(),
             ROOT / "docs/operators.md": pages.operators(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from compiler import (
     contrib,
     lower,  # noqa: F401  (its modules fill the table of lowerings)
@@ -62,14 +64,17 @@ def onnxruntime() -> str:
     return "\n".join([MARK.format("compiler/ort/names.py") + ONNXRUNTIME, *parts])
 
 
+def _family(lowering: Callable[..., object]) -> str:
+    return lowering.__module__.removeprefix("compiler.lower.").replace(".", "/")
+
+
 def operators() -> str:
     """`docs/operators.md`."""
-    families = {key: (lowering.newest, lowering.function) for key, lowering in LOWERINGS.items()}
-    families |= {key: (1, function) for key, function in contrib.EXPANSIONS.items()}
+    families = {key: (lowering.newest, _family(lowering.function)) for key, lowering in LOWERINGS.items()}
+    families |= {key: (1, f"contrib/{family}") for key, family in contrib.FAMILIES.items()}
     domains: dict[str, list[str]] = {}
-    for (domain, name), (newest, function) in sorted(families.items()):
+    for (domain, name), (newest, family) in sorted(families.items()):
         if domain != PLAN_DOMAIN:
-            family = function.__module__.removeprefix("compiler.").removeprefix("lower.").replace(".", "/")
             domains.setdefault(domain or "ai.onnx", []).append(f"| {name} | {newest} | {family} |")
     head = ["| operator | newest version | family |", "|---|---|---|"]
     parts = ("\n".join([f"## {domain}\n", *head, *rows, ""]) for domain, rows in domains.items())

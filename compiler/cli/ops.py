@@ -109,8 +109,7 @@ def _operators() -> list[tuple[str, int, str, str]]:
         if domain != PLAN_DOMAIN
     ]
     rows += [
-        (name, 1, CONTRIB.format(function.__module__.rpartition(".")[2]), domain or "ai.onnx")
-        for (domain, name), function in contrib.EXPANSIONS.items()
+        (name, 1, CONTRIB.format(family), domain or "ai.onnx") for (domain, name), family in contrib.FAMILIES.items()
     ]
     rows += [
         (name, version, EXPANDED, domain or "ai.onnx")

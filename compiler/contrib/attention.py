@@ -6,11 +6,10 @@ from typing import Any
 
 import onnx_ir as ir
 
-from compiler.contrib.body import FLOAT, HALVES, Body, Size
-from compiler.contrib.heads import attend, scale_of
-from compiler.contrib.mask import Scores, padding_mask
-from compiler.contrib.multi_head_attention import causal_terms, sum_of
-from compiler.contrib.node import Node, expands
+from compiler.contrib.expansion.body import FLOAT, HALVES, Body, Size
+from compiler.contrib.expansion.heads import attend, scale_of
+from compiler.contrib.expansion.mask import Scores, causal_terms, padding_mask, sum_of
+from compiler.contrib.expansion.node import Node, expands
 
 __all__: list[str] = []
 
@@ -24,10 +23,10 @@ def attention(node: Node, new: Body) -> list[ir.Value]:
     dtype = node.dtype(0, "input", FLOAT, *HALVES)
     node.rank(0, "input", 3)
     heads = node.positive("num_heads")
-    node.only("do_rotary", 0)
-    node.only("rotary_embedding_dim", 0)
-    node.only("past_present_share_buffer", 0)
-    node.lacks(6, "past_sequence_length")
+    node.choice("do_rotary", 0)
+    node.choice("rotary_embedding_dim", 0)
+    node.choice("past_present_share_buffer", 0)
+    node.refuse_input(6, "past_sequence_length")
     x = node.input(0)
     q, k, v = _projected(node, new, heads)
     past, before = _past(node, new)
@@ -39,12 +38,12 @@ def attention(node: Node, new: Body) -> list[ir.Value]:
     if not node.uses_output(1):
         return attend(new, (q, k, v), mask, *past, **options)
     y, *present = attend(new, (q, k, v), mask, *past, outputs=3, **options)
-    return [y, new.joined(*(new.unsqueeze(part, 0) for part in present))]
+    return [y, new.joined(*(new.unsqueeze(each, 0) for each in present))]
 
 
 def _projected(node: Node, new: Body, heads: int) -> list[ir.Value]:
     """Q, K and V, `[B, S, N · H]`."""
-    widths = node.ints("qkv_hidden_sizes", None) or [node.part(1, "weights", 1, 3)] * 3
+    widths = node.ints("qkv_hidden_sizes", None) or [node.split_size(1, "weights", 1, 3)] * 3
     if len(widths) != 3 or widths[0] != widths[1] or any(width < 1 or width % heads for width in widths):
         node.refuse("CC0202", f"Attention's attribute qkv_hidden_sizes {widths} does not fit {heads} heads")
     product = new.op("MatMul", node.input(0), node.input(1))
@@ -57,5 +56,5 @@ def _past(node: Node, new: Body) -> tuple[list[ir.Value | None], Size]:
     if past is None:
         return [None, None], 0
     node.rank(4, "past", 5)
-    parts = new.split(past, 0, 1, 1)
-    return [new.op("Squeeze", part, new.numbers(0)) for part in parts], new.size(past, 3)
+    key_and_value = new.split(past, 0, 1, 1)
+    return [new.op("Squeeze", each, new.numbers(0)) for each in key_and_value], new.size(past, 3)

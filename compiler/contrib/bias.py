@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from compiler.contrib.body import Body
-from compiler.contrib.node import Node, expands
+from compiler.contrib.expansion.body import Body
+from compiler.contrib.expansion.node import Node, expands
 
 __all__: list[str] = []
 
@@ -34,6 +34,6 @@ def bias_softmax(node: Node, new: Body) -> ir.Value:
 def bias_split_gelu(node: Node, new: Body) -> ir.Value:
     """`L · Gelu(R)` of the left half L and the right half R of the last axis of `X + bias`; X is `[B, S, D]`."""
     node.rank(0, "X", 3)
-    half = node.part(0, "X", 2, 2)
+    half = node.split_size(0, "X", 2, 2)
     left, right = new.split(new.total(node.input(0), node.input(1)), 2, half, half)
     return new.op("Mul", left, new.op("Gelu", right))

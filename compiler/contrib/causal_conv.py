@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from compiler.contrib.body import FLOAT, HALVES, Body
-from compiler.contrib.node import Node, expands
+from compiler.contrib.expansion.body import END, FLOAT, HALVES, Body, Size
+from compiler.contrib.expansion.node import Node, expands
 
 __all__: list[str] = []
 
-_END = (1 << 63) - 1
 _NONE = ("state_window", "state_length", "state_update_capacity", "input_channel_offset", "input_channels")
 """The attributes that only GPU providers support."""
 
@@ -23,31 +22,38 @@ def causal_conv_with_state(node: Node, new: Body) -> tuple[ir.Value, ir.Value]:
     """
     dtype = node.dtype(0, "input", FLOAT, *HALVES)
     node.rank(0, "input", 3)
-    node.only("ndim", 1)
+    node.choice("ndim", 1)
     for name in _NONE:
-        node.only(name, 0)
+        node.choice(name, 0)
     is_last = node.flag("channels_last", False)
-    node.only("state_channels_last", -1, int(is_last))
+    node.choice("state_channels_last", -1, int(is_last))
     channels, taps, dilation = node.size(1, "weight", 0), node.size(1, "weight", 2), node.int("dilation", 1)
     if dilation < 1 or taps < 1:
         node.refuse("CC0202", f"CausalConvWithState has the dilation {dilation} and {taps} taps")
-    held = (taps - 1) * dilation
-    x, state = (value and _first(new, value, is_last) for value in (node.input(0), node.optional(3)))
-    if x is None:
-        raise ValueError("the input is given")
-    if state is None:
-        shape = new.sizes(new.size(node.input(0), 0), channels, held)
-        state = new.op("Expand", new.scalar(0, dtype), shape)
+    length = (taps - 1) * dilation
+    shape = (new.size(node.input(0), 0), channels, length)
+    x, state = _channels_first(new, node.input(0), is_last), _state(node, new, shape, is_last, dtype)
     window = new.joined(state, x, axis=2)
     y = new.op("Conv", window, node.input(1), node.optional(2), group=channels, dilations=[dilation])
     activation = node.string("activation", "none")
     if activation not in ("none", "silu", "swish"):
         node.refuse("CC0202", f"CausalConvWithState has no activation {activation!r}", help="one of none, silu, swish")
     y = y if activation == "none" else new.op("Swish", y)
-    left = new.slice(window, 2, -held, _END) if held else state
-    return _first(new, y, is_last), _first(new, left, is_last)
+    left = new.slice(window, 2, -length, END) if length else state
+    return _channels_first(new, y, is_last), _channels_first(new, left, is_last)
 
 
-def _first(new: Body, value: ir.Value, is_last: bool) -> ir.Value:
+def _state(node: Node, new: Body, shape: tuple[Size, int, int], is_last: bool, dtype: ir.DataType) -> ir.Value:
+    """The state `[B, C, length]`, zeros if the node has none."""
+    value = node.optional(3)
+    if value is None:
+        return new.op("Expand", new.scalar(0, dtype), new.sizes(*shape))
+    node.rank(3, "past_state", 3)
+    axes = (0, 2, 1) if is_last else (0, 1, 2)
+    node.check_sizes(3, "past_state", dict(zip(axes, shape, strict=True)))
+    return new.reshape(_channels_first(new, value, is_last), *shape)
+
+
+def _channels_first(new: Body, value: ir.Value, is_last: bool) -> ir.Value:
     """`[B, L, C]` ↔ `[B, C, L]`, if the channels are last."""
     return new.transpose(value, 0, 2, 1) if is_last else value

@@ -7,8 +7,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from compiler.contrib.body import Body
-from compiler.contrib.node import Node, expands
+from compiler.contrib.expansion.body import Body
+from compiler.contrib.expansion.node import Node, expands
 
 __all__: list[str] = []
 

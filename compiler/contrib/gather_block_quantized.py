@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from compiler.contrib.body import Body
-from compiler.contrib.node import Node, expands
-from compiler.contrib.packed import UINT8, bits_of, rows_of, zeros_like
+from compiler.contrib.expansion.body import Body
+from compiler.contrib.expansion.node import Node, expands
+from compiler.contrib.expansion.packed import UINT8, bits_of, rows_of, zeros_like
 
 __all__: list[str] = []
 

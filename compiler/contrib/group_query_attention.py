@@ -6,10 +6,10 @@ from typing import Any
 
 import onnx_ir as ir
 
-from compiler.contrib.body import FLOAT, HALVES, Body, Size
-from compiler.contrib.cache import Cache, Lengths
-from compiler.contrib.heads import attend, merge_heads, scale_of, split_heads
-from compiler.contrib.node import Node, expands
+from compiler.contrib.expansion.body import FLOAT, HALVES, Body, Size
+from compiler.contrib.expansion.heads import attend, merge_heads, scale_of, split_heads
+from compiler.contrib.expansion.kv_cache import Cache, Lengths
+from compiler.contrib.expansion.node import Node, expands
 
 __all__: list[str] = []
 
@@ -34,18 +34,18 @@ def group_query_attention(node: Node, new: Body) -> list[ir.Value | None]:
     if node.flag("do_rotary", False):
         query, key = _rotated(node, new, lengths, ((query, heads), (key, kv_heads)))
     q = split_heads(new, query, heads)
-    k, v = (split_heads(new, part, kv_heads, lengths.queries) for part in (key, value))
+    k, v = (split_heads(new, each, kv_heads, lengths.queries) for each in (key, value))
     cache = Cache.present(node, new, (k, v), lengths)
     y, scores = _attended(node, new, q, cache, lengths)
     return [merge_heads(new, y), cache.key, cache.value, scores]
 
 
 def _check(node: Node) -> None:
-    """Refuses what onnxruntime's CPU provider lacks, and quantized caches."""
+    """Refuses quantized caches, and what onnxruntime's CPU provider refuses."""
     for index, name in _UNSUPPORTED.items():
-        node.lacks(index, name)
-    node.only("sliding_window_cache", 0)
-    node.only("kv_cache_bit_width", 0)
+        node.refuse_input(index, name)
+    node.choice("sliding_window_cache", 0)
+    node.choice("kv_cache_bit_width", 0)
     for name in ("k_quant_type", "v_quant_type"):
         if (kind := node.string(name, "NONE")) != "NONE":
             node.refuse("CC0202", f"GroupQueryAttention's attribute {name} is {kind}; only NONE is supported")
@@ -64,22 +64,30 @@ def _operands(node: Node, new: Body, heads: int, kv_heads: int) -> list[ir.Value
         return [node.input(index) for index in range(3)]
     if given != [None, None]:
         node.refuse("CC0205", "GroupQueryAttention needs key and value together")
-    size = node.part(0, "query", 2, heads + 2 * kv_heads)
+    size = node.split_size(0, "query", 2, heads + 2 * kv_heads)
     return new.split(node.input(0), 2, heads * size, kv_heads * size, kv_heads * size)
 
 
-def _rotated(node: Node, new: Body, lengths: Lengths, parts: tuple[tuple[ir.Value, int], ...]) -> list[ir.Value]:
-    """The parts, with their numbers of heads, after a rotary embedding of their positions."""
-    places = node.optional(9)
+def _rotated(node: Node, new: Body, lengths: Lengths, operands: tuple[tuple[ir.Value, int], ...]) -> list[ir.Value]:
+    """The operands, given with their numbers of heads, after a rotary embedding of their positions.
+
+    For the first prompt, onnxruntime reads only the first of `position_ids`. The other positions follow it.
+    """
+    places, columns = node.optional(9), new.positions(lengths.queries)
     if places is None:
-        rows = new.op("Add", new.unsqueeze(lengths.before, 1), new.positions(lengths.queries))
+        rows = new.op("Add", new.unsqueeze(lengths.before, 1), columns)
         places = new.op("Expand", rows, new.sizes(new.size(node.input(0), 0), 1))
+    else:
+        node.rank(9, "position_ids", 2)
+        is_first = new.op("Equal", lengths.total, new.sizes(lengths.queries))
+        first = new.slice(new.reshape(places, -1), 0, 0, 1)
+        places = new.op("Where", is_first, new.op("Add", first, columns), places)
     options: dict[str, Any] = {
         "interleaved": int(node.flag("rotary_interleaved", False)),
         "rotary_embedding_dim": 2 * node.size(7, "cos_cache", 1),
     }
     tables = (node.input(7), node.input(8))
-    return [new.op("RotaryEmbedding", part, *tables, places, num_heads=heads, **options) for part, heads in parts]
+    return [new.op("RotaryEmbedding", each, *tables, places, num_heads=heads, **options) for each, heads in operands]
 
 
 def _attended(node: Node, new: Body, q: ir.Value, cache: Cache, lengths: Lengths) -> tuple[ir.Value, ir.Value | None]:
@@ -95,9 +103,9 @@ def _attended(node: Node, new: Body, q: ir.Value, cache: Cache, lengths: Lengths
         mask = new.op("Where", mask, shown, new.scalar(float("-inf"), dtype))
     if is_smooth:
         mask = _with_sink(node, new, mask, lengths)
-        key, value = (_with_zero(new, part, keys, dtype) for part in (key, value))
+        key, value = (_with_zero(new, each, keys, dtype) for each in (key, value))
     options: dict[str, Any] = {**scale_of(node), "softcap": node.float("softcap", 0.0)}
-    kind = node.only("qk_output", 0, 1, 2)
+    kind = node.choice("qk_output", 0, 1, 2)
     if not kind or not node.uses_output(3):
         return attend(new, (q, key, value), mask, **options)[0], None
     y, *_, scores = attend(new, (q, key, value), mask, outputs=4, qk_matmul_output_mode=kind + 1, **options)

@@ -7,8 +7,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from compiler.contrib.body import FLOAT, HALVES, Body, Size
-from compiler.contrib.node import Node, expands
+from compiler.contrib.expansion.body import FLOAT, HALVES, Body, Size
+from compiler.contrib.expansion.node import Node, expands
 
 __all__: list[str] = []
 
@@ -36,7 +36,7 @@ def linear_attention(node: Node, new: Body) -> tuple[ir.Value, ir.Value]:
     values `[B, T, H · E]`, states `[B, H, D, E]`. Outputs: the result `[B, T, max(Hq, H) · E]`, the last state.
     """
     node.int("chunk_size", 64)  # how many positions a kernel takes at a time
-    node.only("state_window", 0)
+    node.choice("state_window", 0)
     rule = node.string("update_rule", "gated_delta")
     if rule not in _RULES:
         node.refuse("CC0202", f"LinearAttention has no update_rule {rule!r}", help=f"one of {', '.join(_RULES)}")
@@ -49,9 +49,13 @@ def linear_attention(node: Node, new: Body) -> tuple[ir.Value, ir.Value]:
     if corrects:
         operands.append(_factors(node, new, 5, "beta", (1, sizes.heads), sizes))
     state = node.optional(3)
+    shape = (sizes.batch, sizes.heads, sizes.depth, sizes.width)
     if state is None:
-        shape = new.sizes(sizes.batch, sizes.heads, sizes.depth, sizes.width)
-        state = new.op("Expand", new.scalar(0, sizes.dtype), shape)
+        state = new.op("Expand", new.scalar(0, sizes.dtype), new.sizes(*shape))
+    else:
+        node.rank(3, "past_state", 4)
+        node.check_sizes(3, "past_state", dict(enumerate(shape)))
+        state = new.reshape(state, *shape)
     axes = [1] * len(operands)
     body = _step(sizes.dtype, decays=decays, corrects=corrects)
     options: dict[str, Any] = {"num_scan_inputs": len(operands), "scan_input_axes": axes, "scan_output_axes": [1]}
@@ -69,7 +73,7 @@ def _sizes(node: Node, new: Body) -> tuple[_Sizes, int]:
     query_heads, heads = node.positive("q_num_heads"), node.positive("kv_num_heads")
     if query_heads % heads and heads % query_heads:
         node.refuse("CC0202", f"LinearAttention's {query_heads} heads of queries do not fit {heads} heads of values")
-    depth, width = node.part(0, "query", 2, query_heads), node.part(2, "value", 2, heads)
+    depth, width = node.split_size(0, "query", 2, query_heads), node.split_size(2, "value", 2, heads)
     group = max(query_heads // heads, 1)
     return _Sizes(new.size(node.input(0), 0), heads, group, depth, width, dtype), query_heads
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from compiler.contrib.body import FLOAT, HALVES, INT64, Body
-from compiler.contrib.node import Node, expands
-from compiler.contrib.packed import UINT8, bits_of, matrix, zeros_like
-from compiler.ir.graph import constant_of
+from compiler.contrib.expansion.body import FLOAT, HALVES, Body
+from compiler.contrib.expansion.node import Node, expands
+from compiler.contrib.expansion.packed import UINT8, bits_of, matrix, zeros_like
 
 __all__: list[str] = []
 
@@ -50,18 +49,18 @@ def matmul_nbits(node: Node, new: Body) -> ir.Value:
     """
     dtype = node.dtype(0, "A", FLOAT, *HALVES)
     blocks = _Blocks(bits_of(node), node.positive("N"), node.positive("K"), node.positive("block_size"))
-    node.only("accuracy_level", 0, 1, 2, 3, 4)  # how precise the result must be, at least
-    node.only("weight_prepacked", 0)
-    factors = [new.wide(node.input(0)), new.transpose(_weights(node, new, blocks), 1, 0)]
+    node.choice("accuracy_level", 0, 1, 2, 3, 4)  # how precise the result must be, at least
+    node.choice("weight_prepacked", 0)
+    factors = [new.upcast(node.input(0)), new.transpose(_weights(node, new, blocks), 1, 0)]
     bias = node.optional(5)
-    return new.cast(new.total(new.op("MatMul", *factors), bias and new.wide(bias)), dtype, FLOAT)
+    return new.cast(new.total(new.op("MatMul", *factors), bias and new.upcast(bias)), dtype, FLOAT)
 
 
 def _weights(node: Node, new: Body, blocks: _Blocks) -> ir.Value:
     """W in float32, in which onnxruntime computes products of float16 too."""
     codes = matrix(node, new, node.input(1), blocks.bits, (blocks.rows, blocks.width))
     zeros, groups = node.optional(3), node.optional(4)
-    scales = new.reshape(new.wide(node.input(2)), *blocks.shape)
+    scales = new.reshape(new.upcast(node.input(2)), *blocks.shape)
     is_packed = zeros is not None and zeros.dtype == UINT8
     if groups is not None and (blocks.bits != 4 or is_packed):
         # onnxruntime 1.32 ignores such zero points, and gives other results for 2 bits
@@ -100,10 +99,10 @@ def matmul_bnb4(node: Node, new: Body) -> ir.Value:
     """
     dtype = node.dtype(0, "A", FLOAT, *HALVES)
     rows, width, block = node.positive("N"), node.positive("K"), node.positive("block_size")
-    node.only("transB", 1)
+    node.choice("transB", 1)
     node.int("training_mode", 0)  # without training, it changes nothing
-    table = new.cast(new.constant(np.array(_TABLES[node.only("quant_type", 0, 1)], np.float32)), dtype, FLOAT)
-    numbers = new.op("Gather", table, _nibbles(node, new, rows * width))
+    table = new.cast(new.constant(np.array(_TABLES[node.choice("quant_type", 0, 1)], np.float32)), dtype, FLOAT)
+    numbers = new.op("Gather", table, _indices(node, new, rows * width))
     blocks = -(-rows * width // block)
     rest = blocks * block - rows * width
     if rest:
@@ -113,20 +112,7 @@ def matmul_bnb4(node: Node, new: Body) -> ir.Value:
     return new.op("MatMul", node.input(0), new.transpose(new.reshape(flat, rows, width), 1, 0))
 
 
-def _nibbles(node: Node, new: Body, count: int) -> ir.Value:
-    """The first codes of B as indices."""
-    packed = node.input(1)
-    array = constant_of(packed)
-    if array is not None:
-        if array.size * 2 < count:
-            node.refuse("CC0210", f"MatMulBnb4 needs {count} codes, found {array.size} bytes")
-        return new.later(lambda: _unpacked(array, count), ir.DataType.INT32, (count,))
-    flat = new.reshape(packed, -1)
-    high = new.op("BitShift", flat, new.scalar(4, UINT8), direction="RIGHT")
-    low = new.op("BitwiseAnd", flat, new.scalar(15, UINT8))
-    pairs = new.op("Concat", new.unsqueeze(high, 1), new.unsqueeze(low, 1), axis=1)
-    return new.op("Cast", new.slice(new.reshape(pairs, -1), 0, 0, count), to=INT64)
-
-
-def _unpacked(array: np.ndarray, count: int) -> np.ndarray:
-    return np.stack((array.ravel() >> 4, array.ravel() & 15), axis=1).ravel()[:count].astype(np.int32)
+def _indices(node: Node, new: Body, count: int) -> ir.Value:
+    """The first codes of B as indices `int32 [count]`."""
+    codes = matrix(node, new, node.input(1), 4, (1, count), high_first=True)
+    return new.reshape(new.op("Cast", codes, to=ir.DataType.INT32), -1)

@@ -7,15 +7,14 @@ from typing import Any
 
 import onnx_ir as ir
 
-from compiler.contrib.body import FLOAT, HALVES, Body, Size
-from compiler.contrib.heads import attend, merge_heads, scale_of, split_heads
-from compiler.contrib.mask import Scores, causal_mask, padding_mask
-from compiler.contrib.node import Node, expands
+from compiler.contrib.expansion.body import END, FLOAT, HALVES, Body, Size
+from compiler.contrib.expansion.heads import attend, merge_heads, scale_of, split_heads
+from compiler.contrib.expansion.mask import Scores, causal_terms, padding_mask, sum_of
+from compiler.contrib.expansion.node import Node, expands
 
-__all__ = ["causal_terms", "sum_of"]
+__all__: list[str] = []
 
 _Triple = tuple[ir.Value, ir.Value, ir.Value]
-_END = (1 << 63) - 1
 
 
 @expands("MultiHeadAttention")
@@ -27,11 +26,13 @@ def multi_head_attention(node: Node, new: Body) -> list[ir.Value]:
     """
     dtype = node.dtype(0, "query", FLOAT, *HALVES)
     heads = node.positive("num_heads")
-    node.lacks(8, "past_sequence_length")
-    node.lacks(9, "cache_indirection")
+    node.refuse_input(8, "past_sequence_length")
+    node.refuse_input(9, "cache_indirection")
     qkv = _operands(node, new, heads)
     is_folded = node.rank(0, "query") == 3 and node.rank(1, "key") == 3
     past = [node.optional(6), node.optional(7)]
+    if past.count(None) == 1:
+        node.refuse("CC0205", "MultiHeadAttention needs past_key and past_value together")
     before: Size = 0 if past[0] is None else new.size(past[0], 2)
     keys = _keys(node, new)
     scores = Scores(new.size(node.input(0), 0), new.size(node.input(0), 1), before, new.plus(before, keys), dtype)
@@ -50,16 +51,6 @@ def multi_head_attention(node: Node, new: Body) -> list[ir.Value]:
     return [y if is_folded else merge_heads(new, y), *others]
 
 
-def causal_terms(node: Node, new: Body, scores: Scores, *, is_square: bool) -> tuple[int, ir.Value | None]:
-    """The attribute `is_causal` of Attention, and the mask that stands for it if it would differ.
-
-    They agree if there are as many new keys as queries, `is_square`.
-    """
-    if not node.flag("unidirectional", False):
-        return 0, None
-    return (1, None) if is_square else (0, causal_mask(new, scores))
-
-
 def _is_square(node: Node) -> bool:
     """Whether there are as many new keys as queries, for certain."""
     key = node.optional(1)
@@ -72,12 +63,6 @@ def _is_square(node: Node) -> bool:
 
 def _key_axis(node: Node) -> int:
     return 2 if node.rank(1, "key") == 4 else 1
-
-
-def sum_of(new: Body, *terms: ir.Value | None) -> ir.Value | None:
-    """The sum of the masks that are given."""
-    given = [term for term in terms if term is not None]
-    return new.total(*given) if given else None
 
 
 def _keys(node: Node, new: Body) -> Size:
@@ -125,15 +110,15 @@ def _packed(node: Node, new: Body) -> _Triple:
 
 def _unpacked(new: Body, value: ir.Value, count: int) -> list[ir.Value]:
     """`[B, S, N, count, H]` → `count` values `[B, N, S, H]`."""
-    parts = new.split(new.transpose(value, 3, 0, 2, 1, 4), 0, *[1] * count)
-    return [new.op("Squeeze", part, new.numbers(0)) for part in parts]
+    pieces = new.split(new.transpose(value, 3, 0, 2, 1, 4), 0, *[1] * count)
+    return [new.op("Squeeze", each, new.numbers(0)) for each in pieces]
 
 
 def _biased(node: Node, new: Body, values: tuple[ir.Value, ...]) -> tuple[ir.Value, ...]:
-    """Q, K and V of three dimensions, or only Q, plus their parts of the bias `[D + D + Dv]`."""
+    """Q, K and V of three dimensions, or only Q, plus their slices of the bias `[D + D + Dv]`."""
     bias = node.optional(3)
     if bias is None:
         return values
     width = node.size(0, "query", 2)
-    parts = (new.slice(bias, 0, start, end) for start, end in pairwise((0, width, 2 * width, _END)))
-    return tuple(new.op("Add", value, part) for value, part in zip(values, parts, strict=False))
+    slices = (new.slice(bias, 0, start, end) for start, end in pairwise((0, width, 2 * width, END)))
+    return tuple(new.op("Add", value, each) for value, each in zip(values, slices, strict=False))

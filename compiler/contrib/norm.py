@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from compiler.contrib.body import FLOAT, HALVES, Body
-from compiler.contrib.node import Node, expands
+from compiler.contrib.expansion.body import FLOAT, HALVES, Body
+from compiler.contrib.expansion.node import Node, expands
 
 __all__: list[str] = []
 
@@ -19,13 +19,13 @@ def simplified_layer_normalization(node: Node, new: Body) -> _Results:
 
     onnxruntime defines this operator in the standard domain. The result has the type of the scale.
     """
-    node.only("stash_type", 1)
+    node.choice("stash_type", 1)
     x, scale = node.dtype(0, "X", *_FLOATS), node.dtype(1, "scale", *_FLOATS)
     dtype = x if x == scale else ir.DataType.DOUBLE if ir.DataType.DOUBLE in (x, scale) else FLOAT
-    wide, factor = (new.cast(node.input(index), dtype) for index in range(2))
+    upcast, factor = (new.cast(node.input(index), dtype) for index in range(2))
     axis, epsilon = node.int("axis", -1), node.float("epsilon", 1e-5)
-    y = new.op("RMSNormalization", wide, factor, axis=axis, epsilon=epsilon)
-    return new.cast(y, scale, dtype), _inverse(node, new, new.wide(node.input(0)), axis, epsilon, 1)
+    y = new.op("RMSNormalization", upcast, factor, axis=axis, epsilon=epsilon)
+    return new.cast(y, scale, dtype), _inverse(node, new, new.upcast(node.input(0)), axis, epsilon, 1)
 
 
 @expands("SkipLayerNormalization")
@@ -36,10 +36,10 @@ def skip_layer_normalization(node: Node, new: Body) -> _Results:
     """
     dtype, total = _sum(node, new, 4)
     beta, epsilon = node.optional(3), node.float("epsilon", 1e-12)
-    scales = (new.wide(node.input(2)), beta and new.wide(beta))
+    scales = (new.upcast(node.input(2)), beta and new.upcast(beta))
     count = 3 if node.uses_output(1) or node.uses_output(2) else 1
     y, *statistics = new.op("LayerNormalization", total, *scales, axis=-1, epsilon=epsilon, outputs=count)
-    return _narrow(new, y, dtype), *(statistics or (None, None)), _total(node, new, 3, total, dtype)
+    return _downcast(new, y, dtype), *(statistics or (None, None)), _total(node, new, 3, total, dtype)
 
 
 @expands("SkipSimplifiedLayerNormalization")
@@ -50,8 +50,13 @@ def skip_simplified_layer_normalization(node: Node, new: Body) -> _Results:
     """
     dtype, total = _sum(node, new, 3)
     epsilon = node.float("epsilon", 1e-12)
-    y = new.op("RMSNormalization", total, new.wide(node.input(2)), axis=-1, epsilon=epsilon)
-    return _narrow(new, y, dtype), None, _inverse(node, new, total, -1, epsilon, 2), _total(node, new, 3, total, dtype)
+    y = new.op("RMSNormalization", total, new.upcast(node.input(2)), axis=-1, epsilon=epsilon)
+    return (
+        _downcast(new, y, dtype),
+        None,
+        _inverse(node, new, total, -1, epsilon, 2),
+        _total(node, new, 3, total, dtype),
+    )
 
 
 def _sum(node: Node, new: Body, bias: int) -> tuple[ir.DataType, ir.Value]:
@@ -60,17 +65,17 @@ def _sum(node: Node, new: Body, bias: int) -> tuple[ir.DataType, ir.Value]:
     node.rank(0, "input", 2, 3)
     node.rank(1, "skip", 2, 3)
     others = (node.input(1), node.optional(bias))
-    return dtype, new.total(new.wide(node.input(0)), *(value and new.wide(value) for value in others))
+    return dtype, new.total(new.upcast(node.input(0)), *(value and new.upcast(value) for value in others))
 
 
-def _narrow(new: Body, value: ir.Value, dtype: ir.DataType) -> ir.Value:
+def _downcast(new: Body, value: ir.Value, dtype: ir.DataType) -> ir.Value:
     """A value that was computed in float32 or wider, in the type of the input."""
     return new.cast(value, dtype, FLOAT if dtype in HALVES else dtype)
 
 
 def _total(node: Node, new: Body, index: int, total: ir.Value, dtype: ir.DataType) -> ir.Value | None:
     """The sum as an output of the node, if somebody reads it."""
-    return _narrow(new, total, dtype) if node.uses_output(index) else None
+    return _downcast(new, total, dtype) if node.uses_output(index) else None
 
 
 def _inverse(node: Node, new: Body, x: ir.Value, axis: int, epsilon: float, output: int) -> ir.Value | None:
@@ -92,7 +97,7 @@ def embed_layer_normalization(node: Node, new: Body) -> _Results:
     """
     ids, dtype = node.input(0), node.dtype(2, "word_embedding", *_FLOATS)
     node.rank(0, "input_ids", 2)
-    node.only("mask_index_type", 0, 1)
+    node.choice("mask_index_type", 0, 1)
     places = node.optional(8)
     if places is None:
         places = new.positions(new.size(ids, 1))
@@ -102,12 +107,12 @@ def embed_layer_normalization(node: Node, new: Body) -> _Results:
     tables = [(node.input(2), ids), (node.input(3), places)]
     if segments is not None and segment_table is not None:
         tables.append((segment_table, segments))
-    wide = FLOAT if dtype in HALVES else dtype
-    rows = [new.cast(new.op("Gather", table, indices), wide, dtype) for table, indices in tables]
+    compute = FLOAT if dtype in HALVES else dtype
+    rows = [new.cast(new.op("Gather", table, indices), compute, dtype) for table, indices in tables]
     total = new.total(rows[0], *rows[1:])
-    scales = (new.wide(node.input(index)) for index in (5, 6))
+    scales = (new.upcast(node.input(index)) for index in (5, 6))
     y = new.op("LayerNormalization", total, *scales, axis=-1, epsilon=node.float("epsilon", 1e-12))
-    return _narrow(new, y, dtype), _ones(node, new), _total(node, new, 2, total, dtype)
+    return _downcast(new, y, dtype), _ones(node, new), _total(node, new, 2, total, dtype)
 
 
 def _ones(node: Node, new: Body) -> ir.Value | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from compiler.contrib.body import FLOAT, Body
-from compiler.contrib.node import Node, expands
+from compiler.contrib.expansion.body import FLOAT, Body
+from compiler.contrib.expansion.node import Node, expands
 
 __all__: list[str] = []
 

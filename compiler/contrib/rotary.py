@@ -6,8 +6,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from compiler.contrib.body import FLOAT, Body
-from compiler.contrib.node import Node, expands
+from compiler.contrib.expansion.body import FLOAT, Body
+from compiler.contrib.expansion.node import Node, expands
 
 __all__: list[str] = []
 
@@ -50,4 +50,4 @@ def _heads(node: Node) -> int:
     heads = node.int("num_heads", 0)
     if heads > 0 or node.rank(0, "input") == 4:
         return heads
-    return node.part(0, "input", 2, 2 * node.part(2, "cos_cache", 1, 1))
+    return node.split_size(0, "input", 2, 2 * node.split_size(2, "cos_cache", 1, 1))

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from compiler.ir.graph import PLAN_DOMAIN
-from compiler.lower.node import Node, lowers
+from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
 _SCORES: tuple[ops.AttentionScores, ...] = ("Product", "Capped", "Masked", "Softmax")
 _GUARDS: dict[str, ops.AttentionGuard] = {"nothing": "Nothing", "undefined": "Undefined"}
+
+remark(
+    "MultiHeadAttention",
+    "A node reads its past even if it does not return the present. In onnxruntime, the results of such a node are "
+    "undefined: it reads the past only while it writes the present. The same is true of Attention and "
+    "GroupQueryAttention of com.microsoft.",
+)
 
 
 @lowers("Attention", newest=25)

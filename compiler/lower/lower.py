@@ -279,7 +279,7 @@ def _unknown(node: ir.Node) -> Diagnostic:
 
 def _advice(node: ir.Node) -> str:
     """A suggestion: an operator with the same name in another domain, or with a similar name in this one."""
-    known = {key for key in LOWERINGS if key[0] != PLAN_DOMAIN} | contrib.EXPANSIONS.keys()
+    known = {key for key in LOWERINGS if key[0] != PLAN_DOMAIN} | contrib.FAMILIES.keys()
     known |= {(domain, name) for domain, name, _ in onnx_schema.function_operators()}
     for domain in sorted(domain for domain, name in known if name == node.op_type):
         return f"there is {node.op_type} of {f'domain {domain!r}' if domain else 'the standard domain'}"

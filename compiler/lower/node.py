@@ -13,9 +13,9 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
+from compiler.attributes import Attributes
 from compiler.ir import dtypes
 from compiler.plan import PlanBuilder, Value
-from compiler.rewrite.attributes import Attributes
 
 __all__ = ["LOWERINGS", "REMARKS", "Lowering", "Node", "lowers", "remark"]
 

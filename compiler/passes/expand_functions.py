@@ -1,53 +1,61 @@
-"""Replaces operators that have no lowering: the standard's with their function bodies, onnxruntime's with expansions.
+"""Replaces operators that have no lowering with other operators.
 
-The lowering reports an operator of onnxruntime's that cannot be expanded, because a later pass may find the types that
-its expansion needs.
+There are three sources of other operators, in this order:
+
+1. the expansion of one of onnxruntime's operators;
+2. the standard's function body of an operator;
+3. the model's own function body of one of onnxruntime's operators. The pass uses it if the expansion refuses the node
+   after all other nodes have been replaced, because their bodies may determine the types that the expansion needs.
+
+The lowering reports an operator of onnxruntime's that cannot be replaced, because a later pass may find these types.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection
 
 import onnx_ir as ir
 
 from compiler import contrib
 from compiler.errors import CompileError, Diagnostic
+from compiler.frontend.invariants import violations
 from compiler.ir import onnx_schema, origin
 from compiler.ir.graph import graph_attributes, nodes_of, opset_of
+from compiler.ir.origin import Origin
+from compiler.passes.check_types import check_types
 from compiler.passes.infer_shapes import infer_shapes
-from compiler.passes.inline_functions import inline
-from compiler.rewrite.report import Fired, Pass, PassReport
+from compiler.passes.inline_functions import inline, reached
+from compiler.passes.raise_first_versions import raise_first_versions
+from compiler.passes.raise_legacy import raise_legacy
+from compiler.passes.sort_nodes import sort_nodes
+from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 from compiler.rewrite.rule import insert, replace_uses
+from compiler.rewrite.standard_body import call_standard_body, input_types
 
-__all__ = ["expand_functions"]
+__all__ = ["expand_functions", "refused_expansions"]
 
 _DEPTH = 8
 """The limit of nested expansions. The standard's function bodies nest two deep."""
 
+_REFUSED = "candle_plan.refused_expansion"
+"""The key of the metadata of a node in a body of the model: the index of the expansion's refusals in `model.meta`."""
+
 
 def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
-    """The pass that expands nodes for which `can_lower` is false."""
+    """The pass that replaces nodes for which `can_lower` is false."""
 
     def expand(model: ir.Model, report: PassReport) -> None:
-        """Replaces operators without a lowering with their function bodies or expansions."""
-        if _expand_contrib(model, can_lower, report):
-            infer_shapes.run(model)
-        wrong: set[ir.Node] = set()
-        for depth in range(_DEPTH):
-            found = []
-            for node in [node for node in nodes_of(model) if not can_lower(node) and node not in wrong]:
-                if problem := _problem(model, node):
-                    report.refused.append(Diagnostic("CC0210", f"{node.op_type}: {problem}", origin.of(node)))
-                    wrong.add(node)
-                elif _add_function(model, node, depth):
-                    found.append(node)
+        """Replaces operators without a lowering with expansions and function bodies."""
+        bodies = _Bodies(model, report)
+        for _ in range(_DEPTH):
+            nodes = [node for node in nodes_of(model) if not can_lower(node) and node not in bodies.wrong]
+            found = [node for node in nodes if bodies.expand(node) or bodies.call_standard(node)]
+            found = found or [node for node in nodes if bodies.call_own(node)]
             if not found:
                 break
             report.fired.extend(Fired(f"expand {node.op_type}", origin.of(node)) for node in found)
-            inline(model)
-            model.functions.clear()
-            infer_shapes.run(model)  # the expansion of a body can depend on the types of its inputs
+            bodies.inline()
+        bodies.keep_called()
 
     return Pass(
         "expand_functions",
@@ -58,96 +66,115 @@ def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
     )
 
 
-def _expand_contrib(model: ir.Model, can_lower: Callable[[ir.Node], bool], report: PassReport) -> bool:
-    """Replaces the operators of onnxruntime that can be expanded; returns whether there was one."""
-    found = False
-    for node in [node for node in nodes_of(model) if contrib.is_known(node) and not can_lower(node)]:
+class _Bodies:
+    """The sources of bodies. A source replaces a node, or turns it into a call of a function, for `inline`."""
+
+    def __init__(self, model: ir.Model, report: PassReport) -> None:
+        self.model, self.report = model, report
+        self.own = dict(model.functions)
+        """The model's own functions: bodies of onnxruntime's operators, and the functions that these call."""
+        self.called: dict[ir.OperatorIdentifier, ir.Function] = {}
+        self.refused: list[Diagnostic] = []
+        """The refusals of the nodes that call own bodies."""
+        self.wrong: set[ir.Node] = set()
+
+    def expand(self, node: ir.Node) -> bool:
+        """Replaces one of onnxruntime's operators with its expansion."""
+        if not contrib.is_known(node) or node.graph is None:
+            return False
         try:
             expansion = contrib.expand(node)
         except CompileError:
-            continue
-        if node.graph is None:
-            raise ValueError(f"{node.op_type} is in no graph")
+            return False
         origin.inherit(_with_nested(expansion.new.nodes), [node])
         insert(node.graph, node, expansion.new)
         for old, result in zip(node.outputs, expansion.results, strict=False):
             if result is not None:
                 replace_uses(old, result)
-        report.fired.append(Fired(f"expand {node.op_type}", origin.of(node)))
         node.graph.remove(node, safe=True)
-        found = True
-    return found
+        return True
+
+    def call_standard(self, node: ir.Node) -> bool:
+        """Turns a function of the standard into a call of its body; refuses a node whose error the body would hide."""
+        opset = opset_of(node, self.model.opset_imports.get(node.domain, 1))
+        if problem := _problem(node, opset):
+            self.report.refused.append(Diagnostic("CC0210", f"{node.op_type}: {problem}", origin.of(node)))
+            self.wrong.add(node)
+            return False
+        function = call_standard_body(node, opset, f"body {len(self.called)}")
+        if function is None:
+            return False
+        self.called[function.identifier()] = function
+        return True
+
+    def call_own(self, node: ir.Node) -> bool:
+        """Turns a node that its expansion refuses into a call of the model's body."""
+        function = self.own.get(node.op_identifier())
+        if function is None or not contrib.is_known(node):
+            return False
+        refusals = contrib.refusals(node)
+        self.refused += refusals
+        missed = (Missed(f"expand {node.op_type}", origin.of(node), each.message) for each in refusals)
+        self.report.missed.extend(missed)
+        known: list[list[Diagnostic]] = self.model.meta.setdefault(_REFUSED, [])
+        around = node.metadata_props.get(_REFUSED)
+        known.append([*(known[int(around)] if around else ()), *refusals])
+        node.metadata_props[_REFUSED] = str(len(known) - 1)  # inlining copies the metadata to the nodes of the body
+        # Another node of the operator may occur in a body that is inlined at the same time. It is no call.
+        node.overload = f"body {len(self.called)}"
+        self.called[node.op_identifier()] = function
+        helpers = {key: each for key, each in self.own.items() if not contrib.is_operator(key[0], key[1])}
+        self.called |= reached(helpers, [function.graph])
+        return True
+
+    def inline(self) -> None:
+        """Inlines the calls, and infers types and shapes, on which further bodies may depend.
+
+        Raises:
+            CompileError: a body of the model is malformed.
+        """
+        self.model.functions.clear()
+        self.model.functions.update(self.called)
+        self.called = {}
+        try:
+            inline(self.model)
+            self.model.functions.clear()
+            if self.refused:
+                self.prepare()
+        except CompileError as error:
+            raise CompileError([*self.refused, *error.diagnostics]) from None
+        self.refused = []
+        infer_shapes.run(self.model)
+
+    def prepare(self) -> None:
+        """Does for the nodes of the model's bodies what earlier passes did for other nodes."""
+        sort_nodes.run(self.model)
+        if found := violations(self.model):
+            raise CompileError(found)
+        for step in (raise_first_versions, infer_shapes, check_types, raise_legacy):
+            self.report.refused += step.run(self.model).refused
+
+    def keep_called(self) -> None:
+        """Leaves only those functions in the model that it still calls."""
+        self.model.functions.clear()
+        self.model.functions.update(reached(self.own, [self.model.graph]))
+
+
+def refused_expansions(model: ir.Model, origins: Collection[Origin]) -> list[Diagnostic]:
+    """Why the model's own bodies stand in the place of expansions, for the bodies with nodes of these origins."""
+    known: list[list[Diagnostic]] = model.meta.get(_REFUSED, [])
+    nodes = (node for node in nodes_of(model) if _REFUSED in node.metadata_props and origin.of(node) in origins)
+    found = dict.fromkeys(int(node.metadata_props[_REFUSED]) for node in nodes)
+    return [diagnostic for index in found for diagnostic in known[index]]
 
 
 def _with_nested(nodes: list[ir.Node]) -> list[ir.Node]:
     return [*nodes, *(inner for node in nodes for graph in graph_attributes(node) for inner in graph.all_nodes())]
 
 
-def _problem(model: ir.Model, node: ir.Node) -> str | None:
+def _problem(node: ir.Node, opset: int) -> str | None:
     """An error that the body would hide, because the body may broadcast shapes that the operator rejects."""
     takes = [len(graph.inputs) for graph in graph_attributes(node) if node.op_type == "SequenceMap"]
     if takes and takes != [len(node.inputs)]:
         return f"the body takes {takes[0]} inputs, but the node has {len(node.inputs)}"
-    opset = opset_of(node, model.opset_imports.get(node.domain, 1))
-    return onnx_schema.contradiction(ir.serde.serialize_node(node), opset, _input_types(node))
-
-
-def _add_function(model: ir.Model, node: ir.Node, depth: int) -> bool:
-    """Adds the node's body to the model as a function that only this node calls; returns whether there is a body."""
-    opset = opset_of(node, model.opset_imports.get(node.domain, 1))
-    proto = ir.serde.serialize_node(node)
-    body = onnx_schema.function_body(proto, opset, _input_types(node))
-    if body is None:
-        return False
-    captures = _captures(node)
-    body.input.extend(value.name for value in captures)
-    body.overload = f"{depth}.{len(model.functions)}"
-    _complete_outputs(body, len(node.outputs))
-    try:
-        function = ir.serde.deserialize_function(body)
-    except ir.serde.SerdeError:
-        return False  # neither the node nor the body states the types of a graph
-    model.functions[function.identifier()] = function
-    _call(node, function, captures, onnx_schema.defaults(node.domain, node.op_type, opset))
-    return True
-
-
-def _call(node: ir.Node, function: ir.Function, captures: list[ir.Value], defaults: list[Any]) -> None:
-    """Turns the node into a call of the function."""
-    node.overload = function.overload
-    for attribute in defaults:
-        if attribute.name not in node.attributes:
-            node.attributes.add(ir.serde.deserialize_attribute(attribute))
-    for name, given in list(node.attributes.items()):
-        if given.type == ir.AttributeType.GRAPH:
-            del node.attributes[name]  # the body already contains its value
-    if captures:
-        absent = [None] * (len(function.inputs) - len(captures) - len(node.inputs))
-        given_inputs = [*node.inputs, *absent, *captures]
-        node.resize_inputs(len(given_inputs))
-        for index, value in enumerate(given_inputs):
-            node.replace_input_with(index, value)
-
-
-def _captures(node: ir.Node) -> list[ir.Value]:
-    """The outer values that the node's graphs read. The function needs them as inputs."""
-    graphs = [graph for nested in graph_attributes(node) for graph in (nested, *nested.subgraphs())]
-    used = [value for graph in graphs for inner in graph for value in inner.inputs if value is not None]
-    used += [value for graph in graphs for value in graph.outputs]
-    return [value for value in dict.fromkeys(used) if value.graph not in graphs]
-
-
-def _complete_outputs(body: Any, count: int) -> None:
-    """Adds the optional outputs that a body lacks, because inlining needs a value for each."""
-    del body.output[count:]
-    made = {name for node in body.node for name in node.output} | set(body.input)
-    for name in body.output:
-        if name not in made:
-            body.node.add(op_type="Identity", input=[body.output[0]], output=[name])
-
-
-def _input_types(node: ir.Node) -> list[Any]:
-    """The types and shapes of the inputs as protos; an empty list if a type is unknown."""
-    if any(value is not None and value.type is None for value in node.inputs):
-        return []
-    return [None if value is None else ir.serde.serialize_value(value).type for value in node.inputs]
+    return onnx_schema.contradiction(ir.serde.serialize_node(node), opset, input_types(node))

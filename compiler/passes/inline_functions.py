@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
+from typing import TypeAlias
 
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
@@ -11,10 +13,12 @@ from compiler import contrib
 from compiler.errors import CompileError, Diagnostic
 from compiler.ir import origin
 from compiler.ir.graph import nodes_of
-from compiler.lower.lower import can_lower
+from compiler.lower.node import LOWERINGS
 from compiler.rewrite.report import Fired, Pass, PassReport
 
-__all__ = ["inline", "inline_functions", "inline_in_one_opset"]
+__all__ = ["inline", "inline_functions", "inline_in_one_opset", "reached"]
+
+_Functions: TypeAlias = Mapping[ir.OperatorIdentifier, ir.Function]
 
 _MOST_NODES = 10_000_000
 """The limit of nodes after inlining. Functions that call each other twice double the nodes at each level."""
@@ -23,17 +27,37 @@ _MOST_NODES = 10_000_000
 def _inline_functions(model: ir.Model, report: PassReport) -> None:
     """Replaces every call of a model-local function with the function's body.
 
-    A body of one of onnxruntime's operators is not used if the operator has a lowering or an expansion.
+    A body of one of onnxruntime's operators is not used if the operator has a lowering. If the operator has an
+    expansion, the body and the functions that it calls stay in the model, for nodes that the expansion refuses.
     """
-    for key in {node.op_identifier() for node in _calls(model) if contrib.is_known(node) or _is_lowered(node)}:
-        del model.functions[key]
+    functions = {key: each for key, each in model.functions.items() if not _is_lowered(each)}
+    _in_order(functions)
+    others = {key: each for key, each in functions.items() if not contrib.is_operator(each.domain, each.name)}
+    _set_functions(model, reached(others, [model.graph]))
     report.fired.extend(Fired("inline", origin.of(node)) for node in _calls(model))
     inline(model)
+    _set_functions(model, reached(functions, [model.graph]))
+
+
+def _is_lowered(function: ir.Function) -> bool:
+    return function.domain == contrib.MICROSOFT and (function.domain, function.name) in LOWERINGS
+
+
+def _set_functions(model: ir.Model, functions: _Functions) -> None:
     model.functions.clear()
+    model.functions.update(functions)
 
 
-def _is_lowered(node: ir.Node) -> bool:
-    return node.domain == contrib.MICROSOFT and can_lower(node)
+def reached(functions: _Functions, graphs: list[ir.Graph]) -> dict[ir.OperatorIdentifier, ir.Function]:
+    """Those of the functions that the graphs call, directly or through other functions."""
+    found: dict[ir.OperatorIdentifier, ir.Function] = {}
+    waiting = list(graphs)
+    while waiting:
+        for key in _identifiers(waiting.pop()):
+            if key in functions and key not in found:
+                found[key] = functions[key]
+                waiting.append(functions[key].graph)
+    return found
 
 
 def inline(model: ir.Model) -> None:
@@ -52,8 +76,6 @@ def inline(model: ir.Model) -> None:
         for node in _calls(model):
             node.resize_outputs(len(model.functions[node.op_identifier()].outputs))
         InlinePass()(model)
-    except ir.passes.PreconditionError as error:
-        raise CompileError([Diagnostic("CC0107", str(error))]) from None
     except (RuntimeError, ValueError) as error:
         raise CompileError([Diagnostic("CC0106", f"a model-local function cannot be inlined: {error}")]) from None
 
@@ -73,15 +95,25 @@ def inline_in_one_opset(model: ir.Model) -> None:
 
 
 def _inlined_nodes(model: ir.Model) -> int:
-    """The number of nodes after inlining; 0 if functions call each other recursively."""
-    called = {key: _identifiers(function.graph) for key, function in model.functions.items()}
+    """The number of nodes after inlining."""
     counts: dict[ir.OperatorIdentifier, int] = {}
-    try:
-        for key in TopologicalSorter({key: called.keys() & set(each) for key, each in called.items()}).static_order():
-            counts[key] = sum(counts.get(each, 1) for each in called[key])
-    except CycleError:
-        return 0
+    for key in _in_order(model.functions):
+        counts[key] = sum(counts.get(each, 1) for each in _identifiers(model.functions[key].graph))
     return sum(counts.get(each, 1) for each in _identifiers(model.graph))
+
+
+def _in_order(functions: _Functions) -> list[ir.OperatorIdentifier]:
+    """The functions, each after those that it calls.
+
+    Raises:
+        CompileError: functions call each other recursively.
+    """
+    called = {key: functions.keys() & {*_identifiers(function.graph)} for key, function in functions.items()}
+    try:
+        return list(TopologicalSorter(called).static_order())
+    except CycleError as error:
+        names = " → ".join(f"{domain}.{name}" for domain, name, _ in error.args[1])
+        raise CompileError([Diagnostic("CC0107", f"functions call each other: {names}")]) from None
 
 
 def _identifiers(graph: ir.Graph) -> list[ir.OperatorIdentifier]:

@@ -44,6 +44,8 @@ CASES = [
     case(OP, X, W, BIAS, LONG_ROWS, PAST, name="past rows", outputs=BOTH, dims={**WITH_PAST, 3: "B T"}, **FIXED),
     case(OP, X, W, BIAS, LONG_SQUARES, PAST, name="past squares", outputs=BOTH, unidirectional=1, **FIXED),
     case(OP, X, W, BIAS, RANGES, PAST, name="past ranges", outputs=BOTH, **FIXED),
+    case(OP, X, W, BIAS, None, PAST[:, :, :, :0], name="empty past", outputs=BOTH, dims=WITH_PAST, **FIXED),
+    case(OP, X, W, BIAS, name="scale 0", scale=0.0, **FIXED),
 ]
 
 

@@ -41,7 +41,9 @@ ROTARY = (COS, SIN)
 NO_ROTARY = (None, None)
 STEP, SHARED = (1, 4, [5, 5], 5), (1, 9, [5, 3], 5)
 PROMPT, CHUNK = (4, 0, [4, 4], 4), (3, 5, [8], 8)
-BIAS = normal(2, 4, 1, 5)
+BIAS, LONG_BIAS, CHUNK_BIAS = normal(2, 4, 1, 5), normal(2, 4, 4, 4), normal(1, 4, 3, 5)
+HALF_TERMS = (*NO_ROTARY, None, BIAS.astype(np.float16), normal(4, dtype=np.float16))
+PLACES = np.array([[0, 1, 2, 3], [3, 4, 5, 6]])
 
 CASES = [
     given("prompt", *PROMPT),
@@ -84,6 +86,30 @@ CASES = [
     given("broadcast bias", *STEP, more=(*NO_ROTARY, None, BIAS[:1, :1]), more_dims={10: "_ _ S T"}),
     given("bias in a shared buffer", *SHARED, more=(*NO_ROTARY, None, BIAS), more_dims={10: "B _ S T"}),
     given("bias and sink in a shared buffer", *SHARED, more=(*NO_ROTARY, None, BIAS, normal(4))),
+    given("bias of heads and a window", *STEP, more=(*NO_ROTARY, None, BIAS[:1]), local_window_size=2),
+    given("bias of a batch and softcap", *STEP, more=(*NO_ROTARY, None, BIAS[:, :1]), softcap=1.5),
+    given("bias of a padded prompt", 4, 0, [4, 2], 4, more=(*NO_ROTARY, None, LONG_BIAS)),
+    given("bias of a chunk that is not causal", 3, 2, [5], 5, more=(*NO_ROTARY, None, CHUNK_BIAS), causal=0),
+    given("sink of a padded prompt", 4, 0, [4, 2], 4, more=(*NO_ROTARY, None, None, normal(4))),
+    given("float16 bias and sink", *STEP, dtype=np.float16, more=HALF_TERMS, **HALF),
+    given("float16 smooth softcap", *PROMPT, dtype=np.float16, smooth_softmax=1, softcap=2.0, **HALF),
+    given("scale 0", *STEP, scale=0.0),
+    given("negative scale", *STEP, scale=-0.5),
+    given("softcap 0", *STEP, softcap=0.0),
+    given("one token", 1, 0, [1, 1], 1),
+    given("one token in a shared buffer", 1, 6, [1, 1], 1),
+    given("prompt of a row with one token", 4, 0, [4, 1], 4),
+    given("window of one key", *STEP, local_window_size=1),
+    given("window of a step in a shared buffer", *SHARED, local_window_size=2),
+    given("window of a chunk", *CHUNK, local_window_size=2),
+    given("rotary padded prompt", 4, 0, [4, 2], 4, more=ROTARY, do_rotary=1),
+    given("rotary step of rows of other lengths", 1, 4, [5, 3], 5, more=ROTARY, do_rotary=1),
+    given("tables without rotary", *STEP, more=ROTARY),
+    given("rotary positions of a prompt", *PROMPT, more=(*ROTARY, PLACES), do_rotary=1, more_dims={9: "B S"}),
+    given("rotary positions of a chunk", *CHUNK, more=(*ROTARY, np.array([[5, 9, 11]])), do_rotary=1),
+    given("rotary positions of one token", 1, 0, [1, 1], 1, more=(*ROTARY, np.array([[3], [7]])), do_rotary=1),
+    given("scores of a padded prompt", 4, 0, [4, 2], 4, qk_output=1, outputs=(True, True, True, True)),
+    given("weights of a window", *CHUNK, qk_output=2, local_window_size=2, outputs=(True, True, True, True)),
     given("without the present", *PROMPT, outputs=(True,)),
     given(
         "float16 prompt",

@@ -133,6 +133,85 @@ def test_the_compiler_prefers_its_own_body(name: str) -> None:
     np.testing.assert_array_equal(*results)
 
 
+BODIES = """
+    <domain: "com.microsoft", opset_import: ["": 21, "own": 1]>
+    FusedMatMul <alpha: float = 1.0, foo: int = 0> (A, B) => (Y) {
+        P = own.product <factor: float = @alpha> (A, B)
+        {last}
+    }
+    <domain: "own", opset_import: ["": 21]>
+    product <factor: float = 3.0> (A, B) => (Y) {
+        M = MatMul (A, B)
+        F = Constant <value_float: float = @factor> ()
+        Y = Mul (M, F)
+    }
+"""
+PRODUCTS = """
+    m (float[2, 2] x) => (float[2, 2] y, float[2, 2] z) {
+        [refused] y = com.microsoft.FusedMatMul <alpha = 2.0, foo = 1> (x, x)
+        z = com.microsoft.FusedMatMul <alpha = 4.0> (x, x)
+    }
+"""
+"""The expansion refuses the attribute foo."""
+
+
+def test_the_body_of_the_model_replaces_a_refused_node() -> None:
+    """The expansion replaces the other node, whose body would subtract 1."""
+    x = normal(2, 2)
+    for optimize in (True, False):
+        given = model(PRODUCTS + BODIES.replace("{last}", "C = Constant <value_float = 1.0> () Y = Sub (P, C)"))
+        found = compiler.load(compiler.compile(given, Options(optimize=optimize, verify_passes=True))).run({"x": x})
+        np.testing.assert_allclose(found["y"], 2 * (x @ x) - 1, rtol=1e-5)
+        np.testing.assert_allclose(found["z"], 4 * (x @ x), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("last", "code", "message"),
+    [
+        ("Y = own.Unknown (P)", "CC0201", "operator Unknown of domain 'own' is not supported"),
+        ("Y = Elu <alpha: float = @alpha, other = 1> (P)", "CC0203", "does not support the attribute other"),
+        ("Y = Concat (P, P)", "CC0202", "Concat needs the attribute axis"),
+        ("Y = Add (P, Q)", "CC0106", "a model-local function cannot be inlined"),
+        ("Y = Add (P, P, P)", "CC0205", "Add takes 2 inputs, found 3"),
+    ],
+)
+def test_a_node_that_its_body_and_its_expansion_refuse_has_both_reasons(last: str, code: str, message: str) -> None:
+    with pytest.raises(CompileError) as raised:
+        compiler.compile(model(PRODUCTS + BODIES.replace("{last}", last)))
+    first, *others = raised.value.diagnostics
+    assert first.code == "CC0203" and "FusedMatMul-1 does not support the attribute foo" in first.message
+    assert "refused" in str(first.origin)
+    assert any(each.code == code and message in each.message for each in others)
+
+
+def test_a_call_of_the_body_with_wrong_arguments_has_both_reasons() -> None:
+    text = PRODUCTS.replace("foo = 1> (x, x)", "foo = 1> (x, x, x)")
+    with pytest.raises(CompileError) as raised:
+        compiler.compile(model(text + BODIES.replace("{last}", "Y = Identity (P)")))
+    assert [each.code for each in raised.value.diagnostics] == ["CC0203", "CC0106"]
+
+
+def test_bodies_of_known_operators_may_not_be_recursive() -> None:
+    last = "Y = com.microsoft.FusedMatMul (P, P)"
+    with pytest.raises(CompileError, match=r"functions call each other: com\.microsoft\.FusedMatMul → "):
+        compiler.compile(model(PRODUCTS + BODIES.replace("{last}", last)))
+
+
+def test_a_body_with_another_refused_operator_and_an_old_opset() -> None:
+    """The body of BiasSplitGelu, of opset 6, contains a node of FusedMatMul that the expansion refuses, too."""
+    text = """
+        m (float[2, 2] x) => (float[2, 2] y) { y = com.microsoft.BiasSplitGelu (x, x) }
+        <domain: "com.microsoft", opset_import: ["": 6, "com.microsoft": 1]>
+        BiasSplitGelu (X, bias) => (Y) {
+            S = Add <broadcast = 1, axis = 0> (X, bias)
+            Y = com.microsoft.FusedMatMul <foo = 1> (S, bias)
+        }
+    """
+    x = normal(2, 2)
+    found = compiler.load(compiler.compile(model(text + BODIES.replace("{last}", "Y = Identity (P)")))).run({"x": x})
+    np.testing.assert_allclose(found["y"], 2 * x @ x, rtol=1e-5)
+
+
 def test_a_body_of_an_unknown_operator_is_used() -> None:
     text = f"m (float[2] x) => (float[2] y) {{ y = com.microsoft.Unknown (x, x) }} {WRONG_BODY.format(name='Unknown')}"
     found = compiler.load(compiler.compile(model(text))).run({"x": np.float32([1, 2])})

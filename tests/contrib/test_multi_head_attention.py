@@ -10,7 +10,9 @@ Q, K, V = normal(2, 3, 32), normal(2, 5, 32, seed=1), normal(2, 5, 48, seed=2)
 SELF = [normal(2, 4, 32, seed=seed) for seed in range(3)]
 K4, V4 = normal(2, 4, 5, 8), normal(2, 4, 5, 8, seed=1)
 PAST = [normal(2, 4, 2, 8, seed=seed) for seed in range(2)]
+EMPTY = [each[:, :, :0] for each in PAST]
 BIAS, WIDE_BIAS = normal(96), normal(112)
+LENGTHS_OF_PAST, TERM_OF_PAST = np.int32([4, 6]), normal(2, 1, 4, 6)
 LENGTHS = np.int32([3, 5])
 ENDS = np.int32([3, 5, 0, 3, 6, 0, 3, 8])
 ROWS, SQUARES = integers(0, 2, 2, 5, dtype=np.int32), integers(0, 2, 2, 3, 5, dtype=np.int32)
@@ -53,6 +55,11 @@ CASES = [
         dims={**WITH_PAST, 4: "B T", 5: "_ _ S T"},
         **N,
     ),
+    case(OP, *SELF, None, None, None, *EMPTY, name="empty past", outputs=PRESENT, dims=WITH_PAST, **N),
+    case(OP, Q, K, V, name="scale 0", scale=0.0, dims=CROSS, **N),
+    case(OP, *SELF, BIAS, LENGTHS_OF_PAST, None, *PAST, name="past and lengths", outputs=PRESENT, dims=WITH_PAST, **N),
+    case(OP, *SELF, None, None, TERM_OF_PAST, *PAST, name="past and a term", outputs=PRESENT, dims=WITH_PAST, **N),
+    case(OP, Q, K, V, WIDE_BIAS, SQUARES, TERM[:1], name="term of heads", dims=CROSS, **N),
     case(OP, *(x[:, :1] for x in SELF), None, None, None, *PAST, name="a step", outputs=PRESENT, dims=WITH_PAST, **N),
     case(OP, Q, K, V, None, ROWS, TERM, name="scores", outputs=(True, False, False, True), dims=CROSS, **N),
 ]
@@ -98,6 +105,8 @@ def test_packed_forms(unidirectional: int, symbolic: bool) -> None:
         ([*SELF, None, None, None, *PAST, np.int32([2])], {}, "past_sequence_length"),
         ([*SELF, *[None] * 6, np.zeros((2, 1, 4), np.int32)], {}, "cache_indirection"),
         ([*SELF], {"num_heads": 0}, "num_heads is 0"),
+        ([*SELF, None, None, None, PAST[0], None], {}, "past_key and past_value together"),
+        ([*SELF, None, None, None, None, PAST[1]], {}, "past_key and past_value together"),
     ],
 )
 def test_refusals(inputs: list[np.ndarray | None], attributes: dict[str, int], reason: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -25,7 +26,7 @@ CASES: list[Case] = [
 SCHEMAS = {
     (each.domain.replace("ai.onnx", ""), each.name): each
     for each in state.get_all_operator_schema()
-    if (each.domain.replace("ai.onnx", ""), each.name) in contrib.EXPANSIONS
+    if (each.domain.replace("ai.onnx", ""), each.name) in contrib.FAMILIES
 }
 OTHER_VALUES = {"INT": 97, "FLOAT": 0.123, "STRING": "nonsense", "INTS": [97], "FLOATS": [0.123]}
 """A value of each kind of attribute that no operator accepts silently."""
@@ -48,8 +49,13 @@ def inputs() -> Iterator[Any]:
 
 
 def test_every_expansion_has_a_schema_and_cases() -> None:
-    assert SCHEMAS.keys() == contrib.EXPANSIONS.keys()
+    assert SCHEMAS.keys() == contrib.FAMILIES.keys()
     assert all(cases_of(key) for key in SCHEMAS)
+
+
+def test_the_table_of_families_is_current() -> None:
+    made = runpy.run_path(str(Path(__file__).parents[2] / "tools/families.py"))
+    assert made["FILE"].read_text() == made["text"](), "run `make generate`"
 
 
 @pytest.mark.parametrize(("key", "attribute"), list(attributes()))

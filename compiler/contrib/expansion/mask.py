@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from compiler.contrib.body import INT64, Body, Size
-from compiler.contrib.node import Node
+from compiler.contrib.expansion.body import INT64, Body, Size
+from compiler.contrib.expansion.node import Node
 
-__all__ = ["Scores", "causal_mask", "padding_mask"]
+__all__ = ["Scores", "causal_terms", "padding_mask", "sum_of"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,17 @@ def _outside(node: Node, new: Body, mask: ir.Value, scores: Scores) -> ir.Value:
     return new.op("Or", hidden, new.op("Less", keys, starts))
 
 
-def causal_mask(new: Body, scores: Scores) -> ir.Value:
+def causal_terms(node: Node, new: Body, scores: Scores, *, is_square: bool) -> tuple[int, ir.Value | None]:
+    """The attribute `is_causal` of Attention, and the mask that stands for it if it would differ.
+
+    They agree if there are as many new keys as queries, `is_square`.
+    """
+    if not node.flag("unidirectional", False):
+        return 0, None
+    return (1, None) if is_square else (0, _causal_mask(new, scores))
+
+
+def _causal_mask(new: Body, scores: Scores) -> ir.Value:
     """The term `[S, T]` of onnxruntime's causal mask, where the last query sees every key."""
     rows = new.unsqueeze(new.positions(scores.queries), 1)
     after = new.op("Greater", new.positions(scores.keys), new.op("Add", rows, new.sizes(scores.past)))
@@ -73,3 +83,9 @@ def causal_mask(new: Body, scores: Scores) -> ir.Value:
 
 def _penalty(new: Body, hidden: ir.Value, score: float, dtype: ir.DataType) -> ir.Value:
     return new.op("Where", hidden, new.scalar(score, dtype), new.scalar(0, dtype))
+
+
+def sum_of(new: Body, *terms: ir.Value | None) -> ir.Value | None:
+    """The sum of the masks that are given."""
+    given = [term for term in terms if term is not None]
+    return new.total(*given) if given else None

@@ -6,8 +6,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from compiler.contrib.body import Body, Size
-from compiler.contrib.node import Node
+from compiler.contrib.expansion.body import Body, Size
+from compiler.contrib.expansion.node import Node
 
 __all__ = ["attend", "merge_heads", "scale_of", "split_heads"]
 

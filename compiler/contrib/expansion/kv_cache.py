@@ -7,8 +7,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from compiler.contrib.body import INT64, Body, Size
-from compiler.contrib.node import Node
+from compiler.contrib.expansion.body import INT64, Body, Size
+from compiler.contrib.expansion.node import Node
 
 __all__ = ["Cache", "Lengths"]
 
@@ -63,11 +63,11 @@ class Cache:
             if (found := node.known_size(index, 1)) not in (None, node.positive("kv_num_heads")):
                 node.refuse("CC0210", f"GroupQueryAttention's input {name} has {found} heads")
         held = new.sizes(new.size(node.input(3), 2))
-        parts = [(node.input(index), value) for index, value in zip((3, 4), added, strict=True)]
+        pairs = [(node.input(index), value) for index, value in zip((3, 4), added, strict=True)]
         appended, written = Body(None), Body(None)
-        for each in parts:
+        for each in pairs:
             appended.joined(*each, axis=2)
-        results = _written(written, parts, held, lengths)
+        results = _written(written, pairs, held, lengths)
         branches: dict[str, Any] = {
             "then_branch": appended.graph([node.outputs[0] for node in appended.nodes]),
             "else_branch": written.graph(results),
@@ -82,13 +82,13 @@ def _is_appended(new: Body, held: ir.Value, lengths: Lengths) -> ir.Value:
     return new.op("Squeeze", new.op("And", is_full, new.op("Equal", shortest, lengths.total)), new.numbers(0))
 
 
-def _written(new: Body, parts: list[tuple[ir.Value, ir.Value]], held: ir.Value, lengths: Lengths) -> list[ir.Value]:
+def _written(new: Body, pairs: list[tuple[ir.Value, ir.Value]], held: ir.Value, lengths: Lengths) -> list[ir.Value]:
     """The past, with zeros after the past keys of each row, and the new keys in their place."""
     more = new.op("Max", new.op("Sub", lengths.total, held), new.numbers(0))
     pads = new.sizes(0, 0, 0, 0, 0, 0, more, 0)
     is_past = new.op("Less", new.unsqueeze(new.positions(held), 1), new.reshape(lengths.before, -1, 1, 1, 1))
     results = []
-    for past, added in parts:
+    for past, added in pairs:
         if past.dtype is None:
             raise ValueError("the type of the past is known")
         kept = new.op("Where", is_past, past, new.scalar(0, past.dtype))

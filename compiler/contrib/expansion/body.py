@@ -10,11 +10,13 @@ import onnx_ir as ir
 from compiler.ir.graph import rank
 from compiler.rewrite.rule import Rewriter
 
-__all__ = ["FLOAT", "HALVES", "INT64", "Body", "Size"]
+__all__ = ["END", "FLOAT", "HALVES", "INT64", "Body", "Size"]
 
 FLOAT, INT64 = ir.DataType.FLOAT, ir.DataType.INT64
 HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 """The types in which onnxruntime's CPU provider does not compute: it converts them to float32."""
+END = (1 << 63) - 1
+"""The end of a slice that contains the last element."""
 _OPSET = 25
 """The opset of the nodes. Its Attention has windows."""
 
@@ -49,7 +51,7 @@ class Body(Rewriter):
         """A constant without dimensions."""
         return self.constant(np.array(number, dtype.numpy()))
 
-    def later(self, compute: Callable[[], np.ndarray], dtype: ir.DataType, shape: Sequence[int]) -> ir.Value:
+    def lazy_constant(self, compute: Callable[[], np.ndarray], dtype: ir.DataType, shape: Sequence[int]) -> ir.Value:
         """A constant of this shape, whose elements are computed when somebody reads them."""
         lazy = ir.LazyTensor(lambda: ir.Tensor(compute(), dtype=dtype), dtype, ir.Shape(shape), cache=True)
         value = ir.Value(name="weight", type=ir.TensorType(dtype), shape=ir.Shape(shape), const_value=lazy)
@@ -58,15 +60,15 @@ class Body(Rewriter):
 
     def sizes(self, *sizes: Size) -> ir.Value:
         """The sizes as one list `int64 [n]`."""
-        parts: list[ir.Value] = []
+        pieces: list[ir.Value] = []
         known: list[int] = []
         for size in sizes:
             if isinstance(size, int):
                 known.append(size)
                 continue
-            parts += [self.numbers(*known), size] if known else [size]
+            pieces += [self.numbers(*known), size] if known else [size]
             known = []
-        return self.joined(*parts, *([self.numbers(*known)] if known or not parts else []))
+        return self.joined(*pieces, *([self.numbers(*known)] if known or not pieces else []))
 
     def size(self, value: ir.Value, axis: int) -> Size:
         """The size of an axis, which is not the last."""
@@ -99,11 +101,11 @@ class Body(Rewriter):
         return self.op("Unsqueeze", value, self.numbers(*axes))
 
     def slice(self, value: ir.Value, axis: int, start: Size, end: Size) -> ir.Value:
-        """A part of the value along an axis."""
+        """The elements of an axis from `start` to `end` (exclusive)."""
         return self.op("Slice", value, self.sizes(start), self.sizes(end), self.numbers(axis))
 
     def split(self, value: ir.Value, axis: int, *sizes: int) -> list[ir.Value]:
-        """The parts of the value along an axis."""
+        """The value, split along an axis into pieces of these sizes."""
         return list(self.op("Split", value, self.numbers(*sizes), axis=axis, outputs=len(sizes)))
 
     def positions(self, count: Size) -> ir.Value:
@@ -114,8 +116,8 @@ class Body(Rewriter):
         """The value in another type; `found` is the type of a value that this body computes."""
         return value if (found or value.dtype) == dtype else self.op("Cast", value, to=dtype)
 
-    def wide(self, value: ir.Value) -> ir.Value:
-        """The value in the type in which onnxruntime computes."""
+    def upcast(self, value: ir.Value) -> ir.Value:
+        """The value in float32 if it has 16 bits: the type in which onnxruntime computes."""
         return self.cast(value, FLOAT) if value.dtype in HALVES else value
 
     def total(self, first: ir.Value, *others: ir.Value | None) -> ir.Value:

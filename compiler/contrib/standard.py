@@ -1,4 +1,4 @@
-"""Operators that the standard got later: ExpandDims, GridSample, Pad, Range, Trilu, Unique."""
+"""Operators that the standard has too: ExpandDims, GridSample, Pad, Range, Trilu, Unique."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from compiler.contrib.body import INT64, Body
-from compiler.contrib.node import Node, expands
+from compiler.contrib.expansion.body import INT64, Body
+from compiler.contrib.expansion.node import Node, expands
 
 __all__: list[str] = []
 

@@ -1,18 +1,18 @@
-"""The interface of expansions to a node, and the table of expansions."""
+"""The interface of expansions to a node, and the registry of the imported expansions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
 
-from compiler.contrib.body import Body
+from compiler.attributes import Attributes
+from compiler.contrib.expansion.body import Body
 from compiler.ir.graph import constant_of, rank
-from compiler.rewrite.attributes import Attributes
 
-__all__ = ["EXPANSIONS", "MICROSOFT", "Node", "expands"]
+__all__ = ["EXPANSIONS", "MICROSOFT", "Function", "Node", "expands"]
 
 MICROSOFT = "com.microsoft"
 """The domain of most of onnxruntime's own operators."""
@@ -21,7 +21,10 @@ Function = Callable[["Node", Body], "ir.Value | Sequence[ir.Value | None]"]
 Int: TypeAlias = int  # the class `Node` has a method named `int`
 
 EXPANSIONS: dict[tuple[str, str], Function] = {}
-"""(domain, operator) → the function that expands its nodes. Operators of these domains have only version 1."""
+"""(domain, operator) → the function that expands its nodes, for the operators of the imported families.
+
+Operators of these domains have only version 1.
+"""
 
 
 def expands(op_type: str, *, domain: str = MICROSOFT) -> Callable[[Function], Function]:
@@ -109,12 +112,20 @@ class Node(Attributes):
             self.refuse("CC0205", f"{self.op_type} needs a known size of axis {axis} of its input {name}")
         return size
 
-    def part(self, index: Int, name: str, axis: Int, count: Int) -> Int:
-        """The size of one of `count` equal parts of an axis; refuses the node if the axis has no such parts."""
+    def check_sizes(self, index: Int, name: str, sizes: Mapping[Int, object]) -> None:
+        """Refuses the node if an axis of an input with this name has another size, as far as both are known."""
+        for axis, size in sizes.items():
+            found = self.known_size(index, axis)
+            if isinstance(size, int) and found not in (None, size):
+                self.refuse("CC0210", f"axis {axis} of {self.op_type}'s input {name} is {found}, not {size}")
+
+    def split_size(self, index: Int, name: str, axis: Int, count: Int) -> Int:
+        """The size of an axis divided by `count`; refuses the node if it is no positive multiple of `count`."""
         size = self.size(index, name, axis)
         if size < count or size % count:
             self.refuse(
-                "CC0210", f"axis {axis} of {self.op_type}'s input {name} has the size {size}, not {count} parts"
+                "CC0210",
+                f"axis {axis} of {self.op_type}'s input {name} has the size {size}, which is no multiple of {count}",
             )
         return size // count
 
@@ -125,15 +136,15 @@ class Node(Attributes):
             self.refuse("CC0202", f"{self.op_type}'s attribute {name} is {value}, which is not positive")
         return value
 
-    def only(self, name: str, *allowed: Int) -> Int:
-        """An integer attribute of which only some values are supported, the default first."""
+    def choice(self, name: str, *allowed: Int) -> Int:
+        """An integer attribute with one of the supported values, the default first; refuses the node for another."""
         value = self.int(name, allowed[0])
         if value not in allowed:
             expected = " or ".join(map(str, allowed))
             self.refuse("CC0202", f"{self.op_type}'s attribute {name} is {value}; only {expected} is supported")
         return value
 
-    def lacks(self, index: Int, name: str) -> None:
-        """Refuses the node if it has an input that is not supported."""
+    def refuse_input(self, index: Int, name: str) -> None:
+        """Refuses the node if it has this input, which is not supported."""
         if self.optional(index) is not None:
             self.refuse("CC0205", f"{self.op_type}'s input {name} is not supported")

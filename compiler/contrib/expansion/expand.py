@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 
 import onnx_ir as ir
 
-from compiler.contrib.body import Body
-from compiler.contrib.node import EXPANSIONS, Node
+from compiler.contrib.expansion.body import Body
+from compiler.contrib.expansion.families import FAMILIES
+from compiler.contrib.expansion.node import EXPANSIONS, Function, Node
 from compiler.errors import CompileError, Diagnostic
 from compiler.ir.graph import graph_attributes
 
-__all__ = ["Expansion", "expand", "is_known", "refusals"]
+__all__ = ["Expansion", "expand", "is_known", "is_operator", "refusals"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,19 @@ class Expansion:
 
 def is_known(node: ir.Node) -> bool:
     """Whether there is an expansion of the node's operator."""
-    return (node.domain, node.op_type) in EXPANSIONS
+    return is_operator(node.domain, node.op_type)
+
+
+def is_operator(domain: str, op_type: str) -> bool:
+    """Whether there is an expansion of an operator."""
+    return (domain, op_type) in FAMILIES or (domain, op_type) in EXPANSIONS
+
+
+def _function(domain: str, op_type: str) -> Function:
+    """The function that expands nodes of an operator. Its family registers it when it is imported."""
+    if (domain, op_type) not in EXPANSIONS:
+        import_module(f"compiler.contrib.{FAMILIES[domain, op_type]}")
+    return EXPANSIONS[domain, op_type]
 
 
 def expand(node: ir.Node) -> Expansion:
@@ -47,7 +61,7 @@ def expand(node: ir.Node) -> Expansion:
     """
     view, new = Node(node), Body(node.graph)
     try:
-        found = EXPANSIONS[node.domain, node.op_type](view, new)
+        found = _function(node.domain, node.op_type)(view, new)
         results = (found,) if isinstance(found, ir.Value) else tuple(found)
         view.check_all_read()
         for index in range(len(node.outputs)):

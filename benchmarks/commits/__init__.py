@@ -1,0 +1,1 @@
+"""The comparison of the speed of two commits."""
