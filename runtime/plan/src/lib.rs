@@ -49,6 +49,7 @@ mod shared;
 mod size;
 mod slots;
 pub mod stack;
+pub mod state;
 #[cfg(test)]
 pub mod testing;
 pub mod text;

@@ -1,0 +1,174 @@
+//! States: values that a run hands on to the next run, such as the caches of a language model.
+//!
+//! A plan [lists](crate::plan::StatePair) the outputs that its caller would feed back as inputs. A run with a state takes
+//! these inputs from the state. If the run succeeds, its outputs take their place. The values stay on the session's device.
+//!
+//! A state holds on to the values of the last run until the next one has succeeded. Their storage is shared meanwhile, so
+//! no step overwrites it, and a run that fails leaves the state as it was.
+
+mod file;
+mod pairs;
+mod start;
+mod truncate;
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::request::Request;
+use crate::session::Session;
+use crate::value::{Array, Value};
+use pairs::Pairs;
+pub use start::Start;
+
+/// The values that runs of one plan hand on. A clone is a fork: it shares the values until one of the two goes on.
+#[derive(Debug, Clone)]
+pub struct State {
+    pairs: Arc<Pairs>,
+    start: Arc<Start>,
+    /// The value of each pair; `None` for zeros whose sizes the next run decides.
+    values: Vec<Option<Value>>,
+}
+
+impl Session {
+    /// Makes a state for runs of this plan, of this session and of others with the same plan.
+    ///
+    /// # Errors
+    /// [`Error::State`] if the plan has no state, or `start` names no input or dimension of it; [`Error::Input`] if an
+    /// initial value does not fit its input.
+    pub fn new_state(&self, start: Start) -> Result<State> {
+        let pairs = Pairs::of(&self.executable)?;
+        let start = start.checked(&pairs)?;
+        let values = start.values(&pairs);
+        Ok(State { pairs: Arc::new(pairs), start: Arc::new(start), values })
+    }
+
+    /// The names of each output that a state hands on, and of the input that takes its value.
+    pub fn state_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        let plan = &self.executable.plan;
+        let name = |id: crate::plan::ValueId| plan.main.values[id.at()].name.as_str();
+        plan.state.iter().map(move |pair| (name(pair.output), name(pair.input)))
+    }
+
+    /// Computes outputs like [`Session::run_request`]. `inputs` are those that the state does not hold, in the plan's
+    /// order. Unless the request names outputs, the results are those that the state does not take, in the plan's order.
+    ///
+    /// # Errors
+    /// As [`Session::run_request`]; also [`Error::State`] if the state belongs to another plan or device, and
+    /// [`Error::Input`] if a size of the state's first value is unknown, or an output does not fit its input. After an
+    /// error, the state is as it was.
+    pub fn run_with(&self, state: &mut State, inputs: Vec<Value>, request: &Request) -> Result<Vec<Value>> {
+        state.check(self)?;
+        let inputs = state.inputs(self, inputs)?;
+        let (outputs, kept) = state.pairs.outputs(request.only);
+        let request = Request { only: Some(&outputs), ..*request };
+        let mut results = self.executable.run_keeping(inputs, &self.threads, &request, kept)?;
+        state.take(results.split_off(kept))?;
+        Ok(results)
+    }
+}
+
+impl State {
+    /// Returns to the values with which the state began.
+    pub fn reset(&mut self) {
+        self.values = self.start.values(&self.pairs);
+    }
+
+    /// The bytes of the values.
+    pub fn bytes(&self) -> usize {
+        self.arrays().map(Array::bytes_of_elements).sum()
+    }
+
+    /// The size of the first value that grows along its growing axis, such as the number of tokens in a cache; `None` if
+    /// no value is known to grow.
+    pub fn length(&self) -> Option<usize> {
+        let mut grown = self.pairs.list.iter().zip(&self.values);
+        grown.find_map(|(pair, value)| pair.axis.map(|axis| length_of(value.as_ref(), axis)))
+    }
+
+    /// The names of the inputs that the state holds, with copies of their values on the host. A value whose sizes the first
+    /// run decides is missing.
+    ///
+    /// # Errors
+    /// There is no memory, or the device fails.
+    pub fn to_host(&self) -> Result<Vec<(&str, Value)>> {
+        let mut values = Vec::with_capacity(self.values.len());
+        for (pair, value) in self.pairs.list.iter().zip(&self.values) {
+            let copy = match value {
+                None => continue,
+                Some(Value::Tensor(array)) if array.is_on_device() => array.to_host()?.into(),
+                Some(value) => value.clone(),
+            };
+            values.push((pair.input.name.as_str(), copy));
+        }
+        Ok(values)
+    }
+
+    fn arrays(&self) -> impl Iterator<Item = &Array> {
+        self.values.iter().flatten().filter_map(|value| value.tensor().ok())
+    }
+
+    /// Checks that a session can go on with the state.
+    fn check(&self, session: &Session) -> Result<()> {
+        if self.pairs.plan != session.executable.plan.sha256 {
+            return Err(Error::State("the state belongs to another plan: make one with this session".to_string()));
+        }
+        match self.arrays().map(Array::device).find(|device| *device != "cpu" && *device != session.device()) {
+            None => Ok(()),
+            Some(device) => Err(Error::State(format!(
+                "the state is on {device}, and the session on {}: save the state, and load it into one of this session",
+                session.device()
+            ))),
+        }
+    }
+
+    /// The inputs of a run, in the plan's order: the values of the state, and those that the caller gives.
+    fn inputs(&self, session: &Session, given: Vec<Value>) -> Result<Vec<Value>> {
+        let kinds: Vec<_> = session.inputs().collect();
+        let places = &self.pairs.given;
+        if places.len() != given.len() {
+            let names: Vec<&str> = places.iter().map(|&at| kinds[at].0).collect();
+            return Err(Error::op(format!("expected the inputs {names:?}, in this order, found {}", given.len())));
+        }
+        let named: Vec<_> = places.iter().map(|&at| kinds[at].1).zip(&given).collect();
+        let mut held = Vec::with_capacity(self.values.len());
+        for (pair, value) in self.pairs.list.iter().zip(&self.values) {
+            held.push(match value {
+                Some(value) => value.clone(),
+                None => self.start.zeros(pair, &named)?,
+            });
+        }
+        let mut inputs = vec![Value::None; kinds.len()];
+        for (&at, value) in places.iter().zip(given) {
+            inputs[at] = value;
+        }
+        for (pair, value) in self.pairs.list.iter().zip(held) {
+            inputs[pair.input.at] = value;
+        }
+        Ok(inputs)
+    }
+
+    /// Takes the outputs of a run as the next values.
+    fn take(&mut self, results: Vec<Value>) -> Result<()> {
+        let mut values = Vec::with_capacity(results.len());
+        for (pair, value) in self.pairs.list.iter().zip(results) {
+            pair.check(&value, &format!(" as the output {:?} of the run before it", pair.output.name))?;
+            values.push(Some(settled(value)?));
+        }
+        self.values = values;
+        Ok(())
+    }
+}
+
+/// The value in memory that belongs to the runtime and holds nothing else.
+fn settled(value: Value) -> Result<Value> {
+    match &value {
+        Value::Tensor(array) if !array.is_on_device() && !array.is_whole() => Ok(array.copy()?.into()),
+        _ => Ok(value),
+    }
+}
+
+/// The size of a value along an axis; 0 before the first run.
+fn length_of(value: Option<&Value>, axis: usize) -> usize {
+    let dims = value.and_then(|value| value.dims().ok());
+    dims.and_then(|dims| dims.get(axis).copied()).unwrap_or(0)
+}
