@@ -15,6 +15,7 @@ mod files;
 mod memory;
 mod outputs;
 mod session;
+mod state;
 
 use candle_plan::error::Error;
 use candle_plan_kernels::isa::Isa;
@@ -29,6 +30,8 @@ mod _runtime {
     use super::errors::{DeviceError, InputError, LimitError, OpError, PlanError, RunError};
     #[pymodule_export]
     use super::session::{Cancel, Session};
+    #[pymodule_export]
+    use super::state::State;
     #[pymodule_export]
     const MAX_THREADS: usize = candle_plan::session::MAX_THREADS;
     #[pymodule_export]

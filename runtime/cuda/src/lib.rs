@@ -23,6 +23,8 @@ mod memory;
 mod outputs;
 #[path = "../../src/session.rs"]
 mod session;
+#[path = "../../src/state.rs"]
+mod state;
 
 use pyo3::pymodule;
 
@@ -36,6 +38,8 @@ mod _runtime_cuda {
     use super::errors::{DeviceError, InputError, OpError, PlanError, RunError};
     #[pymodule_export]
     use super::session::{Cancel, Session};
+    #[pymodule_export]
+    use super::state::State;
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -42,11 +42,12 @@ impl Session {
         Ok(State { pairs: Arc::new(pairs), start: Arc::new(start), values })
     }
 
-    /// The names of each output that a state hands on, and of the input that takes its value.
-    pub fn state_names(&self) -> impl Iterator<Item = (&str, &str)> {
+    /// The names of each output that a state hands on and of the input that takes its value, and the axis along which the
+    /// value grows; none if the plan has no state.
+    pub fn state_pairs(&self) -> impl Iterator<Item = (&str, &str, Option<usize>)> {
         let plan = &self.executable.plan;
         let name = |id: crate::plan::ValueId| plan.main.values[id.at()].name.as_str();
-        plan.state.iter().map(move |pair| (name(pair.output), name(pair.input)))
+        plan.state.iter().map(move |pair| (name(pair.output), name(pair.input), pair.axis))
     }
 
     /// Computes outputs like [`Session::run_request`]. `inputs` are those that the state does not hold, in the plan's
@@ -68,6 +69,16 @@ impl Session {
 }
 
 impl State {
+    /// The indices of the plan's inputs that a run with the state needs, in order.
+    pub fn given(&self) -> &[usize] {
+        &self.pairs.given
+    }
+
+    /// The indices of the plan's outputs that the state does not take, in order.
+    pub fn results(&self) -> &[usize] {
+        &self.pairs.results
+    }
+
     /// Returns to the values with which the state began.
     pub fn reset(&mut self) {
         self.values = self.start.values(&self.pairs);
@@ -108,7 +119,10 @@ impl State {
     }
 
     /// Checks that a session can go on with the state.
-    fn check(&self, session: &Session) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::State`]: the state belongs to another plan, or its values are on another device.
+    pub fn check(&self, session: &Session) -> Result<()> {
         if self.pairs.plan != session.executable.plan.sha256 {
             return Err(Error::State("the state belongs to another plan: make one with this session".to_string()));
         }
