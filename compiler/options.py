@@ -36,9 +36,9 @@ class Options:
     """The limit, in bytes, for all values of a run at one time, without the constants. If a step exceeds it, the run
     raises `RunError`. Use it for untrusted models. `docs/plan-format.md` lists the values that count."""
     state: Literal["auto"] | Mapping[str, str] | None = None
-    """The outputs that a caller would feed back as inputs, as `{"present.*": "past.*"}`: names of outputs and of inputs,
-    where `*` stands for any text, the same in both. "auto" joins the names that exporters write. `Session.new_state`
-    makes a state, which hands these values from one run on to the next."""
+    """The outputs that a caller would feed back as inputs, as `{"present.*": "past.*"}`: names of outputs and of
+    inputs, where `*` stands for any text, the same in both. "auto" joins the names that exporters write.
+    `Session.new_state` makes a state, which hands these values from one run on to the next."""
     keep_metadata: Sequence[str] = ()
     """The keys of the model's metadata that the plan keeps, such as the names of classes. By default it keeps none,
     because exporters write dates, paths and names of people there."""

@@ -6,8 +6,8 @@
 - `cached_key_0` and `new_cached_key_0` (sherpa-onnx), `att_cache` and `r_att_cache` (WeNet),
 - `input_states_1` and `output_states_1`, `cache_last_channel` and `cache_last_channel_next` (NeMo).
 
-A name consists of words. Both names have the same words, except that each may have a mark: one of the words above, such as
-`past` or `out`. The name of an output needs a mark. One of the words says that the value is a state.
+A name consists of words. Both names have the same words, except that each may have a mark: one of the words above, such
+as `past` or `out`. The name of an output needs a mark. One of the words says that the value is a state.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Words = tuple[str, ...]
 
 
 def joined(inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The pairs of an output and an input whose names say that one is the next value of the other, in the outputs' order.
+    """The pairs of an output and an input whose names say that one is the next value of the other.
 
-    Each output and each input is in at most one pair.
+    They are in the order of the outputs. Each output and each input is in at most one pair.
     """
     known: dict[Words, list[str]] = {}
     for name in inputs:  # a name without a mark first

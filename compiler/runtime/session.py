@@ -164,14 +164,12 @@ class Session:
         session.threads = count
         return session
 
-    def new_state(
-        self, initial: Mapping[str, Any] | None = None, *, sizes: Mapping[str, int] | None = None
-    ) -> State:
+    def new_state(self, initial: Mapping[str, Any] | None = None, *, sizes: Mapping[str, int] | None = None) -> State:
         """A state for the argument `state` of `run`, if the plan has one (`Options.state`).
 
         Its values begin as zeros, with size 0 along the axis that grows, or as the arrays of `initial`, by the names of
-        inputs. `sizes` sets sizes of the zeros, by symbol (`batch`), or by input and dimension (`state.1`). The first run
-        decides the sizes of symbols that its own inputs have too.
+        inputs. `sizes` sets sizes of the zeros, by symbol (`batch`), or by input and dimension (`state.1`). The first
+        run decides the sizes of symbols that its own inputs have too.
 
         Raises:
             InputError: an array does not fit its input.
@@ -229,8 +227,8 @@ class Session:
             RuntimeError: `cancel` ended the run, or another thread uses the state.
             TypeError: the inputs are not a dict, the outputs not a list of names, the library lacks a dtype, or an
                 array of `out` has another dtype or is no array.
-            ValueError: the plan has no output of such a name, `timeout` is negative, `as_` is no known library, an array of
-                `out` has another shape or is read-only, or the state belongs to another plan or device.
+            ValueError: the plan has no output of such a name, `timeout` is negative, `as_` is no known library, an
+                array of `out` has another shape or is read-only, or the state belongs to another plan or device.
         """
         if (
             outputs is None and timeout is None and cancel is None and out is None and as_ == "numpy" and state is None
@@ -284,12 +282,13 @@ class Session:
 
     def _run(self, inputs: Mapping[str, Any], state: State | None, *options: Any) -> dict[str, Any]:
         """The outputs by name. The options are those of the runtime."""
+        outputs: dict[str, Any] | None
         with own_errors(self._module):
             if state is not None:
                 held = checked_state(state, self._module)
-                given = self._checked_inputs(inputs, state)
-                return held.run(self._runtime, given, *options)
-            outputs: dict[str, Any] | None = self._runtime.run(inputs, *options)
+                outputs = held.run(self._runtime, self._checked_inputs(inputs, state), *options)
+                return outputs
+            outputs = self._runtime.run(inputs, *options)
             if outputs is None:  # the runtime wants a dict with the name of every input, and no others
                 outputs = self._runtime.run(self._checked_inputs(inputs), *options)
         return outputs

@@ -15,15 +15,12 @@ from compiler.validate import LARGEST, validate_instance, validate_mapping, vali
 __all__ = ["State", "checked_state", "made"]
 
 
-_MOST_DIMENSIONS = 64
-
-
 class State:
     """Values that runs of one plan hand on: `session.run(inputs, state=state)`.
 
     The values stay in the runtime, on the session's device. A run reads them, and replaces them if it succeeds. If it
-    fails or is canceled, they stay as they were. One thread at a time can use a state, and many states can go on with one
-    session at the same time.
+    fails or is canceled, they stay as they were. One thread at a time can use a state, and many states can go on with
+    one session at the same time.
     """
 
     def __init__(self, module: Any, runtime: Any) -> None:
@@ -67,8 +64,8 @@ class State:
 
         Raises:
             RuntimeError: another thread uses the state.
-            TypeError, ValueError: `length` is no whole number from 0 to the present length, or a value does not grow, so
-                that no earlier value of it is known.
+            TypeError, ValueError: `length` is no whole number from 0 to the present length, or a value does not grow,
+                so that no earlier value of it is known.
         """
         length = validate_whole_number("length", length, 0, LARGEST - 1)
         with own_errors(self._module):
@@ -116,10 +113,16 @@ def made(module: Any, session: Any, initial: Mapping[str, Any] | None, sizes: Ma
     """The state of an extension's session; see `Session.new_state`."""
     validate_mapping("initial", initial or {}, "a dict of arrays by name")
     chosen = validate_sizes("sizes", sizes or {})
-    places = {f"{given}.{axis}" for _, given, _ in module.State.pairs(session) for axis in range(_MOST_DIMENSIONS)}
-    names = [(name if name in places else symbol_of(name) or name, size) for name, size in chosen.items()]
+    held = [given for _, given, _ in module.State.pairs(session)]
+    named = [(name if _is_place(name, held) else symbol_of(name) or name, size) for name, size in chosen.items()]
     with own_errors(module):
-        return State(module, module.State(session, dict(initial or {}), names))
+        return State(module, module.State(session, dict(initial or {}), named))
+
+
+def _is_place(name: str, inputs: list[str]) -> bool:
+    """Whether a name is that of an input, a point and a number."""
+    given, _, axis = name.rpartition(".")
+    return given in inputs and axis.isdecimal()
 
 
 def checked_state(state: State, module: Any) -> Any:
@@ -131,5 +134,7 @@ def checked_state(state: State, module: Any) -> Any:
     """
     validate_instance("state", state, State, "a state that new_state made")
     if state._module is not module:
-        raise ValueError("the state belongs to a session on another device: save it, and load it into one of this session")
+        raise ValueError(
+            "the state belongs to a session on another device: save it, and load it into one of this session"
+        )
     return state._runtime
