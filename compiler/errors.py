@@ -175,8 +175,8 @@ PAGES = {
     ),
     "CC0406": Page(
         "The option `state` names an output or input that the model lacks. Or it joins an output with an input that "
-        "cannot take its value in the next run: their element types, ranks or sizes differ, or one of them is no tensor "
-        "of numbers. With `auto`, no output has the name of the next value of an input.",
+        "cannot take its value in the next run: their element types, ranks or sizes differ, or one of them is no "
+        "tensor of numbers. With `auto`, no output has the name of the next value of an input.",
         "`candlec inspect MODEL` prints the inputs and outputs. Name the pairs: `--state 'present.*=past.*'`, or "
         '`Options(state={"present.*": "past.*"})`. If a size along the axis that grows is fixed, for example by '
         "`--dim`, keep its symbol.",

@@ -239,7 +239,7 @@ class Session:
                 raise own_error(self._module, error) from None
             if found is not None:
                 return found
-        request = self._request(outputs, timeout, as_, out)
+        request = self._request(outputs, timeout, as_, out, state)
         return _delivered(self._run(inputs, state, device_outputs, copy, *request, cancel), as_, out)
 
     def new_cancel(self) -> _runtime.Cancel:
@@ -269,7 +269,7 @@ class Session:
         import asyncio  # takes as long to import as the rest of this module
 
         cancel = self.new_cancel()
-        request = self._request(outputs, timeout, as_, out)
+        request = self._request(outputs, timeout, as_, out, state)
         run = partial(self._run, inputs, state, device_outputs, copy, *request, cancel)
         running = asyncio.get_running_loop().run_in_executor(None, run)
         try:
@@ -294,7 +294,12 @@ class Session:
         return outputs
 
     def _request(
-        self, outputs: Iterable[str] | None, timeout: float | None, library: Library, out: Mapping[str, Any] | None
+        self,
+        outputs: Iterable[str] | None,
+        timeout: float | None,
+        library: Library,
+        out: Mapping[str, Any] | None,
+        state: State | None,
     ) -> tuple[list[int] | None, float | None]:
         """The positions of the outputs to compute, and the timeout, after all arguments are checked."""
         validate_library(library)
@@ -308,7 +313,8 @@ class Session:
                 if name not in self._positions:
                     raise ValueError(f"outputs: expected some of {', '.join(self._positions)}, found {name!r}")
         if out is not None:
-            validate_places(out, self._positions if names is None else names)
+            held = set() if state is None else {pair.output for pair in self.state}
+            validate_places(out, self._positions.keys() - held if names is None else names)
         return None if names is None else [self._positions[name] for name in names], timeout
 
     def profile(self, inputs: Mapping[str, Any], runs: int = 10) -> list[StepTime]:

@@ -134,7 +134,5 @@ def checked_state(state: State, module: Any) -> Any:
     """
     validate_instance("state", state, State, "a state that new_state made")
     if state._module is not module:
-        raise ValueError(
-            "the state belongs to a session on another device: save it, and load it into one of this session"
-        )
+        raise ValueError("the state belongs to another device: save it, and load it into a state of this session")
     return state._runtime
