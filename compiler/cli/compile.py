@@ -74,8 +74,8 @@ def _summary(name: str) -> str:
 @click.option("--no-optimize", is_flag=True, help="Run none of the optional passes.")
 @arguments.memory_option("Limit the memory of all values of a run, for example 2GB. Use it for untrusted models.")
 @states.state_option(
-    "Feed outputs back: a pair of names, where * stands for any text, as 'present.*=past.*'; or auto for the names that "
-    "exporters write. A plan with a state can run with --steps. May be repeated."
+    "Feed outputs back: a pair of names, where * stands for any text, as 'present.*=past.*'; or auto for the names "
+    "that exporters write. A plan with a state can run with --steps. May be repeated."
 )
 @click.option("--strip-origins", is_flag=True, help="Omit module paths and source lines from the plan.")
 @click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass, to find compiler bugs.")

@@ -89,7 +89,10 @@ class Runs:
         symbols = {dim for info in self.declared for dim in info.shape or () if isinstance(dim, str)}
         self.sizes = {name: size for name, size in sizes.items() if name in symbols}
         of_state = {name: size for name, size in sizes.items() if name not in symbols}
-        self.state: State = session.new_state(initial, sizes={**_free_sizes(session, symbols), **of_state})
+        try:
+            self.state: State = session.new_state(initial, sizes={**_free_sizes(session, symbols), **of_state})
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
 
     def run(self, timeout: float | None) -> dict[str, Any]:
         """The outputs of the last run. Adds up the times of the runs."""
@@ -135,7 +138,7 @@ def _free_sizes(session: Session, symbols: set[str]) -> dict[str, int]:
     for pair in session.state:
         for axis, dim in enumerate(shapes[pair.input]):
             if axis != pair.axis and not isinstance(dim, int) and dim not in symbols:
-                sizes[f"{pair.input}.{axis}" if dim is None else dim] = 1
+                sizes[f"{pair.input}.{axis}"] = 1
     return sizes
 
 
