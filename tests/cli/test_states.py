@@ -13,7 +13,7 @@ import compiler
 from tests.cli.command import run
 from tests.state.models import FIRST, PAIRS, assert_same, cache_model, expected, model_of, rows
 
-DECODER = """(int64[batch, 1] ids, float[batch, past_n + 1] mask, float[batch, past_n, 1] past_x)
+DECODER = """(int64[batch, 1] ids, float[batch, after] mask, float[batch, past_n, 1] past_x)
     => (float[batch, total] y, float[batch, total, 1] present_x) {
     f = Cast <to = 1> (ids)
     g = Unsqueeze (f, last)
@@ -76,7 +76,9 @@ def test_files_give_the_first_values(cache: Path, capsys: pytest.CaptureFixture[
 
 
 def test_random_inputs_follow_the_state(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    onnx.save(model_of(DECODER, last=np.array([2])), "decoder.onnx")
+    model = model_of(DECODER, last=np.array([2]))
+    model.graph.input[1].type.tensor_type.shape.dim[1].dim_param = "past_n + 1"
+    onnx.save(model, "decoder.onnx")
     assert run("compile", "decoder.onnx", "--state", "auto") == 0
     capsys.readouterr()
     assert run("run", "decoder.plan", "--steps", "7", "--size", "batch=3", "--json") == 0

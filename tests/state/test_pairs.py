@@ -8,11 +8,11 @@ import pytest
 
 import compiler
 from compiler import CompileError, Options, PlanError
+from compiler.plan import ops, show
 from compiler.plan.plan import StateInfo
 from compiler.plan.state import add_state
 from compiler.plan.state_names import joined
 from compiler.plan.write import with_state
-from compiler.plan import ops, show
 from tests.state.models import PAIRS, cache_model, cache_plan, model_of
 
 NAMES = [
