@@ -24,6 +24,7 @@ PLAN = [
     {"read", "verify"},
     {"cpu", "device", "gpu"},
     {"prepare"},
+    {"growing"},
     {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile", "request", "slots"},
     {"session", "shared"},
     {"candle_tensors", "lend", "mapped", "state"},

@@ -6,12 +6,11 @@ use candle_plan_kernels::threads::Threads;
 use smallvec::SmallVec;
 
 use crate::device::Device;
-use crate::dtype::DType;
 use crate::error::{Error, Place, Result};
 use crate::gpu_run::{Outputs, Places};
+use crate::growing::{self, Growing};
 use crate::interrupt::{Stop, Watch};
 use crate::kernel::{Blocks, Call, Input};
-use crate::layout::in_rows;
 use crate::memory::Bound;
 use crate::prepare::{Executable, Mark, NodeId, Operand, PreparedBlock, PreparedStep};
 use crate::request::{Request, Wanted};
@@ -42,20 +41,21 @@ impl Executable {
     /// See [`Executable::run`]; also [`Error::Interrupted`] and [`Error::TimedOut`]. [`Error::Op`] if there is no such
     /// output.
     pub fn run_request(&self, inputs: Vec<Value>, threads: &Threads, request: &Request) -> Result<Vec<Value>> {
-        self.run_keeping(inputs, threads, request, usize::MAX)
+        self.run_keeping(inputs, threads, request, (usize::MAX, None))
     }
 
-    /// Like [`Executable::run_request`], but the results from index `kept` on stay on the device, for a state.
+    /// Like [`Executable::run_request`], but the results from index `kept` on stay on the device, for a state. The values
+    /// that grow in place are in `growing`.
     pub(crate) fn run_keeping(
         &self,
         inputs: Vec<Value>,
         threads: &Threads,
         request: &Request,
-        kept: usize,
+        (kept, growing): (usize, Option<&Growing>),
     ) -> Result<Vec<Value>> {
         let wanted = request.only.map(|only| Wanted::new(&self.main, only)).transpose()?;
         let (watch, places) = (Watch::new(request.stop, request.deadline), Places { given: request.place, kept });
-        Run { executable: self, threads, watch, observer: None, places, wanted }.on_device(inputs)
+        Run { executable: self, threads, watch, observer: None, places, wanted, growing }.on_device(inputs)
     }
 
     /// Like [`Executable::run_until`], with an observer around every step.
@@ -67,7 +67,7 @@ impl Executable {
         observer: &dyn Observer,
     ) -> Result<Vec<Value>> {
         let (watch, observer, places) = (Watch::new(stop, None), Some(observer), Places::all(Outputs::Host));
-        Run { executable: self, threads, watch, observer, places, wanted: None }.on_device(inputs)
+        Run { executable: self, threads, watch, observer, places, wanted: None, growing: None }.on_device(inputs)
     }
 
     /// Returns the error of the step whose kernel reported an invalid value.
@@ -119,6 +119,8 @@ struct Run<'a> {
     places: Places,
     /// The outputs to compute; `None` for all.
     wanted: Option<Wanted<'a>>,
+    /// The values of a state that grow in place.
+    growing: Option<&'a Growing>,
 }
 
 /// The nested blocks of a step.
@@ -278,10 +280,13 @@ impl Run<'_> {
         begun.taken.clear();
         take(step, slots, &mut inputs, &mut begun.taken);
         self.share(step, slots, &mut inputs);
+        let packed = growing::pack(step, &mut inputs, self.threads);
+        packed.map_err(|error| self.place(error, step, &inputs, &begun.taken))?;
         let blocks = Nested { run: self, step };
         let mut call =
             Call { inputs: &mut inputs, outputs: step.outputs.len(), threads: self.threads, blocks: &blocks };
         let outputs = match self.observer {
+            None if step.grows.is_some() && self.growing.is_some() => growing::append(step, self.growing, &call),
             None => run_kernel(step, slots, bound, &mut call),
             Some(observer) => {
                 observer.kernel(Seen { step, slots }, &mut call, &mut |call| run_kernel(step, slots, bound, call))
@@ -348,24 +353,6 @@ impl Run<'_> {
             origin: self.executable.origin(step),
         };
         Error::Run { place: Box::new(place), message }
-    }
-}
-
-impl PreparedStep {
-    /// Describes input `i` with its dimensions in the plan.
-    fn describe(&self, i: usize, value: &Value) -> String {
-        match value {
-            Value::Tensor(array) => self.describe_tensor(i, array.dtype(), array.dims()),
-            other => other.describe(),
-        }
-    }
-
-    fn describe_tensor(&self, i: usize, dtype: DType, dims: &[usize]) -> String {
-        let channels = self.channels.get(i).copied().flatten();
-        match channels.and_then(|channels| in_rows(dims, channels).ok()) {
-            Some(rows) => format!("{dtype} {rows:?}"),
-            None => format!("{dtype} {dims:?}"),
-        }
     }
 }
 

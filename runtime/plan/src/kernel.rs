@@ -28,6 +28,12 @@ pub trait Kernel: Debug + Send + Sync {
         false
     }
 
+    /// Whether `run` reads input `input` if it is a tensor that [grows](Value::Grown) along `axis`, in storage with room
+    /// between its rows. Otherwise, the run gives the kernel a copy without room.
+    fn reads_grown(&self, _input: usize, _axis: usize) -> bool {
+        false
+    }
+
     /// Whether packed weights replace the elements of input `input`. Then `run` reads only the type of the input, and
     /// the runtime need not keep the elements of a constant.
     fn is_replaced(&self, _input: usize) -> bool {

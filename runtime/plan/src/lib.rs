@@ -23,6 +23,7 @@ pub mod form;
 #[allow(unsafe_code)] // Launches kernels, which trust addresses and sizes.
 pub mod gpu;
 pub mod gpu_run;
+mod growing;
 pub mod infer;
 pub mod inputs;
 pub mod inspect;

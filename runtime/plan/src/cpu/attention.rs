@@ -14,13 +14,17 @@ use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::float::{read_number, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
-use crate::operands::attention::{Layout, Strides};
+use crate::operands::attention::{storage, Layout, Strides, ROWS};
 use crate::operator::Operator;
 use crate::ops::attention::{self, Attention, AttentionGuard, AttentionScores};
 use crate::types::{TensorType, Types};
 use crate::value::{alloc_uninit, element_count, with_capacity, Array, Value};
 
 impl Kernel for Attention {
+    fn reads_grown(&self, input: usize, axis: usize) -> bool {
+        matches!(input, 1 | 2) && axis == ROWS && self.kv_heads.is_none()
+    }
+
     fn scratch(&self, inputs: &Types) -> Option<usize> {
         let dtype = inputs.tensor(0).ok()?.dtype;
         let is_uniform = (1..6)
@@ -52,7 +56,7 @@ impl Attention {
         let whole = |size: usize| [dims.kv_heads * dims.keys * size, dims.keys * size, size];
         let (k, v, k_strides, v_strides) = match &joined {
             Some([k, v]) => (k, v, whole(dims.depth), whole(dims.width)),
-            None => (call.tensor(1)?, call.tensor(2)?, layout.k, layout.v),
+            None => (storage(call, 1)?, storage(call, 2)?, layout.k, layout.v),
         };
         let [q, k, v] = [wide::<T::Wide>(call.tensor(0)?)?, wide::<T::Wide>(k)?, wide::<T::Wide>(v)?];
         let [q, k, v]: [&[T::Wide]; 3] = [q.read()?, k.read()?, v.read()?];

@@ -11,7 +11,10 @@ mod pairs;
 mod start;
 mod truncate;
 
+use std::cell::RefCell;
 use std::sync::Arc;
+
+use candle_plan_kernels::threads::Threads;
 
 use crate::error::{Error, Result};
 use crate::request::Request;
@@ -59,12 +62,19 @@ impl Session {
     /// error, the state is as it was.
     pub fn run_with(&self, state: &mut State, inputs: Vec<Value>, request: &Request) -> Result<Vec<Value>> {
         state.check(self)?;
-        let inputs = state.inputs(self, inputs)?;
+        let undecided: Vec<bool> = state.values.iter().map(Option::is_none).collect();
+        let inputs = state.inputs(self, inputs).inspect_err(|_| state.forget(&undecided))?;
         let (outputs, kept) = state.pairs.outputs(request.only);
         let request = Request { only: Some(&outputs), ..*request };
-        let mut results = self.executable.run_keeping(inputs, &self.threads, &request, kept)?;
-        state.take(results.split_off(kept))?;
-        Ok(results)
+        let growing = RefCell::new(std::mem::take(&mut state.values));
+        let run = self.executable.run_keeping(inputs, &self.threads, &request, (kept, Some(&growing)));
+        state.values = growing.into_inner();
+        let taken = run.and_then(|mut results| {
+            state.take(results.split_off(kept))?;
+            Ok(results)
+        });
+        let results = taken.inspect_err(|_| state.forget(&undecided))?;
+        results.into_iter().map(|value| packed(value, &self.threads)).collect()
     }
 }
 
@@ -86,7 +96,11 @@ impl State {
 
     /// The bytes of the values.
     pub fn bytes(&self) -> usize {
-        self.arrays().map(Array::bytes_of_elements).sum()
+        let bytes = |value: &Value| match value {
+            Value::Grown(grown) => grown.bytes_of_elements(),
+            value => value.tensor().map_or(0, Array::bytes_of_elements),
+        };
+        self.values.iter().flatten().map(bytes).sum()
     }
 
     /// The size of the first value that grows along its growing axis, such as the number of tokens in a cache; `None` if
@@ -107,7 +121,7 @@ impl State {
             let copy = match value {
                 None => continue,
                 Some(Value::Tensor(array)) if array.is_on_device() => array.to_host()?.into(),
-                Some(value) => value.clone(),
+                Some(value) => packed(value.clone(), &Threads::serial())?,
             };
             values.push((pair.input.name.as_str(), copy));
         }
@@ -126,6 +140,9 @@ impl State {
         if self.pairs.plan != session.executable.plan.sha256 {
             return Err(Error::State("the state belongs to another plan: make one with this session".to_string()));
         }
+        if self.values.len() != self.pairs.list.len() {
+            return Err(Error::State("a run with the state panicked: reset the state".to_string()));
+        }
         match self.arrays().map(Array::device).find(|device| *device != "cpu" && *device != session.device()) {
             None => Ok(()),
             Some(device) => Err(Error::State(format!(
@@ -136,7 +153,7 @@ impl State {
     }
 
     /// The inputs of a run, in the plan's order: the values of the state, and those that the caller gives.
-    fn inputs(&self, session: &Session, given: Vec<Value>) -> Result<Vec<Value>> {
+    fn inputs(&mut self, session: &Session, given: Vec<Value>) -> Result<Vec<Value>> {
         let kinds: Vec<_> = session.inputs().collect();
         let places = &self.pairs.given;
         if places.len() != given.len() {
@@ -145,11 +162,15 @@ impl State {
         }
         let named: Vec<_> = places.iter().map(|&at| kinds[at].1).zip(&given).collect();
         let mut held = Vec::with_capacity(self.values.len());
-        for (pair, value) in self.pairs.list.iter().zip(&self.values) {
-            held.push(match value {
-                Some(value) => value.clone(),
-                None => self.start.zeros(pair, &named)?,
+        let grows = &session.executable.grows;
+        for ((pair, value), &grows) in self.pairs.list.iter().zip(&mut self.values).zip(grows) {
+            let first = value.clone().map_or_else(|| self.start.zeros(pair, &named), Ok)?;
+            let ready = if grows { pair.growing(first)? } else { packed(first, &session.threads)? };
+            held.push(match &ready {
+                Value::Grown(grown) => Array::hollow(grown.dims(), grown.dtype()).into(),
+                other => other.clone(),
             });
+            *value = Some(ready);
         }
         let mut inputs = vec![Value::None; kinds.len()];
         for (&at, value) in places.iter().zip(given) {
@@ -161,6 +182,13 @@ impl State {
         Ok(inputs)
     }
 
+    /// Drops the values whose sizes a failed run decided.
+    fn forget(&mut self, undecided: &[bool]) {
+        for (value, _) in self.values.iter_mut().zip(undecided).filter(|(_, undecided)| **undecided) {
+            *value = None;
+        }
+    }
+
     /// Takes the outputs of a run as the next values.
     fn take(&mut self, results: Vec<Value>) -> Result<()> {
         let mut values = Vec::with_capacity(results.len());
@@ -170,6 +198,14 @@ impl State {
         }
         self.values = values;
         Ok(())
+    }
+}
+
+/// The value as a tensor without room between its rows.
+fn packed(value: Value, threads: &Threads) -> Result<Value> {
+    match value {
+        Value::Grown(grown) => Ok(grown.to_array(threads)?.into()),
+        other => Ok(other),
     }
 }
 

@@ -36,12 +36,19 @@ fn truncated(pair: &Pair, value: Option<&Value>, length: usize) -> Result<Option
             Err(Error::State(format!("{name:?} has length {found}, so it cannot be cut to length {length}")))
         }
         found if found == length => Ok(value.cloned()),
-        _ => value.map(|value| Ok(first(value.tensor()?, axis, length)?.into())).transpose(),
+        _ => value.map(|value| first(value, axis, length)).transpose(),
     }
 }
 
-/// Copies the first elements along an axis.
-fn first(array: &Array, axis: usize, length: usize) -> Result<Array> {
+/// The first elements along an axis: in the same storage if the value grows in place, or a copy.
+fn first(value: &Value, axis: usize, length: usize) -> Result<Value> {
+    if let Value::Grown(grown) = value {
+        return Ok(Value::Grown(grown.first(length)));
+    }
+    copied(value.tensor()?, axis, length).map(Value::from)
+}
+
+fn copied(array: &Array, axis: usize, length: usize) -> Result<Array> {
     let mut view = View::contiguous(array.dims());
     view.dims[axis] = length;
     if !array.is_on_device() {
