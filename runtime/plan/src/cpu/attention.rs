@@ -170,7 +170,7 @@ fn joined(call: &Call, layout: &Layout) -> Result<Option<[Array; 2]>> {
     }
     let Dims { batch, kv_heads, keys, depth, width, .. } = layout.dims;
     let join = |past: usize, new: usize, strides: Strides, size: usize| {
-        let (past, new) = (call.optional_tensor(past)?, call.tensor(new)?);
+        let (past, new) = (call.optional_tensor(past)?, storage(call, new)?);
         dispatch!("Attention", new.dtype(), [f32, f64, f16, bf16], T => {
             join::<T>(past, layout.past, new, strides, [batch, kv_heads, keys, size])
         })

@@ -33,7 +33,7 @@ impl State {
             let view = TensorView::new(stored_as(array.dtype())?, array.dims().to_vec(), array.bytes_on_host()?);
             views.push((*name, view.map_err(refused)?));
         }
-        let metadata = [("format", FORMAT), ("state_version", VERSION), ("model", &self.pairs.model)];
+        let metadata = [("format", FORMAT), ("state_version", VERSION), ("model", self.pairs.model.as_str())];
         let metadata: HashMap<String, String> = metadata.map(|(key, value)| (key.into(), value.into())).into();
         serialize(views, Some(metadata)).map_err(refused)
     }
@@ -56,7 +56,8 @@ impl State {
     }
 
     fn check_header(&self, metadata: &Metadata) -> Result<()> {
-        let field = |key| metadata.metadata().as_ref().and_then(|fields| fields.get(key)).map_or("", String::as_str);
+        let field =
+            |key: &str| metadata.metadata().as_ref().and_then(|fields| fields.get(key)).map_or("", String::as_str);
         let refused = |reason: &str| Err(Error::State(format!("cannot load the state: {reason}")));
         match (field("format"), field("state_version"), field("model")) {
             (format, ..) if format != FORMAT => refused("the file is no saved state"),

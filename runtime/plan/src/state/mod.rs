@@ -10,6 +10,7 @@ mod file;
 mod pairs;
 mod start;
 mod truncate;
+mod values;
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,11 +18,13 @@ use std::sync::Arc;
 use candle_plan_kernels::threads::Threads;
 
 use crate::error::{Error, Result};
+use crate::plan::ValueId;
 use crate::request::Request;
 use crate::session::Session;
 use crate::value::{Array, Value};
 use pairs::Pairs;
 pub use start::Start;
+use values::{length_of, packed, settled};
 
 /// The values that runs of one plan hand on. A clone is a fork: it shares the values until one of the two goes on.
 #[derive(Debug, Clone)]
@@ -49,7 +52,7 @@ impl Session {
     /// value grows; none if the plan has no state.
     pub fn state_pairs(&self) -> impl Iterator<Item = (&str, &str, Option<usize>)> {
         let plan = &self.executable.plan;
-        let name = |id: crate::plan::ValueId| plan.main.values[id.at()].name.as_str();
+        let name = move |id: ValueId| plan.main.values[id.at()].name.as_str();
         plan.state.iter().map(move |pair| (name(pair.output), name(pair.input), pair.axis))
     }
 
@@ -199,26 +202,4 @@ impl State {
         self.values = values;
         Ok(())
     }
-}
-
-/// The value as a tensor without room between its rows.
-fn packed(value: Value, threads: &Threads) -> Result<Value> {
-    match value {
-        Value::Grown(grown) => Ok(grown.to_array(threads)?.into()),
-        other => Ok(other),
-    }
-}
-
-/// The value in memory that belongs to the runtime and holds nothing else.
-fn settled(value: Value) -> Result<Value> {
-    match &value {
-        Value::Tensor(array) if !array.is_on_device() && !array.is_whole() => Ok(array.copy()?.into()),
-        _ => Ok(value),
-    }
-}
-
-/// The size of a value along an axis; 0 before the first run.
-fn length_of(value: Option<&Value>, axis: usize) -> usize {
-    let dims = value.and_then(|value| value.dims().ok());
-    dims.and_then(|dims| dims.get(axis).copied()).unwrap_or(0)
 }

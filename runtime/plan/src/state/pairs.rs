@@ -62,7 +62,8 @@ impl Pairs {
         let list = plan.state.iter().map(pair).collect::<Result<Vec<Pair>>>()?;
         let taken: HashSet<usize> = list.iter().map(|pair| pair.input.at).collect();
         let handed_on: HashSet<usize> = list.iter().map(|pair| pair.output.at).collect();
-        let others = |count: usize, own: &HashSet<usize>| (0..count).filter(|at| !own.contains(at)).collect();
+        let others =
+            |count: usize, own: &HashSet<usize>| -> Vec<usize> { (0..count).filter(|at| !own.contains(at)).collect() };
         let (given, results) = (others(inputs.len(), &taken), others(outputs.len(), &handed_on));
         Ok(Pairs { plan: plan.sha256.clone(), model: plan.source_sha256.clone(), list, given, results })
     }

@@ -1,7 +1,7 @@
 //! The values with which a state begins.
 
 use super::pairs::{Pair, Pairs};
-use super::settled;
+use super::values::settled;
 use crate::array::words;
 use crate::by_width;
 use crate::dtype::DType;
@@ -81,8 +81,8 @@ impl Pair {
     /// The dimensions whose size is unknown, except the one that grows: their names by place, and their symbols.
     fn dims(&self) -> impl Iterator<Item = (String, Option<&String>)> {
         let shape = self.kind.tensor().ok().and_then(|tensor| tensor.shape.as_ref());
-        let free = shape.into_iter().flatten().enumerate().filter(|(axis, _)| self.axis != Some(*axis));
-        free.filter_map(|(axis, dim)| match dim {
+        let free = shape.into_iter().flatten().enumerate().filter(move |(axis, _)| self.axis != Some(*axis));
+        free.filter_map(move |(axis, dim)| match dim {
             Some(Dim::Size(_)) => None,
             Some(Dim::Symbol(symbol)) => Some((self.name_of(axis), Some(symbol))),
             None => Some((self.name_of(axis), None)),
@@ -98,7 +98,7 @@ impl Pair {
 fn size_in(symbol: &str, values: &[(&Type, &Value)]) -> Option<usize> {
     values.iter().find_map(|(kind, value)| {
         let kind = match kind {
-            Type::Optional(item) => item,
+            Type::Optional(item) => &**item,
             kind => *kind,
         };
         let shape = kind.tensor().ok()?.shape.as_ref()?;

@@ -4,7 +4,8 @@ use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
 
 use super::pairs::Pair;
-use super::{length_of, State};
+use super::values::length_of;
+use super::State;
 use crate::error::{Error, Result};
 use crate::gpu;
 use crate::movable::copy_view;

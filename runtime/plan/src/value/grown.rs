@@ -1,15 +1,14 @@
 //! Tensors that grow along an axis, in storage with room for more.
 
 use candle_plan_kernels::broadcast::Dims;
-use candle_plan_kernels::strided::View;
+use candle_plan_kernels::strided::{copy, View};
 use candle_plan_kernels::threads::Threads;
 
 use crate::array::words::{self, Word};
+use crate::array::Array;
 use crate::by_width;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::movable::copy_view;
-use crate::value::Array;
 
 /// The smallest room along the axis.
 const LEAST: usize = 16;
@@ -106,7 +105,11 @@ impl Grown {
         }
         let mut view = View::contiguous(self.room.dims());
         view.dims[self.axis] = self.length();
-        copy_view(&self.room, &view, threads)
+        by_width!(self.dtype(), W => {
+            let mut out = words::alloc_uninit::<W>(&view.dims)?;
+            copy(words::read::<W>(&self.room)?, &view, &mut out, threads);
+            words::array(out, &view.dims, self.dtype())
+        })
     }
 
     /// Writes a tensor behind the elements, and adds its length.
