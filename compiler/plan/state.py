@@ -24,6 +24,8 @@ Asked = Literal["auto"] | Mapping[str, str]
 
 _WORDS = re.compile(r"[A-Za-z_]\w*")
 """The symbols in a dimension, which may be an expression."""
+_INVENTED = re.compile(r"_d\d+")
+"""A symbol that the compiler made for a size about which it knows nothing."""
 
 
 class Port(NamedTuple):
@@ -132,20 +134,14 @@ def _axis(output: Port, given: Port, shared: set[str]) -> int | None:
     for axis, (new, old) in enumerate(dims):
         if isinstance(new, int) and isinstance(old, int) and new != old:
             raise _Misfit(f"its dimension {axis} has size {new}, and not {old}; keep the symbol of a size that grows")
-    grows = [axis for axis, (new, old) in enumerate(dims) if _may_grow(new, old) and old not in shared]
-    candidates = [axis for axis in grows if _have_common_symbols(*dims[axis])] or grows
+    named = [
+        (axis, {*_WORDS.findall(new)}, {*_WORDS.findall(old)})
+        for axis, (new, old) in enumerate(dims)
+        if isinstance(new, str) and isinstance(old, str) and new != old and old not in shared
+    ]
+    certain = [axis for axis, new, old in named if new & old]  # as `past + 1` and `past`
+    candidates = certain or [axis for axis, new, _ in named if not any(map(_INVENTED.fullmatch, new))]
     return candidates[0] if len(candidates) == 1 else None
-
-
-def _may_grow(new: ops.Dim | None, old: ops.Dim | None) -> bool:
-    """Whether a dimension of an output and of an input may be the one that grows."""
-    return not isinstance(new, int) and not isinstance(old, int) and new != old
-
-
-def _have_common_symbols(new: ops.Dim | None, old: ops.Dim | None) -> bool:
-    """Whether a symbol is in both dimensions, as in `past + 1` and `past`."""
-    found = [set(_WORDS.findall(dim)) if isinstance(dim, str) else set() for dim in (new, old)]
-    return bool(found[0] & found[1])
 
 
 def _tensor(port: Port) -> ops.TensorType:

@@ -7,22 +7,29 @@
 - `input_states_1` and `output_states_1`, `cache_last_channel` and `cache_last_channel_next` (NeMo).
 
 A name consists of words. Both names have the same words, except that each may have a mark: one of the words above, such
-as `past` or `out`. The name of an output needs a mark. One of the words says that the value is a state.
+as `past` or `out`. The name of an output needs a mark. A word of the input's name says that the value is a state.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["joined"]
 
-_BEFORE = [("past", "key", "values"), ("past",), ("in",), ("input",), ("old",), ("prev",), ("previous",), ("init",)]
-_BEFORE += [("initial",), ("last",), ("+0",)]
-"""The marks of inputs."""
-_AFTER = [("present", "key", "values"), ("present",), ("out",), ("output",), ("new",), ("next",), ("updated",)]
-_AFTER += [("final",), ("r",), ("+n",)]
-"""The marks of outputs. `+n` is the last letter of `stateN` and `hn`."""
+_MARKS = {
+    ("present", "key", "values"): [("past", "key", "values")],
+    ("present",): [("past", "key", "values"), ("past",)],
+    ("out",): [("in",)],
+    ("output",): [("input",)],
+    ("new",): [("old",)],
+    ("next",): [("prev",), ("previous",), ("last",)],
+    ("final",): [("init",), ("initial",)],
+    ("+n",): [("+0",)],
+    ("updated",): [],
+    ("r",): [],
+}
+"""The marks of outputs, each with the marks of inputs that fit best. `+n` is the last letter of `stateN` and `hn`."""
 _STATES = {"past", "present", "state", "states", "cache", "caches", "cached", "hidden", "cell", "memory", "mem", "mems"}
 _STATES |= {"buffer", "buffers", "context", "ctx", "h", "c", "hx", "cx", "lstm", "gru", "rnn"}
 """The words that say that a value is a state."""
@@ -35,18 +42,23 @@ def joined(inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[tuple[str,
 
     They are in the order of the outputs. Each output and each input is in at most one pair.
     """
-    known: dict[Words, list[str]] = {}
-    for name in inputs:  # a name without a mark first
-        known.setdefault(_words(name), []).append(name)
+    known: dict[Words, list[tuple[str, Words]]] = {}
     for name in inputs:
-        for rest in _without(_words(name), _BEFORE):
-            known.setdefault(rest, []).append(name)
+        words = _words(name)
+        if _STATES & {*words}:
+            marks = [mark for partners in _MARKS.values() for mark in partners]
+            for rest, mark in [(words, ()), *_without(words, marks)]:
+                known.setdefault(rest, []).append((name, mark))
     taken: set[str] = set()
     for output in outputs:
-        words = _words(output)
-        found = (name for rest in _without(words, _AFTER) for name in known.get(rest, ()) if name not in taken)
-        given = next((name for name in found if _STATES & {*words, *_words(name)}), None)
-        if given is not None:
+        found = [
+            (0 if own in _MARKS[mark] else 1 if not own else 2, name)
+            for rest, mark in _without(_words(output), _MARKS)
+            for name, own in known.get(rest, ())
+            if name not in taken
+        ]
+        if found:
+            _, given = min(found, key=lambda each: each[0])
             taken.add(given)
             yield output, given
 
@@ -62,9 +74,9 @@ def _words(name: str) -> Words:
     return tuple(words)
 
 
-def _without(words: Words, marks: Sequence[Words]) -> Iterator[Words]:
-    """The words without one of the marks, for each mark and each place of it."""
+def _without(words: Words, marks: Iterable[Words]) -> Iterator[tuple[Words, Words]]:
+    """The words without one of the marks, and this mark, for each mark and each place of it."""
     for mark in marks:
         for at in range(len(words) - len(mark) + 1):
             if words[at : at + len(mark)] == mark:
-                yield words[:at] + words[at + len(mark) :]
+                yield words[:at] + words[at + len(mark) :], mark

@@ -111,12 +111,13 @@ class State:
 
 def made(module: Any, session: Any, initial: Mapping[str, Any] | None, sizes: Mapping[str, int] | None) -> State:
     """The state of an extension's session; see `Session.new_state`."""
-    validate_mapping("initial", initial or {}, "a dict of arrays by name")
-    chosen = validate_sizes("sizes", sizes or {})
+    first = {} if initial is None else initial
+    validate_mapping("initial", first, "a dict of arrays by name")
+    chosen = validate_sizes("sizes", {} if sizes is None else sizes)
     held = [given for _, given, _ in module.State.pairs(session)]
     named = [(name if _is_place(name, held) else symbol_of(name) or name, size) for name, size in chosen.items()]
     with own_errors(module):
-        return State(module, module.State(session, dict(initial or {}), named))
+        return State(module, module.State(session, dict(first), named))
 
 
 def _is_place(name: str, inputs: list[str]) -> bool:

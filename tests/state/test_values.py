@@ -46,7 +46,7 @@ def test_an_output_that_is_an_input_is_copied() -> None:
         "(float[n] x, float[m] state) => (float[m] y, float[n] state_out) { y = Neg (state) state_out = Identity (x) }"
     )
     session = compiler.load(compiler.compile(echo, Options(state="auto")))
-    state = session.new_state(sizes={"m": 2000})
+    state = session.new_state({"state": np.zeros(2000, np.float32)})
     x = np.ones(2000, np.float32)
     assert (session.run({"x": x}, state=state)["y"] == 0).all()
     x[...] = 3
@@ -70,7 +70,7 @@ def test_a_state_that_grows_can_be_cut() -> None:
     fork.truncate(3)
     assert_same(fork.numpy(), {"past_x": given["x"][:, :3], "past_z": given["z"][:3]})
     assert_same(state.numpy(), {"past_x": given["x"], "past_z": given["z"]})
-    with pytest.raises(ValueError, match="'past_x' has length 3, so it cannot be cut to length 4"):
+    with pytest.raises(ValueError, match='"past_x" has length 3, so it cannot be cut to length 4'):
         fork.truncate(4)
     with pytest.raises(ValueError, match="length: expected a whole number from 0"):
         fork.truncate(-1)
@@ -83,7 +83,7 @@ def test_a_state_that_grows_can_be_cut() -> None:
 def test_a_state_that_does_not_grow_cannot_be_cut(session: compiler.Session) -> None:
     state = session.new_state()
     session.run(STEPS[0], state=state)
-    with pytest.raises(ValueError, match="'state' does not grow, so no earlier value of it is known"):
+    with pytest.raises(ValueError, match='"state" does not grow, so no earlier value of it is known'):
         state.truncate(2)
     assert state.length == 5
 
@@ -125,8 +125,8 @@ def test_other_files_are_refused(session: compiler.Session, tmp_path: Path) -> N
             state.load(path)
     header = {"format": "candle-state", "state_version": "1", "model": cache_plan().document["source_sha256"]}
     for arrays, error, said in [
-        ({"x": np.zeros(1, np.float32)}, ValueError, "the state has no value 'x'; it has past_x, state"),
-        ({"state": np.zeros((1, 4), np.float64)}, ValueError, "'state' is F64, and not F32"),
+        ({"x": np.zeros(1, np.float32)}, ValueError, 'the state has no value "x"; it has past_x, state'),
+        ({"state": np.zeros((1, 4), np.float64)}, ValueError, '"state" is F64, and not F32'),
         ({"state": np.zeros((4,), np.float32)}, InputError, r"found float32 \[4\] in the file"),
     ]:
         save_file(arrays, path, {**header})
