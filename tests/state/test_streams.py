@@ -24,6 +24,9 @@ STREAMS: dict[str, tuple[Asked, dict[str, str]]] = {
 }
 """The models of the zoo with a state, the pairs that are asked for, and those that are found."""
 
+UNNAMED = {"silero_vad_v6"}
+"""The models whose batch has no name, so that no other input decides the size of the state."""
+
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_streams_of_the_zoo(name: str) -> None:
@@ -34,10 +37,10 @@ def test_streams_of_the_zoo(name: str) -> None:
     assert {pair.output: pair.input for pair in session.state} == pairs
     for case in entry.cases:
         given = dict(entry.inputs(case))
-        first = {name: np.zeros_like(given.pop(name)) for name in pairs.values()}
+        first = {target: np.zeros_like(given.pop(target)) for target in pairs.values()}
         generator = np.random.default_rng(0)
-        steps = [{name: _drawn(value, generator) for name, value in given.items()} for _ in range(5)]
-        state = session.new_state({} if _sizes_are_known(session) else first)
+        steps = [{each: _drawn(value, generator) for each, value in given.items()} for _ in range(5)]
+        state = session.new_state(sizes={"state.1": first["state"].shape[1]} if name in UNNAMED else None)
         for inputs, wanted in zip(steps, fed_back(session, pairs, first, steps), strict=True):
             found = session.run(inputs, state=state)
             assert_same(found, {name: wanted[name] for name in wanted if name not in pairs})
@@ -49,12 +52,6 @@ def _drawn(value: Any, generator: np.random.Generator) -> Any:
     if value.dtype != np.float32:
         return value
     return generator.standard_normal(value.shape, np.float32) * value.std()
-
-
-def _sizes_are_known(session: compiler.Session) -> bool:
-    """Whether the first run decides all sizes of the state."""
-    held = {pair.input for pair in session.state}
-    return all(None not in (info.shape or ()) for info in session.inputs if info.name in held)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +67,8 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
             torch.manual_seed(0)
             self.gpt2 = transformers.GPT2LMHeadModel(config)
 
-        def forward(self, input_ids: Any, *past: Any) -> Any:
+        def forward(self, input_ids: Any, past_0: Any, past_1: Any, past_2: Any, past_3: Any) -> Any:
+            past = [past_0, past_1, past_2, past_3]
             cache = transformers.DynamicCache(zip(past[::2], past[1::2], strict=True))
             found = self.gpt2(input_ids=input_ids, past_key_values=cache, use_cache=True)
             layers = found.past_key_values.layers

@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::fmt::Write;
-use std::process::ExitCode;
 
 use candle_plan::kernel::Memory;
 use candle_plan::request::Request;
@@ -10,19 +9,10 @@ use candle_plan::session::Session;
 use candle_plan::state::Start;
 use candle_plan::value::Array;
 
-fn main() -> ExitCode {
-    let Some(file) = std::env::args().nth(1) else {
-        eprintln!("usage: state FILE.plan");
-        return ExitCode::from(2);
-    };
-    match std::fs::read(&file).map_err(Into::into).and_then(|plan| run(&plan)) {
-        Ok(report) => print!("{report}"),
-        Err(error) => {
-            eprintln!("{file}: {error}");
-            return ExitCode::FAILURE;
-        }
-    }
-    ExitCode::SUCCESS
+fn main() -> Result<(), Box<dyn Error>> {
+    let file = std::env::args().nth(1).ok_or("usage: state FILE.plan")?;
+    print!("{}", run(&std::fs::read(file)?)?);
+    Ok(())
 }
 
 /// Runs a plan whose only input beside the state is `x [n, 4]`, and describes the results and the state.
