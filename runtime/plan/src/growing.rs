@@ -6,8 +6,9 @@ use candle_plan_kernels::threads::Threads;
 
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Input};
+use crate::operator::Needs;
 use crate::prepare::PreparedStep;
-use crate::value::{Grown, Value};
+use crate::value::{Array, Value};
 
 /// The values of a state's pairs. The run appends rows to those that grow in place, and changes no others.
 pub(crate) type Growing = RefCell<Vec<Option<Value>>>;
@@ -26,15 +27,19 @@ pub(crate) fn append(step: &PreparedStep, growing: Option<&Growing>, call: &Call
     }
 }
 
-/// Copies the inputs that grow, and that the step's kernel cannot read.
+/// Copies the inputs that grow, and that the step's kernel cannot read. A step that needs only the dimensions gets no
+/// elements.
 ///
 /// # Errors
 /// There is no memory.
 pub(crate) fn pack(step: &PreparedStep, inputs: &mut [Input], threads: &Threads) -> Result<()> {
-    for (input, _) in inputs.iter_mut().zip(&step.packs).filter(|(_, packs)| **packs) {
+    for (i, (input, _)) in inputs.iter_mut().zip(&step.packs).enumerate().filter(|(_, (_, packs))| **packs) {
         if let Input::Shared(Value::Grown(grown)) = input {
-            let grown: &Grown = grown;
-            *input = Input::Owned(grown.to_array(threads)?.into());
+            let packed = match step.ops.needs(i) {
+                Needs::Dims => Array::hollow(grown.dims(), grown.dtype()),
+                _ => grown.to_array(threads)?,
+            };
+            *input = Input::Owned(packed.into());
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use crate::bail;
 use crate::error::Result;
 use crate::kernel::Call;
 use crate::ops::attention::{check_mask, vectors, Attention};
-use crate::value::{Array, Value};
+use crate::value::Array;
 
 /// The strides of a batch, a head and a position.
 pub(crate) type Strides = [usize; 3];
@@ -32,23 +32,12 @@ impl Attention {
         let [batch, heads, queries, depth] = sizes(required[0], self.heads)?;
         let [_, kv_heads, new, _] = sizes(required[1], self.kv_heads)?;
         let [_, _, _, width] = sizes(required[2], self.kv_heads)?;
-        let of = |i: usize, heads| -> Result<Strides> { Ok(strides(sizes(storage(call, i)?.dims(), heads)?, heads)) };
+        let of = |i: usize, heads| -> Result<Strides> { Ok(strides(sizes(call.storage(i)?.dims(), heads)?, heads)) };
         let [q_strides, k_strides, v_strides] = [of(0, self.heads)?, of(1, self.kv_heads)?, of(2, self.kv_heads)?];
         let past = dims(4)?.map_or(0, |key| key[2]);
         let Some(keys) = new.checked_add(past) else { bail!("{new} and {past} keys are too many") };
         let dims = Dims { batch, heads, kv_heads, queries, keys, depth, width };
         Ok(Layout { dims, q: q_strides, k: k_strides, v: v_strides, past })
-    }
-}
-
-/// The dimension of the rows of a tensor `[N, heads, rows, D]`.
-pub(crate) const ROWS: usize = 2;
-
-/// The elements of Q, K or V. Those of keys and values that grow have room for more rows between the heads.
-pub(crate) fn storage<'a>(call: &'a Call, i: usize) -> Result<&'a Array> {
-    match call.value(i)? {
-        Value::Grown(grown) => Ok(grown.room().0),
-        _ => call.tensor(i),
     }
 }
 

@@ -14,25 +14,25 @@ use crate::plan::{Plan, StatePair};
 impl PreparedBlock {
     /// Marks the steps that append rows, and those that read the results. Returns which pairs of the state grow in place.
     pub fn find_growth(&mut self, plan: &Plan) -> Vec<bool> {
-        let mut axis_of = HashMap::new();
+        let mut axes = HashMap::new();
         let mut grows = vec![false; plan.state.len()];
         for (at, pair) in plan.state.iter().enumerate() {
-            if let (Some(step), Some(axis)) = (self.appends(pair, plan), pair.axis) {
+            if let Some((step, from_end)) = self.appends(pair, plan) {
                 self.steps[step].grows = Some(at);
-                axis_of.insert(SlotId::of(pair.output), axis);
+                axes.insert(SlotId::of(pair.output), from_end);
                 grows[at] = true;
             }
         }
-        for step in self.steps.iter_mut().filter(|_| !axis_of.is_empty()) {
-            let axis = |slot: &Option<SlotId>| slot.and_then(|slot| axis_of.get(&slot).copied());
-            let packs = |(i, slot)| axis(slot).is_some_and(|axis| !step.kernel.reads_grown(i, axis));
+        for step in self.steps.iter_mut().filter(|_| !axes.is_empty()) {
+            let axis = |slot: &Option<SlotId>| slot.and_then(|slot| axes.get(&slot).copied());
+            let packs = |(i, slot)| axis(slot).is_some_and(|from_end| !step.kernel.reads_grown(i, from_end));
             step.packs = step.reads.iter().enumerate().map(packs).collect();
         }
         grows
     }
 
-    /// The step that appends rows to the value of a pair, if the value can grow in place.
-    fn appends(&self, pair: &StatePair, plan: &Plan) -> Option<usize> {
+    /// The step that appends rows to the value of a pair, if the value can grow in place; and its axis, from the end.
+    fn appends(&self, pair: &StatePair, plan: &Plan) -> Option<(usize, usize)> {
         let (past, present) = (SlotId::of(pair.input), SlotId::of(pair.output));
         let rank = plan.main.values.get(pair.input.at())?.kind.tensor().ok()?.rank()?;
         let at = self.steps.iter().position(|step| step.outputs.contains(&Some(present)))?;
@@ -44,7 +44,8 @@ impl PreparedBlock {
             other != at && read.any(|(i, _)| step.ops.needs(i) != Needs::Dims || step.ops.shares(i))
         };
         let is_alone = !self.outputs.iter().any(is_output) && !self.steps.iter().enumerate().any(reads_elements);
-        (step.joins(past, pair.axis?, rank) && is_alone).then_some(at)
+        let axis = pair.axis?;
+        (step.joins(past, axis, rank) && is_alone).then(|| (at, rank - axis))
     }
 }
 
