@@ -173,6 +173,14 @@ PAGES = {
         "To pass these inputs at run time, remove them from `model.graph.initializer`. To silence the warning, remove "
         "them from `model.graph.input`.",
     ),
+    "CC0406": Page(
+        "The option `state` names an output or input that the model lacks. Or it joins an output with an input that "
+        "cannot take its value in the next run: their element types, ranks or sizes differ, or one of them is no "
+        "tensor of numbers. With `auto`, no output has the name of the next value of an input.",
+        "`candlec inspect MODEL` prints the inputs and outputs. Name the pairs: `--state 'present.*=past.*'`, or "
+        '`Options(state={"present.*": "past.*"})`. If a size along the axis that grows is fixed, for example by '
+        "`--dim`, keep its symbol.",
+    ),
     "CC0501": Page(
         "A pass made the graph invalid.",
         f"{_REPORT} To avoid it, use `--skip-pass` with the pass that the error names.",

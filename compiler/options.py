@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from compiler.rewrite.report import PassReport
 from compiler.validate import (
@@ -13,6 +13,7 @@ from compiler.validate import (
     validate_instance,
     validate_names,
     validate_sizes,
+    validate_state,
     validate_whole_number,
 )
 
@@ -34,6 +35,10 @@ class Options:
     max_memory: int | None = None
     """The limit, in bytes, for all values of a run at one time, without the constants. If a step exceeds it, the run
     raises `RunError`. Use it for untrusted models. `docs/plan-format.md` lists the values that count."""
+    state: Literal["auto"] | Mapping[str, str] | None = None
+    """The outputs that a caller would feed back as inputs, as `{"present.*": "past.*"}`: names of outputs and of
+    inputs, where `*` stands for any text, the same in both. "auto" joins the names that exporters write.
+    `Session.new_state` makes a state, which hands these values from one run on to the next."""
     keep_metadata: Sequence[str] = ()
     """The keys of the model's metadata that the plan keeps, such as the names of classes. By default it keeps none,
     because exporters write dates, paths and names of people there."""
@@ -62,6 +67,7 @@ class Options:
         if self.max_memory is not None:
             bytes_held = validate_whole_number("Options.max_memory", self.max_memory, 0, LARGEST - 1)
             object.__setattr__(self, "max_memory", bytes_held)
+        validate_state("Options.state", self.state)
         for name in ("on_pass", "on_model"):
             if getattr(self, name) is not None:
                 validate_function(f"Options.{name}", getattr(self, name))

@@ -71,7 +71,7 @@ from compiler.passes.sort_nodes import sort_nodes
 from compiler.passes.split_sequences import split_sequences
 from compiler.passes.split_slices import split_slices
 from compiler.passes.unflatten_gemm import unflatten_gemm
-from compiler.plan import Plan
+from compiler.plan import Plan, state
 from compiler.plan.write import write
 from compiler.rewrite.phase import Phase
 from compiler.rewrite.report import Pass, PassReport
@@ -223,6 +223,7 @@ def compile(source: Source | Changed, options: Options | None = None) -> Plan:
         source_sha256=loaded.sha256,
         metadata={key: metadata[key] for key in options.keep_metadata if key in metadata},
         max_memory=options.max_memory,
+        state=[] if options.state is None else state.pairs(block, options.state),
     )
     return Plan(data)
 

@@ -13,6 +13,7 @@ __all__ = [
     "validate_mapping",
     "validate_names",
     "validate_sizes",
+    "validate_state",
     "validate_whole_number",
 ]
 
@@ -90,3 +91,21 @@ def validate_sizes(argument: str, value: Any) -> dict[str, int]:
     """
     validate_mapping(argument, value, 'a dict of sizes by name, as {"batch": 1}')
     return {name: validate_whole_number(f"{argument}[{name!r}]", size, 0, LARGEST - 1) for name, size in value.items()}
+
+
+def validate_state(argument: str, value: Any) -> None:
+    """Check that a value is "auto", or patterns of inputs by patterns of outputs with as many stars; or `None`.
+
+    Raises:
+        TypeError, ValueError: it is something else.
+    """
+    expected = '"auto", or a dict of inputs by output, as {"present.*": "past.*"}'
+    if value is None or value == "auto":
+        return
+    if isinstance(value, str):
+        raise ValueError(f"{argument}: expected {expected}, found {value!r}")
+    validate_mapping(argument, value, expected)
+    for output, given in value.items():
+        validate_instance(f"{argument}[{output!r}]", given, str, "the name of an input, or a pattern")
+        if output.count("*") != given.count("*"):
+            raise ValueError(f"{argument}: expected as many stars in {given!r} as in {output!r}")

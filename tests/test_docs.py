@@ -99,6 +99,17 @@ def test_the_program_for_sessions_runs(folder: Path, capsys: pytest.CaptureFixtu
     assert re.fullmatch(r"\[[0-9]\]", classes) and count == "2"
 
 
+def test_the_program_for_states_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs/using-from-python.md").read_text().partition("## States")[2]
+    exec(block(page, "import numpy as np"), {})
+    assert capsys.readouterr().out.splitlines() == [
+        "[StateInfo(output='present_x', input='past_x', axis=0)]",
+        "{'y': (1, 4)} 4 64",
+        "3 (4, 4)",
+        "4",
+    ]
+
+
 def test_the_program_written_for_onnxruntime_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs/using-from-python.md").read_text().partition("## A program written for onnxruntime")[2]
     exec(block(page, "import numpy as np"), {})
@@ -110,7 +121,8 @@ def test_the_program_written_for_onnxruntime_runs(folder: Path, capsys: pytest.C
 
 def test_the_rust_program_is_the_one_that_is_tested() -> None:
     page = (ROOT / "docs/using-from-rust.md").read_text()
-    assert block(page, "//! Runs a plan") == (ROOT / "runtime/plan/examples/run.rs").read_text()
+    assert block(page, "//! Runs a plan on") == (ROOT / "runtime/plan/examples/run.rs").read_text()
+    assert block(page, "//! Runs a plan again") == (ROOT / "runtime/plan/examples/state.rs").read_text()
 
 
 @pytest.mark.parametrize("name", ["errors", "onnxruntime", "operators"])

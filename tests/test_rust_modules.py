@@ -24,9 +24,10 @@ PLAN = [
     {"read", "verify"},
     {"cpu", "device", "gpu"},
     {"prepare"},
+    {"growing"},
     {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile", "request", "slots"},
     {"session", "shared"},
-    {"candle_tensors", "lend", "mapped"},
+    {"candle_tensors", "lend", "mapped", "state"},
 ]
 """The layers of the crate `candle-plan`. A module uses only modules of its own layer and of earlier layers."""
 
@@ -82,7 +83,14 @@ CUDA = [
 DERIVE = [{"compare"}, {"kernel", "structure"}, {"expand"}]
 """Every top-level module of the crate `candle-plan-derive`, in the same order."""
 
-PYTHON = [{"errors", "files", "memory"}, {"arrays", "dlpack", "functions"}, {"device_arrays"}, {"outputs"}, {"session"}]
+PYTHON = [
+    {"errors", "files", "memory"},
+    {"arrays", "dlpack", "functions"},
+    {"device_arrays"},
+    {"outputs"},
+    {"session"},
+    {"state"},
+]
 """Every top-level module of the crate `candle-plan-python`, in the same order."""
 
 LAYERS = {

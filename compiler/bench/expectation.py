@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from compiler import _runtime
 from compiler.ir.symbols import shown
-from compiler.runtime.session import failures, own_error
+from compiler.runtime.failures import failures, own_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,13 +6,13 @@ import importlib
 import textwrap
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from compiler.cli import arguments
+from compiler.cli import arguments, states
 from compiler.cli.output import console, json_option, megabytes, print_json, table, working, write_text
 from compiler.errors import did_you_mean, program
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from compiler import Plan
+    from compiler.plan.state import Asked
     from compiler.rewrite.report import PassReport
 
 
@@ -72,6 +73,10 @@ def _summary(name: str) -> str:
 )
 @click.option("--no-optimize", is_flag=True, help="Run none of the optional passes.")
 @arguments.memory_option("Limit the memory of all values of a run, for example 2GB. Use it for untrusted models.")
+@states.state_option(
+    "Feed outputs back: a pair of names, where * stands for any text, as 'present.*=past.*'; or auto for the names "
+    "that exporters write. A plan with a state can run with --steps. May be repeated."
+)
 @click.option("--strip-origins", is_flag=True, help="Omit module paths and source lines from the plan.")
 @click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass, to find compiler bugs.")
 @click.option(
@@ -96,6 +101,7 @@ def command(
     skipped: tuple[str, ...],
     no_optimize: bool,
     max_memory: int | None,
+    asked: Asked | None,
     strip_origins: bool,
     verify_passes: bool,
     report: Path | None,
@@ -112,6 +118,7 @@ def command(
     candlec compile model.onnx -o build/model.plan --dim batch=1
     candlec compile model.onnx --passes drop_identities,fold_weight_norm,fold_constants --report report.html
     candlec compile model.onnx --skip-pass fuse_epilogues --dump-passes build/passes
+    candlec compile decoder.onnx --state auto
     """
     import compiler
 
@@ -129,6 +136,7 @@ def command(
         skip_passes=skipped,
         dims=dims,
         max_memory=max_memory,
+        state=asked,
         strip_origins=strip_origins,
         verify_passes=verify_passes,
         on_pass=record.add,
@@ -194,6 +202,7 @@ def _facts(plan: Plan, record: Record) -> dict[str, Any]:
     return {
         "bytes": len(plan.data),
         "steps": dict(_steps(plan)),
+        "state": [asdict(pair) for pair in plan.state],
         "passes": [
             {
                 "name": report.name,
@@ -220,6 +229,7 @@ def _show(plan: Plan, record: Record) -> None:
     for report, _ in record.passes:
         for warning in report.warnings:
             console.print(str(warning), style="yellow", soft_wrap=True)
+    states.show_state(plan.state)
     before = record.passes[0][0].nodes_before if record.passes else 0
     steps = _steps(plan)
     kinds = ", ".join(f"{count} {name}" for name, count in steps.most_common())

@@ -11,12 +11,13 @@ import click
 import numpy as np
 
 from compiler.atomic_files import write_whole
-from compiler.cli import arguments, arrays
+from compiler.cli import arguments, arrays, states
 from compiler.cli.output import console, json_option, print_json, shape_text, table, working
 from compiler.cli.renamed import Verb
 from compiler.cli.tables.placement import show_missing
 
 if TYPE_CHECKING:
+    from compiler.plan.state import Asked
     from compiler.runtime.session import Memory, Session
     from compiler.runtime.steps import Peaks, StepTime
 
@@ -45,6 +46,17 @@ PROFILED_RUNS = 10
     help="End the run after this time, between two steps.",
 )
 @click.option("--profile", is_flag=True, help="Time every step over ten additional runs.")
+@click.option(
+    "--steps",
+    type=arguments.Whole(1),
+    metavar="N",
+    help="Run the plan N times. Each run takes the state that the run before it left, such as the caches of a language "
+    "model. Files of --input are the inputs of every run, and give the first values of the state.",
+)
+@states.state_option(
+    "With --steps: the state, if the plan was compiled without --state. Pairs of names, as 'present.*=past.*', or auto "
+    "for the names that exporters write. May be repeated."
+)
 @json_option
 def command(
     plan: Path,
@@ -59,6 +71,8 @@ def command(
     packing: Memory,
     timeout: float | None,
     profile: bool,
+    steps: int | None,
+    asked: Asked | None,
     as_json: bool,
 ) -> None:
     """Run PLAN, and show the dtype, shape and range of each output.
@@ -76,20 +90,22 @@ def command(
     candlec run model.plan --size batch=8 --profile
     candlec run model.plan --timeout 10 --max-memory 2GB
     candlec run model.plan --device cuda --strict-device
+    candlec run decoder.plan --steps 100 --state auto
     """
     import compiler
 
-    if strict_device and device == "cpu":
-        raise click.UsageError("--strict-device needs another device than the CPU: add --device cuda")
+    _check_options(strict_device, device, steps, asked, profile)
     if output is not None and output.suffix not in arrays.SUFFIXES:
         raise click.BadParameter(f"{output} is neither an .npz nor a .safetensors file", param_hint="--output")
     arguments.check_outputs({"--output": output}, [plan, *arguments.input_files(inputs)])
-    session = compiler.load(plan, device, threads, strict_device, max_memory=max_memory, memory=packing)
-    given = arguments.given_inputs(session.inputs, inputs, sizes, seed)
+    source = states.with_state(plan, asked)
+    session = compiler.load(source, device, threads, strict_device, max_memory=max_memory, memory=packing)
+    runs = None if steps is None else states.Runs(session, steps, inputs, sizes, seed)
+    given = arguments.given_inputs(session.inputs, inputs, sizes, seed) if runs is None else {}
     start = time.perf_counter()
     with arguments.suggest_sizes(session.inputs, inputs, sizes):
-        outputs = session.run(given, timeout=timeout)
-    seconds = time.perf_counter() - start
+        outputs = session.run(given, timeout=timeout) if runs is None else runs.run(timeout)
+    seconds = time.perf_counter() - start if runs is None else runs.seconds
     if output is not None:
         write_whole(output, arrays.pack(outputs, output))
     summary = [_summary(name, value) for name, value in outputs.items()]
@@ -97,11 +113,13 @@ def command(
     if as_json:
         hosted = [asdict(step) for step in session.host_steps]
         ran = {"device": session.device, "fallback_reason": session.fallback_reason, "host_steps": hosted}
+        ran |= {} if runs is None else runs.facts()
         print_json({"ok": True, **ran, "seconds": seconds, "outputs": summary, **_profile_data(profiled)})
         return
     columns = ("output", "dtype", "shape", ">min", ">mean", ">max")
     table(columns, ([*_cells(each)] for each in summary))
-    console.print(f"{1e3 * seconds:.2f} ms on {session.device}" + (f", written to {output}" if output else ""))
+    ran_in = f"{1e3 * seconds:.2f} ms on {session.device}" if runs is None else f"{runs} on {session.device}"
+    console.print(ran_in + (f", written to {output}" if output else ""), soft_wrap=True)
     if session.fallback_reason:
         console.print(f"auto chose {session.device}: {session.fallback_reason}", soft_wrap=True)
     show_missing(session.device, session.host_steps)
@@ -109,6 +127,16 @@ def command(
         from compiler.cli.tables.profile import show_profile
 
         show_profile(*profiled, PROFILED_RUNS)
+
+
+def _check_options(strict_device: bool, device: str, steps: int | None, asked: Asked | None, profile: bool) -> None:
+    """Refuse options that do not go together."""
+    if strict_device and device == "cpu":
+        raise click.UsageError("--strict-device needs another device than the CPU: add --device cuda")
+    if asked is not None and steps is None:
+        raise click.UsageError("--state is for several runs: add --steps N")
+    if profile and steps is not None:
+        raise click.UsageError("--profile times single runs: leave out --steps")
 
 
 def _profiled(session: Session, inputs: dict[str, Any]) -> tuple[list[StepTime], Peaks | None]:

@@ -1088,6 +1088,9 @@ class Plan(Struct):
     source_sha256: str
     """SHA-256 of the model file the plan was compiled from, in hexadecimal."""
 
+    state: list[StatePair]
+    """The outputs that a caller would feed back as inputs of its next run; left out if there are none."""
+
     max_memory: int | None = None
     """The most bytes that the values of a run may hold at once, beside the constants; null for no bound."""
 
@@ -1548,6 +1551,19 @@ class Squeeze(Op):
 
     axes: list[int] | None = None
     """The dimensions to drop; a negative one counts from the end."""
+
+
+class StatePair(Struct):
+    """An output of the plan that is an input of its next run with the same [state](crate::state::State)."""
+
+    input: ValueId
+    """The input, a value of the main block."""
+
+    output: ValueId
+    """The output, a value of the main block."""
+
+    axis: int | None = None
+    """The axis along which the value grows from run to run; null if none is known to grow."""
 
 
 class Step(Struct):

@@ -17,7 +17,7 @@ from compiler.plan import decode
 from compiler.plan.types import tensor_type
 from compiler.validate import validate_instance
 
-__all__ = ["MODEL", "Plan", "TensorInfo", "unsound"]
+__all__ = ["MODEL", "Plan", "StateInfo", "TensorInfo", "unsound"]
 
 MODEL = b"\x08"
 """The first byte of ONNX files, the tag of their first field. A plan starts with the length of its header."""
@@ -52,6 +52,16 @@ class TensorInfo:
         tensor = tensor_type(decode.type_from(inner))
         shape = None if tensor is None or tensor.shape is None else tuple(map(_dim, tensor.shape))
         return cls(name, "" if tensor is None else tensor.dtype, shape, kind, holds)
+
+
+@dataclass(frozen=True)
+class StateInfo:
+    """A pair of the state: an output, and the input that takes its value in the next run of a state."""
+
+    output: str
+    input: str
+    axis: int | None
+    """The axis along which the value grows from run to run; `None` if none is known to grow."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +122,15 @@ class Plan:
     def outputs(self) -> list[TensorInfo]:
         """The outputs, in order."""
         return self._values("outputs")
+
+    @property
+    def state(self) -> list[StateInfo]:
+        """The pairs of the state, in the order of the inputs; empty if the plan has no state."""
+        main = self.document["main"]
+        return [
+            StateInfo(main["values"][pair["output"]]["name"], main["values"][pair["input"]]["name"], pair["axis"])
+            for pair in self.document.get("state", ())
+        ]
 
     def _values(self, which: str) -> list[TensorInfo]:
         main = self.document["main"]

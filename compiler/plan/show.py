@@ -9,7 +9,7 @@ from typing import Any
 
 from compiler.ir import symbols
 from compiler.plan.decode import type_from
-from compiler.plan.plan import Plan
+from compiler.plan.plan import Plan, StateInfo
 from compiler.plan.types import described
 
 __all__ = ["operators", "show", "steps"]
@@ -18,8 +18,9 @@ Json = dict[str, Any]
 
 
 def show(plan: Plan) -> str:
-    """The text of the plan's graph: inputs, constants, steps with their attributes and result types, outputs."""
-    return symbols.shown("\n".join(_block(plan.document["main"])) + "\n")
+    """The text of the plan's graph: inputs, constants, steps with attributes and types, outputs, and the state."""
+    lines = [*_block(plan.document["main"]), *(_state(pair) for pair in plan.state)]
+    return symbols.shown("\n".join(lines) + "\n")
 
 
 def steps(plan: Plan) -> list[Json]:
@@ -68,6 +69,11 @@ def _block(block: Json) -> Iterator[str]:
     for step in block["steps"]:
         yield from _step(block, step)
     yield "return " + ", ".join(_name(block, index) for index in block["outputs"])
+
+
+def _state(pair: StateInfo) -> str:
+    grows = "" if pair.axis is None else f", growing along axis {pair.axis}"
+    return f"state {pair.output} → {pair.input}{grows}"
 
 
 def _step(block: Json, step: Json) -> Iterator[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +15,11 @@ from compiler.ir import dtypes
 from compiler.ir.origin import Origin
 from compiler.plan import ops
 from compiler.plan.builder import Pool
-from compiler.plan.encode import canonical
+from compiler.plan.encode import canonical, plain
 from compiler.plan.header import read_header
 from compiler.plan.types import tensor
 
-__all__ = ["FORMAT", "VERSION", "with_outputs", "write"]
+__all__ = ["FORMAT", "VERSION", "with_outputs", "with_state", "write"]
 
 FORMAT = "candle-plan"
 VERSION = 1
@@ -36,6 +37,7 @@ def write(
     source_sha256: str = "",
     metadata: Mapping[str, str] | None = None,
     max_memory: int | None = None,
+    state: Sequence[ops.StatePair] = (),
 ) -> bytes:
     """The file of a plan with this main block and these constants.
 
@@ -50,19 +52,37 @@ def write(
         origins=[_origin(origin) for origin in (pool.origins if origins is None else origins)],
         passes=list(passes),
         source_sha256=source_sha256,
+        state=list(state),
     )
-    return _file(canonical(plan), pool.constants)
+    fields = plain(plan)
+    if not state:
+        del fields["state"]
+    return _file(canonical(fields), pool.constants)
 
 
 def with_outputs(data: bytes, values: Sequence[int]) -> bytes:
     """The file of a plan with these values of its main block as additional outputs, each once."""
+
+    def add(plan: dict[str, Any]) -> None:
+        outputs = plan["main"]["outputs"]
+        outputs += [value for value in values if value not in outputs]
+
+    return _changed(data, add)
+
+
+def with_state(data: bytes, pairs: Sequence[ops.StatePair]) -> bytes:
+    """The file of a plan with these pairs of its state instead of its own."""
+    return _changed(data, lambda plan: plan.update(state=plain(list(pairs))))
+
+
+def _changed(data: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
+    """The file of a plan whose description `change` has changed."""
     file = io.BytesIO(data)
     header, end = read_header(file), file.tell()
     metadata = header["__metadata__"]
     plan = json.loads(metadata["plan"])
-    outputs = plan["main"]["outputs"]
-    outputs += [value for value in values if value not in outputs]
-    text = json.dumps(plan, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    change(plan)
+    text = canonical(plan)
     header["__metadata__"] = {**metadata, "plan": text, "sha256": _digest(text, [memoryview(data)[end:]])}
     return _header(header) + data[end:]
 

@@ -10,13 +10,14 @@ from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
 from compiler import _runtime
-from compiler.errors import DeviceError, Error, InputError, PlanError, RunError
-from compiler.ir.symbols import shown
-from compiler.plan import Plan, TensorInfo
+from compiler.errors import DeviceError, InputError, PlanError
+from compiler.plan import Plan, StateInfo, TensorInfo
 from compiler.plan.plan import MODEL, unsound
 from compiler.runtime.devices import open_extension
+from compiler.runtime.failures import failures, own_error, own_errors
 from compiler.runtime.libraries import Library, converted, fill, validate_library, validate_places
 from compiler.runtime.prepared import Prepared
+from compiler.runtime.state import State, checked_state, made
 from compiler.runtime.steps import Peaks, PlacedStep, StepTime, refuse_missing
 from compiler.validate import LARGEST, validate_instance, validate_mapping, validate_names, validate_whole_number
 
@@ -121,6 +122,11 @@ class Session:
         """The steps that run on the host although the session has another device."""
         return [step for step in self.placed_steps if step.host]
 
+    @cached_property
+    def state(self) -> list[StateInfo]:
+        """The outputs that a state hands on, with the inputs that take them; empty if the plan has no state."""
+        return [StateInfo(*pair) for pair in self._module.State.pairs(self._runtime)]
+
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(f"{info.name}: {info}" for info in infos) for infos in (self.inputs, self.outputs))
         return f"Session({inputs} → {outputs}; {self.device}, {self.threads} thread{'s' * (self.threads > 1)})"
@@ -128,13 +134,15 @@ class Session:
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """Run the plan with its inputs in order, and return its only output, or a tuple of several outputs.
 
-        The options are those of `run`. The caller may leave out optional inputs at the end.
+        The options are those of `run`. The caller may leave out optional inputs at the end, and leaves out those that a
+        state holds.
 
         Raises: as `run`; also TypeError, if there are too many inputs.
         """
-        if len(inputs) > len(self.inputs):
-            raise TypeError(f"the plan has {len(self.inputs)} inputs, found {len(inputs)}")
-        outputs = self.run({info.name: given for info, given in zip(self.inputs, inputs, strict=False)}, **options)
+        declared = self._given(options.get("state"))
+        if len(inputs) > len(declared):
+            raise TypeError(f"the run takes {len(declared)} inputs, found {len(inputs)}")
+        outputs = self.run({info.name: given for info, given in zip(declared, inputs, strict=False)}, **options)
         found = tuple(outputs.values())
         return found[0] if len(found) == 1 else found
 
@@ -151,12 +159,23 @@ class Session:
         count = self.threads if threads is None else validate_whole_number("threads", threads, 1, _runtime.MAX_THREADS)
         session = Session.__new__(Session)
         session.__dict__.update(self.__dict__)
-        try:
+        with own_errors(self._module):
             session._runtime = self._runtime.clone(count)
-        except self._failures as error:
-            raise own_error(self._module, error) from None
         session.threads = count
         return session
+
+    def new_state(self, initial: Mapping[str, Any] | None = None, *, sizes: Mapping[str, int] | None = None) -> State:
+        """A state for the argument `state` of `run`, if the plan has one (`Options.state`).
+
+        Its values begin as zeros, with size 0 along the axis that grows, or as the arrays of `initial`, by the names of
+        inputs. `sizes` sets sizes of the zeros, by symbol (`batch`), or by input and dimension (`state.1`). The first
+        run decides the sizes of symbols that its own inputs have too.
+
+        Raises:
+            InputError: an array does not fit its input.
+            TypeError, ValueError: the plan has no state, or the state has no such input or dimension.
+        """
+        return made(self._module, self._runtime, initial, sizes)
 
     def run(
         self,
@@ -169,6 +188,7 @@ class Session:
         as_: Library = "numpy",
         out: Mapping[str, Any] | None = None,
         cancel: _runtime.Cancel | None = None,
+        state: State | None = None,
     ) -> dict[str, Any]:
         """The outputs by name, in the plan's order.
 
@@ -196,18 +216,22 @@ class Session:
         handlers only in the main thread. Any thread can end the run by `cancel.set()`, where `cancel` is an object that
         `new_cancel` returned.
 
+        With a `state`, which `new_state` made, the caller leaves out the inputs that the state holds. The run replaces
+        the state's values by their outputs, and returns these only if `outputs` names them. If the run fails or ends
+        early, the state stays as it was.
+
         Raises:
             InputError: an input is missing or unknown, or its dtype or shape differs from the plan's declaration.
             RunError: a step failed.
             TimeoutError: the run took longer than `timeout`.
-            RuntimeError: `cancel` ended the run.
+            RuntimeError: `cancel` ended the run, or another thread uses the state.
             TypeError: the inputs are not a dict, the outputs not a list of names, the library lacks a dtype, or an
                 array of `out` has another dtype or is no array.
-            ValueError: the plan has no output of such a name, `timeout` is negative, `as_` is no known library, or an
-                array of `out` has another shape or is read-only.
+            ValueError: the plan has no output of such a name, `timeout` is negative, `as_` is no known library, an
+                array of `out` has another shape or is read-only, or the state belongs to another plan or device.
         """
         if (
-            outputs is None and timeout is None and cancel is None and out is None and as_ == "numpy"
+            outputs is None and timeout is None and cancel is None and out is None and as_ == "numpy" and state is None
         ):  # a call of a small model takes a microsecond
             try:
                 found: dict[str, Any] | None = self._runtime.run(inputs, device_outputs, copy)
@@ -215,8 +239,8 @@ class Session:
                 raise own_error(self._module, error) from None
             if found is not None:
                 return found
-        request = self._request(outputs, timeout, as_, out)
-        return _delivered(self._run(inputs, device_outputs, copy, *request, cancel), as_, out)
+        request = self._request(outputs, timeout, as_, out, state)
+        return _delivered(self._run(inputs, state, device_outputs, copy, *request, cancel), as_, out)
 
     def new_cancel(self) -> _runtime.Cancel:
         """An object for the argument `cancel` of `run`: its method `set` ends the runs that have it."""
@@ -233,6 +257,7 @@ class Session:
         timeout: float | None = None,
         as_: Library = "numpy",
         out: Mapping[str, Any] | None = None,
+        state: State | None = None,
     ) -> dict[str, Any]:
         """Run as `run` does, in a thread of the event loop's executor. The loop goes on meanwhile.
 
@@ -244,7 +269,8 @@ class Session:
         import asyncio  # takes as long to import as the rest of this module
 
         cancel = self.new_cancel()
-        run = partial(self._run, inputs, device_outputs, copy, *self._request(outputs, timeout, as_, out), cancel)
+        request = self._request(outputs, timeout, as_, out, state)
+        run = partial(self._run, inputs, state, device_outputs, copy, *request, cancel)
         running = asyncio.get_running_loop().run_in_executor(None, run)
         try:
             return _delivered(await asyncio.shield(running), as_, out)
@@ -254,18 +280,26 @@ class Session:
             running.exception()  # asyncio reports exceptions that nobody looked at
             raise
 
-    def _run(self, inputs: Mapping[str, Any], *options: Any) -> dict[str, Any]:
+    def _run(self, inputs: Mapping[str, Any], state: State | None, *options: Any) -> dict[str, Any]:
         """The outputs by name. The options are those of the runtime."""
-        try:
-            outputs: dict[str, Any] | None = self._runtime.run(inputs, *options)
+        outputs: dict[str, Any] | None
+        with own_errors(self._module):
+            if state is not None:
+                held = checked_state(state, self._module)
+                outputs = held.run(self._runtime, self._checked_inputs(inputs, state), *options)
+                return outputs
+            outputs = self._runtime.run(inputs, *options)
             if outputs is None:  # the runtime wants a dict with the name of every input, and no others
                 outputs = self._runtime.run(self._checked_inputs(inputs), *options)
-        except self._failures as error:
-            raise own_error(self._module, error) from None
         return outputs
 
     def _request(
-        self, outputs: Iterable[str] | None, timeout: float | None, library: Library, out: Mapping[str, Any] | None
+        self,
+        outputs: Iterable[str] | None,
+        timeout: float | None,
+        library: Library,
+        out: Mapping[str, Any] | None,
+        state: State | None,
     ) -> tuple[list[int] | None, float | None]:
         """The positions of the outputs to compute, and the timeout, after all arguments are checked."""
         validate_library(library)
@@ -279,7 +313,8 @@ class Session:
                 if name not in self._positions:
                     raise ValueError(f"outputs: expected some of {', '.join(self._positions)}, found {name!r}")
         if out is not None:
-            validate_places(out, self._positions if names is None else names)
+            held = set() if state is None else {pair.output for pair in self.state}
+            validate_places(out, self._positions.keys() - held if names is None else names)
         return None if names is None else [self._positions[name] for name in names], timeout
 
     def profile(self, inputs: Mapping[str, Any], runs: int = 10) -> list[StepTime]:
@@ -289,10 +324,8 @@ class Session:
         """
         runs = validate_whole_number("runs", runs, 1, 2**32)
         given = self._checked_inputs(inputs)
-        try:
+        with own_errors(self._module):
             steps = json.loads(self._runtime.profile(given, runs))
-        except self._failures as error:
-            raise own_error(self._module, error) from None
         return [StepTime(**item) for item in steps]
 
     def prepared(self) -> Prepared:
@@ -303,20 +336,34 @@ class Session:
         """The processor's peaks with the session's number of threads. Each call measures them again."""
         return Peaks(*self._runtime.peaks())
 
-    def _checked_inputs(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    def _given(self, state: State | None) -> list[TensorInfo]:
+        """The inputs of a run: all inputs, or those that a state does not hold."""
+        held = set() if state is None else {pair.input for pair in self.state}
+        return [info for info in self.inputs if info.name not in held]
+
+    def _checked_inputs(self, inputs: Mapping[str, Any], state: State | None = None) -> dict[str, Any]:
         """The inputs by name, after checking that none is unknown or missing. An absent optional is `None`."""
         validate_mapping("inputs", inputs, "a dict of arrays by name")
+        declared = self._given(state)
+        names = self._names if state is None else frozenset(info.name for info in declared)
         for name in inputs:
-            if name not in self._names:
-                known = ", ".join(info.name for info in self.inputs)
-                told = f"the inputs are {known}" if known else "the plan has no inputs"
-                message = f"there is no input {name!r}; {told}"
-                raise InputError(name, f"one of {known}", "an unknown name", message)
-        for info in self.inputs:
+            if name not in names:
+                raise _unknown_input(name, declared, name in self._names)
+        for info in declared:
             if info.name not in inputs and info.kind != "optional":
                 message = f"input {info.name!r} is missing: expected {info}"
                 raise InputError(info.name, str(info), "nothing", message)
-        return {info.name: inputs.get(info.name) for info in self.inputs}
+        return {info.name: inputs.get(info.name) for info in declared}
+
+
+def _unknown_input(name: str, declared: list[TensorInfo], is_held: bool) -> InputError:
+    """The error for an input that the run does not take."""
+    known = ", ".join(info.name for info in declared)
+    if is_held:
+        message = f"the state holds the input {name!r}: leave it out, or give it to new_state as an initial value"
+        return InputError(name, "nothing", "a value", message)
+    told = f"the inputs are {known}" if known else "the plan has no inputs"
+    return InputError(name, f"one of {known}", "an unknown name", f"there is no input {name!r}; {told}")
 
 
 def _delivered(outputs: dict[str, Any], library: Library, out: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -331,28 +378,8 @@ def _delivered(outputs: dict[str, Any], library: Library, out: Mapping[str, Any]
 def _opened(device: str, source: Any, options: tuple[Any, ...]) -> tuple[Any, Any]:
     """The extension that runs plans on a device, and its session."""
     module, name = open_extension(device)
-    try:
+    with own_errors(module):
         return module, module.Session(source, name, *options)
-    except failures(module) as error:
-        raise own_error(module, error) from None
-
-
-def failures(module: Any) -> tuple[type[Exception], ...]:
-    """The exceptions that an extension raises."""
-    return module.PlanError, module.DeviceError, module.InputError, module.RunError, module.OpError
-
-
-def own_error(module: Any, error: Exception) -> Error:
-    """The exception of this package for an exception of an extension."""
-    match error:
-        case module.PlanError():
-            return PlanError(error.args[0])
-        case module.InputError():
-            return InputError(*map(shown, error.args))
-        case module.RunError():
-            return RunError(*error.args)
-        case _:  # of the device, or of no step
-            return DeviceError(*error.args)
 
 
 def _infos(text: str) -> list[TensorInfo]:

@@ -12,7 +12,7 @@ mod _runtime {
         verify,
     };
     #[pymodule_export]
-    use candle_plan_python::{Cancel, DeviceArray, Session};
+    use candle_plan_python::{Cancel, DeviceArray, Session, State};
     #[pymodule_export]
     use candle_plan_python::{DeviceError, InputError, LimitError, OpError, PlanError, RunError};
     #[pymodule_export]

@@ -9,7 +9,7 @@ mod _runtime_cuda {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use candle_plan_python::{Cancel, DeviceArray, Session};
+    use candle_plan_python::{Cancel, DeviceArray, Session, State};
     #[pymodule_export]
     use candle_plan_python::{DeviceError, InputError, OpError, PlanError, RunError};
 

@@ -52,6 +52,9 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
+    /// A state does not fit the session, or what the caller asks of it.
+    #[error("{0}")]
+    State(String),
     /// An op would do more than any kernel does by design; the executor adds the [`Place`].
     #[error("{message}: {help}")]
     Limit {

@@ -6,12 +6,11 @@ use candle_plan_kernels::threads::Threads;
 use smallvec::SmallVec;
 
 use crate::device::Device;
-use crate::dtype::DType;
 use crate::error::{Error, Place, Result};
-use crate::gpu_run::Outputs;
+use crate::gpu_run::{Outputs, Places};
+use crate::growing::{self, Growing};
 use crate::interrupt::{Stop, Watch};
 use crate::kernel::{Blocks, Call, Input};
-use crate::layout::in_rows;
 use crate::memory::Bound;
 use crate::prepare::{Executable, Mark, NodeId, Operand, PreparedBlock, PreparedStep};
 use crate::request::{Request, Wanted};
@@ -42,9 +41,21 @@ impl Executable {
     /// See [`Executable::run`]; also [`Error::Interrupted`] and [`Error::TimedOut`]. [`Error::Op`] if there is no such
     /// output.
     pub fn run_request(&self, inputs: Vec<Value>, threads: &Threads, request: &Request) -> Result<Vec<Value>> {
+        self.run_keeping(inputs, threads, request, (usize::MAX, None))
+    }
+
+    /// Like [`Executable::run_request`], but the results from index `kept` on stay on the device, for a state. The values
+    /// that grow in place are in `growing`.
+    pub(crate) fn run_keeping(
+        &self,
+        inputs: Vec<Value>,
+        threads: &Threads,
+        request: &Request,
+        (kept, growing): (usize, Option<&Growing>),
+    ) -> Result<Vec<Value>> {
         let wanted = request.only.map(|only| Wanted::new(&self.main, only)).transpose()?;
-        let (watch, outputs) = (Watch::new(request.stop, request.deadline), request.place);
-        Run { executable: self, threads, watch, observer: None, outputs, wanted }.on_device(inputs)
+        let (watch, places) = (Watch::new(request.stop, request.deadline), Places { given: request.place, kept });
+        Run { executable: self, threads, watch, observer: None, places, wanted, growing }.on_device(inputs)
     }
 
     /// Like [`Executable::run_until`], with an observer around every step.
@@ -55,8 +66,8 @@ impl Executable {
         stop: Stop,
         observer: &dyn Observer,
     ) -> Result<Vec<Value>> {
-        let (watch, observer) = (Watch::new(stop, None), Some(observer));
-        Run { executable: self, threads, watch, observer, outputs: Outputs::Host, wanted: None }.on_device(inputs)
+        let (watch, observer, places) = (Watch::new(stop, None), Some(observer), Places::all(Outputs::Host));
+        Run { executable: self, threads, watch, observer, places, wanted: None, growing: None }.on_device(inputs)
     }
 
     /// Returns the error of the step whose kernel reported an invalid value.
@@ -105,9 +116,11 @@ struct Run<'a> {
     threads: &'a Threads,
     watch: Watch<'a>,
     observer: Option<&'a dyn Observer>,
-    outputs: Outputs,
+    places: Places,
     /// The outputs to compute; `None` for all.
     wanted: Option<Wanted<'a>>,
+    /// The values of a state that grow in place.
+    growing: Option<&'a Growing>,
 }
 
 /// The nested blocks of a step.
@@ -156,7 +169,7 @@ impl Run<'_> {
         let inputs = executable.enter(gpu, inputs)?;
         // An input on the device may belong to another library, so it must live until all work is done.
         let held: Vec<Value> = inputs.iter().filter(|value| is_on_device(value)).cloned().collect();
-        let outputs = executable.leave(gpu, &turn, self.plan(inputs), self.outputs);
+        let outputs = executable.leave(gpu, &turn, self.plan(inputs), self.places);
         drop(held);
         outputs
     }
@@ -164,9 +177,21 @@ impl Run<'_> {
     /// Whether a step's result is copied to the host with all others at the end of the run, or not at all.
     fn is_delivered_later(&self, step: &PreparedStep) -> bool {
         step.delivers
-            && (self.outputs == Outputs::Device
+            && (self.places.given == Outputs::Device
+                || self.is_kept(step)
                 || self.observer.is_none_or(|observer| !observer.sees_deliveries())
                     && self.executable.plan.max_memory.is_none())
+    }
+
+    /// Whether every result that a step delivers stays on the device.
+    fn is_kept(&self, step: &PreparedStep) -> bool {
+        let Some(wanted) = &self.wanted else { return false };
+        let delivers = |output: &Operand| match *output {
+            Operand::Slot(slot) | Operand::Dying(slot) => step.outputs.contains(&Some(slot)),
+            Operand::Constant(_) | Operand::Absent => false,
+        };
+        let outputs = &self.executable.main.outputs;
+        wanted.outputs.iter().take(self.places.kept).all(|&at| !outputs.get(at).is_some_and(delivers))
     }
 
     fn plan(&self, inputs: Vec<Value>) -> Result<Vec<Value>> {
@@ -255,10 +280,13 @@ impl Run<'_> {
         begun.taken.clear();
         take(step, slots, &mut inputs, &mut begun.taken);
         self.share(step, slots, &mut inputs);
+        let packed = growing::pack(step, &mut inputs, self.threads);
+        packed.map_err(|error| self.place(error, step, &inputs, &begun.taken))?;
         let blocks = Nested { run: self, step };
         let mut call =
             Call { inputs: &mut inputs, outputs: step.outputs.len(), threads: self.threads, blocks: &blocks };
         let outputs = match self.observer {
+            None if step.grows.is_some() && self.growing.is_some() => growing::append(step, self.growing, &call),
             None => run_kernel(step, slots, bound, &mut call),
             Some(observer) => {
                 observer.kernel(Seen { step, slots }, &mut call, &mut |call| run_kernel(step, slots, bound, call))
@@ -325,24 +353,6 @@ impl Run<'_> {
             origin: self.executable.origin(step),
         };
         Error::Run { place: Box::new(place), message }
-    }
-}
-
-impl PreparedStep {
-    /// Describes input `i` with its dimensions in the plan.
-    fn describe(&self, i: usize, value: &Value) -> String {
-        match value {
-            Value::Tensor(array) => self.describe_tensor(i, array.dtype(), array.dims()),
-            other => other.describe(),
-        }
-    }
-
-    fn describe_tensor(&self, i: usize, dtype: DType, dims: &[usize]) -> String {
-        let channels = self.channels.get(i).copied().flatten();
-        match channels.and_then(|channels| in_rows(dims, channels).ok()) {
-            Some(rows) => format!("{dtype} {rows:?}"),
-            None => format!("{dtype} {dims:?}"),
-        }
     }
 }
 

@@ -16,6 +16,30 @@ pub enum Outputs {
     Device,
 }
 
+/// Where each result of a run goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Places {
+    /// The place of the results that the caller receives.
+    pub given: Outputs,
+    /// The index of the first result that stays on the session's device instead, where the caller's state keeps it.
+    pub kept: usize,
+}
+
+impl Places {
+    /// All results go to one place.
+    pub fn all(given: Outputs) -> Places {
+        Places { given, kept: usize::MAX }
+    }
+
+    fn of(self, at: usize) -> Outputs {
+        if at < self.kept {
+            self.given
+        } else {
+            Outputs::Device
+        }
+    }
+}
+
 impl Executable {
     /// Copies the inputs that host steps read from the device to the host. The other inputs stay where they are.
     ///
@@ -44,17 +68,11 @@ impl Executable {
     ///
     /// # Errors
     /// A step's kernel found a fault, the run failed, or the device fails.
-    pub(crate) fn leave(
-        &self,
-        gpu: &Gpu,
-        turn: &Turn,
-        run: Result<Vec<Value>>,
-        outputs: Outputs,
-    ) -> Result<Vec<Value>> {
+    pub(crate) fn leave(&self, gpu: &Gpu, turn: &Turn, run: Result<Vec<Value>>, places: Places) -> Result<Vec<Value>> {
         let run = run.and_then(|values| {
-            let values = if outputs == Outputs::Device { self.own_on_device(gpu, values)? } else { values };
-            let downloads =
-                Downloads::of(&values, |_| outputs == Outputs::Host).map_err(|error| self.device_error(error))?;
+            let values = self.own_on_device(gpu, values, places)?;
+            let is_given = |at| places.of(at) == Outputs::Host;
+            let downloads = Downloads::of(&values, is_given).map_err(|error| self.device_error(error))?;
             Ok((values, downloads))
         });
         let (finished, run) = match run {
@@ -74,14 +92,19 @@ impl Executable {
         }
     }
 
-    /// Puts every tensor on the device, in memory of its own, so that the caller may write to it.
-    fn own_on_device(&self, gpu: &Gpu, values: Vec<Value>) -> Result<Vec<Value>> {
-        let own = |value: Value| match &value {
+    /// Puts the tensors that stay on the device there. The caller may write to those that it receives, so each of them has
+    /// memory of its own. Nobody writes to those that a state keeps, so they may share memory of the runtime.
+    fn own_on_device(&self, gpu: &Gpu, values: Vec<Value>, places: Places) -> Result<Vec<Value>> {
+        let own = |(at, value): (usize, Value)| match &value {
+            _ if places.of(at) == Outputs::Host => Ok(value),
             Value::Tensor(array) if !array.is_on_device() => Ok(upload(gpu, array)?.into()),
-            Value::Tensor(array) if !array.is_alone() => Ok(array.copy_on_device(gpu)?.into()),
+            Value::Tensor(array) if at < places.kept && !array.is_alone() || at >= places.kept && !array.is_whole() => {
+                Ok(array.copy_on_device(gpu)?.into())
+            }
             _ => Ok(value),
         };
-        values.into_iter().map(own).collect::<Result<_>>().map_err(|error| self.device_error(error))
+        let owned = values.into_iter().enumerate().map(own);
+        owned.collect::<Result<_>>().map_err(|error| self.device_error(error))
     }
 
     /// Turns a message of the device into an error that belongs to no step.

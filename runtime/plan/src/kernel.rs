@@ -28,6 +28,12 @@ pub trait Kernel: Debug + Send + Sync {
         false
     }
 
+    /// Whether `run` reads the [storage](Call::storage) of input `input` if it is a tensor that [grows](Value::Grown) along
+    /// an axis, which is 1 for the last axis, 2 for the one before it, and so on. Otherwise, a run gives the kernel a copy.
+    fn reads_grown(&self, _input: usize, _from_end: usize) -> bool {
+        false
+    }
+
     /// Whether packed weights replace the elements of input `input`. Then `run` reads only the type of the input, and
     /// the runtime need not keep the elements of a constant.
     fn is_replaced(&self, _input: usize) -> bool {
@@ -162,6 +168,14 @@ impl<'a> Call<'a, '_> {
     /// Input `i`, which must be a tensor.
     pub fn tensor(&self, i: usize) -> Result<&Array> {
         self.value(i)?.tensor().map_err(|error| Error::op(format!("input {i}: {error}")))
+    }
+
+    /// The storage of input `i`, which must be a tensor. If it [grows](Value::Grown), its storage is longer along this axis.
+    pub fn storage(&self, i: usize) -> Result<&Array> {
+        match self.value(i)? {
+            Value::Grown(grown) => Ok(grown.room().0),
+            _ => self.tensor(i),
+        }
     }
 
     /// Input `i` as a tensor, if it is present. An empty optional counts as absent.

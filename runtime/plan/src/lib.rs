@@ -23,6 +23,7 @@ pub mod form;
 #[allow(unsafe_code)] // Launches kernels, which trust addresses and sizes.
 pub mod gpu;
 pub mod gpu_run;
+mod growing;
 pub mod infer;
 pub mod inputs;
 pub mod inspect;
@@ -49,6 +50,7 @@ mod shared;
 mod size;
 mod slots;
 pub mod stack;
+pub mod state;
 #[cfg(test)]
 pub mod testing;
 pub mod text;

@@ -35,6 +35,24 @@ pub struct Plan {
     pub max_memory: Option<usize>,
     /// The model's own metadata (`metadata_props`).
     pub metadata: BTreeMap<String, String>,
+    /// The outputs that a caller would feed back as inputs of its next run; left out if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub state: Vec<StatePair>,
+    /// The checksum of the plan's file, in hexadecimal; empty for a plan without a file.
+    #[serde(skip)]
+    pub sha256: String,
+}
+
+/// An output of the plan that is an input of its next run with the same [state](crate::state::State).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StatePair {
+    /// The output, a value of the main block.
+    pub output: ValueId,
+    /// The input, a value of the main block.
+    pub input: ValueId,
+    /// The axis along which the value grows from run to run; null if none is known to grow.
+    pub axis: Option<usize>,
 }
 
 /// A constant, with its dtype and shape.

@@ -136,8 +136,9 @@ impl Header {
     }
 
     fn plan(&self) -> Result<Plan> {
-        let json = self.field("plan")?;
-        serde_json::from_str(json).map_err(|error| Error::Read(format!("its description is not valid: {error}")))
+        let read = serde_json::from_str(self.field("plan")?);
+        let plan: Plan = read.map_err(|error| Error::Read(format!("its description is not valid: {error}")))?;
+        Ok(Plan { sha256: self.field("sha256")?.to_string(), ..plan })
     }
 }
 
@@ -284,7 +285,7 @@ fn tensor_of(kind: &TensorType, stored: Stored) -> Result<Array> {
 
 /// The safetensors type that stores a constant of a logical type. A type that safetensors lacks has one byte per
 /// element.
-fn stored_as(dtype: DType) -> Result<Dtype> {
+pub(crate) fn stored_as(dtype: DType) -> Result<Dtype> {
     Ok(match dtype {
         DType::Bool => Dtype::BOOL,
         DType::Int8 => Dtype::I8,

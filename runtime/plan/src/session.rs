@@ -27,9 +27,9 @@ pub const MAX_THREADS: usize = MOST_THREADS;
 
 /// A plan prepared for one device and a number of threads. Several threads may run it at once.
 pub struct Session {
-    executable: Arc<Executable>,
+    pub(crate) executable: Arc<Executable>,
     pub(crate) device: Device,
-    threads: Threads,
+    pub(crate) threads: Threads,
 }
 
 impl Session {

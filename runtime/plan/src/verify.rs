@@ -10,10 +10,15 @@
 //! 7. Nested blocks satisfy the same, at most [`MAX_DEPTH`] deep.
 //! 8. The plan's inputs and outputs have distinct names, and none is empty.
 //! 9. A value's type is one that values can have: at most 64 dimensions, whose product fits in memory's address range.
+//! 10. A pair of the state joins an output of the plan with an input, each in one pair only. Both are tensors of one dtype,
+//!     not of strings, whose sizes agree, except along the axis that grows. The input's size along this axis is no number.
 
 use std::collections::HashSet;
 
-use crate::plan::{Block, Constant, Plan, Step, ValueId, MAX_DEPTH};
+use crate::bail;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::plan::{Block, Constant, Plan, StatePair, Step, ValueId, MAX_DEPTH};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::{Array, Value};
 
@@ -23,6 +28,7 @@ pub fn verify(plan: &Plan, constants: &[Value]) -> Vec<String> {
     verifier.block(&plan.main, "", 0);
     verifier.names("input", &plan.main.inputs);
     verifier.names("output", &plan.main.outputs);
+    verifier.state(&plan.state);
     verifier.violations
 }
 
@@ -154,6 +160,24 @@ impl<'a> Verifier<'a> {
         }
     }
 
+    fn state(&mut self, pairs: &[StatePair]) {
+        let main = &self.plan.main;
+        let (mut inputs, mut outputs) = (ids(&main.inputs), ids(&main.outputs));
+        for (index, pair) in pairs.iter().enumerate() {
+            let place = format!("state {index}: ");
+            let kind = |id: ValueId| main.values.get(id.at()).map(|info| &info.kind);
+            if !inputs.remove(&pair.input) {
+                self.report(&place, format!("value {} is no input of the plan, or in two pairs", pair.input.0));
+            } else if !outputs.remove(&pair.output) {
+                self.report(&place, format!("value {} is no output of the plan, or in two pairs", pair.output.0));
+            } else if let (Some(input), Some(output)) = (kind(pair.input), kind(pair.output)) {
+                if let Err(error) = hands_on(output, input, pair.axis) {
+                    self.report(&place, error);
+                }
+            }
+        }
+    }
+
     fn names(&mut self, role: &str, ids: &[ValueId]) {
         let mut seen = HashSet::new();
         for info in ids.iter().filter_map(|id| self.plan.main.values.get(id.at())) {
@@ -163,6 +187,32 @@ impl<'a> Verifier<'a> {
                 self.violations.push(format!("two {role}s are named {:?}", info.name));
             }
         }
+    }
+}
+
+fn ids(values: &[ValueId]) -> HashSet<ValueId> {
+    values.iter().copied().collect()
+}
+
+/// Checks that an output of a run can be an input of the next run, after it has grown along `axis`.
+fn hands_on(output: &Type, input: &Type, axis: Option<usize>) -> Result<()> {
+    let (mut from, mut to) = (output.tensor()?.clone(), input.tensor()?.clone());
+    if to.dtype == DType::String {
+        bail!("a state holds no strings");
+    }
+    if let Some(axis) = axis {
+        match to.shape.as_mut().and_then(|shape| shape.get_mut(axis)) {
+            Some(Some(Dim::Size(size))) => bail!("axis {axis} of {input} has the size {size}, so it cannot grow"),
+            Some(dim) => *dim = None,
+            None => bail!("{input} has no axis {axis}"),
+        }
+        if let Some(dim) = from.shape.as_mut().and_then(|shape| shape.get_mut(axis)) {
+            *dim = None;
+        }
+    }
+    match from.agrees_with(&to) {
+        true => Ok(()),
+        false => bail!("an output {output} cannot be the input {input} of the next run"),
     }
 }
 

@@ -1,8 +1,11 @@
-//! The example of docs/using-from-rust.md runs a plan.
+//! The examples of docs/using-from-rust.md run plans.
 
 #[path = "../examples/run.rs"]
 #[allow(dead_code)] // its main
 mod run;
+#[path = "../examples/state.rs"]
+#[allow(dead_code)] // its main
+mod state;
 
 #[test]
 fn a_plan_runs_on_zeros() {
@@ -14,4 +17,21 @@ fn a_plan_runs_on_zeros() {
 #[test]
 fn other_bytes_are_an_error() {
     assert!(run::run(b"PK\x03\x04").unwrap_err().to_string().contains("safetensors"));
+}
+
+#[test]
+fn a_plan_runs_with_a_state() {
+    let report = state::run(include_bytes!("../../../tests/golden/state.plan")).unwrap();
+    let expected = "present_x becomes past_x, which grows along axis Some(0)\n\
+        y [3, 3], and a state of length Some(3) and 48 bytes\n\
+        y [1, 4], and a state of length Some(4) and 64 bytes\n\
+        y [1, 5], and a state of length Some(5) and 80 bytes\n\
+        a fork of length Some(4)\n";
+    assert_eq!(report, expected);
+}
+
+#[test]
+fn a_plan_without_state_is_an_error() {
+    let error = state::run(include_bytes!("../../../tests/golden/v1.plan")).unwrap_err();
+    assert!(error.to_string().starts_with("the plan has no state"), "{error}");
 }

@@ -23,7 +23,7 @@ pub fn to_python(error: Error) -> PyErr {
         }
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::TimedOut => PyTimeoutError::new_err(error.to_string()),
-        Error::Threads { .. } => PyValueError::new_err(error.to_string()),
+        Error::Threads { .. } | Error::State(_) => PyValueError::new_err(error.to_string()),
         Error::Device { .. } => DeviceError::new_err((error.to_string(),)),
         Error::Limit { message, help } => LimitError::new_err((message, help)),
         Error::Op(message) => OpError::new_err((message,)),

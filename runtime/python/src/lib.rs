@@ -19,6 +19,7 @@ pub mod functions;
 mod memory;
 mod outputs;
 mod session;
+mod state;
 
 pub use candle_plan::ops::resize::MOST_AXES as MOST_RESIZED_AXES;
 pub use candle_plan::ops::window::MOST_AXES as MOST_WINDOW_AXES;
@@ -26,3 +27,4 @@ pub use candle_plan::session::MAX_THREADS;
 pub use device_arrays::DeviceArray;
 pub use errors::{DeviceError, InputError, LimitError, OpError, PlanError, RunError};
 pub use session::{Cancel, Session};
+pub use state::State;

@@ -28,11 +28,11 @@ use crate::outputs::to_python_value;
 /// A plan prepared for one device and a number of threads. Several threads may run it at once.
 #[pyclass(frozen)]
 pub struct Session {
-    inner: Inner,
+    pub(crate) inner: Inner,
     /// The names of the inputs, in order.
     given: Vec<Py<PyString>>,
     /// The names of the outputs, in order.
-    results: Vec<Py<PyString>>,
+    pub(crate) results: Vec<Py<PyString>>,
 }
 
 /// Ends runs early, from any thread.
@@ -154,11 +154,8 @@ impl Session {
         let named = inputs.cast_exact::<PyDict>().ok();
         let Some(inputs) = named.map_or(Ok(None), |named| self.if_complete(named))? else { return Ok(None) };
         let inputs = self.values(inputs, if copy { Passing::Copy } else { Passing::Lend })?;
-        let place = if device_outputs { Outputs::Device } else { Outputs::Host };
-        let deadline =
-            timeout.and_then(|seconds| Instant::now().checked_add(Duration::try_from_secs_f64(seconds).ok()?));
         let outputs = interruptible(py, cancel, |stop| {
-            self.inner.run_request(inputs, &Request { only: only.as_deref(), place, deadline, stop })
+            self.inner.run_request(inputs, &request(only.as_deref(), device_outputs, timeout, stop))
         })?;
         let named = PyDict::new(py);
         for (at, value) in outputs.into_iter().enumerate() {
@@ -209,13 +206,44 @@ impl Session {
 
     /// Returns the inputs in the plan's order.
     fn values(&self, inputs: &Bound<'_, PyDict>, passing: Passing) -> PyResult<Vec<Value>> {
-        let value = |(key, (name, kind)): (&Py<PyString>, (&str, &Type))| match inputs.get_item(key)? {
+        self.given.iter().zip(self.inner.inputs()).map(|input| self.value(input, inputs, passing)).collect()
+    }
+
+    /// Returns the inputs with these indices.
+    pub(crate) fn values_at(
+        &self,
+        places: &[usize],
+        inputs: &Bound<'_, PyDict>,
+        passing: Passing,
+    ) -> PyResult<Vec<Value>> {
+        let declared: Vec<_> = self.given.iter().zip(self.inner.inputs()).collect();
+        places.iter().map(|&at| self.value(declared[at], inputs, passing)).collect()
+    }
+
+    fn value(
+        &self,
+        (key, (name, kind)): (&Py<PyString>, (&str, &Type)),
+        inputs: &Bound<'_, PyDict>,
+        passing: Passing,
+    ) -> PyResult<Value> {
+        match inputs.get_item(key)? {
             Some(given) => given_value(&self.inner, &given, passing)
                 .map_err(|error| conversion_error(inputs.py(), name, kind, error)),
             None => Ok(Value::None),
-        };
-        self.given.iter().zip(self.inner.inputs()).map(value).collect()
+        }
     }
+}
+
+/// Returns the request of a run that ends after `timeout` seconds.
+pub(crate) fn request<'a>(
+    only: Option<&'a [usize]>,
+    device_outputs: bool,
+    timeout: Option<f64>,
+    stop: Stop<'a>,
+) -> Request<'a> {
+    let place = if device_outputs { Outputs::Device } else { Outputs::Host };
+    let deadline = timeout.and_then(|seconds| Instant::now().checked_add(Duration::try_from_secs_f64(seconds).ok()?));
+    Request { only, place, deadline, stop }
 }
 
 /// Returns the error for an input that cannot be converted to a value.
@@ -232,7 +260,7 @@ fn conversion_error(py: Python<'_>, name: &str, kind: &Type, error: PyErr) -> Py
 
 /// Runs `work` without the interpreter's lock. `cancel` ends it. Ctrl-C in the main thread ends it too, and raises the
 /// exception of Python's handler.
-fn interruptible<T: Send>(
+pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     cancel: Option<&Cancel>,
     work: impl FnOnce(Stop) -> Result<T> + Send,

@@ -244,6 +244,16 @@ impl Array {
         Arc::strong_count(&self.storage) == 1 && self.storage.is_owned()
     }
 
+    /// Whether the storage belongs to the runtime and holds no elements beside those of this array.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.storage.is_owned() && self.storage().1 == self.bytes_of_elements()
+    }
+
+    /// The bytes of the elements.
+    pub(crate) fn bytes_of_elements(&self) -> usize {
+        self.dtype.width().map_or(0, |width| width * self.len())
+    }
+
     /// Returns the elements, without a copy if this array alone owns the storage and covers all of it.
     ///
     /// # Errors

@@ -15,8 +15,14 @@ impl Array {
     pub(crate) fn outline(&self) -> Array {
         match self.len() {
             0 | 1 => self.clone(),
-            _ => Array { storage: Arc::new(Backing::host(CpuStorage::U8(Vec::new()))), start: 0, ..self.clone() },
+            _ => Array::hollow(&self.dims, self.dtype),
         }
+    }
+
+    /// A tensor without its elements, for steps that read only the dimensions.
+    pub(crate) fn hollow(dims: &[usize], dtype: DType) -> Array {
+        let storage = Arc::new(Backing::host(CpuStorage::U8(Vec::new())));
+        Array { storage, start: 0, dims: Dims::from_slice(dims), dtype }
     }
 
     /// Returns a view with other dimensions.

@@ -21,6 +21,10 @@ use crate::types::{TensorType, Types};
 use crate::value::{alloc_uninit, element_count, with_capacity, Array, Value};
 
 impl Kernel for Attention {
+    fn reads_grown(&self, input: usize, from_end: usize) -> bool {
+        matches!(input, 1 | 2) && from_end == 2 && self.kv_heads.is_none()
+    }
+
     fn scratch(&self, inputs: &Types) -> Option<usize> {
         let dtype = inputs.tensor(0).ok()?.dtype;
         let is_uniform = (1..6)
@@ -52,7 +56,7 @@ impl Attention {
         let whole = |size: usize| [dims.kv_heads * dims.keys * size, dims.keys * size, size];
         let (k, v, k_strides, v_strides) = match &joined {
             Some([k, v]) => (k, v, whole(dims.depth), whole(dims.width)),
-            None => (call.tensor(1)?, call.tensor(2)?, layout.k, layout.v),
+            None => (call.storage(1)?, call.storage(2)?, layout.k, layout.v),
         };
         let [q, k, v] = [wide::<T::Wide>(call.tensor(0)?)?, wide::<T::Wide>(k)?, wide::<T::Wide>(v)?];
         let [q, k, v]: [&[T::Wide]; 3] = [q.read()?, k.read()?, v.read()?];
@@ -166,7 +170,7 @@ fn joined(call: &Call, layout: &Layout) -> Result<Option<[Array; 2]>> {
     }
     let Dims { batch, kv_heads, keys, depth, width, .. } = layout.dims;
     let join = |past: usize, new: usize, strides: Strides, size: usize| {
-        let (past, new) = (call.optional_tensor(past)?, call.tensor(new)?);
+        let (past, new) = (call.optional_tensor(past)?, call.storage(new)?);
         dispatch!("Attention", new.dtype(), [f32, f64, f16, bf16], T => {
             join::<T>(past, layout.past, new, strides, [batch, kv_heads, keys, size])
         })

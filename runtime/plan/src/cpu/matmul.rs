@@ -29,6 +29,10 @@ impl Packs for MatMul {
         }
     }
 
+    fn reads_grown(&self, input: usize, from_end: usize) -> bool {
+        input == 1 && from_end == 2
+    }
+
     fn is_replaced(&self, input: usize) -> bool {
         input == 1
     }
@@ -46,8 +50,8 @@ impl Packs for MatMul {
     }
 
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
-        let (a, b) = (call.tensor(0)?, call.tensor(1)?);
-        let product = Product::transposed(a.dims(), b.dims(), [self.trans_a, self.trans_b])?;
+        let (a, b) = (call.tensor(0)?, call.storage(1)?);
+        let product = Product::transposed(a.dims(), call.value(1)?.dims()?, [self.trans_a, self.trans_b])?;
         let out = match a.dtype() {
             DType::Float32 => with_finish(self.epilogue.as_ref(), call, &product.dims, |finish| {
                 product.run_f32(call.threads, a, b, packed, finish)
@@ -74,7 +78,8 @@ impl Product {
         self.sizes.k
     }
 
-    /// Computes the product in `f32`. `packed` holds the right-hand matrices, if they are packed.
+    /// Computes the product in `f32`. `packed` holds the right-hand matrices, if they are packed. The matrices of `b` may
+    /// have more rows, as it stores them, than the product reads.
     pub fn run_f32(
         &self,
         threads: &Threads,
@@ -84,13 +89,14 @@ impl Product {
         finish: Option<Finish>,
     ) -> Result<Array> {
         let Sizes { m, n, k } = self.sizes;
+        let pitch = matrix_size(b);
         let (a, b) = (a.read::<f32>()?, packed.is_none().then(|| b.read::<f32>()).transpose()?);
         let b = b.unwrap_or_default();
         self.for_each(threads, |threads, i, [left, right], out| {
             let a = matrix(&a[left * m * k..][..m * k], [m, k], self.transposed[0]);
             let b = match packed.and_then(|packed| packed.get(right)) {
                 Some(packed) => Right::Packed(packed),
-                None => Right::Plain(matrix(&b[right * k * n..][..k * n], [k, n], self.transposed[1])),
+                None => Right::Plain(matrix(&b[right * pitch..][..k * n], [k, n], self.transposed[1])),
             };
             let shifted = |run: &mut [f32], offset: usize| {
                 if let Some(finish) = finish {
@@ -102,13 +108,13 @@ impl Product {
         })
     }
 
-    /// Computes the product in the type of the operands.
+    /// Computes the product in the type of the operands. For `b`, see [`Product::run_f32`].
     pub fn run_plain<T: Term + Element>(&self, threads: &Threads, a: &Array, b: &Array) -> Result<Array> {
         let Sizes { m, n, k } = self.sizes;
-        let (a, b) = (a.read::<T>()?, b.read::<T>()?);
+        let (pitch, a, b) = (matrix_size(b), a.read::<T>()?, b.read::<T>()?);
         self.for_each(threads, |threads, _, [left, right], out| {
             let a = plain(&a[left * m * k..][..m * k], [m, k], self.transposed[0]);
-            let b = plain(&b[right * k * n..][..k * n], [k, n], self.transposed[1]);
+            let b = plain(&b[right * pitch..][..k * n], [k, n], self.transposed[1]);
             gemm::product(threads, n, k, &a, &b, out);
         })
     }
@@ -132,6 +138,11 @@ impl Product {
         }
         Array::new(out, &self.dims)
     }
+}
+
+/// The elements of each matrix of a stack.
+fn matrix_size(stack: &Array) -> usize {
+    stack.dims().iter().rev().take(2).product()
 }
 
 /// The fewest multiplications for which several threads pay off.

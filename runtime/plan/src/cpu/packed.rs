@@ -28,6 +28,11 @@ pub(super) trait Packs: Debug + Clone + Send + Sync + 'static {
         false
     }
 
+    /// See [`Kernel::reads_grown`].
+    fn reads_grown(&self, _input: usize, _from_end: usize) -> bool {
+        false
+    }
+
     /// See [`Kernel::is_replaced`]. Only called if the operands were packed.
     fn is_replaced(&self, _input: usize) -> bool {
         false
@@ -79,6 +84,10 @@ impl<K: Kernel + Clone + 'static> Packs for K {
 
     fn takes_sequence(&self, input: usize) -> bool {
         Kernel::takes_sequence(self, input)
+    }
+
+    fn reads_grown(&self, input: usize, from_end: usize) -> bool {
+        Kernel::reads_grown(self, input, from_end)
     }
 
     fn is_replaced(&self, input: usize) -> bool {
@@ -137,6 +146,10 @@ impl<O: Packs> Kernel for Packed<O> {
         self.op.takes_sequence(input)
     }
 
+    fn reads_grown(&self, input: usize, from_end: usize) -> bool {
+        self.op.reads_grown(input, from_end)
+    }
+
     fn is_replaced(&self, input: usize) -> bool {
         self.packed.is_some() && self.op.is_replaced(input)
     }
@@ -179,6 +192,10 @@ mod tests {
             input == 2
         }
 
+        fn reads_grown(&self, input: usize, from_end: usize) -> bool {
+            (input, from_end) == (4, 5)
+        }
+
         fn is_replaced(&self, input: usize) -> bool {
             input == 3
         }
@@ -207,6 +224,7 @@ mod tests {
         let kernel = Packed::boxed(&Unusual, &operands).expect("it packs nothing");
         let inputs = Types::of(&[], 7);
         assert!(kernel.takes(1, DType::Int8) && kernel.takes_sequence(2) && kernel.is_replaced(3));
+        assert!(kernel.reads_grown(4, 5) && !kernel.reads_grown(5, 4));
         assert_eq!((kernel.form(), kernel.scratch(&inputs)), (Form::named("unusual"), Some(7)));
         assert_eq!(kernel.alternatives(&inputs), Alternative::all([("unusual", 7.0)]));
     }

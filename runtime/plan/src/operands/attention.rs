@@ -27,11 +27,13 @@ impl Attention {
     /// The inputs do not fit each other.
     pub(crate) fn layout(&self, call: &Call) -> Result<Layout> {
         let dims = |i: usize| -> Result<Option<&[usize]>> { Ok(call.optional_tensor(i)?.map(Array::dims)) };
-        let required = [call.tensor(0)?.dims(), call.tensor(1)?.dims(), call.tensor(2)?.dims()];
+        let required = [call.tensor(0)?.dims(), call.value(1)?.dims()?, call.value(2)?.dims()?];
         self.check(required, [dims(3)?, dims(4)?, dims(5)?, dims(6)?])?;
-        let ([batch, heads, queries, depth], q_strides) = split(required[0], self.heads)?;
-        let ([_, kv_heads, new, _], k_strides) = split(required[1], self.kv_heads)?;
-        let ([_, _, _, width], v_strides) = split(required[2], self.kv_heads)?;
+        let [batch, heads, queries, depth] = sizes(required[0], self.heads)?;
+        let [_, kv_heads, new, _] = sizes(required[1], self.kv_heads)?;
+        let [_, _, _, width] = sizes(required[2], self.kv_heads)?;
+        let of = |i: usize, heads| -> Result<Strides> { Ok(strides(sizes(call.storage(i)?.dims(), heads)?, heads)) };
+        let [q_strides, k_strides, v_strides] = [of(0, self.heads)?, of(1, self.kv_heads)?, of(2, self.kv_heads)?];
         let past = dims(4)?.map_or(0, |key| key[2]);
         let Some(keys) = new.checked_add(past) else { bail!("{new} and {past} keys are too many") };
         let dims = Dims { batch, heads, kv_heads, queries, keys, depth, width };
@@ -39,15 +41,17 @@ impl Attention {
     }
 }
 
-/// `[batches, heads, positions, size of a vector]` of Q, K or V, and the strides of the vectors.
-fn split(dims: &[usize], heads: Option<usize>) -> Result<([usize; 4], Strides)> {
-    let sizes = vectors(dims, heads)?.map(Option::unwrap_or_default);
-    let [_, own, rows, size] = sizes;
-    let strides = match heads {
+/// `[batches, heads, positions, size of a vector]` of Q, K or V.
+fn sizes(dims: &[usize], heads: Option<usize>) -> Result<[usize; 4]> {
+    Ok(vectors(dims, heads)?.map(Option::unwrap_or_default))
+}
+
+/// The strides of the vectors of Q, K or V.
+fn strides([_, own, rows, size]: [usize; 4], heads: Option<usize>) -> Strides {
+    match heads {
         None => [own * rows * size, rows * size, size],
         Some(_) => [rows * own * size, size, own * size],
-    };
-    Ok((sizes, strides))
+    }
 }
 
 /// The strides of a mask of these dimensions over batches, heads and queries, and the number of its keys.

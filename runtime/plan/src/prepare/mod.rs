@@ -8,6 +8,7 @@ mod chain;
 mod cut;
 mod deliveries;
 mod graph;
+mod growth;
 mod layouts;
 mod lifetime;
 mod misfit;
@@ -47,6 +48,8 @@ pub struct Executable {
     pub(crate) device: Device,
     /// The blocks of channels of images on the CPU.
     pub(crate) blocking: Blocking,
+    /// For each pair of the state, whether a step appends rows to its value in place.
+    pub(crate) grows: Vec<bool>,
     /// For each input of the plan, whether a step on the host reads its elements. Empty if the device is the host.
     pub(crate) reads_on_host: Vec<bool>,
 }
@@ -96,12 +99,16 @@ impl Executable {
         main.number(&mut Mark(0));
         let mut constants = preparing.constants;
         let mut reads_on_host = Vec::new();
+        let mut grows = vec![false; plan.state.len()];
+        if matches!(device, Device::Cpu) && plan.max_memory.is_none() {
+            grows = main.find_growth(&plan);
+        }
         if let Device::Gpu(_) = device {
             main.release_unread(&mut constants);
             main.find_deliveries();
             reads_on_host = main.inputs.iter().map(|&slot| main.reads(slot)).collect();
         }
-        Ok(Executable { plan, constants, main, device: device.clone(), blocking, reads_on_host })
+        Ok(Executable { plan, constants, main, device: device.clone(), blocking, grows, reads_on_host })
     }
 
     /// The names and types of the inputs, in order.
@@ -236,6 +243,8 @@ fn assembled(graph: Graph, parts: Vec<Part>) -> PreparedBlock {
         blocks,
         host: node.host,
         delivers: false,
+        grows: None,
+        packs: Vec::new(),
         mark: Mark(0),
         origin: node.origin,
     });

@@ -2,6 +2,7 @@
 
 use super::chain::Chain;
 use crate::device::Reason;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::layout::{in_rows, Layout};
@@ -85,6 +86,10 @@ pub(crate) struct PreparedStep {
     pub host: Option<Hosted>,
     /// Whether the step only delivers an output of the plan to the host, where no step reads it.
     pub delivers: bool,
+    /// The pair of the state that the step appends rows to, if it runs with a state; see [`super::growth`].
+    pub grows: Option<usize>,
+    /// For each input, whether it may be a tensor that grows, and the kernel cannot read it.
+    pub packs: Vec<bool>,
     /// The number of the step among all steps of the plan and its nested blocks, counted from 1.
     pub mark: Mark,
     pub origin: OriginId,
@@ -198,6 +203,22 @@ impl PreparedStep {
         let tensor = kind.tensor()?;
         let sizes = tensor.sizes().ok_or_else(|| Error::op("an image whose sizes are not known"))?;
         Ok(Type::Tensor(TensorType::sized(tensor.dtype, &in_rows(&sizes, channels)?)))
+    }
+
+    /// Describes input `i` with its dimensions in the plan.
+    pub(crate) fn describe(&self, i: usize, value: &Value) -> String {
+        match value {
+            Value::Tensor(array) => self.describe_tensor(i, array.dtype(), array.dims()),
+            other => other.describe(),
+        }
+    }
+
+    pub(crate) fn describe_tensor(&self, i: usize, dtype: DType, dims: &[usize]) -> String {
+        let channels = self.channels.get(i).copied().flatten();
+        match channels.and_then(|channels| in_rows(dims, channels).ok()) {
+            Some(rows) => format!("{dtype} {rows:?}"),
+            None => format!("{dtype} {dims:?}"),
+        }
     }
 
     /// Names a nested block for messages.

@@ -116,7 +116,7 @@ impl Common {
         let dtype = match item {
             Value::Tensor(array) => array.dtype(),
             Value::Strings(_) => DType::String,
-            Value::Sequence(_) | Value::None => return None,
+            Value::Sequence(_) | Value::Grown(_) | Value::None => return None,
         };
         Some(Common { dtype, dims: Some(item.dims().ok()?.iter().copied().map(Some).collect()) })
     }

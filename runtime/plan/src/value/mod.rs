@@ -1,5 +1,6 @@
 //! The values that steps read and write.
 
+pub(crate) mod grown;
 pub(crate) mod held;
 pub(crate) mod items;
 pub(crate) mod storages;
@@ -11,6 +12,7 @@ use crate::error::{Error, Result};
 pub use crate::size::{alloc_uninit, copied, element_count, list, scratch, try_list, with_capacity, MAX_RANK};
 pub(crate) use crate::size::{catch_out_of_memory, out_of_memory};
 use crate::types::Type;
+pub use grown::Grown;
 pub use items::Items;
 pub use strings::Strings;
 
@@ -21,6 +23,8 @@ pub enum Value {
     Tensor(Array),
     /// A tensor of strings.
     Strings(Strings),
+    /// A numeric tensor of a state that grows in place. Only some kernels read it; a run gives the others a copy.
+    Grown(Grown),
     /// A sequence of values of one type.
     Sequence(Items),
     /// An empty optional.
@@ -33,6 +37,7 @@ impl Value {
         match self {
             Value::Tensor(array) => format!("{} {:?}", array.dtype(), array.dims()),
             Value::Strings(strings) => format!("string {:?}", strings.dims),
+            Value::Grown(grown) => format!("{} {:?}", grown.dtype(), grown.dims()),
             Value::Sequence(items) => format!("sequence of {}", items.len()),
             Value::None => "none".to_string(),
         }
@@ -45,6 +50,7 @@ impl Value {
     pub fn dims(&self) -> Result<&[usize]> {
         match self {
             Value::Strings(strings) => Ok(&strings.dims),
+            Value::Grown(grown) => Ok(grown.dims()),
             value => Ok(value.tensor()?.dims()),
         }
     }
@@ -69,6 +75,7 @@ impl Type {
     pub fn admits(&self, value: &Value) -> bool {
         match (self, value) {
             (Type::Tensor(tensor), Value::Tensor(array)) => tensor.admits(array.dtype(), array.dims()),
+            (Type::Tensor(tensor), Value::Grown(grown)) => tensor.admits(grown.dtype(), grown.dims()),
             (Type::Tensor(tensor), Value::Strings(strings)) => tensor.admits(DType::String, &strings.dims),
             (Type::Sequence(item), Value::Sequence(items)) => items.are_all(item),
             (Type::Optional(_), Value::None) => true,

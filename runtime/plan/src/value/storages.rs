@@ -72,6 +72,7 @@ impl Storages {
 pub(crate) fn storage(value: &Value) -> Option<(usize, usize)> {
     match value {
         Value::Tensor(array) => Some(array.storage()),
+        Value::Grown(grown) => Some(grown.room().0.storage()),
         Value::Strings(strings) => Some((Arc::as_ptr(&strings.data).addr(), strings.bytes())),
         Value::Sequence(items) => Some((items.address(), items.bytes())),
         Value::None => None,

@@ -1,0 +1,168 @@
+"""The state of a plan: pairs of an output and the input that takes its value in the next run.
+
+`Options.state` names the pairs, or asks for those whose names exporters write (`compiler.plan.state_names`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from compiler.errors import CompileError, Diagnostic, did_you_mean
+from compiler.plan import ops
+from compiler.plan.decode import type_from
+from compiler.plan.plan import Plan
+from compiler.plan.state_names import joined
+from compiler.plan.types import described
+from compiler.plan.write import with_state
+
+__all__ = ["Asked", "add_state", "pairs"]
+
+Asked = Literal["auto"] | Mapping[str, str]
+"""What `Options.state` asks for."""
+
+_WORDS = re.compile(r"[A-Za-z_]\w*")
+"""The symbols in a dimension, which may be an expression."""
+_INVENTED = re.compile(r"_d\d+")
+"""A symbol that the compiler made for a size about which it knows nothing."""
+
+
+class Port(NamedTuple):
+    """An input or output of a plan: its index among the values of the main block, its name and its type."""
+
+    value: int
+    name: str
+    kind: ops.AnyType
+
+
+class _Misfit(Exception):
+    """The reason why an output cannot be an input of the next run."""
+
+
+def pairs(block: ops.Block, asked: Asked) -> list[ops.StatePair]:
+    """The pairs of a plan with this main block.
+
+    Raises:
+        CompileError: an output or input does not exist, or does not fit the other (CC0406).
+    """
+
+    def ports(values: Iterable[int]) -> list[Port]:
+        return [Port(value, block.values[value].name, block.values[value].type) for value in values]
+
+    return _pairs(ports(block.inputs), ports(block.outputs), asked)
+
+
+def add_state(plan: Plan, asked: Asked) -> Plan:
+    """The plan with these pairs as its state.
+
+    Raises:
+        CompileError: as `pairs`.
+    """
+    main: dict[str, Any] = plan.document["main"]
+
+    def ports(values: Iterable[int]) -> list[Port]:
+        return [
+            Port(value, info["name"], type_from(info["type"]))
+            for value, info in ((value, main["values"][value]) for value in values)
+        ]
+
+    return Plan(with_state(plan.data, _pairs(ports(main["inputs"]), ports(main["outputs"]), asked)))
+
+
+def _pairs(inputs: Sequence[Port], outputs: Sequence[Port], asked: Asked) -> list[ops.StatePair]:
+    wrong: list[str] = []
+    names = [port.name for port in inputs], [port.name for port in outputs]
+    found = list(joined(*names)) if asked == "auto" else list(_named(*names, asked, wrong))
+    if asked == "auto" and not found:
+        wrong.append(f"no output of {_listed(outputs)} looks like the next value of an input of {_listed(inputs)}")
+    taken = {name for _, name in found}
+    shared = _symbols(port for port in inputs if port.name not in taken)
+    made = []
+    for output, given in found:
+        source, target = _port(outputs, output), _port(inputs, given)
+        try:
+            made.append(ops.StatePair(input=target.value, output=source.value, axis=_axis(source, target, shared)))
+        except _Misfit as reason:
+            wrong.append(f"the output {output!r} cannot be the input {given!r} of the next run: {reason}")
+    for role, values in (("output", [pair[0] for pair in found]), ("input", [pair[1] for pair in found])):
+        wrong += [f"the {role} {name!r} is in two pairs of the state" for name in _repeated(values)]
+    if wrong:
+        raise CompileError([Diagnostic("CC0406", message) for message in wrong])
+    return sorted(made, key=lambda pair: pair.input)
+
+
+def _named(
+    inputs: Sequence[str], outputs: Sequence[str], asked: Mapping[str, str], wrong: list[str]
+) -> Iterable[tuple[str, str]]:
+    """The names of outputs and inputs that fit the patterns; adds what does not exist to `wrong`."""
+    for source, target in asked.items():
+        pattern = re.compile("(.*)".join(map(re.escape, source.split("*"))), re.DOTALL)
+        found = [(name, match) for name in outputs if (match := pattern.fullmatch(name))]
+        if not found:
+            wrong.append(f"the state: there is no output {source!r}{_question(source, outputs)}")
+        for output, match in found:
+            texts = [*match.groups(), ""]
+            given = "".join(part + text for part, text in zip(target.split("*"), texts, strict=True))
+            if given in inputs:
+                yield output, given
+            else:
+                wrong.append(f"the state: there is no input {given!r} for {output!r}{_question(given, inputs)}")
+
+
+def _question(name: str, names: Iterable[str]) -> str:
+    question = did_you_mean(name, names)
+    return question and f": {question}"
+
+
+def _axis(output: Port, given: Port, shared: set[str]) -> int | None:
+    """The axis along which a value grows from run to run; `None` if there is no such axis, or it is not known.
+
+    `shared` are the symbols of inputs that the state does not hold, such as that of the batch. They do not grow.
+
+    Raises:
+        _Misfit: the output cannot be the input of the next run.
+    """
+    source, target = _tensor(output), _tensor(given)
+    if source.dtype != target.dtype:
+        raise _Misfit(f"it is {source.dtype}, and not {target.dtype}")
+    if source.shape is None or target.shape is None:
+        return None
+    if len(source.shape) != len(target.shape):
+        raise _Misfit(f"it is {described(output.kind)}, and not {described(given.kind)}")
+    dims = list(zip(source.shape, target.shape, strict=True))
+    for axis, (new, old) in enumerate(dims):
+        if isinstance(new, int) and isinstance(old, int) and new != old:
+            raise _Misfit(f"its dimension {axis} has size {new}, and not {old}; keep the symbol of a size that grows")
+    named = [
+        (axis, {*_WORDS.findall(new)}, {*_WORDS.findall(old)})
+        for axis, (new, old) in enumerate(dims)
+        if isinstance(new, str) and isinstance(old, str) and new != old and old not in shared
+    ]
+    certain = [axis for axis, new, old in named if new & old]  # as `past + 1` and `past`
+    candidates = certain or [axis for axis, new, _ in named if not any(map(_INVENTED.fullmatch, new))]
+    return candidates[0] if len(candidates) == 1 else None
+
+
+def _tensor(port: Port) -> ops.TensorType:
+    if not isinstance(port.kind, ops.Type.Tensor) or port.kind.value.dtype == "string":
+        raise _Misfit(f"{port.name!r} is {described(port.kind)}, and not a tensor of numbers")
+    return port.kind.value
+
+
+def _symbols(ports: Iterable[Port]) -> set[str]:
+    """The plain symbols among the dimensions of inputs."""
+    tensors = [port.kind.value for port in ports if isinstance(port.kind, ops.Type.Tensor)]
+    return {dim for tensor in tensors for dim in tensor.shape or () if isinstance(dim, str)}
+
+
+def _port(ports: Sequence[Port], name: str) -> Port:
+    return next(port for port in ports if port.name == name)
+
+
+def _listed(ports: Sequence[Port]) -> str:
+    return ", ".join(port.name for port in ports) or "none"
+
+
+def _repeated(names: Sequence[str]) -> list[str]:
+    return [name for name in dict.fromkeys(names) if names.count(name) > 1]

@@ -1,0 +1,139 @@
+"""States: values that one run hands on to the next, such as the caches of a language model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from compiler.atomic_files import write_whole
+from compiler.ir.symbols import symbol_of
+from compiler.runtime.failures import own_errors
+from compiler.validate import LARGEST, validate_instance, validate_mapping, validate_sizes, validate_whole_number
+
+__all__ = ["State", "checked_state", "made"]
+
+
+class State:
+    """Values that runs of one plan hand on: `session.run(inputs, state=state)`.
+
+    The values stay in the runtime, on the session's device. A run reads them, and replaces them if it succeeds. If it
+    fails or is canceled, they stay as they were. One thread at a time can use a state, and many states can go on with
+    one session at the same time.
+    """
+
+    def __init__(self, module: Any, runtime: Any) -> None:
+        """`Session.new_state` makes states."""
+        self._module, self._runtime = module, runtime
+
+    def __repr__(self) -> str:
+        length = "" if self.length is None else f"length {self.length}, "
+        return f"State({length}{self.nbytes} bytes)"
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the values."""
+        return int(self._runtime.nbytes)
+
+    @property
+    def length(self) -> int | None:
+        """The size along the axis that grows, such as the number of tokens in a cache; `None` if no value grows."""
+        length: int | None = self._runtime.length
+        return length
+
+    def reset(self) -> None:
+        """Return to the values with which the state began.
+
+        Raises:
+            RuntimeError: another thread uses the state.
+        """
+        self._runtime.reset()
+
+    def copy(self) -> State:
+        """A state that begins with the present values and goes on separately, such as a fork of a conversation.
+
+        Both share the values until one of them goes on.
+
+        Raises: as `reset`.
+        """
+        return State(self._module, self._runtime.copy())
+
+    def truncate(self, length: int) -> None:
+        """Keep the first `length` elements of every value along the axis that grows.
+
+        Raises:
+            RuntimeError: another thread uses the state.
+            TypeError, ValueError: `length` is no whole number from 0 to the present length, or a value does not grow,
+                so that no earlier value of it is known.
+        """
+        length = validate_whole_number("length", length, 0, LARGEST - 1)
+        with own_errors(self._module):
+            self._runtime.truncate(length)
+
+    def numpy(self) -> dict[str, Any]:
+        """The values as NumPy arrays, by the names of the inputs that take them.
+
+        A value is missing before the first run if this run decides its sizes.
+
+        Raises: as `reset`.
+        """
+        with own_errors(self._module):
+            values: dict[str, Any] = self._runtime.numpy()
+        return values
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the values to a safetensors file, which a state of any plan of the same model can load.
+
+        Raises:
+            RuntimeError: another thread uses the state.
+            OSError: the file cannot be written.
+        """
+        validate_instance("path", path, (str, os.PathLike), "the path of a file")
+        with own_errors(self._module):
+            data = self._runtime.save()
+        write_whole(path, data)
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Take the values of a file that `save` wrote.
+
+        Raises:
+            RuntimeError: another thread uses the state.
+            InputError: a value does not fit its input.
+            ValueError: the file is damaged, or a state of another model.
+            OSError: the file cannot be read.
+        """
+        validate_instance("path", path, (str, os.PathLike), "the path of a file")
+        data = Path(path).read_bytes()
+        with own_errors(self._module):
+            self._runtime.load(data)
+
+
+def made(module: Any, session: Any, initial: Mapping[str, Any] | None, sizes: Mapping[str, int] | None) -> State:
+    """The state of an extension's session; see `Session.new_state`."""
+    first = {} if initial is None else initial
+    validate_mapping("initial", first, "a dict of arrays by name")
+    chosen = validate_sizes("sizes", {} if sizes is None else sizes)
+    held = [given for _, given, _ in module.State.pairs(session)]
+    named = [(name if _is_place(name, held) else symbol_of(name) or name, size) for name, size in chosen.items()]
+    with own_errors(module):
+        return State(module, module.State(session, dict(first), named))
+
+
+def _is_place(name: str, inputs: list[str]) -> bool:
+    """Whether a name is that of an input, a point and a number."""
+    given, _, axis = name.rpartition(".")
+    return given in inputs and axis.isdecimal()
+
+
+def checked_state(state: State, module: Any) -> Any:
+    """The extension's object of a state.
+
+    Raises:
+        TypeError: it is no state.
+        ValueError: it belongs to another extension.
+    """
+    validate_instance("state", state, State, "a state that new_state made")
+    if state._module is not module:
+        raise ValueError("the state belongs to another device: save it, and load it into a state of this session")
+    return state._runtime

@@ -1,0 +1,205 @@
+//! States: values that a run hands on to the next run, such as the caches of a language model.
+//!
+//! A plan [lists](crate::plan::StatePair) the outputs that its caller would feed back as inputs. A run with a state takes
+//! these inputs from the state. If the run succeeds, its outputs take their place. The values stay on the session's device.
+//!
+//! A state holds on to the values of the last run until the next one has succeeded. Their storage is shared meanwhile, so
+//! no step overwrites it, and a run that fails leaves the state as it was.
+
+mod file;
+mod pairs;
+mod start;
+mod truncate;
+mod values;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use candle_plan_kernels::threads::Threads;
+
+use crate::error::{Error, Result};
+use crate::plan::ValueId;
+use crate::request::Request;
+use crate::session::Session;
+use crate::value::{Array, Value};
+use pairs::Pairs;
+pub use start::Start;
+use values::{length_of, packed, settled};
+
+/// The values that runs of one plan hand on. A clone is a fork: it shares the values until one of the two goes on.
+#[derive(Debug, Clone)]
+pub struct State {
+    pairs: Arc<Pairs>,
+    start: Arc<Start>,
+    /// The value of each pair; `None` for zeros whose sizes the next run decides.
+    values: Vec<Option<Value>>,
+}
+
+impl Session {
+    /// Makes a state for runs of this plan, of this session and of others with the same plan.
+    ///
+    /// # Errors
+    /// [`Error::State`] if the plan has no state, or `start` names no input or dimension of it; [`Error::Input`] if an
+    /// initial value does not fit its input.
+    pub fn new_state(&self, start: Start) -> Result<State> {
+        let pairs = Pairs::of(&self.executable)?;
+        let start = start.checked(&pairs)?;
+        let values = start.values(&pairs);
+        Ok(State { pairs: Arc::new(pairs), start: Arc::new(start), values })
+    }
+
+    /// The names of each output that a state hands on and of the input that takes its value, and the axis along which the
+    /// value grows; none if the plan has no state.
+    pub fn state_pairs(&self) -> impl Iterator<Item = (&str, &str, Option<usize>)> {
+        let plan = &self.executable.plan;
+        let name = move |id: ValueId| plan.main.values[id.at()].name.as_str();
+        plan.state.iter().map(move |pair| (name(pair.output), name(pair.input), pair.axis))
+    }
+
+    /// Computes outputs like [`Session::run_request`]. `inputs` are those that the state does not hold, in the plan's
+    /// order. Unless the request names outputs, the results are those that the state does not take, in the plan's order.
+    ///
+    /// # Errors
+    /// As [`Session::run_request`]; also [`Error::State`] if the state belongs to another plan or device, and
+    /// [`Error::Input`] if a size of the state's first value is unknown, or an output does not fit its input. After an
+    /// error, the state is as it was.
+    pub fn run_with(&self, state: &mut State, inputs: Vec<Value>, request: &Request) -> Result<Vec<Value>> {
+        state.check(self)?;
+        let undecided: Vec<bool> = state.values.iter().map(Option::is_none).collect();
+        let inputs = state.inputs(self, inputs).inspect_err(|_| state.forget(&undecided))?;
+        let (outputs, kept) = state.pairs.outputs(request.only);
+        let request = Request { only: Some(&outputs), ..*request };
+        let growing = RefCell::new(std::mem::take(&mut state.values));
+        let run = self.executable.run_keeping(inputs, &self.threads, &request, (kept, Some(&growing)));
+        state.values = growing.into_inner();
+        let taken = run.and_then(|mut results| {
+            state.take(results.split_off(kept))?;
+            Ok(results)
+        });
+        let results = taken.inspect_err(|_| state.forget(&undecided))?;
+        results.into_iter().map(|value| packed(value, &self.threads)).collect()
+    }
+}
+
+impl State {
+    /// The indices of the plan's inputs that a run with the state needs, in order.
+    pub fn given(&self) -> &[usize] {
+        &self.pairs.given
+    }
+
+    /// The indices of the plan's outputs that the state does not take, in order.
+    pub fn results(&self) -> &[usize] {
+        &self.pairs.results
+    }
+
+    /// Returns to the values with which the state began.
+    pub fn reset(&mut self) {
+        self.values = self.start.values(&self.pairs);
+    }
+
+    /// The bytes of the values.
+    pub fn bytes(&self) -> usize {
+        let bytes = |value: &Value| match value {
+            Value::Grown(grown) => grown.bytes_of_elements(),
+            value => value.tensor().map_or(0, Array::bytes_of_elements),
+        };
+        self.values.iter().flatten().map(bytes).sum()
+    }
+
+    /// The size of the first value that grows along its growing axis, such as the number of tokens in a cache; `None` if
+    /// no value is known to grow.
+    pub fn length(&self) -> Option<usize> {
+        let mut grown = self.pairs.list.iter().zip(&self.values);
+        grown.find_map(|(pair, value)| pair.axis.map(|axis| length_of(value.as_ref(), axis)))
+    }
+
+    /// The names of the inputs that the state holds, with copies of their values on the host. A value whose sizes the first
+    /// run decides is missing.
+    ///
+    /// # Errors
+    /// There is no memory, or the device fails.
+    pub fn to_host(&self) -> Result<Vec<(&str, Value)>> {
+        let mut values = Vec::with_capacity(self.values.len());
+        for (pair, value) in self.pairs.list.iter().zip(&self.values) {
+            let copy = match value {
+                None => continue,
+                Some(Value::Tensor(array)) if array.is_on_device() => array.to_host()?.into(),
+                Some(value) => packed(value.clone(), &Threads::serial())?,
+            };
+            values.push((pair.input.name.as_str(), copy));
+        }
+        Ok(values)
+    }
+
+    fn arrays(&self) -> impl Iterator<Item = &Array> {
+        self.values.iter().flatten().filter_map(|value| value.tensor().ok())
+    }
+
+    /// Checks that a session can go on with the state.
+    ///
+    /// # Errors
+    /// [`Error::State`]: the state belongs to another plan, or its values are on another device.
+    pub fn check(&self, session: &Session) -> Result<()> {
+        if self.pairs.plan != session.executable.plan.sha256 {
+            return Err(Error::State("the state belongs to another plan: make one with this session".to_string()));
+        }
+        if self.values.len() != self.pairs.list.len() {
+            return Err(Error::State("a run with the state panicked: reset the state".to_string()));
+        }
+        match self.arrays().map(Array::device).find(|device| *device != "cpu" && *device != session.device()) {
+            None => Ok(()),
+            Some(device) => Err(Error::State(format!(
+                "the state is on {device}, and the session on {}: save the state, and load it into one of this session",
+                session.device()
+            ))),
+        }
+    }
+
+    /// The inputs of a run, in the plan's order: the values of the state, and those that the caller gives.
+    fn inputs(&mut self, session: &Session, given: Vec<Value>) -> Result<Vec<Value>> {
+        let kinds: Vec<_> = session.inputs().collect();
+        let places = &self.pairs.given;
+        if places.len() != given.len() {
+            let names: Vec<&str> = places.iter().map(|&at| kinds[at].0).collect();
+            return Err(Error::op(format!("expected the inputs {names:?}, in this order, found {}", given.len())));
+        }
+        let named: Vec<_> = places.iter().map(|&at| kinds[at].1).zip(&given).collect();
+        let mut held = Vec::with_capacity(self.values.len());
+        let grows = &session.executable.grows;
+        for ((pair, value), &grows) in self.pairs.list.iter().zip(&mut self.values).zip(grows) {
+            let first = value.clone().map_or_else(|| self.start.zeros(pair, &named), Ok)?;
+            let ready = if grows { pair.growing(first)? } else { packed(first, &session.threads)? };
+            held.push(match &ready {
+                Value::Grown(grown) => Array::hollow(grown.dims(), grown.dtype()).into(),
+                other => other.clone(),
+            });
+            *value = Some(ready);
+        }
+        let mut inputs = vec![Value::None; kinds.len()];
+        for (&at, value) in places.iter().zip(given) {
+            inputs[at] = value;
+        }
+        for (pair, value) in self.pairs.list.iter().zip(held) {
+            inputs[pair.input.at] = value;
+        }
+        Ok(inputs)
+    }
+
+    /// Drops the values whose sizes a failed run decided.
+    fn forget(&mut self, undecided: &[bool]) {
+        for (value, _) in self.values.iter_mut().zip(undecided).filter(|(_, undecided)| **undecided) {
+            *value = None;
+        }
+    }
+
+    /// Takes the outputs of a run as the next values.
+    fn take(&mut self, results: Vec<Value>) -> Result<()> {
+        let mut values = Vec::with_capacity(results.len());
+        for (pair, value) in self.pairs.list.iter().zip(results) {
+            pair.check(&value, &format!(" as the output {:?} of the run before it", pair.output.name))?;
+            values.push(Some(settled(value)?));
+        }
+        self.values = values;
+        Ok(())
+    }
+}

@@ -1,0 +1,1 @@
+"""States: values that runs of a plan hand on."""
