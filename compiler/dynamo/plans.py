@@ -7,6 +7,7 @@ import weakref
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -105,19 +106,20 @@ class Plans:
         inputs = {name: at for name, at in self._inputs.items() if name not in constants}
         plan = _Bound(session, inputs, {})
 
-        def forget(
-            owner: weakref.ref[Plans] = weakref.ref(self), ended: weakref.ref[_Bound] = weakref.ref(plan)
-        ) -> None:
-            if (plans := owner()) is not None:
-                plans._plans = [each for each in plans._plans if each is not ended()]
-
-        plan.watched.update((at, Watched(given[at], forget)) for at in constants.values())
+        ended = partial(_forget, weakref.ref(self), weakref.ref(plan))
+        plan.watched.update((at, Watched(given[at], ended)) for at in constants.values())
         return plan
 
     def _is_constant(self, position: int, value: Any) -> bool:
         if position not in self._constants or not can_watch(value):
             return False
         return self._compiled <= MOST_PLANS and self._changes[position] <= MOST_CHANGES
+
+
+def _forget(owner: weakref.ref[Plans], ended: weakref.ref[_Bound]) -> None:
+    """Drop a plan, if both still exist: one of its constants does not."""
+    if (plans := owner()) is not None:
+        plans._plans = [each for each in plans._plans if each is not ended()]
 
 
 def _lent(value: Any) -> Any:

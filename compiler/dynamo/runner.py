@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ class Runner:
         self._tail: fx.GraphModule | None = None
         self._plans: Plans | None = None
         self._refusal: Error | None = None
+        self._lock = threading.Lock()
 
     def translate(self) -> None:
         """Split the graph and translate its core. The first run compiles the plan, because it has the parameters.
@@ -54,19 +56,19 @@ class Runner:
         """
         given = list(inputs)
         inputs.clear()
-        if self._refusal is None:
+        if self._refusal is None and self._tail is not None:
             try:
                 made = [] if self._plans is None else self._plans.run(given)
             except (CompileError, PlanError, DeviceError) as error:
                 self._refuse(error)
             else:
-                assert self._tail is not None
                 return self._tail(*given, *made)
         if self._refusal is not None and not self._choices.fallback:
             raise self._refusal
         return self._graph(*given)
 
     def _refuse(self, error: Error) -> None:
-        self._refusal, self._plans = error, None
-        if self._choices.fallback:
-            warn(error)
+        with self._lock:
+            if self._refusal is None and self._choices.fallback:
+                warn(error)
+            self._refusal = error

@@ -1,13 +1,12 @@
 """Splits a graph of ATen operators into a core, which a plan computes, and a tail, which PyTorch runs.
 
-The tail computes no elements. It makes views of the core's outputs and of the inputs, such as transposes and slices, and
-computes sizes. Outputs therefore share memory with inputs and with each other as in the graph.
+The tail computes no elements. It makes views of the core's outputs and of the inputs, such as transposes and slices.
+It also computes sizes. Outputs therefore share memory with inputs and with each other as in the graph.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -62,12 +61,7 @@ def _late(graph: fx.Graph) -> tuple[set[fx.Node], list[fx.Node]]:
             pending += node.all_input_nodes
         else:
             made.add(node)
-    return late, _in_order(graph, made)
-
-
-def _in_order(graph: fx.Graph, nodes: Iterable[fx.Node]) -> list[fx.Node]:
-    chosen = set(nodes)
-    return [node for node in graph.nodes if node in chosen]
+    return late, [node for node in graph.nodes if node in made]
 
 
 def _is_check(node: fx.Node) -> bool:
