@@ -22,7 +22,7 @@ from torch.export.graph_signature import (
 )
 from torch.utils import _pytree as pytree
 
-from compiler.frontend.export import name_outputs, onnx_program
+from compiler.frontend.export import ExportError, name_outputs, onnx_program
 
 __all__ = ["bound", "translated"]
 
@@ -37,7 +37,11 @@ def translated(core: fx.GraphModule) -> ir.Model:
         if node.op == "call_function":  # PyTorch's exporter wants texts
             stack = node.meta.get("nn_module_stack") or {"": ("", "")}
             node.meta["nn_module_stack"] = {str(key): tuple(map(_named, place)) for key, place in stack.items()}
-    model: ir.Model = onnx_program(_program(core), "the graph").model
+    try:
+        program = _program(core)
+    except Exception as error:  # a check of PyTorch's, which have many types of exception
+        raise ExportError(f"PyTorch cannot export the graph: {type(error).__name__}: {error}") from error
+    model: ir.Model = onnx_program(program, "the graph").model
     name_outputs(model, [f"result_{index}" for index in range(len(model.graph.outputs))])
     return model
 
@@ -72,7 +76,9 @@ def _argument(node: fx.Node) -> TensorArgument | SymIntArgument:
 
 
 def bound(model: ir.Model, tensors: Mapping[str, torch.Tensor]) -> ir.Model:
-    """A copy of the model in which these inputs are constants. It shares the memory of the tensors."""
+    """The model with tensors in place of these inputs: a copy, which shares the memory of the tensors."""
+    if not tensors:
+        return model
     copy = model.clone()
     for value in list(copy.graph.inputs):
         if value.name in tensors:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import onnx_ir as ir
 
-from compiler.errors import CompileError, Diagnostic
+from compiler.errors import CompileError, Diagnostic, root_cause
 from compiler.frontend.tensors import tensors_in
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _without_weights(model: ir.Model) -> onnx.ModelProto:
     try:
         return ir.serde.serialize_model(shell)
     except Exception as error:  # onnx_ir reports malformed models with many types of exception
-        raise _refuse(f"this onnx_ir.Model cannot be written: {_first_cause(error)}") from error
+        raise _refuse(f"this onnx_ir.Model cannot be written: {root_cause(error)}") from error
 
 
 def _written(name: str, tensor: ir.TensorProtocol, weights: dict[str, ir.Tensor]) -> onnx.TensorProto:
@@ -152,13 +152,9 @@ def _written(name: str, tensor: ir.TensorProtocol, weights: dict[str, ir.Tensor]
             weights[name] = ir.Tensor(array, dtype=tensor.dtype, name=name)
             proto = onnx.TensorProto(data_type=tensor.dtype.value, dims=array.shape)
     except Exception as error:  # of the class of the tensor, which may be the caller's own
-        raise _refuse(f"the weight {name!r}: {_first_cause(error)}") from error
+        raise _refuse(f"the weight {name!r}: {root_cause(error)}") from error
     proto.name = name
     return proto
-
-
-def _first_cause(error: BaseException) -> BaseException:
-    return error if error.__cause__ is None else _first_cause(error.__cause__)
 
 
 def _refuse(message: str) -> CompileError:

@@ -18,7 +18,7 @@ import onnx
 import onnx_ir as ir
 from onnx import numpy_helper
 
-from compiler.errors import CompileError, Diagnostic, program
+from compiler.errors import CompileError, Diagnostic, program, root_cause
 from compiler.frontend.declarations import check_names, check_value_kinds, node_lists, output_types
 from compiler.frontend.external import check_external
 from compiler.frontend.held import Parts, take_apart
@@ -192,13 +192,9 @@ def _deserialize(proto: onnx.ModelProto) -> ir.Model:
     try:
         model = ir.serde.deserialize_model(proto)
     except Exception as error:  # onnx_ir reports malformed protos with many types of exception
-        raise _refuse("CC0101", f"this is not a valid ONNX model: {_root_cause(error)}") from error
+        raise _refuse("CC0101", f"this is not a valid ONNX model: {root_cause(error)}") from error
     _check_nodes(model)
     return model
-
-
-def _root_cause(error: BaseException) -> BaseException:
-    return error if error.__cause__ is None else _root_cause(error.__cause__)
 
 
 def _check_nodes(model: ir.Model) -> None:
