@@ -119,7 +119,7 @@ def test_dynamo_reports_wrong_options() -> None:
 
 
 def test_pytorch_finds_the_backend() -> None:
-    """The name is an entry point of the installed package: `make` installs it again after a change of pyproject.toml."""
+    """The installed package has an entry point: `make` installs it again after a change of pyproject.toml."""
     (point,) = (
         each for each in importlib.metadata.entry_points(group="torch_dynamo_backends") if each.name == "candle"
     )
