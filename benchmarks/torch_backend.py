@@ -168,9 +168,10 @@ def page(machine: str, note: str, found: dict[str, dict[str, Measured]]) -> str:
         "",
         f"{machine}, {torch.get_num_threads()} threads. {note}".strip(),
         "",
-        "The networks compute in float32 and have random weights: ResNet-50 on one picture of 224 × 224, BERT-base on",
-        f"128 words with a mask, and GPT-2, whose `generate()` chooses {NEW_TOKENS} words after 32 given ones. The backends",
-        "run in turns. The times of runs are medians, in milliseconds. The first call includes the compilation, in seconds.",
+        "The networks compute in float32 and have random weights: ResNet-50 on one picture of 224 × 224, BERT-base",
+        f"on 128 words with a mask, and GPT-2, whose `generate()` chooses {NEW_TOKENS} words after 32 given ones. The",
+        "backends run in turns. Times of runs are medians, in milliseconds. The first call includes the compilation,",
+        "in seconds.",
         f"Differences from PyTorch's result are parts of its largest magnitude, and at most {TOLERANCE:g} is allowed.",
         "",
         "| network | PyTorch | inductor | candle | candle ÷ PyTorch | candle ÷ inductor | first call, inductor "
