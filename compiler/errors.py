@@ -34,6 +34,7 @@ __all__ = [
     "did_you_mean",
     "note",
     "program",
+    "root_cause",
 ]
 
 
@@ -225,6 +226,11 @@ def program() -> str:
 def note(error: BaseException, text: str) -> None:
     """Adds a line to an error's message and traceback, as `add_note` of Python 3.11 does."""
     error.__notes__ = [*getattr(error, "__notes__", ()), text]  # type: ignore[attr-defined]
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """The first exception of those that caused an exception."""
+    return error if error.__cause__ is None else root_cause(error.__cause__)
 
 
 def did_you_mean(name: str, names: Iterable[str], least: float = 0.75) -> str:

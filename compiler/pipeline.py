@@ -7,6 +7,7 @@ from compiler.ir import sympy_later  # noqa: F401  (before anything imports onnx
 # isort: split
 import warnings
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
@@ -75,6 +76,9 @@ from compiler.plan import Plan, state
 from compiler.plan.write import write
 from compiler.rewrite.phase import Phase
 from compiler.rewrite.report import Pass, PassReport
+
+if TYPE_CHECKING:
+    from compiler.frontend.held import Held
 
 __all__ = ["compile", "current_name", "optimize", "passes"]
 
@@ -192,13 +196,16 @@ def _fusing() -> list[Pass | Phase]:
     ]
 
 
-def compile(source: Source | Changed, options: Options | None = None) -> Plan:
+def compile(source: Source | Held | Changed, options: Options | None = None) -> Plan:
     """Compiles a model into a plan.
 
-    `options` sets the sizes of dimensions, as in `Options(dims={"batch": 4})`, and chooses the passes.
+    The model is a path, the bytes of a file, an `onnx.ModelProto`, an `onnx_ir.Model`, a `torch.onnx.ONNXProgram`, or a
+    `torch.export.ExportedProgram`, which PyTorch translates to ONNX first. The compiler does not change an object in
+    memory. `options` sets the sizes of dimensions, as in `Options(dims={"batch": 4})`, and chooses the passes.
 
     Raises:
         CompileError: the model is refused.
+        ExportError: PyTorch cannot translate the `ExportedProgram`.
         DeviceError: the processor lacks the instruction set that the environment variable `CANDLE_PLAN_ISA` names.
     """
     options = Options() if options is None else options

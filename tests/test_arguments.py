@@ -35,7 +35,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a graph": (
         lambda: compiler.compile(MODEL.graph),
         TypeError,
-        "a model must be a path, bytes or an onnx.ModelProto",
+        "a model must be a path, bytes, onnx.ModelProto, .* or torch.export.ExportedProgram, not GraphProto",
     ),
     "an empty path": (lambda: compiler.compile(""), CompileError, "the path of the model is empty"),
     "options as a dict": (

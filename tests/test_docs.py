@@ -119,6 +119,18 @@ def test_the_program_written_for_onnxruntime_runs(folder: Path, capsys: pytest.C
     assert error.startswith("[compiler.ort] : 2 : INVALID_ARGUMENT : input 'picture': expected float32")
 
 
+def test_the_programs_for_torch_compile_run(
+    folder: Path, capsys: pytest.CaptureFixture[str], quick_exports: None
+) -> None:
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    torch._dynamo.reset()
+    page = (ROOT / "docs/torch-compile.md").read_text()
+    exec(block(page, "import warnings"), {})
+    assert capsys.readouterr().out.splitlines() == ["True"] * 4 + ["torch.Size([7, 10])", "FallbackWarning"]
+    exec(block(page, "import onnx_ir"), {})
+    assert capsys.readouterr().out.splitlines() == ["torch.Size([5, 2])", "(6, 2)", "picture", "float32[batch, 3]"]
+
+
 def test_the_rust_program_is_the_one_that_is_tested() -> None:
     page = (ROOT / "docs/using-from-rust.md").read_text()
     assert block(page, "//! Runs a plan on") == (ROOT / "runtime/plan/examples/run.rs").read_text()

@@ -102,6 +102,24 @@ def test_dims_of_one_argument_may_vary_beside_others_that_do_not(linear: Any, tm
     assert [dim.dim_param or dim.dim_value for dim in shape.dim] == ["batch size", 3]
 
 
+def test_arguments_by_name(linear: Any, tmp_path: Path) -> None:
+    import torch
+
+    class Scaled(torch.nn.Module):
+        def forward(self, x: Any, scale: Any = None, *, tables: dict[str, Any], **more: Any) -> Any:
+            return x * scale + tables["a"] - more["shift"]
+
+    kwargs = {"tables": {"a": zeros(3)}, "scale": zeros(4, 1), "shift": zeros(1)}
+    path = compiler.export(
+        Scaled(), (zeros(4, 3),), tmp_path / "m.onnx", dynamic={"x": {0: "n"}, "scale": {0: "n"}}, kwargs=kwargs
+    )
+    session = compiler.load(compiler.compile(path))
+    assert sorted(info.name for info in session.inputs) == ["scale", "shift", "tables_a", "x"]
+    given = {"x": np.ones((2, 3)), "scale": [[2], [3]], "tables_a": [1, 2, 3], "shift": [4]}
+    (found,) = session.run({name: np.float32(value) for name, value in given.items()}).values()
+    assert found.tolist() == [[-1, 0, 1], [0, 1, 2]]
+
+
 def test_an_output_that_is_an_input_has_its_own_name(linear: Any, tmp_path: Path) -> None:
     import torch
 
@@ -122,6 +140,8 @@ def test_an_output_that_is_an_input_has_its_own_name(linear: Any, tmp_path: Path
         ({"outputs": ("a", "b")}, ValueError, "outputs: expected a name for each output (linear), found 2 names"),
         ({"outputs": "scores"}, TypeError, "outputs: expected a list of names, found 'scores'"),
         ({"outputs": ["input"]}, ValueError, "an input or another output has the name 'input' too"),
+        ({"kwargs": [1]}, TypeError, "kwargs: expected a dict of arguments by name, found list"),
+        ({"kwargs": {"y": 1}}, TypeError, "args and kwargs: Linear.forward does not accept them: got an unexpected"),
         ({"opset": 99}, ValueError, "opset 99: choose one from 18 to "),
         ({"opset": 17}, ValueError, "opset 17: choose one from 18 to "),
         ({"dynamic": [0]}, TypeError, 'dynamic: expected a dict, as {"x": {0: "batch"}}, found list'),

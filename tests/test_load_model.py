@@ -319,9 +319,7 @@ def test_broken_sparse_tensors(values, indices, dims):
 
 @pytest.mark.parametrize("source", [None, 3, onnx.GraphProto(), [IDENTITY]], ids=lambda source: type(source).__name__)
 def test_wrong_kinds_of_sources_are_errors(source):
-    with pytest.raises(
-        TypeError, match=f"a model must be a path, bytes or an onnx.ModelProto, not {type(source).__name__}"
-    ):
+    with pytest.raises(TypeError, match=f"a model must be a path, bytes, .*, not {type(source).__name__}"):
         compiler.compile(source)
 
 

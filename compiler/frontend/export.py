@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compiler.errors import Error
+from compiler.validate import validate_mapping
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -37,12 +38,14 @@ def export(
     path: str | Path,
     dynamic: Mapping[str, Mapping[int, str]] | None = None,
     *,
+    kwargs: Mapping[str, Any] | None = None,
     outputs: Sequence[str] | None = None,
     opset: int | None = None,
     optimize: bool = False,
 ) -> Path:
-    """Export `module`, called with `args`, to the ONNX file `path`, and return the path.
+    """Export `module`, called with `args` and `kwargs`, to the ONNX file `path`, and return the path.
 
+    `args` and `kwargs` are what `torch.export.export` takes: tensors, numbers, and lists, tuples and dicts of them.
     `dynamic` names the dimensions that may vary: `{"x": {0: "batch", 2: "time"}}`. Dimensions with the same name have
     the same size. `outputs` names the outputs. The function exports the module in evaluation mode, and restores its
     mode afterwards. It makes the names of Python files in stack traces relative to the working folder, so that the ONNX
@@ -57,14 +60,14 @@ def export(
         ExportError: PyTorch cannot export the module.
     """
     _require_torch()
-    given = _bound(module, args)
+    given = _bound(module, args, kwargs)
     shapes = _shapes(given, dynamic) if dynamic else None
     if opset is not None:
         _check_opset(opset)
     with _evaluating(module), _logging_hidden():
-        program = _program(module, tuple(args), shapes, opset, optimize)
+        program = _program(module, tuple(args), dict(kwargs or {}), shapes, opset, optimize)
     if outputs is not None:
-        _name_outputs(program.model, outputs)
+        name_outputs(program.model, outputs)
     for node in program.model.graph.all_nodes():
         if STACK_TRACE in node.metadata_props:
             node.metadata_props[STACK_TRACE] = relative_trace(node.metadata_props[STACK_TRACE], Path.cwd())
@@ -83,7 +86,7 @@ def _require_torch() -> None:
             raise ModuleNotFoundError(message, name=name) from None
 
 
-def _bound(module: Any, args: Any) -> Mapping[str, Any]:
+def _bound(module: Any, args: Any, kwargs: Any) -> Mapping[str, Any]:
     """The arguments of `forward` by name."""
     import torch
 
@@ -92,10 +95,13 @@ def _bound(module: Any, args: Any) -> Mapping[str, Any]:
         raise TypeError(f"module: expected a torch.nn.Module, found {kind}")
     if not isinstance(args, tuple | list):
         raise TypeError(f"args: expected a tuple of the module's arguments, as (x,), found {type(args).__name__}")
+    if kwargs is not None:
+        validate_mapping("kwargs", kwargs, "a dict of arguments by name")
     try:
-        return inspect.signature(module.forward).bind(*args).arguments
+        return inspect.signature(module.forward).bind(*args, **(kwargs or {})).arguments
     except TypeError as error:
-        raise TypeError(f"args: {type(module).__name__}.forward does not accept them: {error}") from None
+        given = "args and kwargs" if kwargs else "args"
+        raise TypeError(f"{given}: {type(module).__name__}.forward does not accept them: {error}") from None
 
 
 def _shapes(given: Mapping[str, Any], dynamic: Mapping[str, Mapping[int, str]]) -> dict[str, Any]:
@@ -177,23 +183,48 @@ def _logging_hidden() -> Iterator[None]:
                 logger.setLevel(level)
 
 
+def onnx_program(program: torch.export.ExportedProgram, title: str) -> torch.onnx.ONNXProgram:
+    """Translates an exported program to ONNX. `title` names the program in errors. The program stays as it is.
+
+    Raises:
+        ModuleNotFoundError: onnxscript is not installed.
+        ExportError: PyTorch cannot translate the program.
+    """
+    _require_torch()
+    with _logging_hidden():
+        return _translated(title, program, optimize=False)
+
+
 def _program(
-    module: torch.nn.Module, args: tuple[Any, ...], shapes: Any, opset: int | None, optimize: bool
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    shapes: Any,
+    opset: int | None,
+    optimize: bool,
 ) -> torch.onnx.ONNXProgram:
     import torch
 
-    try:
-        program = torch.onnx.export(
-            module, args, dynamo=True, dynamic_shapes=shapes, opset_version=opset, optimize=optimize, verbose=False
-        )
-    except Exception as error:
-        raise ExportError(f"PyTorch cannot export {type(module).__name__}: {_reason(error)}") from error
-    assert program is not None  # as always with dynamo=True
+    name = type(module).__name__
+    program = _translated(
+        name, module, args, kwargs=kwargs, dynamic_shapes=shapes, opset_version=opset, optimize=optimize
+    )
     nodes = list(program.model.graph.all_nodes())
     if opset is not None and (
         program.model.opset_imports.get("") != opset or (nodes and not any(node.metadata_props for node in nodes))
     ):
-        raise ExportError(f"PyTorch {torch.__version__} cannot write {type(module).__name__} in opset {opset}")
+        raise ExportError(f"PyTorch {torch.__version__} cannot write {name} in opset {opset}")
+    return program
+
+
+def _translated(title: str, *arguments: Any, **options: Any) -> torch.onnx.ONNXProgram:
+    import torch
+
+    try:
+        program = torch.onnx.export(*arguments, dynamo=True, verbose=False, **options)
+    except Exception as error:
+        raise ExportError(f"PyTorch cannot export {title}: {_reason(error)}") from error
+    assert program is not None  # as always with dynamo=True
     return program
 
 
@@ -210,8 +241,12 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {said}{place}"
 
 
-def _name_outputs(model: onnx_ir.Model, names: Sequence[str]) -> None:
-    """Name the outputs. An output that is also an input or another output gets an Identity node."""
+def name_outputs(model: onnx_ir.Model, names: Sequence[str]) -> None:
+    """Name the outputs. An output that is also an input or another output gets an Identity node.
+
+    Raises:
+        TypeError, ValueError: the names are not a list of different names, one for each output, or an input has one.
+    """
     import onnx_ir
     from onnx_ir.passes.common import NameFixPass
 

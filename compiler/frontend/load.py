@@ -1,30 +1,34 @@
-"""Loads a model from a path, bytes or a ModelProto as a checked `onnx_ir.Model`."""
+"""Loads a model from a path, bytes, a ModelProto or an object in memory as a checked `onnx_ir.Model`."""
 
 from __future__ import annotations
 
 from compiler.ir import sympy_later  # noqa: F401  (before anything imports onnx_ir)
 
 # isort: split
-import hashlib
 import json
 import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
 import onnx_ir as ir
 from onnx import numpy_helper
 
-from compiler.errors import CompileError, Diagnostic, program
+from compiler.errors import CompileError, Diagnostic, program, root_cause
 from compiler.frontend.declarations import check_names, check_value_kinds, node_lists, output_types
 from compiler.frontend.external import check_external
+from compiler.frontend.held import Parts, take_apart
 from compiler.frontend.tensors import check_tensors, tensors_of
 from compiler.ir import onnx_schema, origin
 from compiler.ir.graph import OUTPUT_TYPES
 from compiler.ir.symbols import symbol_of
+
+if TYPE_CHECKING:
+    from compiler.frontend.held import Held
 
 __all__ = ["Changed", "Loaded", "Source", "load_model"]
 
@@ -43,37 +47,40 @@ class Changed:
     Unlike an `onnx.ModelProto`, it may have weights of more than 2 GiB in other files.
     """
 
-    source: Source | Changed
+    source: Source | Held | Changed
     change: Callable[[ir.Model], None]
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model and the SHA-256 of the bytes it was read from."""
+    """A model and the SHA-256 of the bytes and large weights that it was read from."""
 
     model: ir.Model
     sha256: str
 
 
-def load_model(source: Source | Changed, found: list[Diagnostic] | None = None) -> Loaded:
-    """Read a model, and record every node's origin.
+def load_model(source: Source | Held | Changed, found: list[Diagnostic] | None = None) -> Loaded:
+    """Read a model, and record every node's origin. An object in memory stays as it is.
 
     With `found`, the function adds errors of weights and opsets to this list, so that a caller can report more errors
     of the model. The model then lacks these weights, and stays as it is in the file.
 
     Raises:
         CompileError: the source is not a readable model; or, without `found`, a weight or opset is invalid.
+        ExportError: the source is an `ExportedProgram` that PyTorch cannot translate.
     """
     if isinstance(source, Changed):
         return _load_changed(source, found)
     wrong: list[Diagnostic] = []
-    data, folder = _read(source)
-    proto = _parse(data, source)  # a copy, because the checks remove parts of it
+    parts = take_apart(source) or _read(source)
+    folder = parts.folder
+    proto = _parse(parts.data, source)  # a copy, because the checks remove parts of it
     if twice := check_names(proto):
         raise CompileError(twice)
     wrong += [*_expand_sparse(proto), *check_value_kinds(proto), *check_external(tensors_of(proto), folder)]
     declared = output_types(proto)
     model = _deserialize(proto)
+    parts.restore(model)
     model.graph.metadata_props[OUTPUT_TYPES] = json.dumps(declared)
     wrong += [*check_tensors(model, proto, folder), *_check_opsets(model)]
     if wrong and found is None:
@@ -82,7 +89,7 @@ def load_model(source: Source | Changed, found: list[Diagnostic] | None = None) 
         found += wrong
     _fix_symbols(model)
     origin.record(model)
-    return Loaded(model, hashlib.sha256(data).hexdigest())
+    return Loaded(model, parts.sha256())
 
 
 def _load_changed(changed: Changed, found: list[Diagnostic] | None) -> Loaded:
@@ -100,13 +107,16 @@ def _refuse(code: str, message: str, help: str = "") -> CompileError:
     return CompileError([Diagnostic(code, message, help=help)])
 
 
-def _read(source: Source) -> tuple[bytes, Path | None]:
+_KINDS = "a path, bytes, onnx.ModelProto, onnx_ir.Model, torch.onnx.ONNXProgram or torch.export.ExportedProgram"
+
+
+def _read(source: object) -> Parts:
     if isinstance(source, onnx.ModelProto):
-        return source.SerializeToString(deterministic=True), None
+        return Parts(source.SerializeToString(deterministic=True), None)
     if isinstance(source, bytes | bytearray | memoryview):
-        return bytes(source), None
+        return Parts(bytes(source), None)
     if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"a model must be a path, bytes or an onnx.ModelProto, not {type(source).__name__}")
+        raise TypeError(f"a model must be {_KINDS}, not {type(source).__name__}")
     if not os.fspath(source):
         raise _refuse("CC0102", "the path of the model is empty")
     path = Path(source)
@@ -114,7 +124,7 @@ def _read(source: Source) -> tuple[bytes, Path | None]:
         if path.stat().st_size > LARGEST:
             help = "store the weights in a file beside it (external data)"
             raise _refuse("CC0101", f"{path} is larger than 2 GiB, the limit of ONNX files", help)
-        return path.read_bytes(), path.absolute().parent
+        return Parts(path.read_bytes(), path.absolute().parent)
     except OSError as error:
         raise _refuse("CC0102", f"{path}: {error.strerror or error}") from None
     except ValueError as error:
@@ -124,7 +134,7 @@ def _read(source: Source) -> tuple[bytes, Path | None]:
 _TOO_DEEP = "its graphs (of If, Loop and Scan) are nested too deeply for protobuf; a plan allows at most 20 levels"
 
 
-def _parse(data: bytes, source: Source) -> onnx.ModelProto:
+def _parse(data: bytes, source: object) -> onnx.ModelProto:
     proto, name = onnx.ModelProto(), source if isinstance(source, str | os.PathLike) else "this"
     try:
         proto.ParseFromString(data)
@@ -182,13 +192,9 @@ def _deserialize(proto: onnx.ModelProto) -> ir.Model:
     try:
         model = ir.serde.deserialize_model(proto)
     except Exception as error:  # onnx_ir reports malformed protos with many types of exception
-        raise _refuse("CC0101", f"this is not a valid ONNX model: {_root_cause(error)}") from error
+        raise _refuse("CC0101", f"this is not a valid ONNX model: {root_cause(error)}") from error
     _check_nodes(model)
     return model
-
-
-def _root_cause(error: BaseException) -> BaseException:
-    return error if error.__cause__ is None else _root_cause(error.__cause__)
 
 
 def _check_nodes(model: ir.Model) -> None:

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from compiler.errors import Diagnostic
 
-__all__ = ["check_tensors", "tensors_of"]
+__all__ = ["check_tensors", "tensors_in", "tensors_of"]
 
 
 def check_tensors(model: ir.Model, proto: onnx.ModelProto, folder: Path | None) -> list[Diagnostic]:
@@ -21,7 +21,7 @@ def check_tensors(model: ir.Model, proto: onnx.ModelProto, folder: Path | None) 
     The library that reads tensors restricts files to a folder only if the caller names one. Therefore this function
     also refuses a tensor in another file that is not one of the model's weights.
     """
-    tensors = list(_tensors(model))
+    tensors = list(tensors_in(model))
     met = sum(isinstance(tensor, ir.ExternalTensor) for _, tensor, _ in tensors)
     is_complete = met == sum(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in tensors_of(proto))
     found = (
@@ -78,7 +78,7 @@ _Tensor = tuple[str, ir.TensorProtocol, Callable[[], object]]
 """A tensor, its name, and a function that removes it."""
 
 
-def _tensors(model: ir.Model) -> Iterator[_Tensor]:
+def tensors_in(model: ir.Model) -> Iterator[_Tensor]:
     """The tensors of a model: initializers, and those in attributes of nodes and functions."""
     for graph in _graphs(model):
         for value in graph.initializers.values():
