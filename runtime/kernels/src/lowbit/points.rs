@@ -32,13 +32,11 @@ impl<V: Words, const VECTORS: usize> Points<V, VECTORS> {
     /// The numbers of the first code of each word: the code minus its zero point.
     #[inline(always)]
     pub fn numbers<const BITS: usize, const EACH: bool>(&self, words: &[V::Words; VECTORS]) -> [V; VECTORS] {
-        std::array::from_fn(|v| {
-            let number = V::numbers::<BITS>(words[v], self.table);
-            if EACH {
-                number - self.each[v]
-            } else {
-                number
-            }
-        })
+        let mut numbers = self.each;
+        for (number, &words) in numbers.iter_mut().zip(words) {
+            let code = V::numbers::<BITS>(words, self.table);
+            *number = if EACH { code - *number } else { code };
+        }
+        numbers
     }
 }

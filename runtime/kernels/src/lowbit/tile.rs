@@ -191,7 +191,9 @@ unsafe fn word<V: Words, const BITS: usize, const EACH: bool, const ROWS: usize,
         let mut words: [V::Words; VECTORS] = std::array::from_fn(|v| V::load_words(words.wrapping_add(v * V::LANES)));
         for i in 0..count {
             step(t.a.wrapping_add(k + i), t.a_row, &zeros.numbers::<BITS, EACH>(&words), sums);
-            words.iter_mut().for_each(|words| *words = V::next::<BITS>(*words));
+            for words in &mut words {
+                *words = V::next::<BITS>(*words);
+            }
         }
     }
 }

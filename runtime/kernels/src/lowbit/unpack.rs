@@ -45,7 +45,9 @@ fn all<V: Words, const BITS: usize, const EACH: bool>(
                     for (v, number) in numbers.iter().enumerate() {
                         number.store(to.add(v * V::LANES));
                     }
-                    words.iter_mut().for_each(|words| *words = V::next::<BITS>(*words));
+                    for words in &mut words {
+                        *words = V::next::<BITS>(*words);
+                    }
                     to = to.add(b.width);
                 }
             }
