@@ -1,4 +1,4 @@
-"""Matrices of codes of 2, 4 or 8 bits that DequantizeLinear converts to floats, in the form of the plan's MatMulNBits."""
+"""Matrices of codes of 2, 4 or 8 bits that DequantizeLinear converts to floats, as the plan's MatMulNBits has them."""
 
 from __future__ import annotations
 

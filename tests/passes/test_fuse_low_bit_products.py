@@ -30,7 +30,7 @@ class Weights:
     @property
     def exact(self):
         """`W [N, K]` in double precision."""
-        n, k = self.codes.shape
+        k = self.codes.shape[1]
         spread = np.arange(k) // (self.block or k)
         zeros = 0 if self.zeros is None else self.zeros[:, spread]
         return (self.codes - zeros) * self.scales.astype(np.float64)[:, spread]
