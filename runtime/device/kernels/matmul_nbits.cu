@@ -32,7 +32,7 @@ HOST_DEVICE Word word(const LowBit& p, u32 row, u32 i) {
 
 // Code `i` of a word minus the zero point.
 HOST_DEVICE f32 number(const LowBit& p, const Word& word, u32 i) {
-    return (f32)(word.codes >> i * p.bits & ((1u << p.bits) - 1)) - word.zero;
+    return (f32)((word.codes >> (i * p.bits)) & ((1u << p.bits) - 1)) - word.zero;
 }
 
 // A block computes some rows of one column at a time.

@@ -4,7 +4,6 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::gemm::tests::noise;
-use crate::gemm::Finish;
 use crate::isa::Isa;
 use crate::threads::Threads;
 
@@ -101,7 +100,7 @@ fn found(case: &Case, m: usize, a: &[f32], isa: Isa, threads: &Threads) -> Vec<f
         run.iter_mut().for_each(|x| *x *= 2.0);
         seen.lock().unwrap()[offset..offset + run.len()].iter_mut().for_each(|count| *count += 1);
     };
-    product(threads, m, a, &packed, &mut out, Some(&finish as Finish));
+    product(threads, m, a, &packed, &mut out, Some(&finish));
     assert!(seen.into_inner().unwrap().iter().all(|&count| count == 1), "{m} rows of {case:?}");
     out
 }
