@@ -38,6 +38,7 @@ from compiler.passes.fold_slices import fold_slices
 from compiler.passes.fold_weight_norm import fold_weight_norm
 from compiler.passes.fuse_elementwise import fuse_elementwise
 from compiler.passes.fuse_epilogues import fuse_epilogues
+from compiler.passes.fuse_low_bit_products import fuse_low_bit_products
 from compiler.passes.fuse_quantization import fuse_quantization
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_branches import inline_branches
@@ -142,6 +143,7 @@ def _simplifying() -> list[Pass | Phase]:
                 drop_identities,  # also of constants, which may be weights
                 fold_biases(lower.evaluate),
                 fuse_quantization(lower.evaluate),
+                fuse_low_bit_products,
                 fold_weight_norm(lower.evaluate),
             ],
         ),

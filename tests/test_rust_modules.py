@@ -48,7 +48,7 @@ KERNELS = [
     {"blocking", "buffer", "lanes", "quantize", "transpose", "vector"},
     {"padded_row", "scratch", "threads"},
     {"cast", "gemm", "peaks", "program", "reduce", "rewrite", "strided", "topk"},
-    {"concat", "conv_form", "elementwise", "indexed", "int8", "pad", "real"},
+    {"concat", "conv_form", "elementwise", "indexed", "int8", "lowbit", "pad", "real"},
     {"norm", "pool", "recurrent", "resize", "sample", "softmax"},
     {"attention", "blocked"},
     {"conv"},

@@ -60,7 +60,7 @@ def _weights(node: Node, new: Body, blocks: _Blocks) -> ir.Value:
     """W in float32, in which onnxruntime computes products of float16 too."""
     codes = matrix(node, new, node.input(1), blocks.bits, (blocks.rows, blocks.width))
     zeros, groups = node.optional(3), node.optional(4)
-    scales = new.reshape(new.upcast(node.input(2)), *blocks.shape)
+    scales = _scales(node, new, blocks)
     is_packed = zeros is not None and zeros.dtype == UINT8
     if groups is not None and (blocks.bits != 4 or is_packed):
         # onnxruntime 1.32 ignores such zero points, and gives other results for 2 bits
@@ -74,11 +74,25 @@ def _weights(node: Node, new: Body, blocks: _Blocks) -> ir.Value:
     return new.op("Mul", new.op("Sub", new.op("Cast", codes, to=FLOAT), offsets), factors)
 
 
+def _scales(node: Node, new: Body, blocks: _Blocks) -> ir.Value:
+    """The scales `[N, blocks]` in float32; a constant if they are constant."""
+    array = node.constant(2)
+    if array is None:
+        return new.reshape(new.upcast(node.input(2)), *blocks.shape)
+    if array.size != blocks.shape[0] * blocks.shape[1]:
+        node.refuse("CC0210", f"MatMulNBits needs {blocks.shape} scales, found {array.size}")
+    dtype = FLOAT if node.input(2).dtype in HALVES else node.dtype(2, "scales")
+    return new.lazy_constant(lambda: array.reshape(blocks.shape).astype(dtype.numpy()), dtype, blocks.shape)
+
+
 def _offsets(node: Node, new: Body, blocks: _Blocks, scales: ir.Value, kind: ir.DataType) -> ir.Value:
     """The zero points `[N, blocks]` in the type of the codes."""
     given = node.optional(3)
-    if given is None:
+    if given is None and constant_of(scales) is None:
         return zeros_like(new, scales, blocks.bits, kind)
+    if given is None:
+        half = 1 << (blocks.bits - 1)
+        return new.lazy_constant(lambda: np.full(blocks.shape, half, kind.numpy()), kind, blocks.shape)
     found = matrix(node, new, given, blocks.bits, blocks.shape)
     return new.cast(found, kind, found.dtype or UINT8)
 

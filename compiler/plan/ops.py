@@ -889,6 +889,27 @@ class MatMulInteger(Op):
     """`Y = (A − a_zero) · (B − b_zero)` in `int32`, with matrices and batches as in `MatMul`."""
 
 
+class MatMulNBits(Op):
+    """`Y = A · Wᵀ`, then the epilogue. The rows of `W [N, K]` consist of blocks of codes, and an element of `W` is
+    `(code − zero) · scale`. The last block of a row may be partial.
+    """
+
+    bits: int
+    """The bits of a code: 2, 4 or 8."""
+
+    block: int
+    """The codes of a block, a multiple of 16."""
+
+    k: int
+    """The number of columns of `W`, at least 1."""
+
+    n: int
+    """The number of rows of `W`, at least 1."""
+
+    epilogue: Program | None = None
+    """The program that finishes the result."""
+
+
 class MaxPool(Op):
     """The largest element of each window; padding is never the largest."""
 

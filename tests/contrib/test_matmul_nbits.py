@@ -72,6 +72,22 @@ def test_less_precise_levels_are_computed_precisely(level: int) -> None:
     check(dataclasses.replace(precise, attributes={**precise.attributes, "accuracy_level": level}, expected=[wanted]))
 
 
+MANY = [(rows, width, block, bits) for rows in (1, 4, 9) for width, block in ((256, 32), (200, 64)) for bits in (4, 8)]
+
+
+@pytest.mark.parametrize(("rows", "width", "block", "bits"), MANY)
+def test_constant_weights_keep_their_bits(rows: int, width: int, block: int, bits: int) -> None:
+    """The product, the bias and the activation are one step."""
+    found = weights(70, width, block, bits, zeros="packed")
+    more = {"N": 70, "K": width, "block_size": block, "bits": bits}
+    x = normal(rows, width)
+    product: Case = case(OP, x, *found, None, normal(70), name="", constants=(1, 2, 3, 5), **more).values[0]
+    check(product)
+    plan = compiler.compile(product.model())
+    assert [[*step["op"]] for step in plan.document["main"]["steps"]] == [["MatMulNBits"]]
+    assert len(plan.data) < 70 * width * bits / 8 * 2 + 10_000
+
+
 def packed4(count: int) -> Array:
     return integers(0, 256, -(-count // 2), dtype=np.uint8)
 

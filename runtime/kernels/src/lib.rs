@@ -23,6 +23,7 @@ pub mod indexed;
 pub mod int8;
 pub mod isa;
 pub mod lanes;
+pub mod lowbit;
 pub mod machine;
 pub mod mapping;
 pub mod minifloat;

@@ -19,7 +19,7 @@ pub enum Format {
 
 impl Format {
     /// Returns the narrowest format that represents every number exactly.
-    pub(super) fn holding(isa: Isa, data: &[f32]) -> Format {
+    pub(crate) fn holding(isa: Isa, data: &[f32]) -> Format {
         match () {
             () if holds::<f16>(isa, data) => Format::Float16,
             () if holds::<bf16>(isa, data) => Format::Bfloat16,
@@ -28,7 +28,7 @@ impl Format {
     }
 
     /// The size of a number in bytes.
-    pub(super) fn size(self) -> usize {
+    pub(crate) fn size(self) -> usize {
         match self {
             Format::Float32 => 4,
             Format::Float16 | Format::Bfloat16 => 2,

@@ -9,7 +9,7 @@ use super::Vector;
 /// 8 lanes.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(crate) struct F32x8(__m256);
+pub(crate) struct F32x8(pub(super) __m256);
 
 macro_rules! operators {
     ($($trait:ident $method:ident $intrinsic:ident;)*) => {

@@ -9,7 +9,7 @@ use super::Vector;
 /// 16 lanes.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(crate) struct F32x16(__m512);
+pub(crate) struct F32x16(pub(super) __m512);
 
 macro_rules! operators {
     ($($trait:ident $method:ident $intrinsic:ident;)*) => {

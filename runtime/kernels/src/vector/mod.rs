@@ -15,6 +15,7 @@ mod register;
 mod scalar;
 mod segments;
 mod slices;
+mod words;
 
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ pub(crate) use pow::short as short_power;
 pub(crate) use register::Vector;
 pub(crate) use slices::map;
 pub use slices::*;
+pub(crate) use words::Words;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::F32x8;

@@ -25,6 +25,7 @@ mod launch;
 mod layer_norm;
 mod layout;
 mod matmul;
+mod matmul_nbits;
 mod norm;
 mod numbers;
 mod pad;
@@ -189,6 +190,7 @@ kernels! {
     layer_norm: LayerNorm RmsNorm;
     layout: DepthToSpace ReverseSequence SpaceToDepth Transpose;
     matmul: MatMul;
+    matmul_nbits: MatMulNBits;
     norm: BatchNorm GroupNorm InstanceNorm Lrn;
     pad: CenterCropPad Pad;
     pool: AveragePool LpPool MaxPool;

@@ -103,6 +103,7 @@ ops! {
     layer_norm: LayerNorm RmsNorm;
     layout: DepthToSpace ReverseSequence SpaceToDepth Transpose;
     matmul: MatMul;
+    matmul_nbits: MatMulNBits;
     ml: LabelEncoder;
     norm: BatchNorm InstanceNorm GroupNorm Lrn;
     optional: Optional OptionalGetElement OptionalHasElement;

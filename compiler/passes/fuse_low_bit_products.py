@@ -1,0 +1,83 @@
+"""Fuses matrix products and the DequantizeLinear of their weights, so that the plan keeps weights of 2, 4 or 8 bits.
+
+Otherwise, `fold_constants` would convert the weights to floats, or each run would. The product converts the weights in
+registers, or a part of them for many rows. It multiplies codes, whose scales it applies to sums, so it rounds less.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.ir.graph import PLAN_DOMAIN
+from compiler.rewrite.low_bit import LowBitMatrix
+from compiler.rewrite.pattern import AnyOf, Match, Op, Var
+from compiler.rewrite.permutation import permutation_of, typed
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
+
+__all__ = ["fuse_low_bit_products"]
+
+_FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+_DEQUANTIZED = Op("DequantizeLinear", rest=True, name="dequantize")
+_WEIGHTS = AnyOf(_DEQUANTIZED, Op("Transpose", _DEQUANTIZED, name="transpose"))
+
+
+class FuseLowBitProduct(FindingRule[LowBitMatrix]):
+    """`MatMul(A, DequantizeLinear(codes, scales, zeros))` → the plan's `MatMulNBits(A, codes, scales, zeros)`.
+
+    The weights may be transposed. `Gemm(A, W, C)` becomes a product plus `C`.
+    """
+
+    pattern = AnyOf(
+        Op("MatMul", Var("a"), _WEIGHTS),
+        Op("Gemm", Var("a"), _WEIGHTS),
+        Op("Gemm", Var("a"), _WEIGHTS, Var("c", optional=True)),
+    )
+    allow_shared_intermediates = True
+
+    def check(self, match: Match) -> LowBitMatrix | str:
+        """The weights are constant codes, with scales for blocks along the depth."""
+        attributes = match.root.attributes
+        numbers = {name: attribute.value for name, attribute in attributes.items()}
+        if match["a"].dtype not in _FLOATS:
+            return f"the type is {match['a'].dtype}"
+        if numbers.get("transA", 0) or numbers.get("alpha", 1.0) != 1 or numbers.get("beta", 1.0) != 1:
+            return "it scales its operands, or transposes the left operand"
+        transposed = not numbers.get("transB", 0)
+        if "transpose" in match.named_nodes:
+            if permutation_of(match.node("transpose")) != (1, 0):
+                return "the transpose does not swap the axes of a matrix"
+            transposed = not transposed
+        return LowBitMatrix.of(match.node("dequantize"), transposed)
+
+    def rewrite(self, match: Match, found: LowBitMatrix, new: Rewriter) -> ir.Value:
+        """The product, plus the addend of a Gemm."""
+        (rows, depth), result = found.codes.shape, match.root.outputs[0]
+        zeros = found.counted_zeros
+        arrays = {"codes": found.packed, "scales": found.scales, "zeros": zeros}
+        weights = [None if array is None else _constant(new, array, name) for name, array in arrays.items()]
+        product = new.op(
+            "MatMulNBits",
+            match["a"],
+            *weights,
+            domain=PLAN_DOMAIN,
+            version=1,
+            N=rows,
+            K=depth,
+            bits=found.bits,
+            block_size=found.block,
+        )
+        typed(product, result.type, result.shape)
+        return new.op("Add", product, match["c"]) if match.has("c") else product
+
+
+def _constant(new: Rewriter, array: np.ndarray, name: str) -> ir.Value:
+    return new.constant(np.ascontiguousarray(array), name)
+
+
+fuse_low_bit_products = rules_pass(
+    "fuse_low_bit_products",
+    [FuseLowBitProduct()],
+    result="products with packed weights",
+    requires=frozenset({"sorted", "shapes", "stored weights"}),
+)

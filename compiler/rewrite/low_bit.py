@@ -1,0 +1,132 @@
+"""Matrices of codes of 2, 4 or 8 bits that DequantizeLinear converts to floats, as the plan's MatMulNBits has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.ir.graph import constant_of, static_shape
+
+__all__ = ["LowBitMatrix"]
+
+Array = np.ndarray[Any, Any]
+
+_KINDS = {
+    ir.DataType.INT2: (2, 2),
+    ir.DataType.UINT2: (2, 0),
+    ir.DataType.INT4: (4, 8),
+    ir.DataType.UINT4: (4, 0),
+    ir.DataType.INT8: (8, 128),
+    ir.DataType.UINT8: (8, 0),
+}
+"""The types of codes → the number of bits, and the number that makes the smallest code 0."""
+_READ = frozenset(["axis", "block_size", "output_dtype", "saturate"])
+"""The known attributes of DequantizeLinear. `saturate` has no effect on integers."""
+_SCALES = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+_STEP = 16
+"""The number of codes of which a block is a multiple, unless it is a whole row."""
+
+
+@dataclass(frozen=True)
+class LowBitMatrix:
+    """A matrix `W [N, K]`: `(code − zero) · scale`, with a scale and a zero point for each block of a row."""
+
+    codes: Array
+    """`[N, K]`, in the type of DequantizeLinear's input."""
+    scales: Array
+    """`[N, blocks]`."""
+    zeros: Array | None
+    """`[N, blocks]`, in the type of the codes; `None` if all are 0."""
+    bits: int
+    shift: int
+    """The number that makes the smallest code 0."""
+    block: int
+    """The codes of a block; the last one of a row may be partial."""
+
+    @staticmethod
+    def of(node: ir.Node, transposed: bool) -> LowBitMatrix | str:
+        """The matrix of a DequantizeLinear, whose result is `W`, or `Wᵀ` if `transposed`; or a reason against it."""
+        given = node.inputs[0]
+        kind = None if given is None or given.dtype is None else _KINDS.get(given.dtype)
+        if given is None or kind is None or not node.attributes.keys() <= _READ:
+            return "the weights are no codes of 2, 4 or 8 bits"
+        shape = static_shape(given)
+        block = _int(node, "block_size", 0)
+        if shape is None or len(shape) != 2 or 0 in shape or block < 0:
+            return "the weights are no matrix"
+        if not block and kind[0] == 8:
+            return "the weights have 8 bits and no blocks"
+        if node.inputs[1] is None or node.inputs[1].dtype not in _SCALES:
+            return "the scales are no floats of 16 or 32 bits"
+        codes, scales = constant_of(given), constant_of(node.inputs[1])
+        zeros = constant_of(node.inputs[2]) if len(node.inputs) > 2 else None
+        if codes is None or scales is None or (zeros is None and any(node.inputs[2:])):
+            return "the weights, a scale or a zero point is not constant"
+        spread = _Spread(shape[::-1] if transposed else shape, _int(node, "axis", 1), block, transposed)
+        arrays = [None if array is None else spread.of(array) for array in (scales, zeros)]
+        if arrays[0] is None or (zeros is not None and arrays[1] is None):
+            return "the scales are not along the depth, or their blocks have no multiple of 16 codes"
+        codes = codes.T if transposed else codes
+        return LowBitMatrix(codes, arrays[0], arrays[1], *kind, spread.size)
+
+    @property
+    def packed(self) -> Array:
+        """The codes, counted from 0, as bytes `uint8 [N, blocks, block · bits / 8]`. The low bits come first."""
+        rows, depth = self.codes.shape
+        blocks, per_byte = self.scales.shape[1], 8 // self.bits
+        padded = np.zeros((rows, blocks * self.block), np.uint8)
+        padded[:, :depth] = self._counted(self.codes)
+        parts = padded.reshape(rows, blocks, -1, per_byte)
+        shifts = np.arange(0, 8, self.bits, dtype=np.uint8)
+        return np.asarray(np.bitwise_or.reduce(parts << shifts, axis=-1))
+
+    @property
+    def counted_zeros(self) -> Array | None:
+        """The zero points, counted from 0, `uint8 [N, blocks]`; `None` if all are half of the number of codes."""
+        half = 1 << (self.bits - 1)
+        zeros = np.full(self.scales.shape, self.shift, np.uint8) if self.zeros is None else self._counted(self.zeros)
+        return None if (zeros == half).all() else zeros
+
+    def _counted(self, codes: Array) -> Array:
+        """Codes as numbers from 0."""
+        return (codes.astype(np.int16) + self.shift).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """The assignment of scales to the codes of `W [N, K]`."""
+
+    shape: tuple[int, ...]
+    axis: int
+    """The axis of the scales of the stored matrix."""
+    given: int
+    """The codes of a block; 0 for scales without blocks."""
+    transposed: bool
+    """Whether the stored matrix is `Wᵀ`."""
+
+    @property
+    def size(self) -> int:
+        """The codes of a block in the plan."""
+        depth = self.shape[1]
+        return self.given if 0 < self.given < depth else -(-depth // _STEP) * _STEP
+
+    def of(self, numbers: Array) -> Array | None:
+        """Scales or zero points as `[N, blocks]`; `None` if they are not along the depth, or not supported."""
+        rows, depth = self.shape
+        if not self.given and numbers.size == 1:
+            return np.full((rows, 1), numbers.reshape(()))
+        if not -2 <= self.axis < 2:
+            return None
+        is_deep = (self.axis % 2 == 1) != self.transposed
+        if not self.given:
+            return None if is_deep or numbers.shape != (rows,) else numbers.reshape(rows, 1)
+        found = numbers.T if self.transposed else numbers
+        fits = is_deep and self.size % _STEP == 0 and found.shape == (rows, -(-depth // self.given))
+        return np.ascontiguousarray(found) if fits else None
+
+
+def _int(node: ir.Node, name: str, default: int) -> int:
+    return node.attributes[name].as_int() if name in node.attributes else default

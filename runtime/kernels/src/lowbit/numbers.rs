@@ -1,0 +1,52 @@
+//! The scales or zero points of a packed matrix.
+
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
+use crate::gemm::{Format, Lines};
+use crate::isa::Isa;
+use crate::vector::Vector;
+
+/// Numbers in the narrowest format that represents all of them exactly.
+#[derive(Debug, Clone)]
+pub(super) struct Numbers {
+    format: Format,
+    data: Lines,
+    len: usize,
+}
+
+impl Numbers {
+    /// Stores numbers.
+    pub fn new(isa: Isa, numbers: &[f32]) -> Numbers {
+        let (format, len) = (Format::holding(isa, numbers), numbers.len());
+        let mut data = Lines::for_overwrite((len * format.size()).div_ceil(size_of::<f32>()));
+        match format {
+            Format::Float32 => data[..len].copy_from_slice(numbers),
+            Format::Float16 => bytemuck::cast_slice_mut::<f32, f16>(&mut data)[..len].convert_from_f32_slice(numbers),
+            Format::Bfloat16 => bytemuck::cast_slice_mut::<f32, bf16>(&mut data)[..len].convert_from_f32_slice(numbers),
+        }
+        Numbers { format, data, len }
+    }
+
+    /// The size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.len * self.format.size()
+    }
+
+    /// Loads a vector of numbers, from number `index` on.
+    ///
+    /// # Safety
+    /// There are `index + V::LANES` numbers.
+    #[inline(always)]
+    pub unsafe fn load<V: Vector>(&self, index: usize) -> V {
+        let data = self.data.as_ptr();
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            match self.format {
+                Format::Float32 => V::load(data.add(index)),
+                Format::Float16 => V::load_f16(data.cast::<f16>().add(index)),
+                Format::Bfloat16 => V::load_bf16(data.cast::<bf16>().add(index)),
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! CPU kernels: matrix products with weights of few bits.
+
+use std::borrow::Cow;
+
+use candle_plan_kernels::buffer::collected;
+use candle_plan_kernels::gemm::Finish;
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::lowbit::{product, Codes, PackedCodes};
+use candle_plan_kernels::threads::Threads;
+
+use super::finish::with_finish;
+use super::packed::Packs;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::float::{read_f32, to_half, widened_bytes};
+use crate::form::Form;
+use crate::kernel::{Call, Constants};
+use crate::ops::matmul_nbits::MatMulNBits;
+use crate::types::Types;
+use crate::value::{alloc_uninit, Array, Value};
+
+impl Packs for MatMulNBits {
+    type Packed = PackedCodes;
+
+    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
+        let zeros = constants.tensor(3);
+        let is_constant = zeros.is_some() || constants.types.get(3).copied().flatten().is_none();
+        match (constants.tensor(1), constants.tensor(2)) {
+            (Some(b), Some(scales)) if is_constant => Ok(Some(self.packed(&Threads::serial(), b, scales, zeros)?)),
+            _ => Ok(None),
+        }
+    }
+
+    fn is_replaced(&self, input: usize) -> bool {
+        (1..=3).contains(&input)
+    }
+
+    fn form(&self, packed: Option<&Self::Packed>) -> Form {
+        let name = format!("codes of {} bits in blocks of {}", self.bits, self.block);
+        Form::named(name).packed(packed.map_or(0, PackedCodes::bytes)).with(self.epilogue.as_ref())
+    }
+
+    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+        let bytes = if packed.is_some() { 0 } else { self.packed_bytes() };
+        widened_bytes(self, inputs, |i| self.is_replaced(i)).map(|widened| widened.saturating_add(bytes))
+    }
+
+    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+        let a = call.tensor(0)?;
+        let dims = self.result(a.dims(), self.n)?;
+        let made;
+        let packed = match packed {
+            Some(packed) => packed,
+            None => {
+                let (b, scales, zeros) = (call.tensor(1)?, call.tensor(2)?, call.optional_tensor(3)?);
+                made = self.packed(call.threads, b, scales, zeros)?;
+                &made
+            }
+        };
+        let out = match a.dtype() {
+            DType::Float32 => with_finish(self.epilogue.as_ref(), call, &dims, |finish| {
+                self.product(call.threads, a.read()?, packed, &dims, finish)
+            })?,
+            dtype => to_half(&self.product(call.threads, &read_f32(a)?, packed, &dims, None)?, dtype)?,
+        };
+        Ok(vec![out.into()])
+    }
+}
+
+impl MatMulNBits {
+    /// Packs the weights.
+    fn packed(&self, threads: &Threads, b: &Array, scales: &Array, zeros: Option<&Array>) -> Result<PackedCodes> {
+        self.check_weights(Some(b.dims()), Some(scales.dims()), zeros.map(Array::dims))?;
+        let (scales, zeros) = (read_f32(scales)?, zeros.map(numbers).transpose()?);
+        let MatMulNBits { n, k, bits, block, .. } = *self;
+        let codes = Codes { n, k, bits, block, bytes: b.read()?, scales: &scales, zeros: zeros.as_deref() };
+        Ok(PackedCodes::new(Isa::get(), threads, &codes))
+    }
+
+    /// An upper bound in bytes on the packed weights and the copies of scales and zero points that packing makes.
+    fn packed_bytes(&self) -> usize {
+        let columns = self.n.saturating_add(WIDEST);
+        let numbers = columns.saturating_mul(self.blocks()).saturating_mul(NUMBERS * size_of::<f32>());
+        let codes = columns.saturating_mul(self.blocks()).saturating_mul(self.block).saturating_mul(self.bits) / 8;
+        numbers.saturating_add(codes)
+    }
+
+    /// `A · Wᵀ`, where `a` holds the rows of `A`, and `dims` are the dimensions of the result.
+    fn product(
+        &self,
+        threads: &Threads,
+        a: &[f32],
+        packed: &PackedCodes,
+        dims: &[usize],
+        finish: Option<Finish>,
+    ) -> Result<Array> {
+        let mut out = alloc_uninit::<f32>(dims)?;
+        product(threads, out.len() / self.n, a, packed, &mut out, finish);
+        Array::new(out, dims)
+    }
+}
+
+/// The most columns of a panel.
+const WIDEST: usize = 64;
+/// The lists of scales or zero points that packing makes: each of the two as `float32`, in panels and packed.
+const NUMBERS: usize = 6;
+
+/// Zero points, which may be codes.
+fn numbers(zeros: &Array) -> Result<Cow<'_, [f32]>> {
+    match zeros.dtype() {
+        DType::Uint8 => Ok(Cow::Owned(collected(zeros.read::<u8>()?.iter().map(|&code| f32::from(code))))),
+        _ => read_f32(zeros),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use half::f16;
+
+    use super::*;
+    use crate::testing::{numbers_of, run, tensor};
+
+    const OP: MatMulNBits = MatMulNBits { k: 18, n: 3, bits: 4, block: 16, epilogue: None };
+
+    /// Two rows, three rows of codes of two blocks, scales and zero points.
+    fn operands() -> [Array; 4] {
+        let list = |dims: &[usize], scale: f64, modulus: usize| {
+            let count = dims.iter().product::<usize>();
+            let numbers: Vec<f64> = (0..count).map(|i| (i * 7 % modulus) as f64 * scale).collect();
+            numbers_of(if scale == 1.0 { DType::Uint8 } else { DType::Float32 }, &numbers, dims)
+        };
+        [list(&[1, 2, 18], 0.5, 11), list(&[3, 2, 8], 1.0, 251), list(&[3, 2], 0.25, 5), list(&[3, 2], 1.0, 16)]
+    }
+
+    /// The product by its definition.
+    fn expected(zeros: Option<&[f64]>) -> Vec<f64> {
+        let [a, b, scales, _] = operands();
+        let (a, b, scales) = (a.read::<f32>().unwrap(), b.read::<u8>().unwrap(), scales.read::<f32>().unwrap());
+        let element = |j: usize, k: usize| {
+            let code = (b[j * 16 + k / 2] >> (k % 2 * 4)) & 15;
+            let block = j * 2 + k / 16;
+            (f64::from(code) - zeros.map_or(8.0, |zeros| zeros[block])) * f64::from(scales[block])
+        };
+        let sum = |i: usize, j: usize| (0..18).map(|k| f64::from(a[i * 18 + k]) * element(j, k)).sum();
+        (0..2).flat_map(|i| (0..3).map(move |j| sum(i, j))).collect()
+    }
+
+    fn single(values: &[f64]) -> Vec<f32> {
+        values.iter().map(|&value| value as f32).collect()
+    }
+
+    #[test]
+    fn zero_points_are_absent_codes_or_numbers() {
+        let [a, b, scales, zeros] = operands().map(|array| Some(array.into()));
+        let given: Vec<f64> = (0..6).map(|i| (i * 7 % 16) as f64).collect();
+        let floats = Some(tensor(&single(&given), &[3, 2]));
+        for (zeros, expected) in [
+            (None, expected(None)),
+            (zeros, expected(Some(&given))),
+            (floats, expected(Some(&given))),
+            (Some(tensor(&[0.5f32; 6], &[3, 2])), expected(Some(&[0.5; 6]))),
+        ] {
+            let y = run(&OP, &[a.clone(), b.clone(), scales.clone(), zeros]).expect("it multiplies");
+            let y = y.tensor().expect("a tensor");
+            assert_eq!((y.dims(), y.read::<f32>().expect("float32")), (&[1, 2, 3][..], &single(&expected)[..]));
+        }
+    }
+
+    #[test]
+    fn halves_are_rounded_once() {
+        let [a, b, scales, _] = operands();
+        let half = |array: &Array| Some(to_half(array, DType::Float16).expect("it rounds").into());
+        let y = run(&OP, &[half(&a), Some(b.into()), half(&scales)]).expect("it multiplies");
+        let expected: Vec<f16> = expected(None).iter().map(|&value| f16::from_f64(value)).collect();
+        assert_eq!(y.tensor().expect("a tensor").read::<f16>().expect("float16"), expected);
+    }
+
+    #[test]
+    fn other_sizes_are_refused() {
+        let [a, b, scales, zeros] = operands().map(|array| Some(Value::from(array)));
+        let inputs = [a, b, scales, zeros];
+        for (op, message) in [
+            (MatMulNBits { k: 19, ..OP }, "its last size must be 19"),
+            (MatMulNBits { n: 4, ..OP }, "B has shape [3, 2, 8]; it must be [4, 2, 8]"),
+            (MatMulNBits { k: 40, ..OP }, "it must be [3, 3, 8]"),
+            (MatMulNBits { bits: 3, ..OP }, "codes of 3 bits"),
+            (MatMulNBits { block: 8, ..OP }, "blocks of 8"),
+            (MatMulNBits { block: 0, ..OP }, "blocks of 0"),
+            (MatMulNBits { k: 0, ..OP }, "rows of 0 codes"),
+        ] {
+            let error = run(&op, &inputs).unwrap_err().to_string();
+            assert!(error.contains(message), "{op:?}: {error}");
+        }
+        let [a, b, scales, _] = inputs;
+        let wrong = run(&OP, &[a, b, scales, Some(tensor(&[1u8; 3], &[3]))]).unwrap_err().to_string();
+        assert!(wrong.contains("the zero point has shape [3]; it must be [3, 2]"), "{wrong}");
+    }
+}
