@@ -10,6 +10,7 @@ import onnx_ir as ir
 from compiler.contrib.expansion.body import FLOAT, HALVES, Body
 from compiler.contrib.expansion.node import Node, expands
 from compiler.contrib.expansion.packed import UINT8, bits_of, matrix, zeros_like
+from compiler.ir.graph import constant_of
 
 __all__: list[str] = []
 
