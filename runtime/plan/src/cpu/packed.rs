@@ -28,11 +28,6 @@ pub(super) trait Packs: Debug + Clone + Send + Sync + 'static {
         false
     }
 
-    /// See [`Kernel::reads_grown`].
-    fn reads_grown(&self, _input: usize, _from_end: usize) -> bool {
-        false
-    }
-
     /// See [`Kernel::is_replaced`]. Only called if the operands were packed.
     fn is_replaced(&self, _input: usize) -> bool {
         false
@@ -40,6 +35,11 @@ pub(super) trait Packs: Debug + Clone + Send + Sync + 'static {
 
     /// See [`Kernel::takes`].
     fn takes(&self, _input: usize, _dtype: DType) -> bool {
+        false
+    }
+
+    /// See [`Kernel::reads_grown`].
+    fn reads_grown(&self, _input: usize, _from_end: usize) -> bool {
         false
     }
 

@@ -4,11 +4,14 @@
 //! these inputs from the state. If the run succeeds, its outputs take their place. The values stay on the session's device.
 //!
 //! A state holds on to the values of the last run until the next one has succeeded. Their storage is shared meanwhile, so
-//! no step overwrites it, and a run that fails leaves the state as it was.
+//! no step overwrites it, and a run that fails leaves the state as it was. A value that [grows in
+//! place](crate::value::Grown) is longer after a run, and its former part is the same.
 
 mod file;
 mod pairs;
 mod start;
+#[cfg(test)]
+mod tests;
 mod truncate;
 mod values;
 
