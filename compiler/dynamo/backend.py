@@ -53,8 +53,9 @@ def candle(
     def train(_: torch.fx.GraphModule, __: Sequence[Any]) -> Callable[..., Any]:
         raise RefusedGraph(_TRAINING)
 
+    compiling = aot_autograd(fw_compiler=train, inference_compiler=infer, decompositions=_decompositions())
     try:
-        compiled: Callable[..., Any] = aot_autograd(fw_compiler=train, inference_compiler=infer)(graph, list(inputs))
+        compiled: Callable[..., Any] = compiling(graph, list(inputs))
     except RefusedGraph as error:
         return _refused(graph, error, choices)
     for runner in runners:  # outside of the modes in which AOTAutograd traces
@@ -71,6 +72,12 @@ def _refused(graph: torch.fx.GraphModule, error: RefusedGraph, choices: Choices)
         raise error
 
     return fail
+
+
+def _decompositions() -> dict[Any, Callable[..., Any]]:
+    """The operators that AOTAutograd replaces: PyTorch's exporter drops the statistics of batch normalization."""
+    operator = torch.ops.aten._native_batch_norm_legit_functional.default  # in training mode
+    return {operator: torch._decomp.decomposition_table[operator]}
 
 
 def _constants() -> tuple[int, ...]:
