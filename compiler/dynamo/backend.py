@@ -75,9 +75,10 @@ def _refused(graph: torch.fx.GraphModule, error: RefusedGraph, choices: Choices)
 
 
 def _decompositions() -> dict[Any, Callable[..., Any]]:
-    """The operators that AOTAutograd replaces: PyTorch's exporter drops the statistics of batch normalization."""
-    operator = torch.ops.aten._native_batch_norm_legit_functional.default  # in training mode
-    return {operator: torch._decomp.decomposition_table[operator]}
+    """The operators that AOTAutograd replaces: PyTorch's exporter translates them as in evaluation mode."""
+    aten = torch.ops.aten
+    operators = aten._native_batch_norm_legit_functional.default, aten._native_batch_norm_legit.no_stats
+    return {operator: torch._decomp.decomposition_table[operator] for operator in operators}
 
 
 def _constants() -> tuple[int, ...]:

@@ -60,6 +60,7 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[], tuple[Any, ...]]]] = {
     "an encoder": (Encoder, lambda: (torch.randint(50, (2, 7)), torch.arange(14).reshape(2, 7) < 11)),
     "statistics": (lambda: statistics, lambda: (torch.randn(6, 5), torch.randn(6, 5))),
     "results of many kinds": (lambda: several, lambda: (torch.randn(4, 6),)),
+    "normalization of instances": (lambda: nn.InstanceNorm2d(3, affine=True), lambda: (torch.randn(2, 3, 4, 5) + 1,)),
     "constants": (lambda: made_of_nothing, lambda: (torch.randn(3),)),
     "einsum": (
         lambda: lambda x, y: torch.einsum("bij,bjk->bki", x, y),
