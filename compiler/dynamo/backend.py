@@ -53,8 +53,9 @@ def candle(
     def train(_: torch.fx.GraphModule, __: Sequence[Any]) -> Callable[..., Any]:
         raise RefusedGraph(_TRAINING)
 
+    compiling = aot_autograd(fw_compiler=train, inference_compiler=infer, decompositions=_decompositions())
     try:
-        compiled: Callable[..., Any] = aot_autograd(fw_compiler=train, inference_compiler=infer)(graph, list(inputs))
+        compiled: Callable[..., Any] = compiling(graph, list(inputs))
     except RefusedGraph as error:
         return _refused(graph, error, choices)
     for runner in runners:  # outside of the modes in which AOTAutograd traces
@@ -71,6 +72,13 @@ def _refused(graph: torch.fx.GraphModule, error: RefusedGraph, choices: Choices)
         raise error
 
     return fail
+
+
+def _decompositions() -> dict[Any, Callable[..., Any]]:
+    """The operators that AOTAutograd replaces: PyTorch's exporter translates them as in evaluation mode."""
+    aten = torch.ops.aten
+    operators = aten._native_batch_norm_legit_functional.default, aten._native_batch_norm_legit.no_stats
+    return {operator: torch._decomp.decomposition_table[operator] for operator in operators}
 
 
 def _constants() -> tuple[int, ...]:

@@ -17,8 +17,8 @@ def check(module: fx.GraphModule) -> None:
     """Check all operators of a graph and of the graphs in it.
 
     Raises:
-        RefusedGraph: an operator draws random numbers, or depends on the strides of its input, or a tensor is not a
-            dense tensor of real numbers on the CPU.
+        RefusedGraph: an operator draws random numbers, depends on the strides of its input, or has a wrong translation,
+            or a tensor is not a dense tensor of real numbers on the CPU.
     """
     for part in module.modules():
         if isinstance(part, fx.GraphModule):
@@ -46,10 +46,21 @@ def _check_tensor(node: fx.Node, value: torch.Tensor) -> None:
 
 
 def _check_operator(node: fx.Node, operator: Any) -> None:
-    if torch.Tag.nondeterministic_seeded in operator.tags:
+    if torch.Tag.nondeterministic_seeded in operator.tags and _argument(node, operator, "dropout_p") != 0:
         raise RefusedGraph(f"{operator} draws random numbers, and a plan would draw others than PyTorch")
+    if _argument(node, operator, "training") and "batch_norm" in operator._schema.name:
+        raise RefusedGraph(f"PyTorch's exporter translates {operator} as in evaluation mode")
     if operator._schema.name == "aten::as_strided" and not _is_row_major(node.args[0]):
         raise RefusedGraph("aten.as_strided reads a tensor whose elements are not in row-major order")
+
+
+def _argument(node: fx.Node, operator: Any, name: str) -> Any:
+    """The argument of this name; `None` if the operator has none."""
+    for position, argument in enumerate(operator._schema.arguments):
+        if argument.name == name:
+            given = node.args[position] if position < len(node.args) else argument.default_value
+            return node.kwargs.get(name, given)
+    return None
 
 
 def _is_row_major(node: Any) -> bool:

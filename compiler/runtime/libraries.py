@@ -53,7 +53,8 @@ def _to_torch(name: str, value: Any) -> Any:
     if not isinstance(value, np.ndarray):  # on a device
         return torch.from_dlpack(value)
     if value.dtype.isbuiltin == 1:
-        return torch.from_numpy(value)
+        tensor = torch.from_numpy(value)
+        return tensor if value.size else tensor.new_empty(tensor.shape)  # with PyTorch's strides
     dtype = getattr(torch, value.dtype.name, None) if value.dtype.name.startswith(_OF_BITS) else None
     if dtype is None:
         raise TypeError(f"output {name}: PyTorch has no {value.dtype.name}: leave out as_")

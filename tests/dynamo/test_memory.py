@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.dynamo.checking import check, compiled, torch
+from compiler.dynamo import FallbackWarning
+from tests.dynamo.checking import candle, check, compiled, torch
 
 nn = torch.nn
 
@@ -33,7 +34,7 @@ def view_of_input(x: Any) -> Any:
 
 def views_of_result(x: Any) -> Any:
     y = x * 2
-    return y, y.view(-1), y.t(), y[1]
+    return y, y[None], y.t(), y[1]
 
 
 def copies(x: Any) -> Any:
@@ -62,17 +63,20 @@ def test_changes_and_views(function: Callable[..., Any], strided: bool) -> None:
         check(seen[1], seen[0])
 
 
-def test_arguments_that_share_memory() -> None:
+@pytest.mark.parametrize("offset", [0, 1])
+def test_arguments_that_share_memory(offset: int) -> None:
+    """PyTorch runs such a graph: its exporter does not translate the change of a part of the common memory."""
+
     def function(x: Any, y: Any) -> Any:
         x.mul_(2)
         return x + y
 
-    run = compiled(function)
-    for offset in (0, 1):
-        base = [torch.arange(8.0), torch.arange(8.0)]
-        expected = function(base[0][:4], base[0][offset : 4 + offset])
+    run = torch.compile(function, backend=candle, fullgraph=True)
+    base = [torch.arange(8.0), torch.arange(8.0)]
+    expected = function(base[0][:4], base[0][offset : 4 + offset])
+    with pytest.warns(FallbackWarning, match="as_strided"):
         check(run(base[1][:4], base[1][offset : 4 + offset]), expected)
-        check(base[1], base[0])
+    check(base[1], base[0])
 
 
 class Counting(nn.Module):
@@ -121,7 +125,7 @@ def test_inputs_are_not_copied() -> None:
     """A result of the plan takes over memory, but no input does: the session's limit would count a copy."""
     x = torch.randn(64, 96)
     before = x.data_ptr(), x.clone()
-    run = compiled(lambda x: (x.amax(), x.view(96, 64)))
+    run = compiled(lambda x: (x.max(), x.view(96, 64)))
     largest, view = run(x)
     assert (x.data_ptr(), view.data_ptr()) == (before[0], before[0])
     check(x, before[1])

@@ -27,11 +27,14 @@ class Convolutions(nn.Module):
 class Encoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.words = nn.Embedding(50, 16)
-        self.layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+        self.words, self.norm = nn.Embedding(50, 16), nn.LayerNorm(16)
+        self.pairs, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
 
     def forward(self, words: Any, mask: Any) -> Any:
-        return self.layer(self.words(words), src_key_padding_mask=mask)
+        x = self.words(words)
+        heads = [part.unflatten(-1, (2, 8)).transpose(1, 2) for part in self.pairs(x).chunk(3, dim=-1)]
+        seen = nn.functional.scaled_dot_product_attention(*heads, attn_mask=mask[:, None, None])
+        return self.norm(x + self.out(seen.transpose(1, 2).flatten(2))), words.shape[1] + 1
 
 
 def statistics(x: Any, y: Any) -> dict[str, Any]:
@@ -54,9 +57,10 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[], tuple[Any, ...]]]] = {
         Convolutions,
         lambda: (torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last),),
     ),
-    "an encoder": (Encoder, lambda: (torch.randint(50, (2, 7)), torch.arange(14).reshape(2, 7) > 10)),
+    "an encoder": (Encoder, lambda: (torch.randint(50, (2, 7)), torch.arange(14).reshape(2, 7) < 11)),
     "statistics": (lambda: statistics, lambda: (torch.randn(6, 5), torch.randn(6, 5))),
     "results of many kinds": (lambda: several, lambda: (torch.randn(4, 6),)),
+    "normalization of instances": (lambda: nn.InstanceNorm2d(3, affine=True), lambda: (torch.randn(2, 3, 4, 5) + 1,)),
     "constants": (lambda: made_of_nothing, lambda: (torch.randn(3),)),
     "einsum": (
         lambda: lambda x, y: torch.einsum("bij,bjk->bki", x, y),
@@ -109,16 +113,24 @@ def test_inputs_of_any_layout(layout: str) -> None:
 
 def test_sizes_vary() -> None:
     graphs, backend = count_graphs()
-    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()
-
-    def function(x: Any) -> Any:
-        return layer(x).reshape(x.shape[0] * x.shape[1], 16), x.shape[1] + 1
-
-    run = torch.compile(function, backend=backend, fullgraph=True, options={"fallback": False})
-    for shape in [(2, 5, 16), (3, 5, 16), (4, 7, 16), (5, 9, 16), (1, 1, 16)]:
-        given = torch.randn(shape)
-        check(run(given), function(given))
+    encoder = Encoder()
+    run = torch.compile(encoder, backend=backend, fullgraph=True, options={"fallback": False})
+    for shape in [(2, 5), (3, 5), (4, 7), (5, 9), (1, 1)]:
+        given = torch.randint(50, shape), torch.ones(shape, dtype=torch.bool)
+        check(run(*given), encoder(*given))
     assert len(graphs) <= 4, "fixed sizes, a batch that varies, both that vary, and both 1"
+
+
+def test_a_fused_layer() -> None:
+    """PyTorch translates the fused operator of a transformer layer only in its parts."""
+    layer, given = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval(), torch.randn(2, 5, 16)
+    expected = layer(given)
+    enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        check(compiled(layer)(given), expected)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(enabled)
 
 
 def test_numbers_as_arguments() -> None:
