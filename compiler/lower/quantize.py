@@ -54,8 +54,8 @@ def dequantize_linear(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "DequantizeLinear",
-    "A matrix product with constant codes of 2, 4 or 8 bits in blocks adds the products with codes of a block, and then "
-    "multiplies the sum with the scale. It is infinite if such a sum exceeds float32.",
+    "A matrix product with constant codes of 2, 4 or 8 bits in blocks adds the products with codes of a block, and "
+    "then multiplies the sum with the scale. It is infinite if such a sum exceeds float32.",
 )
 
 
