@@ -52,6 +52,13 @@ def dequantize_linear(node: Node, build: PlanBuilder) -> Value:
     return build(op, node.input(0), scale, node.optional(2))
 
 
+remark(
+    "DequantizeLinear",
+    "A matrix product with constant codes of 2, 4 or 8 bits in blocks adds the products with codes of a block, and "
+    "then multiplies the sum with the scale. It is infinite if such a sum exceeds float32.",
+)
+
+
 @lowers("DynamicQuantizeLinear", newest=11)
 def dynamic_quantize_linear(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     """`DynamicQuantizeLinear`; outputs: codes, scale and zero point."""

@@ -78,6 +78,6 @@ def _constant(new: Rewriter, array: np.ndarray, name: str) -> ir.Value:
 fuse_low_bit_products = rules_pass(
     "fuse_low_bit_products",
     [FuseLowBitProduct()],
-    result="products with packed weights",
+    result="products fused",
     requires=frozenset({"sorted", "shapes", "stored weights"}),
 )

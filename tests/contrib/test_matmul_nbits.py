@@ -81,7 +81,8 @@ def test_constant_weights_keep_their_bits(rows: int, width: int, block: int, bit
     found = weights(70, width, block, bits, zeros="packed")
     more = {"N": 70, "K": width, "block_size": block, "bits": bits}
     x = normal(rows, width)
-    product: Case = case(OP, x, *found, None, normal(70), name="", constants=(1, 2, 3, 5), **more).values[0]
+    atol = {4: 2e-4, 8: 4e-3}[bits]  # 1e-5 of the largest results, about 20 and 400
+    product: Case = case(OP, x, *found, None, normal(70), name="", constants=(1, 2, 3, 5), atol=atol, **more).values[0]
     check(product)
     plan = compiler.compile(product.model())
     assert [[*step["op"]] for step in plan.document["main"]["steps"]] == [["MatMulNBits"]]
