@@ -1575,7 +1575,7 @@ class Squeeze(Op):
 
 
 class StatePair(Struct):
-    """An output of the plan that is an input of its next run with the same [state](crate::state::State)."""
+    """An output of the plan that is an input of its next run with the same state."""
 
     input: ValueId
     """The input, a value of the main block."""

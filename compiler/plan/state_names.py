@@ -17,7 +17,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["joined"]
 
-_MARKS = {
+Words = tuple[str, ...]
+
+_MARKS: dict[Words, list[Words]] = {
     ("present", "key", "values"): [("past", "key", "values")],
     ("present",): [("past", "key", "values"), ("past",)],
     ("out",): [("in",)],
@@ -33,8 +35,6 @@ _MARKS = {
 _STATES = {"past", "present", "state", "states", "cache", "caches", "cached", "hidden", "cell", "memory", "mem", "mems"}
 _STATES |= {"buffer", "buffers", "context", "ctx", "h", "c", "hx", "cx", "lstm", "gru", "rnn"}
 """The words that say that a value is a state."""
-
-Words = tuple[str, ...]
 
 
 def joined(inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[tuple[str, str]]:

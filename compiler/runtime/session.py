@@ -141,7 +141,8 @@ class Session:
         """
         declared = self._given(options.get("state"))
         if len(inputs) > len(declared):
-            raise TypeError(f"the run takes {len(declared)} inputs, found {len(inputs)}")
+            takes = "a run with a state takes" if options.get("state") else "the plan has"
+            raise TypeError(f"{takes} {len(declared)} inputs, found {len(inputs)}")
         outputs = self.run({info.name: given for info, given in zip(declared, inputs, strict=False)}, **options)
         found = tuple(outputs.values())
         return found[0] if len(found) == 1 else found

@@ -7,12 +7,13 @@ import threading
 from typing import Any
 
 import numpy as np
+import onnx.parser
 import pytest
 
 import compiler
 from compiler import InputError, Options, RunError
 from tests.running import SOON
-from tests.state.models import FIRST, STEPS, assert_same, cache_model, cache_plan, expected, model_of, rows
+from tests.state.models import FIRST, STEPS, assert_same, cache_model, cache_plan, expected, fed_back, model_of, rows
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,23 @@ def test_a_run_that_fails_changes_nothing() -> None:
         session.run({"x": x}, state=state)
     assert_same(state.numpy(), {"past_x": x})
     assert session.run({"x": x, "at": np.array([5])}, state=state)["y"] == 2
+
+
+def test_a_buffer_of_fixed_size() -> None:
+    text = """<ir_version: 13, opset_import: ["": 24]>
+    m (float[1, 2, 1, 4] x, int64[1] at, float[1, 2, 8, 4] past_x)
+    => (float[1, 2, 8, 4] y, float[1, 2, 8, 4] present_x) {
+        present_x = TensorScatter (past_x, x, at)
+        y = Neg (present_x)
+    }"""
+    plan = compiler.compile(onnx.parser.parse_model(text), Options(state="auto"))
+    session = compiler.load(plan, threads=1)
+    steps = [{**rows(step), "at": np.array([step])} for step in range(8)]
+    first = {"past_x": np.zeros((1, 2, 8, 4), np.float32)}
+    state = session.new_state()
+    for given, wanted in zip(steps, fed_back(session, {"present_x": "past_x"}, first, steps), strict=True):
+        assert_same(session.run(given, state=state), {"y": wanted["y"]})
+    assert (state.length, state.nbytes) == (None, 256)
 
 
 ENDLESS = """(float[64, 64] state) => (float[64, 64] state_out) {
@@ -155,7 +173,7 @@ def test_inputs_of_the_state_are_not_given(session: compiler.Session) -> None:
         session.run({"x": np.zeros((1, 2, 1, 4))}, state=state)
     assert state.length == 0
     assert_same({"y": session(rows(0)["x"], state=state)}, {"y": expected(session, [rows(0)])[0]["y"]})
-    with pytest.raises(TypeError, match="the run takes 1 inputs, found 2"):
+    with pytest.raises(TypeError, match="a run with a state takes 1 inputs, found 2"):
         session(rows(0)["x"], rows(0)["x"], state=state)
     # Without a state, the run has all inputs and outputs.
     assert list(session.run({**rows(0), **FIRST})) == ["y", "present_x", "state_out"]

@@ -43,7 +43,7 @@ pub struct Plan {
     pub sha256: String,
 }
 
-/// An output of the plan that is an input of its next run with the same [state](crate::state::State).
+/// An output of the plan that is an input of its next run with the same state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatePair {

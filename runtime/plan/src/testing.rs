@@ -240,6 +240,7 @@ fn type_of(value: &Value) -> Type {
     match value {
         Value::Tensor(array) => Type::Tensor(TensorType::sized(array.dtype(), array.dims())),
         Value::Strings(strings) => Type::Tensor(TensorType::sized(crate::dtype::DType::String, &strings.dims)),
+        Value::Grown(grown) => Type::Tensor(TensorType::sized(grown.dtype(), grown.dims())),
         Value::Sequence(items) => {
             let dtype = match items.front().map(type_of) {
                 Some(Type::Tensor(item)) => item.dtype,
@@ -288,6 +289,7 @@ fn assert_replaced(kernel: &dyn Kernel, inputs: &[Option<Value>], outputs: &[Val
 fn storages(value: &Value) -> Vec<usize> {
     match value {
         Value::Tensor(array) => vec![array.storage().0],
+        Value::Grown(grown) => vec![grown.room().0.storage().0],
         Value::Sequence(items) => items.iter().flat_map(storages).collect(),
         Value::Strings(_) | Value::None => Vec::new(),
     }
