@@ -81,8 +81,8 @@ def _sizes(node: Node, new: Body) -> tuple[_Sizes, int]:
 def _queries(node: Node, new: Body, sizes: _Sizes, heads: int) -> ir.Value:
     """The queries `[B, T, H, group, D]`. If there are fewer than H heads of queries, several heads share one."""
     if heads >= sizes.heads:
-        return new.reshape(node.input(0), 0, 0, sizes.heads, sizes.group, sizes.depth)
-    return new.reshape(_repeated(new, node.input(0), heads, sizes), 0, 0, sizes.heads, 1, sizes.depth)
+        return new.reshape(node.input(0), sizes.batch, 0, sizes.heads, sizes.group, sizes.depth)
+    return new.reshape(_repeated(new, node.input(0), heads, sizes), sizes.batch, 0, sizes.heads, 1, sizes.depth)
 
 
 def _keys(node: Node, new: Body, sizes: _Sizes) -> ir.Value:
@@ -91,7 +91,7 @@ def _keys(node: Node, new: Body, sizes: _Sizes) -> ir.Value:
     if heads < 1 or sizes.heads % heads:
         node.refuse("CC0210", f"LinearAttention's {heads} heads of keys do not fit {sizes.heads} heads of values")
     keys = node.input(1) if heads == sizes.heads else _repeated(new, node.input(1), heads, sizes)
-    return new.reshape(keys, 0, 0, sizes.heads, 1, sizes.depth)
+    return new.reshape(keys, sizes.batch, 0, sizes.heads, 1, sizes.depth)
 
 
 def _repeated(new: Body, value: ir.Value, heads: int, sizes: _Sizes) -> ir.Value:
@@ -102,7 +102,7 @@ def _repeated(new: Body, value: ir.Value, heads: int, sizes: _Sizes) -> ir.Value
 
 def _values(node: Node, new: Body, sizes: _Sizes) -> ir.Value:
     """The values `[B, T, H, 1, E]`."""
-    return new.reshape(node.input(2), 0, 0, sizes.heads, 1, sizes.width)
+    return new.reshape(node.input(2), sizes.batch, 0, sizes.heads, 1, sizes.width)
 
 
 def _factors(node: Node, new: Body, index: int, name: str, widths: tuple[int, int], sizes: _Sizes) -> ir.Value:
@@ -113,7 +113,7 @@ def _factors(node: Node, new: Body, index: int, name: str, widths: tuple[int, in
             "CC0210", f"LinearAttention's input {name} has the width {width}, neither {widths[0]} nor {widths[1]}"
         )
     heads = min(width, sizes.heads)
-    factors = new.reshape(node.input(index), 0, 0, heads, width // heads, 1)
+    factors = new.reshape(node.input(index), sizes.batch, 0, heads, width // heads, 1)
     return new.op("Exp", factors) if name == "decay" else factors
 
 

@@ -74,6 +74,7 @@ def test_equals_onnxruntime(given: Case) -> None:
         (Case(LINEAR, [X, X, X], {"q_num_heads": 1, "kv_num_heads": 1, "update_rule": "none"}, BOTH), "no update_rule"),
         (Case(LINEAR, [X, X, X], {"q_num_heads": 1, "kv_num_heads": 1}, BOTH), "input 4"),
         (Case(LINEAR, [X, X, X, STATE[None]], LINEAR_RULE, BOTH), "past_state"),
+        (Case(LINEAR, [X, X[:1], X], LINEAR_RULE, BOTH), r"cannot view \[1, 6, 5\]"),
         (Case(CONV, [X, TAPS, None, STATE[:, :, :2]], {}, BOTH), "past_state"),
         (Case(CONV, [X, TAPS, None, STATE[:, :, 0]], {}, BOTH), "past_state"),
     ],

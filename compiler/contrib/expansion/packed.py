@@ -38,7 +38,7 @@ def matrix(
         node.refuse("CC0210", f"{node.op_type} needs {rows} rows of {count} codes, found {array.size} bytes")
 
     def compute() -> np.ndarray:
-        codes = array.reshape(rows, -1, 1) >> np.uint8(_shifts(bits, high_first)) & np.uint8((1 << bits) - 1)
+        codes = array.reshape(rows, -1, 1) >> np.array(_shifts(bits, high_first), np.uint8) & np.uint8((1 << bits) - 1)
         return np.asarray(codes.reshape(rows, -1)[:, :count].astype(_TYPES[bits].numpy()))
 
     return new.lazy_constant(compute, _TYPES[bits], shape)
