@@ -22,7 +22,7 @@ pub(crate) fn append(step: &PreparedStep, growing: Option<&Growing>, call: &Call
     let missing = || Error::op("there is no value that grows");
     let mut values = growing.ok_or_else(missing)?.borrow_mut();
     match step.grows.and_then(|pair| values.get_mut(pair)) {
-        Some(Some(Value::Grown(grown))) => Ok(vec![Value::Grown(grown.appended(call.tensor(1)?)?)]),
+        Some(Some(Value::Grown(grown))) => Ok(vec![Value::Grown(Box::new(grown.appended(call.tensor(1)?)?))]),
         _ => Err(missing()),
     }
 }

@@ -97,7 +97,7 @@ impl Pair {
     /// There is no memory, or the value is no tensor on the host.
     pub fn growing(&self, value: Value) -> Result<Value> {
         match (value, self.axis) {
-            (Value::Tensor(array), Some(axis)) => Ok(Value::Grown(Grown::of(&array, axis, 0)?)),
+            (Value::Tensor(array), Some(axis)) => Ok(Value::Grown(Box::new(Grown::of(&array, axis, 0)?))),
             (value, _) => Ok(value),
         }
     }

@@ -44,7 +44,7 @@ fn truncated(pair: &Pair, value: Option<&Value>, length: usize) -> Result<Option
 /// The first elements along an axis: in the same storage if the value grows in place, or a copy.
 fn first(value: &Value, axis: usize, length: usize) -> Result<Value> {
     if let Value::Grown(grown) = value {
-        return Ok(Value::Grown(grown.first(length)));
+        return Ok(Value::Grown(Box::new(grown.first(length))));
     }
     copied(value.tensor()?, axis, length).map(Value::from)
 }

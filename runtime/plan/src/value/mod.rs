@@ -24,7 +24,7 @@ pub enum Value {
     /// A tensor of strings.
     Strings(Strings),
     /// A numeric tensor of a state that grows in place. Only some kernels read it; a run gives the others a copy.
-    Grown(Grown),
+    Grown(Box<Grown>),
     /// A sequence of values of one type.
     Sequence(Items),
     /// An empty optional.
