@@ -66,7 +66,8 @@ def candle(
 def _refused(graph: torch.fx.GraphModule, error: RefusedGraph, choices: Choices) -> Callable[..., Any]:
     if choices.fallback:
         warn(error)
-        return graph.forward
+        forward: Callable[..., Any] = graph.forward
+        return forward
 
     def fail(*_: Any) -> Any:
         raise error
