@@ -124,8 +124,8 @@ def main() -> None:
 def measured(build: Callable[[], Callable[[Wrap], Run]], seconds: float) -> dict[str, Measured]:
     """The times of all backends, which run in turns."""
     torch.manual_seed(0)
+    wrapped = build()
     with torch.inference_mode():
-        wrapped = build()
         runs = {name: wrapped(wrapping(backend)) for name, backend in BACKENDS.items()}
         expected = runs["PyTorch"]()
         largest = float(expected.abs().max())
