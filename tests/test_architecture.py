@@ -57,6 +57,7 @@ FOREIGN = {
         "dynamo.backend",
         "dynamo.checks",
         "dynamo.core",
+        "dynamo.decompositions",
         "dynamo.plans",
         "dynamo.runner",
         "dynamo.split",

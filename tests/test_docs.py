@@ -128,7 +128,7 @@ def test_the_programs_for_torch_compile_run(
     exec(block(page, "import warnings"), {})
     assert capsys.readouterr().out.splitlines() == ["True"] * 4 + ["torch.Size([7, 10])", "FallbackWarning"]
     exec(block(page, "import onnx_ir"), {})
-    assert capsys.readouterr().out.splitlines() == ["torch.Size([5, 2])", "(6, 2)", "picture", "float32[batch, 3]"]
+    assert capsys.readouterr().out.splitlines() == ["torch.Size([5, 2])", "(6, 2)", "picture", "float32 [batch, 3]"]
 
 
 def test_the_rust_program_is_the_one_that_is_tested() -> None:

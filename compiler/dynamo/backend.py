@@ -13,6 +13,7 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 
 from compiler.dynamo.choices import Choices
+from compiler.dynamo.decompositions import decompositions
 from compiler.dynamo.refusal import RefusedGraph, warn
 from compiler.dynamo.runner import Runner
 
@@ -53,7 +54,7 @@ def candle(
     def train(_: torch.fx.GraphModule, __: Sequence[Any]) -> Callable[..., Any]:
         raise RefusedGraph(_TRAINING)
 
-    compiling = aot_autograd(fw_compiler=train, inference_compiler=infer, decompositions=_decompositions())
+    compiling = aot_autograd(fw_compiler=train, inference_compiler=infer, decompositions=decompositions())
     try:
         compiled: Callable[..., Any] = compiling(graph, list(inputs))
     except RefusedGraph as error:
@@ -66,19 +67,13 @@ def candle(
 def _refused(graph: torch.fx.GraphModule, error: RefusedGraph, choices: Choices) -> Callable[..., Any]:
     if choices.fallback:
         warn(error)
-        return graph.forward
+        forward: Callable[..., Any] = graph.forward
+        return forward
 
     def fail(*_: Any) -> Any:
         raise error
 
     return fail
-
-
-def _decompositions() -> dict[Any, Callable[..., Any]]:
-    """The operators that AOTAutograd replaces: PyTorch's exporter translates them as in evaluation mode."""
-    aten = torch.ops.aten
-    operators = aten._native_batch_norm_legit_functional.default, aten._native_batch_norm_legit.no_stats
-    return {operator: torch._decomp.decomposition_table[operator] for operator in operators}
 
 
 def _constants() -> tuple[int, ...]:

@@ -81,8 +81,9 @@ def bound(model: ir.Model, tensors: Mapping[str, torch.Tensor]) -> ir.Model:
         return model
     copy = model.clone()
     for value in list(copy.graph.inputs):
-        if value.name in tensors:
+        tensor = tensors.get(value.name or "")
+        if tensor is not None:
             copy.graph.inputs.remove(value)
-            value.const_value = TorchTensor(tensors[value.name].detach(), name=value.name)
+            value.const_value = TorchTensor(tensor.detach(), name=value.name)
             copy.graph.register_initializer(value)
     return copy

@@ -35,8 +35,9 @@ class Watched:
         """Whether this is the tensor, changed or not."""
         return self._tensor() is tensor
 
-    def is_unchanged(self, tensor: Any) -> bool:
+    def is_unchanged(self, tensor: torch.Tensor) -> bool:
         """Whether this is the tensor, with the same elements."""
-        return (
-            self._tensor() is tensor and tensor._version == self._version and tensor.data_ptr() == self._address
-        )  # the guards of dynamo check the shape and the strides
+        if not self.watches(tensor):
+            return False
+        # The guards of dynamo check the shape and the strides.
+        return bool(tensor._version == self._version and tensor.data_ptr() == self._address)

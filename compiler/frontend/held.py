@@ -39,7 +39,7 @@ class Parts:
 
     data: bytes
     folder: Path | None
-    weights: Mapping[str, ir.Tensor] = field(default_factory=dict)
+    weights: Mapping[str, ir.TensorProtocol] = field(default_factory=dict)
 
     def restore(self, model: ir.Model) -> None:
         """Give the model that was made of `data` its large weights."""
@@ -81,7 +81,7 @@ def _is_instance(source: Any, module: str, name: str) -> bool:
 def _parts(model: ir.Model) -> Parts:
     folder = _folder(model)
     proto = _without_weights(model)
-    weights: dict[str, ir.Tensor] = {}
+    weights: dict[str, ir.TensorProtocol] = {}
     for name, value in model.graph.initializers.items():
         if value.const_value is not None:
             proto.graph.initializer.append(_written(name, value.const_value, weights))
@@ -97,16 +97,13 @@ def _folder(model: ir.Model) -> Path | None:
     Raises:
         CompileError: there are several.
     """
-    folders = {Path(tensor.base_dir).absolute() for _, tensor, _ in tensors_in(model) if _is_external(tensor)}
+    tensors = (tensor for _, tensor, _ in tensors_in(model))
+    folders = {Path(each.base_dir).absolute() for each in tensors if isinstance(each, ir.ExternalTensor)}
     if len(folders) > 1:
         found = ", ".join(sorted(map(str, folders)))
         message = f"the weights of the model are in several folders: {found}"
         raise CompileError([Diagnostic("CC0103", message, help="copy their files into one folder")])
     return folders.pop() if folders else None
-
-
-def _is_external(tensor: ir.TensorProtocol) -> bool:
-    return isinstance(tensor, ir.ExternalTensor)
 
 
 def _without_weights(model: ir.Model) -> onnx.ModelProto:
@@ -138,14 +135,15 @@ def _without_weights(model: ir.Model) -> onnx.ModelProto:
         raise _refuse(f"this onnx_ir.Model cannot be written: {root_cause(error)}") from error
 
 
-def _written(name: str, tensor: ir.TensorProtocol, weights: dict[str, ir.Tensor]) -> onnx.TensorProto:
+def _written(name: str, tensor: ir.TensorProtocol, weights: dict[str, ir.TensorProtocol]) -> onnx.TensorProto:
     """The weight as protobuf. The function adds a large one to `weights` instead, and omits its elements.
 
     Raises:
         CompileError: the weight cannot be read.
     """
     try:
-        if _is_external(tensor) or tensor.dtype == ir.DataType.STRING or tensor.nbytes <= _SMALL:
+        kept = isinstance(tensor, ir.ExternalTensor) or tensor.dtype == ir.DataType.STRING
+        if kept or tensor.nbytes <= _SMALL:
             proto = ir.serde.serialize_tensor(tensor)
         else:
             array = tensor.numpy()

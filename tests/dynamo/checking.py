@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="needs PyTorch")
-
-from compiler.dynamo import candle  # noqa: E402  (it imports PyTorch)
-from compiler.dynamo.plans import Plans  # noqa: E402
+from compiler.dynamo import candle
+from compiler.dynamo.plans import Plans
 
 __all__ = ["EXACT", "FLOAT", "candle", "check", "compiled", "count_compilations", "count_graphs", "torch"]
 

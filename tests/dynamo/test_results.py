@@ -121,16 +121,19 @@ def test_sizes_vary() -> None:
     assert len(graphs) <= 4, "fixed sizes, a batch that varies, both that vary, and both 1"
 
 
-def test_a_fused_layer() -> None:
-    """PyTorch translates the fused operator of a transformer layer only in its parts."""
-    layer, given = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval(), torch.randn(2, 5, 16)
-    expected = layer(given)
-    enabled = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        check(compiled(layer)(given), expected)
-    finally:
-        torch.backends.mha.set_fastpath_enabled(enabled)
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_the_fused_layer_of_transformers(norm_first: bool, activation: str) -> None:
+    """PyTorch computes a whole layer with one operator, which its exporter does not translate."""
+    layer = nn.TransformerEncoderLayer(16, 2, 32, activation=activation, batch_first=True, norm_first=norm_first)
+    layer.eval()
+    nn.init.normal_(layer.self_attn.in_proj_bias)
+    run, x = compiled(layer), torch.randn(3, 5, 16)
+    upper, padding = torch.ones(5, 5, dtype=torch.bool).triu(1), torch.arange(15).reshape(3, 5) % 5 > 3
+    for masks in ({}, {"src_mask": upper}, {"src_key_padding_mask": padding}):
+        check(run(x, **masks), layer(x, **masks))
+    both = {"src_mask": upper, "src_key_padding_mask": padding}
+    check(run(x, **both), layer(x, **both))
 
 
 def test_numbers_as_arguments() -> None:
