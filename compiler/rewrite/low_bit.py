@@ -83,7 +83,7 @@ class LowBitMatrix:
         found = parts[..., 0].copy()
         for i in range(1, per_byte):
             found |= parts[..., i] << np.uint8(i * self.bits)
-        return found
+        return np.asarray(found)
 
     @property
     def counted_zeros(self) -> Array | None:
