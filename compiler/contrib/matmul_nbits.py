@@ -10,7 +10,8 @@ import onnx_ir as ir
 from compiler.contrib.expansion.body import FLOAT, HALVES, Body
 from compiler.contrib.expansion.node import Node, expands
 from compiler.contrib.expansion.packed import UINT8, bits_of, matrix, zeros_like
-from compiler.ir.graph import constant_of
+from compiler.ir.graph import PLAN_DOMAIN, constant_of
+from compiler.rewrite.permutation import typed
 
 __all__: list[str] = []
 
@@ -52,9 +53,40 @@ def matmul_nbits(node: Node, new: Body) -> ir.Value:
     blocks = _Blocks(bits_of(node), node.positive("N"), node.positive("K"), node.positive("block_size"))
     node.choice("accuracy_level", 0, 1, 2, 3, 4)  # how precise the result must be, at least
     node.choice("weight_prepacked", 0)
-    factors = [new.upcast(node.input(0)), new.transpose(_weights(node, new, blocks), 1, 0)]
-    bias = node.optional(5)
-    return new.cast(new.total(new.op("MatMul", *factors), bias and new.upcast(bias)), dtype, FLOAT)
+    a, bias = new.upcast(node.input(0)), node.optional(5)
+    product = _with_numbers(node, new, a, blocks)
+    if product is None:
+        product = new.op("MatMul", a, new.transpose(_weights(node, new, blocks), 1, 0))
+    return new.cast(new.total(product, bias and new.upcast(bias)), dtype, FLOAT)
+
+
+def _with_numbers(node: Node, new: Body, a: ir.Value, blocks: _Blocks) -> ir.Value | None:
+    """The product as an operator of the plan, if the weights are constant, and the zero points are numbers.
+
+    DequantizeLinear takes only codes as zero points.
+    """
+    codes, scales, zeros = (node.constant(index) for index in (1, 2, 3))
+    if codes is None or codes.dtype != np.uint8 or scales is None or zeros is None or zeros.dtype == np.uint8:
+        return None
+    rows, count = blocks.shape
+    sizes = [rows * count * blocks.size * blocks.bits // 8, rows * count, rows * count]
+    if node.optional(4) is not None or blocks.size % 16 or [codes.size, scales.size, zeros.size] != sizes:
+        return None
+    shapes = ((codes, (rows, count, -1)), (scales, blocks.shape), (zeros, blocks.shape))
+    weights = [new.constant(array.reshape(shape)) for array, shape in shapes]
+    product = new.op(
+        "MatMulNBits",
+        a,
+        *weights,
+        domain=PLAN_DOMAIN,
+        version=1,
+        N=rows,
+        K=blocks.width,
+        bits=blocks.bits,
+        block_size=blocks.size,
+    )
+    shape = node.input(0).shape
+    return typed(product, ir.TensorType(FLOAT), None if shape is None else ir.Shape([*shape.dims[:-1], rows]))
 
 
 def _weights(node: Node, new: Body, blocks: _Blocks) -> ir.Value:

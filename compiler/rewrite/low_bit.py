@@ -80,8 +80,10 @@ class LowBitMatrix:
         padded = np.zeros((rows, blocks * self.block), np.uint8)
         padded[:, :depth] = self._counted(self.codes)
         parts = padded.reshape(rows, blocks, -1, per_byte)
-        shifts = np.arange(0, 8, self.bits, dtype=np.uint8)
-        return np.asarray(np.bitwise_or.reduce(parts << shifts, axis=-1))
+        found = parts[..., 0].copy()
+        for i in range(1, per_byte):
+            found |= parts[..., i] << np.uint8(i * self.bits)
+        return np.asarray(found)
 
     @property
     def counted_zeros(self) -> Array | None:
@@ -92,7 +94,8 @@ class LowBitMatrix:
 
     def _counted(self, codes: Array) -> Array:
         """Codes as numbers from 0."""
-        return (codes.astype(np.int16) + self.shift).astype(np.uint8)
+        signed = codes.astype(np.int8 if self.shift else np.uint8)
+        return np.asarray(signed.view(np.uint8) + np.uint8(self.shift))  # negative numbers wrap around
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,13 @@ def test_constant_weights_keep_their_bits(rows: int, width: int, block: int, bit
     assert len(plan.data) < 70 * width * bits / 8 * 2 + 10_000
 
 
+def test_zero_points_that_are_numbers_are_numbers_of_the_plan() -> None:
+    product: Case = given("", 8, 64, 16, zeros="float").values[0]
+    for optimize in (True, False):
+        plan = compiler.compile(product.model(), compiler.Options(optimize=optimize))
+        assert [[*step["op"]] for step in plan.document["main"]["steps"]] == [["MatMulNBits"]]
+
+
 def packed4(count: int) -> Array:
     return integers(0, 256, -(-count // 2), dtype=np.uint8)
 
