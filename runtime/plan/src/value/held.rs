@@ -1,23 +1,24 @@
 //! The bytes of the values that a run holds.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 use super::items::Items;
-use super::storages::{storage, RECORD};
+use super::storages::{storage, Addresses, ByAddress, RECORD};
 use super::Value;
 
 /// Values that are held and counted elsewhere.
 #[derive(Default)]
 pub(crate) struct Outside {
-    storages: HashSet<usize>,
+    storages: Addresses,
     /// The bytes of each sequence when it was counted. A sequence that grew since then is larger by the difference.
-    sequences: HashMap<usize, usize>,
+    sequences: ByAddress<usize>,
 }
 
 impl Outside {
     pub fn of<'v>(values: impl Iterator<Item = &'v Value>) -> Outside {
         let Held { storages, sequences } = Held::of(values);
-        let mut outside = Outside { storages: storages.into_keys().collect(), sequences: HashMap::new() };
+        let mut outside = Outside { storages: storages.into_keys().collect(), sequences: ByAddress::default() };
         outside.sequences = sequences.into_iter().map(|(at, items)| (at, outside.bytes_of(items))).collect();
         outside
     }
@@ -36,8 +37,8 @@ impl Outside {
 /// The storages of some values. Each storage counts once, except that each sequence counts all of its items.
 #[derive(Default)]
 pub(crate) struct Held<'v> {
-    storages: HashMap<usize, usize>,
-    sequences: HashMap<usize, &'v Items>,
+    storages: ByAddress<usize>,
+    sequences: ByAddress<&'v Items>,
 }
 
 impl<'v> Held<'v> {
@@ -70,7 +71,7 @@ impl<'v> Held<'v> {
 }
 
 /// Adds every storage of a value with its size in bytes. The time depends on the lengths of sequences.
-pub(crate) fn storages(value: &Value, held: &mut HashMap<usize, usize>) {
+pub(crate) fn storages<S: BuildHasher>(value: &Value, held: &mut HashMap<usize, usize, S>) {
     if let Value::Sequence(items) = value {
         held.insert(items.address(), items.len().saturating_mul(RECORD));
         items.iter().for_each(|item| storages(item, held));
@@ -120,7 +121,8 @@ mod tests {
     #[test]
     fn a_sequence_that_grew_counts_its_new_items() {
         let mut items = Items::from(vec![item(1), item(2)]);
-        let outside = Outside { sequences: HashMap::from([(items.address(), items.bytes())]), ..Outside::default() };
+        let outside =
+            Outside { sequences: [(items.address(), items.bytes())].into_iter().collect(), ..Outside::default() };
         items.insert(2, item(4)).expect("there is memory");
         let grown = Value::Sequence(items);
         assert_eq!(Held::of([&grown].into_iter()).bytes_beside(&outside), RECORD + 16);
