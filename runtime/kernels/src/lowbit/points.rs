@@ -17,16 +17,20 @@ impl<V: Words, const VECTORS: usize> Points<V, VECTORS> {
     /// # Safety
     /// The matrix has `VECTORS` vectors of zero points there.
     #[inline(always)]
-    pub unsafe fn load<const BITS: usize, const EACH: bool>(b: &PackedCodes, place: usize) -> Self {
-        match &b.zeros {
-            Zeros::Each(zeros) if EACH => {
-                // SAFETY: guaranteed by the caller.
-                let each = std::array::from_fn(|v| unsafe { zeros.load(place + v * V::LANES) });
-                Points { table: V::table::<BITS>(0.0), each }
+    pub unsafe fn load<const BITS: usize>(b: &PackedCodes, place: usize) -> Self {
+        let mut each = [V::splat(0.0); VECTORS];
+        let zero = match &b.zeros {
+            Zeros::All(zero) => *zero,
+            Zeros::Each(zeros) => {
+                // A loop: a closure would not be inlined.
+                for (v, each) in each.iter_mut().enumerate() {
+                    // SAFETY: guaranteed by the caller.
+                    *each = unsafe { zeros.load(place + v * V::LANES) };
+                }
+                0.0
             }
-            Zeros::All(zero) => Points { table: V::table::<BITS>(*zero), each: [V::splat(0.0); VECTORS] },
-            Zeros::Each(_) => unreachable!("`EACH` is set for such a matrix"),
-        }
+        };
+        Points { table: V::table::<BITS>(zero), each }
     }
 
     /// The numbers of the first code of each word: the code minus its zero point.

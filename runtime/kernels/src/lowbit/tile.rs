@@ -156,7 +156,7 @@ impl<const BITS: usize, const EACH: bool> Source for Packed<BITS, EACH> {
         let mut sums = [[V::splat(0.0); VECTORS]; ROWS];
         let (mut words, per_word) = (t.b.words(t.panel, from).wrapping_add(column), 32 / BITS);
         // SAFETY: guaranteed by the caller.
-        let zeros = unsafe { Points::<V, VECTORS>::load::<BITS, EACH>(t.b, place) };
+        let zeros = unsafe { Points::<V, VECTORS>::load::<BITS>(t.b, place) };
         let mut k = from;
         while k + per_word <= to {
             if V::LANES > 1 {

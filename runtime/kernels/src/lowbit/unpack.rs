@@ -32,7 +32,7 @@ fn all<V: Words, const BITS: usize, const EACH: bool>(
     let (per_word, mut to) = (32 / BITS, to.as_mut_ptr());
     for block in first / b.block..last.div_ceil(b.block) {
         // SAFETY: the matrix has this panel and this block.
-        let zeros = unsafe { Points::<V, PANEL>::load::<BITS, EACH>(b, b.place(panel, block)) };
+        let zeros = unsafe { Points::<V, PANEL>::load::<BITS>(b, b.place(panel, block)) };
         let (from, end) = (first.max(block * b.block), last.min((block + 1) * b.block));
         for k in (from..end).step_by(per_word) {
             // SAFETY: as above; `to` has a row of the panel for each of the numbers.
