@@ -39,7 +39,7 @@ impl Case {
         let blocks = k.div_ceil(block);
         let len = n * blocks;
         let bytes = noise(len * block * bits / 8, 1).iter().map(|x| (x.abs() * 1e6) as u32 as u8).collect();
-        let coarse = block % 32 == 0;
+        let coarse = block.is_multiple_of(32);
         let scales = noise(len, 2).iter().map(|x| if coarse { (x * 64.0).round() / 256.0 } else { x / 4.0 }).collect();
         let zeros = match points {
             Points::Absent => None,
