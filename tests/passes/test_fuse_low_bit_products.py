@@ -164,7 +164,7 @@ def test_the_plan_keeps_the_codes():
         (Weights("int4", 6, 64, 32, zeros=True), {"run_time": "z"}, "not constant"),
         (Weights("int4", 6, 64, 32), {"operator": "Gemm", "attributes": {"alpha": 2.0}}, "scales its operands"),
     ],
-    ids=str,
+    ids=["no blocks", "small blocks", "weights", "scales", "zero points", "alpha"],
 )
 def test_other_products_stay(check_pass, weights, options, reason):
     model = load_model(model_of(weights, **options)).model
