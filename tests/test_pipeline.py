@@ -73,6 +73,7 @@ def test_every_pass_has_its_place():
         made = [each.name for each in vars(module).values() if isinstance(each, Pass)]
         makes = file.stem in getattr(module, "__all__", ()) and callable(getattr(module, file.stem))
         assert made or makes, f"{file.name} defines no pass: move it to compiler/rewrite"
+        assert module.__doc__, f"{file.name} needs a docstring, which `candlec compile --help` shows"
         for name in {*made, *([file.stem] if makes else ())}:
             assert name in placed, (
                 f"the pass {name} has no place in compiler/pipeline.py: add it to one of the lists there"

@@ -1,11 +1,18 @@
 """The types of a plan, as Python writes them. GENERATED from Rust by `make generate`: do not edit."""
-# ruff: noqa: I001
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
 from compiler.plan.encode import Op, Struct, Variant
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:  # otherwise any misspelled name would have a type
+
+    def __getattr__(name):
+        """Say how an op that this file lacks comes into it."""
+        advice = "write its line in the table of runtime/plan/src/ops/mod.rs, then run `make generate`"
+        raise AttributeError(f"the plan has no op or type {name}: {advice}")
 
 
 Accumulation: TypeAlias = Literal["Sum", "Prod"]

@@ -44,7 +44,10 @@ class Row(NamedTuple):
         return f"<ir_version: 12, opset_import: [{opsets}]> g ({inputs}) => (int64 s) {{ {texts}{self.nodes}{size} }}"
 
     def feeds(self, sizes: Feeds) -> Feeds:
-        """The inputs of these sizes; none if there is no memory for them."""
+        """The inputs of these sizes; none if there is no memory for them.
+
+        An array of the row is repeated or cut, so that it has the sizes.
+        """
         infos = {info.name: info.type.tensor_type for info in onnx.parser.parse_model(self.graph).graph.input}
         sizes = SIZES | self.given | sizes
         shapes = {
@@ -54,8 +57,7 @@ class Row(NamedTuple):
         if any(np.prod([float(size) for size in shape]) > MOST for shape in shapes.values()):
             return {}
         return {
-            name: self.given[name] if name in self.given else np.resize(_drawn(kind.elem_type), shapes[name])
-            for name, kind in infos.items()
+            name: np.resize(self.given.get(name, _drawn(kind.elem_type)), shapes[name]) for name, kind in infos.items()
         }
 
     def empty_feeds(self) -> Iterator[tuple[Feeds, Feeds]]:
