@@ -1,7 +1,7 @@
 """The tables of operators and GPU kernels in Rust: no operator, kernel or file is forgotten there.
 
 The Rust compiler sees only what a table names. It does not compile the file of a forgotten family, and steps run on the
-host if their kernel is forgotten.
+host if their kernel is forgotten. No operator is without a test.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-PLAN = Path(__file__).parent.parent / "runtime/plan/src"
+from compiler.cli.ops import _operators
+
+TESTS = Path(__file__).parent
+PLAN = TESTS.parent / "runtime/plan/src"
 OPS, GPU = PLAN / "ops", PLAN / "gpu"
 KERNELS = PLAN.parent.parent / "device/kernels"
 
@@ -65,6 +68,14 @@ def test_every_gpu_kernel_is_connected_to_its_operator() -> None:
     named = implemented(GPU, r'"(\w+)"')
     unused = [path.name for path in sorted(KERNELS.glob("*.cu")) if path.stem not in named]
     assert not unused, f"no file of runtime/plan/src/gpu/ names the modules {unused}: connect each by `gpu_kernel!`"
+
+
+def test_every_operator_outside_the_standard_has_a_test() -> None:
+    """ONNX's own tests of backends run the operators of the standard."""
+    tests = "".join(path.read_text() for folder in ("lower", "contrib") for path in (TESTS / folder).glob("*.py"))
+    for name, _, _, domain in _operators():
+        if not domain.startswith("ai.onnx"):
+            assert re.search(rf"\b{name}\b", tests), f"no file of tests/lower or tests/contrib tests {domain}.{name}"
 
 
 def test_a_forgotten_line_is_reported() -> None:
