@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -106,27 +107,30 @@ class Measured:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=NETWORKS, help="measure one network, and keep the other rows of the page")
+    parser.add_argument("--check", action="store_true", help="compare the results, and measure no times")
     parser.add_argument("--seconds", type=float, default=6, help="of the runs of a network (default: %(default)s)")
     parser.add_argument("--note", default="", help="a sentence about the machine")
     parser.add_argument("--output", type=Path, default=PAGE, help="the page (default: %(default)s)")
     chosen = parser.parse_args()
     warnings.simplefilter("error", FallbackWarning)
-    machine = in_words(described(["torch", "torchvision", "transformers"]))
+    packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "torchvision", "transformers"))
+    machine = f"{in_words(described(()))}, {packages}"
     lines = chosen.output.read_text().splitlines() if chosen.output.exists() else []
     rows = {name: line for name in NETWORKS for line in lines if line.startswith(f"| {name} |")}
     for name in [chosen.only] if chosen.only else NETWORKS:
-        rows[name] = row(name, measured(NETWORKS[name], chosen.seconds))
+        rows[name] = row(name, measured(NETWORKS[name], None if chosen.check else chosen.seconds))
         chosen.output.write_text(page(machine, chosen.note, [rows[each] for each in NETWORKS if each in rows]))
         print(rows[name], flush=True)
     sys.exit(any("✗" in each for each in rows.values()))
 
 
-def measured(build: Callable[[], Callable[[Wrap], Run]], seconds: float) -> dict[str, Measured]:
-    """The times of all backends, which run in turns."""
+def measured(build: Callable[[], Callable[[Wrap], Run]], seconds: float | None) -> dict[str, Measured]:
+    """The times of all backends, which run in turns. Without `seconds`, only the difference of candle's result."""
     torch.manual_seed(0)
     wrapped = build()
     with torch.inference_mode():
-        runs = {name: wrapped(wrapping(backend)) for name, backend in BACKENDS.items()}
+        chosen = BACKENDS if seconds else {name: BACKENDS[name] for name in ("PyTorch", "candle")}
+        runs = {name: wrapped(wrapping(backend)) for name, backend in chosen.items()}
         expected = runs["PyTorch"]()
         largest = float(expected.abs().max())
         results = {}
@@ -135,8 +139,8 @@ def measured(build: Callable[[], Callable[[Wrap], Run]], seconds: float) -> dict
             difference = float((run() - expected).abs().max()) / largest
             results[name] = Measured(time.perf_counter() - start, difference)
             run()  # a run may compile once more, for other sizes
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end or len(results["candle"].runs) < 3:
+        end = time.perf_counter() + (seconds or 0)
+        while seconds and (time.perf_counter() < end or len(results["candle"].runs) < 3):
             for name, run in runs.items():
                 start = time.perf_counter()
                 run()
@@ -150,10 +154,13 @@ def wrapping(backend: Any) -> Wrap:
 
 def row(name: str, results: dict[str, Measured]) -> str:
     """A row of the table."""
-    base, inductor, own = (results[each] for each in BACKENDS)
+    own = results["candle"]
+    mark = "" if own.difference <= TOLERANCE else " ✗"
+    if not own.runs:
+        return f"| {name} |{' – |' * 8} {own.difference:.1e}{mark} | – |"
+    base, inductor = results["PyTorch"], results["inductor"]
     times = " | ".join(f"{each.median * 1000:.1f}" for each in (base, inductor, own))
     ratios = f"{own.median / base.median:.2f} | {own.median / inductor.median:.2f}"
-    mark = "" if own.difference <= TOLERANCE else " ✗"
     return (
         f"| {name} | {times} | {ratios} | {inductor.first:.0f} | {own.first:.0f} "
         f"| {inductor.difference:.1e} | {own.difference:.1e}{mark} | {len(own.runs)} |"
@@ -174,6 +181,7 @@ def page(machine: str, note: str, rows: list[str]) -> str:
         "backends run in turns. Times of runs are medians, in milliseconds. The first call includes the compilation,",
         "in seconds.",
         f"Differences from PyTorch's result are parts of its largest magnitude, and at most {TOLERANCE:g} is allowed.",
+        "A dash stands for what was not measured.",
         "",
         "| network | PyTorch | inductor | candle | candle ÷ PyTorch | candle ÷ inductor | first call, inductor "
         "| first call, candle | difference, inductor | difference, candle | runs |",
