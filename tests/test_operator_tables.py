@@ -70,6 +70,32 @@ def test_every_gpu_kernel_is_connected_to_its_operator() -> None:
     assert not unused, f"no file of runtime/plan/src/gpu/ names the modules {unused}: connect each by `gpu_kernel!`"
 
 
+def test_every_gpu_kernel_has_its_module() -> None:
+    named = {
+        module: path.name
+        for path in sorted(GPU.rglob("*.rs"))
+        for module in re.findall(r'^gpu_kernel!\(\w+: "(\w+)"', path.read_text(), re.MULTILINE)
+    }
+    assert len(named) > 30
+    absent = [f"{file} names the module {module}" for module, file in named.items() if not _module(module).exists()]
+    assert not absent, f"runtime/device/kernels/ has no such module: {absent}"
+
+
+def _module(name: str) -> Path:
+    return KERNELS / f"{name}.cu"
+
+
+def test_every_form_of_convolutions_is_in_the_table_of_forms() -> None:
+    """The compiler only warns that such a form is never constructed."""
+    kernels = TESTS.parent / "runtime/kernels/src"
+    sources = [path.read_text() for path in sorted(kernels.rglob("*.rs")) if path.name != "tests.rs"]
+    forms = [form for text in sources for form in re.findall(r"^impl ConvForm for (\w+)", text, re.MULTILINE)]
+    table = re.search(r"const FORMS: .*?\];", (kernels / "convolution/planner.rs").read_text(), re.DOTALL)
+    assert len(forms) > 5 and table is not None
+    missing = [form for form in forms if not re.search(rf"&{form}\b", table[0])]
+    assert not missing, f"add these forms to FORMS in runtime/kernels/src/convolution/planner.rs: {missing}"
+
+
 def test_every_operator_outside_the_standard_has_a_test() -> None:
     """ONNX's own tests of backends run the operators of the standard."""
     tests = "".join(path.read_text() for folder in ("lower", "contrib") for path in (TESTS / folder).glob("*.py"))

@@ -124,6 +124,10 @@ macro_rules! gpu_kernel {
 pub(crate) use gpu_kernel;
 
 /// An operator with GPU kernels.
+#[diagnostic::on_unimplemented(
+    message = "the table `kernels!` lists `{Self}`, which has no `gpu_kernel!`",
+    note = "write `gpu_kernel!({Self}: …);` in the file of its family in gpu/, and `mod` for this file in gpu/mod.rs"
+)]
 pub(crate) trait HasGpuKernel {
     /// The module of `runtime/device/kernels/` with the kernels.
     const MODULE: &'static str;
@@ -149,7 +153,7 @@ macro_rules! kernels {
         /// The GPU has no room for the kernel's data.
         pub(crate) fn on_device(op: &Op, operands: &Constants, gpu: &Gpu) -> Result<OnDevice> {
             let kernel = match op {
-                $($(Op::$op(op) => op.gpu_kernel(operands, gpu)?,)*)*
+                $($(Op::$op(op) => HasGpuKernel::gpu_kernel(op, operands, gpu)?,)*)*
                 _ => None,
             };
             Ok(match (kernel, op.kind()) {
