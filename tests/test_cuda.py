@@ -60,6 +60,7 @@ def test_a_toolkit_of_another_version_is_refused(version: str, tmp_path: Path) -
     (tmp_path / "build.rs").write_text(
         f"{source}\nfn compressed(image: &[u8], _: u8) -> Vec<u8> {{ image.to_vec() }}\n"
     )
+    shutil.copy(DEVICE / "cuda/versions.rs", tmp_path)
     called("rustc", "--edition", "2021", "-o", script, tmp_path / "build.rs")
     # The fourth argument is the address to write to.
     toolkit.write_text(f'#!/bin/sh\nprintf "//\\n\\n.version {version}\\n.target sm_80\\n" > "$4"\n')

@@ -11,6 +11,7 @@ import pytest
 
 import compiler
 from compiler import lower  # noqa: F401  (whose modules fill the tables)
+from compiler.contrib import FAMILIES
 from compiler.lower.node import LOWERINGS, REMARKS
 
 THEIR_VERSION = tuple(map(int, onnxruntime.__version__.split(".")[:2]))
@@ -196,4 +197,5 @@ def test_infinities_stay_near_in_convolutions(node_model, reference, value):
 
 def test_what_differs_is_documented():
     different = {operator for cases in DIFFERENT.values() for operator, *_ in cases}
-    assert different <= REMARKS.keys() <= {name for domain, name in LOWERINGS if not domain}
+    assert different <= REMARKS.keys()
+    assert REMARKS.keys() <= {name for domain, name in [*LOWERINGS, *FAMILIES]}

@@ -99,6 +99,7 @@ def groups() -> Iterator[Model]:
     """The plans in groups, without expected results."""
     plans = [plan for name, operator in OPERATORS.items() for plan in plans_of(name, operator)]
     plans.append(mean_of_codes())
+    plans += map(product_with_codes, FLOATS[:3])
     count = -(-len(plans) // PER_GROUP)
     for number in range(count):
         yield {"name": f"group{number}", "group": plans[number::count]}
@@ -119,10 +120,37 @@ def mean_of_codes() -> Model:
     return {"name": "mean_of_codes", "plan": plan.data, "cases": [case], "tolerance": None}
 
 
+def product_with_codes(kind: str) -> Model:
+    """The plan of a product of three rows with weights of 4 bits, which optimization keeps as codes."""
+    generator = np.random.default_rng(0)
+    dtype = onnx.helper.np_dtype_to_tensor_dtype(_dtype(kind))
+    codes, scales = (drawn(generator, (40, size), np.dtype(np.float32)) for size in (96, 3))
+    codes = np.floor(codes * 8).astype(np.int64)
+    weights = [
+        onnx.helper.make_tensor("codes", onnx.TensorProto.INT4, codes.shape, codes.ravel()),
+        onnx.helper.make_tensor("scales", dtype, scales.shape, scales.ravel()),
+    ]
+    nodes = [
+        onnx.helper.make_node("DequantizeLinear", ["codes", "scales"], ["w"], axis=1, block_size=32),
+        onnx.helper.make_node("Transpose", ["w"], ["t"]),
+        onnx.helper.make_node("MatMul", ["x0", "t"], ["y0"]),
+    ]
+    ends = [onnx.helper.make_tensor_value_info(*end) for end in (("x0", dtype, (3, 96)), ("y0", dtype, (3, 40)))]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:], weights)
+    opsets = [onnx.helper.make_opsetid("", OPSET)]
+    plan = compiler.compile(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10))
+    case = {"x0": drawn(generator, (3, 96), _dtype(kind))}
+    return {"name": f"product_with_codes_{kind}", "plan": plan.data, "cases": [case], "tolerance": None}
+
+
+def _dtype(kind: str) -> np.dtype[Any]:
+    return np.dtype(ml_dtypes.bfloat16) if kind == "bfloat16" else np.dtype(kind)
+
+
 def arrays(operator: Operator, kind: str) -> dict[str, Array]:
     """The inputs of an operator in one type."""
     generator = np.random.default_rng(0)
-    dtype = np.dtype(ml_dtypes.bfloat16) if kind == "bfloat16" else np.dtype(kind)
+    dtype = _dtype(kind)
     given = [drawn(generator, shape, dtype) for shape in operator.shapes]
     if operator.op in ("QLinearConv", "QLinearMatMul"):
         shape = (24, 16, 3, 3) if operator.op == "QLinearConv" else (2, 70, 50)
