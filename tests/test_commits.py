@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.helper
 import onnx.parser
 import pytest
 
@@ -18,6 +19,7 @@ from benchmarks.commits import __main__ as commits
 from benchmarks.commits import checkouts
 from benchmarks.commits.compared import LEAST_ROUNDS, Compared, Round, mean, table, take_rounds
 from benchmarks.commits.process import Failed, Worker
+from benchmarks.commits.worker import sizes
 from compiler.zoo.index import read_index
 
 ROOT = Path(__file__).parent.parent
@@ -96,6 +98,15 @@ def test_a_checkout_with_itself(zoo: Path, capsys: pytest.CaptureFixture[str]) -
     assert f"✗ refused: {ROOT}: CompileError: " in capsys.readouterr().out
     with pytest.raises(SystemExit, match=f"{zoo} has no model named nothing"):
         commits.main([*arguments, "--only", "nothing"])
+
+
+def test_every_size_of_an_input_is_fixed(tmp_path: Path) -> None:
+    proto = onnx.parser.parse_model(MODEL)
+    dims = [None, "batch", "?", "?", 3]
+    proto.graph.input[0].CopyFrom(onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, dims))
+    onnx.save(proto, tmp_path / "m.onnx")
+    found = sizes(str(tmp_path / "m.onnx"), {"x": np.zeros((2, 4, 5, 6, 3))})
+    assert found == {"x.0": 2, "batch": 4, "x.2": 5, "x.3": 6}
 
 
 def test_a_worker_reports_the_end_of_its_process_and_another_compiler(zoo: Path, tmp_path: Path) -> None:

@@ -63,13 +63,20 @@ def loaded(request: dict[str, Any]) -> tuple[Run, dict[str, Any]]:
 
 
 def sizes(model: str, inputs: dict[str, Any]) -> dict[str, int]:
-    """The sizes that the inputs give to the model's symbolic dimensions."""
+    """The sizes that the inputs give to the model's symbolic dimensions.
+
+    The compiler names a dimension after its input and axis if it has no name, or one without letters and digits.
+    """
     import onnx
 
     proto = onnx.load(model, load_external_data=False)
     shapes = {each.name: each.type.tensor_type.shape.dim for each in proto.graph.input if each.name in inputs}
-    pairs = [pair for name, dims in shapes.items() for pair in zip(dims, inputs[name].shape, strict=False)]
-    return {dim.dim_param: size for dim, size in pairs if dim.dim_param}
+    return {
+        dim.dim_param if any(map(str.isalnum, dim.dim_param)) else f"{name}.{axis}": inputs[name].shape[axis]
+        for name, dims in shapes.items()
+        for axis, dim in enumerate(dims)
+        if not dim.HasField("dim_value") or dim.dim_value < 0
+    }
 
 
 if __name__ == "__main__":
