@@ -48,7 +48,7 @@ def resnet50() -> Callable[[Wrap], Run]:
 
 
 def bert() -> Callable[[Wrap], Run]:
-    """BERT-base of transformers on a sentence of 128 words, of which the last 28 are masked."""
+    """BERT-base of transformers on a sentence of 128 words. A mask hides the last 28 words."""
     from transformers import BertConfig, BertModel
 
     network, words = BertModel(BertConfig()).eval(), torch.randint(30000, (1, 128))

@@ -47,7 +47,7 @@ def profile(manifest: Table, name: str) -> Table:
 
 
 def settings(manifest: Table, name: str, package: str) -> Table:
-    """What a profile sets for a package: `*` stands for those that are no members of the workspace."""
+    """The settings of a profile for a package. `*` stands for the packages outside the workspace."""
     packages = profile(manifest, name)["package"]
     return {**({} if package in OWN else packages.get("*", {})), **packages.get(package, {})}
 

@@ -23,7 +23,7 @@ WHOLE = ["runtime/device/", "runtime/device/cuda/", "runtime/device/emulator/", 
 """The crates in which most modules have unsafe code."""
 
 MODULE = r"^#\[allow\(unsafe_code\)\] // \S.*\n(?:pub(?:\(\w+\))? )?mod (\w+);"
-"""A module in which the compiler allows unsafe code, with the reason."""
+"""A module with unsafe code, and the reason for it."""
 
 
 def crate_of(source: str) -> str:

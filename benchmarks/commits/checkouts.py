@@ -12,7 +12,7 @@ __all__ = ["Unusable", "checkout"]
 
 ROOT = Path(__file__).parent.parent.parent
 BUILD = ROOT / "build/commits"
-"""A folder for each commit, and `target` with the compiled crates, most of which several commits share."""
+"""Contains a folder for each commit, and the folder `target`: commits share most compiled crates."""
 EXTENSION = "compiler/_runtime.abi3.so"
 
 

@@ -59,7 +59,7 @@ def candle(
         compiled: Callable[..., Any] = compiling(graph, list(inputs))
     except RefusedGraph as error:
         return _refused(graph, error, choices)
-    for runner in runners:  # outside of the modes in which AOTAutograd traces
+    for runner in runners:  # AOTAutograd has left its tracing modes here
         runner.translate()
     return compiled
 

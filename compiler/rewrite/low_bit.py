@@ -27,7 +27,7 @@ _READ = frozenset(["axis", "block_size", "output_dtype", "saturate"])
 """The known attributes of DequantizeLinear. `saturate` has no effect on integers."""
 _SCALES = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _STEP = 16
-"""The number of codes of which a block is a multiple, unless it is a whole row."""
+"""The size of a block is a multiple of this number of codes, or a block is a whole row."""
 
 
 @dataclass(frozen=True)

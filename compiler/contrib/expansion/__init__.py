@@ -1,4 +1,4 @@
-"""What the families of expansions share.
+"""Code for the families of expansions.
 
 `node` reads the node, `body` creates the nodes of its expansion, and `expand` calls the family of an operator, which
 `families` lists. The other files hold computations: `heads`, `mask` and `kv_cache` those of attention, and `packed`

@@ -117,7 +117,7 @@ class Body(Rewriter):
         return value if (found or value.dtype) == dtype else self.op("Cast", value, to=dtype)
 
     def upcast(self, value: ir.Value) -> ir.Value:
-        """The value in float32 if it has 16 bits: the type in which onnxruntime computes."""
+        """Casts a value of 16 bits to float32, because onnxruntime computes in float32."""
         return self.cast(value, FLOAT) if value.dtype in HALVES else value
 
     def total(self, first: ir.Value, *others: ir.Value | None) -> ir.Value:
