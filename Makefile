@@ -160,7 +160,7 @@ compiler/_runtime_emulator.abi3.so: $(VENV)/.demo $(KERNELS)
 emulator: compiler/_runtime_emulator.abi3.so ## build the extension that runs GPU kernels on the CPU, for tests
 
 # The loop of a changed operator or kernel. The next target that needs a module builds the optimized one again.
-quick: $(VENV)/.quick ## build the changed runtime in seconds, for tests; its code is a little slower
+quick: $(VENV)/.quick ## build the changed runtime in seconds, for tests; small models run slower
 	$(EXTENSION) --profile quick --package candle-plan-cpu
 	@rm -f $(VENV)/.demo $(VENV)/.test $(VENV)/.dev
 	install -m 755 runtime/target/quick/lib_runtime.so compiler/_runtime.abi3.so
