@@ -47,7 +47,7 @@ def test_every_operator_ends_in_a_result_or_an_error(bound: int) -> None:
 def test_no_process_grows_beyond_the_limit() -> None:
     """Without the limit, each process grows by `BEYOND` more than that, or the limit is the size of the inputs."""
     with ThreadPoolExecutor() as pool:
-        parts = pool.map(lambda part: reports("growth", part, 2), range(2))
+        parts = pool.map(lambda part: reports("growth", "--part", part, 2), range(2))
         lines = [line for part in parts for line in part]
     assert not [line for line in lines if line["outcome"] != "result"]
     assert not [line for line in lines if not line["is_bounded"]]

@@ -1,15 +1,16 @@
 """Measures how much the memory of the process grows while an operator runs, and what `max_memory` promises.
 
-`python -m tests.scratch.growth PART PARTS`: every row of `ROWS` whose number is `PART` modulo `PARTS`. Each run
-has a process of its own, so that it finds no memory that an earlier run left. Prints a line for each row.
+`python -m tests.scratch.growth --only Hypot`: the rows of `ROWS` with this operator. `--part PART PARTS`: the rows
+whose number is `PART` modulo `PARTS`. Each run has a process of its own, so that it finds no memory that an earlier
+run left. Prints a line for each row.
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import json
 import os
-import sys
 from pathlib import Path
 
 import onnx.parser
@@ -59,9 +60,16 @@ def read_code() -> None:
 
 
 def main() -> None:
-    part, parts = map(int, sys.argv[1:3])
+    parser = argparse.ArgumentParser("python -m tests.scratch.growth", description="Measure the memory of operators.")
+    parser.add_argument("--only", metavar="OP", help="run only the rows with this operator")
+    parser.add_argument("--part", nargs=2, type=int, default=(0, 1), help="run the rows PART, PART + PARTS, …")
+    arguments = parser.parse_args()
+    part, parts = arguments.part
     for row in ROWS[part::parts]:
-        plan, feeds = compiler.compile(onnx.parser.parse_model(row.graph), Options(optimize=False)), row.feeds({})
+        model = onnx.parser.parse_model(row.graph)
+        if arguments.only not in (None, *(node.op_type for node in model.graph.node)):
+            continue
+        plan, feeds = compiler.compile(model, Options(optimize=False)), row.feeds({})
         outcome, free = growth(plan, feeds, None)
         bound = max(free - BEYOND, sum(array.nbytes for array in feeds.values()))
         _, bounded = growth(plan, feeds, bound)

@@ -27,8 +27,8 @@ pub fn infer(op: &str, inputs: &str, constants: &[Option<&[u8]>], outputs: usize
     serde_json::to_string(&types).map_err(|error| Error::op(error.to_string()))
 }
 
-/// Returns the indices of the inputs of which an op [reads numbers](Needs::Numbers), for a step with `count` inputs.
-/// `op` is the op as JSON. `infer` reads the constants among these inputs.
+/// Returns the indices of an op's [numeric inputs](Needs::Numbers): the values of these inputs decide the shapes of
+/// outputs. `op` is the op as JSON. The step has `count` inputs. `infer` reads the constants among the numeric inputs.
 ///
 /// # Errors
 /// The text is not an op.
@@ -37,9 +37,9 @@ pub fn number_inputs(op: &str, count: usize) -> Result<Vec<usize>> {
     Ok((0..count).filter(|&i| op.operator().needs(i) == Needs::Numbers).collect())
 }
 
-/// Returns the indices of the inputs, of `count`, whose elements an op (JSON)
-/// [checks](crate::operator::Operator::checks). `infer` also reads constants among these. The caller omits them for a
-/// step that may never run.
+/// Returns the indices of the inputs whose elements an op [checks](crate::operator::Operator::checks). `op` is the op as
+/// JSON. The step has `count` inputs. `infer` also reads the constants among these inputs. The caller omits them for a step
+/// that may never run.
 ///
 /// # Errors
 /// The text is not that of an op.

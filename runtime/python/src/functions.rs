@@ -15,15 +15,15 @@ pub fn infer(op: &str, inputs: &str, constants: Vec<Option<PyBackedBytes>>, outp
     candle_plan::infer::infer(op, inputs, &slices(&constants), outputs).map_err(to_python)
 }
 
-/// Returns the indices of the inputs of which an op reads numbers, for a step with `count` inputs. `infer` reads the
-/// constants among these inputs.
+/// Returns the indices of an op's numeric inputs: the values of these inputs decide the shapes of outputs. The step has
+/// `count` inputs. `infer` reads the constants among the numeric inputs.
 #[pyfunction]
 pub fn number_inputs(op: &str, count: usize) -> PyResult<Vec<usize>> {
     candle_plan::infer::number_inputs(op, count).map_err(to_python)
 }
 
-/// Returns the indices of the inputs, of `count`, whose elements an op (JSON) checks. `infer` also reads constants among
-/// these.
+/// Returns the indices of the inputs whose elements an op (JSON) checks. The step has `count` inputs. `infer` also reads
+/// the constants among these inputs.
 #[pyfunction]
 pub fn checked_inputs(op: &str, count: usize) -> PyResult<Vec<usize>> {
     candle_plan::infer::checked_inputs(op, count).map_err(to_python)

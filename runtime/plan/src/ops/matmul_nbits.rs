@@ -15,13 +15,14 @@ use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::work::Work;
 
-/// `Y = A · Wᵀ`, then the epilogue. The rows of `W [N, K]` consist of blocks of codes, and an element of `W` is `(code −
-/// zero) · scale`. The last block of a row may be partial.
+/// `Y = A · Wᵀ`, then the epilogue. A code is an integer of `bits` bits. Each row of `W [N, K]` consists of blocks of codes,
+/// and the last block may be partial. An element of `W` is `(code − zero) · scale`, with the zero point and the scale of its
+/// block.
 ///
-/// Inputs: `A [batch…, K]`; `B: uint8 [N, blocks, block · bits / 8]`, the codes, of which the low bits of a byte come
-/// first; `scales [N, blocks]`; `zeros [N, blocks]` (optional), `uint8` or floating-point numbers, half of the number of
-/// codes if it is absent; then the epilogue's operands. `A` and `scales` are `float16`, `bfloat16` or `float32`. The product
-/// is computed in `float32`, with codes that are not rounded, and rounded once to the type of `A`.
+/// Inputs: `A [batch…, K]`; the codes `B: uint8 [N, blocks, block · bits / 8]`, the first code of a byte in its low bits;
+/// `scales [N, blocks]`; the optional `zeros [N, blocks]`, of `uint8` or a floating-point type, by default `2^(bits − 1)`;
+/// then the epilogue's operands. `A` and `scales` are `float16`, `bfloat16` or `float32`. The op computes the product in
+/// `float32`, and rounds it once, to the type of `A`.
 ///
 /// Source: [MatMulNBits of onnxruntime](https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,8 +1,9 @@
 //! The storages of values, and their sizes in bytes.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
+
+use rustc_hash::FxBuildHasher;
 
 use super::Value;
 
@@ -11,34 +12,9 @@ pub(crate) type Record = [u8; 512];
 pub(crate) const RECORD: usize = size_of::<Record>();
 
 /// A map from addresses. With a memory limit, each step of a run makes several, which may hold a million items.
-pub(crate) type ByAddress<V> = HashMap<usize, V, BuildHasherDefault<AddressHasher>>;
-pub(crate) type Addresses = HashSet<usize, BuildHasherDefault<AddressHasher>>;
-
-/// Hashes an address with two multiplications. No model chooses addresses, so no model can make them collide.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
-    }
-
-    fn write_usize(&mut self, address: usize) {
-        self.write_u64(address as u64);
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
-        // The high bits of a product depend on all bits of the word, and a map looks at the low bits too.
-        let product = (self.0 ^ word).wrapping_mul(FACTOR);
-        let product = (product ^ (product >> 32)).wrapping_mul(FACTOR);
-        self.0 = product ^ (product >> 32);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
+/// No model chooses addresses, so no model can make their hashes collide.
+pub(crate) type ByAddress<V> = HashMap<usize, V, FxBuildHasher>;
+pub(crate) type Addresses = HashSet<usize, FxBuildHasher>;
 
 /// The storages of the items of a sequence. Each counts once, even if several items share it.
 #[derive(Debug, Clone, Default)]
@@ -107,33 +83,5 @@ pub(crate) fn storage(value: &Value) -> Option<(usize, usize)> {
         Value::Strings(strings) => Some((Arc::as_ptr(&strings.data).addr(), strings.bytes())),
         Value::Sequence(items) => Some((items.address(), items.bytes())),
         Value::None => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::hash::BuildHasher;
-
-    use super::*;
-
-    #[test]
-    fn addresses_at_equal_distances_spread_over_a_table() {
-        let hasher = BuildHasherDefault::<AddressHasher>::default();
-        for distance in [8usize, 64, 512, 4096, 1 << 20] {
-            let hashes = (0..1024).map(|i| hasher.hash_one(0x7F00_0000_0000 + i * distance));
-            let places: HashSet<u64> = hashes.map(|hash| hash % 1024).collect();
-            assert!(places.len() > 512, "{} places at the distance {distance}", places.len());
-        }
-    }
-
-    #[test]
-    fn a_hash_depends_on_every_byte() {
-        let hash = |bytes: &[u8]| {
-            let mut hasher = AddressHasher::default();
-            hasher.write(bytes);
-            hasher.finish()
-        };
-        assert_ne!(hash(&[1, 2]), hash(&[2, 1]));
-        assert_ne!(hash(&[1]), hash(&[1, 1]));
     }
 }
