@@ -117,13 +117,16 @@ def _needed(options: Options) -> list[Pass | Phase]:
         infer_shapes,
         check_types,
         raise_legacy,
-        # Bodies of functions have branches, and branches have nodes to expand. Each of them makes more shapes known.
+        # Bodies of functions have branches, and branches have nodes to expand. They, casts of constants, and split
+        # sequences make more shapes known.
         Phase(
             "expand_bodies",
             [
+                drop_identities,
                 fold_constants(lower.evaluate, only_indices=True),
                 inline_branches,
                 infer_shapes,
+                split_sequences,
                 reject_3d,
                 expand_functions(lower.can_lower),
             ],
@@ -148,7 +151,6 @@ def _simplifying() -> list[Pass | Phase]:
             ],
         ),
         fold_constants(lower.evaluate),
-        split_sequences,
         normalize_reductions,
         move_shapes_to_inputs,
         _MERGE,  # several or unused readers would prevent the following rewrites

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 
 from compiler.ir.onnx_schema import ELEMENTWISE
-from compiler.ir.shape_library import ELEMENTS, Context
+from compiler.ir.shape_library import ELEMENTS, Context, forget_elements
 from compiler.ir.views.reshape import SqueezeView
 from compiler.ir.views.slice import Range, SliceView
 
@@ -21,6 +21,10 @@ __all__ = ["CORRECTED", "Corrections"]
 Dim = int | ir.SymbolicDim
 
 _BOUNDED = re.compile(r"Min\((?P<bound>\d+), (?P<size>.+)\)")
+_HOLDING_SIZES = {
+    *(ir.DataType.INT32, ir.DataType.UINT32, ir.DataType.INT64, ir.DataType.UINT64),
+    *(ir.DataType.FLOAT, ir.DataType.DOUBLE),
+}
 _LONGEST = 100
 """The limit of expressions of sizes, in characters. Simplifying longer ones would take too much time."""
 
@@ -30,7 +34,7 @@ class Corrections:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._names: dict[str, ir.SymbolicDim] = {}
+        self._names: dict[str, Dim] = {}
 
     def correct(self, node: ir.Node) -> None:
         """Corrects the inferred shapes and sizes of a node's outputs."""
@@ -48,21 +52,37 @@ class Corrections:
             self._context.set_symbolic_value(value, [self._simplified(size) for size in sizes])
 
     def _simplified(self, size: Dim) -> Dim:
-        """The number that an expression such as `32*N/(8*N)` equals; a new symbol for a long expression."""
-        if not _needs_simplification(size):
+        """The result of an exact division, such as `(64*N + 64)/(16*N + 16)`; a new symbol for a long expression."""
+        if isinstance(size, int) or not _needs_simplification(size):
             return size
+        text = str(size)
+        if text not in self._names:
+            self._names[text] = self._divided(size)
+        return self._names[text]
+
+    def _divided(self, size: ir.SymbolicDim) -> Dim:
         text = str(size)
         if text.isdecimal():
             return int(text)
-        if text not in self._names:
-            self._names[text] = _unknown(self._context)
-        return self._names[text]
+        if _is_quotient(text) and len(text) <= 2 * _LONGEST:
+            quotient = size.simplify()
+            found = str(quotient)
+            if found.isdecimal():
+                return int(found)
+            if "/" not in found and len(found) <= _LONGEST:
+                return quotient
+        return _unknown(self._context) if len(text) > _LONGEST else size
 
 
 def _needs_simplification(size: Dim) -> bool:
-    """Whether an expression is too long, or equals a number because sizes are not negative."""
+    """Whether an expression is too long, a number, or a quotient, which a division without remainder may simplify."""
     text = size.value if isinstance(size, ir.SymbolicDim) else None
-    return text is not None and (text.isdecimal() or len(text) > _LONGEST)
+    return text is not None and (text.isdecimal() or len(text) > _LONGEST or _is_quotient(text))
+
+
+def _is_quotient(text: str) -> bool:
+    """Whether an expression divides by an expression."""
+    return "/(" in text
 
 
 def _set_type_of_scale(_context: Context, node: ir.Node) -> None:
@@ -80,6 +100,16 @@ def _follow_quotient(context: Context, node: ir.Node) -> None:
     divisor = divisors[0]
     if isinstance(divisor, int) and divisor > 0:
         context.set_symbolic_value(node.outputs[0], [size // divisor for size in sizes])
+
+
+def _follow_cast(context: Context, node: ir.Node) -> None:
+    """Follows sizes through a cast to a type of at least 32 bits. The library follows every Cast, and no CastLike."""
+    given, result = node.inputs[0], node.outputs[0]
+    sizes = None if given is None else context.get_symbolic_value(given)
+    if sizes is not None and result.dtype in _HOLDING_SIZES:
+        context.set_symbolic_value(result, sizes)
+    else:
+        forget_elements(context, result)
 
 
 def _is_no_difference(size: Dim) -> bool:
@@ -174,6 +204,7 @@ def _unknown(context: Context) -> ir.SymbolicDim:
 
 CORRECTED: dict[str, tuple[Callable[[Context, ir.Node], None], ...]] = {
     **dict.fromkeys((*ELEMENTWISE, "Expand"), (_broadcast,)),
+    **dict.fromkeys(("Cast", "CastLike"), (_follow_cast,)),
     "Div": (_follow_quotient, _broadcast),
     "RMSNormalization": (_set_type_of_scale,),
     "Slice": (_bound_slice,),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext, registry
 
-__all__ = ["ELEMENTS", "Context", "new_context", "rule"]
+__all__ = ["ELEMENTS", "Context", "forget_elements", "new_context", "rule"]
 
 ELEMENTS = SYM_DATA_KEY
 """The key of the metadata that hold the elements of a value: a list, as JSON, of numbers and expressions."""
@@ -25,6 +25,13 @@ def new_context(opsets: Mapping[str, int]) -> ShapeInferenceContext:
     """A context for a model. Inferred types and shapes replace those that the file declares."""
     registry.collect()
     return ShapeInferenceContext(opsets, policy="override")
+
+
+def forget_elements(context: ShapeInferenceContext, value: ir.Value) -> None:
+    """Forgets the elements of a value."""
+    context._symbolic_values.pop(value, None)  # no public method removes them
+    value.metadata_props.pop(ELEMENTS, None)
+    value.const_value = None
 
 
 def rule(node: ir.Node, version: int) -> Callable[[ShapeInferenceContext, ir.Node], None] | None:

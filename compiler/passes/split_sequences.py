@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir import origin
-from compiler.ir.graph import constant_of, nodes_of, static_shape
+from compiler.ir.graph import constant_of, nodes_of
 from compiler.ir.inference import NewNodes
 from compiler.ir.views.source import resolved
 from compiler.ir.views.split import SplitToSequenceView
@@ -60,9 +60,10 @@ def _split(node: ir.Node, view: SplitToSequenceView[ir.Value], known: NewNodes) 
 
 def _sizes(view: SplitToSequenceView[ir.Value]) -> tuple[int, ...] | None:
     """The sizes of the parts along the axis."""
-    shape = static_shape(view.x)
+    shape = None if view.x is None else view.x.shape
     axis = None if shape is None else resolved(view.axis, len(shape))
-    return view.sizes(None if shape is None or axis is None else shape[axis])
+    size = None if shape is None or axis is None else shape[axis]
+    return view.sizes(size if isinstance(size, int) else None)
 
 
 def _readers(sequence: ir.Value, count: int) -> list[tuple[ir.Node, int]] | str:

@@ -86,6 +86,48 @@ def test_expressions_that_come_to_a_number_are_one(check_pass, parse):
     assert elements_of(values["three"]) == [3] and values["z"].shape.dims == (3,)
 
 
+def test_exact_quotients_of_sums_are_simplified(check_pass, parse):
+    model = parse(
+        """
+        agraph (float[P, 4] past, float[N, 4] x) => (float[a, b, c] y, float[d, e] z)
+            <int64[1] two = {2}, int64[1] rest = {-1}> {
+            all = Concat<axis=0>(past, x)
+            s = Shape<end=1>(all)
+            target = Concat<axis=0>(s, rest, two)
+            y = Reshape(all, target)
+            last = Concat<axis=0>(rest, s)
+            flat = Reshape(all, rest)
+            z = Reshape(flat, last)
+        }
+        """
+    )
+    check_pass(infer_shapes, model)
+    assert {name: shapes(model)[name] for name in "yz"} == {"y": "FLOAT [N + P,2,2]", "z": "FLOAT [4,N + P]"}
+
+
+@pytest.mark.parametrize(
+    ("to", "size"),
+    [("INT64", "N"), ("INT32", "N"), ("FLOAT", "N"), ("UINT8", None), ("BOOL", None), ("INT16", None)],
+)
+@pytest.mark.parametrize("cast", ["Cast<to={}>(s)", "CastLike(s, like)"])
+def test_sizes_are_followed_through_casts_that_keep_them(check_pass, parse, to, size, cast):
+    """A size of 300 becomes 44 in uint8, and 1 in bool."""
+    text = cast.format(ir.DataType[to].value)
+    model = parse(
+        f"""
+        agraph (float[N] x, float[1] one, {to.lower()}[1] like) => (float[m] y) {{
+            s = Shape(x)
+            less = {text}
+            number = Cast<to=7>(less)
+            y = Expand(one, number)
+        }}
+        """
+    )
+    check_pass(infer_shapes, model, same_results=None)
+    number = next(value for node in model.graph for value in node.outputs if value.name == "number")
+    assert elements_of(number) == (None if size is None else [size])
+
+
 @pytest.mark.parametrize(
     ("node", "shape"),
     [

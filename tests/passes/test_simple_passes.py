@@ -170,6 +170,21 @@ def test_split_sequences_drops_the_axis(check_pass, parse):
     assert "Squeeze:13" in graph_text(model.graph)
 
 
+def test_split_sequences_of_an_unknown_batch(check_pass, parse):
+    """Only the size of the split axis has to be known."""
+    model = parse(
+        """
+        agraph (float[N, 6] x) => (float[N, 2] y) <int64 two = {2}> {
+            p = SplitToSequence<axis=1>(x, two)
+            y = SequenceAt(p, two)
+        }
+        """
+    )
+    infer_shapes.run(model)
+    assert len(check_pass(split_sequences, model).fired) == 1
+    assert model.graph.outputs[0].shape == ["N", 2]
+
+
 def test_a_sequence_that_is_needed_stays(check_pass, parse):
     model = parse(
         """

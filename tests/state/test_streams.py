@@ -85,7 +85,9 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_gpt2_writes_the_same_tokens(gpt2: Path, device: str) -> None:
     if device == "emulator":
         pytest.importorskip("compiler._runtime_emulator", reason="the emulator is not built: `make emulator`")
-    session = compiler.load(compiler.compile(gpt2, Options(state="auto")), device, threads=2)
+    plan = compiler.compile(gpt2, Options(state="auto"))
+    assert [next(iter(step["op"])) for step in plan.document["main"]["steps"]].count("Attention") == 2
+    session = compiler.load(plan, device, threads=2)
     pairs = {f"present_{at}": f"past_{at}" for at in range(4)}
     assert {pair.output: pair.input for pair in session.state} == pairs
     assert {pair.axis for pair in session.state} == {2}
