@@ -9,16 +9,15 @@ template <> struct Real<u32> { typedef f64 Type; };
 template <> struct Real<u64> { typedef f64 Type; };
 
 // Σ eˣ⁻ˡᵃʳᵍᵉˢᵗ; `largest` is NaN if an element is NaN.
-template <class W, class Sum> struct Exponentials {
-    W largest;
-    Sum sum;
+template <class W> struct Exponentials {
+    W largest, sum;
 };
 
 template <class T> struct LogSumExpRule {
     typedef T In;
     typedef typename Real<T>::Type W;
-    typedef Exponentials<W, W> Lane;
-    typedef Exponentials<W, f64> Total;
+    typedef Exponentials<W> Lane;
+    typedef Exponentials<f64> Total;
     static HOST_DEVICE Lane start(u32) { return Lane{-INFINITY, 0}; }
     static HOST_DEVICE Lane step(u32, Lane lane, T element, u32) {
         W x = (W)widen(element);
@@ -31,12 +30,12 @@ template <class T> struct LogSumExpRule {
     static HOST_DEVICE Total add(u32, Total a, Total b) {
         if (a.largest == -INFINITY) return b;
         if (b.largest == -INFINITY) return a;
-        W largest = Greater()(a.largest, b.largest);
+        f64 largest = Greater()(a.largest, b.largest);
         return Total{largest, a.sum * exp(a.largest - largest) + b.sum * exp(b.largest - largest)};
     }
     static HOST_DEVICE void finish(const Reduce& p, u32 i, Total total) {
         bool is_finite = fabs(total.largest) < INFINITY;
-        write_log(is_finite ? total.largest + log(total.sum) : (f64)total.largest, at<T>(p.y) + i);
+        write_log(is_finite ? total.largest + log(total.sum) : total.largest, at<T>(p.y) + i);
     }
     static HOST_DEVICE void write_log(f64 x, f16* y) { narrow((f32)x, y); }
     static HOST_DEVICE void write_log(f64 x, bf16* y) { narrow((f32)x, y); }
