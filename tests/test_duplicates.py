@@ -22,10 +22,8 @@ GENERATED = {"compiler/plan/ops.py": "its classes follow the Rust types, which r
 LEDGER = {
     "compiler/runtime/session.py": (2, "type checkers read the options of `load` and of `Session`"),
     "runtime/kernels/src/blocked/depthwise/rows.rs": (4, "the kernels of a table have the same sizes as parameters"),
-    "runtime/kernels/src/blocked/tests.rs runtime/kernels/src/pool/mod.rs": (1, "both pool the same windows"),
     "runtime/kernels/src/blocked/tile.rs": (10, "the kernels of a table have the same sizes as parameters"),
     "runtime/kernels/src/elementwise/float.rs runtime/kernels/src/program/function.rs": (1, "a test lists an enum"),
-    "runtime/kernels/src/elementwise/float.rs runtime/kernels/src/program/unary.rs": (1, "one formula in f64 and f32"),
     "runtime/kernels/src/elementwise/integer.rs": (1, "a trait and its implementation have the same signature"),
     "runtime/kernels/src/elementwise/mod.rs": (1, "a trait and its implementation have the same signature"),
     "runtime/kernels/src/program/function.rs runtime/kernels/src/program/machine.rs": (1, "an enum and a part of it"),

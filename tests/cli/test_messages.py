@@ -171,3 +171,7 @@ def test_the_legend_of_alternatives_has_a_line_for_each_column(
     assert run("inspect", "product.plan", "--prepared", "--alternatives") == 0
     lines = capsys.readouterr().out.splitlines()[-2:]
     assert [line.partition(":")[0] for line in lines] == ["expected", "in blocks"]
+    written("sum", "(float[8] x) => (float[8] y) { y = Add (x, x) }")
+    capsys.readouterr()
+    assert run("inspect", "sum.plan", "--prepared", "--alternatives") == 0
+    assert capsys.readouterr().out == "no step has several forms\n"

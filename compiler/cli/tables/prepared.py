@@ -46,7 +46,7 @@ def show_prepared(prepared: Prepared) -> None:
 
 
 def show_alternatives(prepared: Prepared) -> None:
-    """Print the forms of every convolution and matrix product with their expected times, the fastest first."""
+    """Print the forms of steps that have several, with their expected times, the fastest first."""
     columns = (">step", "op", "form", ">expected", "", "")
     rows: list[list[Cell]] = []
     for step in prepared.steps:
@@ -55,6 +55,9 @@ def show_alternatives(prepared: Prepared) -> None:
             saving = "" if each.saving is None else f"blocks save {each.saving:,.0f}"
             time = f"{each.time:,.0f}"
             rows.append([str(step.index), "  " * step.depth + step.op, each.form, time, chosen, saving])
+    if not rows:
+        console.print("no step has several forms", soft_wrap=True)
+        return
     table(columns, rows)
     console.print(ALTERNATIVES_LEGEND, style="dim", soft_wrap=True)
 

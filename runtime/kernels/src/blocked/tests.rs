@@ -8,7 +8,7 @@ use crate::conv_form::{ConvCase, ConvForm, ConvOperands, Epilogue};
 use crate::conv_shape::Shape;
 use crate::gemm::tests::noise;
 use crate::isa::Isa;
-use crate::pool::{Divisor, Window};
+use crate::pool::Divisor;
 use crate::threads::Threads;
 
 fn images(batch: usize, channels: usize, plane: usize) -> Images {
@@ -53,31 +53,10 @@ pub(crate) fn blocked(blocking: Blocking, batch: usize, channels: usize, plane: 
     out
 }
 
-/// Windows of most kinds: padded, overlapping, dilated, cut off, without pixels.
-fn windows() -> Vec<[Window; 2]> {
-    let window = |input: usize, kernel: usize, stride: usize, dilation: usize, pads: [usize; 2]| {
-        let output = (input + pads[0] + pads[1] - (kernel - 1) * dilation - 1) / stride + 1;
-        Window { input, output, kernel, stride, dilation, pads }
-    };
-    let square = |i, k, s, d, p| [window(i, k, s, d, p), window(i + 3, k, s, d, p)];
-    let ceil = Window { output: 3, ..window(6, 3, 2, 1, [0, 0]) };
-    vec![
-        square(8, 2, 2, 1, [0, 0]),
-        square(45, 3, 2, 1, [1, 1]),
-        square(37, 3, 1, 1, [1, 0]),
-        square(20, 13, 1, 1, [6, 6]),
-        square(23, 3, 3, 2, [2, 1]),
-        square(16, 4, 2, 3, [3, 0]),
-        square(3, 3, 1, 1, [5, 5]),
-        [ceil, ceil],
-        [Window::POINT, window(100, 7, 5, 1, [3, 3])],
-        [window(2, 1, 1, 1, [0, 0]), Window { output: 0, ..Window::POINT }],
-    ]
-}
-
 #[test]
 fn pools_of_blocks_are_those_of_rows() {
-    for (batch, channels, windows) in windows().into_iter().flat_map(|w| [(1, 16, w), (2, 5, w), (1, 35, w), (0, 3, w)])
+    for (batch, channels, windows) in
+        crate::pool::tests::windows().into_iter().flat_map(|w| [(1, 16, w), (2, 5, w), (1, 35, w), (0, 3, w)])
     {
         let [from, to] =
             [windows.map(|w| w.input), windows.map(|w| w.output)].map(|[h, w]| images(batch, channels, h * w));

@@ -2,7 +2,7 @@
 
 use super::{zip, Undefined};
 use crate::broadcast::Broadcast;
-use crate::program::{Binary, Unary};
+use crate::program::{floor_mod, Binary, Unary};
 use crate::threads::Threads;
 
 /// `function(x)`; booleans are 0 and 1.
@@ -139,20 +139,9 @@ pub fn binary(
 fn slow(function: Binary) -> Option<fn(f64, f64) -> f64> {
     match function {
         Binary::Pow => Some(f64::powf),
-        Binary::Mod => Some(modulo),
+        Binary::Mod => Some(floor_mod),
         Binary::Fmod => Some(|x, y| x % y),
         _ => None,
-    }
-}
-
-fn modulo(x: f64, y: f64) -> f64 {
-    let remainder = x % y;
-    if remainder == 0.0 {
-        remainder.copysign(y)
-    } else if (remainder < 0.0) != (y < 0.0) {
-        remainder + y
-    } else {
-        remainder
     }
 }
 

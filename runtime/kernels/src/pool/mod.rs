@@ -157,7 +157,7 @@ fn reduce_columns<R: Rule, const W: usize>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     fn window(input: usize, kernel: usize, stride: usize, dilation: usize, pads: [usize; 2]) -> Window {
@@ -165,7 +165,8 @@ mod tests {
         Window { input, output, kernel, stride, dilation, pads }
     }
 
-    fn cases() -> Vec<[Window; 2]> {
+    /// Windows of most kinds: padded, overlapping, dilated, cut off, without pixels.
+    pub(crate) fn windows() -> Vec<[Window; 2]> {
         let square = |i, k, s, d, p| [window(i, k, s, d, p), window(i + 3, k, s, d, p)];
         let ceil = Window { output: 3, ..window(6, 3, 2, 1, [0, 0]) };
         vec![
@@ -206,7 +207,7 @@ mod tests {
 
     #[test]
     fn every_instruction_set_reduces_every_window() {
-        for windows in cases() {
+        for windows in windows() {
             let [image, plane] = [windows[0].input * windows[1].input, windows[0].output * windows[1].output];
             let x = data(3 * image);
             for (isa, threads) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 2)]) {

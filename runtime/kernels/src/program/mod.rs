@@ -15,6 +15,7 @@ mod unary;
 pub use bind::{Argument, Bound};
 pub use code::{Instruction, Invalid, Operand, Program, Start};
 pub use function::{Binary, Unary};
+pub(crate) use unary::floor_mod;
 pub use unary::{unary, unary_in_place};
 
 #[cfg(test)]

@@ -167,8 +167,8 @@ pub(super) fn max<V: Vector>(x: V, y: V) -> V {
     V::select(x.is_nan(), x, x.greater(y))
 }
 
-/// The remainder with the sign of `y`.
-fn floor_mod(x: f32, y: f32) -> f32 {
+/// The remainder with the sign of `y`. It is exact for numbers that `f32` can represent, until it is rounded to `f32`.
+pub(crate) fn floor_mod(x: f64, y: f64) -> f64 {
     let remainder = x % y;
     if remainder == 0.0 {
         remainder.copysign(y)
@@ -196,7 +196,7 @@ macro_rules! in_place {
 
 in_place! {
     /// `x[i] = floor_mod(x[i], y[i])`
-    floor_mods: |x, y| floor_mod(x, y);
+    floor_mods: |x, y| floor_mod(x.into(), y.into()) as f32;
     /// `x[i] = fmod(x[i], y[i])`
     remainders: |x, y| x % y;
     /// `x[i] = y[i]·x[i]` where `x[i] < 0`.
