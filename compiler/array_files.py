@@ -21,7 +21,7 @@ from compiler.ir import dtypes
 if TYPE_CHECKING:
     from compiler import TensorInfo
 
-__all__ = ["SUFFIXES", "from_saved", "gather", "pack", "read"]
+__all__ = ["SAFETENSORS_DTYPES", "SUFFIXES", "from_saved", "gather", "pack", "read"]
 
 Array = np.ndarray[Any, Any]
 
@@ -29,6 +29,8 @@ SUFFIXES = (".npz", ".safetensors")
 """The suffixes of files that hold several arrays."""
 
 _IN_SAFETENSORS = {**dtypes.SAFETENSORS_TYPES, "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
+SAFETENSORS_DTYPES = {stored: name for name, stored in _IN_SAFETENSORS.items()}
+"""The type of a tensor in a safetensors file → its dtype."""
 
 
 def pack(values: Mapping[str, Any], path: Path) -> bytes:
@@ -155,11 +157,10 @@ def _read_npz(file: IO[bytes]) -> dict[str, Array]:
 def _read_safetensors(file: IO[bytes]) -> dict[str, Array]:
     from safetensors import deserialize
 
-    names = {stored: name for name, stored in _IN_SAFETENSORS.items()}
     arrays = {}
     for name, tensor in deserialize(file.read()):  # type: ignore[no-untyped-call]
-        if tensor["dtype"] not in names:
+        if tensor["dtype"] not in SAFETENSORS_DTYPES:
             raise ValueError(f"{name!r} has the dtype {tensor['dtype']}, which no input can have")
-        dtype = dtypes.numpy_dtype(names[tensor["dtype"]])
+        dtype = dtypes.numpy_dtype(SAFETENSORS_DTYPES[tensor["dtype"]])
         arrays[name] = np.frombuffer(tensor["data"], dtype).reshape(tensor["shape"])
     return arrays
