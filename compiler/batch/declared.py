@@ -43,6 +43,11 @@ class Value:
         """The number of unknown sizes."""
         return self.shape.count(None)
 
+    def takes(self, shape: tuple[int, ...]) -> bool:
+        """Whether a row may have this shape."""
+        same = len(shape) == len(self.shape)
+        return same and all(size in (None, has) for size, has in zip(self.shape, shape, strict=True))
+
 
 def inputs_of_rows(declared: Sequence[TensorInfo], columns: Mapping[str, str]) -> list[Value]:
     """The inputs of a row. An optional input without a column stays absent.

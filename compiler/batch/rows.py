@@ -93,7 +93,7 @@ def converted(value: Value, array: Array) -> tuple[Array, Array | None]:
         with np.errstate(over="ignore"):
             made = array.astype(wanted)
         fits = np.isfinite(made) == np.isfinite(array)
-    return made, fits.reshape(len(array), -1).all(axis=1)
+    return made, fits.all(axis=tuple(range(1, fits.ndim)))
 
 
 def _is_exact(found: str, wanted: str) -> bool:

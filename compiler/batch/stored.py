@@ -41,7 +41,7 @@ class _Stored:
             shape, dtype = found[value.column]
             place = f"{path}: the array {value.column!r}"
             refuse_dtype(value, dtype, place, reading.cast)
-            if not _fits(shape[1:], value.shape) or not shape:
+            if not shape or not value.takes(shape[1:]):
                 raise Error(f"{place} has the shape {list(shape)}, and a row of the input {value.name!r} is {value}")
             counts[value.column] = shape[0]
         if len({*counts.values()}) > 1:
@@ -72,7 +72,7 @@ class Npz(_Stored):
         found: dict[str, tuple[tuple[int, ...], str]] = {}
         try:
             with zipfile.ZipFile(path) as archive:
-                for member in archive.namelist():
+                for member in (each for each in archive.namelist() if each.endswith(".npy")):
                     name = member.removesuffix(".npy")
                     found[name] = ((), "")
                     if name in wanted:
@@ -158,10 +158,6 @@ def _chunk(rows: Array, given: list[tuple[Value, Array]]) -> Chunk:
             bad |= {int(row): reason for row in rows[fit & ~fits]}
             fit &= fits
     return Chunk(rows, arrays) if not bad else Chunk(rows[fit], {name: each[fit] for name, each in arrays.items()}, bad)
-
-
-def _fits(found: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
-    return len(found) == len(wanted) and all(size in (None, has) for size, has in zip(wanted, found, strict=True))
 
 
 def _bytes_of_row(shape: tuple[int, ...], dtype: str) -> int:
