@@ -50,6 +50,9 @@ def batches(chunks: Iterator[Chunk], size: int, count: int) -> Iterator[Batch]:
     for chunk in chunks:
         bad |= chunk.bad
         if len(chunk.rows) == 0:
+            if not held and bad:
+                yield Batch(np.arange(0), {}, bad, max(bad) + 1)
+                bad = {}
             continue
         if held and _shapes(held[0]) != _shapes(chunk):
             yield _batch(held, bad)
@@ -69,7 +72,7 @@ class Runner:
     """Runs batches. If a plan fixes the batch size, a smaller batch repeats its last row, and drops the results."""
 
     def __init__(self, session: Any, size: int, is_fixed: bool, outputs: list[str]) -> None:
-        self._session, self._size, self._is_fixed, self._outputs = session, size, is_fixed, outputs
+        self._session, self.size, self._is_fixed, self._outputs = session, size, is_fixed, outputs
         self._is_sound = False
 
     def run(self, batch: Batch) -> Done:
@@ -80,41 +83,42 @@ class Runner:
             Error: an output has not one element for each row along its first axis.
         """
         bad = dict(batch.bad)
-        pieces = list(self._pieces(batch.rows, batch.arrays, bad)) if len(batch.rows) else []
+        errors: list[Error] = []
+        pieces = list(self._pieces(batch.rows, batch.arrays, bad, errors)) if len(batch.rows) else []
+        if len(batch.rows) > 1 and not pieces and not self._is_sound:
+            raise errors[0]
+        self._is_sound = self._is_sound or bool(pieces)
         rows = np.concatenate([rows for rows, _ in pieces]) if pieces else np.arange(0)
         names = self._outputs if pieces else []
         outputs = {name: _joined(name, [found[name] for _, found in pieces]) for name in names}
         return Done(rows, outputs, bad, batch.end)
 
     def _pieces(
-        self, rows: Array, arrays: dict[str, Array], bad: dict[int, str], reason: RunError | None = None
+        self, rows: Array, arrays: dict[str, Array], bad: dict[int, str], errors: list[Error]
     ) -> Iterator[tuple[Array, dict[str, Array]]]:
-        """The outputs of rows. If their run fails, each half runs alone."""
+        """The outputs of rows. If their run fails, each half runs alone. The errors are added to `errors`."""
         try:
             outputs = self._outputs_of(arrays, len(rows))
         except (RunError, InputError) as error:
+            errors.append(error)
             if len(rows) == 1:
                 bad[int(rows[0])] = str(error)
                 return
-            pieces, halves = [], (slice(None, len(rows) // 2), slice(len(rows) // 2, None))
-            for half in halves:
-                pieces += self._pieces(rows[half], {name: each[half] for name, each in arrays.items()}, bad)
-            if not pieces and not self._is_sound:
-                raise
-            yield from pieces
+            for half in (slice(None, len(rows) // 2), slice(len(rows) // 2, None)):
+                part = {name: each[half] for name, each in arrays.items()}
+                yield from self._pieces(rows[half], part, bad, errors)
         else:
-            self._is_sound = True
             yield rows, outputs
 
     def _outputs_of(self, arrays: dict[str, Array], count: int) -> dict[str, Array]:
-        ran = self._size if self._is_fixed else count
+        ran = self.size if self._is_fixed else count
         if ran > count:
             arrays = {name: np.concatenate([each, each[-1:].repeat(ran - count, 0)]) for name, each in arrays.items()}
         found = self._session.run(arrays, self._outputs)
         for name, each in found.items():
             if not isinstance(each, np.ndarray) or each.ndim == 0 or len(each) != ran:
-                told = list(each.shape) if isinstance(each, np.ndarray) else "no shape"
-                raise Error(f"the output {name!r} of a run of {ran} rows has the shape {told}: its first axis is not the rows")
+                told = f"the shape {list(each.shape)}" if isinstance(each, np.ndarray) else "no shape"
+                raise Error(f"the output {name!r} of {ran} rows has {told}: its first axis is not the rows")
         return {name: each[:count] for name, each in found.items()}
 
 
@@ -139,7 +143,7 @@ def _batch(held: list[Chunk], bad: dict[int, str]) -> Batch:
     names = held[0].arrays
     arrays = {name: _joined(name, [each.arrays[name] for each in held]) for name in names}
     end = int(rows[-1]) + 1
-    return Batch(rows, arrays, {row: bad.pop(row) for row in sorted(bad) if row < end}, end)
+    return Batch(rows, arrays, {row: bad.pop(row) for row in sorted(row for row in bad if row < end)}, end)
 
 
 def _joined(name: str, pieces: list[Array]) -> Array:

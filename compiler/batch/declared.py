@@ -76,7 +76,9 @@ def outputs_of_rows(
     known = {info.name: info for info in declared}
     for name in names or ():
         if name not in known:
-            raise Error(f"there is no output {name!r}: {did_you_mean(name, known) or f'the outputs are {_list(known)}'}")
+            raise Error(
+                f"there is no output {name!r}: {did_you_mean(name, known) or f'the outputs are {_list(known)}'}"
+            )
     chosen = [known[name] for name in dict.fromkeys(names or known)]
     firsts = {info.shape[0] for info in inputs if info.shape}
     for info in chosen:
@@ -112,7 +114,9 @@ def _value(what: str, info: TensorInfo, column: str) -> Value:
         raise Error(f"the {what} {info.name!r} is a {info.kind}: only tensors have rows")
     if not info.shape:
         raise Error(f"the {what} {info.name!r} has no first axis for the rows: it is {info}")
-    return Value(info.name, info.dtype, tuple(size if isinstance(size, int) else None for size in info.shape[1:]), column)
+    return Value(
+        info.name, info.dtype, tuple(size if isinstance(size, int) else None for size in info.shape[1:]), column
+    )
 
 
 def _no_rows(info: TensorInfo, why: str) -> str:

@@ -40,7 +40,9 @@ def files_of(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
         else:
             more = [Path(each) for each in sorted(glob.glob(text, recursive=True)) if Path(each).is_file()]  # noqa: PTH207
         if not more:
-            what = f"the folder has no files of data ({', '.join(SUFFIXES)})" if path.is_dir() else "there is no such file"
+            what = (
+                f"the folder has no files of data ({', '.join(SUFFIXES)})" if path.is_dir() else "there is no such file"
+            )
             raise Error(f"{text}: {what}")
         found += more
     for path in found:
@@ -79,7 +81,12 @@ class Data:
         firsts = np.asarray(self._firsts)
         owners = np.searchsorted(firsts, rows, side="right") - 1
         used, positions = np.unique(owners, return_inverse=True)
-        return [str(self.files[at]) for at in used], positions, rows - firsts[owners]
+        return [os.fsencode(self.files[at]).decode(errors="replace") for at in used], positions, rows - firsts[owners]
+
+    def place(self, row: int) -> dict[str, Any]:
+        """The file of a row, and its number in the file."""
+        at = bisect_right(self._firsts, row) - 1
+        return {"file": str(self.files[at]), "row": row - self._firsts[at]}
 
 
 def _sources(files: Sequence[Path], reading: Reading) -> Iterator[Source]:

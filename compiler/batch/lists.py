@@ -96,9 +96,7 @@ def _wrong_sizes(value: Value, sizes: Array) -> Array:
     return sizes % value.known != 0 if value.known else sizes != 0
 
 
-def _mark_sizes(
-    bad: dict[int, str], sizes: Array, starts: Array, ends: Array, wanted: int | None, reason: str
-) -> None:
+def _mark_sizes(bad: dict[int, str], sizes: Array, starts: Array, ends: Array, wanted: int | None, reason: str) -> None:
     """Add the rows with a list of another size than `wanted`. If this is unknown, the lists of a row have one size."""
     if wanted is not None:
         _mark(bad, sizes != wanted, starts, ends, reason)

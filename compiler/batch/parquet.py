@@ -36,7 +36,9 @@ class Parquet:
                 advice = "fix sizes when you compile (--dim)"
                 raise Error(f"a row of the input {value.name!r} is {value}, and has several unknown sizes: {advice}")
             try:
-                checked_type(value, schema.field(value.column).type, f"{path}: the column {value.column!r}", reading.cast)
+                checked_type(
+                    value, schema.field(value.column).type, f"{path}: the column {value.column!r}", reading.cast
+                )
             except ValueError as error:
                 raise Error(str(error)) from None
         bytes_of_row = sum(value.known * dtypes.numpy_dtype(value.dtype).itemsize for value in self._inputs)

@@ -70,7 +70,7 @@ def refuse_dtype(value: Value, found: str, place: str, cast: bool) -> None:
     if found == value.dtype or _is_exact(found, value.dtype):
         return
     sentence = f"{place} has elements of {found}, and the input {value.name!r} takes {value.dtype}"
-    if not (value.dtype in _FLOATS and found in _FLOATS + _INTEGERS or value.dtype in _INTEGERS and found in _INTEGERS):
+    if not ((value.dtype in _FLOATS and found in _FLOATS + _INTEGERS) or (value.dtype in _INTEGERS and found in _INTEGERS)):
         raise Error(sentence)
     if not cast:
         raise Error(f"{sentence}: a conversion may round; ask for it with `cast` (--cast)")

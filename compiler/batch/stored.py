@@ -26,7 +26,9 @@ def column_missing(path: Path, column: str, known: list[str]) -> Error:
     """The error for a file without a column. It lists the columns that the file has."""
     guess = did_you_mean(column, known)
     listed = f"its columns are {', '.join(known)}" if known else "it has no columns"
-    return Error(f"{path}: there is no column {column!r}: {guess + ' ' if guess else ''}{listed}; map columns to inputs")
+    return Error(
+        f"{path}: there is no column {column!r}: {guess + ' ' if guess else ''}{listed}; map columns to inputs"
+    )
 
 
 class _Stored:
