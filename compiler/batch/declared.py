@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from compiler.errors import Error, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from compiler.plan import TensorInfo
 
@@ -123,5 +123,5 @@ def _no_rows(info: TensorInfo, why: str) -> str:
     return f"the output {info.name!r}, {info}, has no axis for the rows: {why}; choose other outputs"
 
 
-def _list(names: object) -> str:
-    return ", ".join(names)  # type: ignore[call-overload, no-any-return]
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(names)

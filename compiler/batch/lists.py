@@ -92,8 +92,8 @@ def column_of(value: Value, column: Any) -> Column:
 def _wrong_sizes(value: Value, sizes: Array) -> Array:
     """Whether each number of elements differs from that of a row of the input."""
     if value.free == 0:
-        return sizes != value.known
-    return sizes % value.known != 0 if value.known else sizes != 0
+        return np.asarray(sizes != value.known)
+    return np.asarray(sizes % value.known != 0 if value.known else sizes != 0)
 
 
 def _mark_sizes(bad: dict[int, str], sizes: Array, starts: Array, ends: Array, wanted: int | None, reason: str) -> None:

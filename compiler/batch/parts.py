@@ -33,7 +33,10 @@ MOST_BYTES, MOST_SECONDS = 64 << 20, 60.0
 
 _ARROW = {
     **{name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "string")},
-    "bool": "bool_", "float16": "float16", "float32": "float32", "float64": "float64",
+    "bool": "bool_",
+    "float16": "float16",
+    "float32": "float32",
+    "float64": "float64",
 }
 """Dtype → the function of pyarrow for its type."""
 

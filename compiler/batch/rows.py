@@ -70,7 +70,8 @@ def refuse_dtype(value: Value, found: str, place: str, cast: bool) -> None:
     if found == value.dtype or _is_exact(found, value.dtype):
         return
     sentence = f"{place} has elements of {found}, and the input {value.name!r} takes {value.dtype}"
-    if not ((value.dtype in _FLOATS and found in _FLOATS + _INTEGERS) or (value.dtype in _INTEGERS and found in _INTEGERS)):
+    sources = {**dict.fromkeys(_FLOATS, _FLOATS + _INTEGERS), **dict.fromkeys(_INTEGERS, _INTEGERS)}
+    if found not in sources.get(value.dtype, ()):
         raise Error(sentence)
     if not cast:
         raise Error(f"{sentence}: a conversion may round; ask for it with `cast` (--cast)")
@@ -92,8 +93,8 @@ def converted(value: Value, array: Array) -> tuple[Array, Array | None]:
     else:
         with np.errstate(over="ignore"):
             made = array.astype(wanted)
-        fits = np.isfinite(made) == np.isfinite(array)
-    return made, fits.all(axis=tuple(range(1, fits.ndim)))
+        fits = np.asarray(np.isfinite(made) == np.isfinite(array))
+    return made, np.asarray(fits.all(axis=tuple(range(1, fits.ndim))))
 
 
 def _is_exact(found: str, wanted: str) -> bool:

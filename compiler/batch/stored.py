@@ -168,11 +168,11 @@ def _bytes_of_row(shape: tuple[int, ...], dtype: str) -> int:
 
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """The shape, the order and the dtype of an .npy file. The elements follow."""
-    version = np.lib.format.read_magic(file)  # type: ignore[no-untyped-call]
+    version = np.lib.format.read_magic(file)
     reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
     if reader is None:
         raise ValueError(f"the version {version} of its .npy format is unknown")
-    shape, is_fortran, dtype = reader(file)  # type: ignore[no-untyped-call]
+    shape, is_fortran, dtype = reader(file)
     if dtype.hasobject:
         raise ValueError("it holds Python objects")
     return shape, is_fortran, dtype

@@ -1,4 +1,4 @@
-"""The progress of several models that are checked at the same time: a bar on a terminal, otherwise lines."""
+"""The progress of models that are checked, and of rows that are computed: a bar on a terminal, otherwise lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress, TaskID
 
-__all__ = ["Models", "duration"]
+__all__ = ["Models", "Rows", "duration"]
 
 
 class Models:
@@ -82,6 +82,50 @@ class Models:
             running = [f"{name} ({phase})" if phase else name for name, phase in phases.items()]
             left = self._place().partition(", ")[2] if self._done else ""
             self._bar.update(self._task, completed=self._done, names="; ".join(running), left=left)
+
+
+class Rows:
+    """The progress of a run over rows (`compiler.batch.Progress`): a bar on a terminal, otherwise a line per part."""
+
+    def __init__(self) -> None:
+        self._rows = self._known = 0
+        self._began = time.monotonic()
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Rows:
+        if errors.is_terminal:
+            self._bar = _bar()
+            self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def begin(self, rows: int, known: int) -> None:
+        """Show how many rows there are, and how many have results."""
+        self._rows, self._known, self._began = rows, known, time.monotonic()
+        if known:
+            errors.print(f"{known:,} of {rows:,} rows have results", soft_wrap=True)
+        if self._bar is not None:
+            self._task = self._bar.add_task("", total=rows, completed=known, names="", left="")
+
+    def batch(self, end: int) -> None:
+        """Show on a terminal that the first rows up to `end` are computed."""
+        if self._bar is not None and self._task is not None:
+            rate, _, left = self._pace(end).partition(", ")
+            self._bar.update(self._task, completed=end, names=rate, left=left)
+
+    def part(self, name: str, end: int) -> None:
+        """Show that a part is written."""
+        if self._bar is None:
+            errors.print(f"{name}: {end:,} of {self._rows:,} rows, {self._pace(end)}", soft_wrap=True)
+
+    def _pace(self, end: int) -> str:
+        """`1,500 rows/s, 40 s left`."""
+        rate = (end - self._known) / max(time.monotonic() - self._began, 1e-9)
+        return f"{rate:,.0f} rows/s, {duration((self._rows - end) / rate)} left" if rate else "0 rows/s"
 
 
 def duration(seconds: float) -> str:
