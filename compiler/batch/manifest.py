@@ -1,6 +1,6 @@
 """The manifest of an output: which plan and data it is of, and the parts that are finished.
 
-`manifest.jsonl` begins with a line about the plan, the data and the settings. Each finished part adds a line. A part is
+`_manifest.jsonl` begins with a line about the plan, the data and the settings. Each finished part adds a line. A part is
 renamed to its name before its line is written, so an interrupted run loses only parts without a line. The next run
 writes these again, under the same names.
 """
@@ -22,7 +22,9 @@ from compiler.errors import Error
 
 __all__ = ["BAD_ROWS", "MANIFEST", "Manifest", "Part", "opened"]
 
-MANIFEST, BAD_ROWS = "manifest.jsonl", "bad_rows.jsonl"
+MANIFEST, BAD_ROWS = "_manifest.jsonl", "_bad_rows.jsonl"
+"""Readers of folders of Parquet files skip files whose names begin with an underscore."""
+
 VERSION = 1
 _LEFT_OVER = re.compile(r"\.[0-9a-f]{16}\.part")
 """The names of temporary files of `write_whole`."""

@@ -45,7 +45,7 @@ def run_batch(
 
     `data` are files (.parquet, .npz, .safetensors, .png, .jpg), folders of such files, and patterns. `device`,
     `threads` and `max_memory` are those of `compiler.load`. Rows that do not fit the inputs, and rows for which a step
-    fails, are in `bad_rows.jsonl` of the folder with their reasons. After each batch, the run calls `stop`. If this
+    fails, are in `_bad_rows.jsonl` of the folder with their reasons. After each batch, the run calls `stop`. If this
     returns true, the run writes the finished rows and ends. `Settings.resume` continues it.
 
     Raises:

@@ -115,7 +115,7 @@ def command(
     Parquet column have the size of a row of the input. An image is one row. It has the input's size and channels.
 
     Rows that do not fit, and rows for which a step of the plan fails, are bad rows. They are not in the output, and
-    bad_rows.jsonl lists them with file, row and reason. The exit code is 0 nevertheless, or 1 with --strict.
+    _bad_rows.jsonl lists them with file, row and reason. The exit code is 0 nevertheless, or 1 with --strict.
 
     If the command ends early, for whatever reason, the same command with --resume continues. It loses no row and
     writes none twice. Ctrl-C ends the command after the present batch, and a second Ctrl-C ends it at once.
@@ -161,7 +161,7 @@ def _show(summary: Summary, output: Path) -> None:
     console.print(f"{summary.written:,} of {summary.rows:,} rows in {parts}, {ran}{earlier}: {output}", soft_wrap=True)
     if summary.bad:
         rows = f"{summary.bad:,} bad row{'s' * (summary.bad != 1)}"
-        errors.print(f"{rows}: {output / 'bad_rows.jsonl'} has the reasons", style="yellow", soft_wrap=True)
+        errors.print(f"{rows}: {output / '_bad_rows.jsonl'} has the reasons", style="yellow", soft_wrap=True)
 
 
 @contextmanager
