@@ -18,7 +18,8 @@ from compiler.ir import dtypes
 __all__ = ["Parquet"]
 
 _BUFFER = 1 << 20
-"""The bytes that pyarrow reads of a column at once. By default it reads the column of a whole row group."""
+"""The bytes that pyarrow reads of a column at once. By default it reads the columns of a row group as a whole, and
+keeps all bytes that it has read."""
 
 
 class Parquet:
@@ -61,7 +62,7 @@ class Parquet:
 
     def _opened(self) -> Any:
         try:
-            return parquet().ParquetFile(self.path, buffer_size=_BUFFER)
+            return parquet().ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False)
         except pyarrow().ArrowException as error:
             raise Error(f"cannot read {self.path}: {error}") from error
 
