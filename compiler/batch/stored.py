@@ -138,7 +138,8 @@ class _Rows:
     def take(self, count: int) -> Array:
         """The next rows, `[count, …]`."""
         data = self._read(count * self._size)
-        return from_saved(np.frombuffer(data, self._dtype).reshape(count, *self._shape))
+        array = np.frombuffer(data, self._dtype).reshape(count, *self._shape)
+        return from_saved(array) if self._dtype.names or self._dtype.kind in "SU" else array
 
     def _read(self, size: int) -> bytes:
         try:
