@@ -23,8 +23,10 @@ def checked_type(value: Value, kind: Any, place: str, cast: bool) -> None:
         ValueError: the input cannot take it.
         Error: it takes the elements only with `cast`, or not at all.
     """
-    if isinstance(kind, pyarrow().FixedShapeTensorType) and (kind.permutation or not value.takes(tuple(kind.shape))):
-        raise ValueError(f"{place} has the type {kind}, and a row of the input {value.name!r} is {value}")
+    if isinstance(kind, pyarrow().FixedShapeTensorType):
+        is_in_order = kind.permutation in (None, [*range(len(kind.shape))])
+        if not is_in_order or not value.takes(tuple(kind.shape)):
+            raise ValueError(f"{place} has the type {kind}, and a row of the input {value.name!r} is {value}")
     leaf, depth, rank = _stored(kind), _depth(kind), len(value.shape)
     for _ in range(depth):
         leaf = _stored(leaf.value_type)

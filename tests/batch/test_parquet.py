@@ -64,8 +64,8 @@ def test_lists_become_arrays(
 
 def test_nested_lists_have_the_axes_of_a_row(tmp_path: Path) -> None:
     good = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
-    bad = [[[1.0, 2.0], [3.0, 4.0, 5.0, 6.0]], [[1.0, 2.0, 3.0]] * 3, [[1.0, 2.0, None], [4.0, 5.0, 6.0]], [None, good[1]]]
-    rows = [good, *bad, None, good]
+    uneven, long = [[1.0, 2.0], [3.0, 4.0, 5.0, 6.0]], [[1.0, 2.0, 3.0]] * 3
+    rows = [good, uneven, long, [[1.0, 2.0, None], good[1]], [None, good[1]], None, good]
     file = saved(tmp_path / "rows.parquet", rows, pa.list_(pa.list_(pa.float32())))
     run_batch(plan_of(TABLES), [file], tmp_path / "out")
     negative = (-np.array(good)).tolist()
