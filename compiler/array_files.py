@@ -19,7 +19,7 @@ from compiler.errors import Error
 from compiler.ir import dtypes
 
 if TYPE_CHECKING:
-    from compiler import TensorInfo
+    from compiler.plan import TensorInfo
 
 __all__ = ["SAFETENSORS_DTYPES", "SUFFIXES", "from_saved", "gather", "pack", "read"]
 

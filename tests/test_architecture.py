@@ -20,8 +20,8 @@ FILE_LINES, FUNCTION_LINES = 400, 40
 PYTHON_LAYERS = [
     {"_runtime", "atomic_files", "ir", "validate"},
     {"errors"},
-    {"array_files", "attributes", "frontend", "plan", "processes", "rewrite"},
-    {"contrib"},
+    {"attributes", "frontend", "plan", "processes", "rewrite"},
+    {"array_files", "contrib"},
     {"lower", "options", "runtime"},
     {"passes"},
     {"pipeline"},

@@ -1,8 +1,8 @@
 """The manifest of an output: which plan and data it is of, and the parts that are finished.
 
-`_manifest.jsonl` begins with a line about the plan, the data and the settings. Each finished part adds a line. A part is
-renamed to its name before its line is written, so an interrupted run loses only parts without a line. The next run
-writes these again, under the same names.
+`_manifest.jsonl` begins with a line about the plan, the data and the settings. Each finished part adds a line. A part
+has its name before its line is written, so an interrupted run loses only parts without a line. The next run writes
+these again, under the same names.
 """
 
 from __future__ import annotations

@@ -13,26 +13,20 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rich.progress import Progress, TaskID
+    from typing_extensions import Self
 
 __all__ = ["Models", "Rows", "duration"]
 
 
-class Models:
-    """The progress of tasks, which have the names of their models (`compiler.zoo.batch.Progress`).
+class _Shown:
+    """Shows a bar on a terminal, while the work goes on."""
 
-    Several batches of tasks may follow each other. `what` follows a model's name in a line. `results` is the file that
-    keeps the results if Ctrl-C ends the command.
-    """
-
-    def __init__(self, what: str = "", results: Path | None = None) -> None:
-        self._what, self._results = what, results
-        self._total = self._known = self._done = 0
-        self._phases: dict[str, str] = {}
+    def __init__(self) -> None:
         self._began = time.monotonic()
         self._bar: Progress | None = None
         self._task: TaskID | None = None
 
-    def __enter__(self) -> Models:
+    def __enter__(self) -> Self:
         if errors.is_terminal:
             self._bar = _bar()
             self._bar.start()
@@ -41,6 +35,23 @@ class Models:
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+class Models(_Shown):
+    """The progress of tasks, which have the names of their models (`compiler.zoo.batch.Progress`).
+
+    Several batches of tasks may follow each other. `what` follows a model's name in a line. `results` is the file that
+    keeps the results if Ctrl-C ends the command.
+    """
+
+    def __init__(self, what: str = "", results: Path | None = None) -> None:
+        super().__init__()
+        self._what, self._results = what, results
+        self._total = self._known = self._done = 0
+        self._phases: dict[str, str] = {}
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        super().__exit__(kind, _, __)
         if kind is KeyboardInterrupt and self._results is not None:
             count = self._known + self._done
             sentence = f"{self._results} has the results of {count} of {self._known + self._total} models"
@@ -84,24 +95,12 @@ class Models:
             self._bar.update(self._task, completed=self._done, names="; ".join(running), left=left)
 
 
-class Rows:
+class Rows(_Shown):
     """The progress of a run over rows (`compiler.batch.Progress`): a bar on a terminal, otherwise a line per part."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._rows = self._known = 0
-        self._began = time.monotonic()
-        self._bar: Progress | None = None
-        self._task: TaskID | None = None
-
-    def __enter__(self) -> Rows:
-        if errors.is_terminal:
-            self._bar = _bar()
-            self._bar.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
     def begin(self, rows: int, known: int) -> None:
         """Show how many rows there are, and how many have results."""
