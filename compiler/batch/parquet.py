@@ -31,8 +31,10 @@ class Parquet:
             schema, self.count = file.schema_arrow, int(file.metadata.num_rows)
             self._groups = [int(file.metadata.row_group(at).num_rows) for at in range(file.num_row_groups)]
         for value in self._inputs:
-            if schema.names.count(value.column) != 1:
+            if value.column not in schema.names:
                 raise column_missing(path, value.column, list(schema.names))
+            if schema.names.count(value.column) > 1:
+                raise Error(f"{path}: two columns have the name {value.column!r}")
             if value.free > 1:
                 advice = "fix sizes when you compile (--dim)"
                 raise Error(f"a row of the input {value.name!r} is {value}, and has several unknown sizes: {advice}")
@@ -62,7 +64,9 @@ class Parquet:
 
     def _opened(self) -> Any:
         try:
-            return parquet().ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False)
+            return parquet().ParquetFile(
+                self.path, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True
+            )
         except pyarrow().ArrowException as error:
             raise Error(f"cannot read {self.path}: {error}") from error
 

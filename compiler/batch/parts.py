@@ -125,7 +125,7 @@ def _parquet(outputs: Sequence[Value], found: dict[str, list[Array]], places: tu
         pieces = [_column(value, each) for each in found[value.name]]
         columns[value.name] = arrow.chunked_array(pieces, _type(value.dtype, value.shape))
     sink = arrow.BufferOutputStream()
-    parquet().write_table(arrow.table(columns), sink)
+    parquet().write_table(arrow.table(columns), sink, write_page_checksum=True)
     data: bytes = sink.getvalue().to_pybytes()
     return data
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,6 +21,8 @@ from compiler.ir import dtypes
 __all__ = ["Npz", "Safetensors", "column_missing"]
 
 _PIECE = 1 << 20
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+"""What zipfile raises for damaged members, and for those of an unknown compression."""
 
 
 def column_missing(path: Path, column: str, known: list[str]) -> Error:
@@ -81,7 +84,7 @@ class Npz(_Stored):
                         with archive.open(member) as file:
                             shape, _, stored = _header(file)
                         found[name] = shape, _logical(stored)
-        except (zipfile.BadZipFile, ValueError, EOFError, TypeError) as error:
+        except (*_DAMAGED, ValueError, TypeError) as error:
             raise Error(f"cannot read {path}: {error}") from error
         super().__init__(path, reading, found)
 
@@ -144,7 +147,7 @@ class _Rows:
     def _read(self, size: int) -> bytes:
         try:
             data = self._file.read(size)
-        except (zipfile.BadZipFile, EOFError) as error:
+        except _DAMAGED as error:
             raise Error(f"cannot read {self._path}: {error}") from error
         if len(data) != size:
             raise Error(f"cannot read {self._path}: the file ends early")

@@ -153,6 +153,23 @@ def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
         run_batch(plan_of(LINES), [tmp_path / "rows.parquet"], tmp_path / "out")
 
 
+def test_a_damaged_page_is_reported(tmp_path: Path) -> None:
+    table = pa.table({"x": lists(np.random.default_rng(0).standard_normal((5000, 2), np.float32))})
+    file = tmp_path / "rows.parquet"
+    pq.write_table(table, file, write_page_checksum=True)
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 255
+    file.write_bytes(data)
+    with pytest.raises(Error, match=r"cannot read .*rows.parquet: .*"):
+        run_batch(plan_of(LINES), [file], tmp_path / "out")
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table([lists(ramp(2))] * 2, names=["x", "x"]), tmp_path / "rows.parquet")
+    with pytest.raises(Error, match="two columns have the name 'x'"):
+        run_batch(plan_of(LINES), [tmp_path / "rows.parquet"], tmp_path / "out")
+
+
 def test_only_bad_rows_make_an_empty_part(tmp_path: Path) -> None:
     file = saved(tmp_path / "rows.parquet", [[1], [2]], pa.list_(pa.float32()))
     summary = run_batch(plan_of(LINES), [file], tmp_path / "out")

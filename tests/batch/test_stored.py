@@ -154,6 +154,17 @@ def test_a_damaged_file_is_reported(name: str, tmp_path: Path) -> None:
         run_batch(plan_of(LINES), [file], tmp_path / "out")
 
 
+@pytest.mark.parametrize("at", [0.3, 0.6, 0.9])
+def test_a_damaged_array_is_reported(at: float, tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).standard_normal((5000, 2), np.float32)
+    file = saved(tmp_path / "small.npz", {"x": noise})
+    data = bytearray(file.read_bytes())
+    data[int(at * len(data))] ^= 255
+    file.write_bytes(data)
+    with pytest.raises(Error, match=r"cannot read .*small.npz: "):
+        run_batch(plan_of(LINES), [file], tmp_path / "out")
+
+
 def test_a_row_for_which_a_step_fails_is_bad(tmp_path: Path) -> None:
     i = np.array([0, 1, 2, 7, 1, -9, 0, 2])
     file = saved(tmp_path / "rows.npz", {"i": i})
