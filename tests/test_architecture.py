@@ -21,11 +21,11 @@ PYTHON_LAYERS = [
     {"_runtime", "atomic_files", "ir", "validate"},
     {"errors"},
     {"attributes", "frontend", "plan", "processes", "rewrite"},
-    {"contrib"},
+    {"array_files", "contrib"},
     {"lower", "options", "runtime"},
     {"passes"},
     {"pipeline"},
-    {"accuracy", "backend", "dynamo", "ort"},
+    {"accuracy", "backend", "batch", "dynamo", "ort"},
     {"__init__"},
     {"bench"},
     {"zoo"},
@@ -69,6 +69,8 @@ FOREIGN = {
     "onnxruntime": {"accuracy.onnxruntime_session", "accuracy.onnxruntime_values"},
     "openvino": {"bench.engines"},
     "MNN": {"bench.mnn"},
+    "PIL": {"batch.images"},
+    "pyarrow": {"batch.arrow"},
 }
 """Packages that only some modules may import, outside of type checking."""
 

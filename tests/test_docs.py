@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import runpy
 import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import compiler
 from compiler import cli
 
 ROOT = Path(__file__).parent.parent
@@ -97,6 +99,23 @@ def test_the_program_for_sessions_runs(folder: Path, capsys: pytest.CaptureFixtu
     shapes, names, classes, count = capsys.readouterr().out.splitlines()
     assert shapes.startswith("{'logits': (1, 10)") and names == "['logits']"
     assert re.fullmatch(r"\[[0-9]\]", classes) and count == "2"
+
+
+def test_the_program_for_many_rows_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
+    page = (ROOT / "docs/batch.md").read_text()
+    exec(block(page, "import numpy as np"), {})
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "100 99 1 True",
+        "['source_file', 'source_row', 'logits'] 10",
+        '{"file": "pictures.parquet", "row": 99, '
+        '"reason": "\'pixels\' has 63 elements, and a row of the input is float32 [1, 8, 8]"}',
+    ]
+    compiler.compile("models/digits.onnx").save("digits.plan")
+    shutil.rmtree("results")
+    for command in block(page, "candlec batch").splitlines():
+        assert run(*shlex.split(command)[1:]) == 0, command
+    assert capsys.readouterr().out.splitlines()[1].endswith("(100 rows from an earlier run): results")
 
 
 def test_the_program_for_states_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,6 +96,7 @@ ALLOWED: dict[tuple[str, ...], tuple[set[str], set[str]]] = {
     ("explain", "CC0301"): (LISTING | {"rich"}, set()),
     ("run", "--help"): (RUNNING, set()),
     ("run", "tests/golden/v1.plan"): (RUNNING, OF_A_RUN),
+    ("batch", "--help"): (RUNNING, set()),
     ("inspect", "tests/golden/v1.plan"): (RUNNING, OF_A_RUN),
     ("compile", DIGITS, "--dim", "batch=1", "-o", "{folder}/digits.plan"): (RUNNING | ONNX, OF_COMPILING),
     ("compile", DIGITS, "-o", "{folder}/digits.plan"): (RUNNING | ONNX | {"sympy"}, OF_COMPILING),

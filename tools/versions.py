@@ -20,7 +20,7 @@ from typing import Any
 import tomlkit
 
 ROOT = Path(__file__).parent.parent
-EXTRAS = ("check", "test")
+EXTRAS = ("batch", "check", "test")
 """The extras whose packages the tests use."""
 
 

@@ -33,6 +33,7 @@ VERBOSE = "--verbose"
 VERBS = {
     "compile": "Compile an ONNX model into a plan.",
     "run": "Run a plan.",
+    "batch": "Run a plan over many rows.",
     "verify": "Compare a plan with onnxruntime.",
     "bisect": "Find the first pass after which a plan is wrong.",
     "diff": "Show what differs between two models or plans.",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from compiler.cli import arrays
+from compiler import array_files
 from compiler.cli.failure import Failed
 from compiler.cli.numbers import Finite, Size, Whole
 from compiler.cli.output import errors, shape_text
@@ -250,7 +250,7 @@ def given_inputs(
             "--size sets sizes of random inputs: leave it out, because the arrays of --input have their own sizes"
         )
     if given:
-        return arrays.gather(_read_inputs(given), declared)
+        return array_files.gather(_read_inputs(given), declared)
     try:
         made = random_inputs(declared, sizes, seed)
     except ValueError as error:
@@ -294,7 +294,7 @@ def _name_and_file(argument: str) -> tuple[str, Path]:
         raise click.BadParameter(f"{argument!r} names no file: write NAME=FILE.npy", param_hint="--input")
     path = Path(file if name and not Path(argument).exists() else argument)
     named = path != Path(argument)
-    if path.suffix not in ((".npy",) if named else arrays.SUFFIXES):
+    if path.suffix not in ((".npy",) if named else array_files.SUFFIXES):
         wanted = "an .npy file" if named else "NAME=FILE.npy or an .npz or .safetensors file"
         raise click.BadParameter(f"{path} is not {wanted}", param_hint="--input")
     return name if named else "", path
@@ -304,7 +304,7 @@ def _read_inputs(given: Sequence[str]) -> dict[str, Any]:
     """The arrays that `--input` arguments name."""
     found: dict[str, Any] = {}
     for name, path in map(_name_and_file, given):
-        read = arrays.read(path)
+        read = array_files.read(path)
         more = {name: read} if name else read
         if twice := found.keys() & more.keys():
             raise click.BadParameter(f"{min(twice)!r} appears twice: give it once", param_hint="--input")

@@ -1,4 +1,4 @@
-"""The progress of several models that are checked at the same time: a bar on a terminal, otherwise lines."""
+"""The progress of models that are checked, and of rows that are computed: a bar on a terminal, otherwise lines."""
 
 from __future__ import annotations
 
@@ -13,26 +13,20 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rich.progress import Progress, TaskID
+    from typing_extensions import Self
 
-__all__ = ["Models", "duration"]
+__all__ = ["Models", "Rows", "duration"]
 
 
-class Models:
-    """The progress of tasks, which have the names of their models (`compiler.zoo.batch.Progress`).
+class _Shown:
+    """Shows a bar on a terminal, while the work goes on."""
 
-    Several batches of tasks may follow each other. `what` follows a model's name in a line. `results` is the file that
-    keeps the results if Ctrl-C ends the command.
-    """
-
-    def __init__(self, what: str = "", results: Path | None = None) -> None:
-        self._what, self._results = what, results
-        self._total = self._known = self._done = 0
-        self._phases: dict[str, str] = {}
+    def __init__(self) -> None:
         self._began = time.monotonic()
         self._bar: Progress | None = None
         self._task: TaskID | None = None
 
-    def __enter__(self) -> Models:
+    def __enter__(self) -> Self:
         if errors.is_terminal:
             self._bar = _bar()
             self._bar.start()
@@ -41,6 +35,23 @@ class Models:
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+class Models(_Shown):
+    """The progress of tasks, which have the names of their models (`compiler.zoo.batch.Progress`).
+
+    Several batches of tasks may follow each other. `what` follows a model's name in a line. `results` is the file that
+    keeps the results if Ctrl-C ends the command.
+    """
+
+    def __init__(self, what: str = "", results: Path | None = None) -> None:
+        super().__init__()
+        self._what, self._results = what, results
+        self._total = self._known = self._done = 0
+        self._phases: dict[str, str] = {}
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        super().__exit__(kind, _, __)
         if kind is KeyboardInterrupt and self._results is not None:
             count = self._known + self._done
             sentence = f"{self._results} has the results of {count} of {self._known + self._total} models"
@@ -82,6 +93,38 @@ class Models:
             running = [f"{name} ({phase})" if phase else name for name, phase in phases.items()]
             left = self._place().partition(", ")[2] if self._done else ""
             self._bar.update(self._task, completed=self._done, names="; ".join(running), left=left)
+
+
+class Rows(_Shown):
+    """The progress of a run over rows (`compiler.batch.Progress`): a bar on a terminal, otherwise a line per part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows = self._known = 0
+
+    def begin(self, rows: int, known: int) -> None:
+        """Show how many rows there are, and how many have results."""
+        self._rows, self._known, self._began = rows, known, time.monotonic()
+        if known:
+            errors.print(f"{known:,} of {rows:,} rows have results", soft_wrap=True)
+        if self._bar is not None:
+            self._task = self._bar.add_task("", total=rows, completed=known, names="", left="")
+
+    def batch(self, end: int) -> None:
+        """Show on a terminal that the first rows up to `end` are computed."""
+        if self._bar is not None and self._task is not None:
+            rate, _, left = self._pace(end).partition(", ")
+            self._bar.update(self._task, completed=end, names=rate, left=left)
+
+    def part(self, name: str, end: int) -> None:
+        """Show that a part is written."""
+        if self._bar is None:
+            errors.print(f"{name}: {end:,} of {self._rows:,} rows, {self._pace(end)}", soft_wrap=True)
+
+    def _pace(self, end: int) -> str:
+        """`1,500 rows/s, 40 s left`."""
+        rate = (end - self._known) / max(time.monotonic() - self._began, 1e-9)
+        return f"{rate:,.0f} rows/s, {duration((self._rows - end) / rate)} left" if rate else "0 rows/s"
 
 
 def duration(seconds: float) -> str:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from compiler import array_files
 from compiler.atomic_files import write_whole
-from compiler.cli import arguments, arrays, states
+from compiler.cli import arguments, states
 from compiler.cli.output import console, json_option, print_json, shape_text, table, working
 from compiler.cli.renamed import Verb
 from compiler.cli.tables.placement import show_missing
@@ -95,7 +96,7 @@ def command(
     import compiler
 
     _check_options(strict_device, device, steps, asked, profile)
-    if output is not None and output.suffix not in arrays.SUFFIXES:
+    if output is not None and output.suffix not in array_files.SUFFIXES:
         raise click.BadParameter(f"{output} is neither an .npz nor a .safetensors file", param_hint="--output")
     arguments.check_outputs({"--output": output}, [plan, *arguments.input_files(inputs)])
     source = states.with_state(plan, asked)
@@ -107,7 +108,7 @@ def command(
         outputs = session.run(given, timeout=timeout) if runs is None else runs.run(timeout)
     seconds = time.perf_counter() - start if runs is None else runs.seconds
     if output is not None:
-        write_whole(output, arrays.pack(outputs, output))
+        write_whole(output, array_files.pack(outputs, output))
     summary = [_summary(name, value) for name, value in outputs.items()]
     profiled = _profiled(session, given) if profile else None
     if as_json:

@@ -9,9 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from compiler import TensorInfo
-from compiler.cli import arrays
-from compiler.cli.failure import Failed
+from compiler import Error, TensorInfo
+from compiler import array_files as arrays
 from compiler.ir import dtypes
 
 NUMBERS = sorted(dtypes.NAMES)
@@ -51,7 +50,7 @@ def test_a_safetensors_file_holds_a_dtype_or_says_that_it_cannot(
     if dtype in dtypes.SAFETENSORS_TYPES or dtype in ("float8_e4m3fn", "float8_e5m2"):
         assert_same(saved(tmp_path, "out.safetensors", {"y": array})["y"], array)
         return
-    with pytest.raises(Failed, match=f"cannot hold the output 'y' of {dtype}: write an .npz file"):
+    with pytest.raises(Error, match=f"cannot hold the output 'y' of {dtype}: write an .npz file"):
         arrays.pack({"y": array}, tmp_path / "out.safetensors")
 
 
@@ -92,7 +91,7 @@ STRINGS = np.array([["a", "", "längst"]], object)
     ],
 )
 def test_what_a_file_cannot_hold_is_refused(values: dict[str, Any], file: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(Failed, match=said):
+    with pytest.raises(Error, match=said):
         arrays.pack(values, tmp_path / file)
 
 
@@ -146,7 +145,7 @@ def save_raw(path: Path, array: Any, allow_pickle: bool = False) -> None:
 )
 def test_unreadable_files_are_errors(file: str, write: Any, said: str, tmp_path: Path) -> None:
     write(tmp_path / file)
-    with pytest.raises(Failed, match=said) as raised:
+    with pytest.raises(Error, match=said) as raised:
         arrays.read(tmp_path / file)
     assert str(tmp_path / file) in str(raised.value)
     assert "unsafely" not in str(raised.value)

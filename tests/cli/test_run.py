@@ -10,7 +10,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from compiler.cli import arrays
+from compiler import array_files as arrays
 from tests.cli.command import N, X, run
 
 

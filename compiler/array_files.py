@@ -15,13 +15,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from compiler.cli.failure import Failed
+from compiler.errors import Error
 from compiler.ir import dtypes
 
 if TYPE_CHECKING:
-    from compiler import TensorInfo
+    from compiler.plan import TensorInfo
 
-__all__ = ["SUFFIXES", "gather", "pack", "read"]
+__all__ = ["SAFETENSORS_DTYPES", "SUFFIXES", "from_saved", "gather", "pack", "read"]
 
 Array = np.ndarray[Any, Any]
 
@@ -29,13 +29,15 @@ SUFFIXES = (".npz", ".safetensors")
 """The suffixes of files that hold several arrays."""
 
 _IN_SAFETENSORS = {**dtypes.SAFETENSORS_TYPES, "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
+SAFETENSORS_DTYPES = {stored: name for name, stored in _IN_SAFETENSORS.items()}
+"""The type of a tensor in a safetensors file → its dtype."""
 
 
 def pack(values: Mapping[str, Any], path: Path) -> bytes:
     """The bytes of a file with these outputs. The path's suffix chooses the format.
 
     Raises:
-        Failed: the format cannot hold one of the outputs.
+        Error: the format cannot hold one of the outputs.
     """
     arrays = _flat(values)
     return _npz(arrays) if path.suffix == ".npz" else _safetensors(arrays)
@@ -45,7 +47,7 @@ def read(path: Path) -> Any:
     """The array of an `.npy` file, or the arrays of another file by name.
 
     Raises:
-        Failed: the file has another format.
+        Error: the file has another format.
         OSError: it cannot be read.
     """
     reader = {".npy": _read_npy, ".npz": _read_npz, ".safetensors": _read_safetensors}[path.suffix]
@@ -55,7 +57,7 @@ def read(path: Path) -> Any:
         except (OSError, MemoryError):
             raise
         except Exception as error:  # each format has its own exceptions, and broken files raise many others
-            raise Failed(f"cannot read {path}: {error}") from error
+            raise Error(f"cannot read {path}: {error}") from error
 
 
 def gather(arrays: Mapping[str, Array], declared: Sequence[TensorInfo]) -> dict[str, Any]:
@@ -81,11 +83,11 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Array]:
         items = {f"{name}.{i}": each for i, each in enumerate(value)} if isinstance(value, list) else {name: value}
         for key, item in items.items():
             if key in arrays:
-                raise Failed(f"a file cannot hold these outputs: two of them would have the name {key!r}")
+                raise Error(f"a file cannot hold these outputs: two of them would have the name {key!r}")
             if isinstance(item, np.ndarray):
                 arrays[key] = item
             elif item is not None or isinstance(value, list):
-                raise Failed(f"a file cannot hold the output {name!r}: it is not a sequence of tensors")
+                raise Error(f"a file cannot hold the output {name!r}: it is not a sequence of tensors")
     return arrays
 
 
@@ -96,7 +98,7 @@ def _npz(arrays: Mapping[str, Array]) -> bytes:
         for name, array in arrays.items():
             info = zipfile.ZipInfo(f"{name}.npy")
             if info.filename != f"{name}.npy":
-                raise Failed(f"an .npz file cannot hold an output with the name {name!r}: write a .safetensors file")
+                raise Error(f"an .npz file cannot hold an output with the name {name!r}: write a .safetensors file")
             with archive.open(info, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, _as_saved(name, array), allow_pickle=False)
     return buffer.getvalue()
@@ -107,7 +109,7 @@ def _as_saved(name: str, array: Array) -> Array:
     if array.dtype == object:
         text = array.astype(str)
         if not np.array_equal(text.astype(object), array):
-            raise Failed(f"a file cannot hold the output {name!r}: one of its strings ends with a null character")
+            raise Error(f"a file cannot hold the output {name!r}: one of its strings ends with a null character")
         return text
     if array.dtype.isbuiltin == 1:
         return array
@@ -115,8 +117,12 @@ def _as_saved(name: str, array: Array) -> Array:
     return bits.view(np.dtype([(array.dtype.name, bits.dtype)]))
 
 
-def _from_saved(array: Array) -> Array:
-    """The inverse of `_as_saved`."""
+def from_saved(array: Array) -> Array:
+    """The array that `pack` stored as this one in an `.npz` file.
+
+    Raises:
+        ValueError: its dtype names no type of elements.
+    """
     if array.dtype.kind in "SU":
         return array.astype(str).astype(object)
     if array.dtype.kind != "V":
@@ -135,12 +141,12 @@ def _safetensors(arrays: Mapping[str, Array]) -> bytes:
         dtype = dtypes.name_of(array)
         if dtype not in _IN_SAFETENSORS or name == "__metadata__":
             what = "" if name == "__metadata__" else f" of {dtype}"
-            raise Failed(f"a .safetensors file cannot hold the output {name!r}{what}: write an .npz file")
+            raise Error(f"a .safetensors file cannot hold the output {name!r}{what}: write an .npz file")
     return save({name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()})
 
 
 def _read_npy(file: IO[bytes]) -> Array:
-    return _from_saved(np.lib.format.read_array(file, allow_pickle=False))
+    return from_saved(np.lib.format.read_array(file, allow_pickle=False))
 
 
 def _read_npz(file: IO[bytes]) -> dict[str, Array]:
@@ -151,11 +157,10 @@ def _read_npz(file: IO[bytes]) -> dict[str, Array]:
 def _read_safetensors(file: IO[bytes]) -> dict[str, Array]:
     from safetensors import deserialize
 
-    names = {stored: name for name, stored in _IN_SAFETENSORS.items()}
     arrays = {}
     for name, tensor in deserialize(file.read()):  # type: ignore[no-untyped-call]
-        if tensor["dtype"] not in names:
+        if tensor["dtype"] not in SAFETENSORS_DTYPES:
             raise ValueError(f"{name!r} has the dtype {tensor['dtype']}, which no input can have")
-        dtype = dtypes.numpy_dtype(names[tensor["dtype"]])
+        dtype = dtypes.numpy_dtype(SAFETENSORS_DTYPES[tensor["dtype"]])
         arrays[name] = np.frombuffer(tensor["data"], dtype).reshape(tensor["shape"])
     return arrays

@@ -1,0 +1,185 @@
+"""`candlec batch`: run a plan over many rows, and write the outputs in parts."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from compiler.cli import arguments
+from compiler.cli.output import console, errors, json_option, print_json
+from compiler.cli.progress import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from compiler.batch import Summary
+
+
+def _columns(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    """`("x=pixels",)` → `{"x": "pixels"}`."""
+    found: dict[str, str] = {}
+    for value in values:
+        name, sign, column = value.partition("=")
+        if not (name and sign and column):
+            raise click.BadParameter(f"{value!r} is not INPUT=COLUMN")
+        if name in found:
+            raise click.BadParameter(f"{name!r} appears twice: give one column")
+        found[name] = column
+    return found
+
+
+@click.command()
+@click.argument("plan", type=arguments.INPUT)
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    required=True,
+    metavar="DATA",
+    help="A file of rows (.parquet, .npz, .safetensors, .png, .jpg), a folder of such files, or a pattern such as "
+    "'data/*.parquet'. May be repeated.",
+)
+@click.option("--output", type=arguments.FOLDER, required=True, metavar="FOLDER", help="Write the parts to a folder.")
+@click.option(
+    "--map",
+    "columns",
+    multiple=True,
+    metavar="INPUT=COLUMN",
+    callback=_columns,
+    help="Take an input of the plan from a column of another name. May be repeated.",
+)
+@click.option(
+    "--select",
+    "outputs",
+    multiple=True,
+    metavar="OUTPUT",
+    help="Compute only this output. May be repeated.  [default: all outputs]",
+)
+@click.option(
+    "--batch",
+    type=arguments.Whole(1),
+    metavar="N",
+    help="Number of rows of a run.  [default: the plan's fixed size, otherwise 32]",
+)
+@click.option(
+    "--part-rows",
+    type=arguments.Whole(1),
+    default=65_536,
+    show_default=True,
+    metavar="N",
+    help="End a part of the output after N rows. It ends earlier after 64 MiB or a minute.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["parquet", "npz"]),
+    help="Format of the parts.  [default: npz if all data are .npz or .safetensors files, otherwise parquet]",
+)
+@click.option("--scale", type=arguments.Finite(), metavar="X", help="Multiply the pixels of images, 0 to 255, by X.")
+@click.option("--cast", is_flag=True, help="Convert numbers to the dtype of the input even if this rounds them.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run in the folder of --output.")
+@click.option("--strict", is_flag=True, help="Exit with code 1 if there are bad rows.")
+@arguments.device_option
+@arguments.threads_option
+@arguments.memory_option("Limit the memory of all values of a run, for example 2GB.")
+@json_option
+@click.pass_context
+def command(
+    context: click.Context,
+    plan: Path,
+    inputs: tuple[str, ...],
+    output: Path,
+    columns: dict[str, str],
+    outputs: tuple[str, ...],
+    batch: int | None,
+    part_rows: int,
+    form: Any,
+    scale: float | None,
+    cast: bool,
+    resume: bool,
+    strict: bool,
+    device: str,
+    threads: int | None,
+    max_memory: int | None,
+    as_json: bool,
+) -> None:
+    """Run PLAN over the rows of files, and write the outputs in parts.
+
+    The first axis of the inputs and outputs holds the rows. Each column or array has the name of an input. Lists of a
+    Parquet column have the size of a row of the input. An image is one row. It has the input's size and channels.
+
+    Rows that do not fit, and rows for which a step of the plan fails, are bad rows. They are not in the output, and
+    _bad_rows.jsonl lists them with file, row and reason. The exit code is 0 nevertheless, or 1 with --strict.
+
+    If the command ends early, for whatever reason, the same command with --resume continues. It loses no row and
+    writes none twice. Ctrl-C ends the command after the present batch, and a second Ctrl-C ends it at once.
+
+    \b
+    candlec batch model.plan --input rows.parquet --output results
+    candlec batch model.plan --input 'day-*.parquet' --output results --map image=pixels --resume
+    candlec batch model.plan --input photos --output results --scale 0.00392156862745098
+    """
+    from compiler.batch import Settings, run_batch
+
+    chosen = Settings(columns, batch, part_rows, cast, scale, form, outputs or None, resume)
+    with Rows() as progress, _interruptions() as stop:
+        summary = run_batch(
+            plan,
+            inputs,
+            output,
+            chosen,
+            device=device,
+            threads=threads,
+            max_memory=max_memory,
+            progress=progress,
+            stop=stop,
+        )
+    if not summary.finished:
+        errors.print(f"{output}: the same command with --resume continues", soft_wrap=True)
+        raise click.Abort
+    is_right = not (strict and summary.bad)
+    if as_json:
+        print_json({"ok": is_right, "output": str(output), **asdict(summary)})
+    else:
+        _show(summary, output)
+    context.exit(0 if is_right else 1)
+
+
+def _show(summary: Summary, output: Path) -> None:
+    """Print what the run did, and where its bad rows are."""
+    new = summary.rows - summary.known
+    speed = f", {new / summary.seconds:,.0f} rows/s" if new and summary.seconds else ""
+    earlier = f" ({summary.known:,} rows from an earlier run)" if summary.known else ""
+    parts = f"{summary.parts} part{'s' * (summary.parts != 1)}"
+    ran = f"{summary.seconds:.1f} s on {summary.device}{speed}"
+    console.print(f"{summary.written:,} of {summary.rows:,} rows in {parts}, {ran}{earlier}: {output}", soft_wrap=True)
+    if summary.bad:
+        rows = f"{summary.bad:,} bad row{'s' * (summary.bad != 1)}"
+        errors.print(f"{rows}: {output / '_bad_rows.jsonl'} has the reasons", style="yellow", soft_wrap=True)
+
+
+@contextmanager
+def _interruptions() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed. The second one raises KeyboardInterrupt."""
+    pressed = threading.Event()
+
+    def handle(_signal: int, _frame: object) -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+        pressed.set()
+
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
+        yield pressed.is_set
+        return
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield pressed.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
