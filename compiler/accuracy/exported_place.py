@@ -7,6 +7,7 @@ compares each value with the plan's. The compiler optimizes nothing in this plan
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from compiler.accuracy.compare import Comparison, compare
@@ -85,11 +86,8 @@ def _interpret(exported: Exported, call: Call, visit: Callable[[str, Any], bool]
     arguments = [
         next(given) if spec.target is None else weights[spec.target] for spec in program.graph_signature.input_specs
     ]
-    with torch.no_grad():
-        try:
-            Interpreter(program.graph_module).run(*arguments)
-        except StopIteration:
-            pass
+    with torch.no_grad(), suppress(StopIteration):
+        Interpreter(program.graph_module).run(*arguments)
 
 
 def _described(exported: Exported, call: Call, differs: Comparison) -> str:

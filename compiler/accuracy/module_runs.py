@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -101,7 +102,9 @@ def _plainly() -> Iterator[None]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with torch.backends.mkldnn.flags(enabled=False):
-            yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch warns of missing Intel GPUs
+            with torch.backends.mkldnn.flags(enabled=False):
+                yield
     finally:
         torch.set_num_threads(threads)

@@ -53,9 +53,9 @@ def command(factory: str, output: Path, opset: int | None, no_check: bool, locat
         raise click.BadParameter(f"{output}: the name of a model file must end with .onnx", param_hint="--output")
     if no_check and locate:
         raise click.UsageError("--locate needs the check: leave out --no-check", click.get_current_context())
-    with working("exporting"):
-        module, given, *rest = _call(factory)
-        checked = _export(factory, module, given, output, rest[0] if rest else None, opset, locate, not no_check)
+    with working("importing the module"):
+        made = _call(factory)
+    checked = _export(factory, made, output, opset, locate=locate, check=not no_check)
     size, notes = output.stat().st_size, () if checked is None else checked.notes
     if as_json:
         runs = 0 if checked is None else checked.runs
@@ -70,27 +70,21 @@ def command(factory: str, output: Path, opset: int | None, no_check: bool, locat
 
 
 def _export(
-    factory: str,
-    module: Any,
-    given: Any,
-    output: Path,
-    dynamic: Any,
-    opset: int | None,
-    locate: bool,
-    check: bool,
+    factory: str, made: tuple[Any, ...], output: Path, opset: int | None, *, locate: bool, check: bool
 ) -> Checked | None:
     """Write the model, and check it unless `check` is false."""
     from compiler.accuracy.exported_check import check_model
     from compiler.accuracy.module_runs import Call
     from compiler.frontend.export import write_model
 
-    with _explained(factory):
-        with _partial_graphs_hidden():
-            exported = write_model(module, given, output, dynamic, None, None, opset)
-        if not check:
-            return None
+    module, given, *rest = made
+    dynamic = (rest[0] if rest else None) or {}
+    with working("exporting"), _explained(factory), _partial_graphs_hidden():
+        exported = write_model(module, given, output, dynamic, None, None, opset)
+    if not check:
+        return None
     with working("comparing the model with the module"), _explained(factory):
-        return check_model(exported, Call(module, tuple(given), {}), dynamic or {}, locate=locate)
+        return check_model(exported, Call(module, tuple(given), {}), dynamic, locate=locate)
 
 
 def _call(factory: str) -> tuple[Any, ...]:
