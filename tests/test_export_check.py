@@ -13,10 +13,9 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import compiler  # noqa: E402
 from compiler.accuracy.exported import ExportWarning  # noqa: E402
-from compiler.accuracy.exported_arguments import other_sizes, resized  # noqa: E402
+from compiler.accuracy.exported_arguments import free_dims, other_sizes, resized  # noqa: E402
 from compiler.accuracy.module_runs import Call  # noqa: E402
 from tests.exporter import shared_tables  # noqa: E402
-from tests.layers.table_attention import FULLY_MASKED  # noqa: E402
 
 F = torch.nn.functional
 
@@ -45,12 +44,13 @@ class Net(torch.nn.Module):
         return x * 2, self.after(self.fault(self.before(x), *more))
 
 
+MASK = torch.tensor([[True, True, False], [False, False, False], [True, False, True]])
 FAULTS = {
     "avg_pool2d": (lambda x: F.avg_pool2d(x, 3, divisor_override=5), (drawn(1, 2, 6, 6),)),
     "hamming_window": (lambda x: x * torch.hamming_window(5), (drawn(3, 5),)),
-    "attention": (lambda x, mask: F.scaled_dot_product_attention(x, x, x, mask), (drawn(1, 1, 3, 4), FULLY_MASKED)),
+    "attention": (lambda x, mask: F.scaled_dot_product_attention(x, x, x, mask), (drawn(1, 1, 3, 4), MASK)),
 }
-"""The faults of docs/layers.md that the dynamo exporter has. A PyTorch without one of them fails the test of its line."""
+"""The faults of docs/layers.md that the dynamo exporter has. The test fails if PyTorch corrects one."""
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +95,7 @@ def test_faults_of_the_torchscript_exporter_do_not_occur(name: str, tmp_path: Pa
 
 def test_cdist_is_refused_by_the_exporter(tmp_path: Path) -> None:
     """The TorchScript exporter writes another function; the dynamo exporter does not translate the operator."""
-    with pytest.raises(compiler.ExportError, match="PyTorch cannot export Net: .*_cdist_forward"):
+    with pytest.raises(compiler.ExportError, match=r"PyTorch cannot export Net: .*_cdist_forward"):
         compiler.export(Net(lambda x: torch.cdist(x, x, p=1)), (drawn(2, 5, 3),), tmp_path / "m.onnx")
 
 
@@ -177,9 +177,10 @@ def test_a_module_may_refuse_other_sizes(tmp_path: Path) -> None:
         compiler.export(Even(), (drawn(4, 3),), tmp_path / "m.onnx", {"x": {0: "rows"}})
 
 
-def test_a_fixed_dim_is_reported(tmp_path: Path) -> None:
-    with pytest.warns(ExportWarning, match="the exported model fixes the size of 'batch'"):
-        compiler.export(Net(lambda x: x + torch.ones(4, 3)), (drawn(4, 3),), tmp_path / "m.onnx", {"x": {0: "batch"}})
+def test_dims_that_the_model_fixes_keep_their_sizes() -> None:
+    call = Call(torch.nn.Linear(3, 2), (drawn(4, 3),), {})
+    declared = [compiler.TensorInfo("x", "float32", (4, "features"))]
+    assert free_dims(call, {"input": {0: "batch", 1: "features"}}, ["x"], declared) == {"features": 3}
 
 
 def test_other_arguments_keep_indices_valid() -> None:

@@ -73,7 +73,7 @@ def _interpret(exported: Exported, call: Call, visit: Callable[[str, Any], bool]
     """Run PyTorch's graph until `visit`, which gets the name and value of each tensor, returns true."""
     import torch
 
-    class Interpreter(torch.fx.Interpreter):
+    class Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
         def run_node(self, node: torch.fx.Node) -> Any:
             value = super().run_node(node)
             if node.op == "call_function" and isinstance(value, torch.Tensor) and visit(node.name, value):

@@ -41,8 +41,10 @@ class Call:
         pairs = zip(leaves((self.args, self.kwargs)), names, strict=True)
         return {name: array(value) for value, name in pairs if name is not None}
 
-    def run(self, *, plain: bool = False) -> list[Any]:
+    def run(self, *, seed: int = 0, plain: bool = False) -> list[Any]:
         """The results in order, without `None`. The module and the arguments stay as they are.
+
+        `seed` is the seed of PyTorch's random numbers during the run on the CPU.
 
         With `plain`, PyTorch uses one thread, and its own kernels instead of oneDNN's. Its results may be rounded in
         another way.
@@ -54,6 +56,7 @@ class Call:
             stack.enter_context(evaluating(self.module))
             stack.enter_context(torch.no_grad())
             stack.enter_context(torch.random.fork_rng(devices=[]))
+            torch.default_generator.manual_seed(seed)
             if plain:
                 stack.enter_context(_plainly())
             args, kwargs = _copy((self.args, self.kwargs))
@@ -80,9 +83,8 @@ def array(value: Any) -> np.ndarray[Any, Any]:
     name = str(tensor.dtype).removeprefix("torch.")
     if name.startswith(("bfloat16", "float8_")):
         bits = tensor.contiguous().view(getattr(torch, _BITS[tensor.element_size()])).numpy()
-        return bits.view(np.dtype(getattr(ml_dtypes, name)))
-    found: np.ndarray[Any, Any] = tensor.numpy()
-    return found
+        return np.asarray(bits.view(getattr(ml_dtypes, name)))
+    return np.asarray(tensor.numpy())
 
 
 def _copy(values: Any) -> Any:
