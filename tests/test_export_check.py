@@ -73,7 +73,9 @@ def test_a_fault_of_the_exporter_is_found_and_located(fault: str, tmp_path: Path
     with pytest.raises(compiler.ExportError) as raised:
         compiler.export(Net(function), given, tmp_path / "m.onnx", outputs=("doubled", "y"), locate=True)
     line = Inside.forward.__code__.co_firstlineno + 1
-    expected = rf"the first module that differs is fault : Inside, tests/test_export_check\.py:{line} in Inside\.forward, in "
+    expected = (
+        rf"the first module that differs is fault : Inside, tests/test_export_check\.py:{line} in Inside\.forward, in "
+    )
     assert re.search(expected, str(raised.value))
     assert (tmp_path / "m.onnx").exists()
 

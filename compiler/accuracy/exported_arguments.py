@@ -27,12 +27,12 @@ def free_dims(call: Call, dynamic: Dims, names: Sequence[str | None], declared: 
     shapes = {each.name: each.shape or () for each in declared}
     by_tensor = zip(leaves((call.args, call.kwargs)), names, strict=True)
     inputs = {id(value): name for value, name in by_tensor if name is not None}
-    return {
-        symbol: given[name].shape[axis]
-        for name, dims in dynamic.items()
-        for axis, symbol in dims.items()
-        if not isinstance(shapes[inputs[id(given[name])]][axis], int)
-    }
+    found = {}
+    for name, dims in dynamic.items():
+        shape = shapes.get(inputs.get(id(given[name]), ""), ())
+        open_dims = {axis: symbol for axis, symbol in dims.items() if shape and not isinstance(shape[axis], int)}
+        found.update({symbol: given[name].shape[axis] for axis, symbol in open_dims.items()})
+    return found
 
 
 def other_sizes(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:

@@ -14,9 +14,9 @@ from compiler.accuracy.compare import Comparison, compare
 from compiler.accuracy.layerwise import named_values
 from compiler.accuracy.module_runs import Call, array, leaves
 from compiler.accuracy.verify import random_outputs
-from compiler.errors import InputError, RunError
+from compiler.errors import CompileError, InputError, RunError
 from compiler.frontend.load import load_model
-from compiler.ir.origin import of
+from compiler.ir.origin import Origin, of
 from compiler.options import Options
 from compiler.pipeline import compile
 from compiler.plan import Plan
@@ -41,7 +41,10 @@ def place_of_difference(exported: Exported, call: Call) -> str:
 
     All values before this one are equal, within the tolerance of their dtype.
     """
-    plan = compile(exported.path, Options(optimize=False))
+    try:
+        plan = compile(exported.path, Options(optimize=False))
+    except CompileError as error:
+        return f"cannot locate it: without optimization, the compiler refuses the model: {error.diagnostics[0].message}"
     inputs, places = call.inputs(exported.inputs), dict(named_values(plan))
     renamed = dict(zip(exported.results, exported.outputs, strict=True))
     wider = Plan(with_outputs(plan.data, [place.value for place in places.values()]))
@@ -61,7 +64,10 @@ def place_of_difference(exported: Exported, call: Call) -> str:
         differs.extend(each for each in report.outputs if not each.ok)
         return not report.ok
 
-    _interpret(exported, call, visit)
+    try:
+        _interpret(exported, call, visit)
+    except Exception as error:  # an operator of PyTorch may raise anything
+        return f"cannot locate it: PyTorch's graph fails: {type(error).__name__}: {error}"
     if differs:
         return _described(exported, call, differs[0])
     expected = dict(zip(exported.outputs, call.run(), strict=True))
@@ -92,7 +98,8 @@ def _interpret(exported: Exported, call: Call, visit: Callable[[str, Any], bool]
 
 def _described(exported: Exported, call: Call, differs: Comparison) -> str:
     nodes = load_model(exported.path).model.graph
-    origin = next(of(node) for node in nodes if any(value.name == differs.name for value in node.outputs))
+    makers = (of(node) for node in nodes if any(value.name == differs.name for value in node.outputs))
+    origin = next(makers, Origin(nodes=(differs.name,)))
     path, kind = origin.module, origin.layer or type(call.module).__name__
     where = f"{path} : {kind}" if path else kind
     line = f", {origin.source}" if origin.source else ""

@@ -75,7 +75,7 @@ def _export(
     """Write the model, and check it unless `check` is false."""
     from compiler.accuracy.exported_check import check_model
     from compiler.accuracy.module_runs import Call
-    from compiler.frontend.export import write_model
+    from compiler.frontend.export import ExportError, write_model
 
     module, given, *rest = made
     dynamic = (rest[0] if rest else None) or {}
@@ -83,8 +83,11 @@ def _export(
         exported = write_model(module, given, output, dynamic, None, None, opset)
     if not check:
         return None
-    with working("comparing the model with the module"), _explained(factory):
-        return check_model(exported, Call(module, tuple(given), {}), dynamic, locate=locate)
+    try:
+        with working("comparing the model with the module"):
+            return check_model(exported, Call(module, tuple(given), {}), dynamic, locate=locate)
+    except ExportError as error:
+        raise Failed(str(error)) from error
 
 
 def _call(factory: str) -> tuple[Any, ...]:
