@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from compiler import backend, ort
+    from compiler.accuracy.exported import export
     from compiler.accuracy.verify import verify
     from compiler.errors import CompileError, DeviceError, Diagnostic, Error, InputError, PlanError, RunError
-    from compiler.frontend.export import ExportError, export
+    from compiler.frontend.export import ExportError
     from compiler.options import Options
     from compiler.pipeline import compile
     from compiler.plan import Plan, TensorInfo
@@ -46,11 +47,12 @@ if not TYPE_CHECKING:  # otherwise any misspelled name would have a type
     _MODULES = {
         **dict.fromkeys(("CompileError", "DeviceError", "Diagnostic", "Error"), "errors"),
         **dict.fromkeys(("InputError", "PlanError", "RunError"), "errors"),
-        **dict.fromkeys(("ExportError", "export"), "frontend.export"),
+        "ExportError": "frontend.export",
         **dict.fromkeys(("Plan", "TensorInfo"), "plan"),
         **dict.fromkeys(("Session", "load"), "runtime.session"),
         "Options": "options",
         "compile": "pipeline",
+        "export": "accuracy.exported",
         "verify": "accuracy.verify",
     }
 

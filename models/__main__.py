@@ -89,7 +89,8 @@ def export(name: str, folder: Path, progress: str) -> None:
         given = module.inputs()
         part = path.with_suffix(".part")
         optimize = group_of(name).optimize
-        compiler.export(module.build(), tuple(given.values()), part, outputs=module.OUTPUTS, optimize=optimize)
+        arguments = tuple(given.values())
+        compiler.export(module.build(), arguments, part, outputs=module.OUTPUTS, optimize=optimize, check=False)
         np.savez(inputs, **{key: tensor.numpy() for key, tensor in given.items()})
         part.rename(path)
     size, seconds = path.stat().st_size / 1e6, time.perf_counter() - started

@@ -47,7 +47,8 @@ def main() -> None:
     torch.manual_seed(0)
     clip = torch.rand(2, 1, 4, 8, 8)
     dynamic = {"clip": {0: "batch"}}
-    compiler.export(DigitClips(), (clip,), FOLDER / "digits_3d.onnx", dynamic=dynamic, outputs=("logits",))
+    path = FOLDER / "digits_3d.onnx"
+    compiler.export(DigitClips(), (clip,), path, dynamic, outputs=("logits",), check=False)  # no plan has 3-D layers
 
 
 if __name__ == "__main__":

@@ -54,6 +54,10 @@ FOREIGN = {
         "ir.sympy_later",
     },  # shape_fixes lists which of its answers are corrected
     "torch": {
+        "accuracy.exported_arguments",
+        "accuracy.exported_place",
+        "accuracy.module_runs",
+        "accuracy.module_state",
         "dynamo.backend",
         "dynamo.checks",
         "dynamo.core",

@@ -118,6 +118,11 @@ class Given:
     def __init__(self, judge: Judge, inputs: _Arrays) -> None:
         self._judge, self._inputs = judge, inputs
 
+    @property
+    def note(self) -> str:
+        """How the reference's run differs from the model's file."""
+        return self._judge.reference.note
+
     @functools.cached_property
     def expected(self) -> _Arrays:
         """The outputs of onnxruntime."""
@@ -145,7 +150,7 @@ class Given:
             report = self._with_errors(report, found)
         if tolerance is None and not _is_settled(report):
             report = self._with_reference_noise(report, found)
-        return replace(report, note=self._judge.reference.note)
+        return replace(report, note=self.note)
 
     def _with_errors(self, report: Report, found: _Arrays) -> Report:
         """The report with the errors of both against double precision; unchanged if the model has no such form."""

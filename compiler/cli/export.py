@@ -8,13 +8,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
-from compiler.cli.output import console, json_option, megabytes, print_json, working
+from compiler.cli.output import console, errors, json_option, megabytes, print_json, working
+
+if TYPE_CHECKING:
+    from compiler.accuracy.exported_check import Checked
 
 FORMS = "(module, arguments) or (module, arguments, dynamic)"
 
@@ -25,8 +28,10 @@ FORMS = "(module, arguments) or (module, arguments, dynamic)"
     "-o", "--output", required=True, type=arguments.OUTPUT, metavar="MODEL.onnx", help="Write the model to this file."
 )
 @click.option("--opset", type=arguments.Whole(18), metavar="N", help="Opset of the model.  [default: PyTorch's]")
+@click.option("--no-check", is_flag=True, help="Do not compare the model with the module.")
+@click.option("--locate", is_flag=True, help="If the model differs from the module, name the first part that differs.")
 @json_option
-def command(factory: str, output: Path, opset: int | None, as_json: bool) -> None:
+def command(factory: str, output: Path, opset: int | None, no_check: bool, locate: bool, as_json: bool) -> None:
     """Export a PyTorch module to ONNX. The Python function FACTORY returns the module and its arguments.
 
     The command calls FACTORY(), which must return the tuple (module, arguments) or (module, arguments, dynamic).
@@ -34,22 +39,55 @@ def command(factory: str, output: Path, opset: int | None, as_json: bool) -> Non
     for example, {"x": {0: "batch"}} names the first dimension of the argument x. The command looks for PACKAGE in the
     current folder first.
 
+    PyTorch's exporter sometimes writes a model that computes another function than the module. The command therefore
+    compiles the model, runs the module and the plan, and compares every output. It uses the given arguments and, if
+    `dynamic` names dimensions, random ones of other sizes. If an output differs, the exit code is 1, and the file of
+    the model stays for examination. --no-check skips the comparison, which takes about as long as a compilation and
+    a few runs of the module. --locate names the first module that differs, its class and its line of Python.
+
     \b
     candlec export nets.unet:build -o unet.onnx
+    candlec export nets.unet:build -o unet.onnx --locate
     """
-    import compiler
-
     if output.suffix != ".onnx":  # otherwise it might be the module's own file
         raise click.BadParameter(f"{output}: the name of a model file must end with .onnx", param_hint="--output")
-    with working("exporting"):
-        module, given, *rest = _call(factory)
-        with _explained(factory), _partial_graphs_hidden():
-            compiler.export(module, given, output, rest[0] if rest else None, opset=opset)
-    size = output.stat().st_size
+    if no_check and locate:
+        raise click.UsageError("--locate needs the check: leave out --no-check", click.get_current_context())
+    with working("importing the module"):
+        made = _call(factory)
+    checked = _export(factory, made, output, opset, locate=locate, check=not no_check)
+    size, notes = output.stat().st_size, () if checked is None else checked.notes
     if as_json:
-        print_json({"ok": True, "model": str(output), "bytes": size})
-    else:
-        console.print(f"{output}: {megabytes(size)}")
+        runs = 0 if checked is None else checked.runs
+        print_json({"ok": True, "model": str(output), "bytes": size, "checked": runs, "notes": list(notes)})
+        return
+    console.print(f"{output}: {megabytes(size)}")
+    if checked is not None and checked.runs:
+        sizes = ", ".join(f"{name}={size}" for name, size in checked.sizes.items())
+        console.print(f"the model computes what the module computes{f', also with {sizes}' if sizes else ''}")
+    for note in notes:
+        errors.print(f"warning: {note}", style="yellow", soft_wrap=True)
+
+
+def _export(
+    factory: str, made: tuple[Any, ...], output: Path, opset: int | None, *, locate: bool, check: bool
+) -> Checked | None:
+    """Write the model, and check it unless `check` is false."""
+    from compiler.accuracy.exported_check import check_model
+    from compiler.accuracy.module_runs import Call
+    from compiler.frontend.export import ExportError, write_model
+
+    module, given, *rest = made
+    dynamic = (rest[0] if rest else None) or {}
+    with working("exporting"), _explained(factory), _partial_graphs_hidden():
+        exported = write_model(module, given, output, dynamic, None, None, opset)
+    if not check:
+        return None
+    try:
+        with working("comparing the model with the module"):
+            return check_model(exported, Call(module, tuple(given), {}), dynamic, locate=locate)
+    except ExportError as error:
+        raise Failed(str(error)) from error
 
 
 def _call(factory: str) -> tuple[Any, ...]:

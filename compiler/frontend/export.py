@@ -9,6 +9,7 @@ import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,42 +30,43 @@ OTHERS = re.compile(rf"<|{INSTALLED.pattern}")
 
 
 class ExportError(Error):
-    """PyTorch cannot export a module. The exception's `__cause__` is PyTorch's own exception."""
+    """PyTorch cannot export a module, or the exported model computes another function.
+
+    If PyTorch refused the module, the exception's `__cause__` is PyTorch's own exception.
+    """
 
 
-def export(
+@dataclass(frozen=True)
+class Exported:
+    """A written model, and how the module's arguments and results correspond to its inputs and outputs."""
+
+    path: Path
+    inputs: tuple[str | None, ...]
+    """For each leaf of `(args, kwargs)`, the name of the model's input; `None` for a constant."""
+    outputs: tuple[str, ...]
+    results: tuple[str, ...]
+    """The names that the outputs have in `program`."""
+    program: torch.export.ExportedProgram
+    """PyTorch's graph. Its nodes have the names of the model's values."""
+
+
+def write_model(
     module: torch.nn.Module,
     args: Sequence[Any],
     path: str | Path,
-    dynamic: Mapping[str, Mapping[int, str]] | None = None,
-    *,
-    kwargs: Mapping[str, Any] | None = None,
-    outputs: Sequence[str] | None = None,
-    opset: int | None = None,
+    dynamic: Mapping[str, Mapping[int, str]] | None,
+    kwargs: Mapping[str, Any] | None,
+    outputs: Sequence[str] | None,
+    opset: int | None,
     optimize: bool = False,
-) -> Path:
-    """Export `module`, called with `args` and `kwargs`, to the ONNX file `path`, and return the path.
-
-    `args` and `kwargs` are what `torch.export.export` takes: tensors, numbers, and lists, tuples and dicts of them.
-    `dynamic` names the dimensions that may vary: `{"x": {0: "batch", 2: "time"}}`. Dimensions with the same name have
-    the same size. `outputs` names the outputs. The function exports the module in evaluation mode, and restores its
-    mode afterwards. It makes the names of Python files in stack traces relative to the working folder, so that the ONNX
-    file says nothing about the machine. The exporter's own optimizer is off by default: it gives a fused node the
-    origin of only one of its parts, and the compiler's passes do the same work.
-
-    Needs PyTorch: `pip install "candle-compiler[export]"`.
-
-    Raises:
-        ModuleNotFoundError: PyTorch or onnxscript is not installed.
-        TypeError, ValueError: an argument has a wrong type or value, or names an unknown input or dim.
-        ExportError: PyTorch cannot export the module.
-    """
+) -> Exported:
+    """Write the ONNX file of a module without a check. `compiler.export` documents the arguments and errors."""
     _require_torch()
-    given = _bound(module, args, kwargs)
+    given = bound(module, args, kwargs)
     shapes = _shapes(given, dynamic) if dynamic else None
     if opset is not None:
         _check_opset(opset)
-    with _evaluating(module), _logging_hidden():
+    with evaluating(module), _logging_hidden():
         program = _program(module, tuple(args), dict(kwargs or {}), shapes, opset, optimize)
     if outputs is not None:
         name_outputs(program.model, outputs)
@@ -72,7 +74,27 @@ def export(
         if STACK_TRACE in node.metadata_props:
             node.metadata_props[STACK_TRACE] = relative_trace(node.metadata_props[STACK_TRACE], Path.cwd())
     program.save(str(path))
-    return Path(path)
+    return _exported(Path(path), program)
+
+
+def _exported(path: Path, program: torch.onnx.ONNXProgram) -> Exported:
+    graph, inner = program.model.graph, program.exported_program
+    assert inner is not None  # as always with dynamo=True
+    names = {value.name for value in graph.inputs}
+    signature = inner.graph_signature
+    arguments = [spec.arg.name for spec in signature.input_specs if spec.kind.name == "USER_INPUT"]
+    results = [
+        spec.arg.name
+        for spec in signature.output_specs
+        if spec.kind.name == "USER_OUTPUT" and not hasattr(spec.arg, "value")  # a constant, which ONNX lacks
+    ]
+    return Exported(
+        path,
+        tuple(name if name in names else None for name in arguments),
+        tuple(str(value.name) for value in graph.outputs),
+        tuple(results),
+        inner,
+    )
 
 
 def _require_torch() -> None:
@@ -86,7 +108,7 @@ def _require_torch() -> None:
             raise ModuleNotFoundError(message, name=name) from None
 
 
-def _bound(module: Any, args: Any, kwargs: Any) -> Mapping[str, Any]:
+def bound(module: Any, args: Any, kwargs: Any) -> Mapping[str, Any]:
     """The arguments of `forward` by name."""
     import torch
 
@@ -156,7 +178,7 @@ def _check_opset(opset: int) -> None:
 
 
 @contextmanager
-def _evaluating(module: torch.nn.Module) -> Iterator[None]:
+def evaluating(module: torch.nn.Module) -> Iterator[None]:
     """Put the module into evaluation mode, and restore the mode of each of its parts afterwards."""
     modes = [(part, part.training) for part in module.modules()]
     module.eval()

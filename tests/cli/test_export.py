@@ -60,3 +60,40 @@ def test_export_says_what_is_wrong_with_a_factory(
     assert said in printed
     assert ("Usage:" in printed) == (code == 2)
     assert "please report it" not in printed
+
+
+MODULES = """
+import torch
+from torch import nn
+
+class Windowed(nn.Module):
+    def forward(self, x):
+        return x * torch.hamming_window(5)
+
+def wrong(): return Windowed(), (torch.ones(3, 5),)
+def right(): return nn.Linear(3, 2), (torch.ones(4, 3),), {"input": {0: "batch"}}
+def refused(): return nn.Conv3d(1, 1, 2), (torch.ones(1, 1, 3, 3, 3),)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["checked_nets:wrong"], 1, "x.onnx does not compute what Windowed computes: output "),
+        (["checked_nets:wrong", "--locate"], 1, "the first module that differs is Windowed, "),
+        (["checked_nets:wrong", "--no-check"], 0, "x.onnx: "),
+        (["checked_nets:wrong", "--no-check", "--locate"], 2, "--locate needs the check: leave out --no-check"),
+        (["checked_nets:right"], 0, "the model computes what the module computes, also with batch=5"),
+        (["checked_nets:right", "--json"], 0, '"checked": 2'),
+        (["checked_nets:refused"], 0, "warning: not checked: the compiler refuses the model: CC0301"),
+    ],
+)
+def test_export_checks_the_model(
+    arguments: list[str], code: int, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch")
+    (folder / "checked_nets.py").write_text(MODULES)
+    assert run("export", *arguments, "-o", "x.onnx") == code
+    printed = capsys.readouterr()
+    assert said in printed.out + printed.err
+    assert Path("x.onnx").exists() == (code != 2)
