@@ -1,11 +1,11 @@
 """Changes plans at random and runs them, in a separate process, because a crash ends it.
 
-`python -m tests.fuzz_ops SEED CASES`: the plans are those of the onnx package's node tests, `MODELS` of them taken at
-random, of models that fuse, and of `MADE` models each that compute on 8-bit codes and on images. A case changes one of
-them in one to three places: an attribute, a whole operation (both made from the plan's schema, numbers being extreme
-ones), a type, the inputs of a step, the sizes or elements of an array, or what is a constant. Each is bounded by
-`max_memory`; a process that takes much more than that, or a case more than `SECONDS`, is ended. `--only CASE` runs a
-single one, and prints its plan.
+`python -m tests.fuzz_ops SEED CASES`: the plans come from three sources: `MODELS` random node tests of onnx, models
+with fusions, and `MADE` models each for 8-bit codes and for images. A case changes one plan in one to three places: an
+attribute, a whole op (both from the plan's schema, with extreme numbers), a type, the inputs of a step, the sizes or
+elements of an array, or the choice between a constant and an input. `max_memory` bounds every run. The process ends if
+it needs much more memory, or if a case takes longer than `SECONDS`. `--only CASE` runs a single case and prints its
+plan.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Flips bits of a plan file, and reads and runs the result, in a separate process, because a crash ends it.
 
-`python -m tests.fuzz_plan PLAN FLIPS SEED`: each flip changes one bit of the file. With `--sign` the checksum is made
-right again, so that what is behind it is reached. Prints how many were refused.
+`python -m tests.fuzz_plan PLAN FLIPS SEED`: each flip changes one bit of the file. `--sign` corrects the
+checksum, so that the test reaches the later checks. Prints the number of refused plans.
 """
 
 from __future__ import annotations

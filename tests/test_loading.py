@@ -84,7 +84,7 @@ LARGE_X = {"x": np.ones((2, 400), np.float32), "i": np.array([0, 1000, 7])}
 
 
 def test_large_constants_stay_in_the_file(large: compiler.Plan, tmp_path: Path) -> None:
-    """What is read of them is what the bytes say; results are the caller's, and no constant changes with them."""
+    """A session reads mapped constants correctly. A caller may change results without changing a constant."""
     file = tmp_path / "m.plan"
     large.save(file)
     expected = compiler.load(large).run(LARGE_X)

@@ -28,8 +28,8 @@ Storage = list[Slot]
 class Optimum:
     """The minimum memory of a block's values, from its steps in order and the abilities of their ops.
 
-    Every value is held from the step that gives it to the last that reads it. A view takes nothing beside the value
-    that it is of, nor does an output that can lie where an input ends.
+    A value is alive from the step that computes it to the last step that reads it. A view needs no memory. An output
+    that reuses an input's storage needs none either.
     """
 
     def __init__(self, steps: list[PreparedStep], outputs: set[str]) -> None:
@@ -156,7 +156,7 @@ LOOP = """
 
 
 def test_a_loop_holds_what_a_turn_does() -> None:
-    """What is carried into a turn, and two values of it; and what was given to the first, which the loop holds."""
+    """The peak counts the loop's initial values, the values that an iteration gets, and two temporary values."""
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> agraph {LOOP}')
     session = compiler.load(compiler.compile(model, Options(optimize=False)), threads=1)
     given = random_inputs(session.inputs, {})

@@ -85,7 +85,7 @@ def _rounded_up(value: float) -> float:
 
 
 def contradiction(line: Line, error: Exception) -> str:
-    """What a line does not tell of its test's failure; empty where it tells all."""
+    """How a failure differs from the line of its test; empty if the line describes it."""
     off = error.off if isinstance(error, Differs) else None
     if (off is None) != (line.off is None):
         return f"it fails in another way than its line says: {reason_of(error)}"

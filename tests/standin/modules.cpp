@@ -1,5 +1,5 @@
-// Modules: PTX or the code of one generation of GPUs, of which the stand-in reads the names of the kernels and the sizes of
-// their parameters. What runs are the same kernels, compiled as C++.
+// Modules of a GPU: PTX, or machine code for one generation of GPUs. The stand-in reads the kernels' names and the sizes of
+// their parameters from it, and runs the same kernels compiled as C++.
 #include <elf.h>
 
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace standin {
 
 namespace {
 
-// What a module takes of the device's memory.
+// The device memory of a loaded module.
 const uint64_t MODULE_BYTES = 1 << 20;
 
 // The kernels of an image, with the sizes of their parameters.

@@ -34,7 +34,7 @@ bool is_ready(const Stream& stream) {
     return !next.event || next.event->reached >= next.record;
 }
 
-// The stream that must go on so that `stream` can, which may be itself; null where nothing can.
+// Returns the stream that must run next so that `stream` can: often `stream` itself; null if none can run.
 std::shared_ptr<Stream> leader(std::shared_ptr<Stream> stream) {
     for (size_t steps = 0; stream && steps <= streams.size(); steps++) {
         if (is_ready(*stream)) return stream;
@@ -135,7 +135,7 @@ static void append(Stream& stream, Operation operation) {
     stream.given++;
 }
 
-// Lets what `later` is given from here on wait for what `earlier` was given before.
+// Makes all later work of stream `later` wait for the queued work of stream `earlier`.
 static void order(const std::shared_ptr<Stream>& earlier, Stream& later) {
     if (earlier->done == earlier->given) return;
     auto event = std::make_shared<Event>(Event{earlier->device, false, 1});

@@ -64,7 +64,7 @@ def test_threads_change_no_bit(name: str) -> None:
 
 @pytest.mark.parametrize("name", QUANTIZED)
 def test_quantized_layers(name: str) -> None:
-    """Each layer, given the quantized numbers that onnxruntime has before it, gives those that it has after it."""
+    """With onnxruntime's inputs, each quantized layer computes onnxruntime's outputs, but for a few single steps."""
     entry = ENTRIES[name]
     for case in entry.cases:
         model, inputs = pinned(entry, case), entry.inputs(case)
