@@ -84,8 +84,8 @@ def _declare(step: Json, values: list[Json]) -> None:
 def run(case: Case, threads: int) -> str:
     """The outcome: "refused", "failed" or "ran". A wrong outcome raises an exception.
 
-    When it ran, it runs again with another number of threads, and with every value as an output, so that none is
-    overwritten by a step that follows. What else is an output may change the layouts of images, and rounding with them.
+    A plan that ran runs again with another number of threads, and with every value as an output, so that no step
+    overwrites a value. More outputs may change the layouts of images, and therefore the rounding.
     """
     try:
         plan = compiler.Plan(case.data())
@@ -127,7 +127,7 @@ def showing_all(case: Case) -> Case:
 
 
 def bits(value: Any) -> Any:
-    """What can be compared, NaN with NaN too."""
+    """The bits of a value, so that NaN equals NaN."""
     if isinstance(value, list):
         return [bits(item) for item in value]
     if value is None or value.dtype.kind == "O":
@@ -144,7 +144,7 @@ def _check(info: compiler.TensorInfo, found: Any) -> None:
 
 
 def bases(chance: Chance) -> list[Case]:
-    """Plans with inputs: of node tests, of models that fuse, and of those on codes and images."""
+    """Plans with inputs: of node tests, of models with fusions, and of random models of codes and of images."""
     every = load_cases()
     cases = []
     for name in chance.sample(sorted(name for name, case in every.items() if case.kind == "node"), MODELS):

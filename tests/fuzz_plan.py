@@ -20,7 +20,7 @@ EXPECTED = (compiler.PlanError, compiler.RunError, compiler.InputError, DeviceEr
 
 
 def attempt(data: bytes) -> bool:
-    """Whether the bytes are a plan that loads and runs; every expected refusal is False, all else is raised."""
+    """Whether a plan loads and runs. False for an expected refusal; any other exception is raised."""
     try:
         session = compiler.load(compiler.Plan(data), threads=1)
         session.run(random_inputs(session.inputs, {}))

@@ -106,7 +106,7 @@ PICTURE = ROWS[None, None].astype(np.float32)
 UNIQUE = np.array([2, NAN, -INF, NAN, 2, INF], np.float32)
 OF_INFINITY = np.array([NAN, INF, -INF, 3, -0.0], np.float32)
 FIVE = OF_INFINITY.astype(np.float16)
-# What differs from onnxruntime, or did before a version, with the reason: operator, attributes, inputs, outputs.
+# Differences from present or earlier versions of onnxruntime, by reason: operator, attributes, inputs, outputs.
 DIFFERENT = {
     "NaN is the largest, as in NumPy; in onnxruntime it depends on where it stands": [
         ("ReduceMax", {"keepdims": 0}, [ROWS.astype(np.float32), axes(1)], [[NAN, NAN, INF, INF, -INF, NAN, NAN]]),
