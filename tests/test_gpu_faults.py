@@ -12,7 +12,7 @@ import compiler
 
 
 class Case(NamedTuple):
-    """A graph, values for its inputs, and what both devices say of the first that is wrong."""
+    """A graph, values for its inputs, and the message of both devices about the first wrong value."""
 
     graph: str
     inputs: dict[str, Any]

@@ -66,7 +66,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def patient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets no check of the section take too long but one that hangs, as others may do on a slow machine."""
+    """Extends the time limit of every check that does not hang, because a check may be slow on a slow machine."""
     process, mark = tool("gpu.process").Process, tmp_path / "hangs"
     result = process.result
 
@@ -83,7 +83,7 @@ def patient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def setting(folder: Path, seconds: float) -> Any:
-    """Where checks run, for so many seconds."""
+    """The setting of checks that may take this number of seconds."""
     return tool("gpu.process").Setting(folder, "cuda", time.monotonic() + seconds, folder)
 
 

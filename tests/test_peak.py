@@ -22,7 +22,7 @@ Slot = tuple[str, str]
 
 
 Storage = list[Slot]
-"""Values that share memory, or follow one another in it: it is as large as the largest that is alive."""
+"""Values in the same memory, at the same time or one after another. It has the size of the largest live value."""
 
 
 class Optimum:
@@ -176,7 +176,7 @@ SIZES: dict[str, dict[str, int]] = {
     "super_resolution_pt": {"batch_size": 1},
     "yolox_nano": {},
 }
-"""Models all sizes of which are known, once these are."""
+"""Models, with the sizes of their symbolic dimensions. All sizes in their plans are then known."""
 
 
 @pytest.mark.skipif(not (OTHERS / "INDEX.json").exists(), reason=ABSENT)

@@ -91,7 +91,7 @@ for name, entry in entries().items():
 
 
 def test_plans_are_the_same_bytes_every_time() -> None:
-    """In two processes, whose sets are in different orders."""
+    """Two processes with different hash seeds write the same plans."""
     listed = []
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed}
