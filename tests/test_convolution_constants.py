@@ -136,7 +136,7 @@ def test_noise_moves_no_constant() -> None:
     assert FIT.fitted(times, PRESENT).constants == PRESENT
 
 
-def test_what_was_not_timed_is_no_choice() -> None:
+def test_a_form_without_a_time_is_not_chosen() -> None:
     times = made(replace(PRESENT, enough=512))
     assert FIT.fitted({}, PRESENT) is None
     assert FIT.fitted({shape: {"direct": 1.0} for shape in times}, PRESENT).shapes < 10

@@ -120,7 +120,7 @@ def test_a_command_ends_with_what_started_it(tmp_path: Path) -> None:
     assert is_started and wait_for(lambda: not is_there(int(file.read_text())))
 
 
-def test_what_a_command_prints() -> None:
+def test_the_output_of_a_command_has_both_streams() -> None:
     printed = tool("gpu.process").printed
     with ThreadPoolExecutor(2) as threads:
         shown = threads.map(lambda word: printed(["sh", "-c", f"echo {word}; echo error >&2; exit 3"], SOON), "ab")

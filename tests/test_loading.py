@@ -98,7 +98,7 @@ def test_large_constants_stay_in_the_file(large: compiler.Plan, tmp_path: Path) 
     assert file.read_bytes() == large.data
 
 
-def test_what_the_format_aligns(large: compiler.Plan) -> None:
+def test_the_constants_of_a_file_are_aligned(large: compiler.Plan) -> None:
     start = 8 + int.from_bytes(large.data[:8], "little")
     header = json.loads(large.data[8:start])
     widths = {"BOOL": 1, "F32": 4, "F64": 8, "I64": 8}

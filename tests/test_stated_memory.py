@@ -20,7 +20,7 @@ MEASURED = [
 
 
 @pytest.mark.parametrize("text", MEASURED, ids=["products", "transpose", "concat"])
-def test_what_is_alive_is_what_a_run_needs(text: str) -> None:
+def test_a_run_needs_the_stated_peak(text: str) -> None:
     """The bound on memory under which a run just passes is the stated peak. The peak includes the inputs."""
     plan = compiler.compile(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> m {text}'))
     found = compiler.load(plan, threads=1).prepared()

@@ -29,7 +29,7 @@ const Entry* entry_of(const std::string& name) {
     return found;
 }
 
-// The word behind `key` in a text, up to a space or the end of the line.
+// The word after `key` in a text, up to a space or the end of the line.
 std::string word_behind(const char* text, const char* key) {
     const char* at = strstr(text, key);
     return at ? std::string(at + strlen(key), strcspn(at + strlen(key), " ,\n")) : "";
@@ -73,10 +73,10 @@ int read_elf(const char* bytes, Image& image) {
     const auto* header = reinterpret_cast<const Elf64_Ehdr*>(bytes);
     const int CUDA = 190;
     if (header->e_machine != CUDA) return 200;
-    // The generation stands in the lowest byte of the flags, and one byte further in newer files.
+    // The lowest byte of the flags states the generation; in newer files, the second byte.
     int device = 10 * state().config.major + state().config.minor;
     int made_for = header->e_ident[EI_ABIVERSION] >= 8 ? header->e_flags >> 8 & 0xff : header->e_flags & 0xff;
-    // Code of one generation runs on what is newer in the same one.
+    // Code runs on the same or a newer minor version of its major version.
     if (made_for / 10 != device / 10 || made_for > device) return NO_BINARY_FOR_GPU;
     const auto* sections = reinterpret_cast<const Elf64_Shdr*>(bytes + header->e_shoff);
     const char* names = bytes + sections[header->e_shstrndx].sh_offset;
