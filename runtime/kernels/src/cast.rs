@@ -1,7 +1,7 @@
 //! Conversions between element types.
 //!
 //! Floating point to integer truncates. A number out of range gives the result of x86's conversion, as in onnxruntime:
-//! the smallest integer of the register's width, of which the low bits are kept. Integer to integer keeps the low bits.
+//! the low bits of the smallest integer of the register's width. Integer to integer keeps the low bits.
 //! Conversion to floating point rounds to nearest.
 
 use half::{bf16, f16};
