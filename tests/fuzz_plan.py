@@ -44,7 +44,7 @@ def sign(data: bytes) -> bytes | None:
 
 
 def main() -> None:
-    """Flip, sign if asked to, attempt."""
+    """Flips a bit and runs the plan many times. With `--sign`, corrects the checksum first."""
     path, flips, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     plan = Path(path).read_bytes()
     assert attempt(plan), "the plan does not run to begin with"

@@ -224,9 +224,9 @@ for kernel, scale in (("", 1), ("conv_large_f32", 1), ("", 1.01)):
     *partial, last = guarded(convolutions.results(sys.argv[1], setting, 0))
     print(json.dumps({{"names": convolutions.names(setting), "partial": len(partial), **last}}))
 """
-"""The sweep on the emulator, with stand-ins for PyTorch's CUDA and its profiler.
+"""Runs the sweep three times on the emulator, with stand-ins for PyTorch's CUDA and its profiler.
 
-Then once more, where another kernel runs; and once more, where results are wrong.
+In the second sweep, the trace shows another kernel. In the third sweep, results differ from cuDNN's.
 """
 
 

@@ -166,7 +166,7 @@ CASES: dict[str, tuple[onnx.ModelProto, dict[str, Array]]] = {
     ),
 }  # fmt: skip
 WRITTEN_OUT = {"DynamicQuantizeMatMul": "DynamicQuantizeLinear"}
-"""Operators of onnxruntime's own, and the case that computes the same with ONNX's."""
+"""An operator of onnxruntime → the case that computes the same with operators of ONNX."""
 
 
 UNMIXED = {"Gemm between int8 codes", "codes that are given, too"}
@@ -175,7 +175,7 @@ UNMIXED = {"Gemm between int8 codes", "codes that are given, too"}
 
 @pytest.fixture
 def saturating(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every processor is taken for one without VNNI."""
+    """Treats every processor as one without VNNI."""
     monkeypatch.setattr(reference, "saturates", lambda: True)
 
 

@@ -129,7 +129,7 @@ def steps(plan: compiler.Plan) -> list[str]:
 
 
 def outputs(reference: Reference, inputs: tuple[Any, ...]) -> list[Array]:
-    """The tensors that the reference gives, in order."""
+    """The tensors that the reference computes, in order."""
     if isinstance(reference, OnnxRuntime):
         return reference.run(inputs)
     with torch.no_grad(), quiet():

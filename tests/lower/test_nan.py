@@ -67,7 +67,7 @@ CASES: list[tuple[str, dict[str, Any], list[Any], int]] = [
 
 
 def given(dtype: str, others: list[Any]) -> list[np.ndarray]:
-    """The inputs: numbers that are not whole become the dtype."""
+    """The inputs of a node. Converts inputs of float64 to the dtype."""
     further = [np.asarray(other) for other in others]
     return [ROWS.astype(dtype), *(other.astype(dtype) if other.dtype == np.float64 else other for other in further)]
 
@@ -181,7 +181,7 @@ def test_different_from_onnxruntime(check_node, node_model, reference, reason, o
 
 @pytest.mark.parametrize("value", [INF, NAN])
 def test_infinities_stay_near_in_convolutions(node_model, reference, value):
-    """Tiles of 4 × 4 results, of windows of 3 × 3: beyond them, nothing is changed."""
+    """Convolutions with 3 × 3 windows compute tiles of 4 × 4 results. An infinity changes only tiles that read it."""
     generator = np.random.default_rng(0)
     x, w = (generator.standard_normal(shape).astype(np.float32) for shape in [(1, 32, 40, 40), (32, 32, 3, 3)])
     x[0, 5, 17, 22] = value

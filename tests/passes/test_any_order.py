@@ -127,7 +127,7 @@ def close(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None
 
 
 def cut(entry: Entry) -> tuple[onnx.ModelProto, dict[str, Any]]:
-    """A model and inputs. It is cut at its quantized values, where a rounding error would become a step of a code."""
+    """A model, cut at its quantized values, and inputs. Without cuts, a rounding error could change a code by one."""
     case = entry.cases[0]
     proto, feeds = onnx.load(entry.path), entry.inputs(case)
     names = quantized(proto)

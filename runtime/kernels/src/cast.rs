@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_wraps_as_on_x86() {
+    fn numbers_out_of_range_wrap_as_on_x86() {
         assert_eq!(one::<f32, i32>(-1.9), -1);
         assert_eq!(one::<f32, i32>(3e9), i32::MIN);
         assert_eq!(one::<f32, i32>(f32::NAN), i32::MIN);
