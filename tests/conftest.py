@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """End the process of a test that hangs, with the places of its threads. Another process runs the next tests."""
+    """End the process of a test that hangs, and print its threads' stacks. Another process runs the next tests."""
     faulthandler.dump_traceback_later(LONGEST, exit=True, file=item.config.stash[ERRORS])
     try:
         return (yield)

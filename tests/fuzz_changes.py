@@ -131,7 +131,7 @@ CHANGES = [
 
 
 def _arrays(chance: Chance, case: Case) -> list[tuple[Any, Any]]:
-    """The place of an array, as a collection and a key; `None` without arrays."""
+    """A list of one random array of the case, as a collection and a key; empty without arrays."""
     places: list[tuple[Any, Any]] = [(case.constants, index) for index in range(len(case.constants))]
     places += [(case.inputs, name) for name, value in case.inputs.items() if isinstance(value, np.ndarray)]
     places += [

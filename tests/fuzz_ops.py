@@ -162,7 +162,7 @@ def bases(chance: Chance) -> list[Case]:
 
 
 def _base(model: onnx.ModelProto, inputs: Callable[[Sequence[compiler.TensorInfo]], dict[str, Any]]) -> list[Case]:
-    """The model's plan; `None` if the compiler refuses the model."""
+    """The case of a model and its inputs; empty if the compiler refuses the model."""
     try:
         plan = compiler.compile(model, compiler.Options(max_memory=MAX_MEMORY))
     except compiler.CompileError:

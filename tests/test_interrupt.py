@@ -1,4 +1,4 @@
-"""Ctrl-C ends a run that would take for ever, between two of its steps."""
+"""Ctrl-C ends an endless run between two of its steps."""
 
 from __future__ import annotations
 

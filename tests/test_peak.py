@@ -1,4 +1,4 @@
-"""The peak memory of a run's values, as the run counts it, beside the minimum that its steps allow."""
+"""The peak memory of a run's values is close to the minimum that its steps allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`candlec zoo update --time` and `candlec zoo run --time`: times beside onnxruntime, which must not become longer."""
+"""`candlec zoo update --time` and `candlec zoo run --time`: times relative to onnxruntime's must not grow."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def rules_in_any_order(chance: random.Random) -> Iterator[None]:
 
 
 def run_in_order(model: ir.Model, order: list[str]) -> list[str]:
-    """Runs the optional passes whose required facts hold when their turn comes. Returns the names of these."""
+    """Runs each pass in order if its required facts hold at that point. Returns the names of these passes."""
     facts = {fact for step in passes(Options()) if step.needed for fact in step.ensures} | {"stored weights"}
     named = {step.name: step for step in OPTIONAL}
     done = []

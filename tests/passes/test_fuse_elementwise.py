@@ -1,4 +1,4 @@
-"""Elementwise nodes that become one: chains, diamonds, smaller operands; and nodes that stay apart."""
+"""Elementwise nodes that the pass fuses: chains, diamonds, smaller operands. Other nodes stay separate."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Nodes that an epilogue takes in: chains, diamonds, residuals, constants; and nodes that stay apart."""
+"""Nodes that become an epilogue: chains, diamonds, residuals, constants. Other nodes stay separate."""
 
 import pytest
 

@@ -64,7 +64,7 @@ class Row(NamedTuple):
         """Empty inputs that are long along another axis, for which a kernel may allocate a buffer."""
         names = sorted({name for dims in re.findall(r"\[(.*?)\]", self.inputs) for name in re.findall("[a-z]", dims)})
         for none, far in itertools.product(names, repeat=2):
-            # A scan takes a turn for each part, even if the parts hold nothing.
+            # A scan runs its body for each part, even if the parts are empty.
             sizes = dict.fromkeys(names, 1) | {far: 2 if "Scan<" in self.nodes else FAR} | {none: 0}
             feeds = self.feeds(sizes)
             if feeds:
