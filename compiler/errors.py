@@ -145,8 +145,8 @@ PAGES = {
         "A node has constant inputs, and its computation fails. For example, the node converts a string that is no "
         "number. With `--no-optimize`, the compiler computes only nodes with small tensors of integers or booleans, "
         "such as shapes and axes. A run computes the other nodes, and fails if the computation of one of them fails. "
-        "A node in a branch or a loop may never run. For such a node, the compiler reports a near miss instead of an "
-        "error.",
+        "The compiler reports an integer division by a constant 0 as CC0210. A node in a branch or a loop may never "
+        "run. For such a node, the compiler reports a near miss instead of an error.",
         "Check the constants of the nodes that the error names. onnxruntime would fail there as well.",
     ),
     "CC0402": Page(

@@ -88,7 +88,7 @@ _FORMER_NAMES = {"keep_reduced_axes": "normalize_reductions", "read_sizes": "mov
 
 
 _MERGE = Phase("merge", [merge_duplicates, drop_dead_nodes])
-"""Leaves one of equal nodes, and none that nobody reads."""
+"""Merges equal nodes, and removes unused nodes."""
 
 
 def passes(options: Options) -> list[Pass]:

@@ -1,7 +1,7 @@
 """ResNet-50 for pictures of 224×224 (He et al. 2015, https://arxiv.org/abs/1512.03385).
 
-The network is torchvision's, the weights are seeded. The last normalization of each block begins as zero, so that the
-blocks change little of what they are given, as trained ones do: else rounding errors grow from block to block.
+The network is torchvision's, with seeded weights. The scale of each block's last normalization starts at zero. As in a
+trained network, each block then changes its input little. Otherwise rounding errors would grow with each block.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Any
 __all__ = ["CHROMIUM", "Browser", "Page"]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-"""The program; `None` where there is none."""
+"""The path of the program; `None` if it is not installed."""
 
 _SECONDS = 300
 _OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars")

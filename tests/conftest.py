@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """End the process of a test that hangs, with the places of its threads. Another process runs the next tests."""
+    """End the process of a test that hangs, and print its threads' stacks. Another process runs the next tests."""
     faulthandler.dump_traceback_later(LONGEST, exit=True, file=item.config.stash[ERRORS])
     try:
         return (yield)
@@ -48,7 +48,7 @@ def quick_exports() -> Iterator[None]:
 
 @pytest.fixture
 def standin(monkeypatch: pytest.MonkeyPatch) -> Iterator[device.StandIn]:
-    """A GPU that the processor stands in for, as `device="cuda"`; a test that misuses it fails."""
+    """The stand-in for a GPU, as `device="cuda"`. A misuse of the driver fails the test."""
     found = device.opened()
     monkeypatch.setitem(sys.modules, CUDA, found.module)
     found.configure(device.CONFIGURATION)
@@ -60,7 +60,7 @@ def standin(monkeypatch: pytest.MonkeyPatch) -> Iterator[device.StandIn]:
 
 @pytest.fixture(params=["emulator", "cuda"])
 def gpu(request: pytest.FixtureRequest) -> str:
-    """Each device that the processor plays, by its name."""
+    """The names of the GPUs without hardware: the emulator, and the stand-in as `cuda`."""
     name: str = request.param
     if name == "cuda":
         request.getfixturevalue("standin")

@@ -17,7 +17,7 @@ Shape = list[int]
 
 
 class _Graph:
-    """A graph that is written down node by node, and its one input."""
+    """Builds a graph with one input node by node."""
 
     def __init__(self, chance: random.Random, shape: Shape) -> None:
         self.chance, self.random = chance, np.random.default_rng(chance.getrandbits(32))
@@ -53,7 +53,7 @@ class _Graph:
         return helper.make_model(graph, opset_imports=opsets, ir_version=9), {"x": x}
 
     def window(self, name: str, weights: Callable[[int, int, list[int]], list[str]]) -> str:
-        """A convolution, of groups or depthwise as often as not, that gives as many channels as its name asks for."""
+        """A random convolution, sometimes depthwise. `weights` makes its weights and bias."""
         [n, channels, *sizes] = self.shapes[name]
         kernel = [self.chance.choice([1, 2, 3, 3])] * len(sizes)
         stride, pad = self.chance.choice([1, 1, 2]), self.chance.choice([0, 1, 1])
@@ -65,7 +65,7 @@ class _Graph:
 
 
 def on_images(chance: random.Random) -> Made:
-    """Convolutions and the operators between them, with so many channels that blocks of channels are faster."""
+    """Models of convolutions with other operators between them. They have enough channels for blocks of channels."""
     sizes = [chance.randint(8, 24) for _ in range(chance.choice([1, 2, 2, 2]))]
     shape = [chance.randint(1, 2), chance.choice([3, 16, 32, 64]), *sizes]
     graph = _Graph(chance, shape)
@@ -107,7 +107,7 @@ def _next_image(graph: _Graph, values: list[str], weights: Callable[[int, int, l
 
 
 def on_codes(chance: random.Random) -> Made:
-    """What becomes convolutions, products, sums, means and tables of 8-bit codes."""
+    """Models that passes turn into convolutions, products, sums, means and tables of 8-bit codes."""
     dtype = chance.choice([np.uint8, np.int8])
     sizes = [chance.randint(4, 9) for _ in range(chance.choice([0, 1, 2, 2]))]
     shape = [chance.randint(1, 2), chance.choice([3, 4, 16, 17]), *sizes]
@@ -139,7 +139,7 @@ def _of_numbers(graph: _Graph, x: str, others: list[str], parameters: tuple[str,
     [n, channels, *sizes] = shape
 
     def weights(outputs: int, channels: int, kernel: list[int]) -> list[str]:
-        """One scale or one an output, with or without a zero point and a bias."""
+        """Weights with a scale and a zero point for all outputs or for each output, and sometimes a bias."""
         each = chance.choice([[], [outputs]])
         parts = [graph.codes(chance.choice([np.int8, np.uint8]), outputs, channels, *kernel)]
         parts += [np.full(each, 0.01, np.float32), np.full(each, chance.choice([0, 100]), parts[0].dtype)]
@@ -164,7 +164,7 @@ def _of_numbers(graph: _Graph, x: str, others: list[str], parameters: tuple[str,
 
 
 def on_axes(chance: random.Random) -> Made:
-    """What moves, joins, cuts, reduces and multiplies along axes, whose values have several readers."""
+    """Models that transpose, reshape, slice, join, reduce and multiply. Their values have several readers."""
     shape = [chance.randint(1, 4) for _ in range(chance.randint(2, 4))]
     graph = _Graph(chance, shape)
     values = ["x"]
@@ -185,7 +185,7 @@ def _moved(graph: _Graph, value: str, shape: Shape, _: list[str]) -> str:
 
 
 def _viewed(graph: _Graph, value: str, shape: Shape, _: list[str]) -> str:
-    """A Reshape that joins two axes or cuts one, or an axis more or less."""
+    """A Reshape that merges two axes or splits one, or an Unsqueeze."""
     axis = graph.chance.randrange(len(shape))
     if len(shape) > 3 or (len(shape) > 1 and axis and graph.chance.random() < 0.3):
         axis = max(axis, 1)
@@ -219,7 +219,7 @@ def _joined(graph: _Graph, value: str, shape: Shape, values: list[str]) -> str:
 
 
 def _computed(graph: _Graph, value: str, shape: Shape, values: list[str]) -> str:
-    """An elementwise function; or the nodes of Swish, of which the gate may have other readers."""
+    """An elementwise function, or the nodes of Swish. Other nodes may read the Swish's gate."""
     chance = graph.chance
     kind = chance.choice(["Relu", "Neg", "Identity", "Sigmoid", "Swish", "Add", "Mul", "Sub"])
     if kind == "Swish":

@@ -67,7 +67,7 @@ def change_wires(chance: Chance, case: Case) -> None:
     block = chance.choice([block for block in blocks(case.main) if block["steps"]])
     step = chance.choice(block["steps"])
     inputs, other = step["inputs"], chance.choice([None, *range(len(block["values"]))])
-    first = int("Loop" in step["op"])  # without a number of turns it may turn for ever
+    first = int("Loop" in step["op"])  # a Loop without a number of iterations may never end
     if len(inputs) > first and chance.random() < 0.6:
         inputs[chance.randrange(first, len(inputs))] = other
     elif inputs and chance.random() < 0.5:
@@ -131,7 +131,7 @@ CHANGES = [
 
 
 def _arrays(chance: Chance, case: Case) -> list[tuple[Any, Any]]:
-    """The place of an array, as a collection and a key; `None` without arrays."""
+    """A list of one random array of the case, as a collection and a key; empty without arrays."""
     places: list[tuple[Any, Any]] = [(case.constants, index) for index in range(len(case.constants))]
     places += [(case.inputs, name) for name, value in case.inputs.items() if isinstance(value, np.ndarray)]
     places += [

@@ -26,7 +26,7 @@ def spoiled(data: bytes, chance: random.Random) -> bytes:
 
 
 def main() -> None:
-    """Spoil, compile, count."""
+    """Changes and compiles the model many times. Prints the number of refusals."""
     logging.disable()  # onnx_ir warns of its repairs
     path, flips, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     data = Path(path).read_bytes()

@@ -1,11 +1,11 @@
 """Changes plans at random and runs them, in a separate process, because a crash ends it.
 
-`python -m tests.fuzz_ops SEED CASES`: the plans are those of the onnx package's node tests, `MODELS` of them taken at
-random, of models that fuse, and of `MADE` models each that compute on 8-bit codes and on images. A case changes one of
-them in one to three places: an attribute, a whole operation (both made from the plan's schema, numbers being extreme
-ones), a type, the inputs of a step, the sizes or elements of an array, or what is a constant. Each is bounded by
-`max_memory`; a process that takes much more than that, or a case more than `SECONDS`, is ended. `--only CASE` runs a
-single one, and prints its plan.
+`python -m tests.fuzz_ops SEED CASES`: the plans come from three sources: `MODELS` random node tests of onnx, models
+with fusions, and `MADE` models each for 8-bit codes and for images. A case changes one plan in one to three places: an
+attribute, a whole op (both from the plan's schema, with extreme numbers), a type, the inputs of a step, the sizes or
+elements of an array, or the choice between a constant and an input. `max_memory` bounds every run. The process ends if
+it needs much more memory, or if a case takes longer than `SECONDS`. `--only CASE` runs a single case and prints its
+plan.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def _declare(step: Json, values: list[Json]) -> None:
 def run(case: Case, threads: int) -> str:
     """The outcome: "refused", "failed" or "ran". A wrong outcome raises an exception.
 
-    When it ran, it runs again with another number of threads, and with every value as an output, so that none is
-    overwritten by a step that follows. What else is an output may change the layouts of images, and rounding with them.
+    A plan that ran runs again with another number of threads, and with every value as an output, so that no step
+    overwrites a value. More outputs may change the layouts of images, and therefore the rounding.
     """
     try:
         plan = compiler.Plan(case.data())
@@ -127,7 +127,7 @@ def showing_all(case: Case) -> Case:
 
 
 def bits(value: Any) -> Any:
-    """What can be compared, NaN with NaN too."""
+    """The bits of a value, so that NaN equals NaN."""
     if isinstance(value, list):
         return [bits(item) for item in value]
     if value is None or value.dtype.kind == "O":
@@ -144,7 +144,7 @@ def _check(info: compiler.TensorInfo, found: Any) -> None:
 
 
 def bases(chance: Chance) -> list[Case]:
-    """Plans with inputs: of node tests, of models that fuse, and of those on codes and images."""
+    """Plans with inputs: of node tests, of models with fusions, and of random models of codes and of images."""
     every = load_cases()
     cases = []
     for name in chance.sample(sorted(name for name, case in every.items() if case.kind == "node"), MODELS):
@@ -162,7 +162,7 @@ def bases(chance: Chance) -> list[Case]:
 
 
 def _base(model: onnx.ModelProto, inputs: Callable[[Sequence[compiler.TensorInfo]], dict[str, Any]]) -> list[Case]:
-    """The model's plan; `None` if the compiler refuses the model."""
+    """The case of a model and its inputs; empty if the compiler refuses the model."""
     try:
         plan = compiler.compile(model, compiler.Options(max_memory=MAX_MEMORY))
     except compiler.CompileError:

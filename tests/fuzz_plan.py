@@ -1,7 +1,7 @@
 """Flips bits of a plan file, and reads and runs the result, in a separate process, because a crash ends it.
 
-`python -m tests.fuzz_plan PLAN FLIPS SEED`: each flip changes one bit of the file. With `--sign` the checksum is made
-right again, so that what is behind it is reached. Prints how many were refused.
+`python -m tests.fuzz_plan PLAN FLIPS SEED`: each flip changes one bit of the file. `--sign` corrects the
+checksum, so that the test reaches the later checks. Prints the number of refused plans.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EXPECTED = (compiler.PlanError, compiler.RunError, compiler.InputError, DeviceEr
 
 
 def attempt(data: bytes) -> bool:
-    """Whether the bytes are a plan that loads and runs; every expected refusal is False, all else is raised."""
+    """Whether a plan loads and runs. False for an expected refusal; any other exception is raised."""
     try:
         session = compiler.load(compiler.Plan(data), threads=1)
         session.run(random_inputs(session.inputs, {}))
@@ -44,7 +44,7 @@ def sign(data: bytes) -> bytes | None:
 
 
 def main() -> None:
-    """Flip, sign if asked to, attempt."""
+    """Flips a bit and runs the plan many times. With `--sign`, corrects the checksum first."""
     path, flips, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     plan = Path(path).read_bytes()
     assert attempt(plan), "the plan does not run to begin with"

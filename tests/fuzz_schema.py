@@ -43,7 +43,7 @@ Chance = random.Random
 
 
 def generated(chance: Chance, schema: dict[str, Json], depth: int = 0) -> Json:
-    """Any value that the schema allows, numbers being extreme ones as often as not."""
+    """A random value that the schema allows. Many numbers are extreme."""
     if "$ref" in schema:
         return generated(chance, SCHEMA[schema["$ref"].rsplit("/", 1)[-1]], depth + 1)
     if "const" in schema:

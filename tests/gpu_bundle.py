@@ -13,7 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 ENOUGH = ("--seconds", "1500")
-"""The option that gives every section of a call far more time than it takes on a slow and busy machine."""
+"""The option that gives a call enough time on a slow and busy machine."""
 NETWORK = """
 import torch
 

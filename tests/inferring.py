@@ -56,7 +56,7 @@ def array_of(text: str) -> np.ndarray | None:
 
 
 def asked(op: Op, inputs: str, *, known: bool = True) -> tuple[str, str, list[bytes | None]]:
-    """What the runtime is asked about a step; nothing but dtypes and ranks where the sizes are not to be known."""
+    """The arguments of `_runtime.infer` for a step. Without `known`, they have only dtypes and ranks."""
     texts = inputs.split()
     arrays = [array_of(text) if known else None for text in texts]
     types = [type_of(text.partition("=")[0], known=known) for text in texts]

@@ -1,7 +1,6 @@
 """The compiler and the runtime on other x86-64 processors than this machine's, described to the emulator qemu.
 
-`make test-processors` runs these tests; they are not part of the others, which run on this machine's processor alone.
-What a test starts is emulated, the test itself is not.
+Only `make test-processors` runs these tests. qemu emulates the programs that a test starts, but not the test itself.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ ROOT = Path(__file__).parent.parent
 QEMU = shutil.which("qemu-x86_64-static") or shutil.which("qemu-x86_64")
 ZOO = Path(os.environ.get("ZOO", ROOT.parent / "shared/zoo"))
 LISTED = ROOT / "build/rust-tests.json"
-"""What `cargo nextest list` says of the Rust tests."""
+"""The list of the Rust tests that `cargo nextest list` writes."""
 
 HASWELL = "Haswell,-pcid,-x2apic,-tsc-deadline,-hle,-invpcid,-rtm"
-"""AVX2 and FMA, without AVX-512 and VNNI; without the features that qemu lacks, of which it would warn."""
+"""AVX2 and FMA, without AVX-512 and VNNI. The names after the minus signs are features that qemu does not have."""
 NEHALEM = "Nehalem"
 """SSE4.2, without AVX."""
 SANDY_BRIDGE = "SandyBridge,-x2apic,-tsc-deadline"
@@ -51,7 +50,7 @@ def python(cpu: str, *arguments: str | Path, **variables: str) -> subprocess.Com
 
 
 def assert_tests_pass(cpu: str, tests: Sequence[str]) -> None:
-    """Runs these Python tests there. No test may fail or be skipped."""
+    """Runs these Python tests on the processor. No test may fail or be skipped."""
     done = python(cpu, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *tests)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     assert "skipped" not in done.stdout.splitlines()[-1], done.stdout[-2000:]

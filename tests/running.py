@@ -12,7 +12,7 @@ SOON = 300.0
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process has started, and those that these have; none of a process that has ended."""
+    """The running descendants of a process; empty if the process has ended."""
     try:
         own = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):
@@ -21,7 +21,7 @@ def children(pid: int) -> list[int]:
 
 
 def is_there(pid: int) -> bool:
-    """Whether a process runs: one that nobody has waited for yet does not."""
+    """Whether a process runs. A zombie does not run."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -29,7 +29,7 @@ def is_there(pid: int) -> bool:
 
 
 def wait_for(what: Callable[[], bool]) -> bool:
-    """Wait until something is so. Returns whether it is so soon."""
+    """Wait up to `SOON` seconds until a condition holds. Returns whether it holds."""
     end = time.monotonic() + SOON
     while not (found := what()) and time.monotonic() < end:
         time.sleep(0.05)
@@ -37,7 +37,7 @@ def wait_for(what: Callable[[], bool]) -> bool:
 
 
 def calls_of(work: Callable[[], object]) -> int:
-    """The number of calls of functions that some work makes, on any machine."""
+    """The number of function calls that the work makes. It does not depend on the machine."""
     count = 0
 
     def counted(_frame: object, event: str, _argument: object) -> None:
@@ -54,9 +54,9 @@ def calls_of(work: Callable[[], object]) -> int:
 
 
 def grows_linearly(work: Callable[[int], object], small: int, large: int) -> bool:
-    """Whether the time of some work grows no more than three times as much as its size.
+    """Whether the time of the work grows at most three times as fast as its size.
 
-    Compares the times of this process on a processor, which other programs affect little: the shortest of three.
+    Measures processor time, which other programs affect little, and takes the shortest of three times.
     """
     shortest: dict[int, float] = {}
     for _ in range(3):

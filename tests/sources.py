@@ -11,7 +11,7 @@ BUILT = {"target", "build", ".venv", "__pycache__"}
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """The files in a folder and in its folders, without those of `BUILT`, in which another process may be building."""
+    """The files in a folder and its subfolders. Skips `BUILT`, whose files another process may be writing."""
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(set(folders) - BUILT)
         yield from (Path(parent, name) for name in sorted(names))

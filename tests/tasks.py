@@ -21,18 +21,18 @@ from compiler.zoo.outcome import Outcome, variants
 from tests.running import wait_for
 
 HANGING = 600.0
-"""Seconds after which a task ends that should have been ended."""
+"""Seconds after which a task ends if the test does not end it."""
 
 
 def allocate(size: int) -> None:
-    """Hold so many bytes of memory for long."""
+    """Hold this many bytes of memory for `HANGING` seconds."""
     held = bytearray(size)
     held[:: os.sysconf("SC_PAGE_SIZE")] = b"x" * len(held[:: os.sysconf("SC_PAGE_SIZE")])
     time.sleep(HANGING)
 
 
 def act(what: str, channel: Channel) -> Any:
-    """Do what a word says, in a phase of the same name."""
+    """Do the action that `what` names, in a phase of the same name."""
     channel.part(f"before {what}")
     channel.phase(what)
     word, _, number = what.partition(" ")
@@ -72,7 +72,7 @@ def act(what: str, channel: Channel) -> Any:
 
 
 def check_or_end(asked: Check, channel: Channel) -> Any:
-    """Say that a model is equal in every way, but for a model of a certain name crash, hang, take memory, or fail."""
+    """Report that every output equals the reference. A model's name may ask for a crash or another end instead."""
     name = asked.entry.name
     if name.startswith("crash"):
         channel.phase("run: pinned, optimized, 1 thread, io")
@@ -95,12 +95,12 @@ def check_the_first(asked: Check, channel: Channel) -> Any:
 
 
 def hang(asked: Check | Measure, channel: Channel) -> None:
-    """Do nothing for long."""
+    """Do nothing for `HANGING` seconds."""
     time.sleep(HANGING)
 
 
 def check_at_once(asked: Check, channel: Channel) -> Any:
-    """Say that a model is equal in every way, and state facts of the level `avx2`; refuse a model `refused`."""
+    """Report that every output equals the reference, with facts of the level `avx2`. Refuse a model `refused`."""
     is_refused = asked.entry.name == "refused"
     for shapes in asked.shapes:
         for variant in variants(asked.device):
@@ -113,9 +113,9 @@ def check_at_once(asked: Check, channel: Channel) -> Any:
 
 
 def time_as_told(asked: Time, channel: Channel) -> dict[str, float]:
-    """Return the quotient of times that the file times.json has for this process of a model, and log the call.
+    """Return the ratio of times that times.json has for this process of a model, and log the call.
 
-    Instead of a quotient, the file may say how the process ends.
+    Instead of a ratio, the file may state how the process ends.
     """
     name, number = asked.entry.name, asked.number
     with Path("timed.log").open("a") as log:
@@ -135,7 +135,7 @@ def time_as_told(asked: Time, channel: Channel) -> dict[str, float]:
 
 
 def profile_or_crash(asked: Profile, channel: Channel) -> dict[str, Any]:
-    """Return a profile without steps, or crash for a model whose name begins so."""
+    """Return a profile without steps, or crash for a model whose name begins with `crash`."""
     channel.phase("run step by step")
     if asked.entry.name.startswith("crash"):
         os.kill(os.getpid(), signal.SIGSEGV)

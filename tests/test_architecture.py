@@ -102,7 +102,7 @@ every_file = pytest.mark.parametrize(
     "path", [*PYTHON, *DEVELOPERS, *RUST, *PAGE], ids=lambda path: str(path.relative_to(ROOT))
 )
 OVER_BUDGET: dict[str, str] = {}
-"""What is too long, and why; a line of something that is not fails."""
+"""Files and functions that are too long, with the reasons. An entry for a short one is an error."""
 
 GENERATED = {ROOT / "compiler/plan/ops.py", ROOT / "compiler/contrib/expansion/families.py"}
 UNWANTED_WORDS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|\b(todo|unimplemented|dbg)!")
@@ -114,18 +114,18 @@ def layer_of(module: str, layers: list[set[str]]) -> int | None:
 
 
 def python_module(path: Path) -> str:
-    """The dotted name of a file's module below `compiler`; that of a package for its `__init__.py`."""
+    """The dotted name of a file's module below `compiler`. For `__init__.py`, the name of its package."""
     parts = path.relative_to(ROOT / "compiler").with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
 
 def unit_of(module: str) -> str:
-    """What the table of layers lists: a module of `compiler` itself, or a package in it."""
+    """The name of a module in the table of layers: a module directly in `compiler`, or a package in it."""
     return module.partition(".")[0]
 
 
 def python_imports(path: Path, *, typing: bool) -> Iterator[str]:
-    """The modules that a file imports, also in functions; with `typing` those that only annotations need, too."""
+    """The modules that a file imports, also in functions. `typing` includes imports for annotations alone."""
     tree = ast.parse(path.read_text())
     guards = [] if typing else [node for node in ast.walk(tree) if is_typing_guard(node)]
     hidden = {id(node) for guard in guards for node in ast.walk(guard)}

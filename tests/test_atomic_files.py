@@ -86,10 +86,10 @@ def test_an_error_names_the_path_that_was_given(name: str, tmp_path: Path, monke
     assert set(Path().rglob("*")) == before and Path("loop").is_symlink()
 
 
-def test_what_may_not_be_written_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_file_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "out"
     target.write_bytes(b"old")
-    monkeypatch.setattr(os, "access", lambda *_: False)  # as it is for all users but root
+    monkeypatch.setattr(os, "access", lambda *_: False)  # as for users other than root
     with pytest.raises(PermissionError, match="out"):
         write_whole(target, b"new")
     assert target.read_bytes() == b"old"

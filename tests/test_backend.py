@@ -48,7 +48,7 @@ def test_run_node_reads_an_input_twice():
             backend.run_node(node, inputs)
 
 
-def test_what_it_can_do():
+def test_it_states_which_models_and_devices_it_supports():
     model = onnx.parser.parse_model(MODEL)
     assert backend.is_compatible(model)
     model.graph.node[0].op_type = "Nonsense"

@@ -32,7 +32,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(sound: Path, tmp_path: Path) -> Path:
-    """A copy of that folder, to spoil."""
+    """A copy of the folder `sound`, whose files a test damages."""
     return shutil.copytree(sound, tmp_path, dirs_exist_ok=True)
 
 
@@ -41,7 +41,7 @@ def save(path: Path, text: str) -> None:
 
 
 def candlec(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command, as a person runs it."""
+    """Runs `candlec` in a separate process."""
     command = [sys.executable, "-m", "compiler", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
     return subprocess.run(
@@ -50,7 +50,7 @@ def candlec(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def refuse(folder: Path, *arguments: str) -> str:
-    """What the command says when it refuses, having left nothing behind."""
+    """Checks that the command fails cleanly and changes no file. Returns its error message."""
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     done = candlec(folder, *arguments)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -87,7 +87,7 @@ def missing(path: Path) -> None:
 
 
 def huge(path: Path) -> None:
-    """3 GB, of which the disk holds nothing."""
+    """A sparse file of 3 GB, which needs no disk space."""
     with path.open("wb") as file:
         file.truncate(3 * 10**9)
 
@@ -184,7 +184,7 @@ def external_constant(path: Path) -> None:
 
 
 def external_data_in_a_function(path: Path) -> None:
-    """A weight of a branch in a function, in a file elsewhere."""
+    """A function with a branch, whose weight is in a file outside the model's folder."""
     write_function(path, "/etc/hostname")
 
 

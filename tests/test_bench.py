@@ -1,4 +1,4 @@
-"""Timing: engines take turns, a failing engine does not stop the others, and the summaries of their times."""
+"""Timing: engines run in turns, and a failing engine does not stop the others. Also the summaries of times."""
 
 from __future__ import annotations
 

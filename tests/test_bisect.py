@@ -87,7 +87,7 @@ def test_a_wrong_lowering_has_no_pass_to_blame(monkeypatch: pytest.MonkeyPatch) 
 
 
 def small_model(found: WrongResult, folder: Path) -> onnx.ModelProto:
-    """The small model of a difference, which must have the difference in this process only."""
+    """The small model of a difference. The difference must occur in this process and in no new process."""
     part = extract_step(broken_passes.model(), found, folder, threads=1)
     assert part.differs and not part.problem
     assert [each.name for each in part.files] == ["step.onnx", "step.npz", "replay.py"]

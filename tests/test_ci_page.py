@@ -47,7 +47,7 @@ COMMANDS = list(commands())
 
 
 def pattern(lines: list[str]) -> str:
-    """A pattern for these lines, in which `…` stands for any text, and a number of spaces for any other number."""
+    """A pattern for these lines. `…` matches any text, and spaces match any number of spaces."""
     text = "\n".join(lines)
     return "".join(
         ".*?" if part == "…" else r"[ ]+" if part.isspace() and "\n" not in part else re.escape(part)

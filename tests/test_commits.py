@@ -1,4 +1,4 @@
-"""`benchmarks.commits`: turns of two commits, ratios, the processes of two checkouts, and the build of a commit."""
+"""`benchmarks.commits`: alternating runs of two commits, ratios, separate processes, and the build of a commit."""
 
 from __future__ import annotations
 

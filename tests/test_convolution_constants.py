@@ -136,7 +136,7 @@ def test_noise_moves_no_constant() -> None:
     assert FIT.fitted(times, PRESENT).constants == PRESENT
 
 
-def test_what_was_not_timed_is_no_choice() -> None:
+def test_a_form_without_a_time_is_not_chosen() -> None:
     times = made(replace(PRESENT, enough=512))
     assert FIT.fitted({}, PRESENT) is None
     assert FIT.fitted({shape: {"direct": 1.0} for shape in times}, PRESENT).shapes < 10
@@ -224,9 +224,9 @@ for kernel, scale in (("", 1), ("conv_large_f32", 1), ("", 1.01)):
     *partial, last = guarded(convolutions.results(sys.argv[1], setting, 0))
     print(json.dumps({{"names": convolutions.names(setting), "partial": len(partial), **last}}))
 """
-"""The sweep on the emulator, with stand-ins for PyTorch's CUDA and its profiler.
+"""Runs the sweep three times on the emulator, with stand-ins for PyTorch's CUDA and its profiler.
 
-Then once more, where another kernel runs; and once more, where results are wrong.
+In the second sweep, the trace shows another kernel. In the third sweep, results differ from cuDNN's.
 """
 
 

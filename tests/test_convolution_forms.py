@@ -57,7 +57,7 @@ FORMS = {
     "large": {"conv/conv_large"},
     "large:2": {"conv/conv_large", "conv/conv_finish"},
 }
-"""The kernels of each form, but for the type that their names end with."""
+"""The kernels of each form, without the element type at the end of their names."""
 
 
 def launches(folder: Path, form: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ DROPOUT = '<ir_version: 9, opset_import: ["": 17]> g (float[2] x) => (float[2] y
 
 
 class Panic(BaseException):
-    """As PyO3's PanicException is no Exception."""
+    """Like PyO3's PanicException, it is no subclass of Exception."""
 
 
 EXPECTED = [

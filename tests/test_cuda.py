@@ -19,11 +19,11 @@ NEEDED = pytest.mark.skipif(SPEC is None, reason="the module for CUDA is not bui
 
 
 EXACT = ("detection", "grid_sample", "integer", "qlinear", "qlinear_elementwise", "quantize")
-"""Modules of which no product may be fused with a sum: their codes and places are the processor's, bit for bit."""
+"""Modules without fused multiply-adds, so that their codes and indices are the same as on the CPU."""
 
 
 def nvcc() -> Path:
-    """NVIDIA's compiler, as the extra `cuda-build` installs it; its programs lack the right to run."""
+    """The path of NVIDIA's compiler. The extra `cuda-build` installs it; `wheels` makes it executable."""
     sys.path.insert(0, str(ROOT / "tools"))
     try:
         from build_cuda import wheels
@@ -46,7 +46,7 @@ def test_no_product_is_fused_with_a_sum(module: str, tmp_path: Path) -> None:
 
 
 def called(*command: str | Path) -> str:
-    """What a command that succeeds says."""
+    """Runs a command, which must succeed, and returns its output."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, done.stdout
     return done.stdout

@@ -89,7 +89,7 @@ def test_each_call_alone(bundle: Path, tmp_path: Path, call: str) -> None:
 
 @pytest.fixture(scope="module")
 def hidden(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of modules that hide PyTorch and NVIDIA's libraries, which know no stand-in."""
+    """A folder of modules that hide PyTorch and NVIDIA's libraries, which do not work with the stand-in."""
     folder = tmp_path_factory.mktemp("hidden")
     (folder / "torch.py").write_text('raise ImportError("it is hidden")\n')
     (folder / "nvidia").mkdir()
@@ -129,7 +129,7 @@ def test_each_call_on_the_stand_in(bundle: Path, tmp_path: Path, hidden: Path, c
 
 
 def check_results(call: str, found: dict[str, list[dict[str, Any]]]) -> None:
-    """The sections that ask the driver have figures, and the others a result for each plan."""
+    """Checks that sections about the driver have numbers, and that the others have a result for each plan."""
     if call == "smoke":
         machine = {result["name"]: result["figures"] for result in found["The machine"]}
         assert machine["device"]["name"] == "NVIDIA H100 80GB HBM3"
@@ -196,7 +196,7 @@ def test_without_time_nothing_runs(bundle: Path, tmp_path: Path) -> None:
     assert "expand" not in done.stdout, "one line stands for all checks without time"
 
 
-# The processes of the second section wait, so that a fast call is not done before the signal.
+# The processes of the second section wait, so that a fast call does not end before the signal.
 WAITING = """
 import sys, time
 if "trained" in sys.orig_argv:

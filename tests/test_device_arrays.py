@@ -89,7 +89,7 @@ def test_inputs_on_the_device_are_not_written(gpu: str) -> None:
     for _ in range(2):
         found = add.run({"x": x})["z"]
         assert np.array_equal(found, -2 * before) and np.array_equal(x.numpy(), before)
-    # What the host reads of it is brought there.
+    # The run copies the elements that the host reads to the host.
     chain = session(CHAIN, gpu).run({"x": x})
     assert chain["dims"].tolist() == [4, 6] and np.array_equal(chain["a"], before)
     repeated = session(HEADER + "g (float[n, m] x, int64[1] s) => (float[k] y) { y = Reshape(x, s) }", gpu)
@@ -156,7 +156,7 @@ def test_tensors_of_other_libraries_are_inputs(standin: StandIn) -> None:
     old, new = Dlpack(x, is_old=True), Dlpack(x)
     assert np.array_equal(add.run({"x": old, "y": new})["sum"], expected)
     assert old.streams == new.streams != [0]
-    # No element went up, and the copies came down. A run waits for a stream that is named, and memory for its reader.
+    # No element was uploaded. A run waits for the stream that an input names, and memory waits for its readers.
     calls = standin.calls()
     assert "cuMemcpyHtoDAsync_v2" not in calls and calls["cuStreamWaitEvent"] == 3, calls
     assert standin.driver.cuStreamDestroy_v2(stream) == 0
@@ -329,7 +329,7 @@ def test_a_view_of_an_input_stays_on_the_device(standin: StandIn) -> None:
     viewed = session(HEADER + text, "cuda")
     standin.configure("")
     found = viewed.run({"x": x, "s": np.array([3, -1])}, device_outputs=True)
-    # The mark by which kernels tell faults goes both ways, and no tensor.
+    # Only the mark with which kernels report faults is copied, once in each direction; no tensor is.
     calls = standin.calls()
     assert calls["cuMemcpyHtoDAsync_v2"] == calls["cuMemcpyDtoHAsync_v2"] == 1, calls
     assert np.array_equal(found["y"].numpy(), values.reshape(3, 8)) and np.array_equal(x.numpy(), values)

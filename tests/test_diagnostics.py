@@ -112,7 +112,7 @@ ADVICE = [
 
 
 @pytest.mark.parametrize(("node", "options", "message", "advice"), ADVICE, ids=[each for each, *_ in ADVICE])
-def test_what_may_have_been_meant(node, options, message, advice):
+def test_an_error_suggests_the_intended_name(node, options, message, advice):
     head = HEAD.replace('"": 20', '"": 20, "acme": 1')
     text = f"g (float[batch, 3] x, float[3, ?] z) => (float[batch, 3] y) {{ {node} }}"
     with pytest.raises(CompileError) as error:

@@ -1,4 +1,4 @@
-"""What differs between two models or plans: nodes, constants, inputs and outputs, facts, and results."""
+"""Differences between two models or plans: nodes, constants, inputs and outputs, facts, and results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No passage of six lines stands twice in the code: one function serves both places, or the ledger states why not.
+"""No passage of six lines occurs twice in the code, except those in the ledger, which states the reason.
 
 Blank lines, comments, attributes, imports and lines of punctuation do not count, and neither does white space.
 """

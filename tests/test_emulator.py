@@ -25,7 +25,7 @@ ENTRIES = entries()
 
 
 def sessions(plan: compiler.Plan, gpu: str) -> tuple[compiler.Session, compiler.Session]:
-    """A plan on the processor and on a device."""
+    """Sessions of a plan on the CPU and on a device."""
     return compiler.load(plan, threads=1), compiler.load(plan, device=gpu, threads=1)
 
 
@@ -57,7 +57,7 @@ def test_models(name: str, gpu: str) -> None:
         given = entry.inputs(case)
         wanted, found = here.run(given), there.run(given)
         if not compare(wanted, found, entry.tolerance).equal:
-            # Both are rounded: then it is as near to onnxruntime's as the processor's has to be.
+            # Both results are rounded. The device's must then be as close to onnxruntime's as the CPU's must be.
             report = judge(name).compare(given, found)
             assert not exceeded(name, "pinned", [report]), report
 

@@ -90,7 +90,7 @@ def test_each_gpu_names_the_source_of_its_limits() -> None:
 
 
 def test_kernels_that_multiply_codes_are_those_that_the_runtime_has() -> None:
-    """`__dp4a` stands in the one module that is counted so."""
+    """Only the module `qlinear` contains `__dp4a`."""
     kernels = Path(__file__).parent.parent / "runtime/device/kernels"
     assert [file.stem for file in sorted(kernels.glob("*.cu*")) if "__dp4a" in file.read_text()] == ["qlinear"]
 

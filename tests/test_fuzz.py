@@ -38,7 +38,7 @@ g (float[batch, 3, 8] x, int64[2] n, bool c) => (float[batch, 24] y, z, w)
 
 
 def fuzz(folder: Path, module: str, *arguments: object) -> str:
-    """What the process writes at its end, which is no crash."""
+    """The last line that the process prints. The process must not crash."""
     command = [sys.executable, "-m", f"tests.{module}", *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

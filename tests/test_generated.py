@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The files that are written instead of being written."""
+    """Prevents writes to files, and returns the list of the paths that would be written."""
     paths: list[Path] = []
     monkeypatch.setattr(Path, "write_text", lambda path, _text, **_options: paths.append(path))
     monkeypatch.setattr(Path, "read_text", lambda _path, **_options: "")

@@ -31,7 +31,7 @@ EXPRESSION = re.compile(r"\${{ (.*?) }}")
 
 
 def lint(tool: str, *arguments: str, text: str | None = None) -> str:
-    """What a tool says."""
+    """The output of a lint tool."""
     path = shutil.which(tool, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     if path is None:
         pytest.skip(f"there is no program {tool}")

@@ -12,7 +12,7 @@ RUNTIME = ROOT / "runtime"
 CUDA = RUNTIME / "device/cuda/src"
 SOURCES = [CUDA / "checks.rs", CUDA / "errors.rs", CUDA / "context.rs", ROOT / "compiler/runtime/devices.py"]
 OTHERS = [CUDA / "lib.rs", CUDA / "modules.rs", RUNTIME / "device/src/error.rs", RUNTIME / "plan/src/device.rs"]
-"""Files that say more than this."""
+"""Files that contain other messages too."""
 ADVICE = (
     "install NVIDIA's driver 580 or newer",
     "build it with `make cuda`",
@@ -21,9 +21,9 @@ ADVICE = (
     "cpu, cuda and",
     ": this process cannot use the GPU any more",
 )
-"""What stands behind a sentence."""
+"""The ends of messages after the sentence: advice and lists."""
 LONG = 18
-"""Characters of a sentence; a shorter text is a part of one, or a name."""
+"""The fewest characters of a sentence. A shorter text is a part of a sentence, or a name."""
 
 
 def rows() -> list[str]:

@@ -12,7 +12,7 @@ import compiler
 
 
 class Case(NamedTuple):
-    """A graph, values for its inputs, and what both devices say of the first that is wrong."""
+    """A graph, values for its inputs, and the message of both devices about the first wrong value."""
 
     graph: str
     inputs: dict[str, Any]
@@ -256,7 +256,7 @@ def test_the_first_turn_of_a_loop_is_reported(gpu: str) -> None:
     plan = plan_of(LOOP)
     inputs = {"count": np.array(5), "x": floats(4), "i": np.array([1, 0, 2, 0])}
     here, there = (refusal(plan, device, inputs) for device in ("cpu", gpu))
-    # Element 2 leads beyond the axis in turn 2, and element 0 in turn 3.
+    # Element 2 is out of range in iteration 2, and element 0 in iteration 3.
     assert there.message == "index 4 is out of range for axis 0 of size 4 (element 2 of the indices)" == here.message
     assert len(there.within) == 1
     assert there.within == here.within

@@ -66,7 +66,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def patient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets no check of the section take too long but one that hangs, as others may do on a slow machine."""
+    """Extends the time limit of every check that does not hang, because a check may be slow on a slow machine."""
     process, mark = tool("gpu.process").Process, tmp_path / "hangs"
     result = process.result
 
@@ -83,7 +83,7 @@ def patient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def setting(folder: Path, seconds: float) -> Any:
-    """Where checks run, for so many seconds."""
+    """The setting of checks that may take this number of seconds."""
     return tool("gpu.process").Setting(folder, "cuda", time.monotonic() + seconds, folder)
 
 
@@ -120,7 +120,7 @@ def test_a_command_ends_with_what_started_it(tmp_path: Path) -> None:
     assert is_started and wait_for(lambda: not is_there(int(file.read_text())))
 
 
-def test_what_a_command_prints() -> None:
+def test_the_output_of_a_command_has_both_streams() -> None:
     printed = tool("gpu.process").printed
     with ThreadPoolExecutor(2) as threads:
         shown = threads.map(lambda word: printed(["sh", "-c", f"echo {word}; echo error >&2; exit 3"], SOON), "ab")

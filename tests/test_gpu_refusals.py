@@ -19,7 +19,7 @@ EXTENSIONS = ("_runtime", "_runtime_cuda")
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle of small plans with files in place of its extensions, which no test gets to load."""
+    """A bundle of small plans. Its extensions are dummy files, which no test loads."""
     folder = write_bundle(tmp_path_factory.mktemp("whole") / "bundle")
     for name in EXTENSIONS:
         (folder / f"{name}.abi3.so.xz").write_bytes(tool("gpu.files").lzma.compress(name.encode() * 1000))
@@ -28,12 +28,12 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def bundle(whole: Path, tmp_path: Path) -> Path:
-    """A copy of that, to be damaged."""
+    """A copy of the bundle, which a test damages."""
     return Path(shutil.copytree(whole, tmp_path / "bundle"))
 
 
 def check_refused(bundle: Path, out: Path, sentence: str, *options: str, device: str = "emulator") -> None:
-    """One sentence, the exit code 2, and no files."""
+    """Checks that the call prints one sentence, returns the exit code 2, and writes no files."""
     done = called(bundle, out, *options, device=device)
     assert (done.returncode, done.stderr, done.stdout) == (2, f"{sentence}\n", "")
     assert not out.is_dir()

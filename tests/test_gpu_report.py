@@ -57,7 +57,7 @@ def test_a_killed_report_is_whole(tmp_path: Path, seed: int) -> None:
 
 
 def test_a_report_that_ends_at_any_write_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both files stay valid wherever the writes end: before, within or behind each step of one."""
+    """Both files stay valid if the process ends before, within or after any step of a write."""
     report, page = tool("gpu.report"), tool("gpu.page")
     monkeypatch.setattr(report, "PAUSE", 0)
     writes, replaces = Path.write_bytes, os.replace
@@ -113,7 +113,7 @@ def test_large_results_are_shortened(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def strict(file: Path) -> Any:
-    """What is in a JSON file, in which no number may be NaN or infinite."""
+    """The contents of a JSON file. NaN and infinity are errors."""
 
     def refuse(word: str) -> None:
         raise ValueError(word)
@@ -164,7 +164,7 @@ def test_a_difference_that_is_a_number_has_no_note() -> None:
 
 
 def call_of(folder: Path, name: str, is_whole: bool) -> None:
-    """Writes the files of a call, of which all sections may be done."""
+    """Writes the files of a call. With `is_whole`, all its sections are done."""
     report = tool("gpu.report")
     part = report.Part("Some", tool("gpu.page").bullets)
     whole = report.Report(folder, "tune", [f"call {name}"], [part])
@@ -174,7 +174,7 @@ def call_of(folder: Path, name: str, is_whole: bool) -> None:
 
 
 def kept_in(folder: Path) -> dict[str, str]:
-    """The names of the calls by the files that are in a folder; a page and its JSON file are of one call."""
+    """The name of the call that wrote each page of a folder. A page and its JSON file must come from one call."""
     pages = {page.name: page.read_text().splitlines()[2].removeprefix("call ") for page in folder.glob("*.md")}
     for page, name in pages.items():
         assert strict(folder / page.replace(".md", ".json"))["heading"] == [f"call {name}"]

@@ -26,7 +26,7 @@ with numpy.load("tests/golden/v1.npz") as arrays:
 
 
 def python(code: str, *arguments: str) -> str:
-    """What a new interpreter prints."""
+    """Runs code in a new interpreter, and returns its output."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -72,7 +72,7 @@ PACKAGES = {
     *("click", "dataclasses", "importlib", "ml_dtypes", "networkx", "numpy", "onnx", "onnx_ir", "onnx_shape_inference"),
     *("onnxruntime", "onnxscript", "rich", "safetensors", "scipy", "sympy", "tomlkit", "torch"),
 }
-"""Packages that take long to import, and those that only some verbs need."""
+"""Packages with a slow import, and packages that only some verbs need."""
 
 EXPANSIONS = {f"compiler.contrib.{family}" for family in FAMILIES.values()}
 """The families of expansions. No verb imports them for a model without one of their operators."""
@@ -106,7 +106,7 @@ ALLOWED: dict[tuple[str, ...], tuple[set[str], set[str]]] = {
     ("zoo", "run", "--help"): (RUNNING, set()),
     ("zoo", "run", "--zoo", "models"): (RUNNING, {"compiler._runtime"}),  # the process of a model imports the compiler
 }
-"""Arguments → the most of `PACKAGES` and of `MODULES` that the process imports."""
+"""Arguments → the parts of `PACKAGES` and of `MODULES` that the process may import."""
 
 
 OF_A_FAMILY = """

@@ -164,12 +164,12 @@ STATED: list[tuple[Op, str, str, str | None]] = [
     (ops.Unary(function="Relu"), "f[2]", "f[3]", "output 0 is declared float32 [3], and computed float32 [2]"),
     (ops.Unary(function="Relu"), "f[2]", "-", None),
 ]
-"""Types that a plan states for a step's results, and what is wrong with them."""
+"""Types that a plan states for a step's results, and the error; `None` for correct types."""
 
 NAMES = [f"{type(op).__name__}-{inputs}" for op, inputs, _ in CASES]
 
 OF_RANKS = {"images of shape [2] have no mean", "a list of sizes or axes has one dimension"}
-"""The refusals that follow from ranks alone."""
+"""The error messages that depend on ranks alone."""
 
 
 @pytest.mark.parametrize(("op", "inputs", "message"), CASES, ids=NAMES)

@@ -157,7 +157,7 @@ def test_numbers_that_are_not_constant_fit(op: Op, inputs: str, message: str) ->
 
 @pytest.mark.parametrize(("op", "inputs", "message"), CONSTANTS)
 def test_a_run_refuses_them_too(op: Op, inputs: str, message: str) -> None:
-    """Where the numbers are no constants, and sizes that are not known are 1."""
+    """The numbers are inputs of the run instead of constants, and unknown sizes are 1."""
     texts = [text.replace("?", "1") for text in inputs.split()]
     builder = PlanBuilder(lambda graph, builder: [])
     values, given = [], {}

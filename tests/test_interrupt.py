@@ -1,4 +1,4 @@
-"""Ctrl-C ends a run that would take for ever, between two of its steps."""
+"""Ctrl-C ends an endless run between two of its steps."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_command_ends(body: str, options: tuple[str, ...], tmp_path: Path) -> 
 
 
 class Stopped(Exception):
-    """What a signal's handler raises."""
+    """The exception that the signal's handler raises."""
 
 
 def stop(_number: int, _frame: object) -> None:
@@ -71,7 +71,7 @@ def stop(_number: int, _frame: object) -> None:
 
 @pytest.fixture
 def alarm() -> Iterator[Callable[[], object]]:
-    """A function that lets a signal come soon."""
+    """A function after whose call a signal arrives in 0.2 seconds."""
     before = signal.signal(signal.SIGALRM, stop)
     yield lambda: signal.setitimer(signal.ITIMER_REAL, 0.2)
     signal.setitimer(signal.ITIMER_REAL, 0)

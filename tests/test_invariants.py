@@ -35,7 +35,7 @@ def model_of(nodes):
         ("y = Concat<axis = 1.5>(x)", ["CC0202 Concat's attribute axis is FLOAT, not INT"]),
     ],
 )
-def test_what_a_file_can_break(nodes, messages):
+def test_violations_in_a_file_are_found(nodes, messages):
     assert [f"{each.code} {each.message}" for each in violations(model_of(nodes))] == messages
 
 
@@ -70,7 +70,7 @@ def name_twice(model):
     ],
     ids=lambda part: getattr(part, "__name__", ""),
 )
-def test_what_a_pass_can_break(spoil, message):
+def test_violations_by_a_pass_are_found(spoil, message):
     model = model_of(SOUND)
     assert violations(model) == []
     spoil(model)

@@ -70,7 +70,7 @@ def test_a_size_beyond_memory_is_an_error_of_its_step(name: str) -> None:
         session.run({name: np.asarray(value) for name, value in feeds.items()})
 
 
-def test_what_holds_nothing_needs_no_memory() -> None:
+def test_an_empty_tensor_needs_no_memory() -> None:
     graph = "(float[m, n] x, int64[1] k) => (float[m, n] y, int64[m, n] i) { y, i = TopK<axis = 0>(x, k) }"
     session = compiler.load(plan_of(graph, max_memory=64 << 20, optimize=False), threads=1)
     y, places = session.run({"x": np.zeros((0, 2**40), np.float32), "k": np.array([0])}).values()

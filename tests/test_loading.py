@@ -84,7 +84,7 @@ LARGE_X = {"x": np.ones((2, 400), np.float32), "i": np.array([0, 1000, 7])}
 
 
 def test_large_constants_stay_in_the_file(large: compiler.Plan, tmp_path: Path) -> None:
-    """What is read of them is what the bytes say; results are the caller's, and no constant changes with them."""
+    """A session reads mapped constants correctly. A caller may change results without changing a constant."""
     file = tmp_path / "m.plan"
     large.save(file)
     expected = compiler.load(large).run(LARGE_X)
@@ -98,7 +98,7 @@ def test_large_constants_stay_in_the_file(large: compiler.Plan, tmp_path: Path) 
     assert file.read_bytes() == large.data
 
 
-def test_what_the_format_aligns(large: compiler.Plan) -> None:
+def test_the_constants_of_a_file_are_aligned(large: compiler.Plan) -> None:
     start = 8 + int.from_bytes(large.data[:8], "little")
     header = json.loads(large.data[8:start])
     widths = {"BOOL": 1, "F32": 4, "F64": 8, "I64": 8}

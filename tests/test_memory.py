@@ -79,8 +79,8 @@ UP = "(float[1, 32, 128, 128] x) => (float[1, 32, 256, 256] y) { y = ConvTranspo
     ("graph", "kernel", "output", "phases"),
     [(CONV, 3, 32 * 128 * 128, 0), (UP, 2, 32 * 256 * 256, 32 * 256 * 256)],
 )
-def test_what_a_convolution_holds_within_its_step(graph, kernel, output, phases):
-    """Images in blocks of channels, if the step converts them, and the results of all phases of a transposed one."""
+def test_a_limit_includes_the_buffers_of_a_convolution(graph, kernel, output, phases):
+    """A step may hold images in blocks of channels, and a transposed convolution holds the results of all phases."""
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> agraph {graph}')
     weights = np.ones((32, 32, kernel, kernel), np.float32)
     model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))

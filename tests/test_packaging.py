@@ -134,10 +134,10 @@ def test_python_and_rust_have_one_version() -> None:
         assert python[1] == rust[1]
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 @pytest.mark.parametrize("ends", ["true", "false"])
 def test_a_build_is_shown_as_it_goes_on(ends: str, tmp_path: Path) -> None:
-    """Whatever awk there is: some read a pipe in full blocks. That the build failed is seen behind what shows it."""
+    """The lines appear while the build goes on. The exit code of a failed build passes through the pipe."""
     (tmp_path / "build").mkdir()
     # Without the first line within minutes, the build ends with another second line.
     waiting = "for each in $$(seq 3000); do [ -e shown ] && break; sleep 0.1; done; [ -e shown ] && echo Collecting two"

@@ -1,4 +1,4 @@
-"""The peak memory of a run's values, as the run counts it, beside the minimum that its steps allow."""
+"""The peak memory of a run's values is close to the minimum that its steps allow."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Slot = tuple[str, str]
 
 
 Storage = list[Slot]
-"""Values that share memory, or follow one another in it: it is as large as the largest that is alive."""
+"""Values in the same memory, at the same time or one after another. It has the size of the largest live value."""
 
 
 class Optimum:
     """The minimum memory of a block's values, from its steps in order and the abilities of their ops.
 
-    Every value is held from the step that gives it to the last that reads it. A view takes nothing beside the value
-    that it is of, nor does an output that can lie where an input ends.
+    A value is alive from the step that computes it to the last step that reads it. A view needs no memory. An output
+    that reuses an input's storage needs none either.
     """
 
     def __init__(self, steps: list[PreparedStep], outputs: set[str]) -> None:
@@ -156,7 +156,7 @@ LOOP = """
 
 
 def test_a_loop_holds_what_a_turn_does() -> None:
-    """What is carried into a turn, and two values of it; and what was given to the first, which the loop holds."""
+    """The peak counts the loop's initial values, the values that an iteration gets, and two temporary values."""
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> agraph {LOOP}')
     session = compiler.load(compiler.compile(model, Options(optimize=False)), threads=1)
     given = random_inputs(session.inputs, {})
@@ -176,7 +176,7 @@ SIZES: dict[str, dict[str, int]] = {
     "super_resolution_pt": {"batch_size": 1},
     "yolox_nano": {},
 }
-"""Models all sizes of which are known, once these are."""
+"""Models, with the sizes of their symbolic dimensions. All sizes in their plans are then known."""
 
 
 @pytest.mark.skipif(not (OTHERS / "INDEX.json").exists(), reason=ABSENT)

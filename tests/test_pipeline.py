@@ -29,7 +29,7 @@ def model():
     return onnx.parser.parse_model(MODEL)
 
 
-def test_what_a_pass_requires_holds_where_it_stands():
+def test_earlier_passes_ensure_the_facts_that_a_pass_requires():
     facts = set()
     for step in pipeline.passes(Options()):
         assert step.requires <= facts, f"{step.name} requires {set(step.requires) - facts}"

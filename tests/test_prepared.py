@@ -21,7 +21,7 @@ from tests.cli.command import run
 
 
 def prepared(text: str, **weights: tuple[int, ...]) -> Prepared:
-    """What is prepared of a model in ONNX's text form, with weights of these shapes."""
+    """The prepared steps of a model in ONNX's text form, with weights of these shapes."""
     return compiler.load(compiler.compile(model(text, **weights)), threads=1).prepared()
 
 
@@ -195,7 +195,7 @@ def test_steps_of_blocks_follow_the_step_that_runs_them() -> None:
 
 
 def test_operations_are_those_of_the_formulas() -> None:
-    """Also of a convolution in blocks of channels, whose last block is not full."""
+    """The padding of the last block of channels does not count."""
     text = """(float[1, 20, 16, 16] x, float[n, 4] z) => (y, t) {
         a = Conv <pads = [1, 1, 1, 1]> (x, w) b = Relu (a) y = Conv <pads = [1, 1, 1, 1]> (b, w) t = MatMul (z, z)
     }"""

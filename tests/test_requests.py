@@ -1,4 +1,4 @@
-"""Runs of some outputs, within a time, and in a task of asyncio; and sessions that are called."""
+"""Runs with chosen outputs, with a time limit, and in asyncio tasks. Calls of sessions."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ LAYERS = {
 """Every crate, and the layers of its modules."""
 
 APART = [("cpu", "gpu"), ("gpu", "cpu"), ("cpu", "device")]
-"""Modules of the crate `candle-plan` of which the first may not use the second."""
+"""Pairs of modules of the crate `candle-plan`. The first may not use the second."""
 
 CIRCLES = {
     "runtime/plan": [

@@ -65,7 +65,7 @@ def test_every_operator_is_run() -> None:
 
 @pytest.mark.parametrize("name", [name for name in CASES if name.startswith("Resize")])
 def test_axes_are_resized_in_the_cheaper_order(name: str) -> None:
-    """The other order would have 4 TB between the axes; the taps of a million places take some 100 MB."""
+    """In the other order, the intermediate result would have 4 TB. The taps of a million positions need 100 MB."""
     graph, feeds = CASES[name]
     assert outcome(NEWEST + graph, feeds, 256 << 20) == "result"
 

@@ -275,7 +275,7 @@ def test_inputs_tell_their_kind(kind: str, described: tuple[str, str, str]) -> N
         ("float32", ["a"], r"found sequence of 1"),
     ],
 )
-def test_what_no_plan_has_is_refused(dtype: str, given: Any, said: str) -> None:
+def test_arrays_that_no_plan_accepts_are_refused(dtype: str, given: Any, said: str) -> None:
     with pytest.raises(InputError, match=said) as error:
         echo(dtype, 1).run({"x": given})
     assert "'x': expected " + dtype in str(error.value)

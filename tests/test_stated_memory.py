@@ -20,7 +20,7 @@ MEASURED = [
 
 
 @pytest.mark.parametrize("text", MEASURED, ids=["products", "transpose", "concat"])
-def test_what_is_alive_is_what_a_run_needs(text: str) -> None:
+def test_a_run_needs_the_stated_peak(text: str) -> None:
     """The bound on memory under which a run just passes is the stated peak. The peak includes the inputs."""
     plan = compiler.compile(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> m {text}'))
     found = compiler.load(plan, threads=1).prepared()
@@ -52,7 +52,7 @@ WIDENED = {
 @pytest.mark.parametrize("dtype", ["float", "float16", "bfloat16"])
 @pytest.mark.parametrize("name", WIDENED)
 def test_a_run_fits_in_the_stated_peak(name: str, dtype: str) -> None:
-    """Also for a kernel that computes 16-bit floats in float32 and therefore holds copies of its inputs and outputs."""
+    """A kernel for 16-bit floats computes in float32, and therefore holds copies of its inputs and outputs."""
     graph = WIDENED[name].replace("T[", f"{dtype}[").replace("T s", f"{dtype} s")
     made = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 23]> agraph {graph}')
     plan = compiler.compile(made)
@@ -63,7 +63,7 @@ def test_a_run_fits_in_the_stated_peak(name: str, dtype: str) -> None:
 
 
 SMALL = {"n": 520, "m": 520}
-"""The sizes that a row does not give: buffers of a little more than 1 MiB of float32, which do not fit a cache."""
+"""The sizes of rows without sizes. A float32 buffer has a little more than 1 MiB, so it does not fit a cache."""
 
 
 def stated_plan(row: Row) -> tuple[compiler.Plan, Feeds, int] | None:

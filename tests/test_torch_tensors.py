@@ -32,7 +32,7 @@ TYPES = {
     TensorProto.FLOAT8E5M2FNUZ: "float8_e5m2fnuz",
 }
 LARGE = (64, 96)
-"""A shape of more bytes than those that a run copies."""
+"""A shape so large that a run uses the tensor's memory instead of a copy."""
 
 
 def session(element: int, operator: str = "Identity") -> compiler.Session:
@@ -81,7 +81,7 @@ def test_views_pass(view: str, dtype: str, copy: bool) -> None:
 
 
 def test_inputs_are_not_copied() -> None:
-    """The limit of memory counts a copy, but no memory of the caller."""
+    """The memory limit counts a copy, but not the caller's memory."""
     text = "(float[64, 96] x) => (float[1, 1] y) { y = ReduceMax (x) }"
     plan = compiler.compile(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> m {text}'))
     given = torch.arange(64 * 96, dtype=torch.float32).reshape(LARGE)

@@ -166,7 +166,7 @@ CASES: dict[str, tuple[onnx.ModelProto, dict[str, Array]]] = {
     ),
 }  # fmt: skip
 WRITTEN_OUT = {"DynamicQuantizeMatMul": "DynamicQuantizeLinear"}
-"""Operators of onnxruntime's own, and the case that computes the same with ONNX's."""
+"""An operator of onnxruntime → the case that computes the same with operators of ONNX."""
 
 
 UNMIXED = {"Gemm between int8 codes", "codes that are given, too"}
@@ -175,12 +175,12 @@ UNMIXED = {"Gemm between int8 codes", "codes that are given, too"}
 
 @pytest.fixture
 def saturating(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every processor is taken for one without VNNI."""
+    """Treats every processor as one without VNNI."""
     monkeypatch.setattr(reference, "saturates", lambda: True)
 
 
 def optimized(source: bytes, folder: Path) -> onnx.ModelProto:
-    """What onnxruntime runs after its own optimizations."""
+    """The graph that onnxruntime runs after its own optimizations."""
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath, options.log_severity_level = str(folder / "optimized.onnx"), 4
     onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
@@ -188,7 +188,7 @@ def optimized(source: bytes, folder: Path) -> onnx.ModelProto:
 
 
 def mixed_products(model: onnx.ModelProto) -> tuple[int, list[str]]:
-    """How many integer products a model has, and those whose right factor is int8 and left one is not."""
+    """The number of integer products of a model, and the operators of those of uint8 and int8."""
     loaded = load_model(model).model
     infer_shapes.run(loaded)
     products = list(products_of(loaded))
@@ -210,7 +210,7 @@ def test_no_product_of_uint8_and_int8_is_left(name: str, tmp_path: Path, saturat
 
 
 def compare_with_numpy(found: dict[str, Any], name: str) -> None:
-    """Integers are equal, codes differ by at most one if a product is rounded, and floats differ only by rounding."""
+    """Integers must be equal. Codes of rounded products may differ by one, and floats by rounding."""
     _, inputs = CASES[name]
     exact = ReferenceEvaluator(CASES[WRITTEN_OUT.get(name, name)][0])
     for (output, value), wanted in zip(found.items(), exact.run(None, inputs), strict=True):

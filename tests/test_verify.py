@@ -136,7 +136,7 @@ def test_one_large_error_excuses_no_other(found: list[float], is_alike: bool) ->
     assert not errors_are_alike(exact, expected.astype(int), expected.astype(int), 0.1)
 
 
-def test_what_onnxruntime_is_unsure_of_is_not_equal_but_uncertain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_difference_within_reference_noise_is_uncertain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("compiler.accuracy.verify.in_double_precision", lambda *_: None)
     judge, inputs = Judge(onnx.parser.parse_model(CANCELING)), {"x": ALMOST_ONE}
     reference = judge.reference
@@ -158,7 +158,7 @@ def test_what_onnxruntime_is_unsure_of_is_not_equal_but_uncertain(monkeypatch: p
     assert not judge.compare(inputs, {"y": plain}, tolerance=1e-5).ok
 
 
-def test_what_onnxruntime_is_sure_of_is_not() -> None:
+def test_a_difference_without_reference_noise_is_different() -> None:
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 13]> m (float[2] x) => (float[2] y) { y = Neg (x) }'
     )
@@ -169,7 +169,7 @@ def test_what_onnxruntime_is_sure_of_is_not() -> None:
         assert output.doubt == 0
 
 
-def test_what_is_not_equal_is_measured_in_double_precision_too() -> None:
+def test_a_large_difference_is_measured_in_double_precision_too() -> None:
     model = onnx.parser.parse_model(CANCELING)
     report = compiler.verify(model, compiler.compile(model, compiler.Options(optimize=False)), {"x": ALMOST_ONE})
     (output,) = report.outputs

@@ -49,7 +49,7 @@ Verdict = Literal[
 ]
 """Verdicts from the best to the worst.
 
-Models also have `refused` (by the compiler) and `failed` (no comparison). The last three are those of models whose
+Models also have `refused` (by the compiler) and `failed` (no comparison). The last three are for models whose
 process reached a limit or crashed.
 """
 

@@ -1,7 +1,7 @@
 """Conversion between arrays and onnxruntime's values, which also have the dtypes that NumPy lacks.
 
-onnxruntime converts arrays itself, but not those of bfloat16 and of types with fewer than 8 bits, and it reads the bits
-of 8-bit floats as integers. This module copies the bits of these arrays.
+onnxruntime converts most arrays itself. It cannot convert bfloat16 and types with fewer than 8 bits, and it reads 8-bit
+floats as integers. This module copies the bits of these arrays.
 """
 
 from __future__ import annotations

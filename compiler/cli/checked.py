@@ -36,7 +36,7 @@ class Checked:
 
     @property
     def problems(self) -> dict[str, list[str]]:
-        """The problems of each model: those of outcomes, of its line of the baseline, of measurements and of facts."""
+        """The problems of each model: in its outcomes, its baseline entry, its measurements and its facts."""
         return _joined(self._own_problems, self.drift.by_model)
 
     @property

@@ -52,7 +52,7 @@ def show_problems(problems: Mapping[str, list[str]], endings: Mapping[str, Endin
 
 
 def given_options(*names: str) -> list[str]:
-    """Those of the options that the user has given, as arguments of a command."""
+    """The options among `names` that the user set, as arguments of a command."""
     context, found = click.get_current_context(), list[str]()
     for option in context.command.params:
         source = context.get_parameter_source(option.name or "")

@@ -74,12 +74,12 @@ def _downcast(new: Body, value: ir.Value, dtype: ir.DataType) -> ir.Value:
 
 
 def _total(node: Node, new: Body, index: int, total: ir.Value, dtype: ir.DataType) -> ir.Value | None:
-    """The sum as an output of the node, if somebody reads it."""
+    """The sum as an output of the node; `None` if no node reads it."""
     return _downcast(new, total, dtype) if node.uses_output(index) else None
 
 
 def _inverse(node: Node, new: Body, x: ir.Value, axis: int, epsilon: float, output: int) -> ir.Value | None:
-    """`1 / √(mean(x²) + epsilon)` over the axes from `axis`, which keep the size 1, if somebody reads the output."""
+    """`1 / √(mean(x²) + epsilon)` over the axes from `axis`, which keep the size 1. `None` if no node reads it."""
     if not node.uses_output(output):
         return None
     axes = range(axis, node.rank(0, "input") if axis >= 0 else 0)

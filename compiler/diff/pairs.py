@@ -21,8 +21,8 @@ __all__ = ["Pairs"]
 class Pairs:
     """The pairs of two graphs.
 
-    `inputs`, `outputs` and `values` map ids of the first graph to those of the second, `constants` those of constants,
-    and `nodes` places of nodes. Each is one-to-one.
+    Each field maps the first graph to the second, one-to-one. `inputs`, `outputs` and `values` map value ids,
+    `constants` maps constant ids, and `nodes` maps node positions.
     """
 
     def __init__(self, before: Graph, after: Graph) -> None:

@@ -66,7 +66,7 @@ class _Region:
         self.reason = ""
 
     def grow(self) -> list[ir.Node]:
-        """The largest set of nodes, in order, of which only the last has readers outside."""
+        """The largest set of nodes, in order, such that only the last node has readers outside."""
         closed = 0
         while len(self.nodes) < MOST_NODES:
             node = self.next()

@@ -49,7 +49,7 @@ def _set_functions(model: ir.Model, functions: _Functions) -> None:
 
 
 def reached(functions: _Functions, graphs: list[ir.Graph]) -> dict[ir.OperatorIdentifier, ir.Function]:
-    """Those of the functions that the graphs call, directly or through other functions."""
+    """The functions that the graphs call, directly or through other functions."""
     found: dict[ir.OperatorIdentifier, ir.Function] = {}
     waiting = list(graphs)
     while waiting:
@@ -81,7 +81,7 @@ def inline(model: ir.Model) -> None:
 
 
 def inline_in_one_opset(model: ir.Model) -> None:
-    """Inlines all functions of a model that is to be stored in a file, where all nodes have one opset.
+    """Inlines all functions, for a file. All nodes of a file have one opset.
 
     Raises:
         CompileError: as `inline`; or a function's opset differs from the model's.

@@ -70,7 +70,7 @@ def _gathered_shape(shape: ir.Shape | None, axis: int, places: ir.Shape | None) 
 
 
 def _order(perm: tuple[int, ...], ranks: list[int]) -> tuple[int, ...]:
-    """The permutation of the Gathers' result to GatherND's axes: first those of the indices, then the others."""
+    """The permutation of the Gathers' result to GatherND's axes: first the axes of the indices, then the others."""
     sizes = dict.fromkeys(perm, 1) | dict(zip(perm, ranks, strict=False))
     starts = {axis: sum(sizes[before] for before in range(axis)) for axis in sizes}
     return tuple(starts[axis] + offset for axis in perm for offset in range(sizes[axis]))

@@ -368,7 +368,7 @@ def _unknown_input(name: str, declared: list[TensorInfo], is_held: bool) -> Inpu
 
 
 def _delivered(outputs: dict[str, Any], library: Library, out: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The outputs of a run as tensors of a library, of which some are copied into the arrays of `out`."""
+    """The outputs of a run as tensors of a library. Copies the outputs that `out` names into its arrays."""
     found = converted(outputs, library)
     if out is None:
         return found

@@ -153,9 +153,9 @@ def levels_missing(known: KnownFacts, found: FactsByModel) -> dict[str, list[str
 
 
 def renewed_facts(known: KnownFacts, found: FactsByModel, only: Sequence[str] = ()) -> KnownFacts:
-    """The facts for the file: what was found, and what is known of other levels, other shapes and failed checks.
+    """The known facts with the new ones merged in. Facts of other levels, other shapes and failed checks stay.
 
-    A known time stays if none was found. Without `only`, models that are not in the folder leave the file.
+    A known time stays if there is no new one. Without `only`, models that are not in the folder leave the file.
     """
     models = {name: dict(each) for name, each in known.models.items() if only or name in found}
     for name, by_shapes in found.items():

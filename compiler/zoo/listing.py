@@ -76,7 +76,7 @@ def list_models(folder: Path, sizes: Mapping[str, int], seed: int = 0) -> Listin
 
 
 class _Cases:
-    """The cases of models that have none yet. They are written together, if the sizes are those of some models."""
+    """The cases of models without a case. `write` writes them together, if each size is in some model."""
 
     def __init__(self, sizes: Mapping[str, int], seed: int) -> None:
         self._sizes, self._seed = sizes, seed

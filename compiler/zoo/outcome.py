@@ -16,7 +16,7 @@ __all__ = ["ENDED_EARLY", "SHAPES", "Outcome", "Result", "Shapes", "Variant", "t
 
 Shapes = Literal["pinned", "unpinned"]
 SHAPES: tuple[Shapes, ...] = ("pinned", "unpinned")
-"""The shapes that a model is compiled for: pinned to those of a case, or with symbolic dims."""
+"""The shapes that a model is compiled for: pinned to the shapes of a case, or with symbolic dims."""
 
 ENDED_EARLY: tuple[Verdict, ...] = ("timed out", "out of memory", "crashed")
 """The verdicts on a model whose process reached a limit or crashed."""

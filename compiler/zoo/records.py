@@ -51,7 +51,7 @@ class ResultName:
 class Record:
     """A result in a file. `error` is `None` if the file has no error, or an infinite one.
 
-    The results in a file of facts are acceptable, because somebody has accepted them.
+    The results in a file of facts are acceptable, because a person has accepted them.
 
     `seconds` is the time of a task; `None` for one that takes a given time. The time of a plan is one of the `facts`.
     """

@@ -73,7 +73,7 @@ def canceling(folder: Path) -> Path:
 
 @pytest.fixture
 def unsure(canceling: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same, and this process knows no form of the model in double precision."""
+    """The folder `canceling`. In this process, the model has no form in double precision."""
     monkeypatch.setattr("compiler.accuracy.verify.in_double_precision", lambda *_: None)
     return canceling
 

@@ -100,7 +100,7 @@ def test_run_says_what_the_host_did(called: Any) -> None:
     code, out, err = called(LACKING, *arguments, "--profile")
     assert code == 0
     assert f"emulator has no kernel for 1 step, which falls back to the CPU: 1 {LACKS}" in out + err
-    # Of three matrices of 2 × 2 and of as many results.
+    # The operands are three 2 × 2 matrices and three determinants.
     assert f"{LACKS} from {LACKS}(y) runs on the host, because the device has no kernel, on 60 B of operands" in out
     code, out, err = called(LACKING, *arguments, "--strict-device")
     assert code == 1

@@ -24,7 +24,7 @@ Done = subprocess.CompletedProcess[bytes]
 
 
 def candlec(*arguments: str, stdout: int = subprocess.PIPE, **environment: str) -> Done:
-    """Run `candlec` in a process of its own."""
+    """Run `candlec` in a separate process."""
     every = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", **environment}
     command = [sys.executable, "-m", "compiler", *arguments]
     return subprocess.run(command, env=every, stdout=stdout, stderr=subprocess.PIPE, check=False)

@@ -65,7 +65,9 @@ def test_files_are_named_from_the_oldest(capsys: pytest.CaptureFixture[str]) -> 
         (["nan.jsonl"], 1, "a result has a number that is not finite"),
     ],
 )
-def test_what_has_no_page(arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_arguments_and_files_are_refused(
+    arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(Path("zoo.jsonl"), check("a"))
     write(Path("precision.jsonl"), rounding("a", 1e-7, 2e-7))
     write(Path("nan.jsonl"), check("a", share=float("nan")))

@@ -1,4 +1,4 @@
-"""`candlec zoo update --time` and `candlec zoo run --time`: times beside onnxruntime, which must not become longer."""
+"""`candlec zoo update --time` and `candlec zoo run --time`: times relative to onnxruntime's must not grow."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def write_index(*names: str) -> None:
 
 
 def tell(digits: list[Any], echo: list[Any] | None = None) -> None:
-    """The times of the models in each process, as fractions of onnxruntime's, and no longer the former log."""
+    """Sets the times of the models in each process, as fractions of onnxruntime's. Removes the former log."""
     Path("times.json").write_text(json.dumps({"digits": digits, "echo": echo or STEADY}))
     Path("timed.log").unlink(missing_ok=True)
 
 
 def timed() -> list[str]:
-    """The models and numbers of the processes that have timed, in their order."""
+    """The models and numbers of the processes that measured times, in order."""
     log = Path("timed.log")
     return log.read_text().splitlines() if log.exists() else []
 
 
 @pytest.fixture
 def recorded(models: Path, capsys: pytest.CaptureFixture[str], facts: list[str]) -> Path:
-    """The same, with the times of both models in the file of facts."""
+    """The folder `models`, with the times of both models in the file of facts."""
     if not facts:
         tell(STEADY)
         assert run(*UPDATE, "--time") == 0
@@ -66,7 +66,7 @@ def recorded(models: Path, capsys: pytest.CaptureFixture[str], facts: list[str])
 
 @pytest.fixture(scope="module")
 def facts() -> list[str]:
-    """The file of facts that the first test writes, for the others."""
+    """A list for the text of the file of facts. The first test fills it, and the others reuse it."""
     return []
 
 

@@ -75,7 +75,7 @@ class Case:
 
 
 def case(op_type: str, *inputs: Array | None, name: str, **options: Any) -> Any:
-    """A parameter of `check` with a name; other attributes than those of `Case` are the node's."""
+    """A named parameter of `check`. Options that are no fields of `Case` are attributes of the node."""
     fields = {key: options.pop(key) for key in list(options) if key in Case.__dataclass_fields__}
     return pytest.param(Case(op_type, inputs, options, **fields), id=f"{op_type} {name}")
 

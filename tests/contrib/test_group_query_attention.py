@@ -17,7 +17,7 @@ SIZES = {0: "B S _", 1: "B S _", 2: "B S _", 3: "B _ P _", 4: "B _ P _", 5: "B"}
 def inputs(
     rows: int, held: int | None, lengths: list[int], total: int, *, dtype: Any = np.float32, packed: bool = False
 ) -> list[Array | None]:
-    """Q, K, V of `rows` positions, and `held` past keys; row b has `lengths[b]` keys, of which the new are the last."""
+    """Q, K, V of `rows` positions, and `held` past keys. Row b has `lengths[b]` keys; the new keys come last."""
     batch = len(lengths)
     qkv: list[Array | None] = [normal(batch, rows, width, dtype=dtype, seed=width) for width in (64, 32, 33)]
     qkv[2] = normal(batch, rows, 32, dtype=dtype, seed=3)

@@ -1,6 +1,6 @@
 """Models in ONNX's text form, and their plans. `make bless` accepts a change.
 
-`v1.plan` is a plan of version 1, read for ever.
+`v1.plan` is a plan of version 1. Every later version must read it.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Layer:
     options: Mapping[str, Any] = field(default_factory=dict)
     """More options of `torch.onnx.export`."""
     tolerance: float = 1e-5
-    """What an element may differ by, as a share of the largest element of the output; the line says why it is more."""
+    """The largest allowed difference, relative to the output's largest element. If it is larger, a comment says why."""
     steps: Sequence[str] | None = None
     """The expected ops of the optimized plan, in order; empty if the line does not test them."""
     refused: Mapping[Exporter, str] = field(default_factory=dict)
@@ -77,12 +77,12 @@ def f32(*shape: int) -> torch.Tensor:
 
 
 def f64(*shape: int) -> torch.Tensor:
-    """As `f32`, in double precision."""
+    """Normally distributed numbers in double precision."""
     return f32(*shape).double()
 
 
 def f16(*shape: int) -> torch.Tensor:
-    """As `f32`, in half precision."""
+    """Normally distributed numbers in half precision."""
     return f32(*shape).half()
 
 
@@ -92,12 +92,12 @@ def positive(*shape: int) -> torch.Tensor:
 
 
 def ints(*shape: int, below: int = 10) -> torch.Tensor:
-    """Integers from 0 on."""
+    """Integers from 0 to `below - 1`."""
     return torch.randint(0, below, shape, generator=_seeded(shape))
 
 
 def bools(*shape: int) -> torch.Tensor:
-    """True and false, one as likely as the other."""
+    """Random booleans, true in half of the cases."""
     return f32(*shape) > 0
 
 

@@ -129,7 +129,7 @@ def steps(plan: compiler.Plan) -> list[str]:
 
 
 def outputs(reference: Reference, inputs: tuple[Any, ...]) -> list[Array]:
-    """The tensors that the reference gives, in order."""
+    """The tensors that the reference computes, in order."""
     if isinstance(reference, OnnxRuntime):
         return reference.run(inputs)
     with torch.no_grad(), quiet():
@@ -145,14 +145,14 @@ def _feeds(names: Sequence[str], inputs: tuple[Any, ...], weights: Mapping[str, 
 
 
 def assert_all_close(found: list[Array], expected: list[Array], layer: Layer, label: str) -> None:
-    """As many outputs as expected, each close to its own."""
+    """Checks that the number of outputs is right, and that each is close to the expected one."""
     assert len(found) == len(expected), label
     for index, (one, other) in enumerate(zip(found, expected, strict=True)):
         assert_close(one, other, layer.tolerance, f"output {index}, {label}")
 
 
 def assert_close(found: Array, expected: Array, tolerance: float, label: str) -> None:
-    """Both have one dtype and shape, and differ by no more than `tolerance` × the largest finite element expected."""
+    """Checks dtype and shape. Floats may differ by `tolerance` × the largest finite element of `expected`."""
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape), label
     if expected.dtype.kind in "biu":
         np.testing.assert_array_equal(found, expected, err_msg=label)

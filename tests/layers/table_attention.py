@@ -30,7 +30,7 @@ class SelfAttention(nn.Module):
 
 
 class CausalAttention(nn.Module):
-    """As in language models: one projection, heads split, a mask of earlier positions."""
+    """Causal self-attention of language models, with one projection for queries, keys and values."""
 
     def __init__(self, rotary: bool = False) -> None:
         super().__init__()

@@ -78,7 +78,7 @@ class Unrolled(nn.Module):
 
 
 class Positions(nn.Module):
-    """Tokens and their places, each embedded."""
+    """The sum of the embeddings of tokens and of their positions."""
 
     def __init__(self) -> None:
         super().__init__()

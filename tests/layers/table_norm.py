@@ -23,7 +23,7 @@ class HandWrittenRMSNorm(nn.Module):
 
 
 class ChannelsFirstLayerNorm(nn.Module):
-    """As in ConvNeXt: over the channels of an image."""
+    """ConvNeXt's layer normalization over the channels of an image."""
 
     def __init__(self, size: int) -> None:
         super().__init__()

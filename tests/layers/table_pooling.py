@@ -12,7 +12,7 @@ X1, X2 = f32(2, 3, 11), f32(2, 3, 9, 10)
 
 
 class Unpooled(nn.Module):
-    """A pooling undone."""
+    """Max pooling, and the unpooling of its result."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -61,7 +61,7 @@ def test_layer(layer: Layer, exporter: Exporter, devices: list[str]) -> None:
 
 
 def check_refused(layer: Layer, exporter: Exporter) -> None:
-    """The diagnostics have the code, and say which of a model's modules they are about."""
+    """Checks that the diagnostics have the code, and name the module."""
     for label, model in run.exported(layer, Model(run.module_of(layer)).eval(), exporter).items():
         with pytest.raises(compiler.CompileError) as caught:
             compiler.compile(model)
@@ -70,7 +70,7 @@ def check_refused(layer: Layer, exporter: Exporter) -> None:
 
 
 def check_misexported(layer: Layer, module: nn.Module, exporter: Exporter) -> None:
-    """The plan's results equal onnxruntime's; PyTorch's differ."""
+    """Checks that the plan's results equal onnxruntime's, and that PyTorch's differ."""
     for label, model in run.exported(layer, module, exporter).items():
         reference = run.OnnxRuntime(model)
         run.check(layer, model, reference, label)

@@ -84,7 +84,7 @@ def reference(model: onnx.ModelProto, feeds: dict[str, Array]) -> list[Any]:
 
 
 def assert_same(found: Any, expected: Any, rtol: float, atol: float, label: str = "") -> None:
-    """Both are of one kind, dtype and shape, and equal within the tolerance."""
+    """Checks that both have the same kind, dtype and shape, and are equal within the tolerance."""
     if isinstance(expected, list):
         assert isinstance(found, list) and len(found) == len(expected), label
         for one, other in zip(found, expected, strict=True):

@@ -11,7 +11,7 @@ DTYPES += ["float16", "float32", "float64", "string"]
 
 
 def numbered(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray[Any, Any]:
-    """0, 1, 2, … in a shape; booleans take turns, strings are the numbers in decimal."""
+    """The numbers 0, 1, 2, … in a shape. Strings are these numbers in decimal. Every third boolean is true."""
     count = np.arange(np.prod(shape, dtype=int)).reshape(shape)
     if dtype == "string":
         return count.astype(str).astype(object)

@@ -16,7 +16,7 @@ def heads_apart(x, heads):
 
 
 def allowed(shape, *, mask=None, past=0, nonpad=None, causal=False, left=-1, right=-1):
-    """What is added to the scores: −∞ where a key is not seen, written from the operator's text."""
+    """The mask that is added to the scores, by the operator's specification: −∞ for keys that a query does not see."""
     batch, _, queries, keys = shape
     added = np.zeros(shape)
     if mask is not None:

@@ -67,7 +67,7 @@ CASES: list[tuple[str, dict[str, Any], list[Any], int]] = [
 
 
 def given(dtype: str, others: list[Any]) -> list[np.ndarray]:
-    """The inputs: numbers that are not whole become the dtype."""
+    """The inputs of a node. Converts inputs of float64 to the dtype."""
     further = [np.asarray(other) for other in others]
     return [ROWS.astype(dtype), *(other.astype(dtype) if other.dtype == np.float64 else other for other in further)]
 
@@ -106,7 +106,7 @@ PICTURE = ROWS[None, None].astype(np.float32)
 UNIQUE = np.array([2, NAN, -INF, NAN, 2, INF], np.float32)
 OF_INFINITY = np.array([NAN, INF, -INF, 3, -0.0], np.float32)
 FIVE = OF_INFINITY.astype(np.float16)
-# What differs from onnxruntime, or did before a version, with the reason: operator, attributes, inputs, outputs.
+# Differences from present or earlier versions of onnxruntime, by reason: operator, attributes, inputs, outputs.
 DIFFERENT = {
     "NaN is the largest, as in NumPy; in onnxruntime it depends on where it stands": [
         ("ReduceMax", {"keepdims": 0}, [ROWS.astype(np.float32), axes(1)], [[NAN, NAN, INF, INF, -INF, NAN, NAN]]),
@@ -181,7 +181,7 @@ def test_different_from_onnxruntime(check_node, node_model, reference, reason, o
 
 @pytest.mark.parametrize("value", [INF, NAN])
 def test_infinities_stay_near_in_convolutions(node_model, reference, value):
-    """Tiles of 4 × 4 results, of windows of 3 × 3: beyond them, nothing is changed."""
+    """Convolutions with 3 × 3 windows compute tiles of 4 × 4 results. An infinity changes only tiles that read it."""
     generator = np.random.default_rng(0)
     x, w = (generator.standard_normal(shape).astype(np.float32) for shape in [(1, 32, 40, 40), (32, 32, 3, 3)])
     x[0, 5, 17, 22] = value

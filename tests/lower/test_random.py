@@ -49,7 +49,7 @@ def test_like_takes_shape_and_dtype():
     assert [(y.shape, y.dtype.name) for y in (a, b, c)] == [((2, 3), "float16"), ((2, 3), "float32"), ((4,), "float64")]
 
 
-def test_what_repeats():
+def test_sessions_and_equal_seeds_repeat_numbers():
     nodes = [
         helper.make_node("RandomNormal", [], ["a"], shape=[4]),
         helper.make_node("RandomNormal", [], ["b"], shape=[4]),

@@ -23,7 +23,7 @@ KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 
 
 class Differs(AssertionError):
-    """Outputs of the right dtype and shape, of which one has other values: `off` is the largest difference."""
+    """An output has the right dtype and shape, but wrong values. `off` is the largest difference."""
 
     def __init__(self, message: str, off: float) -> None:
         super().__init__(message)

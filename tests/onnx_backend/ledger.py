@@ -79,13 +79,13 @@ def renewed(known: Mapping[str, Line], failing: Mapping[str, Exception]) -> dict
 
 
 def _rounded_up(value: float) -> float:
-    """To two digits."""
+    """Rounds up to two digits."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return math.ceil(value / unit) * unit
 
 
 def contradiction(line: Line, error: Exception) -> str:
-    """What a line does not tell of its test's failure; empty where it tells all."""
+    """How a failure differs from the line of its test; empty if the line describes it."""
     off = error.off if isinstance(error, Differs) else None
     if (off is None) != (line.off is None):
         return f"it fails in another way than its line says: {reason_of(error)}"
@@ -95,7 +95,7 @@ def contradiction(line: Line, error: Exception) -> str:
 
 
 def differences(known: Mapping[str, Line], failing: Mapping[str, Exception]) -> Iterator[str]:
-    """What is wrong with the ledger, a line each."""
+    """The errors of the ledger, one line each."""
     for name in sorted({*known, *failing}):
         if name not in load_cases():
             yield f"{name}: there is no such test"
@@ -108,16 +108,14 @@ def differences(known: Mapping[str, Line], failing: Mapping[str, Exception]) -> 
 
 
 @click.command()
-@click.option(
-    "--check/--write", default=True, help="Fail when the ledger is not what happens, or make it so.  [default: --check]"
-)
+@click.option("--check/--write", default=True, help="Fail if the ledger is outdated, or update it.  [default: --check]")
 @click.pass_context
 def command(context: click.Context, check: bool) -> None:
     """Run every test of the onnx package, and compare the failures with the ledger failing.toml.
 
-    A line of a test that passes or does not exist is an error, and so is a failure without a line, or a result that is
-    further off than its line allows. --write drops the first, gives each refusal the words of the compiler, and keeps
-    the reasons that are written for wrong results.
+    Errors are: a line of a test that passes or does not exist, a failure without a line, and a result with a larger
+    difference than its line allows. --write removes lines of tests that pass, copies the compiler's message for each
+    refusal, and keeps the reasons for wrong results.
 
     \b
     python -m tests.onnx_backend.ledger

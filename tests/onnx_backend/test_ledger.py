@@ -21,7 +21,7 @@ FAILURES = {"odd": ValueError("it is odd"), "wrong": Differs("1 is not 2", 0.001
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A ledger of four tests, of which one is unknown and one passes, and one that fails is missing."""
+    """An outdated ledger of four tests. One does not exist, one passes, and a failing test is missing."""
 
     def run(name: str) -> None:
         if name in FAILURES:

@@ -1,4 +1,4 @@
-"""Bindings and values of `compiler.ort` beside those of onnxruntime."""
+"""Bindings and values of `compiler.ort` behave like onnxruntime's."""
 
 from __future__ import annotations
 

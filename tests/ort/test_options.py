@@ -1,4 +1,4 @@
-"""Options, providers and names of `compiler.ort` beside those of onnxruntime."""
+"""Options, providers and names of `compiler.ort` behave like onnxruntime's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions of `compiler.ort` beside those of onnxruntime: inputs, outputs, types and errors."""
+"""Sessions of `compiler.ort` behave like onnxruntime's: inputs, outputs, types and errors."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def test_a_list_that_the_type_cannot_hold_is_refused(items: list[Any], dtype: st
 
 
 def finished(session: Any, names: Any, feed: Any) -> list[Any]:
-    """What `run_async` passes to its callback, without the text of the error."""
+    """The arguments that `run_async` passes to its callback; a boolean replaces the text of the error."""
     done, found = threading.Event(), list[Any]()
 
     def callback(results: Any, user_data: Any, error: str) -> None:

@@ -44,7 +44,7 @@ def outputs_of(model: ir.Model, seed: int = 0) -> list[np.ndarray]:
 
 
 def untyped_of(model: ir.Model) -> set[ir.Value]:
-    """The values that nodes make and of which no type is known."""
+    """The outputs of nodes that have no known type."""
     return {value for node in nodes_of(model) for value in node.outputs if value.type is None}
 
 
@@ -57,10 +57,10 @@ def check_pass_(
     domains: str = "",
     same_results: tuple[float, float] | None = (0, 0),
 ) -> PassReport:
-    """Runs a pass; compares the graph with `after`, and its results with those of the graph before (rtol, atol).
+    """Runs a pass. Compares the graph with `after`, and the results before and after the pass (rtol, atol).
 
-    A pass that requires shapes gets them. The graph has to satisfy the invariants, and a second run must change
-    nothing. Gives the report.
+    Infers shapes first if the pass requires them. The graph must satisfy the invariants, and a second run must change
+    nothing. Returns the report.
     """
     model = parse_(before, opset=opset, domains=domains) if isinstance(before, str) else before
     original = outputs_of(model) if same_results else []

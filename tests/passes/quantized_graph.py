@@ -14,7 +14,7 @@ ACTIVATION, RESULT = (0.05, 120), (0.07, 100)
 
 
 class Graph:
-    """A graph that is written down node by node."""
+    """Builds a graph node by node."""
 
     def __init__(self, dtype=np.uint8):
         self.nodes, self.constants, self.dtype = [], [], np.dtype(dtype)
@@ -69,10 +69,10 @@ LEVELS = [True, PLAIN]
 
 
 def check(graph, shapes, result, steps, *, quanta=1, numbers=False, levels=LEVELS, code=None):
-    """The plan has these steps, transposes aside; its result is that of the plain plan and of onnxruntime.
+    """Checks that the plan has these steps, besides transposes, and the results of the plain plan and of onnxruntime.
 
-    Codes are within so many of these, numbers within 1e-5 of the largest. Inputs are random, but all `code` where that
-    is given; a symbolic size is 4.
+    Codes may differ by `quanta`, numbers by 1e-5 of the largest. The inputs are random; with `code`, every element is
+    `code`. A symbolic size is 4.
     """
     model = graph.model(shapes, result, numbers=numbers)
     limits = np.iinfo(graph.dtype)

@@ -75,7 +75,7 @@ def rules_in_any_order(chance: random.Random) -> Iterator[None]:
 
 
 def run_in_order(model: ir.Model, order: list[str]) -> list[str]:
-    """Runs the optional passes whose required facts hold when their turn comes. Returns the names of these."""
+    """Runs each pass in order if its required facts hold at that point. Returns the names of these passes."""
     facts = {fact for step in passes(Options()) if step.needed for fact in step.ensures} | {"stored weights"}
     named = {step.name: step for step in OPTIONAL}
     done = []
@@ -127,7 +127,7 @@ def close(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None
 
 
 def cut(entry: Entry) -> tuple[onnx.ModelProto, dict[str, Any]]:
-    """A model and inputs. It is cut at its quantized values, where a rounding error would become a step of a code."""
+    """A model, cut at its quantized values, and inputs. Without cuts, a rounding error could change a code by one."""
     case = entry.cases[0]
     proto, feeds = onnx.load(entry.path), entry.inputs(case)
     names = quantized(proto)

@@ -136,7 +136,7 @@ def test_the_text_of_a_reshape(check_pass):
         ),
     ],
 )
-def test_what_stays(check_pass, parse, nodes, reason):
+def test_other_transposes_stay(check_pass, parse, nodes, reason):
     big = "<float[2, 1, 1, 1, 1] big = {1, 2}>"
     model = parse(f"agraph ({IN}) => (float y) {big} {{ {nodes} }}")
     report = check_pass(cancel_transposes, model)

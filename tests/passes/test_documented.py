@@ -15,7 +15,7 @@ MISSES = {
     "agraph (int32[N] x) => (int32[N] z) { n = Neg(x)  z = Add(n, x) }": "the type is INT32",
     "agraph (float[N] x) => (float[N] n, float[N] z) { n = Neg(x)  z = Add(n, x) }": "'n' is needed elsewhere too",
 }
-"""What the page says of near misses."""
+"""Graphs and the reasons of their near misses on the page."""
 
 PAGE = (Path(__file__).parents[2] / "docs/adding-a-pass.md").read_text()
 

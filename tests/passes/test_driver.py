@@ -55,7 +55,7 @@ class NegOfReluOfAbs(Rule):
 
 
 def test_a_lost_reader_and_a_change_deep_in_a_pattern_are_seen() -> None:
-    """Tanh goes last; then Log has one reader, Exp can go, and two nodes below that a pattern fits."""
+    """Tanh is replaced last. Then Log has one reader, Exp becomes Abs, and the pattern two nodes below matches."""
     model = parsed(
         "g (float[2] x) => (float[2] n, float[2] t) { l = Log(x) e = Exp(l) r = Relu(e) n = Neg(r) t = Tanh(l) }"
     )
@@ -96,7 +96,7 @@ def test_what_a_check_looks_at_above_the_pattern_is_seen() -> None:
 
 @dataclass(frozen=True)
 class Number:
-    """What a check found."""
+    """The result of a check."""
 
     value: float
 

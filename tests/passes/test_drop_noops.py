@@ -49,7 +49,7 @@ def run(check_pass, parse, pass_, nodes, opset, head=HEAD):
         ("a = Gather<axis=1>(x, behind)", 20),
     ],
 )
-def test_what_does_nothing(check_pass, parse, nodes, opset):
+def test_operators_that_do_nothing_are_removed(check_pass, parse, nodes, opset):
     assert run(check_pass, parse, drop_noops, nodes, opset) == (["Exp"], [])
 
 
@@ -87,7 +87,7 @@ def test_blocks_of_one(check_pass, kind):
         "a = Dropout<ratio=0.5>(x)",
     ],
 )
-def test_what_does_nothing_in_old_opsets(check_pass, parse, nodes):
+def test_operators_of_old_opsets_that_do_nothing_are_removed(check_pass, parse, nodes):
     assert run(check_pass, parse, drop_noops, nodes, 9, OLD) == (["Exp"], [])
 
 
@@ -107,7 +107,7 @@ def test_what_does_nothing_in_old_opsets(check_pass, parse, nodes):
         ("a = Dropout(x, , on)", "it may be in training mode"),
     ],
 )
-def test_what_does_something(check_pass, parse, nodes, reason):
+def test_operators_that_do_something_stay(check_pass, parse, nodes, reason):
     model = parse(f"{HEAD} {{ {nodes}  y = Exp(a) }}", opset=20)
     report = check_pass(drop_noops, model, same_results=None)
     assert [missed.reason for missed in report.missed] == ([reason] if reason else [])

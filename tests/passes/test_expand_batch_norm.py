@@ -50,7 +50,7 @@ def test_other_ranks(check_pass, shape):
         ("(float[2, 1] x) => (float[2, 1] y) <float[1] g = {3e38}, float[1] b = {1}, float[1] v = {0}>", "not finite"),
     ],
 )
-def test_what_stays(check_pass, head, reason):
+def test_other_normalizations_stay(check_pass, head, reason):
     text = f"agraph {head} {{ y = BatchNormalization(x, g, b, b, v) }}"
     (missed,) = check_pass(expand_batch_norm, text, same_results=None).missed
     assert reason in missed.reason

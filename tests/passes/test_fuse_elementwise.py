@@ -1,4 +1,4 @@
-"""Elementwise nodes that become one: chains, diamonds, smaller operands; and nodes that stay apart."""
+"""Elementwise nodes that the pass fuses: chains, diamonds, smaller operands. Other nodes stay separate."""
 
 import pytest
 
@@ -10,7 +10,7 @@ HEAD = "(float[N, C] x, float[N, C] z, float[C] b, bool[N, C] m)"
 
 
 def run(check_pass, nodes, outputs="y", declared=""):
-    """What was fused."""
+    """The names of the rules that fused nodes."""
     results = ", ".join(f"float[N, C] {name}" for name in outputs.split())
     report = check_pass(fuse, f"agraph {HEAD} => ({results}) {declared} {{ {nodes} }}", same_results=None)
     return [fired.rule for fired in report.fired]

@@ -1,4 +1,4 @@
-"""Nodes that an epilogue takes in: chains, diamonds, residuals, constants; and nodes that stay apart."""
+"""Nodes that become an epilogue: chains, diamonds, residuals, constants. Other nodes stay separate."""
 
 import pytest
 
@@ -15,7 +15,7 @@ TYPE = "float[N, 2, H, W]"
 
 
 def run(check_pass, nodes, outputs="y", head=HEAD, declared="", kind=TYPE):
-    """What was fused, and why more was not."""
+    """The names of the rules that fused nodes, and the reasons of the near misses."""
     results = ", ".join(f"{kind} {name}" for name in outputs.split())
     report = check_pass(fuse, f"agraph {head} => ({results}) {declared} {{ {nodes} }}", same_results=None)
     return [fired.rule for fired in report.fired], [missed.reason for missed in report.missed]

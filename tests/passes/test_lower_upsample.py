@@ -96,7 +96,7 @@ LEFT = {
 
 
 @pytest.mark.parametrize("reason", LEFT)
-def test_what_is_left(check_pass, parse, reason):
+def test_other_resizes_stay(check_pass, parse, reason):
     model = parse(f"agraph (float[2, 3, 4, 5] x, float[4] s) => (float[a, b, c, d] y) {{ {LEFT[reason]} }}")
     infer_shapes.run(model)
     report = check_pass(lower_upsample, model, same_results=None)

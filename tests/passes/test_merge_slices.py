@@ -1,4 +1,4 @@
-"""Slices of slices, of one place, and of all parts of a value."""
+"""Slices of slices, slices of single elements, and slices of all parts of a value."""
 
 import numpy as np
 import onnx_ir as ir

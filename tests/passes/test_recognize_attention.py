@@ -84,7 +84,7 @@ def graph(body, signature=SIGNATURE):
 
 
 def recognized(model):
-    """The node after the pass, of a model that it makes one node of."""
+    """The only node of the model after the pass."""
     infer_shapes.run(model)
     assert recognize_attention.run(model).fired
     (node,) = model.graph

@@ -1,4 +1,4 @@
-"""Gathers of the places of Interpolate become Interpolate with the same results; other Gathers stay."""
+"""Gathers with the indices of Interpolate become Interpolate with the same results; other Gathers stay."""
 
 import numpy as np
 import onnx_ir as ir

@@ -1,10 +1,10 @@
-"""Runs every operator on shapes for which it could hold far more than its inputs and outputs.
+"""Runs every operator on shapes for which a kernel could need far more memory than its inputs and outputs.
 
-These are hand-written cases, with and without optimization, and all rows of `ROWS` with tensors that hold nothing.
+The cases are hand-written models, with and without optimization, and all rows of `ROWS` with empty tensors.
 
 `python -m tests.scratch.cases BOUND`: `BOUND` is `max_memory` in bytes, 0 for none. The process may take `MORE_MEMORY`
-more than it has, so a kernel whose memory no check bounds ends it, as does one that takes `SECONDS`. Each case prints
-its name, and `result` or the error.
+more than at its start. A kernel that needs more memory, or more than `SECONDS`, ends the process. Each case prints its
+name, and `result` or the error.
 """
 
 from __future__ import annotations

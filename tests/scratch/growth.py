@@ -26,7 +26,7 @@ BEYOND = 4 << 20
 
 
 def growth(plan: compiler.Plan, feeds: Feeds, bound: int | None) -> tuple[str, int]:
-    """The outcome in a process of its own, and the growth of its memory in bytes."""
+    """The outcome in a separate process, and the growth of its memory in bytes."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

@@ -15,13 +15,13 @@ import onnx.parser
 Feeds = dict[str, Any]
 NEWEST = 28
 SIZES = {"n": 1536, "m": 1536}
-"""The sizes that a row does not give: 9 MiB of float32."""
+"""The sizes of rows without sizes: a tensor of these sizes has 9 MiB of float32."""
 FAR, MOST = 2**40, 2**28
 ONE, TWO = "T[n, m] x", "T[n, m] x, T[n, m] z"
 IMAGE = {"c": 16, "n": 400, "m": 400}
 IMAGES = "T[1, c, n, m] x"
 KEEP, KEPT = "bool[1] e", "t = Compress(y, e) s = Size(t)"
-"""For a result of a known size, which the compiler would replace with a constant: a result of an unknown size."""
+"""Makes the size of a result unknown. The compiler would replace a known size with a constant."""
 
 
 class Row(NamedTuple):
@@ -30,7 +30,7 @@ class Row(NamedTuple):
     inputs: str
     nodes: str
     given: Feeds
-    """Sizes, and inputs that are not drawn."""
+    """Sizes, and inputs that are not random."""
     opset: int
 
     @property
@@ -44,9 +44,9 @@ class Row(NamedTuple):
         return f"<ir_version: 12, opset_import: [{opsets}]> g ({inputs}) => (int64 s) {{ {texts}{self.nodes}{size} }}"
 
     def feeds(self, sizes: Feeds) -> Feeds:
-        """The inputs of these sizes; none if there is no memory for them.
+        """The inputs of these sizes; empty if one has more than `MOST` elements.
 
-        An array of the row is repeated or cut, so that it has the sizes.
+        An array of the row is repeated or cut to the size of the input.
         """
         infos = {info.name: info.type.tensor_type for info in onnx.parser.parse_model(self.graph).graph.input}
         sizes = SIZES | self.given | sizes
@@ -64,7 +64,7 @@ class Row(NamedTuple):
         """Empty inputs that are long along another axis, for which a kernel may allocate a buffer."""
         names = sorted({name for dims in re.findall(r"\[(.*?)\]", self.inputs) for name in re.findall("[a-z]", dims)})
         for none, far in itertools.product(names, repeat=2):
-            # A scan takes a turn for each part, even if the parts hold nothing.
+            # A scan runs its body for each part, even if the parts are empty.
             sizes = dict.fromkeys(names, 1) | {far: 2 if "Scan<" in self.nodes else FAR} | {none: 0}
             feeds = self.feeds(sizes)
             if feeds:
@@ -73,7 +73,7 @@ class Row(NamedTuple):
 
 @functools.cache
 def _drawn(kind: int) -> np.ndarray[Any, Any]:
-    """Numbers from 1 to 8, which are places too."""
+    """Random integers from 1 to 8, which are also valid indices; floats are an eighth of them."""
     numbers = np.random.default_rng(0).integers(1, 9, 4093)
     dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
     if dtype.kind == "b":

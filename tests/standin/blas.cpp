@@ -12,7 +12,7 @@ static const Codes CODES = {NOT_READY_YET, NOT_READY_YET, FAILED};
 static const uint64_t HANDLE_BYTES = 8 << 20;
 #define ENTER_BLAS(symbol) ENTER_AS(symbol, CONTEXT, CODES, false)
 
-// The library's state of a handle, where the context that it was made in is current.
+// The library's state of a handle, if the handle's context is current.
 static std::shared_ptr<Library> find(void* handle) {
     auto found = state().libraries.find(handle);
     if (!found || strcmp(found->name, "cuBLAS") != 0) return nullptr;
@@ -64,7 +64,7 @@ extern "C" int cublasSetWorkspace_v2(void* handle, void* workspace, size_t size)
     return uint64_t(workspace) % 256 ? WRONG_VALUE : int(SUCCESS);
 }
 
-// The kinds of elements and of sums that cuBLAS takes together, with the bytes of an element of A and B, and of C.
+// Whether cuBLAS accepts this combination of element types and type of sums.
 static bool known(const Product& p, int compute) {
     const int F32_SUMS = 68, F64_SUMS = 70;
     if (p.kind == F64) return p.result == F64 && compute == F64_SUMS;
@@ -72,7 +72,7 @@ static bool known(const Product& p, int compute) {
     return (p.kind == F16 || p.kind == BF16) && (p.result == p.kind || p.result == F32) && compute == F32_SUMS;
 }
 
-// Whether all sizes and steps are such as cuBLAS takes.
+// Whether cuBLAS accepts all sizes and strides.
 static bool is_sound(const Product& p) {
     if (p.m < 0 || p.n < 0 || p.k < 0 || p.batch < 0 || p.batch > 65535) return false;
     if (p.a.row < std::max(1, p.a.transposed ? p.k : p.m) || p.b.row < std::max(1, p.b.transposed ? p.n : p.k)) return false;

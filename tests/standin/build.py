@@ -39,9 +39,9 @@ const char* const FUNCTIONS[] = {{{names}nullptr}};
 JOBS = 2
 
 LIBRARIES = {"libcuda.so.1": "", "libcublas.so.13": "blas", "libcurand.so.10": "rand"}
-"""The libraries, and the sources that are in one alone."""
+"""The libraries, with the source file that only this library has."""
 OWN_NAMES = dict(zip(LIBRARIES, ("libcuda-s.so", "libcublas-si.so", "libcurand-si.so"), strict=True))
-"""Names that nobody else asks for. PyTorch brings NVIDIA's cuBLAS into a process by NVIDIA's name."""
+"""Names that no other module opens. PyTorch loads NVIDIA's cuBLAS into a process by NVIDIA's name."""
 LINK = ("-shared", "-pthread", "-Wl,-z,nodelete", "-Wl,-z,defs")
 
 
@@ -67,7 +67,7 @@ def libraries() -> Path:
 
 
 def toolkit() -> Path:
-    """A folder like that of a toolkit: its libraries are the stand-in's, by the names that a linker looks for."""
+    """A folder with the layout of a CUDA toolkit, whose libraries are links to those of the stand-in."""
     own = {"cuda": "libcuda.so.1", "cublas": "libcublas.so.13", "cublasLt": "libcublas.so.13"}
     own |= {"curand": "libcurand.so.10", "nvrtc": "libcuda.so.1"}
     there, folder = libraries(), CACHE / "toolkit"
@@ -82,7 +82,7 @@ def toolkit() -> Path:
 
 
 def extension(origin: Path) -> Path:
-    """A copy of the module for CUDA that opens the libraries by `OWN_NAMES`: `names.cpp` does so."""
+    """A copy of the module for CUDA. It calls `siopen` of `names.cpp`, which opens the libraries by `OWN_NAMES`."""
     module = origin.read_bytes()
     folder = CACHE / f"extension-{hashlib.sha256(module).hexdigest()[:16]}"
     with _built_once(folder) as work:
@@ -93,7 +93,7 @@ def extension(origin: Path) -> Path:
 
 
 def without(symbol: str, target: Path) -> Path:
-    """A copy of the libraries in the folder `target`, in which one function has another name."""
+    """Copies the libraries into the folder `target`, and renames one function in the copies."""
     for library in (libraries() / name for name in LIBRARIES):
         names = library.read_bytes()
         hidden = b"\0_" + symbol.encode()[1:] + b"\0"

@@ -1,4 +1,4 @@
-// Configuration, injected failures, and the list of what was misused.
+// The configuration, injected failures, and the list of misuses.
 #include <unistd.h>
 
 #include <cstdarg>
@@ -13,13 +13,13 @@ namespace standin {
 namespace {
 
 const pid_t PROCESS = getpid();
-// The exit code of a process that ends with a report that nobody read.
+// The exit code of a process that ends with an unread report.
 const int UNREAD = 97;
 
 std::string unread, handed_out;
 std::map<std::string, long> calls;
 
-// An upload that the next call of the thread is to wait for.
+// An upload that must end before the next call of the thread.
 struct Unwaited {
     std::shared_ptr<Stream> stream;
     uint64_t operation = 0;
@@ -31,7 +31,7 @@ bool is_number(const std::string& text) {
     return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// Reads `text` as a number of bytes, as in 64M; whether it is one.
+// Reads a number of bytes, such as 64M. Returns whether the text is one.
 bool read_bytes(const std::string& text, size_t& bytes) {
     size_t mark = text.empty() ? std::string::npos : std::string("KMG").find(text.back());
     std::string digits = mark == std::string::npos ? text : text.substr(0, text.size() - 1);
@@ -40,7 +40,7 @@ bool read_bytes(const std::string& text, size_t& bytes) {
     return true;
 }
 
-// Splits at the first `mark`; what is behind it goes to `rest`.
+// Returns the text before the first `mark`, and writes the text after it to `rest`.
 std::string head(const std::string& text, char mark, std::string& rest) {
     size_t at = text.find(mark);
     rest = at == std::string::npos ? "" : text.substr(at + 1);
@@ -54,7 +54,7 @@ bool is_function(const std::string& symbol) {
     return *each;
 }
 
-// Adds SYMBOL:CALL:CODE, or SYMBOL:CALL+:CODE; whether it is that.
+// Adds a failure SYMBOL:CALL:CODE or SYMBOL:CALL+:CODE. Returns whether the text has this form.
 bool add_failure(std::vector<Failure>& failures, const std::string& text) {
     std::string call, code;
     std::string symbol = head(text, ':', call);
@@ -97,7 +97,7 @@ bool set(Configuration& config, const std::string& key, const std::string& value
     return true;
 }
 
-// Reads "key=value,key=value"; the first pair that means nothing, or an empty text.
+// Reads "key=value,key=value". Returns the first invalid pair, or an empty text.
 std::string read(Configuration& config, const std::string& text) {
     std::string rest = text;
     while (!rest.empty()) {
@@ -149,7 +149,7 @@ bool is_patient(const char* symbol) {
     return false;
 }
 
-// Whether a function is for memory pools, which old devices and some virtual ones do not have.
+// Whether a function needs memory pools. Old devices and some virtual devices do not have pools.
 bool is_of_pools(const char* symbol) {
     for (const char* each : {"cuMemAllocAsync", "cuMemAllocFromPoolAsync", "cuMemFreeAsync", "cuDeviceGetDefaultMemPool"})
         if (!strcmp(each, symbol)) return true;
@@ -216,8 +216,8 @@ int enter(Lock& lock, const char* symbol, Needs needs, const Codes& codes, bool 
 
 using namespace standin;
 
-// Replaces the configuration by the defaults, what `text` changes, and what the variable STANDIN changes of both; counts of
-// calls begin anew. 1 where the text means nothing.
+// Configures the stand-in: the defaults, then the changes of `text`, then those of the variable STANDIN. Resets the counts
+// of calls. Returns 1 if the text is invalid.
 extern "C" int standin_configure(const char* text) {
     Lock lock(state().mutex);
     std::string wrong = configure(lock, text);
@@ -225,7 +225,7 @@ extern "C" int standin_configure(const char* text) {
     return wrong.empty() ? 0 : 1;
 }
 
-// What was misused since the last call, a sentence a line.
+// The misuses since the last call, one sentence per line.
 extern "C" const char* standin_report() {
     Lock lock(state().mutex);
     handed_out.swap(unread);

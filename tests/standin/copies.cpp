@@ -8,11 +8,11 @@ namespace standin {
 
 namespace {
 
-// What a driver takes over at the call: `strict` asks for a wait behind larger uploads.
+// The largest upload that a driver copies at the call. After larger ones, `strict` requires a wait.
 const size_t SMALL = 64 << 10;
 const size_t PART = 4 << 20;
 
-// A sum that differs where the bytes do. `sum` is that of the bytes before, whose number is a multiple of 8.
+// A checksum. `sum` is the checksum of the preceding bytes, whose number is a multiple of 8.
 uint64_t checksum(uint64_t sum, const void* bytes, size_t size) {
     const char* at = static_cast<const char*>(bytes);
     uint64_t lanes[4] = {sum, 1, 2, 3}, words[4];
@@ -70,13 +70,13 @@ void run_download(uint64_t to, Address from, size_t size, int device, Lock& lock
         report("a download of %zu bytes: %s", size, why.c_str());
         return lose(lock, ILLEGAL_ADDRESS);
     }
-    // Where nobody waited, the target may be somebody else's by now.
+    // Without a wait, other code may use the target by now.
     if (state().config.mutate_wait) return;
     if (!write_host(to, host_of(from), size))
         report("the target of a download of %zu bytes was freed before the copy ran", size);
 }
 
-// What a module would do that freed the source, or used it for something else.
+// Simulates a module that frees the source too early, or reuses it.
 void overwrite(uint64_t from, size_t size) {
     std::vector<char> other(std::min(PART, size), char(0x5a));
     for (size_t at = 0; at < size; at += PART) write_host(from + at, other.data(), std::min(PART, size - at));
@@ -120,7 +120,7 @@ extern "C" int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t size, void* h
     Pinned* pinned = pinned_of(to, size);
     bool is_late = pinned || state().config.late_downloads;
     if (pinned) pinned->pending++;
-    // What the host reads that does not wait for the copy.
+    // A host that does not wait for the copy reads these bytes.
     memset(to, 0xa5, size);
     Operation operation;
     operation.name = "cuMemcpyDtoHAsync_v2";

@@ -10,7 +10,7 @@ namespace {
 
 thread_local void* current = nullptr;
 
-// What cuDeviceGetAttribute gives, as an H100 does; the capability and pools are the configuration's.
+// The attributes of an H100. The configuration sets the capability and the support of pools.
 const std::map<unsigned, int> ATTRIBUTES = {
     {1, 1024},        // threads of a block
     {2, 1024},        // along x

@@ -19,16 +19,16 @@ from tests.running import SOON
 from tests.standin import build
 
 CONFIGURATION = "strict=1"
-"""The configuration of tests: a copy of pageable memory that nobody waits for is misuse."""
+"""The configuration of tests. A large copy from pageable memory without a wait is misuse."""
 UNREAD = 97
-"""The exit code of a process that ends with a misuse in its report."""
+"""The exit code of a process that ends before a test reads a reported misuse."""
 
 HIDDEN = "import compiler.runtime.devices; compiler.runtime.devices._LIBRARIES = ()\n"
-"""Keeps a child process from NVIDIA's own libraries, which PyTorch may have brought."""
+"""Prevents a child process from loading NVIDIA's own libraries, which PyTorch may have installed."""
 
 
 class StandIn:
-    """The libraries, opened in this process, and the module for CUDA that finds them by names of their own."""
+    """The libraries, opened in this process, and a module for CUDA that finds them by `OWN_NAMES`."""
 
     def __init__(self) -> None:
         folder = build.libraries()
@@ -43,7 +43,7 @@ class StandIn:
         assert self.driver.standin_configure(text.encode()) == 0, text
 
     def report(self) -> list[str]:
-        """What was misused since the last report."""
+        """The misuses since the last report, one sentence each."""
         found: bytes = self.driver.standin_report()
         return found.decode().splitlines()
 
@@ -55,7 +55,7 @@ class StandIn:
 
 
 def _loaded() -> ModuleType:
-    """The module for CUDA, in a copy; the one that others import is left alone."""
+    """A copy of the module for CUDA. The original module stays unchanged."""
     name = compiler.runtime.devices.CUDA
     found = importlib.util.find_spec(name)
     assert found is not None

@@ -26,7 +26,7 @@ class Driver:
         assert getattr(self.standin.driver, name)(*arguments) == code, name
 
     def bind(self) -> None:
-        """Makes the context that of the calling thread."""
+        """Makes the context current in the calling thread."""
         self.call("cuCtxSetCurrent", self.context)
 
     def new_stream(self) -> c_void_p:

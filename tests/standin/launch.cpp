@@ -1,4 +1,4 @@
-// Launches: parameters are copied at the call; the kernel runs in the order of its stream, with addresses that it can use.
+// Launches. The call copies the parameters. The kernel runs in the order of its stream, with addresses of the host.
 #include <cstring>
 
 #include "queue.h"
@@ -17,8 +17,8 @@ struct Launch {
     std::vector<char> parameters;
 };
 
-// Makes addresses of the device in the parameters those of the host; the blocks that they lie in. What is wrong with one of
-// them goes to `why`.
+// Replaces the device addresses in the parameters with host addresses, and returns their blocks. Writes an error of an
+// address to `why`.
 std::vector<Block*> translate(Launch& launch, std::string& why) {
     std::vector<Block*> found;
     for (size_t at = 0; at + sizeof(Address) <= launch.parameters.size(); at += sizeof(Address)) {
@@ -26,7 +26,7 @@ std::vector<Block*> translate(Launch& launch, std::string& why) {
         memcpy(&address, &launch.parameters[at], sizeof address);
         if (!is_device_address(address)) continue;
         Block* block = block_at(address);
-        // An address behind the last element is one that the kernel has no use for.
+        // A kernel never uses an address after the last element.
         bool is_inside = block && address >= block->start && address < block->start + block->size;
         if ((is_inside && !live_block(address, 1, launch.device, why)) || !block)
             why = formatted("byte %zu of its parameters: %s", at, block ? why.c_str() : "an address of no block");

@@ -1,5 +1,5 @@
-// Memory of the device. An address of the device is one that the host cannot read: what lies there is DISTANCE further on,
-// where only the stand-in looks. Blocks have guards on both sides, and no address is given out twice.
+// Memory of the device. The host cannot read an address of the device. Its contents are at the address plus DISTANCE, where
+// only the stand-in reads them. Blocks have guards on both sides, and no two blocks have the same address.
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace {
 const uint64_t BASE = 0x6b5a00000000, CAPACITY = uint64_t(2) << 40, DISTANCE = CAPACITY;
 const size_t GUARD = 256, ALIGNMENT = 256;
 const unsigned char UNWRITTEN = 0xa5;
-// The bytes of freed blocks that are watched for late writes.
+// The bytes of freed blocks that the stand-in checks for late writes.
 const size_t QUARANTINE = 64 << 20;
 const size_t PAGE = 4096;
 
@@ -27,7 +27,7 @@ std::vector<Address>& freed = *new std::vector<Address>;
 size_t first_freed = 0, freed_bytes = 0;
 Address top = BASE;
 
-// Reserves the addresses, and the memory behind them, which takes pages when they are written.
+// Reserves the addresses and the memory of their contents, which needs pages only once they are written.
 void reserve() {
     if (top != BASE) return;
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
@@ -41,7 +41,7 @@ void reserve() {
 
 size_t up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-// The first byte that is not as it was left; -1 where all are.
+// The first byte that has changed; -1 if none has.
 long changed(Address start, size_t size) {
     const char* bytes = host_of(start);
     static const std::vector<char> wanted(1 << 16, char(UNWRITTEN));

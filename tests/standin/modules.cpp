@@ -1,5 +1,5 @@
-// Modules: PTX or the code of one generation of GPUs, of which the stand-in reads the names of the kernels and the sizes of
-// their parameters. What runs are the same kernels, compiled as C++.
+// Modules of a GPU: PTX, or machine code for one generation of GPUs. The stand-in reads the kernels' names and the sizes of
+// their parameters from it, and runs the same kernels compiled as C++.
 #include <elf.h>
 
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace standin {
 
 namespace {
 
-// What a module takes of the device's memory.
+// The device memory of a loaded module.
 const uint64_t MODULE_BYTES = 1 << 20;
 
 // The kernels of an image, with the sizes of their parameters.
@@ -29,7 +29,7 @@ const Entry* entry_of(const std::string& name) {
     return found;
 }
 
-// The word behind `key` in a text, up to a space or the end of the line.
+// The word after `key` in a text, up to a space or the end of the line.
 std::string word_behind(const char* text, const char* key) {
     const char* at = strstr(text, key);
     return at ? std::string(at + strlen(key), strcspn(at + strlen(key), " ,\n")) : "";
@@ -73,10 +73,10 @@ int read_elf(const char* bytes, Image& image) {
     const auto* header = reinterpret_cast<const Elf64_Ehdr*>(bytes);
     const int CUDA = 190;
     if (header->e_machine != CUDA) return 200;
-    // The generation stands in the lowest byte of the flags, and one byte further in newer files.
+    // The lowest byte of the flags states the generation; in newer files, the second byte.
     int device = 10 * state().config.major + state().config.minor;
     int made_for = header->e_ident[EI_ABIVERSION] >= 8 ? header->e_flags >> 8 & 0xff : header->e_flags & 0xff;
-    // Code of one generation runs on what is newer in the same one.
+    // Code runs on the same or a newer minor version of its major version.
     if (made_for / 10 != device / 10 || made_for > device) return NO_BINARY_FOR_GPU;
     const auto* sections = reinterpret_cast<const Elf64_Shdr*>(bytes + header->e_shoff);
     const char* names = bytes + sections[header->e_shstrndx].sh_offset;

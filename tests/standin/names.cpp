@@ -1,10 +1,10 @@
-// How the copy of the module for CUDA opens libraries: those of the stand-in have names of their own in a process, since
-// PyTorch may have brought NVIDIA's cuBLAS.
+// Opens libraries for the copy of the module for CUDA. The stand-in's libraries have their own names, because PyTorch may
+// have loaded NVIDIA's cuBLAS.
 #include <dlfcn.h>
 
 #include <cstring>
 
-// Takes the place of `dlopen`, whose name is as long.
+// Replaces `dlopen`. Its name has the same length.
 extern "C" void* siopen(const char* file, int flags) {
     const char* names[][2] = {
         {"libcuda.so.1", "libcuda-s.so"},

@@ -11,9 +11,9 @@ namespace standin {
 
 namespace {
 
-// What a pool takes from the device at once.
+// The unit in which a pool takes memory from the device.
 const uint64_t CHUNK = 2 << 20;
-// What a block occupies in a pool.
+// The unit of a block's memory in a pool.
 const uint64_t UNIT = 512;
 
 std::map<uint64_t, std::shared_ptr<Pinned>>& pinned = *new std::map<uint64_t, std::shared_ptr<Pinned>>;
@@ -63,7 +63,7 @@ std::shared_ptr<Pinned> holder(const void* start, size_t size) {
     return uint64_t(start) - each->start <= each->size && size <= each->size - (uint64_t(start) - each->start) ? each : nullptr;
 }
 
-// Gives the pages back to the system and keeps the addresses, so that who reads there from now on ends.
+// Returns the pages to the system and keeps the addresses, so that a later read ends the process.
 void give_back(const Pinned& memory) {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
     if (memory.owned) mmap(reinterpret_cast<void*>(memory.start), up(memory.size, 4096), PROT_NONE, flags, -1, 0);
@@ -225,7 +225,7 @@ extern "C" int cuMemPoolDestroy(void* handle) {
     return SUCCESS;
 }
 
-// The attribute as a number of 32 bits (true) or 64 bits; null where there is none.
+// The place of an attribute; null if it does not exist. `is_short` tells whether it has 32 bits or 64.
 static void* attribute_of(Pool& pool, unsigned attribute, bool& is_short) {
     is_short = attribute <= 3;
     switch (attribute) {
@@ -246,7 +246,7 @@ extern "C" int cuMemPoolSetAttribute(void* handle, unsigned attribute, void* val
     auto pool = state().pools.find(handle);
     bool is_short = false;
     void* place = pool ? attribute_of(*pool, attribute, is_short) : nullptr;
-    // What the pool has at present is read only.
+    // The present amounts are read-only.
     if (!place || attribute == 5 || attribute == 7) return INVALID_VALUE;
     if (attribute == 6) pool->most_reserved = pool->reserved;
     else if (attribute == 8) pool->most_used = pool->used;

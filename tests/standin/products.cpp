@@ -1,4 +1,4 @@
-// Products of matrices by plain loops. Sums are of f32, or of f64 for f64, in parts that are added up.
+// Matrix products by plain loops. Sums have f32, or f64 for f64. A sum consists of partial sums.
 #include "products.h"
 
 #include <cstring>
@@ -34,7 +34,7 @@ uint16_t narrow_bf16(float value) {
     return uint16_t((word + 0x7fff + (word >> 16 & 1)) >> 16);
 }
 
-// To the nearest, to even where two are: by a sum that shifts what is lost out of the mantissa.
+// Rounds to the nearest number, ties to even. An addition shifts the lost bits out of the mantissa.
 uint16_t narrow_f16(float value) {
     uint32_t word;
     memcpy(&word, &value, 4);
@@ -73,9 +73,9 @@ template <class W> void write(Address start, int kind, size_t at, W value) {
     else memcpy(host, &half, 2);
 }
 
-// The terms that are added up before their sum joins the others.
+// The number of terms in a part of a sum.
 const int DEPTH = 16;
-// The results that are computed at once.
+// The number of results that are computed at once.
 const int WIDTH = 64;
 
 // `sums[i] = Σ x[d · WIDTH + i] · y[d]`.
@@ -101,12 +101,13 @@ void sum_f64(const double* x, const double* y, int depth, double* sums) {
 void sum_up(const float* x, const float* y, int depth, float* sums) { sum_f32(x, y, depth, sums); }
 void sum_up(const double* x, const double* y, int depth, double* sums) { sum_f64(x, y, depth, sums); }
 
-// One product; with `flipped`, A's and B's parts are changed, so that the longer side of C is the one of WIDTH at once.
+// Computes one product. `flipped` exchanges A and B, so that WIDTH results lie along the longer side of C.
 template <class W> void multiply_one(const Product& p, int index) {
     bool flipped = p.m < p.n;
     const Operand &x = flipped ? p.b : p.a, &y = flipped ? p.a : p.b;
     int rows = flipped ? p.n : p.m, columns = flipped ? p.m : p.n;
-    // Element (i, d) of A lies at i + d · row; of B, (d, j) at d + j · row; in a transposed one it is the other way round.
+    // Element (i, d) of A is at i + d · row, and element (d, j) of B at d + j · row. For a transposed operand, the indices
+    // are exchanged.
     bool x_inner = flipped ? !p.b.transposed : p.a.transposed, y_inner = flipped ? p.a.transposed : !p.b.transposed;
     auto element = [&](const Operand& o, bool inner, int side, int d) {
         size_t at = size_t(index) * size_t(o.next) + (inner ? size_t(side) * o.row + d : size_t(d) * o.row + side);
@@ -139,7 +140,7 @@ size_t extent(const Operand& o, int rows, int columns, int batch, int kind) {
     return last * bytes_of(kind);
 }
 
-// Whether two matrices of C have an element in common: columns repeat every `row` elements.
+// Whether two matrices of C share an element. A column of C begins every `row` elements.
 bool overlap_themselves(const Product& p) {
     if (p.batch == 1) return false;
     if (p.c.next == 0) return true;
@@ -154,7 +155,7 @@ bool overlap_themselves(const Product& p) {
     return false;
 }
 
-// Whether an element of C is one of an operand: exact where the extents overlap.
+// Whether C shares an element with an operand. Compares elements only if the extents overlap.
 bool shares(const Product& p, const Operand& o, int rows, int columns) {
     Address c_end = p.c.start + extent(p.c, p.m, p.n, p.batch, p.result);
     Address o_end = o.start + extent(o, rows, columns, p.batch, p.kind);

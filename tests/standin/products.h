@@ -1,4 +1,4 @@
-// A product of matrices in columns, as cuBLAS takes it: C = alpha · A · B + beta · C, `batch` times.
+// A product of column-major matrices, as in cuBLAS: C = alpha · A · B + beta · C, `batch` times.
 #pragma once
 
 #include <algorithm>
@@ -28,10 +28,10 @@ struct Product {
 
 inline size_t bytes_of(int kind) { return kind == F64 ? 8 : kind == F32 ? 4 : 2; }
 
-// What is wrong with the memory of a product: a matrix outside of one block, or one that the result lies in. At the call, or
-// when it runs, which is when blocks live in the order of the stream.
+// Returns an error if a matrix is not inside one block, or if the result overlaps an operand; otherwise an empty text. With
+// `running`, the blocks must be alive in the order of the stream, otherwise at the call.
 std::string wrong_memory(const Product& p, bool running);
-// Computes it. The memory has been checked.
+// Computes the product. The caller has checked the memory.
 void multiply(const Product& p);
 
 }  // namespace standin

@@ -15,7 +15,7 @@ from tests.standin import build
 
 FOLDER = Path(__file__).parent / "candle"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", build.ROOT / "runtime/target"))
-"""Where `tools/build_cuda.py` has built the kernels, which take minutes, and most other crates. The profiles agree."""
+"""The folder in which `tools/build_cuda.py` built the kernels and most other crates. Both builds use one profile."""
 
 
 def built() -> Path:

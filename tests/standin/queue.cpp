@@ -1,5 +1,5 @@
-// Streams and events. One executor thread runs all operations, and only while somebody waits: what is not waited for has
-// not happened.
+// Streams and events. One executor thread runs all operations, and only while a call waits. An operation for which no call
+// waits has not run.
 #include "queue.h"
 
 #include <chrono>
@@ -10,7 +10,7 @@ namespace standin {
 
 namespace {
 
-// A stream with as many operations waits until half of them are done.
+// A stream with more operations waits until half of these are done.
 const size_t LONG = 1000;
 
 struct Demand {
@@ -34,7 +34,7 @@ bool is_ready(const Stream& stream) {
     return !next.event || next.event->reached >= next.record;
 }
 
-// The stream that must go on so that `stream` can, which may be itself; null where nothing can.
+// Returns the stream that must run next so that `stream` can: often `stream` itself; null if none can run.
 std::shared_ptr<Stream> leader(std::shared_ptr<Stream> stream) {
     for (size_t steps = 0; stream && steps <= streams.size(); steps++) {
         if (is_ready(*stream)) return stream;
@@ -44,7 +44,7 @@ std::shared_ptr<Stream> leader(std::shared_ptr<Stream> stream) {
     return nullptr;
 }
 
-// Mostly a stream that somebody waits for; sometimes another one, which may go on as well.
+// Usually chooses a stream that a call waits for, and sometimes another stream that can run.
 std::shared_ptr<Stream> choose() {
     std::shared_ptr<Stream> chosen;
     for (Demand* each : demands)
@@ -104,7 +104,7 @@ uint64_t done(const std::shared_ptr<Stream>& stream) { return stream->done; }
 
 static bool is_default(const void* handle) { return handle == LEGACY || handle == PER_THREAD; }
 
-// The default stream of the current device, or the calling thread's own one, which is made when it is first used.
+// The default stream of the current device, or of the calling thread. Creates it at its first use.
 static std::shared_ptr<Stream> default_stream(const void* handle) {
     static std::map<int, std::shared_ptr<Stream>>& legacy = *new std::map<int, std::shared_ptr<Stream>>;
     thread_local std::map<int, std::shared_ptr<Stream>> own;
@@ -135,7 +135,7 @@ static void append(Stream& stream, Operation operation) {
     stream.given++;
 }
 
-// Lets what `later` is given from here on wait for what `earlier` was given before.
+// Makes all later work of stream `later` wait for the queued work of stream `earlier`.
 static void order(const std::shared_ptr<Stream>& earlier, Stream& later) {
     if (earlier->done == earlier->given) return;
     auto event = std::make_shared<Event>(Event{earlier->device, false, 1});
@@ -151,7 +151,7 @@ static void order(const std::shared_ptr<Stream>& earlier, Stream& later) {
     append(later, std::move(wait));
 }
 
-// The default stream of a device waits for all streams that were not made otherwise, and they wait for it.
+// The default stream of a device and all blocking streams wait for each other.
 static void order_by_default(Stream& stream) {
     for (const auto& each : streams) {
         if (each->device != stream.device || each.get() == &stream) continue;
@@ -222,7 +222,7 @@ extern "C" int cuStreamDestroy_v2(void* handle) {
     ENTER("cuStreamDestroy_v2", CONTEXT);
     auto stream = is_default(handle) ? nullptr : find_stream(handle);
     if (!stream) return INVALID_HANDLE;
-    // What it was given is done all the same.
+    // Its queued operations still run.
     reach(lock, stream, stream->given);
     forget_stream(stream);
     state().streams.remove(handle);
@@ -271,7 +271,7 @@ extern "C" int cuStreamWaitEvent(void* handle, void* event_handle, unsigned flag
 
 extern "C" int cuEventCreate(void** handle, unsigned flags) {
     ENTER("cuEventCreate", CONTEXT);
-    // Blocking waits, no times, and interprocess events, which the stand-in does not have.
+    // Flag 1 asks for blocking waits, and 2 disables times. Interprocess events (4) are not supported.
     if (!handle || flags > 3) return INVALID_VALUE;
     auto event = std::make_shared<Event>();
     event->device = current_device();

@@ -1,4 +1,4 @@
-// cuRAND, of which a generator is made and never used.
+// cuRAND. Candle creates a generator and never uses it.
 #include "state.h"
 
 using namespace standin;

@@ -68,39 +68,38 @@ struct Configuration {
     bool mutate_wait = false, mutate_arguments = false, mutate_source = false, mutate_past = false;
 };
 
-// What a function needs before it works.
+// The requirements of a function.
 enum Needs { NOTHING, INITIALIZED, CONTEXT };
 
-// The codes with which a library says that it cannot work: not initialized (also in a forked process), no context, a lost
-// device.
+// A library's codes for: not initialized (also in a forked process), no context, and a lost device.
 struct Codes {
     int not_initialized, no_context;
     int lost;  // 0: the driver's own code
 };
 const Codes DRIVER_CODES = {NOT_INITIALIZED, INVALID_CONTEXT, 0};
 
-// Counts a call, and gives the code that it ends with at once; 0 where it goes on. Locks the state.
+// Locks the state and counts a call. Returns the code with which the call fails at once, or 0.
 int enter(Lock& lock, const char* symbol, Needs needs, const Codes& codes = DRIVER_CODES, bool survives_loss = false);
-// The functions that do so, by name, and null behind them. `build.py` lists them.
+// The names of the functions that call `enter`, then null. `build.py` lists them.
 extern const char* const FUNCTIONS[];
 // Whether this process is a fork of the one that loaded the library.
 bool forked();
 
 // Records a misuse that a driver would not report.
 void report(const char* format, ...) __attribute__((format(printf, 1, 2)));
-// Text as printf makes it.
+// Formats a text like printf.
 std::string formatted(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 #define ENTER_AS(symbol, needs, codes, survives)                                \
     Lock lock;                                                                  \
     if (int code = standin::enter(lock, symbol, needs, codes, survives)) return code
 #define ENTER(symbol, needs) ENTER_AS(symbol, needs, standin::DRIVER_CODES, false)
-// Of a function that works also on a lost device.
+// For functions that work also on a lost device.
 #define ENTER_ALWAYS(symbol, needs) ENTER_AS(symbol, needs, standin::DRIVER_CODES, true)
 
 // ── Handles ──
 
-// Objects by handles, none of which is used twice.
+// Objects by handle. No handle is used twice.
 template <class T> class Handles {
     std::map<uint64_t, std::shared_ptr<T>> all;
     uint64_t next;
@@ -129,7 +128,7 @@ struct Stream;
 struct Event {
     int device;
     bool timed;
-    // How often it was recorded, and the number of the record that the queues have come to.
+    // The number of records, and the number of the last record that has run.
     uint64_t recorded = 0, reached = 0;
     std::shared_ptr<Stream> stream;  // of the last record
     double seconds = 0;
@@ -139,10 +138,10 @@ struct Operation {
     std::string name;
     // Runs on the executor's thread; may unlock the state for work that takes long.
     std::function<void(Lock&)> run;
-    // Where set, the operation is not run before the event has reached this record.
+    // If set, the operation waits until the event has reached this record.
     std::shared_ptr<Event> event;
     uint64_t record = 0;
-    // Runs on a lost device too: accounts of memory.
+    // Whether the operation runs on a lost device too, for example to count memory.
     bool bookkeeping = false;
 };
 
@@ -152,7 +151,7 @@ struct Pool {
     int device;
     bool is_default = false, destroyed = false;
     uint64_t threshold = 0, reserved = 0, most_reserved = 0, used = 0, most_used = 0;
-    // Freed at a call, and not yet in the order of the stream.
+    // Bytes that a call has freed, but the stream has not yet.
     uint64_t leaving = 0;
     int reuse[3] = {1, 1, 1};
 };
@@ -162,7 +161,7 @@ enum Life { PLANNED, LIVE, FREED };
 struct Block {
     Address start;
     size_t size;
-    // The bytes before the guard; fewer than `size` where a mutation says so.
+    // The bytes before the guard: `size`, or fewer by a mutation.
     size_t room;
     int device;
     std::shared_ptr<Pool> pool;  // null: of cuMemAlloc
@@ -174,7 +173,7 @@ struct Pinned {
     uint64_t start;
     size_t size;
     bool owned;
-    // That of the context in which it was pinned.
+    // The device of the context that pinned the memory.
     int device;
     int pending = 0;
 };
@@ -187,11 +186,11 @@ struct Context {
 };
 
 struct Device {
-    // The handle of the primary context; null where nobody holds it.
+    // The handle of the primary context; null if it is not retained.
     void* context = nullptr;
     std::shared_ptr<Pool> pool;
     void* pool_handle = nullptr;
-    // Bytes that modules and handles of libraries hold, and cuMemAlloc.
+    // The bytes of modules, of handles of libraries, and of cuMemAlloc.
     uint64_t outside = 0;
 };
 
@@ -242,50 +241,50 @@ State& state();
 
 // The device of the calling thread's current context. `enter` has made sure that there is one.
 int current_device();
-// Frees what a context held, and reports it.
+// Frees the resources of a context, and reports them.
 void release_context(Lock& lock, int device);
 
-// The stream of a handle in the current context; null where there is none.
+// The stream of a handle in the current context; null if there is none.
 std::shared_ptr<Stream> find_stream(const void* handle);
-// Puts an operation behind those of the stream. Waits where the stream has too many.
+// Adds an operation to the stream. Waits if the stream has too many.
 void enqueue(Lock& lock, const std::shared_ptr<Stream>& stream, Operation operation);
-// Waits until the stream has done all that it was given. The code of the device's loss, where it is lost.
+// Waits until all operations of the stream have run. Returns an error if the device is lost.
 int wait_for(Lock& lock, const std::shared_ptr<Stream>& stream);
 // Waits for all streams of a device.
 int wait_for_device(Lock& lock, int device);
-// The number of operations that the stream was given, and that it has done.
+// The numbers of operations that were added to the stream, and that have run.
 uint64_t given(const std::shared_ptr<Stream>& stream);
 uint64_t done(const std::shared_ptr<Stream>& stream);
-// A number that depends on the seed and on how many were drawn before.
+// The next random number of the seed.
 uint64_t draw();
 
-// Takes memory outside of the pools; false where there is none.
+// Takes memory outside of the pools. Returns false if there is too little.
 bool take_outside(int device, uint64_t bytes);
 void give_outside(int device, uint64_t bytes);
 uint64_t free_bytes(int device);
-// Gives back what pools keep above their thresholds.
+// Releases the unused memory of pools above their thresholds.
 void settle_pools(int device);
 void trim(Pool& pool, uint64_t keep);
 
-// Memory of the device that `size` bytes at the address lie in; null and a sentence in `why` where they do not lie in one
-// live block of the device.
+// The live block of the device that contains all `size` bytes at the address. If there is none, returns null and writes a
+// sentence to `why`.
 Block* live_block(Address start, size_t size, int device, std::string& why);
-// The block that an address lies in or behind, live or freed, its guards included; null where none is known.
+// The live or freed block whose memory or guards contain an address; null if there is none.
 Block* block_at(Address address);
-// Whether the address is one that the device may have given out.
+// Whether an address is in the range of the device's memory.
 bool is_device_address(Address address);
 // Where the stand-in reads and writes a byte of the device.
 char* host_of(Address address);
-// Checks the guards of a block; reports what was written over them, as done by `who`.
+// Checks the guards of a block. Reports a changed guard as a write by `who`.
 void check_guards(Block& block, const char* who);
-// The pinned memory that holds all of the bytes; null where there is none.
+// The pinned memory that contains all of the bytes; null if there is none.
 Pinned* pinned_of(const void* start, size_t size);
-// Releases all blocks of a device; the number of those that were not freed.
+// Releases all blocks of a device. Returns the number of blocks that were not freed.
 size_t release_blocks(int device, std::string& examples);
-// Forgets the pinned memory of a device; how many pieces there were.
+// Forgets the pinned memory of a device. Returns the number of pieces.
 size_t release_pinned(int device);
 
-// Reads or writes memory of the host, which may not be there.
+// Reads or writes memory of the host. Returns false if the address is invalid.
 bool read_host(void* to, uint64_t from, size_t size);
 bool write_host(uint64_t to, const void* from, size_t size);
 

@@ -32,7 +32,7 @@ g (float[n, 4] x, int64[m] i) => (float[m, 3] y, float[n, 4] z) <float[4, 3] w =
 
 
 class Sweeper:
-    """The process; a new one if the last one ended."""
+    """Runs sweeps in a separate process. Starts a new process if the last one ended."""
 
     def __init__(self, plan: Path) -> None:
         self.plan = plan
@@ -40,7 +40,7 @@ class Sweeper:
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, pattern: str, first: int, last: int) -> list[dict[str, Any]]:
-        """What becomes of the plan with each number.
+        """The outcomes of the plan for each number in the pattern.
 
         Raises:
             AssertionError: the process panicked or ended.
@@ -83,12 +83,12 @@ def given() -> dict[str, Any]:
 
 
 def wanted_of(plan: str) -> dict[str, Any]:
-    """What the processor makes of the inputs."""
+    """The outputs on the CPU."""
     return compiler.load(plan).run(given())
 
 
 def outcome(plan: str, wanted: dict[str, Any]) -> str:
-    """What loading and running the plan ends with: "right", "wrong", or the exception."""
+    """Loads and runs the plan on the stand-in. Returns "right", "wrong", or the exception."""
     try:
         found = compiler.load(plan, device="cuda", threads=1).run(given())
     except BaseException as error:
@@ -109,7 +109,7 @@ def tries(standin: StandIn, plan: str, pattern: str, first: int, last: int) -> I
 
 
 def serve(plan: str) -> None:
-    """Answers the lines of the input."""
+    """Reads a sweep per line from the standard input, and prints its outcomes."""
     standin = StandIn()
     sys.modules[CUDA] = standin.module
     for line in sys.stdin:

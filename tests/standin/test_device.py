@@ -76,7 +76,7 @@ def read_of_freed_memory(driver: Driver, block: c_uint64) -> None:
 
 
 def freed_in_another_stream(driver: Driver, block: c_uint64) -> None:
-    # The other stream frees when it likes, which is before.
+    # Without a wait, the other stream may free the block first. With this seed, it does.
     driver.standin.configure(f"{CONFIGURATION},seed=1")
     other = driver.allocated(4000)
     driver.wait()
@@ -258,7 +258,7 @@ def test_memory_has_a_limit(driver: Driver) -> None:
     first = driver.allocated(40 << 20)
     driver.call("cuMemAllocAsync", byref(c_uint64()), c_size_t(40 << 20), driver.stream, code=OUT_OF_MEMORY)
     driver.free(first)
-    # What the stream has freed before is used again without a wait.
+    # The same stream can reuse memory that it freed, without a wait.
     driver.free(driver.allocated(40 << 20))
     driver.wait()
 
@@ -308,7 +308,7 @@ def test_modules(configuration: str, version: str, target: str, size: int, code:
 
 
 class Products:
-    """cuBLAS with a product of m × k and k × n matrices in columns, of which some arguments are changed."""
+    """Calls cuBLAS for a product of column-major m × k and k × n matrices. A test may change arguments."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver, self.blas, self.handle = driver, driver.standin.blas, c_void_p()
@@ -346,7 +346,7 @@ def test_products(products: Products, driver: Driver) -> None:
     shapes = [(2, 3, 4, 0, 0), (3, 2, 5, 1, 0), (5, 4, 3, 0, 1), (4, 4, 4, 1, 1), (1, 8, 8, 0, 0)]
     for m, n, k, transa, transb in shapes:
         a, b = rng.random((m, k), np.float32), rng.random((k, n), np.float32)
-        # In columns; transposed, in rows.
+        # Column-major; a transposed operand is row-major.
         driver.upload(products.blocks["a"], a.copy() if transa else a.T.copy())
         driver.upload(products.blocks["b"], b.copy() if transb else b.T.copy())
         found = np.zeros((n, m), np.float32)

@@ -49,7 +49,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def swept(plan: Path) -> Iterator[Swept]:
-    """What becomes of the small plan when calls fail, for each number."""
+    """A function that runs the small plan while the call with each number fails, and returns the outcomes."""
     sweeper = Sweeper(plan)
     yield sweeper.run
     sweeper.end()
@@ -69,7 +69,7 @@ def test_every_function_that_is_called_is_known_here(calls: dict[str, int]) -> N
 
 
 def check(tries: list[dict[str, Any]], *, may_leak: bool = False) -> None:
-    """Each try is right or an error, and the one after it is right; nothing was misused."""
+    """Checks that each run is right or reports an error, that the next run is right, and that no misuse occurred."""
     for each in tries:
         assert each["found"] == "right" or SENTENCE.match(each["found"]), each
         assert each["then"] == "right", each
@@ -110,7 +110,7 @@ def test_every_library_reports_a_full_device(symbol: str, code: int, swept: Swep
 
 @pytest.mark.parametrize("capability", ["8.0", "8.6", "8.7", "8.9", "9.0", "10.3", "11.0", "12.0", "12.1", "13.0"])
 def test_kernels_for_every_generation(capability: str, swept: Swept) -> None:
-    # The stand-in refuses code of other generations, and takes PTX for those that the module has no code for.
+    # The stand-in refuses code of other generations. For generations without code in the module, it accepts PTX.
     (found,) = swept(f"capability={capability},seed={{}}", 1, 1)
     assert (found["found"], found["report"]) == ("right", [])
 

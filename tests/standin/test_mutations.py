@@ -42,7 +42,7 @@ def test_a_plan_whose_uploads_are_late(plan: Path) -> None:
 
 
 def swept(plan: Path, configuration: str) -> list[dict[str, object]]:
-    """What becomes of the plan in a process of its own."""
+    """Runs the plan in a separate process, and returns the outcome."""
     sweeper = Sweeper(plan)
     try:
         return sweeper.run(f"{configuration},seed={{}}", 1, 1)

@@ -1,4 +1,4 @@
-"""States of sessions on a GPU: the values stay there, and equal those of runs that are fed back by hand."""
+"""States of sessions on a GPU: the values stay on the GPU, and equal those of runs that feed outputs back by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streaming models of the zoo, and GPT-2: runs with a state equal those that are fed back by hand, bit for bit."""
+"""Streaming models of the zoo, and GPT-2: runs with a state equal runs that feed outputs back by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STREAMS: dict[str, tuple[Asked, dict[str, str]]] = {
     "silero_vad_v6": ("auto", {"stateN": "state"}),
     "dtln_model_1": ({"tf_op_layer_stack_2": "input_3"}, {"tf_op_layer_stack_2": "input_3"}),
 }
-"""The models of the zoo with a state, the pairs that are asked for, and those that are found."""
+"""Models of the zoo with a state, with the argument `state` and the resulting pairs."""
 
 UNNAMED = {"silero_vad_v6"}
 """The models whose batch has no name, so that no other input decides the size of the state."""

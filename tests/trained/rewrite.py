@@ -1,4 +1,4 @@
-"""Variants of a model, which tell a fault from rounding."""
+"""Variants of a model, which distinguish a fault from rounding."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_threads_change_no_bit(name: str) -> None:
 
 @pytest.mark.parametrize("name", QUANTIZED)
 def test_quantized_layers(name: str) -> None:
-    """Each layer, given the quantized numbers that onnxruntime has before it, gives those that it has after it."""
+    """With onnxruntime's inputs, each quantized layer computes onnxruntime's outputs, but for a few single steps."""
     entry = ENTRIES[name]
     for case in entry.cases:
         model, inputs = pinned(entry, case), entry.inputs(case)
@@ -91,7 +91,7 @@ for name, entry in entries().items():
 
 
 def test_plans_are_the_same_bytes_every_time() -> None:
-    """In two processes, whose sets are in different orders."""
+    """Two processes with different hash seeds write the same plans."""
     listed = []
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed}

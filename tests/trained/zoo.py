@@ -35,24 +35,24 @@ KNOWN = read_baseline(BASELINE)
 FACTS = [ROOT / "models/facts.toml", Path(__file__).with_name("facts.toml")]
 """The files of facts that must not drift, of the models of this repository and of the others."""
 TOLERANCE = 1e-5
-"""What an output may differ by from onnxruntime's, as a part of its largest element."""
+"""The largest allowed difference from onnxruntime's output, relative to its largest element."""
 
 Array = np.ndarray[Any, Any]
 Values = Mapping[str, Any]
 
 
 def folders() -> list[Path]:
-    """The folders of models that are there."""
+    """The folders of models that exist."""
     return [ROOT / "models", *([OTHERS] if (OTHERS / "INDEX.json").exists() else [])]
 
 
 def entries() -> dict[str, Entry]:
-    """Every model that is there, by name."""
+    """Every model of these folders, by name."""
     return {entry.name: entry for folder in folders() for entry in read_index(folder)}
 
 
 def cases() -> list[Case]:
-    """Every model that is there, with both kinds of shapes."""
+    """Every model of these folders, with both kinds of shapes."""
     return [case for folder in folders() for case in compiler.zoo.cases(folder, shapes=SHAPES, baseline=BASELINE)]
 
 
@@ -70,7 +70,7 @@ def exceeded(name: str, shapes: Shapes, reports: Sequence[Report]) -> str:
 
 
 def line_of(name: str, shapes: Shapes) -> Expectation | None:
-    """What the baseline says of a model."""
+    """The entry of a model in the baseline; `None` without one."""
     return KNOWN[name].expectations.get(shapes) if name in KNOWN else None
 
 
@@ -80,7 +80,7 @@ def worst(reports: Sequence[Report]) -> float:
 
 
 def allowed(name: str) -> float:
-    """How far another device's outputs may be from onnxruntime's, as a part of the largest element."""
+    """The allowed difference between another device's outputs and onnxruntime's, relative to the largest element."""
     if line := line_of(name, "pinned"):
         return TOLERANCE * line.at_most
     entry = entries()[name]
@@ -100,24 +100,24 @@ def pinned(entry: Entry, case: Path) -> onnx.ModelProto:
 
 @functools.cache
 def judge(name: str) -> Judge:
-    """The model in onnxruntime and in double precision."""
+    """A judge that runs the model in onnxruntime and in double precision."""
     return Judge(entries()[name].path)
 
 
 @functools.cache
 def expected(name: str, case: Path) -> Values:
-    """What onnxruntime makes of a case."""
+    """onnxruntime's outputs for a case."""
     return judge(name).reference.run(entries()[name].inputs(case))
 
 
 def outputs(model: onnx.ModelProto, inputs: Values, *, optimize: bool, threads: Sequence[int] = (1,)) -> list[Values]:
-    """What the plan gives, with each number of threads."""
+    """The outputs of the plan with each number of threads."""
     plan = compiler.compile(model, compiler.Options(optimize=optimize))
     return [compiler.load(plan, threads=number).run(inputs) for number in threads]
 
 
 def distances(found: Values, wanted: Values) -> dict[str, float]:
-    """How far each output is from the one that is wanted, as a part of the largest element of that."""
+    """The largest difference of each output from the wanted one, relative to its largest element."""
     assert list(found) == list(wanted)
     return {name: _distance(found[name], wanted[name]) for name in wanted}
 

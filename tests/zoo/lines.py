@@ -64,7 +64,7 @@ def check(
     plan: dict[str, Any] | None = None,
     **fields: Any,
 ) -> Any:
-    """The line of a check. The facts of `plan` replace others, and the `fields` are those of each outcome."""
+    """The line of a check. `plan` replaces some of its facts, and every outcome has the `fields`."""
     facts = {"plan": PLAN | (plan or {}), "levels": {level: LEVEL}}
     parts = [[shapes, outcome(model, variant, verdict, share, **fields)] for variant in VARIANTS]
     made = line(model, f"check, {shapes}, cpu", {"result": {shapes: facts}, "parts": parts}, ok=ok)
@@ -96,7 +96,7 @@ def step(op: str, layer: str, seconds: float, alive_bytes: int, **fields: Any) -
 
 
 def profile(model: str, shapes: str = "pinned", **fields: Any) -> Any:
-    """The line of a profile with steps of two layers, of which one has an inner step."""
+    """The line of a profile with steps of two layers. One layer has a nested step."""
     steps = [
         step("Conv", "stem", 0.03, 100_000, kernel="direct, in blocks"),
         step("If", "head", 0.02, 295_232, operations=None, bytes=None),

@@ -52,7 +52,7 @@ class Body(Rewriter):
         return self.constant(np.array(number, dtype.numpy()))
 
     def lazy_constant(self, compute: Callable[[], np.ndarray], dtype: ir.DataType, shape: Sequence[int]) -> ir.Value:
-        """A constant of this shape, whose elements are computed when somebody reads them."""
+        """A constant of this shape. `compute` runs when the elements are first read."""
         lazy = ir.LazyTensor(lambda: ir.Tensor(compute(), dtype=dtype), dtype, ir.Shape(shape), cache=True)
         value = ir.Value(name="weight", type=ir.TensorType(dtype), shape=ir.Shape(shape), const_value=lazy)
         self.constants.append(value)

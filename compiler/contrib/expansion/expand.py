@@ -21,7 +21,7 @@ __all__ = ["Expansion", "expand", "is_known", "is_operator", "refusals"]
 class Expansion:
     """The nodes and constants that compute a node's outputs.
 
-    They read the node's inputs, but belong to no graph yet. `results` has a value for each output that somebody reads.
+    They read the node's inputs, but belong to no graph yet. `results` has a value for each output that is in use.
     """
 
     new: Body

@@ -13,7 +13,7 @@ function whole(number) {
   return number.toLocaleString("en-US");
 }
 
-/** A number with the largest of the units, from the largest to the smallest, of which there is at least one. */
+/** A number in the largest unit that does not exceed it, or in the last unit. `units` descend. */
 function scaled(number, units) {
   const [unit, size] = units.find(([, each]) => Math.abs(number) >= each) ?? units.at(-1);
   const text = size === 1 && Number.isInteger(number) ? whole(number) : digits(number / size);

@@ -24,7 +24,7 @@ impl Source {
     /// Reads a file and its headers. `text` returns the contents of a file.
     ///
     /// # Errors
-    /// Those of `text`.
+    /// `text` fails.
     pub fn read(file: &str, text: impl Fn(&str) -> Result<String, String>) -> Result<Source, String> {
         let (mut files, mut waiting): (Vec<(String, Vec<String>)>, _) = (vec![], vec![file.to_string()]);
         while let Some(file) = waiting.pop() {

@@ -1,7 +1,7 @@
 //! Conversions between element types.
 //!
 //! Floating point to integer truncates. A number out of range gives the result of x86's conversion, as in onnxruntime:
-//! the smallest integer of the register's width, of which the low bits are kept. Integer to integer keeps the low bits.
+//! the low bits of the smallest integer of the register's width. Integer to integer keeps the low bits.
 //! Conversion to floating point rounds to nearest.
 
 use half::{bf16, f16};
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_wraps_as_on_x86() {
+    fn numbers_out_of_range_wrap_as_on_x86() {
         assert_eq!(one::<f32, i32>(-1.9), -1);
         assert_eq!(one::<f32, i32>(3e9), i32::MIN);
         assert_eq!(one::<f32, i32>(f32::NAN), i32::MIN);

@@ -131,7 +131,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     #[test]
-    fn what_is_held_counts_while_it_is_held() {
+    fn scratch_memory_counts_until_it_is_dropped() {
         within(10 * MIB, || {
             let mut some = Scratch::filled(1u16, MIB);
             assert_eq!((some[99], budget()), (1, 8 * MIB));

@@ -13,8 +13,8 @@ use crate::value::{Array, Value};
 /// The values of a state's pairs. The run appends rows to those that grow in place, and changes no others.
 pub(crate) type Growing = RefCell<Vec<Option<Value>>>;
 
-/// Runs a step that appends rows to the value of a pair, which is behind the rows that the value of the state has. This
-/// value stays as it is. Input 0 of the step has only its dimensions.
+/// Runs a Concat that appends rows to a state. It writes the new rows after the existing ones, which it does not change.
+/// Input 0 of the step has only its dimensions.
 ///
 /// # Errors
 /// The rows do not fit, or there is no memory.

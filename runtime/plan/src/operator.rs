@@ -15,16 +15,16 @@ pub trait Operator: Debug + Send + Sync {
     /// The numbers of inputs and outputs that the operator takes. Optional inputs in the middle may be absent.
     fn arity(&self) -> Arity;
 
-    /// Infers the outputs' types from the inputs' types. It rejects dtypes and ranks that no kernel supports, and
-    /// computes every size that follows from known sizes. `None` stands for an absent optional input.
+    /// Infers the outputs' types from the inputs' types. It rejects dtypes and ranks that the operator does not accept,
+    /// and computes every size that follows from known sizes. `None` stands for an absent optional input.
     ///
     /// # Errors
     /// The inputs' dtypes, ranks or known sizes do not fit the operator.
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>>;
 
     /// Checks the types that a plan states for the outputs, which agree with those of [`infer`](Operator::infer). It
-    /// refuses sizes of outputs that no kernel supports and that do not follow from the types of the inputs. `None` stands
-    /// for an output that no step reads. By default, it checks nothing.
+    /// refuses sizes that the operator does not accept, and that [`infer`](Operator::infer) cannot compute from the types of
+    /// the inputs. `None` stands for an output that no step reads. By default, it checks nothing.
     ///
     /// # Errors
     /// The outputs' sizes do not fit the operator.

@@ -50,12 +50,12 @@ impl Pool {
         caches.push(Arc::downgrade(cache));
     }
 
-    /// Runs work that may need memory from outside the pool: for kernels, workspaces and stacks. If none is left,
-    /// returns the free memory of the pool and of the caches to the driver, and runs the work once more. The pool's context must be bound to
-    /// the thread.
+    /// Runs work that may need memory from outside the pool: for kernels, workspaces and stacks. If none is left, returns
+    /// the free memory of the pool and of the caches to the driver, and runs the work once more. The pool's context must be
+    /// bound to the thread.
     ///
     /// # Errors
-    /// Those of the work.
+    /// The work fails.
     pub fn with_memory<T>(&self, mut work: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
         match work() {
             Err(error) if error.is_memory() && self.give_back().is_ok() => work(),

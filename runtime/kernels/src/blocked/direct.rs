@@ -27,7 +27,7 @@ impl<'a> Direct<'a> {
         Direct { convolution, windows, wanted }
     }
 
-    /// A convolution of single pixels, `pixels` of which are stored separately at a time.
+    /// A convolution of single pixels in a buffer of `pixels` pixels.
     pub fn of_pixels(convolution: &'a Convolution, pixels: usize) -> Direct<'a> {
         let windows = Windows::of_pixels(convolution.shape, convolution.block(), pixels);
         Direct { convolution, windows: Arc::new(windows), wanted: 1 }

@@ -105,7 +105,7 @@ impl Windows {
         COPY * (copied(shape.dilations) - copied([1, 1])).max(0.0)
     }
 
-    /// Single pixels, `pixels` of which are stored separately: `[C / block, pixels, block]`.
+    /// Windows of single pixels in a buffer of `pixels` pixels, `[C / block, pixels, block]`.
     pub fn of_pixels(shape: &Shape, block: usize, pixels: usize) -> Windows {
         let row = pixels * block;
         let taps = taps(shape, block, [&(0..1), &(0..1)], |b, _, _| b * row);

@@ -33,7 +33,7 @@ fn expected(Sizes { m, n, k }: Sizes, a: &Matrix, b: &Matrix, bias: Bias) -> Vec
     out
 }
 
-/// A right operand whose numbers all fit the format, and not all of which fit a smaller one.
+/// A right operand. All its numbers fit the format, but some fit no smaller format.
 fn right_side(len: usize, format: Format) -> Vec<f32> {
     let mut data = noise(len, 2);
     match format {

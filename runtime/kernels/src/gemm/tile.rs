@@ -147,7 +147,7 @@ pub(super) unsafe fn finish<V: Vector, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// Loads a row as vectors, the last of which has `last` elements.
+/// Loads a row as vectors. The last vector has `last` elements.
 #[inline(always)]
 unsafe fn row<V: Vector, const VECTORS: usize>(from: *const f32, last: usize) -> [V; VECTORS] {
     let mut row = [V::splat(0.0); VECTORS];

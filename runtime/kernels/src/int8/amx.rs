@@ -87,7 +87,7 @@ pub(super) unsafe fn tile<const HEIGHT: usize, const VECTORS: usize>(t: &Tile) {
     unsafe { rows::write_tile(sums, t) };
 }
 
-/// The kernels for eight tiles, up to four of which hold sums.
+/// The kernels for eight tiles. Up to four tiles hold sums.
 pub(super) static AMX: &[&[(usize, Kernel)]] = kernels!(tile: 1 [32 16] 2 [32 16]);
 
 /// Generates a function whose tiles of sums start with each column's start value, and are written in rows of `$vectors`

@@ -130,7 +130,7 @@ fn fused_steps_leave_sequences_that_have_ended() {
 }
 
 #[test]
-fn nothing_is_read_of_nothing() {
+fn empty_inputs_are_allowed() {
     for cell in CELLS {
         for (batch, steps) in [(0, 3), (3, 0), (0, 0)] {
             let name = format!("{cell:?}, batch {batch}, {steps} steps");

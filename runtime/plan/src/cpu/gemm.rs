@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn wrong_shapes_and_factors_are_refused() {
         let f = |dims: &[usize]| Some(tensor(&vec![1f32; dims.iter().product()], dims));
         let i = |dims: &[usize]| Some(tensor(&vec![1i32; dims.iter().product()], dims));
         for (op, inputs, expected) in [

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn wrong_shapes_and_types_are_refused() {
         let f = |dims: &[usize]| Some(tensor(&vec![1f32; dims.iter().product()], dims));
         let (plain, both) = ([false; 2], [true; 2]);
         for (flags, inputs, expected) in [

@@ -68,8 +68,8 @@ fn rows(a: &TensorType, trans_a: bool) -> Option<usize> {
     usize::try_from(work::count(a)?.checked_div(work::size_from_end(a, usize::from(trans_a))?)?).ok()
 }
 
-/// Returns the forms of one product of two stacks. If B is packed, they are those of each format that was possible. There
-/// are none if sizes of B are unknown, or if the product is not computed in `f32`.
+/// Returns the forms of one product of two stacks. If B is packed, the list has the forms of every possible format. It is
+/// empty if sizes of B are unknown, or if the product is not computed in `f32`.
 pub(super) fn alternatives(
     packed: Option<&[PackedB]>,
     inputs: &Types,

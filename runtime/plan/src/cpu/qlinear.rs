@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn wrong_shapes_and_limits_are_refused() {
         let u = |len: usize, dims: &[usize]| Some(tensor(&vec![1u8; len], dims));
         let f = |len: usize| Some(tensor(&vec![1f32; len], &[len]));
         let one = u(1, &[]);

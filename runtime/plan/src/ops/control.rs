@@ -16,7 +16,7 @@ use crate::types::{Type, Types};
 
 /// An operator with nested graphs.
 pub trait ControlFlow {
-    /// The nested graphs, in the order in which kernels number them.
+    /// The nested graphs, in the order of the struct's fields.
     fn blocks(&self) -> Vec<&Block>;
 
     /// The output that is the same as output `index` of every nested graph. `None` if the operator reads or stacks that

@@ -150,7 +150,7 @@ impl Op {
         }
     }
 
-    /// The nested graphs, in the order in which kernels number them.
+    /// The nested graphs, in the order of the struct's fields.
     pub fn blocks(&self) -> Vec<&Block> {
         self.control_flow().map_or_else(Vec::new, ControlFlow::blocks)
     }

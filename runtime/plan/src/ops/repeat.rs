@@ -113,7 +113,7 @@ pub(crate) fn expanded_shape(dims: &Shape, shape: &[usize]) -> Result<Shape> {
     Ok((0..rank).map(size).collect())
 }
 
-/// Checks that each dimension has the size of that of `shape`, or that one of the two is 1.
+/// Checks that the dimensions broadcast with `shape`.
 pub(crate) fn check_expansion(dims: &[impl Extent], shape: &[usize]) -> Result<()> {
     let mut aligned = dims.iter().rev().zip(shape.iter().rev());
     if !aligned.all(|(dim, wanted)| *wanted == 1 || fits(dim, &1) || fits(dim, wanted)) {

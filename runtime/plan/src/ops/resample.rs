@@ -82,7 +82,7 @@ impl Resized {
         Resized { input: size, output: size, scale: Some(1.0), region: WHOLE }
     }
 
-    /// An axis of size `input` of which nothing else is known.
+    /// An axis of size `input`, whose output size and scale are unknown.
     pub fn unknown(input: Option<usize>) -> Resized {
         Resized { input, output: None, scale: None, region: WHOLE }
     }

@@ -123,7 +123,7 @@ fn check_counts(counts: [Option<usize>; 2], bounds: Option<usize>, axes: usize) 
     }
 }
 
-/// The maximum number of axes that change: there are kernels for one and two.
+/// The maximum number of axes that change. Plans resize lines and images, no volumes.
 pub const MOST_AXES: usize = 2;
 
 /// Checks that at most [`MOST_AXES`] axes change.

@@ -22,7 +22,7 @@ use crate::value::Value;
 
 /// The time that a step takes beside its work, in multiply-adds of a vector.
 const STEP: f64 = 800.0;
-/// The most time that smaller blocks take, relative to that of the largest ones, so that prepare chooses them. If the
+/// Prepare chooses smaller blocks only if they take less than this fraction of the time of the largest blocks. If the
 /// numbers of channels are multiples of 16, convolutions take up to 4 % longer in blocks of 8. The costs do not include
 /// this difference.
 const SMALLER: f64 = 0.96;

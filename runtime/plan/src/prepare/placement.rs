@@ -1,7 +1,7 @@
 //! Places the steps of a block on a GPU or the host, and adds the steps that copy values between them.
 //!
-//! Inputs and outputs of a plan are on the host. Floating-point inputs and outputs of a nested block are on the GPU,
-//! except those that the op which runs the block slices, inspects or combines itself.
+//! Inputs and outputs of a plan are on the host. Floating-point inputs and outputs of a nested block are on the GPU.
+//! Exceptions are values that the control-flow op itself slices, inspects or combines: they are on the host.
 
 use std::collections::HashMap;
 

@@ -68,8 +68,8 @@ impl Pairs {
         Ok(Pairs { plan: plan.sha256.clone(), model: plan.source_sha256.clone(), list, given, results })
     }
 
-    /// The indices of the outputs that a run computes: `only`, or those that the state does not take; then those of the
-    /// state. Also returns the number of the former.
+    /// The indices of the outputs that a run computes: first `only`, or by default the outputs outside the state; then the
+    /// outputs of the state. Also returns the number of the first group.
     pub fn outputs(&self, only: Option<&[usize]>) -> (Vec<usize>, usize) {
         let mut outputs = only.unwrap_or(&self.results).to_vec();
         let kept = outputs.len();

@@ -1,4 +1,4 @@
-//! What is done with Candle's tensors, and what must come of it.
+//! Scenarios with Candle's tensors, and checks of their results.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ fn session(plan: &Path, device: &str) -> Result<Session> {
     Ok(unsafe { Session::open(plan, device, Some(1), None, Memory::Full) }?)
 }
 
-/// The session of a plan `sum = x + y` on the GPU, which has run once: a first run has more to do.
+/// The session of a plan `sum = x + y` on the GPU, after a first run, which makes additional calls.
 fn warm(plan: &Path, device: &Device) -> Result<Session> {
     let session = session(plan, "cuda")?;
     let x = matrix(device, 0.0)?;
@@ -75,7 +75,7 @@ fn shared(plan: &Path) -> Outcome {
     let (x, y) = (matrix(&device, 1.0)?, matrix(&device, 100.0)?);
     standin::reset();
     let found = sum(&session, &x, &y)?;
-    // The word of the kernels' faults comes home at the end of a run.
+    // The end of a run copies the kernels' fault word to the host.
     assert_eq!(standin::copies(), [0, 0, 1]);
     assert_eq!((standin::calls("cuLaunchKernel"), standin::calls("cuStreamSynchronize")), (1, 1));
     let tensor = found.to_candle(&device)?;
@@ -83,20 +83,20 @@ fn shared(plan: &Path) -> Outcome {
     assert_eq!((tensor.dtype(), tensor.dims(), tensor.device().is_cuda()), (DType::F32, &[3, 4][..], true));
     let expected: Vec<f32> = (0..12).map(|step| 101.0 + 2.0 * step as f32).collect();
     assert_eq!(tensor.flatten_all()?.to_vec1::<f32>()?, expected);
-    // What came of one run is the input of the next.
+    // The output of one run is the input of the next.
     let again = sum(&session, &tensor, &x)?.to_candle(&device)?;
     assert_eq!(again.to_vec2::<f32>()?[2][3], 123.0 + 12.0);
     Ok(())
 }
 
-/// Candle's work and the session's wait for each other, whatever the GPU does first.
+/// Candle's work and the session's work wait for each other, in whatever order the GPU could run them.
 fn ordered(plan: &Path, device: Device) -> Outcome {
     let session = warm(plan, &device)?;
     let mut total = matrix(&device, 0.0)?;
     for _ in 0..10 {
         let step = matrix(&device, 1.0)?;
         let found = sum(&session, &total, &step)?;
-        // Memory that either side frees is another's at once.
+        // The other side can reuse freed memory at once.
         drop((total, step));
         total = found.to_candle(&device)?;
         drop(found);
@@ -108,7 +108,7 @@ fn ordered(plan: &Path, device: Device) -> Outcome {
     Ok(())
 }
 
-/// Tensors of two streams of Candle's go through one session, and what one stream has goes to the other.
+/// One session takes tensors of two Candle streams, and passes tensors of one stream to the other.
 fn streams(plan: &Path) -> Outcome {
     let (device, other) = (Device::new_cuda_with_stream(0)?, Device::new_cuda_with_stream(0)?);
     let session = warm(plan, &device)?;
@@ -117,7 +117,7 @@ fn streams(plan: &Path) -> Outcome {
         let found = sum(&session, &x, &y)?.to_candle(&other)?;
         let moved = lend(&session, &x)?.tensor()?.to_candle(&other)?;
         drop((x, y));
-        // Memory that the first stream has freed by now is another's.
+        // Another stream may now use memory that the first stream has freed.
         device.synchronize()?;
         drop(matrix(&device, 100.0)?);
         assert_eq!(found.to_vec2::<f32>()?[1][0], first as f32 + 9.0);
@@ -126,7 +126,7 @@ fn streams(plan: &Path) -> Outcome {
     Ok(())
 }
 
-/// Views of a tensor's memory: those whose elements stand in rows are not copied.
+/// Views of a tensor's memory. Contiguous views are not copied.
 fn views(plan: &Path) -> Outcome {
     let (device, host) = (Device::new_cuda_with_stream(0)?, Device::Cpu);
     let session = warm(plan, &device)?;
@@ -151,7 +151,7 @@ fn views(plan: &Path) -> Outcome {
         let found = on_device(&session, inputs)?.remove(0).to_candle(&device)?;
         assert_eq!(found.to_vec2::<f32>()?, expected.to_vec2::<f32>()?, "{:?}", x.layout());
     }
-    // The views left the tensor as it was.
+    // The views did not change the tensor.
     assert_eq!(there.to_vec2::<f32>()?, here.to_vec2::<f32>()?);
     Ok(())
 }
@@ -174,7 +174,7 @@ fn outlives(plan: &Path) -> Outcome {
     Ok(())
 }
 
-/// Each type that both have goes there and back, bit for bit. The plan's outputs are its inputs.
+/// Tensors of every common type keep their bits. The plan returns its inputs.
 fn types(plan: &Path) -> Outcome {
     let device = Device::new_cuda_with_stream(0)?;
     let session = session(plan, "cuda")?;
@@ -201,7 +201,7 @@ fn types(plan: &Path) -> Outcome {
     Ok(())
 }
 
-/// Candle has no booleans: they are bytes to it. The plan negates them.
+/// Candle has no booleans, and uses bytes instead. The plan negates them.
 fn booleans(plan: &Path) -> Outcome {
     let device = Device::new_cuda_with_stream(0)?;
     let session = session(plan, "cuda")?;
@@ -214,7 +214,7 @@ fn booleans(plan: &Path) -> Outcome {
     Ok(())
 }
 
-/// What cannot be lent or taken is an error that says why.
+/// An error gives the reason why a tensor cannot be an input or output.
 fn refused(plan: &Path) -> Outcome {
     let device = Device::new_cuda_with_stream(0)?;
     let session = warm(plan, &device)?;

@@ -8,7 +8,7 @@ extern "C" {
     fn standin_calls() -> *const c_char;
 }
 
-/// Counts calls anew.
+/// Resets the counts of calls.
 pub fn reset() {
     let text = CString::new("upload=staged").expect("it has no zero");
     // SAFETY: the text ends with a zero.
@@ -24,7 +24,7 @@ pub fn calls(name: &str) -> usize {
     of_name.map(|(_, count)| count.trim().parse::<usize>().expect("a number")).sum()
 }
 
-/// The bytes' ways: copies to the device, on the device and from the device.
+/// The functions that copy to the device, on the device and from the device.
 pub fn copies() -> [usize; 3] {
     ["cuMemcpyHtoDAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2"].map(calls)
 }

@@ -26,8 +26,8 @@ use tile::Tile;
 const TASK: usize = 1 << 17;
 /// Outputs that the epilogue processes together, while they are in the L1 cache.
 const PART: usize = 1 << 13;
-/// Adjacent pixels with the same taps that are computed row by row, and the pixels at the distance of the taps of a
-/// dilated window from which a tile reads each pixel once for all of its outputs.
+/// The fewest adjacent pixels with the same taps for which computing row by row is faster. For a dilated window, the
+/// fewest pixels of a row, one dilation apart, for which tiles that read each pixel once are faster.
 const WIDE: usize = 4;
 /// Pixels of an image with its padding that fit in the L1 cache.
 const MOST: usize = 1 << 9;

@@ -1,6 +1,6 @@
-//! Stands in for Candle's kernels: what `candle-core` names of them, and nothing behind the names.
+//! Replaces Candle's kernels: it has the names that `candle-core` uses, and no kernels.
 
-/// A module of kernels, which has none.
+/// A module without kernels.
 pub struct Module(usize);
 
 impl Module {
@@ -8,13 +8,13 @@ impl Module {
         self.0
     }
 
-    /// Text that no driver loads.
+    /// An empty text, which no driver loads.
     pub fn ptx(&self) -> &'static str {
         ""
     }
 }
 
-/// As many as there are modules.
+/// One element for each module.
 pub const ALL_IDS: [(); 11] = [(); 11];
 
 pub const AFFINE: Module = Module(0);
