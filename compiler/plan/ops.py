@@ -897,8 +897,9 @@ class MatMulInteger(Op):
 
 
 class MatMulNBits(Op):
-    """`Y = A · Wᵀ`, then the epilogue. The rows of `W [N, K]` consist of blocks of codes, and an element of `W` is
-    `(code − zero) · scale`. The last block of a row may be partial.
+    """`Y = A · Wᵀ`, then the epilogue. A code is an integer of `bits` bits. Each row of `W [N, K]` consists of
+    blocks of codes, and the last block may be partial. An element of `W` is `(code − zero) · scale`, with the
+    zero point and the scale of its block.
     """
 
     bits: int
