@@ -267,12 +267,13 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
 
 
 def _runs(phases: list[Phase], model: ir.Model, refused: list[Diagnostic]) -> Iterator[tuple[Pass, PassReport]]:
-    """Runs the phases. After a pass refuses nodes, only the needed phases run."""
+    """Runs the phases. After a pass refuses nodes, only needed passes run, up to the first phase without one."""
     for phase in phases:
-        if refused and not all(step.needed for step in phase.passes):
+        left = phase.only([step for step in phase.passes if step.needed]) if refused else phase
+        if not left.passes:
             return
         try:
-            yield from phase.run(model)
+            yield from left.run(model)
         except CompileError as error:
             raise _broken(model, [*refused, *error.diagnostics]) from None
 
