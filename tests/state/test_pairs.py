@@ -126,8 +126,9 @@ def test_an_expression_that_never_equals_the_fixed_size() -> None:
 
 
 def test_an_expression_that_can_equal_the_fixed_size() -> None:
-    text = "(float[n] x, float[4] state) => (float[m] y, float[k] state_out) { y = Neg (x) state_out = Concat <axis = 0> (x, a) }"
-    plan = compiler.compile(model_of(text, a=np.zeros(3, np.float32)), Options(state="auto"))
+    ports = "(float[n] x, float[4] state) => (float[m] y, float[k] state_out)"
+    model = model_of(f"{ports} {{ y = Neg (x) state_out = Concat <axis = 0> (x, a) }}", a=np.zeros(3, np.float32))
+    plan = compiler.compile(model, Options(state="auto"))
     assert plan.state == [StateInfo("state_out", "state", None)]
 
 
