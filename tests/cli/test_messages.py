@@ -99,10 +99,10 @@ def test_a_file_without_permission_is_no_wrong_usage(
 
 
 FINDINGS = [
-    (["compile", "gone.onnx"], "error: 1 finding\n"),
-    (["check", "."], "error: 1 finding\n"),
-    (["compile", "echo.onnx", "--dim", "bath=1", "--dim", "time=1"], "error: 2 findings\n"),
-    (["compile", "refused.onnx"], "error: the compiler refuses the model: 2 findings\n"),
+    (["compile", "gone.onnx"], "error: 1 error\n"),
+    (["check", "."], "error: 1 error\n"),
+    (["compile", "echo.onnx", "--dim", "bath=1", "--dim", "time=1"], "error: 2 errors\n"),
+    (["compile", "refused.onnx"], "error: the compiler refuses the model: 2 errors\n"),
 ]
 
 
@@ -121,7 +121,7 @@ def test_the_compiler_does_not_refuse_a_list_of_passes(
     codes: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert report(CompileError([Diagnostic(code, "a finding") for code in codes])) == 1
-    assert f"\nerror: {said}{len(codes)} finding" in capsys.readouterr().err
+    assert f"\nerror: {said}{len(codes)} error" in capsys.readouterr().err
 
 
 def written(name: str, graph: str) -> None:
