@@ -146,7 +146,14 @@ def _safetensors(arrays: Mapping[str, Array]) -> bytes:
 
 
 def _read_npy(file: IO[bytes]) -> Array:
-    return from_saved(np.lib.format.read_array(file, allow_pickle=False))
+    try:
+        array = np.lib.format.read_array(file, allow_pickle=False)
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+        advice = "save numbers, or text as array.astype(str)"
+        raise ValueError(f"an array has the dtype object, which a file holds as Python code: {advice}") from None
+    return from_saved(array)
 
 
 def _read_npz(file: IO[bytes]) -> dict[str, Array]:

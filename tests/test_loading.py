@@ -125,11 +125,11 @@ def flipped(data: bytes, at: int) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda data: b"", "too small"),
-        (lambda data: data[:7], "too small"),
-        (lambda data: data[:-1], "not a safetensors file"),
-        (lambda data: data + b"0", "not a safetensors file"),
-        (lambda data: data[:100], "not a safetensors file"),
+        (lambda data: b"", "the file is empty: copy it or compile it again"),
+        (lambda data: data[:7], "the file is cut short: copy it or compile it again"),
+        (lambda data: data[:-1], "the file is cut short or damaged: copy it or compile it again"),
+        (lambda data: data + b"0", "the file is cut short or damaged: copy it or compile it again"),
+        (lambda data: data[:100], "the file is cut short or damaged: copy it or compile it again"),
         (lambda data: b"\xff" * 8 + data[8:], "too large"),
         (lambda data: flipped(data, len(data) - 1), "checksum"),
         (lambda data: data.replace(b'"candle-plan"', b'"candle-plam"', 1), "format"),

@@ -206,3 +206,46 @@ def test_the_tasks_end_with_their_parent(sent: signal.Signals, tmp_path: Path) -
             assert wait_for(lambda: not any(map(is_there, working)))
         finally:
             parent.kill()
+
+
+SLOW = "import time\ntime.sleep(3)\n"
+STARTING = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from compiler.processes.run import run_tasks
+from tests.tasks import act
+if __name__ == "__main__":
+    tell = lambda index, phase: print(phase, flush=True)
+    try:
+        list(run_tasks(act, ["a"], on_phase=tell, modules=["slow"]))
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+@LINUX
+def test_a_process_that_still_imports_says_nothing_about_an_interrupt(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("open('began', 'w').close()\n" + SLOW)
+    (tmp_path / "parent.py").write_text(STARTING)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    with subprocess.Popen(
+        [sys.executable, "parent.py"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as parent:
+        try:
+            assert wait_for((tmp_path / "began").exists)
+            working = children(parent.pid)
+            os.killpg(parent.pid, signal.SIGINT)  # as a terminal does
+            said, errors = parent.communicate(timeout=SOON)
+        finally:
+            parent.kill()
+            for pid in working:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+    assert said.split() == ["interrupted"]
+    assert errors == ""

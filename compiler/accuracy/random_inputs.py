@@ -31,6 +31,7 @@ def random_inputs(declared: Sequence[TensorInfo], sizes: Mapping[str, int], seed
     Raises:
         TypeError, ValueError: no input has a symbol of `sizes`, a size or the seed is not a whole number from 0, or an
             input is a sequence or would be too large.
+        MemoryError: there is too little memory for an input.
     """
     validate_sizes("dims", sizes)
     seed = validate_whole_number("seed", seed, 0)
@@ -43,7 +44,14 @@ def random_inputs(declared: Sequence[TensorInfo], sizes: Mapping[str, int], seed
     generator = np.random.default_rng(seed)
     chosen = dict(sizes)
     shapes = {each.name: _shape(each.shape or (), chosen) for each in declared}
-    return {each.name: _random(each.name, each.dtype, shapes[each.name], generator) for each in declared}
+    made = {}
+    for each in declared:
+        try:
+            made[each.name] = _random(each.name, each.dtype, shapes[each.name], generator)
+        except MemoryError:
+            shape = list(shapes[each.name])
+            raise MemoryError(f"no memory for the random input {each.name!r} of shape {shape}") from None
+    return made
 
 
 def _shape(dims: tuple[int | str | None, ...], chosen: dict[str, int]) -> tuple[int, ...]:

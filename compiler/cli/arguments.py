@@ -255,6 +255,8 @@ def given_inputs(
         made = random_inputs(declared, sizes, seed)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    except MemoryError as error:
+        raise Failed(f"{error}: give smaller sizes with --size") from None
     if shapes := ", ".join(f"{name} {shape_text(np.shape(value))}" for name, value in made.items()):
         errors.print(f"Without --input, the inputs are random (seed {seed}): {shapes}", style="dim", soft_wrap=True)
     return made

@@ -14,6 +14,7 @@ import click
 
 from compiler.cli import arguments, states
 from compiler.cli.output import console, json_option, megabytes, print_json, table, working, write_text
+from compiler.cli.renamed import Verb
 from compiler.errors import did_you_mean, program
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Record:
         self.last = now
 
 
-class Command(click.Command):
+class Command(Verb):
     """The verb, whose help ends with the names of the passes."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

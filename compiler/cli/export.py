@@ -104,7 +104,9 @@ def _call(factory: str) -> tuple[Any, ...]:
             raise Failed(message) from error
         raise _unusable(f"{factory}: {type(error).__name__}: {error}") from error
     if not isinstance(made, tuple) or len(made) not in (2, 3):
-        raise _unusable(f"{factory}() must return {FORMS}, but returned a {type(made).__name__}")
+        kind = type(made).__name__
+        article = "an" if kind[0].lower() in "aeiou" else "a"
+        raise _unusable(f"{factory}() must return {FORMS}, but returned {article} {kind}")
     return made
 
 

@@ -67,22 +67,29 @@ def _texts(error: BaseException) -> list[str]:
         return [f"error: {_crash(error)}{places}\n  help: this is a bug in the compiler: {advice}"]
     from compiler import PlanError
     from compiler.accuracy.reference import ReferenceFailed
+    from compiler.plan.plan import AGAIN
 
     match error:
         case PlanError():
+            texts = [f"error: {violation}" for violation in error.violations]
             advice = f"  help: `{program()} compile` compiles an ONNX model into a plan"
-            return [*(f"error: {violation}" for violation in error.violations), advice]
+            return texts if texts and texts[-1].endswith(AGAIN) else [*texts, advice]
         case TimeoutError():  # of a run
             return [f"error: {error}: --timeout sets it"]
         case OSError():
-            place = f"{error.filename}: " if error.filename else ""
-            return [f"error: {place}{error.strerror or error}"]
+            return [f"error: {_of_file(error)}"]
         case MemoryError():
             return ["error: out of memory"]
         case ReferenceFailed():
             advice = f"`{program()} run PLAN --output FILE` writes a plan's outputs, to compare them with known ones"
             return [f"error: {error}\n  help: this command needs a model that onnxruntime runs; {advice}"]
     return [f"error: {error}"]
+
+
+def _of_file(error: OSError) -> str:
+    """The file and the system's reason."""
+    place = f"{error.filename}: " if error.filename else ""
+    return f"{place}{error.strerror or error}"
 
 
 def _crash(error: BaseException) -> str:
@@ -101,7 +108,9 @@ def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
     codes = [each.code for each in diagnostics if each.severity == "error"]
     if codes:
         refusal = "" if _OF_THE_CALL.issuperset(codes) else "the compiler refuses the model: "
-        summary = f"error: {refusal}{len(codes)} {'finding' if len(codes) == 1 else 'findings'}"
+        count = sum(group[0].severity == "error" for group in groups.values())
+        places = f" in {len(codes)} places" if len(codes) > count else ""
+        summary = f"error: {refusal}{count} error{'s' * (count > 1)}{places}"
         errors.print(_colored(summary), soft_wrap=True)
 
 
@@ -113,7 +122,8 @@ def error_data(error: BaseException) -> dict[str, Any]:
         return {"ok": False, "diagnostics": [diagnostic_data(each) for each in error.diagnostics]}
     if _is_crash(error):
         return {"ok": False, "error": _crash(error), "bug": True}
-    return {"ok": False, "error": str(error)}
+    text = _of_file(error) if isinstance(error, OSError) else str(error)
+    return {"ok": False, "error": text or "out of memory"}
 
 
 def _together(group: Sequence[Diagnostic]) -> str:

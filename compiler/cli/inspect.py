@@ -90,6 +90,8 @@ def command(
     candlec inspect model.plan --prepared --device cuda --size batch=8
     """
     _check_usage(prepared, device, dims, sizes)
+    if steps and prepared:
+        raise click.UsageError("--prepared shows every step: leave out --steps")
     if alternatives and (not prepared or device != "cpu"):
         raise click.UsageError("--alternatives needs --prepared, and shows the forms of the CPU")
     if device != "cpu":
@@ -101,7 +103,7 @@ def command(
     import compiler
 
     with working(f"reading {file}"):
-        loaded = compiler.Plan.load(file) if arguments.is_plan(file) else _loaded(file)
+        loaded = compiler.Plan.load(file) if _is_plan(file) else _loaded(file)
     if steps and not as_json:
         echo(_text_of(loaded), end=False)
         return
@@ -122,6 +124,11 @@ def _check_usage(prepared: bool, device: str, dims: dict[str, int], sizes: dict[
         raise click.UsageError("--size needs --prepared --device cuda, which runs the plan on random inputs")
 
 
+def _is_plan(file: Path) -> bool:
+    """Whether the file is a plan. The compiler reports a missing model, as in other verbs."""
+    return arguments.is_plan(file) if file.exists() or file.suffix == ".plan" else False
+
+
 def _loaded(file: Path) -> Loaded:
     from compiler.frontend.load import load_model
 
@@ -133,7 +140,7 @@ def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, *, alterna
     import compiler
     from compiler.cli.tables.prepared import show_alternatives, show_prepared
 
-    if dims and arguments.is_plan(file):
+    if dims and _is_plan(file):
         raise click.UsageError("--dim fixes sizes at compile time, and a plan is compiled: leave --dim out")
     prepared = compiler.load(_plan_of(file, dims), memory=packing).prepared()
     if as_json:
@@ -150,7 +157,7 @@ def _show_expectation(file: Path, dims: dict[str, int], sizes: dict[str, int], a
     from compiler.bench.expectation import expected_steps
     from compiler.cli.tables.expectation import expectation_data, show_expectation
 
-    if dims and arguments.is_plan(file):
+    if dims and _is_plan(file):
         warning = "warning: --dim of a plan is deprecated: use --size for the sizes of random inputs"
         errors.print(warning, style="yellow", soft_wrap=True)
         dims, sizes = {}, {**dims, **sizes}
@@ -166,7 +173,7 @@ def _show_expectation(file: Path, dims: dict[str, int], sizes: dict[str, int], a
 def _plan_of(file: Path, dims: dict[str, int]) -> Plan:
     import compiler
 
-    if arguments.is_plan(file):
+    if _is_plan(file):
         return compiler.Plan.load(file)
     with working(f"compiling {file}"):
         return compiler.compile(file, compiler.Options(dims=dims))

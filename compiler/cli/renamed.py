@@ -29,7 +29,12 @@ class Verb(click.Command):
             for name in sorted(found):
                 warning = f"warning: {name} is deprecated in this command: use {former[name]}"
                 errors.print(warning, style="yellow", soft_wrap=True)
-        return super().parse_args(ctx, list(_renamed(args, former)))
+        try:
+            return super().parse_args(ctx, list(_renamed(args, former)))
+        except click.NoSuchOption as error:
+            if error.option_name == "--size" and "--dim" in own:
+                raise click.UsageError("No such option '--size'. Did you mean '--dim'?", ctx) from None
+            raise
 
 
 def _before_separator(args: list[str]) -> list[str]:

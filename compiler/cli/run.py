@@ -44,7 +44,7 @@ PROFILED_RUNS = 10
     "--timeout",
     type=arguments.Finite(0, min_open=True),
     metavar="SECONDS",
-    help="End the run after this time, between two steps.",
+    help="Limit each run to this time. It ends between two operations of the plan.",
 )
 @click.option("--profile", is_flag=True, help="Time every step over ten additional runs.")
 @click.option(

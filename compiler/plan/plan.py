@@ -14,11 +14,16 @@ from compiler.atomic_files import write_whole
 from compiler.errors import PlanError
 from compiler.ir.symbols import shown
 from compiler.plan import decode
+from compiler.plan.header import begins_as_plan
 from compiler.plan.types import tensor_type
 from compiler.validate import validate_instance
 
-__all__ = ["MODEL", "Plan", "StateInfo", "TensorInfo", "unsound"]
+__all__ = ["AGAIN", "FIRST", "MODEL", "Plan", "StateInfo", "TensorInfo", "unsound"]
 
+FIRST = 9
+"""The number of bytes that `unsound` reads."""
+AGAIN = "copy it or compile it again"
+"""The advice for a damaged plan."""
 MODEL = b"\x08"
 """The first byte of ONNX files, the tag of their first field. A plan starts with the length of its header."""
 
@@ -141,8 +146,12 @@ class Plan:
 def unsound(path: str | os.PathLike[str], data: bytes, violations: Iterable[str]) -> PlanError:
     """The error for a file that starts with `data` and violates the format."""
     name = os.fspath(path)
-    if data.startswith(MODEL):
+    if not begins_as_plan(data) and data.startswith(MODEL):
         return PlanError([f"{name} is not a plan but looks like an ONNX model: compile it first"])
+    if len(data) < FIRST or begins_as_plan(data):
+        state = "empty" if not data else "cut short" if len(data) < FIRST else "cut short or damaged"
+        again = f"cannot read the plan: the file is {state}: {AGAIN}"
+        violations = [again if "it is not a safetensors file" in text else text for text in violations]
     return PlanError([f"{name}: {violation}" for violation in violations])
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from compiler.errors import CompileError, Diagnostic, did_you_mean
+from compiler.ir.symbols import shown
 from compiler.plan import ops
 from compiler.plan.decode import type_from
 from compiler.plan.plan import Plan
@@ -24,6 +25,8 @@ Asked = Literal["auto"] | Mapping[str, str]
 
 _WORDS = re.compile(r"[A-Za-z_]\w*")
 """The symbols in a dimension, which may be an expression."""
+_TERM = re.compile(r"(\d+)|(?:(\d+)\*)?[A-Za-z_]\w*", re.ASCII)
+"""A term of an expression that grows with its symbol: `4`, `past` or `2*past`."""
 _INVENTED = re.compile(r"_d\d+")
 """A symbol that the compiler made for a size about which it knows nothing."""
 
@@ -75,7 +78,7 @@ def _pairs(inputs: Sequence[Port], outputs: Sequence[Port], asked: Asked) -> lis
     names = [port.name for port in inputs], [port.name for port in outputs]
     found = list(joined(*names)) if asked == "auto" else list(_named(*names, asked, wrong))
     if asked == "auto" and not found:
-        wrong.append(f"no output of {_listed(outputs)} looks like the next value of an input of {_listed(inputs)}")
+        wrong.append(f"none of the outputs ({_listed(outputs)}) has a name that fits an input ({_listed(inputs)})")
     taken = {name for _, name in found}
     shared = _symbols(port for port in inputs if port.name not in taken)
     made = []
@@ -134,6 +137,9 @@ def _axis(output: Port, given: Port, shared: set[str]) -> int | None:
     for axis, (new, old) in enumerate(dims):
         if isinstance(new, int) and isinstance(old, int) and new != old:
             raise _Misfit(f"its dimension {axis} has size {new}, and not {old}; keep the symbol of a size that grows")
+        if isinstance(new, str) and isinstance(old, int) and _least(new) > old:
+            advice = f"that of {given.name!r} is always {old}; keep the symbol of a size that grows"
+            raise _Misfit(f"its dimension {axis} has size {shown(new)}, but {advice}")
     named = [
         (axis, {*_WORDS.findall(new)}, {*_WORDS.findall(old)})
         for axis, (new, old) in enumerate(dims)
@@ -142,6 +148,12 @@ def _axis(output: Port, given: Port, shared: set[str]) -> int | None:
     certain = [axis for axis, new, old in named if new & old]  # as `past + 1` and `past`
     candidates = certain or [axis for axis, new, _ in named if not any(map(_INVENTED.fullmatch, new))]
     return candidates[0] if len(candidates) == 1 else None
+
+
+def _least(expression: str) -> int:
+    """A lower bound of a dimension whose symbols are at least 1: 5 for `past + 4`."""
+    terms = [_TERM.fullmatch(term.strip()) for term in expression.split("+")]
+    return sum(int(term[1] or term[2] or 1) for term in terms if term) if all(terms) else 0
 
 
 def _tensor(port: Port) -> ops.TensorType:

@@ -12,7 +12,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compiler.processes.worker import Limits, Worker
+from compiler.processes.worker import Limits, Worker, interrupts_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -80,7 +80,7 @@ def _wait(active: Sequence[Worker]) -> None:
 
 def _server(modules: Sequence[str]) -> BaseContext:
     """The way to start processes as copies of a server that has imported the modules. On Linux, this is reliable."""
-    with _same_path():
+    with _same_path(), interrupts_held():
         forkserver.set_forkserver_preload(list(modules))
         forkserver.ensure_running()
     return multiprocessing.get_context("forkserver")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
 from compiler.processes.child import work
@@ -14,13 +15,13 @@ from compiler.processes.ending import Ending, Kind, exit_text
 from compiler.processes.memory import anonymous_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
     from multiprocessing.context import BaseContext
 
     from compiler.processes.child import A, Task
 
-__all__ = ["Limits", "Worker"]
+__all__ = ["Limits", "Worker", "interrupts_held"]
 
 STARTING = 60.0
 """The most seconds that a process may take to start."""
@@ -53,6 +54,20 @@ class _Told:
     """The end of its standard error."""
 
 
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Delay Ctrl-C in this thread. Processes that start meanwhile never get it: their parent ends them.
+
+    Otherwise, a process would print a traceback if Ctrl-C came while it imports modules.
+    """
+    resource_tracker.ensure_running()  # its start ends the delay
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Worker:
     """A process that runs a task. `index` names the task, and `on_phase` is called with each phase."""
 
@@ -72,7 +87,8 @@ class Worker:
         self._errors, their_errors = context.Pipe(duplex=False)
         given = (theirs, their_errors, task, argument, dict(os.environ))
         self._process = context.Process(target=work, args=given, daemon=True)  # type: ignore[attr-defined]
-        self._process.start()
+        with interrupts_held() if context.get_start_method() == "spawn" else nullcontext():  # a server starts late
+            self._process.start()
         for end in (theirs, their_errors):
             end.close()
         self._began = time.monotonic()

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from compiler import _runtime
 from compiler.errors import DeviceError, InputError, PlanError
 from compiler.plan import Plan, StateInfo, TensorInfo
-from compiler.plan.plan import MODEL, unsound
+from compiler.plan.plan import FIRST, unsound
 from compiler.runtime.devices import open_extension
 from compiler.runtime.failures import failures, own_error, own_errors
 from compiler.runtime.libraries import Library, converted, fill, validate_library, validate_places
@@ -63,7 +63,7 @@ def load(
     with open(plan, "rb") as file:  # noqa: PTH123 (pathlib takes the empty path for the working folder)
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe can be read only once
             return Session(Plan(file.read()), device, threads, strict_device, max_memory=max_memory, memory=memory)
-        first = file.read(len(MODEL))
+        first = file.read(FIRST)
     try:
         return Session(plan, device, threads, strict_device, max_memory=max_memory, memory=memory)
     except PlanError as error:
@@ -142,7 +142,7 @@ class Session:
         declared = self._given(options.get("state"))
         if len(inputs) > len(declared):
             takes = "a run with a state takes" if options.get("state") else "the plan has"
-            raise TypeError(f"{takes} {len(declared)} inputs, found {len(inputs)}")
+            raise TypeError(f"{takes} {len(declared)} input{'s' * (len(declared) != 1)}, found {len(inputs)}")
         outputs = self.run({info.name: given for info, given in zip(declared, inputs, strict=False)}, **options)
         found = tuple(outputs.values())
         return found[0] if len(found) == 1 else found
@@ -176,7 +176,7 @@ class Session:
             InputError: an array does not fit its input.
             TypeError, ValueError: the plan has no state, or the state has no such input or dimension.
         """
-        return made(self._module, self._runtime, initial, sizes)
+        return made(self._module, self._runtime, self.inputs, initial, sizes)
 
     def run(
         self,

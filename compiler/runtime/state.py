@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compiler.atomic_files import write_whole
 from compiler.ir.symbols import symbol_of
 from compiler.runtime.failures import own_errors
 from compiler.validate import LARGEST, validate_instance, validate_mapping, validate_sizes, validate_whole_number
+
+if TYPE_CHECKING:
+    from compiler.plan import TensorInfo
 
 __all__ = ["State", "checked_state", "made"]
 
@@ -106,18 +109,51 @@ class State:
         validate_instance("path", path, (str, os.PathLike), "the path of a file")
         data = Path(path).read_bytes()
         with own_errors(self._module):
-            self._runtime.load(data)
+            try:
+                self._runtime.load(data)
+            except ValueError as error:
+                if str(error).startswith("a file cannot hold the state"):  # the runtime's words for safetensors' errors
+                    raise ValueError(f"{os.fspath(path)} is cut short or is no saved state") from None
+                raise
 
 
-def made(module: Any, session: Any, initial: Mapping[str, Any] | None, sizes: Mapping[str, int] | None) -> State:
+def made(
+    module: Any,
+    session: Any,
+    inputs: Sequence[TensorInfo],
+    initial: Mapping[str, Any] | None,
+    sizes: Mapping[str, int] | None,
+) -> State:
     """The state of an extension's session; see `Session.new_state`."""
     first = {} if initial is None else initial
     validate_mapping("initial", first, "a dict of arrays by name")
     chosen = validate_sizes("sizes", {} if sizes is None else sizes)
-    held = [given for _, given, _ in module.State.pairs(session)]
+    pairs = module.State.pairs(session)
+    _check_lengths(inputs, {given: axis for _, given, axis in pairs if axis is not None}, first, chosen)
+    held = [given for _, given, _ in pairs]
     named = [(name if _is_place(name, held) else symbol_of(name) or name, size) for name, size in chosen.items()]
     with own_errors(module):
         return State(module, module.State(session, dict(first), named))
+
+
+def _check_lengths(
+    inputs: Sequence[TensorInfo], growing: Mapping[str, int], first: Mapping[str, Any], sizes: Mapping[str, int]
+) -> None:
+    """Refuse some of the first values of a size, such as the keys of a cache without its values.
+
+    Raises:
+        ValueError: the size of a value is not 0, and another value of this size is missing.
+    """
+    dims = {info.name: info.shape[growing[info.name]] for info in inputs if info.name in growing and info.shape}
+    for name, dim in dims.items():
+        shape = getattr(first.get(name), "shape", ())
+        length = shape[growing[name]] if len(shape) > growing[name] else 0
+        others = [other for other in dims if dims[other] == dim and other not in first]
+        if length and others and isinstance(dim, str) and dim not in sizes:
+            also = f" and {len(others) - 1} more" if len(others) > 1 else ""
+            raise ValueError(
+                f"initial: {name!r} has size {length} ({dim}), but {others[0]!r}{also} of the same size is missing"
+            )
 
 
 def _is_place(name: str, inputs: list[str]) -> bool:

@@ -138,7 +138,7 @@ def save_raw(path: Path, array: Any, allow_pickle: bool = False) -> None:
             lambda path: save_raw(path, np.zeros(2, [("int4", "<i8")])),
             "does not name the type of its elements",
         ),
-        ("x.npy", lambda path: save_raw(path, np.array([{}]), allow_pickle=True), "allow_pickle"),
+        ("x.npy", lambda path: save_raw(path, np.array([{}]), allow_pickle=True), "save numbers, or text"),
         ("x.npz", lambda path: path.write_bytes(b"PK"), r"cannot read .*x\.npz: "),
         ("x.safetensors", lambda path: path.write_bytes(b"\0" * 99), r"cannot read .*x\.safetensors: "),
     ],

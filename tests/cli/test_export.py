@@ -38,7 +38,7 @@ TORCHLESS = 'this needs torch, which is not installed: run pip install "candle-c
         (
             "factories:strange",
             2,
-            "must return (module, arguments) or (module, arguments, dynamic), but returned a int",
+            "must return (module, arguments) or (module, arguments, dynamic), but returned an int",
         ),
         ("factories:broken", 2, "factories:broken: ValueError: no weights"),
         ("factories:torchless", 1, TORCHLESS),

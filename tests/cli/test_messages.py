@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ import pytest
 from compiler import CompileError, Diagnostic
 from compiler.cli import VERBS, program
 from compiler.cli.failure import report
+from compiler.cli.tables.prepared import show_prepared
+from compiler.runtime.prepared import Prepared
 from compiler.zoo.comparison import _COSTS
 from tests.cli.command import run
 
@@ -36,6 +40,8 @@ USAGE = [
         "there is no pass 'foo'; there is no pass 'fold_constans': did you mean fold_constants?\n"
         "  help: `candlec compile --help` lists the passes\n",
     ),
+    (["compile", "echo.onnx", "--size", "batch=2"], "No such option '--size'. Did you mean '--dim'?\n"),
+    (["inspect", "echo.plan", "--prepared", "--steps"], "--prepared shows every step: leave out --steps\n"),
     (["compile", "echo.onnx", "--passes", "sort_nodes"], "--passes: sort_nodes always runs: leave it out\n"),
 ]
 
@@ -98,11 +104,58 @@ def test_a_file_without_permission_is_no_wrong_usage(
     assert capsys.readouterr().err.startswith(said)
 
 
+@pytest.mark.parametrize("verb", ["compile", "check", "inspect"])
+def test_every_verb_gives_a_missing_model_the_same_code(
+    verb: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(verb, "missing.onnx") == 1
+    assert "error[CC0102]: missing.onnx: No such file or directory\n" in capsys.readouterr().err
+
+
+def test_data_and_text_give_the_same_reason(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("run", "missing.plan", "--json") == 1
+    printed = capsys.readouterr()
+    assert printed.err == "error: missing.plan: No such file or directory\n"
+    assert json.loads(printed.out)["error"] == "missing.plan: No such file or directory"
+
+
+def test_an_input_without_memory_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*_: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr("compiler.accuracy.random_inputs._random", refused)
+    run("compile", "echo.onnx")
+    capsys.readouterr()
+    assert run("run", "echo.plan") == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: no memory for the random input '")
+    assert said.endswith("]: give smaller sizes with --size\n")
+
+
+def test_an_empty_plan_is_copied_and_not_compiled_from_itself(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("empty.plan").touch()
+    assert run("run", "empty.plan") == 1
+    assert capsys.readouterr().err.endswith("the file is empty: copy it or compile it again\n")
+
+
+def test_equal_errors_count_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report(CompileError([Diagnostic("CC0301", text) for text in ("a", "a", "b")])) == 1
+    assert capsys.readouterr().err.endswith("error: the compiler refuses the model: 2 errors in 3 places\n")
+
+
+def test_an_unknown_peak_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
+    values: dict[str, Any] = {each.name: 0 for each in fields(Prepared)}
+    show_prepared(Prepared(**{**values, "steps": [], "isa": "x", "unknown_steps": 11}))
+    assert "peak memory of values: unknown for 11 steps (fix sizes with --dim)\n" in capsys.readouterr().out
+
+
 FINDINGS = [
-    (["compile", "gone.onnx"], "error: 1 finding\n"),
-    (["check", "."], "error: 1 finding\n"),
-    (["compile", "echo.onnx", "--dim", "bath=1", "--dim", "time=1"], "error: 2 findings\n"),
-    (["compile", "refused.onnx"], "error: the compiler refuses the model: 2 findings\n"),
+    (["compile", "gone.onnx"], "error: 1 error\n"),
+    (["check", "."], "error: 1 error\n"),
+    (["compile", "echo.onnx", "--dim", "bath=1", "--dim", "time=1"], "error: 2 errors\n"),
+    (["compile", "refused.onnx"], "error: the compiler refuses the model: 2 errors\n"),
 ]
 
 
@@ -121,7 +174,7 @@ def test_the_compiler_does_not_refuse_a_list_of_passes(
     codes: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert report(CompileError([Diagnostic(code, "a finding") for code in codes])) == 1
-    assert f"\nerror: {said}{len(codes)} finding" in capsys.readouterr().err
+    assert f"\nerror: {said}{len(codes)} error" in capsys.readouterr().err
 
 
 def written(name: str, graph: str) -> None:

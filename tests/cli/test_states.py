@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -87,6 +88,25 @@ def test_random_inputs_follow_the_state(folder: Path, capsys: pytest.CaptureFixt
     assert found["state"] == {"bytes": 4 * 3 * 7, "length": 7}
     assert found["outputs"][0]["shape"] == [3, 7]
     assert err.count("the inputs are random") == 1
+
+
+def test_a_time_limit_is_that_of_each_run(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("compile", "cache.onnx", "--state", "auto") == 0
+    limits, original = [], compiler.Session.run
+
+    def recorded(session: compiler.Session, inputs: Any, **options: Any) -> Any:
+        limits.append(options["timeout"])
+        return original(session, inputs, **options)
+
+    monkeypatch.setattr(compiler.Session, "run", recorded)
+    assert run("run", "cache.plan", "--steps", "3", "--timeout", "5") == 0
+    assert limits == [5, 5, 5]
+    assert run("run", "--help") == 0
+    assert "Limit each run to this time. It ends between two operations of the plan." in " ".join(
+        printed(capsys).split()
+    )
 
 
 WRONG = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import compiler
@@ -104,7 +105,7 @@ def test_types_have_to_fit() -> None:
     lists = "(seq(float[2]) state) => (seq(float[2]) state_out) { state_out = Identity (state) }"
     assert refusal(lists).endswith("is sequence of float32 of any rank, and not a tensor of numbers")
     nothing = "(float[2] x) => (float[2] y) { y = Neg (x) }"
-    assert refusal(nothing) == "no output of y looks like the next value of an input of x"
+    assert refusal(nothing) == "none of the outputs (y) has a name that fits an input (x)"
 
 
 def test_a_fixed_size_cannot_grow() -> None:
@@ -112,6 +113,23 @@ def test_a_fixed_size_cannot_grow() -> None:
         CompileError, match=r"its dimension 2 has size 6, and not 5; keep the symbol of a size that grows"
     ):
         cache_plan(dims={"past": 5, "n": 1})
+
+
+def test_an_expression_that_never_equals_the_fixed_size() -> None:
+    with pytest.raises(CompileError) as refused:
+        cache_plan(dims={"past": 5})
+    (found,) = refused.value.diagnostics
+    assert found.code == "CC0406"
+    assert found.message.endswith(
+        "has size n + 5, but that of 'past_x' is always 5; keep the symbol of a size that grows"
+    )
+
+
+def test_an_expression_that_can_equal_the_fixed_size() -> None:
+    ports = "(float[n] x, float[4] state) => (float[m] y, float[k] state_out)"
+    model = model_of(f"{ports} {{ y = Neg (x) state_out = Concat <axis = 0> (x, a) }}", a=np.zeros(3, np.float32))
+    plan = compiler.compile(model, Options(state="auto"))
+    assert plan.state == [StateInfo("state_out", "state", None)]
 
 
 GROWTH = [

@@ -173,7 +173,7 @@ def test_inputs_of_the_state_are_not_given(session: compiler.Session) -> None:
         session.run({"x": np.zeros((1, 2, 1, 4))}, state=state)
     assert state.length == 0
     assert_same({"y": session(rows(0)["x"], state=state)}, {"y": expected(session, [rows(0)])[0]["y"]})
-    with pytest.raises(TypeError, match="a run with a state takes 1 inputs, found 2"):
+    with pytest.raises(TypeError, match="a run with a state takes 1 input, found 2"):
         session(rows(0)["x"], rows(0)["x"], state=state)
     # Without a state, the run has all inputs and outputs.
     assert list(session.run({**rows(0), **FIRST})) == ["y", "present_x", "state_out"]

@@ -30,6 +30,22 @@ def test_the_first_values_may_be_given(session: compiler.Session) -> None:
     assert session.new_state({"past_x": first["past_x"]}).length == 3
 
 
+def test_the_first_values_of_one_size_are_given_together() -> None:
+    text = """(float[n] x, float[past] past_k, float[past] past_v, float[1] state)
+        => (float[m] present_k, float[m] present_v, float[1] state_out) {
+        present_k = Concat <axis = 0> (past_k, x)
+        present_v = Concat <axis = 0> (past_v, x)
+        state_out = Neg (state)
+    }"""
+    session = compiler.load(compiler.compile(model_of(text), Options(state="auto")))
+    five = np.ones(5, np.float32)
+    with pytest.raises(ValueError, match=r"'past_k' has size 5 \(past\), but 'past_v' of the same size is missing"):
+        session.new_state({"past_k": five})
+    assert session.new_state({"past_k": five, "past_v": five}).length == 5
+    assert session.new_state({"past_k": five[:0]}).length == 0
+    assert session.new_state({"state": five[:1]}).length == 0
+
+
 def test_the_caller_may_change_what_it_gave(session: compiler.Session) -> None:
     past = np.ones((1, 2, 700, 4), np.float32)
     state = session.new_state({"past_x": past})
@@ -121,7 +137,7 @@ def test_other_files_are_refused(session: compiler.Session, tmp_path: Path) -> N
         renamed.new_state().load(path)
     for damaged in (b"", data[:40], data[:-1], data.replace(b"candle-state", b"candle-plate")):
         path.write_bytes(damaged)
-        with pytest.raises(ValueError, match="state"):
+        with pytest.raises(ValueError, match=r"is cut short or is no saved state|the file is no saved state"):
             state.load(path)
     header = {"format": "candle-state", "state_version": "1", "model": cache_plan().document["source_sha256"]}
     for arrays, error, said in [

@@ -38,10 +38,13 @@ def show_prepared(prepared: Prepared) -> None:
     packed, constants = megabytes(prepared.packed_bytes), megabytes(prepared.constant_bytes)
     level = f"{prepared.isa}, blocks of {prepared.block} channels"
     console.print(f"{level}; constants {constants}, packed {packed}", soft_wrap=True)
-    told = f"values take at most {megabytes(prepared.peak_bytes)} at once"
+    known = megabytes(prepared.peak_bytes) if prepared.peak_bytes else ""
+    told = f"peak memory of values: {known}"
     if prepared.unknown_steps:
         count = f"{prepared.unknown_steps} step{'s' * (prepared.unknown_steps > 1)}"
-        told += f", without {count} of unknown sizes or with blocks (--dim fixes sizes of a model)"
+        told += f"{', ' if known else ''}unknown for {count} (fix sizes with --dim)"
+    elif not known:
+        told += megabytes(0)
     console.print(told, soft_wrap=True)
 
 
