@@ -197,8 +197,8 @@ class Session:
         empty optional is `None`. With `outputs`, the session computes only the outputs with these names, in this order.
         It skips the steps that these outputs do not need.
 
-        Inputs are NumPy arrays, tensors of libraries that support DLPack, or objects that NumPy converts to arrays. The
-        session reads them in place and never writes to them. It copies an array only if its elements are not
+        Inputs are NumPy arrays, tensors of libraries that support DLPack, or other objects that NumPy converts to arrays.
+        Lists and tuples are sequences, not arrays. The session reads inputs in place and never writes to them. It copies an array only if its elements are not
         contiguous. No other thread may write to an input before `run` returns, unless `run` copies every input first
         (`copy`).
 
