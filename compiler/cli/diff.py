@@ -50,9 +50,8 @@ def command(
     (multiplications and additions), the memory of a run, and the forms of the kernels on this processor. The graphs
     that `candlec compile --dump-passes` writes are models: compare two of them to see what a pass has changed.
 
-    Nodes correspond if they compute the same from the same inputs. The command uses names of intermediate values
-    only to match the remaining nodes. The command does not report values that differ only in their
-    names. A constant that corresponds to another one is `changed` if its elements differ. The graphs of If, Loop and
+    Nodes correspond if they compute the same from the same inputs. The command uses names of intermediate values only
+    to match the remaining nodes. It does not report values that differ only in their names. A constant that corresponds to another one is `changed` if its elements differ. The graphs of If, Loop and
     Scan count as attributes of their nodes. The command shows such an attribute as its number of nodes and a digest.
 
     With --run or --input, the command also runs both on the same inputs. It shows the largest differences of each
@@ -61,8 +60,8 @@ def command(
     that differs. If it compares plans, it runs these plans. Otherwise, it compiles both models without optimization
     to run them.
 
-    The exit code is 0 if nothing differs, and 1 if something does. The exit code is 1 even for a
-    difference within the tolerance (✓).
+    The exit code is 0 if nothing differs, and 1 if something does. It is 1 even for a difference within the tolerance
+    (✓).
 
     \b
     candlec diff old.onnx new.onnx

@@ -102,9 +102,9 @@ def command(
     In the first case, it is within this tolerance of the result that onnxruntime gives without its optimizations. In
     the second case, its rounding errors are similar to onnxruntime's: at most three times as large as onnxruntime's.
     The largest error must also be at least 1/30 of onnxruntime's largest: a smaller one means that onnxruntime's error
-    is not rounding alone. A rounding error is the difference from the model's result in
-    double precision, which this compiler computes for models without quantization. With --tolerance, neither case
-    counts, and no output is uncertain.
+    is not rounding alone. A rounding error is the difference from the model's result in double precision, which this
+    compiler computes for models without quantization. With --tolerance, neither case counts, and no output is
+    uncertain.
 
     The exit code is 1 if an output has a ✗.
 

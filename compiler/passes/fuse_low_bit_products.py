@@ -1,4 +1,4 @@
-"""Fuses matrix products and the DequantizeLinear with blocks of their weights of 2, 4 or 8 bits, which the plan keeps.
+"""Fuses matrix products and the DequantizeLinear of weights with blocks: the plan keeps their 2, 4 or 8 bits.
 
 Otherwise, `fold_constants` would convert the weights to floats, or each run would. The product converts the weights in
 registers, or a part of them for many rows. It multiplies codes, whose scales it applies to sums, so it rounds less.
