@@ -51,8 +51,9 @@ def command(
     that `candlec compile --dump-passes` writes are models: compare two of them to see what a pass has changed.
 
     Nodes correspond if they compute the same from the same inputs. The command uses names of intermediate values only
-    to match the remaining nodes. It does not report values that differ only in their names. A constant that corresponds to another one is `changed` if its elements differ. The graphs of If, Loop and
-    Scan count as attributes of their nodes. The command shows such an attribute as its number of nodes and a digest.
+    to match the remaining nodes. It does not report values that differ only in their names. A constant that
+    corresponds to another one is `changed` if its elements differ. The graphs of If, Loop and Scan count as
+    attributes of their nodes. The command shows such an attribute as its number of nodes and a digest.
 
     With --run or --input, the command also runs both on the same inputs. It shows the largest differences of each
     output from BEFORE: absolute, relative to the element, and in units in the last place. The mark ✓ means that the
