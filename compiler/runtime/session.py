@@ -262,8 +262,8 @@ class Session:
     ) -> dict[str, Any]:
         """Run as `run` does, in a thread of the event loop's executor. The loop goes on meanwhile.
 
-        If the awaiting task is canceled, the run ends as after `cancel.set()`. The task ends only after the run, because
-        the run reads the inputs in place.
+        If the awaiting task is canceled, the run ends as after `cancel.set()`. The task ends only after the run,
+        because the run reads the inputs in place.
 
         Raises: as `run`.
         """
