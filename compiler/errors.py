@@ -119,7 +119,7 @@ PAGES = {
         "Export the module in evaluation mode: `module.eval()`, and `training=TrainingMode.EVAL` in torch.onnx.export.",
     ),
     "CC0207": Page(
-        "For a result of the node, the compiler computes an element type that differs from the standard's. If only the "
+        "The compiler and the ONNX standard give different element types for an output of this node. If only the "
         "declaration in the file is wrong, the compiler prints the warning CC0402 instead.",
         "Run `onnx.checker.check_model(path, full_check=True)`. If it reports an error, export the model again. "
         "If it reports none, this is a bug in the compiler: please report it.",
@@ -177,7 +177,7 @@ PAGES = {
     "CC0406": Page(
         "The option `state` names an output or input that the model lacks. Or it joins an output with an input that "
         "cannot take its value in the next run: their element types, ranks or sizes differ, or one of them is no "
-        "tensor of numbers. With `auto`, no output has the name of the next value of an input.",
+        "tensor of numbers. With `auto`: no output has a name that matches an input.",
         "`candlec inspect MODEL` prints the inputs and outputs. Name the pairs: `--state 'present.*=past.*'`, or "
         '`Options(state={"present.*": "past.*"})`. If a size along the axis that grows is fixed, for example by '
         "`--dim`, keep its symbol.",

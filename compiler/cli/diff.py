@@ -50,10 +50,10 @@ def command(
     (multiplications and additions), the memory of a run, and the forms of the kernels on this processor. The graphs
     that `candlec compile --dump-passes` writes are models: compare two of them to see what a pass has changed.
 
-    Nodes correspond if they compute the same from the same inputs. The names of intermediate values count only for
-    nodes that correspond to no other node in this way. The command does not report values that differ only in their
-    names. A constant that corresponds to another one is `changed` if its elements differ. The graphs of If, Loop and
-    Scan count as attributes of their nodes. The command shows such an attribute as its number of nodes and a digest.
+    Nodes correspond if they compute the same from the same inputs. The command uses names of intermediate values only
+    to match the remaining nodes. It does not report values that differ only in their names. A constant that
+    corresponds to another one is `changed` if its elements differ. The graphs of If, Loop and Scan count as
+    attributes of their nodes. The command shows such an attribute as its number of nodes and a digest.
 
     With --run or --input, the command also runs both on the same inputs. It shows the largest differences of each
     output from BEFORE: absolute, relative to the element, and in units in the last place. The mark ✓ means that the
@@ -61,8 +61,8 @@ def command(
     that differs. If it compares plans, it runs these plans. Otherwise, it compiles both models without optimization
     to run them.
 
-    The exit code is 0 if nothing differs, and 1 if something does. A result differs if any element of it does, also by
-    less than the tolerance.
+    The exit code is 0 if nothing differs, and 1 if something does. It is 1 even for a difference within the tolerance
+    (✓).
 
     \b
     candlec diff old.onnx new.onnx

@@ -52,7 +52,7 @@ PROFILED_RUNS = 10
     type=arguments.Whole(1),
     metavar="N",
     help="Run the plan N times. Each run takes the state that the run before it left, such as the caches of a language "
-    "model. Files of --input are the inputs of every run, and give the first values of the state.",
+    "model. Every run gets the inputs of --input. A file may also hold the first values of the state.",
 )
 @states.state_option(
     "With --steps: the state, if the plan was compiled without --state. Pairs of names, as 'present.*=past.*', or auto "

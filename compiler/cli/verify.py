@@ -92,18 +92,19 @@ def command(
     \b
     ✓  equal: the largest absolute difference is at most the tolerance times the largest element; integers, strings
        and booleans are identical
-    ≈  uncertain: not equal, but the reference noise (the difference between onnxruntime's results with and without its
-       optimizations) exceeds the tolerance, and the output differs from one of these results by at most the reference
-       noise plus the tolerance
+    ≈  uncertain: onnxruntime's results with and without its optimizations differ by more than the tolerance. This
+       difference is the reference noise. The output is not equal, but differs from one of these results by at most
+       the reference noise plus the tolerance.
     ?  random numbers, which differ between any two programs: dtype and shape are the same
     ✗  not equal
 
     Without --tolerance, an output with a difference above the tolerance of its dtype also counts as equal in two cases.
     In the first case, it is within this tolerance of the result that onnxruntime gives without its optimizations. In
-    the second case, its rounding errors are similar to onnxruntime's: at most three times as large, and the largest of
-    them at least a thirtieth of onnxruntime's largest. A rounding error is the difference from the model's result in
-    double precision, which this compiler computes for models without quantization. With --tolerance, neither case
-    counts, and no output is uncertain.
+    the second case, its rounding errors are similar to onnxruntime's: at most three times as large as onnxruntime's.
+    The largest error must also be at least 1/30 of onnxruntime's largest: a smaller one means that onnxruntime's error
+    is not rounding alone. A rounding error is the difference from the model's result in double precision, which this
+    compiler computes for models without quantization. With --tolerance, neither case counts, and no output is
+    uncertain.
 
     The exit code is 1 if an output has a ✗.
 

@@ -12,7 +12,7 @@ _GUARDS: dict[str, ops.AttentionGuard] = {"nothing": "Nothing", "undefined": "Un
 remark(
     "MultiHeadAttention",
     "A node reads its past even if it does not return the present. In onnxruntime, the results of such a node are "
-    "undefined: it reads the past only while it writes the present. The same is true of Attention and "
+    "undefined: onnxruntime reads the past only if the node has the output present. The same is true of Attention and "
     "GroupQueryAttention of com.microsoft.",
 )
 

@@ -29,8 +29,8 @@ def hardmax(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "Hardmax",
-    "The first of the largest elements becomes 1. The op ignores NaN, unless it is the first element of its row: then "
-    "it becomes 1. In onnxruntime, such a row has no 1.",
+    "The first of the largest elements becomes 1. A NaN in the first place of a row becomes 1. The op ignores other "
+    "NaNs. In onnxruntime, a row that begins with a NaN has no 1.",
 )
 
 

@@ -43,9 +43,9 @@ HERE = {
     "SessionOptions.add_provider": "is the same, for both providers.",
     "RunOptions": "has the attributes of onnxruntime's. `terminate` ends runs from any thread, between two steps.",
     "GraphOptimizationLevel, ExecutionMode, ExecutionOrder": "are the same.",
-    "CPUExecutionProvider, CUDAExecutionProvider": "are the providers. The first one of a list decides; without a "
-    "list it is the CPU. If CUDA comes first and cannot be used, that is an error; onnxruntime itself falls back to "
-    "the CPU. CUDA has only the options below, and the CPU has none.",
+    "CPUExecutionProvider, CUDAExecutionProvider": "are the providers. The first provider of the list is used. "
+    "Without a list, the session runs on the CPU. If CUDA comes first and cannot be used, that is an error; "
+    "onnxruntime itself falls back to the CPU. CUDA has only the options below, and the CPU has none.",
     "get_available_providers, get_all_providers, get_device": "consider CUDA available if its extension is built and "
     "NVIDIA's driver is installed.",
     "capi.onnxruntime_pybind11_state": "holds the exceptions: `Fail`, `InvalidArgument`, `NoSuchFile`, "

@@ -1,4 +1,4 @@
-"""Fuses matrix products and the DequantizeLinear of their weights, so that the plan keeps weights of 2, 4 or 8 bits.
+"""Fuses matrix products and the DequantizeLinear of weights with blocks: the plan keeps their 2, 4 or 8 bits.
 
 Otherwise, `fold_constants` would convert the weights to floats, or each run would. The product converts the weights in
 registers, or a part of them for many rows. It multiplies codes, whose scales it applies to sums, so it rounds less.

@@ -197,10 +197,10 @@ class Session:
         empty optional is `None`. With `outputs`, the session computes only the outputs with these names, in this order.
         It skips the steps that these outputs do not need.
 
-        Inputs are NumPy arrays, tensors of libraries that support DLPack, or objects that NumPy converts to arrays. The
-        session reads them in place and never writes to them. It copies an array only if its elements are not
-        contiguous. No other thread may write to an input before `run` returns, unless `run` copies every input first
-        (`copy`).
+        Inputs are NumPy arrays, tensors of libraries that support DLPack, or other objects that NumPy converts to
+        arrays. Lists and tuples are sequences, not arrays. The session reads inputs in place and never writes to them.
+        It copies an array only if its elements are not contiguous. No other thread may write to an input before `run`
+        returns, unless `run` copies every input first (`copy`).
 
         With CUDA, an input may be a tensor on the session's device, of any library that supports DLPack or
         `__cuda_array_interface__`. The same rules apply, but `copy` does not copy these tensors. With
@@ -262,8 +262,8 @@ class Session:
     ) -> dict[str, Any]:
         """Run as `run` does, in a thread of the event loop's executor. The loop goes on meanwhile.
 
-        If the awaiting task is canceled, the run ends after its present step. The task ends only after the run, because
-        the run reads the inputs in place.
+        If the awaiting task is canceled, the run ends as after `cancel.set()`. The task ends only after the run,
+        because the run reads the inputs in place.
 
         Raises: as `run`.
         """

@@ -18,7 +18,7 @@ and without optimization, runs it, and compares the outputs with PyTorch's.
 - **yes**: the outputs are equal, within the tolerance of the test.
 - **CC0301** and other codes: the compiler refuses the model with this code. `candlec explain CODE` explains the code.
 - **no export**: this exporter cannot export the layer.
-- **another**: the exported model does not compute the layer's function. The notes name the difference. The plan gives
+- **differs**: the exported model does not compute the layer's function. The notes name the difference. The plan gives
   the same results as onnxruntime for this model.
 """
 
@@ -46,7 +46,7 @@ def _verdict(layer: Layer, exporter: Exporter) -> str:
     if exporter in layer.unexportable:
         return "no export"
     if exporter in layer.misexported:
-        return "another"
+        return "differs"
     return layer.refused.get(exporter, "yes")
 
 
