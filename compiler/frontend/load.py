@@ -22,7 +22,7 @@ from compiler.errors import CompileError, Diagnostic, program, root_cause
 from compiler.frontend.declarations import check_names, check_value_kinds, node_lists, output_types
 from compiler.frontend.external import check_external
 from compiler.frontend.held import Parts, take_apart
-from compiler.frontend.tensors import check_tensors, tensors_of
+from compiler.frontend.tensors import check_data, check_tensors, tensors_of
 from compiler.ir import onnx_schema, origin
 from compiler.ir.graph import OUTPUT_TYPES
 from compiler.ir.symbols import symbol_of
@@ -172,6 +172,8 @@ def _dense(sparse: onnx.SparseTensorProto, wrong: list[Diagnostic]) -> onnx.Tens
         wrong.append(Diagnostic("CC0103", f"the sparse tensor {name!r} is in another file: store it in the model"))
         return numpy_helper.from_array(np.zeros(0, np.float32), name)
     try:
+        check_data(sparse.values)
+        check_data(sparse.indices)
         values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
         if values.dtype == object or min(dims, default=1) < 1 or math.prod(dims) * values.itemsize > LARGEST:
             raise ValueError(f"{dims} is not a shape for a sparse tensor of {values.dtype}")
