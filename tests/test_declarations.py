@@ -157,3 +157,32 @@ def test_a_stack_trace_that_is_not_utf8_is_read():
     model.graph.node[0].metadata_props.add(key="pkg.torch.onnx.stack_trace", value=trace)
     [node] = load_model(damaged(model, trace.encode())).model.graph
     assert origin.of(node).source == "caf\N{REPLACEMENT CHARACTER}/net.py:3 in forward"
+
+
+CONSTANTS = {
+    "none": ("Constant()", "error[CC0202]: Constant needs exactly one attribute, its value, found none"),
+    "two": (
+        "Constant<value_float = 2.0, value_int = 1>()",
+        "error[CC0202]: Constant needs exactly one attribute, its value, found value_float, value_int",
+    ),
+    "unknown": ("Constant<value_floaz = 2.0>()", "error[CC0203]: Constant does not support the attribute value_floaz"),
+}
+
+
+@pytest.mark.parametrize("case", CONSTANTS)
+def test_a_constant_has_one_known_attribute(case):
+    text, expected = CONSTANTS[case]
+    top = f"g (float[2] x) => (float[2] y) {{ c = {text} y = Mul(x, c) }}"
+    inside = f"""g (float[2] x) => (float[2] y) {{ y = own.F(x) }}
+        <domain: "own", opset_import: ["": 20]> F (x) => (y) {{ c = {text} y = Mul(x, c) }}"""
+    for model in (top, inside):
+        assert findings(parsed(model)) == [f"{expected}\n  --> Constant(c)"]
+
+
+def test_a_constant_needs_the_attribute_that_its_function_is_given():
+    text = """g (float[2] x) => (float[2] y) { y = own.F(x) }
+        <domain: "own", opset_import: ["": 20]> F <number> (x) => (y) {
+            c = Constant<value_float: float = @number>() y = Mul(x, c)
+        }"""
+    [found] = findings(parsed(text))
+    assert found.startswith("error[CC0202]: Constant has no value\n  --> Constant(")

@@ -16,12 +16,16 @@ from compiler.errors import Diagnostic
 from compiler.ir.graph import type_text
 from compiler.ir.origin import Origin
 
-__all__ = ["Holder", "check_names", "check_text", "check_value_kinds", "node_lists", "output_types"]
+__all__ = ["Holder", "check_constants", "check_names", "check_text", "check_value_kinds", "node_lists", "output_types"]
 
 Holder = onnx.GraphProto | onnx.FunctionProto
 _ELEMENTS = frozenset(map(int, ir.DataType))
 _KINDS = "a plan has tensors, sequences of tensors and optional tensors"
 _MAPS = f"{_KINDS}; skl2onnx omits maps with options={{'zipmap': False}}"
+
+_KINDS_OF_VALUES = ("float", "floats", "int", "ints", "string", "strings")
+_FORMS = frozenset(["value", "sparse_value", *(f"value_{kind}" for kind in _KINDS_OF_VALUES)])
+"""The attributes of Constant."""
 
 
 def node_lists(model: onnx.ModelProto) -> Iterator[Holder]:
@@ -94,6 +98,29 @@ def check_names(model: onnx.ModelProto) -> list[Diagnostic]:
                 also = "" if count > 1 else ", which the graph is given"
                 found.append(Diagnostic("CC0106", f"{_nodes(count)} the value {name!r}{also}", origin))
     return found
+
+
+def check_constants(model: onnx.ModelProto) -> list[Diagnostic]:
+    """One finding for each Constant without exactly one output and one known attribute."""
+    found = []
+    for holder in node_lists(model):
+        for node in holder.node:
+            if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+                name = node.name or next(iter(node.output), "")
+                found += [Diagnostic(*each, Origin(nodes=(f"Constant({name})",))) for each in _misfits(node)]
+    return found
+
+
+def _misfits(node: onnx.NodeProto) -> Iterator[tuple[str, str]]:
+    """The code and message of each problem of a Constant."""
+    names = {attribute.name for attribute in node.attribute}
+    if unknown := ", ".join(sorted(names - _FORMS)):
+        yield "CC0203", f"Constant does not support the attribute {unknown}"
+    elif len(names) != 1:
+        given = ", ".join(sorted(names)) or "none"
+        yield "CC0202", f"Constant needs exactly one attribute, its value, found {given}"
+    if len(node.output) != 1:
+        yield "CC0205", f"Constant has one output, found {len(node.output)}"
 
 
 def _nodes(count: int) -> str:

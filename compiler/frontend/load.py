@@ -19,7 +19,14 @@ import onnx_ir as ir
 from onnx import numpy_helper
 
 from compiler.errors import CompileError, Diagnostic, program, root_cause
-from compiler.frontend.declarations import check_names, check_text, check_value_kinds, node_lists, output_types
+from compiler.frontend.declarations import (
+    check_constants,
+    check_names,
+    check_text,
+    check_value_kinds,
+    node_lists,
+    output_types,
+)
 from compiler.frontend.external import check_external
 from compiler.frontend.held import Parts, take_apart
 from compiler.frontend.tensors import check_data, check_tensors, tensors_of
@@ -75,7 +82,7 @@ def load_model(source: Source | Held | Changed, found: list[Diagnostic] | None =
     parts = take_apart(source) or _read(source)
     folder = parts.folder
     proto = _parse(parts.data, source)  # a copy, because the checks remove parts of it
-    if unusable := check_text(proto) or check_names(proto):
+    if unusable := check_text(proto) or [*check_names(proto), *check_constants(proto)]:
         raise CompileError(unusable)
     wrong += [*_expand_sparse(proto), *check_value_kinds(proto), *check_external(tensors_of(proto), folder)]
     declared = output_types(proto)
