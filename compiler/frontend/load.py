@@ -82,9 +82,11 @@ def load_model(source: Source | Held | Changed, found: list[Diagnostic] | None =
     parts = take_apart(source) or _read(source)
     folder = parts.folder
     proto = _parse(parts.data, source)  # a copy, because the checks remove parts of it
-    if unusable := check_text(proto) or [*check_names(proto), *check_constants(proto)]:
+    if unusable := check_text(proto) or check_names(proto):
         raise CompileError(unusable)
     wrong += [*_expand_sparse(proto), *check_value_kinds(proto), *check_external(tensors_of(proto), folder)]
+    if misfits := check_constants(proto):
+        raise CompileError([*wrong, *misfits])
     declared = output_types(proto)
     model = _deserialize(proto)
     parts.restore(model)
