@@ -336,6 +336,12 @@ def test_a_bad_model_is_refused(folder: Path, make: Callable[[Path], None], code
     assert f"see `candlec explain {code}`" in said
 
 
+@pytest.mark.parametrize("verb", ["check", "inspect", "verify"])
+def test_a_name_that_is_not_utf8_is_refused_everywhere(folder: Path, verb: str) -> None:
+    name_that_is_no_text(folder / "bad.onnx")
+    assert "error[CC0101]: this is not a valid ONNX model: b'Id" in refuse(folder, verb, "bad.onnx")
+
+
 @pytest.mark.parametrize(
     ("name", "array", "expected"),
     [

@@ -7,6 +7,8 @@ from onnx import TensorProto, helper
 
 import compiler
 from compiler import CompileError, Options
+from compiler.frontend.load import load_model
+from compiler.ir import origin
 
 HEAD = '<ir_version: 10, opset_import: ["": 20, "own": 1]> '
 
@@ -129,3 +131,58 @@ def test_kinds_of_values_that_no_plan_has(kind, place):
     value.type.CopyFrom(KINDS[kind])
     what = {"value_info": "value"}.get(place, place)
     assert findings(model) == [f"error[CC0205]: the {what} {value.name!r} holds {kind}, which are not supported"]
+
+
+def damaged(model: onnx.ModelProto, text: bytes) -> bytes:
+    """The file of the model with a byte that is not UTF-8 in place of each `?` of the text."""
+    data = model.SerializeToString()
+    assert text in data
+    return data.replace(text, text.replace(b"?", b"\xe9"))
+
+
+@pytest.mark.parametrize("name", [b"in?put", b"out?put", b"weight?", b"node?", b"dim?", b"maker?"])
+def test_names_that_are_not_utf8_are_refused(name):
+    node = helper.make_node("Add", ["in?put", "weight?"], ["out?put"], name="node?")
+    values = [helper.make_tensor_value_info(each, TensorProto.FLOAT, ["dim?"]) for each in ("in?put", "out?put")]
+    weight = helper.make_tensor("weight?", TensorProto.FLOAT, [1], [1])
+    graph = helper.make_graph([node], "g", values[:1], values[1:], [weight])
+    found = findings(damaged(helper.make_model(graph, producer_name="maker?"), name))
+    broken = name.replace(b"?", b"\xe9")
+    assert found == [f"error[CC0101]: this is not a valid ONNX model: {broken!r} is not UTF-8"]
+
+
+def test_a_stack_trace_that_is_not_utf8_is_read():
+    model = parsed("g (float[2] x) => (float[2] y) { y = Neg(x) }")
+    trace = 'File "caf?/net.py", line 3, in forward'
+    model.graph.node[0].metadata_props.add(key="pkg.torch.onnx.stack_trace", value=trace)
+    [node] = load_model(damaged(model, trace.encode())).model.graph
+    assert origin.of(node).source == "caf\N{REPLACEMENT CHARACTER}/net.py:3 in forward"
+
+
+CONSTANTS = {
+    "none": ("Constant()", "error[CC0202]: Constant needs exactly one attribute, its value, found none"),
+    "two": (
+        "Constant<value_float = 2.0, value_int = 1>()",
+        "error[CC0202]: Constant needs exactly one attribute, its value, found value_float, value_int",
+    ),
+    "unknown": ("Constant<value_floaz = 2.0>()", "error[CC0203]: Constant does not support the attribute value_floaz"),
+}
+
+
+@pytest.mark.parametrize("case", CONSTANTS)
+def test_a_constant_has_one_known_attribute(case):
+    text, expected = CONSTANTS[case]
+    top = f"g (float[2] x) => (float[2] y) {{ c = {text} y = Mul(x, c) }}"
+    inside = f"""g (float[2] x) => (float[2] y) {{ y = own.F(x) }}
+        <domain: "own", opset_import: ["": 20]> F (x) => (y) {{ c = {text} y = Mul(x, c) }}"""
+    for model in (top, inside):
+        assert findings(parsed(model)) == [f"{expected}\n  --> Constant(c)"]
+
+
+def test_a_constant_needs_the_attribute_that_its_function_is_given():
+    text = """g (float[2] x) => (float[2] y) { y = own.F(x) }
+        <domain: "own", opset_import: ["": 20]> F <number> (x) => (y) {
+            c = Constant<value_float: float = @number>() y = Mul(x, c)
+        }"""
+    [found] = findings(parsed(text))
+    assert found.startswith("error[CC0202]: Constant has no value\n  --> Constant(")

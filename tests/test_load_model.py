@@ -1,10 +1,12 @@
 """The loader of models: the kinds of files that it reads, and its errors for bad files."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnx.parser
+import onnx_ir
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -314,6 +316,52 @@ def test_sparse_tensors(indices):
 )
 def test_broken_sparse_tensors(values, indices, dims):
     for model in sparse_models(sparse_of(values, indices, dims)):
+        assert set(codes(model)) == {"CC0101"}
+
+
+SMALL = ("INT2", "UINT2", "INT4", "UINT4", "FLOAT4E2M1", "INT8")
+
+
+@pytest.mark.parametrize("size", [2**40, 100, 2], ids=["huge", "short", "surplus"])
+@pytest.mark.parametrize("kind", SMALL)
+@pytest.mark.parametrize("storage", ["raw_data", "int32_data"])
+def test_data_of_small_elements_fill_the_shape(storage, kind, size):
+    weight = TensorProto(name="w", data_type=TensorProto.DataType.Value(kind), dims=[size])
+    weight.MergeFrom(TensorProto(**{storage: bytes(3)}))
+    as_weight = model_of([helper.make_node("Identity", ["w"], ["y"])], inputs=())
+    as_weight.graph.initializer.append(weight)
+    as_constant = model_of([helper.make_node("Constant", [], ["y"], value=weight)], inputs=())
+    for source in (as_weight, as_constant, onnx_ir.from_proto(as_weight)):
+        with pytest.raises(CompileError) as error:
+            compiler.compile(source)
+        [found] = error.value.diagnostics
+        assert found.code == "CC0101"
+        assert re.fullmatch(rf"the weight '.*': cannot reshape array of size \d+ into shape \({size},\)", found.message)
+
+
+@pytest.mark.parametrize("size", [5, 6])
+def test_the_last_byte_of_small_elements_may_be_partial(size):
+    for storage in ("raw_data", "int32_data"):
+        weight = TensorProto(name="w", data_type=TensorProto.INT4, dims=[size])
+        weight.MergeFrom(TensorProto(**{storage: bytes([0x21, 0x43, 0x05])}))
+        model = model_of([helper.make_node("Cast", ["w"], ["y"], to=TensorProto.FLOAT)], inputs=(), opset=21)
+        model.graph.initializer.append(weight)
+        [y] = compiler.load(compiler.compile(model)).run({}).values()
+        assert y.tolist() == [1, 2, 3, 4, 5, 0][:size]
+
+
+@pytest.mark.parametrize("kind", ["FLOAT", "INT64", "BOOL", "INT4"])
+def test_a_weight_without_data_is_refused(kind):
+    weight = TensorProto(name="w", data_type=TensorProto.DataType.Value(kind), dims=[2**40])
+    model = model_of([helper.make_node("Identity", ["w"], ["y"])], inputs=())
+    model.graph.initializer.append(weight)
+    assert codes(model) == codes(onnx_ir.from_proto(model)) == ["CC0101"]
+
+
+def test_small_elements_of_a_sparse_tensor_fill_its_shape():
+    sparse = sparse_of(np.float32([5, 6]), np.int64([1, 5]), [2, 3])
+    sparse.values.CopyFrom(TensorProto(name="s", data_type=TensorProto.INT4, dims=[2**40], raw_data=b"\x12"))
+    for model in sparse_models(sparse):
         assert set(codes(model)) == {"CC0101"}
 
 

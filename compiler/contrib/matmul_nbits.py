@@ -53,6 +53,7 @@ def matmul_nbits(node: Node, new: Body) -> ir.Value:
     blocks = _Blocks(bits_of(node), node.positive("N"), node.positive("K"), node.positive("block_size"))
     node.choice("accuracy_level", 0, 1, 2, 3, 4)  # how precise the result must be, at least
     node.choice("weight_prepacked", 0)
+    node.dtype(1, "B", UINT8)
     a, bias = new.upcast(node.input(0)), node.optional(5)
     product = _with_numbers(node, new, a, blocks)
     if product is None:
@@ -66,7 +67,7 @@ def _with_numbers(node: Node, new: Body, a: ir.Value, blocks: _Blocks) -> ir.Val
     DequantizeLinear takes only codes as zero points.
     """
     codes, scales, zeros = (node.constant(index) for index in (1, 2, 3))
-    if codes is None or codes.dtype != np.uint8 or scales is None or zeros is None or zeros.dtype == np.uint8:
+    if codes is None or scales is None or zeros is None or zeros.dtype == np.uint8:
         return None
     rows, count = blocks.shape
     sizes = [rows * count * blocks.size * blocks.bits // 8, rows * count, rows * count]
@@ -161,5 +162,6 @@ def matmul_bnb4(node: Node, new: Body) -> ir.Value:
 
 def _indices(node: Node, new: Body, count: int) -> ir.Value:
     """The first codes of B as indices `int32 [count]`."""
+    node.dtype(1, "B", UINT8)
     codes = matrix(node, new, node.input(1), 4, (1, count), high_first=True)
     return new.reshape(new.op("Cast", codes, to=ir.DataType.INT32), -1)

@@ -20,7 +20,7 @@ import onnx
 import onnx_ir as ir
 
 from compiler.errors import CompileError, Diagnostic, root_cause
-from compiler.frontend.tensors import tensors_in
+from compiler.frontend.tensors import check_data, tensors_in
 
 if TYPE_CHECKING:
     import torch
@@ -142,6 +142,8 @@ def _written(name: str, tensor: ir.TensorProtocol, weights: dict[str, ir.TensorP
         CompileError: the weight cannot be read.
     """
     try:
+        if isinstance(tensor, ir.TensorProtoTensor):
+            check_data(tensor.raw)
         kept = isinstance(tensor, ir.ExternalTensor) or tensor.dtype == ir.DataType.STRING
         if kept or tensor.nbytes <= _SMALL:
             proto = ir.serde.serialize_tensor(tensor)

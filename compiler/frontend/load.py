@@ -19,10 +19,17 @@ import onnx_ir as ir
 from onnx import numpy_helper
 
 from compiler.errors import CompileError, Diagnostic, program, root_cause
-from compiler.frontend.declarations import check_names, check_value_kinds, node_lists, output_types
+from compiler.frontend.declarations import (
+    check_constants,
+    check_names,
+    check_text,
+    check_value_kinds,
+    node_lists,
+    output_types,
+)
 from compiler.frontend.external import check_external
 from compiler.frontend.held import Parts, take_apart
-from compiler.frontend.tensors import check_tensors, tensors_of
+from compiler.frontend.tensors import check_data, check_tensors, tensors_of
 from compiler.ir import onnx_schema, origin
 from compiler.ir.graph import OUTPUT_TYPES
 from compiler.ir.symbols import symbol_of
@@ -75,9 +82,11 @@ def load_model(source: Source | Held | Changed, found: list[Diagnostic] | None =
     parts = take_apart(source) or _read(source)
     folder = parts.folder
     proto = _parse(parts.data, source)  # a copy, because the checks remove parts of it
-    if twice := check_names(proto):
-        raise CompileError(twice)
+    if unusable := check_text(proto) or check_names(proto):
+        raise CompileError(unusable)
     wrong += [*_expand_sparse(proto), *check_value_kinds(proto), *check_external(tensors_of(proto), folder)]
+    if misfits := check_constants(proto):
+        raise CompileError([*wrong, *misfits])
     declared = output_types(proto)
     model = _deserialize(proto)
     parts.restore(model)
@@ -172,6 +181,8 @@ def _dense(sparse: onnx.SparseTensorProto, wrong: list[Diagnostic]) -> onnx.Tens
         wrong.append(Diagnostic("CC0103", f"the sparse tensor {name!r} is in another file: store it in the model"))
         return numpy_helper.from_array(np.zeros(0, np.float32), name)
     try:
+        check_data(sparse.values)
+        check_data(sparse.indices)
         values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
         if values.dtype == object or min(dims, default=1) < 1 or math.prod(dims) * values.itemsize > LARGEST:
             raise ValueError(f"{dims} is not a shape for a sparse tensor of {values.dtype}")
@@ -198,12 +209,10 @@ def _deserialize(proto: onnx.ModelProto) -> ir.Model:
 
 
 def _check_nodes(model: ir.Model) -> None:
-    """Check that names are text and attributes have a type. Protobuf accepts any bytes as text."""
+    """Check that attributes have a type."""
     problems = []
     for graph in (model.graph, *(function.graph for function in model.functions.values())):
         for node in graph.all_nodes():
-            if any(isinstance(part, bytes) for part in (node.domain, node.op_type, node.name)):
-                problems.append(f"{node.op_type!r} is not UTF-8")
             untyped = [name for name, each in node.attributes.items() if each.type == ir.AttributeType.UNDEFINED]
             problems += [f"attribute {name!r} of {node.op_type!r} has no type" for name in untyped]
     if problems:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping
+import math
+from collections.abc import Callable, Iterator, MutableMapping, Sized
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import onnx_ir as ir
 
 from compiler.errors import Diagnostic
 
-__all__ = ["check_tensors", "tensors_in", "tensors_of"]
+__all__ = ["check_data", "check_tensors", "tensors_in", "tensors_of"]
 
 
 def check_tensors(model: ir.Model, proto: onnx.ModelProto, folder: Path | None) -> list[Diagnostic]:
@@ -61,10 +62,42 @@ def _check(name: str, tensor: ir.TensorProtocol, folder: Path | None) -> Diagnos
     if any(isinstance(size, int) and size < 0 for size in tensor.shape):
         return Diagnostic(code, f"the weight {name!r} has the shape {list(tensor.shape)}, with a negative size")
     try:
+        if isinstance(tensor, ir.TensorProtoTensor):
+            check_data(tensor.raw)
         tensor.numpy()
     except (AssertionError, OSError, TypeError, ValueError) as error:
         return Diagnostic(code, f"the weight {name!r}: {error}")
     return None
+
+
+def check_data(tensor: onnx.TensorProto) -> None:
+    """Check that the data fill the shape if a reader would not: readers pad or cut elements of less than a byte.
+
+    They also fill a tensor without any data with zeros.
+
+    Raises:
+        ValueError: there are too few or too many elements.
+    """
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return
+    shape = tuple(tensor.dims)
+    if not any(map(len, _fields(tensor))) and 0 not in shape:
+        raise ValueError(f"cannot reshape array of size 0 into shape {shape}")
+    try:
+        bits = int(ir.DataType(tensor.data_type).bitwidth)
+    except (TypeError, ValueError):  # strings, no type, or an unknown type
+        return
+    # An item of int32_data holds a byte, or a single element of 6 bits.
+    is_raw = tensor.HasField("raw_data")
+    held, width = (len(tensor.raw_data), bits) if is_raw else (len(tensor.int32_data), 8 if bits == 6 else bits)
+    if bits < 8 and held != -(-math.prod(shape) * width // 8):
+        raise ValueError(f"cannot reshape array of size {held * 8 // width} into shape {shape}")
+
+
+def _fields(tensor: onnx.TensorProto) -> tuple[Sized, ...]:
+    """The fields that may hold a tensor's data."""
+    numbers = (tensor.int32_data, tensor.int64_data, tensor.uint64_data, tensor.float_data, tensor.double_data)
+    return (tensor.raw_data, tensor.string_data, *numbers)
 
 
 def _graphs(model: ir.Model) -> Iterator[ir.Graph]:

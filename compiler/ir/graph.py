@@ -73,7 +73,8 @@ def array_of(tensor: ir.TensorProtocol) -> np.ndarray:
 
 
 def _is_dense_constant(node: ir.Node) -> bool:
-    return node.op_identifier() == ("", "Constant", "") and "sparse_value" not in node.attributes
+    is_constant = node.op_identifier() == ("", "Constant", "") and "sparse_value" not in node.attributes
+    return is_constant and len(node.attributes) == 1  # a function's Constant may lack its attribute
 
 
 def elements_of(value: ir.Value | None) -> list[int | str] | None:

@@ -134,6 +134,19 @@ def test_refusals(attributes: dict[str, int], reason: str) -> None:
         compiler.compile(dataclasses.replace(found, attributes={**found.attributes, **attributes}).model())
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.bool_, np.int8, np.int32])
+@pytest.mark.parametrize("constants", [(), (1, 2)], ids=["run-time", "constant"])
+def test_weights_of_another_type_are_refused(dtype: Any, constants: tuple[int, ...]) -> None:
+    blocks: Case = given("", 8, 64, 16, constants=constants).values[0]
+    codes: Case = bnb("", 8, 32, 16, 1, constants=constants).values[0]
+    for found, op in ((blocks, OP), (codes, "MatMulBnb4")):
+        a, b, *scales = found.inputs
+        changed = dataclasses.replace(found, inputs=[a, b.astype(dtype), *scales])
+        with pytest.raises(CompileError, match=f"{op}'s input B has the element type|{op}'s input B is") as error:
+            compiler.compile(changed.model())
+        assert all(each.origin and op in str(each.origin) for each in error.value.diagnostics)
+
+
 @pytest.mark.parametrize(("bits", "zeros"), [(2, None), (8, None), (4, "packed")])
 def test_groups_that_onnxruntime_lacks_are_refused(bits: int, zeros: str | None) -> None:
     found: Case = given("", 8, 64, 16, bits=bits, zeros=zeros, more=(GROUPS,)).values[0]
