@@ -117,16 +117,13 @@ def _needed(options: Options) -> list[Pass | Phase]:
         infer_shapes,
         check_types,
         raise_legacy,
-        # Bodies of functions have branches, and branches have nodes to expand. They, casts of constants, and split
-        # sequences make more shapes known.
+        # Bodies of functions have branches, and branches have nodes to expand. Each of them makes more shapes known.
         Phase(
             "expand_bodies",
             [
-                drop_identities,
                 fold_constants(lower.evaluate, only_indices=True),
                 inline_branches,
                 infer_shapes,
-                split_sequences,
                 reject_3d,
                 expand_functions(lower.can_lower),
             ],
@@ -139,6 +136,11 @@ def _needed(options: Options) -> list[Pass | Phase]:
 def _simplifying() -> list[Pass | Phase]:
     """The passes that make operators fewer and simpler."""
     return [
+        # Casts of constants and split sequences make more shapes known. Later, fused nodes would lose their shapes.
+        drop_identities,
+        fold_constants(lower.evaluate, only_indices=True),
+        split_sequences,
+        infer_shapes,
         # Before constant folding, which dequantizes weights, and computes norms of weights in single precision.
         Phase(
             "fold_weights",
@@ -267,13 +269,12 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
 
 
 def _runs(phases: list[Phase], model: ir.Model, refused: list[Diagnostic]) -> Iterator[tuple[Pass, PassReport]]:
-    """Runs the phases. After a pass refuses nodes, only needed passes run, up to the first phase without one."""
+    """Runs the phases. After a pass refuses nodes, only the needed phases run."""
     for phase in phases:
-        left = phase.only([step for step in phase.passes if step.needed]) if refused else phase
-        if not left.passes:
+        if refused and not all(step.needed for step in phase.passes):
             return
         try:
-            yield from left.run(model)
+            yield from phase.run(model)
         except CompileError as error:
             raise _broken(model, [*refused, *error.diagnostics]) from None
 
