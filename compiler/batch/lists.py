@@ -13,6 +13,9 @@ from compiler.batch.rows import Array, converted, refuse_dtype
 
 __all__ = ["Column", "checked_type", "column_of"]
 
+_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
+"""Arrow's names of floating-point types → NumPy's."""
+
 
 def checked_type(value: Value, kind: Any, place: str, cast: bool) -> None:
     """Refuse a column whose rows the input cannot take, whatever they hold. `kind` is its Arrow type.
@@ -36,7 +39,7 @@ def checked_type(value: Value, kind: Any, place: str, cast: bool) -> None:
     if types.is_string(leaf) or types.is_large_string(leaf):
         found = "string"
     elif types.is_boolean(leaf) or types.is_integer(leaf) or types.is_floating(leaf):
-        found = "bool" if types.is_boolean(leaf) else np.dtype(leaf.to_pandas_dtype()).name
+        found = _FLOATS.get(str(leaf), str(leaf))
     else:
         raise ValueError(f"{place} has the type {kind}, which no input can take")
     refuse_dtype(value, found, place, cast)
