@@ -71,13 +71,13 @@ def test_requirements() -> list[str]:
 
 
 def lowest_versions(path: Path) -> Path:
-    """Write the constraints: the lower bound of each dependency, and the versions of the tests for other packages.
+    """Write the constraints: lower bounds of dependencies and of the extra `batch`, otherwise versions of the tests.
 
     Raises:
         ValueError: a dependency has no lower bound.
     """
     lines = []
-    for requirement in runtime_requirements():
+    for requirement in [*runtime_requirements(), *project()["optional-dependencies"]["batch"]]:
         found = re.match(r"([\w.-]+)>=([\w.]+)", requirement)
         if found is None:
             raise ValueError(f"{requirement} has no lower bound: state the tested version in pyproject.toml")

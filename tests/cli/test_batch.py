@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from tests.cli.command import run
 from tests.running import SOON
 from tests.test_interrupt import BODIES, COMMAND
 
+ROOT = Path(__file__).parent.parent.parent
 ARGUMENTS = ("batch", "lookup.plan", "--input", "rows.npz", "--output", "out")
 
 
@@ -99,7 +101,8 @@ def test_ctrl_c_ends_after_the_batch() -> None:
     plan_of(SLOW).save("slow.plan")
     np.savez("slow.npz", x=np.arange(4000, dtype=np.float32))
     arguments = ["batch", "slow.plan", "--input", "slow.npz", "--output", "slow", "--batch", "1", "--part-rows", "1"]
-    with subprocess.Popen([sys.executable, "-c", COMMAND, *arguments], stderr=subprocess.PIPE, text=True) as process:
+    command, environment = [sys.executable, "-c", COMMAND, *arguments], {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
         try:
             assert process.stderr.readline().startswith("part-000000.npz: 1 of 4,000 rows, ")
