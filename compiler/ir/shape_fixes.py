@@ -21,10 +21,8 @@ __all__ = ["CORRECTED", "Corrections"]
 Dim = int | ir.SymbolicDim
 
 _BOUNDED = re.compile(r"Min\((?P<bound>\d+), (?P<size>.+)\)")
-_HOLDING_SIZES = {
-    *(ir.DataType.INT32, ir.DataType.UINT32, ir.DataType.INT64, ir.DataType.UINT64),
-    *(ir.DataType.FLOAT, ir.DataType.DOUBLE),
-}
+_HOLDING_SIZES = {ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT, ir.DataType.DOUBLE}
+"""The types that hold sizes and their differences, which may be negative."""
 _LONGEST = 100
 """The limit of expressions of sizes, in characters. Simplifying longer ones would take too much time."""
 
@@ -103,7 +101,7 @@ def _follow_quotient(context: Context, node: ir.Node) -> None:
 
 
 def _follow_cast(context: Context, node: ir.Node) -> None:
-    """Follows sizes through a cast to a type of at least 32 bits. The library follows every Cast, and no CastLike."""
+    """Follows sizes through casts to signed types of at least 32 bits. The library follows every Cast, but no CastLike."""
     given, result = node.inputs[0], node.outputs[0]
     sizes = None if given is None else context.get_symbolic_value(given)
     if sizes is not None and result.dtype in _HOLDING_SIZES:
