@@ -12,32 +12,25 @@ import numpy as np
 from compiler.batch.rows import Array, Chunk
 from compiler.errors import Error, InputError, RunError
 
-__all__ = ["Batch", "Done", "Runner", "batches"]
+__all__ = ["Batch", "Runner", "batches"]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of equal shapes, and bad rows before their last one. `end` is the number of the row that follows."""
+    """Rows of equal shapes, and their inputs or their outputs, `[rows, …]` by name.
+
+    `bad` holds the bad rows before the row `end`, with the reasons. The next batch begins with this row.
+    """
 
     rows: Array
     arrays: dict[str, Array]
     bad: dict[int, str]
     end: int
 
-
-@dataclass(frozen=True)
-class Done:
-    """The outputs of rows, `[rows, …]` by name, and bad rows among them, up to the row before `end`."""
-
-    rows: Array
-    outputs: dict[str, Array]
-    bad: dict[int, str]
-    end: int
-
     @property
     def size(self) -> int:
-        """The bytes of the outputs."""
-        return sum(each.nbytes for each in self.outputs.values())
+        """The bytes of the arrays."""
+        return sum(each.nbytes for each in self.arrays.values())
 
 
 def batches(chunks: Iterator[Chunk], size: int, count: int) -> Iterator[Batch]:
@@ -75,7 +68,7 @@ class Runner:
         self._session, self.size, self._is_fixed, self._outputs = session, size, is_fixed, outputs
         self._is_sound = False
 
-    def run(self, batch: Batch) -> Done:
+    def run(self, batch: Batch) -> Batch:
         """The outputs of a batch. A row for which a step fails is a bad row.
 
         Raises:
@@ -91,7 +84,7 @@ class Runner:
         rows = np.concatenate([rows for rows, _ in pieces]) if pieces else np.arange(0)
         names = self._outputs if pieces else []
         outputs = {name: _joined(name, [found[name] for _, found in pieces]) for name in names}
-        return Done(rows, outputs, bad, batch.end)
+        return Batch(rows, outputs, bad, batch.end)
 
     def _pieces(
         self, rows: Array, arrays: dict[str, Array], bad: dict[int, str], errors: list[Error]

@@ -1,4 +1,4 @@
-"""What a plan takes and gives for each row: its inputs and outputs without their first axis."""
+"""The inputs and outputs of a plan for one row: their shapes lack the first axis, which holds the rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ USUAL_BATCH = 32
 
 @dataclass(frozen=True)
 class Value:
-    """An input or output of a row: its dtype, and its shape, in which `None` is an unknown size.
+    """An input or output of one row. In `shape`, `None` stands for an unknown size.
 
     `column` is the name of the column or array of the data that holds an input.
     """

@@ -110,7 +110,7 @@ def _mark_sizes(bad: dict[int, str], sizes: Array, starts: Array, ends: Array, w
 
 
 def _mark(bad: dict[int, str], marks: Array, starts: Array, ends: Array, reason: str) -> None:
-    """Add the rows, from `starts` to `ends`, in which an element is marked."""
+    """Add each row with a marked element to `bad`. The elements of a row lie between its start and its end."""
     if marks.any():
         before = np.concatenate([[0], np.cumsum(marks)])
         for row in np.flatnonzero(before[ends] > before[starts]):

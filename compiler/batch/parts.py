@@ -21,7 +21,7 @@ from compiler.errors import Error
 from compiler.ir import dtypes
 
 if TYPE_CHECKING:
-    from compiler.batch.batches import Done
+    from compiler.batch.batches import Batch
     from compiler.batch.files import Data
 
 __all__ = ["Held", "check_outputs", "packed"]
@@ -46,10 +46,10 @@ class Held:
 
     def __init__(self, first: int, most_rows: int) -> None:
         self.first, self._most = first, most_rows
-        self.done: list[Done] = []
+        self.done: list[Batch] = []
         self._bytes, self._began = 0, time.monotonic()
 
-    def add(self, done: Done) -> None:
+    def add(self, done: Batch) -> None:
         """Add the outputs of a batch."""
         self.done.append(done)
         self._bytes += done.size
@@ -89,7 +89,7 @@ def check_outputs(outputs: Sequence[Value], form: str) -> None:
             raise Error(f"Parquet has no type for the output {value.name!r} of {value.dtype}: choose the format npz")
 
 
-def packed(done: Sequence[Done], outputs: Sequence[Value], data: Data, path: Path) -> bytes:
+def packed(done: Sequence[Batch], outputs: Sequence[Value], data: Data, path: Path) -> bytes:
     """The bytes of a part.
 
     Raises:
@@ -97,9 +97,9 @@ def packed(done: Sequence[Done], outputs: Sequence[Value], data: Data, path: Pat
     """
     done = [each for each in done if len(each.rows)]
     rows = np.concatenate([each.rows for each in done]) if done else np.arange(0)
-    groups = [[*same] for _, same in groupby(done, key=lambda each: [one.shape[1:] for one in each.outputs.values()])]
+    groups = [[*same] for _, same in groupby(done, key=lambda each: [one.shape[1:] for one in each.arrays.values()])]
     found = {
-        value.name: [np.concatenate([each.outputs[value.name] for each in group]) for group in groups] or [_none(value)]
+        value.name: [np.concatenate([each.arrays[value.name] for each in group]) for group in groups] or [_none(value)]
         for value in outputs
     }
     files, owners, places = data.places(rows)

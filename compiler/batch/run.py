@@ -124,7 +124,7 @@ def _run(
 def _identity(
     plan: Plan | str | os.PathLike[str], data: Data, settings: Settings, size: int, form: str
 ) -> dict[str, Any]:
-    """What a run that continues has to have in common with the one before."""
+    """The plan, the settings and the data of a run. A run continues only an earlier one with the same identity."""
     chosen = asdict(settings) | {"batch": size, "format": form}
     del chosen["resume"], chosen["part_rows"]
     chosen |= {"columns": dict(settings.columns), "outputs": None if settings.outputs is None else [*settings.outputs]}

@@ -35,7 +35,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run did. `rows` counts the rows of the data, `written` and `bad` those of all its parts.
+    """The result of a run: `rows` counts all rows, `written` the rows with outputs, and `bad` the bad rows.
 
     `known` rows were in parts before the run. `seconds` is the time for the others, without loading the plan. If the
     caller stopped the run, `finished` is false.
@@ -53,7 +53,7 @@ class Summary:
 
 
 class Progress(Protocol):
-    """What happens during a run."""
+    """Receives the events of a run."""
 
     def begin(self, rows: int, known: int) -> None:
         """The data have so many rows. Parts of an earlier run hold the results of the first `known` ones."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -34,7 +35,7 @@ def column_missing(path: Path, column: str, known: list[str]) -> Error:
     )
 
 
-class _Stored:
+class _Stored(ABC):
     """A file of arrays. A subclass knows the shapes and dtypes, and reads the rows of an array in order."""
 
     def __init__(self, path: Path, reading: Reading, found: dict[str, tuple[tuple[int, ...], str]]) -> None:
@@ -65,8 +66,9 @@ class _Stored:
                 yield _chunk(rows, [(value, readers[value.name].take(len(rows))) for value in self._inputs])
                 first += len(rows)
 
+    @abstractmethod
     def _open(self, stack: ExitStack, column: str, first: int) -> _Rows:
-        raise NotImplementedError
+        """Open an array for reading from the row `first` on. `stack` closes the file."""
 
 
 class Npz(_Stored):

@@ -19,7 +19,7 @@ AS_NPZ = Settings(format="npz")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of images, of which some do not fit."""
+    """A folder of images. The input takes some of them."""
     made = tmp_path / "images"
     made.mkdir()
     Image.fromarray(PIXELS).save(made / "a.png")
