@@ -32,12 +32,12 @@ __all__ = ["Checked", "check_model"]
 
 @dataclass(frozen=True)
 class Checked:
-    """What the check compared: `runs` counts the sets of arguments, `sizes` are the dims of the second set."""
+    """The result of a check. It compared `runs` sets of arguments. The second set has the dims `sizes`."""
 
     runs: int
     sizes: Mapping[str, int]
     notes: tuple[str, ...] = ()
-    """What it could not compare, and why."""
+    """The reasons why it left out a comparison."""
 
 
 class _Skipped(Exception):

@@ -123,7 +123,7 @@ def error_data(error: BaseException) -> dict[str, Any]:
     if _is_crash(error):
         return {"ok": False, "error": _crash(error), "bug": True}
     text = _of_file(error) if isinstance(error, OSError) else str(error)
-    return {"ok": False, "error": text or "out of memory"}
+    return {"ok": False, "error": text or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)}
 
 
 def _together(group: Sequence[Diagnostic]) -> str:

@@ -15,7 +15,7 @@ from tests.standin import build
 
 FOLDER = Path(__file__).parent / "candle"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", build.ROOT / "runtime/target"))
-"""The folder in which `tools/build_cuda.py` built the kernels and most other crates. Both builds use one profile."""
+"""The build folder of `tools/build_cuda.py`. It contains the kernels and most crates, built with the same profile."""
 
 
 def built() -> Path:
