@@ -101,7 +101,7 @@ def _follow_quotient(context: Context, node: ir.Node) -> None:
 
 
 def _follow_cast(context: Context, node: ir.Node) -> None:
-    """Follows sizes through casts to signed types of 32 bits or more. The library follows all Casts, but no CastLike."""
+    """Follows sizes through casts to signed types of 32 bits or more. The library follows any Cast and no CastLike."""
     given, result = node.inputs[0], node.outputs[0]
     sizes = None if given is None else context.get_symbolic_value(given)
     if sizes is not None and result.dtype in _HOLDING_SIZES:
