@@ -180,6 +180,23 @@ def same_bits(place: Place) -> str:
     return ", ".join(names)
 
 
+def state(place: Place) -> str:
+    """Checks that a state equals outputs that are fed back, and that a copy of it grows alone."""
+    session, case = place.session("cache"), place.case("cache")
+    held, fork = session.new_state(), None
+    for turn in range(TURNS):
+        wanted = session.run(case)
+        expect_same({"y": wanted["y"]}, session.run({"x": case["x"]}, state=held))
+        case = {"x": case["x"] + 1, "past_x": wanted["present_x"]}
+        if turn == TURNS // 2:
+            fork, middle = held.copy(), case
+    assert fork is not None
+    session.run({"x": middle["x"]}, state=fork)
+    expect_same({"past_x": session.run(middle)["present_x"]}, fork.numpy())
+    expect_same({"past_x": case["past_x"]}, held.numpy())
+    return f"{TURNS} runs, and a copy, with the same bits as outputs that were fed back"
+
+
 CHECKS: dict[str, Callable[[Place], str]] = {
     "loading a plan": loading,
     "a session made in one thread, run in another": another_thread,
@@ -190,6 +207,7 @@ CHECKS: dict[str, Callable[[Place], str]] = {
     "an index beyond its axis, and a good run after it": beyond_its_axis,
     "`auto` takes the GPU": auto,
     "two runs give the same bits": same_bits,
+    "a state, and its copy": state,
 }
 """Name → check, which returns its observation as a sentence, and raises an exception if it is wrong."""
 

@@ -9,7 +9,9 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnx
 import onnx.helper
 
@@ -24,11 +26,13 @@ from gpu.graphs import paths, small
 from gpu.operators import TOGETHER
 from gpu.shapes import SHAPES, Shape
 from gpu.timing import in_turns
+from tests.contrib.test_schema import CASES
 from tests.onnx_backend.cases import RANDOM, data_sets, load_cases
 from tests.trained.zoo import allowed
 
 __all__ = ["kernels", "of_convolutions", "of_networks", "of_operators", "of_trained", "paths", "sanitized", "small"]
 
+Array = np.ndarray[Any, Any]
 KERNELS = Path(compiler.__file__).parents[1] / "runtime/device/kernels"
 BATCHES = (1, 32)
 LARGE = 5e-4
@@ -69,25 +73,32 @@ def seconds(model: Model) -> float:
 
 
 def of_operators() -> Iterator[Model]:
-    """The tests of the onnx package that compile and whose results are not random, in groups."""
+    """The tests of operators that compile and whose results are not random, in groups."""
     tests: list[Model] = []
     number = 0
-    for name, case in sorted(load_cases().items()):
-        model = case.model if case.model is not None else onnx.load(Path(case.model_dir or "") / "model.onnx")
-        if any(node.op_type in RANDOM for node in model.graph.node):
-            continue
+    for name, model, inputs in tested():
         try:
             plan = compiler.compile(model)
         except compiler.CompileError:
             continue  # tests/onnx_backend/failing.toml gives the reason
         names = [info.name for info in compiler.load(plan, threads=1).inputs]
-        cases = [dict(zip(names, inputs, strict=True)) for inputs, _ in data_sets(case, model)]
+        cases = [dict(zip(names, each, strict=True)) for each in inputs]
         tests.append(with_results({"name": name, "plan": plan.data, "cases": cases, "tolerance": None}))
         if len(tests) == TOGETHER:
             yield {"name": f"{number:03}", "tests": tests}
             tests, number = [], number + 1
     if tests:
         yield {"name": f"{number:03}", "tests": tests}
+
+
+def tested() -> Iterator[tuple[str, onnx.ModelProto, list[list[Array]]]]:
+    """The names, models and inputs of the onnx package's tests, and of the tests of onnxruntime's own operators."""
+    for name, case in sorted(load_cases().items()):
+        model = case.model if case.model is not None else onnx.load(Path(case.model_dir or "") / "model.onnx")
+        if not any(node.op_type in RANDOM for node in model.graph.node):
+            yield name, model, [inputs for inputs, _ in data_sets(case, model)]
+    for number, each in enumerate(CASES):
+        yield f"{each.op_type} {number}", each.model(), [list(each.feeds.values())]
 
 
 def of_networks(folder: Path, names: Iterable[str] = ()) -> Iterator[Model]:

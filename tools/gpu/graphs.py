@@ -24,6 +24,9 @@ SMALL = {
     "fill": f"""(double[1] x, int64[1] shape) => (double[n] y) {{
         {" ".join(f"{value} = Expand(x, shape)" for value in VALUES.split(", "))} y = Concat<axis = 0>({VALUES})
     }}""",
+    "cache": """(float[2, 1, 4] x, float[2, past, 4] past_x) => (float[2, 1, total] y, float[2, total, 4] present_x) {
+        present_x = Concat<axis = 1>(past_x, x) t = Transpose<perm = [0, 2, 1]>(present_x) y = MatMul(x, t)
+    }""",
 }
 """Models for the checks of the device. The first one's plan opens the device."""
 
@@ -85,9 +88,11 @@ def small() -> Iterator[Model]:
         "gather": {"x": rows, "places": np.array([0, -1, 2])},
         "expand": {"x": one, "shape": shape},
         "fill": {"x": one.astype(np.float64), "shape": shape},
+        "cache": {"x": x.reshape(2, -1, 4)[:, :1], "past_x": np.empty((2, 0, 4), np.float32)},
     }
     for name, case in cases.items():
-        yield made(name, SMALL[name], case, compiler.Options(optimize=False))
+        state = "auto" if "past_x" in case else None
+        yield made(name, SMALL[name], case, compiler.Options(optimize=False, state=state))
 
 
 def paths() -> Iterator[Model]:
