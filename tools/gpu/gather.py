@@ -37,6 +37,8 @@ KERNELS = Path(compiler.__file__).parents[1] / "runtime/device/kernels"
 BATCHES = (1, 32)
 LARGE = 5e-4
 """The least seconds on the CPU of a model that is too large for the emulator."""
+LONGEST = 1 << 20
+"""The largest inputs of a test of an operator, in bytes."""
 WORTH = 4.0
 """The allowed difference of a random network's output, in multiples of the effect of one unit in the last place of each
 weight."""
@@ -83,6 +85,8 @@ def of_operators() -> Iterator[Model]:
             continue  # tests/onnx_backend/failing.toml gives the reason
         names = [info.name for info in compiler.load(plan, threads=1).inputs]
         cases = [dict(zip(names, each, strict=True)) for each in inputs]
+        if sum(getattr(value, "nbytes", 0) for case in cases for value in case.values()) > LONGEST:
+            continue
         tests.append(with_results({"name": name, "plan": plan.data, "cases": cases, "tolerance": None}))
         if len(tests) == TOGETHER:
             yield {"name": f"{number:03}", "tests": tests}
