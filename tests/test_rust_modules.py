@@ -219,7 +219,8 @@ class Names:
         return [*module, *path] if (*module, path[0]) in self.modules else None
 
     def defining(self, module: Module, path: list[str]) -> Module | None:
-        """The module that a path names, or the module that defines the item at the path, behind re-exports."""
+        """The module that a path names, or the module that defines the item at the path, behind re-exports; `None` if
+        another crate defines it."""
         named = self.absolute(module, path)
         if named is None:
             return None
@@ -228,6 +229,8 @@ class Names:
             item = named[len(found)]
             if name in (item, "*") and behind != path:
                 defined = self.defining(found, [*behind[:-1], item])
+                if defined is None and name == item:
+                    return None
                 if defined is not None and (name == item or re.search(rf"{ITEM} {item}\b", self.modules[defined])):
                     return defined
         return found
@@ -254,10 +257,24 @@ def test_paths_are_found() -> None:
 
 
 def test_items_are_found_behind_re_exports() -> None:
-    names = Names({(): "", ("a",): "pub use b::{C, d};\npub(crate) use e::*;", ("a", "b"): "", ("a", "e"): "struct F"})
-    paths = [["crate", "a", "C"], ["super", "a", "d", "G"], ["crate", "a", "F"], ["crate", "a", "H"], ["std", "C"]]
+    names = Names(
+        {
+            (): "",
+            ("a",): "pub use b::{C, d};\npub use std::J;\npub(crate) use e::*;",
+            ("a", "b"): "",
+            ("a", "e"): "struct F",
+        }
+    )
+    paths = [
+        ["crate", "a", "C"],
+        ["super", "a", "d", "G"],
+        ["crate", "a", "F"],
+        ["crate", "a", "H"],
+        ["std", "C"],
+        ["super", "a", "J"],
+    ]
     found = [names.defining(("i",), path) for path in paths]
-    assert found == [("a", "b"), ("a", "b"), ("a", "e"), ("a",), None]
+    assert found == [("a", "b"), ("a", "b"), ("a", "e"), ("a",), None, None]
 
 
 def test_every_crate_is_listed() -> None:
