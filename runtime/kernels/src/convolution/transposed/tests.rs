@@ -2,7 +2,7 @@
 
 use super::super::candidate::Candidate;
 use super::super::tests::{run_in_layouts, LIMITS};
-use super::super::{image_for_blocks, times, ConvWeights};
+use super::super::{ConvWeights, PlannedConv};
 use super::division::Division;
 use crate::blocking::tests::every;
 use crate::blocking::Blocking;
@@ -205,8 +205,9 @@ fn blocks_save_time_where_channels_fill_them() {
                 continue;
             }
             let case = ConvCase::transposed(blocking, &shape, true);
-            assert_eq!(image_for_blocks(&case), Some(image), "{case:?}");
-            let [rows, blocks] = times(&case).unwrap();
+            let planned = PlannedConv::new(&case).unwrap();
+            assert_eq!(planned.image_for_blocks(), image, "{case:?}");
+            let [rows, blocks] = planned.times();
             assert_eq!(rows > blocks, saves, "{case:?}: {rows} in rows, {blocks} in blocks");
         }
     }
