@@ -22,7 +22,7 @@ GENERATED = {"compiler/plan/ops.py": "its classes follow the Rust types, which r
 LEDGER = {
     "compiler/runtime/session.py": (2, "type checkers read the options of `load` and of `Session`"),
     "runtime/descriptors/src/program/function.rs runtime/kernels/src/elementwise/float.rs": (1, "a test lists an enum"),
-    "runtime/descriptors/src/program/function.rs runtime/kernels/src/program/machine.rs": (1, "an enum and a part of it"),
+    "runtime/descriptors/src/program/function.rs runtime/kernels/src/program/machine.rs": (1, "an enum and its part"),
     "runtime/kernels/src/blocked/depthwise/rows.rs": (4, "the kernels of a table have the same sizes as parameters"),
     "runtime/kernels/src/blocked/tile.rs": (10, "the kernels of a table have the same sizes as parameters"),
     "runtime/kernels/src/elementwise/integer.rs": (1, "a trait and its implementation have the same signature"),
