@@ -28,4 +28,4 @@ def test_the_types_that_constants_are_stored_in():
 
 
 def test_the_slots_of_a_program():
-    assert rust("kernels/src/program/code.rs", r"const SLOTS: u8 = (\d+)") == [str(SLOTS)]
+    assert rust("descriptors/src/program/code.rs", r"const SLOTS: u8 = (\d+)") == [str(SLOTS)]

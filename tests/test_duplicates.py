@@ -21,12 +21,12 @@ GENERATED = {"compiler/plan/ops.py": "its classes follow the Rust types, which r
 """Generated files, with the reason why their passages repeat."""
 LEDGER = {
     "compiler/runtime/session.py": (2, "type checkers read the options of `load` and of `Session`"),
+    "runtime/descriptors/src/program/function.rs runtime/kernels/src/elementwise/float.rs": (1, "a test lists an enum"),
+    "runtime/descriptors/src/program/function.rs runtime/kernels/src/program/machine.rs": (1, "an enum and its part"),
     "runtime/kernels/src/blocked/depthwise/rows.rs": (4, "the kernels of a table have the same sizes as parameters"),
     "runtime/kernels/src/blocked/tile.rs": (10, "the kernels of a table have the same sizes as parameters"),
-    "runtime/kernels/src/elementwise/float.rs runtime/kernels/src/program/function.rs": (1, "a test lists an enum"),
     "runtime/kernels/src/elementwise/integer.rs": (1, "a trait and its implementation have the same signature"),
     "runtime/kernels/src/elementwise/mod.rs": (1, "a trait and its implementation have the same signature"),
-    "runtime/kernels/src/program/function.rs runtime/kernels/src/program/machine.rs": (1, "an enum and a part of it"),
     "runtime/kernels/src/strided/tests.rs runtime/plan/src/gpu/copy.rs": (1, "tests of two crates"),
     "runtime/plan/src/dtype.rs runtime/plan/src/gpu/cast.rs": (1, "a test lists a part of an enum"),
     "runtime/plan/src/gpu/gather.rs": (1, "each structure has the fields of its kernel's"),

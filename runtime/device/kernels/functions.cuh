@@ -1,5 +1,5 @@
 // Floating-point functions of one and of two elements. Their numbers are in the order of `Unary` and `Binary` in
-// runtime/kernels/src/program/function.rs.
+// runtime/descriptors/src/program/function.rs.
 #pragma once
 #include "device.cuh"
 

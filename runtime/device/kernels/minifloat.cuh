@@ -1,4 +1,4 @@
-// Floating-point numbers of 8 and 4 bits, with the rules of runtime/kernels/src/minifloat.rs.
+// Floating-point numbers of 8 and 4 bits, with the rules of runtime/descriptors/src/minifloat.rs.
 #pragma once
 #include "device.cuh"
 

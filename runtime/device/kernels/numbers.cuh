@@ -1,5 +1,5 @@
 // Elements whose type is known only at run time, and their conversion to other types, with the rules of
-// runtime/kernels/src/cast.rs.
+// runtime/descriptors/src/cast.rs.
 #pragma once
 #include "device.cuh"
 

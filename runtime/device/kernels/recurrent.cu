@@ -1,7 +1,7 @@
 // Recurrent layers: the steps apart from their matrix products, and the states. All D directions take a step together.
 #include "functions.cuh"
 
-// In the order of `Activation` in runtime/kernels/src/recurrent/activation.rs.
+// In the order of `Activation` in runtime/descriptors/src/recurrent/activation.rs.
 enum GateCode : u32 {
     AffineGate, EluGate, HardSigmoidGate, LeakyReluGate, ReluGate, ScaledTanhGate, SigmoidGate, SoftplusGate, SoftsignGate,
     TanhGate, ThresholdedReluGate,

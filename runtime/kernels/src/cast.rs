@@ -4,30 +4,13 @@
 //! the low bits of the smallest integer of the register's width. Integer to integer keeps the low bits.
 //! Conversion to floating point rounds to nearest.
 
+pub use candle_plan_descriptors::cast::Source;
 use half::{bf16, f16};
 
 use crate::threads::Threads;
 
 /// Elements per task.
 const TASK: usize = 1 << 16;
-
-/// An element type to convert from.
-pub trait Source: bytemuck::Pod {
-    /// Whether some values do not fit in `f32`. Such types are converted to narrower floats with [`Source::to_f64`].
-    const IS_WIDE: bool;
-    /// The nearest `f32`.
-    fn to_f32(self) -> f32;
-    /// The nearest `f64`.
-    fn to_f64(self) -> f64;
-    /// Truncated to 32 bits.
-    fn to_i32(self) -> i32;
-    /// Truncated to 64 bits.
-    fn to_i64(self) -> i64;
-    /// Truncated to 64 bits, unsigned.
-    fn to_u64(self) -> u64;
-    /// Whether it is not zero.
-    fn is_nonzero(self) -> bool;
-}
 
 /// An element type to convert to.
 pub trait Target: Copy + Send + Sync {
@@ -63,18 +46,8 @@ pub fn cast<D: Target>(convert: Convert<D>, x: &[u8], out: &mut [D], threads: &T
 }
 
 macro_rules! integers {
-    ($($int:ty: $wide:literal from $truncate:ident;)*) => {
+    ($($int:ty: $truncate:ident;)*) => {
         $(
-            impl Source for $int {
-                const IS_WIDE: bool = $wide;
-                fn to_f32(self) -> f32 { self as f32 }
-                fn to_f64(self) -> f64 { self as f64 }
-                fn to_i32(self) -> i32 { self as i32 }
-                fn to_i64(self) -> i64 { self as i64 }
-                fn to_u64(self) -> u64 { self as u64 }
-                fn is_nonzero(self) -> bool { self != 0 }
-            }
-
             impl Target for $int {
                 fn from_source<S: Source>(source: S) -> $int { source.$truncate() as $int }
             }
@@ -83,29 +56,19 @@ macro_rules! integers {
 }
 
 integers! {
-    i8: false from to_i32;
-    i16: false from to_i32;
-    i32: true from to_i32;
-    i64: true from to_i64;
-    u8: false from to_i32;
-    u16: false from to_i32;
-    u32: true from to_i64;
-    u64: true from to_u64;
+    i8: to_i32;
+    i16: to_i32;
+    i32: to_i32;
+    i64: to_i64;
+    u8: to_i32;
+    u16: to_i32;
+    u32: to_i64;
+    u64: to_u64;
 }
 
 macro_rules! floats {
-    ($($float:ty: $wide:literal, $f32:expr, $f64:expr, $from:expr;)*) => {
+    ($($float:ty: $from:expr;)*) => {
         $(
-            impl Source for $float {
-                const IS_WIDE: bool = $wide;
-                fn to_f32(self) -> f32 { ($f32)(self) }
-                fn to_f64(self) -> f64 { ($f64)(self) }
-                fn to_i32(self) -> i32 { truncate_i32(self.to_f64()) }
-                fn to_i64(self) -> i64 { truncate_i64(self.to_f64()) }
-                fn to_u64(self) -> u64 { truncate_u64(self.to_f64()) }
-                fn is_nonzero(self) -> bool { self.to_f64() != 0.0 }
-            }
-
             impl Target for $float {
                 fn from_source<S: Source>(source: S) -> $float { ($from)(source) }
             }
@@ -114,10 +77,10 @@ macro_rules! floats {
 }
 
 floats! {
-    f16: false, f16::to_f32, f16::to_f64, |s: S| if S::IS_WIDE { f16::from_f32(to_odd(s.to_f64())) } else { f16::from_f32(s.to_f32()) };
-    bf16: false, bf16::to_f32, bf16::to_f64, |s: S| if S::IS_WIDE { bf16::from_f32(to_odd(s.to_f64())) } else { bf16::from_f32(s.to_f32()) };
-    f32: false, |x| x, f64::from, |s: S| s.to_f32();
-    f64: true, |x| x as f32, |x| x, |s: S| s.to_f64();
+    f16: |s: S| if S::IS_WIDE { f16::from_f32(to_odd(s.to_f64())) } else { f16::from_f32(s.to_f32()) };
+    bf16: |s: S| if S::IS_WIDE { bf16::from_f32(to_odd(s.to_f64())) } else { bf16::from_f32(s.to_f32()) };
+    f32: |s: S| s.to_f32();
+    f64: |s: S| s.to_f64();
 }
 
 /// Rounds `x` to odd. Rounding the result again, to 16 bits, gives the same as rounding `x` directly.
@@ -128,30 +91,6 @@ fn to_odd(x: f64) -> f32 {
     }
     let beyond = u32::from(f64::from(near).abs() > x.abs());
     f32::from_bits((near.to_bits() - beyond) | 1)
-}
-
-fn truncate_i32(x: f64) -> i32 {
-    if x > -2147483649.0 && x < 2147483648.0 {
-        x as i32
-    } else {
-        i32::MIN
-    }
-}
-
-fn truncate_i64(x: f64) -> i64 {
-    if (-9223372036854775808.0..9223372036854775808.0).contains(&x) {
-        x as i64
-    } else {
-        i64::MIN
-    }
-}
-
-fn truncate_u64(x: f64) -> u64 {
-    if x < 9223372036854775808.0 {
-        truncate_i64(x) as u64
-    } else {
-        x as u64
-    }
 }
 
 #[cfg(test)]

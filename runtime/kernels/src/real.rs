@@ -1,24 +1,12 @@
 //! The floating-point types that kernels compute in, and their exponential.
 
-use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
+use candle_plan_descriptors::number::Arithmetic;
 
-use crate::reduce::Number;
+use crate::reduce::Summed;
 use crate::rewrite::Rewrite;
 
 /// The floating-point types that kernels compute in.
-pub trait Real:
-    Number
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + Neg<Output = Self>
-    + AddAssign
-{
-    /// 0.
-    const ZERO: Self;
-    /// 1.
-    const ONE: Self;
+pub trait Real: Arithmetic + Summed {
     /// −∞.
     const NEG_INFINITY: Self;
     /// √x.
@@ -51,8 +39,6 @@ pub trait Real:
 macro_rules! real {
     ($real:ident, |$x:ident| $exp:expr, |$rewrite:ident| $singles:expr) => {
         impl Real for $real {
-            const ZERO: Self = 0.0;
-            const ONE: Self = 1.0;
             const NEG_INFINITY: Self = $real::NEG_INFINITY;
             #[inline(always)]
             fn sqrt(self) -> Self {

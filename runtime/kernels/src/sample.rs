@@ -1,9 +1,8 @@
 //! Interpolation between the pixels of an image: weighted sums of pixels around a point.
 
-use crate::real::Real;
+pub use candle_plan_descriptors::sample::NOWHERE;
 
-/// The index of a pixel that counts as zero.
-pub const NOWHERE: u32 = u32::MAX;
+use crate::real::Real;
 
 /// The indices of `N` pixels of an image, and their weights.
 #[derive(Debug, Clone, Copy)]

@@ -5,86 +5,12 @@
 #[cfg(test)]
 mod tests;
 
+pub use candle_plan_descriptors::strided::View;
+
 use crate::isa::Isa;
 use crate::threads::Threads;
 use crate::transpose::{transpose, Plane};
 use crate::word::Word;
-
-/// A strided view of a source: element `[i0, i1, …]` is at `offset + Σ i·stride`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct View {
-    /// The index of element `[0, 0, …]`.
-    pub offset: usize,
-    /// The dimensions of the view.
-    pub dims: Vec<usize>,
-    /// The stride of each dimension: 0 repeats an element, and a negative stride goes backwards.
-    pub strides: Vec<isize>,
-}
-
-impl View {
-    /// All elements of a row-major tensor, in order.
-    pub fn contiguous(dims: &[usize]) -> View {
-        let mut strides = vec![1isize; dims.len()];
-        for axis in (1..dims.len()).rev() {
-            strides[axis - 1] = strides[axis].saturating_mul(dims[axis].max(1) as isize);
-        }
-        View { offset: 0, dims: dims.to_vec(), strides }
-    }
-
-    /// Permutes the dimensions: dimension `i` of the result is dimension `order[i]`.
-    pub fn permute(&self, order: &[usize]) -> View {
-        let pick = |&axis: &usize| (self.dims[axis], self.strides[axis]);
-        let (dims, strides) = order.iter().map(pick).unzip();
-        View { offset: self.offset, dims, strides }
-    }
-
-    /// The number of elements.
-    pub fn len(&self) -> usize {
-        self.dims.iter().product()
-    }
-
-    /// Whether there are no elements.
-    pub fn is_empty(&self) -> bool {
-        self.dims.contains(&0)
-    }
-
-    /// Whether every element is inside a source of `len` elements.
-    pub fn fits(&self, len: usize) -> bool {
-        if self.is_empty() {
-            return true;
-        }
-        let (mut low, mut high) = (self.offset as i128, self.offset as i128);
-        for (&dim, &stride) in self.dims.iter().zip(&self.strides) {
-            let reach = (dim as i128 - 1) * stride as i128;
-            low += reach.min(0);
-            high += reach.max(0);
-        }
-        low >= 0 && high < len as i128
-    }
-
-    /// Returns the same elements in the same order with the fewest dimensions: removes those of size 1, and merges
-    /// neighbors with a common stride.
-    pub fn merged(&self) -> View {
-        let mut merged = View { offset: self.offset, dims: Vec::new(), strides: Vec::new() };
-        for (&dim, &stride) in self.dims.iter().zip(&self.strides).filter(|(&dim, _)| dim != 1) {
-            match (merged.dims.last_mut(), merged.strides.last_mut()) {
-                (Some(outer), Some(step)) if *step == stride * dim as isize => {
-                    *outer *= dim;
-                    *step = stride;
-                }
-                _ => {
-                    merged.dims.push(dim);
-                    merged.strides.push(stride);
-                }
-            }
-        }
-        if merged.dims.is_empty() {
-            merged.dims.push(1);
-            merged.strides.push(1);
-        }
-        merged
-    }
-}
 
 /// Copies the elements of a view, in row-major order, to `out`.
 ///

@@ -1,6 +1,6 @@
 //! Broadcasting of shapes, as in NumPy.
 
-use candle_plan_kernels::broadcast::{self, Broadcast, Dims};
+use candle_plan_descriptors::broadcast::{self, Broadcast, Dims};
 
 use crate::error::{Error, Result};
 use crate::types::{Dim, Shape, TensorType};

@@ -1,6 +1,6 @@
 //! Epilogues: programs that finish an operator's result, run by run, while it is in the cache.
 
-use candle_plan_kernels::program::{Binary, Instruction, Operand, Program, Start, Unary};
+use candle_plan_descriptors::program::{Binary, Instruction, Operand, Program, Start, Unary};
 
 use crate::bail;
 use crate::dtype::DType;

@@ -1,7 +1,7 @@
 //! Comparison of sizes in checks. In a run, all sizes are known; before it, only some are. An unknown size fits every
 //! size.
 
-use candle_plan_kernels::broadcast::Dims;
+use candle_plan_descriptors::broadcast::Dims;
 
 use crate::bail;
 use crate::error::{Error, Result};

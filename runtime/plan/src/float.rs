@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use candle_plan_descriptors::cast::Source;
+use candle_plan_descriptors::number::Number;
 use candle_plan_kernels::buffer;
-use candle_plan_kernels::cast::Source;
 use candle_plan_kernels::real::Real;
-use candle_plan_kernels::reduce::Number;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 

@@ -1,8 +1,8 @@
 //! The form of a step: how it runs, described for people by [`Kernel::form`](crate::kernel::Kernel::form). Its
 //! alternatives are those that a planner compared.
 
+use candle_plan_descriptors::program::Program;
 pub use candle_plan_kernels::alternative::Alternative;
-use candle_plan_kernels::program::Program;
 use serde::Serialize;
 
 /// The kernel of a step, its program and the size of its packed constants.

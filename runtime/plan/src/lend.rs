@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use candle_plan_kernels::strided::View;
+use candle_plan_descriptors::strided::View;
 use candle_plan_kernels::threads::Threads;
 
 use crate::array::backing::{Backing, Loan};

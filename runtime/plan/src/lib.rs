@@ -45,6 +45,7 @@ pub mod prepare;
 pub mod profile;
 pub mod read;
 pub mod request;
+mod sampled;
 pub mod session;
 mod shared;
 mod size;

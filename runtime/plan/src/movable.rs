@@ -1,6 +1,7 @@
 //! Tensors of any dtype, including strings, whose elements an op moves and does not compute with.
 
-use candle_plan_kernels::strided::{copy, View};
+use candle_plan_descriptors::strided::View;
+use candle_plan_kernels::strided::copy;
 use candle_plan_kernels::threads::Threads;
 use smallvec::{smallvec, SmallVec};
 

@@ -89,6 +89,16 @@ pub fn alloc_uninit<T: Element>(dims: &[usize]) -> Result<Vec<T>> {
     buffer::try_for_overwrite(element_count(dims)?).ok_or_else(|| out_of_memory(dims))
 }
 
+/// Counts a tensor of shape `dims`, whose memory the caller allocates elsewhere, toward the run's memory limit. Returns
+/// its bytes; an element has `width` of them.
+///
+/// # Errors
+/// The shape is too large, or the tensor exceeds the limit.
+pub(crate) fn charge(dims: &[usize], width: usize) -> Result<usize> {
+    let bytes = element_count(dims)?.checked_mul(width);
+    bytes.filter(|&bytes| buffer::charge(bytes)).ok_or_else(|| out_of_memory(dims))
+}
+
 /// Runs `work`, and turns a lack of memory for scratch buffers in it into an error.
 ///
 /// # Errors

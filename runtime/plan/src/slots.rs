@@ -1,6 +1,6 @@
 //! Moves values between the slots of a running block and its steps.
 
-use candle_plan_kernels::broadcast::Dims;
+use candle_plan_descriptors::broadcast::Dims;
 use smallvec::SmallVec;
 
 use crate::dtype::DType;

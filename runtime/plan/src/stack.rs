@@ -1,7 +1,7 @@
 //! Stacks tensors along a new axis and slices them, for the outputs and inputs of loops.
 
+use candle_plan_descriptors::strided::View;
 use candle_plan_kernels::concat::{concat, Part};
-use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
 
 use crate::array::words;

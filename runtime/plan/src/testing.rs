@@ -1,8 +1,11 @@
 //! Runs one op in a test, in each way that the executor may run it.
 
+use candle_plan_descriptors::conv::Shape;
+use candle_plan_descriptors::strided::View;
 use candle_plan_device::Gpu;
 use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::buffer;
+use candle_plan_kernels::conv::{conv_plain, conv_transposed_plain};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 
@@ -13,6 +16,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu::{self, download, upload, OnDevice, OnGpu};
 use crate::kernel::{Blocks, Call, Constants, Input, Kernel, Memory};
+use crate::movable::copy_view;
 use crate::operator::Needs;
 use crate::ops::Op;
 use crate::types::{TensorType, Type, Types};
@@ -48,6 +52,19 @@ pub fn tensor<T: crate::dtype::Element>(data: &[T], dims: &[usize]) -> Value {
 pub fn numbers_of(dtype: DType, numbers: &[f64], dims: &[usize]) -> Array {
     let array = Array::new(numbers.to_vec(), dims).expect("test data fills its shape");
     cpu::convert::converted(&array, dtype, &Threads::serial()).expect("numbers become any other type")
+}
+
+/// Returns a copy of a view of a tensor.
+pub fn copied_on_host(x: &Array, view: &View) -> Array {
+    copy_view(x, view, &Threads::serial()).expect("the view is inside")
+}
+
+/// Returns a convolution, transposed or not, as its definition computes it from the weights, the bias and the image.
+pub fn convolved_on_host(transposed: bool, shape: &Shape, [w, bias, x]: [&[f64]; 3]) -> Vec<f64> {
+    let mut y = vec![0.0; shape.batch * shape.outputs * shape.pixels()];
+    let plain = if transposed { conv_transposed_plain } else { conv_plain };
+    plain(&Threads::serial(), shape, w, Some(bias), x, &mut y);
+    y
 }
 
 /// Runs an op that has one output. See [`run_outputs`].

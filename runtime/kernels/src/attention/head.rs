@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::problem::{Attends, Dims, Guard, Mask, Packed, Problem, Stage, MOST};
+use super::problem::{tile, Attends, Dims, Guard, Mask, Packed, Problem, Stage, MOST};
 use super::rows::{add_bias, choose, dots, mix, multiply_rows, scale};
 use crate::gemm::Sizes;
 use crate::isa::Isa;
@@ -26,7 +26,7 @@ impl<'a, R: Attends> Head<'a, R> {
     /// Computes the outputs of some queries, from the first query of a tile on, and their scores if requested.
     pub fn run(&self, queries: Range<usize>, out: &mut [R], mut kept: Option<(Stage, &mut [R])>) {
         let Dims { keys, width, .. } = self.problem.dims;
-        let tile = self.problem.dims.tile();
+        let tile = tile(&self.problem.dims);
         let mut scores = Scratch::filled(R::ZERO, tile.saturating_mul(keys));
         for first in queries.clone().step_by(tile) {
             let (rows, at) = (tile.min(queries.end - first), first - queries.start);

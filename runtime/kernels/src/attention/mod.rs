@@ -13,7 +13,7 @@ pub use problem::{is_cached, Attends, Dims, Guard, Mask, Problem, Stage, Strided
 
 use crate::isa::Isa;
 use crate::threads::Threads;
-use split::{by_heads, by_queries, TASK};
+use split::{by_heads, by_queries, heads_together, TASK};
 
 /// Computes the outputs `[batch, heads, queries, width]`, and the scores `[batch, heads, queries, keys]` if requested.
 ///
@@ -34,7 +34,7 @@ pub fn attention<R: Attends>(
     }
     let serial = Threads::serial();
     let threads = if queries.saturating_mul(dims.query_work()) < 2 * TASK { &serial } else { threads };
-    match (scores, dims.heads_together(threads.count())) {
+    match (scores, heads_together(&dims, threads.count())) {
         (None, Some(together)) => by_heads(isa, threads, problem, together, out),
         (None, None) => by_queries(isa, threads, problem, out, None),
         (Some((stage, scores)), _) => {

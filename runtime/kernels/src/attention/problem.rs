@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+pub use candle_plan_descriptors::attention::Dims;
+
 use crate::buffer;
 use crate::gemm::{gemm, Bias, Matrix, PackedB, Right, Sizes};
 use crate::isa::Isa;
@@ -18,35 +20,9 @@ const FEW: usize = 4;
 /// The most elements that complete a panel of packed keys or values.
 const PADDING: usize = 64;
 
-/// The sizes of an attention.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Dims {
-    /// The batch size.
-    pub batch: usize,
-    /// The number of query heads; a multiple of `kv_heads`.
-    pub heads: usize,
-    /// The number of heads of keys and values. `heads / kv_heads` consecutive query heads share each of them.
-    pub kv_heads: usize,
-    /// The number of queries.
-    pub queries: usize,
-    /// The number of keys and values.
-    pub keys: usize,
-    /// The length of a query and of a key.
-    pub depth: usize,
-    /// The length of a value.
-    pub width: usize,
-}
-
-impl Dims {
-    /// The number of queries per tile. It depends on the sizes alone, so the number of threads changes no bit.
-    pub(super) fn tile(&self) -> usize {
-        (TILE / self.keys.max(1)).clamp(1, MOST).min(self.queries)
-    }
-
-    /// The multiplications per query.
-    pub(super) fn query_work(&self) -> usize {
-        self.keys.saturating_mul(self.depth + self.width).max(1)
-    }
+/// The number of queries per tile. It depends on the sizes alone, so the number of threads changes no bit.
+pub(super) fn tile(dims: &Dims) -> usize {
+    (TILE / dims.keys.max(1)).clamp(1, MOST).min(dims.queries)
 }
 
 /// Whether the buffers of each thread fit a cache: the scores of a tile of queries, and the packed keys or values of a

@@ -1,29 +1,28 @@
 //! Splits an attention among threads: by heads if that keeps all threads busy, else by queries.
 
 use super::head::Head;
-use super::problem::{Attends, Dims, Problem, Stage};
+use super::problem::{tile, Attends, Dims, Problem, Stage};
 use crate::buffer::with_capacity;
 use crate::isa::Isa;
 use crate::threads::Threads;
 
 /// Multiplications that are worth a separate task: about 20 µs.
 pub(super) const TASK: usize = 1 << 19;
-impl Dims {
-    /// Returns the number of heads per task, if whole heads give enough tasks for the threads. Heads that share keys
-    /// form one task if possible, so that the keys are packed once.
-    pub(super) fn heads_together(&self, threads: usize) -> Option<usize> {
-        let is_even = |tasks: usize| tasks >= 4 * threads || tasks.is_multiple_of(threads);
-        let group = self.heads / self.kv_heads;
-        [group, 1].into_iter().find(|together| is_even(self.batch * self.heads / together))
-    }
 
-    /// Returns the number of queries per task: whole tiles, enough for a task.
-    fn queries_together(&self, threads: usize) -> usize {
-        let tile = self.tile();
-        let worth = TASK.div_ceil(tile.saturating_mul(self.query_work()));
-        let parts = (4 * threads).div_ceil(self.heads / self.kv_heads);
-        self.queries.div_ceil(tile).div_ceil(parts).max(worth).saturating_mul(tile).min(self.queries)
-    }
+/// Returns the number of heads per task, if whole heads give enough tasks for the threads. Heads that share keys form
+/// one task if possible, so that the keys are packed once.
+pub(super) fn heads_together(dims: &Dims, threads: usize) -> Option<usize> {
+    let is_even = |tasks: usize| tasks >= 4 * threads || tasks.is_multiple_of(threads);
+    let group = dims.heads / dims.kv_heads;
+    [group, 1].into_iter().find(|together| is_even(dims.batch * dims.heads / together))
+}
+
+/// Returns the number of queries per task: whole tiles, enough for a task.
+fn queries_together(dims: &Dims, threads: usize) -> usize {
+    let tile = tile(dims);
+    let worth = TASK.div_ceil(tile.saturating_mul(dims.query_work()));
+    let parts = (4 * threads).div_ceil(dims.heads / dims.kv_heads);
+    dims.queries.div_ceil(tile).div_ceil(parts).max(worth).saturating_mul(tile).min(dims.queries)
 }
 
 /// Runs tasks of `together` heads.
@@ -48,7 +47,7 @@ pub(super) fn by_queries<R: Attends>(
     mut scores: Option<(Stage, &mut [R])>,
 ) {
     let Dims { batch, heads, kv_heads, queries, keys, width, .. } = problem.dims;
-    let (group, span) = (heads / kv_heads, problem.dims.queries_together(threads.count()));
+    let (group, span) = (heads / kv_heads, queries_together(&problem.dims, threads.count()));
     for kv in 0..batch * kv_heads {
         let first = kv * group;
         let packed = problem.pack(isa, threads, kv);

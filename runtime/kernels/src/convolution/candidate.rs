@@ -1,10 +1,12 @@
 //! Candidates for a convolution: the ways to compute it, with their expected times.
 
+use std::fmt::Debug;
+
 use crate::alternative::Alternative;
 use crate::conv_form::{ImageLayout, PackedConv};
 
 /// A way to compute a convolution.
-pub(super) trait Candidate {
+pub(super) trait Candidate: Debug {
     /// The name of its form.
     fn name(&self) -> String;
 

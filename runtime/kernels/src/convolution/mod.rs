@@ -31,19 +31,45 @@ fn candidates(case: &ConvCase, result: ImageLayout) -> Vec<Box<dyn Candidate>> {
     }
 }
 
-/// Returns the layout of the image for the fastest form with a result in blocks; `None` if no form has such a result.
-pub fn image_for_blocks(case: &ConvCase) -> Option<ImageLayout> {
-    let [image, _] = fastest(candidates(case, ImageLayout::Blocks))?.layouts();
-    Some(image)
+/// A convolution with its fastest form for each layout of the result.
+#[derive(Debug)]
+pub struct PlannedConv {
+    case: ConvCase,
+    rows: Box<dyn Candidate>,
+    blocks: Box<dyn Candidate>,
 }
 
-/// Returns two times of a convolution, in multiply-adds of a vector: with its image and result in rows, and with its
-/// result in blocks of channels and its image in the layout of the fastest form. `None` if no form has its result in
-/// blocks.
-pub fn times(case: &ConvCase) -> Option<[f64; 2]> {
-    let blocks = fastest(candidates(case, ImageLayout::Blocks))?;
-    let rows = fastest(candidates(case, ImageLayout::Rows))?;
-    Some([blocks.time_in_rows(rows.time()), blocks.time()].map(|time| case.shape.batch as f64 * time))
+impl PlannedConv {
+    /// Chooses the forms; `None` if no form has its result in blocks of channels.
+    pub fn new(case: &ConvCase) -> Option<PlannedConv> {
+        let blocks = fastest(candidates(case, ImageLayout::Blocks))?;
+        let rows = fastest(candidates(case, ImageLayout::Rows))?;
+        Some(PlannedConv { case: case.clone(), rows, blocks })
+    }
+
+    /// The layout of the image for a result in blocks.
+    pub fn image_for_blocks(&self) -> ImageLayout {
+        self.blocks.layouts()[0]
+    }
+
+    /// Returns two times of the convolution, in multiply-adds of a vector: with its image and result in rows, and with its
+    /// result in blocks and its image in the layout [for blocks](PlannedConv::image_for_blocks).
+    pub fn times(&self) -> [f64; 2] {
+        let times = [self.blocks.time_in_rows(self.rows.time()), self.blocks.time()];
+        times.map(|time| self.case.shape.batch as f64 * time)
+    }
+
+    /// Packs weights; see [`ConvWeights::new`].
+    ///
+    /// # Panics
+    /// `w` does not have the shape of the weights.
+    pub fn pack(&self, result: ImageLayout, w: &[f32]) -> ConvWeights {
+        let chosen = match result {
+            ImageLayout::Rows => &self.rows,
+            ImageLayout::Blocks => &self.blocks,
+        };
+        ConvWeights::packed(&self.case, chosen.as_ref(), w)
+    }
 }
 
 fn alternatives(case: &ConvCase) -> Vec<Alternative> {
@@ -61,12 +87,16 @@ pub struct ConvWeights {
 impl ConvWeights {
     /// Packs `w` for a result in this layout: `[O, C / groups, kernel…]`, for a transposed convolution
     /// `[C, O / groups, kernel…]`. For a result in rows, the image is in rows too. For a result in blocks,
-    /// [`image_for_blocks`] returns its layout.
+    /// [`PlannedConv::image_for_blocks`] returns its layout.
     ///
     /// # Panics
     /// `w` does not have this shape, or no form has its result in this layout.
     pub fn new(case: &ConvCase, result: ImageLayout, w: &[f32]) -> ConvWeights {
         let Some(chosen) = fastest(candidates(case, result)) else { panic!("no form for {case:?}") };
+        ConvWeights::packed(case, chosen.as_ref(), w)
+    }
+
+    fn packed(case: &ConvCase, chosen: &dyn Candidate, w: &[f32]) -> ConvWeights {
         ConvWeights { case: case.clone(), form: chosen.name(), packed: chosen.pack(w) }
     }
 

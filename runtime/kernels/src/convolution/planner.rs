@@ -31,6 +31,7 @@ pub fn reorder(isa: Isa, vectors: f64) -> f64 {
 }
 
 /// A form that can compute a convolution with its result in a layout.
+#[derive(Debug)]
 struct FormCandidate {
     form: &'static dyn ConvForm,
     case: ConvCase,

@@ -143,17 +143,20 @@ fn check_choice(shape: &Shape, operands: &Operands) {
     let cases = Blocking::all(Isa::widest()).flat_map(|blocking| [(blocking, false), (blocking, true)]);
     for (blocking, may_transform) in cases {
         let case = ConvCase::new(blocking, shape, may_transform);
-        let listed = alternatives(&case);
+        let (listed, planned) = (alternatives(&case), PlannedConv::new(&case));
         for result in [ImageLayout::Rows, ImageLayout::Blocks] {
             let of_layout = listed.iter().filter(|each| each.in_blocks == (result == ImageLayout::Blocks));
             let Some(cheapest) = of_layout.min_by(|a, b| a.time.total_cmp(&b.time)) else { continue };
-            let weights = ConvWeights::new(&case, result, &operands.w);
+            let (weights, image) = match (&planned, result) {
+                (None, _) => (ConvWeights::new(&case, result, &operands.w), ImageLayout::Rows),
+                (Some(planned), ImageLayout::Rows) => (planned.pack(result, &operands.w), result),
+                (Some(planned), _) => (planned.pack(result, &operands.w), planned.image_for_blocks()),
+            };
             assert_eq!(weights.form(), cheapest.form, "{case:?}");
             let form = *FORMS.iter().find(|form| cheapest.form.starts_with(form.name())).unwrap();
             assert!(form.fits(&case) && (may_transform || !form.transforms()), "{case:?}: {form:?}");
-            let image = if result == ImageLayout::Rows { Some(result) } else { image_for_blocks(&case) };
             let run = |operands: ConvOperands| weights.run(&Threads::serial(), operands);
-            let found = operands.run(blocking, [image.unwrap(), result], shape, run);
+            let found = operands.run(blocking, [image, result], shape, run);
             operands.compare(&[found], tolerance(form), shape, weights.form());
         }
     }
@@ -301,7 +304,8 @@ fn few_outputs_stay_in_rows() {
             let chosen = fastest_form(&case, ImageLayout::Rows).unwrap().name();
             let listed = alternatives(&case);
             assert_eq!(chosen.ends_with(" within the step"), is_worth_it, "{chosen}: {case:?} {listed:#?}");
-            let is_gain = times(&case).is_some_and(|[rows, blocks]| rows > blocks);
+            let is_gain =
+                PlannedConv::new(&case).map(|planned| planned.times()).is_some_and(|[rows, blocks]| rows > blocks);
             assert_eq!(is_gain, is_worth_it, "gain of blocks: {case:?} {listed:#?}");
         }
     }

@@ -1,5 +1,7 @@
 //! The operands of a matrix product, its sizes and its output.
 
+pub use candle_plan_descriptors::gemm::Sizes;
+
 /// A matrix inside a slice: element `(i, j)` is `data[i · row + j · column]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Matrix<'a> {
@@ -24,17 +26,6 @@ pub enum Bias<'a> {
 
 /// Rewrites a finished run of the output; the second argument is its offset in the output.
 pub type Finish<'a> = &'a (dyn Fn(&mut [f32], usize) + Sync);
-
-/// The sizes `[m, n, k]` of a product of an `m × k` and a `k × n` matrix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
-    /// Rows of the output.
-    pub m: usize,
-    /// Columns of the output.
-    pub n: usize,
-    /// The depth: the number of terms in a sum.
-    pub k: usize,
-}
 
 impl Matrix<'_> {
     /// A matrix with contiguous rows.

@@ -19,8 +19,8 @@ pub use indices::max_with_indices;
 use indices::TASK;
 use line::reduce_line;
 use rule::{Average, Max, Norm, Rule};
-use window::{spans, Span, BLOCK};
-pub use window::{Divisor, Window};
+use window::{spans, Span};
+pub use window::{Divisor, Window, BLOCK};
 
 /// Writes the largest element of every window of `x` `[P, H, W]` to `y`. Ignores NaN. A window without elements gives
 /// [`Ordered::LEAST`].
@@ -94,7 +94,7 @@ per_isa! {
         let [rows, columns] = windows;
         let wide = columns.repeated(together);
         // Uses several lines, so that no line is read while its stores are still in progress.
-        let length = wide.line();
+        let length = wide.line(BLOCK);
         let mut lines = Scratch::filled(R::START, length.saturating_mul(LINES.div_ceil(length)));
         let mut counts_of_lines = [1.0; LINES];
         let mut row = first;

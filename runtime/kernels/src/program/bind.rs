@@ -21,7 +21,7 @@ pub enum Argument<'a> {
     Result,
 }
 
-/// A program that is ready to run on any part of a result of known shape; see [`Program::bind`].
+/// A program that is ready to run on any part of a result of known shape.
 #[derive(Debug)]
 pub struct Bound<'a> {
     steps: SmallVec<[Step; 4]>,
@@ -50,16 +50,16 @@ const TILE: usize = 1024;
 /// Elements times instructions that are worth a separate task.
 const TASK: usize = 200_000;
 
-impl Program {
-    /// Resolves the operands for a result of shape `result`. Operands broadcast to it by NumPy's rules.
+impl<'a> Bound<'a> {
+    /// Resolves the operands of a program for a result of shape `result`. Operands broadcast to it by NumPy's rules.
     ///
     /// # Errors
     /// The program does not pass [`check`](Program::check), or an operand is absent, does not match its shape, or does
     /// not broadcast.
-    pub fn bind<'a>(&self, result: &[usize], arguments: &[Argument<'a>]) -> Result<Bound<'a>, Invalid> {
+    pub fn new(program: &Program, result: &[usize], arguments: &[Argument<'a>]) -> Result<Bound<'a>, Invalid> {
         let mut binder = Binder { arguments, operands: SmallVec::new(), saved: [false; Program::SLOTS as usize] };
-        let mut steps = SmallVec::with_capacity(self.code.len());
-        for (at, step) in self.code.iter().enumerate() {
+        let mut steps = SmallVec::with_capacity(program.code.len());
+        for (at, step) in program.code.iter().enumerate() {
             steps.push(binder.step(at, *step)?);
         }
         let operands = binder.operands;
@@ -70,9 +70,7 @@ impl Program {
         let cycles = cycles(&broadcast, 0..operands.len());
         Ok(Bound { steps, operands, broadcast, cycles, length: result.iter().product() })
     }
-}
 
-impl Bound<'_> {
     /// Rewrites elements `offset .. offset + values.len()` of the result. `values` holds the start values of the
     /// accumulator; a program that starts with [`Instruction::Load`] does not read them.
     ///

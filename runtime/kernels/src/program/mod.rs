@@ -5,16 +5,12 @@
 //! Operands are the step's inputs; they broadcast to the shape of the result by NumPy's rules.
 
 mod bind;
-mod code;
-mod function;
 mod machine;
 mod registers;
-mod text;
 mod unary;
 
 pub use bind::{Argument, Bound};
-pub use code::{Instruction, Invalid, Operand, Program, Start};
-pub use function::{Binary, Unary};
+pub use candle_plan_descriptors::program::{Binary, Instruction, Invalid, Operand, Program, Start, Unary};
 pub(crate) use unary::floor_mod;
 pub use unary::{unary, unary_in_place};
 

@@ -5,32 +5,6 @@ use crate::vector::pow_in_place;
 use Instruction::{Load, Save, Select};
 use Operand::{Constant, Input, Saved};
 
-#[test]
-fn a_program_that_cannot_run_is_refused() {
-    let not_finite = Instruction::Unary(Unary::Elu { alpha: f32::NAN });
-    let cases: &[(&[Instruction], Start, Option<Invalid>)] = &[
-        (&[Load(Input(0)), Save(1), Select(Saved(1), Constant(1.0))], Start::Empty, None),
-        (&[], Start::Result, None),
-        (&[], Start::Empty, Some(Invalid::NoLoad)),
-        (&[Save(0)], Start::Empty, Some(Invalid::NoLoad)),
-        (&[Load(Input(2))], Start::Empty, Some(Invalid::Input { at: 0, input: 2, inputs: 2 })),
-        (&[Save(16)], Start::Result, Some(Invalid::Slot { at: 0, slot: 16 })),
-        (&[Load(Saved(0)), Save(0)], Start::Result, Some(Invalid::Slot { at: 0, slot: 0 })),
-        (&[Save(0), Load(Constant(f32::INFINITY))], Start::Result, Some(Invalid::NotFinite { at: 1 })),
-        (&[not_finite], Start::Result, Some(Invalid::NotFinite { at: 0 })),
-        (&[Save(0); 257], Start::Result, Some(Invalid::Length(257))),
-        (
-            &[Instruction::Unary(Unary::BitwiseNot)],
-            Start::Result,
-            Some(Invalid::Function { at: 0, function: "BitwiseNot".into() }),
-        ),
-    ];
-    for (code, start, expected) in cases {
-        let program = Program { code: code.to_vec() };
-        assert_eq!(program.check(*start, 2).err(), *expected, "{code:?}");
-    }
-}
-
 /// A small pseudo-random generator (xorshift), so that failures are reproducible.
 struct Random(u64);
 
@@ -256,11 +230,11 @@ fn random_programs_equal_their_meaning_element_by_element() {
         let mut arguments: Vec<Argument> = data.iter().zip(&dims).map(|(x, d)| Argument::Tensor(x, d)).collect();
         for isa in Isa::available() {
             let mut out = vec![7.0; length];
-            program.bind(shape, &arguments).unwrap().run_all(isa, &Threads::serial(), &mut out);
+            Bound::new(&program, shape, &arguments).unwrap().run_all(isa, &Threads::serial(), &mut out);
             same(&out, &expected, &format!("case {case} {isa:?} {program:?}"));
         }
         arguments[0] = Argument::Result;
-        let bound = program.bind(shape, &arguments).unwrap();
+        let bound = Bound::new(&program, shape, &arguments).unwrap();
         let mut out = data[0].clone();
         let cut = random.below(length + 1);
         let (head, tail) = out.split_at_mut(cut);
@@ -290,10 +264,10 @@ fn operands_that_do_not_fit_are_refused() {
         ),
     ];
     for (arguments, expected) in cases {
-        assert_eq!(program.bind(&[2, 3], arguments).unwrap_err(), *expected);
+        assert_eq!(Bound::new(&program, &[2, 3], arguments).unwrap_err(), *expected);
     }
     let unsaved = Program { code: vec![Load(Saved(0))] };
-    assert_eq!(unsaved.bind(&[1], &[]).unwrap_err(), Invalid::Slot { at: 0, slot: 0 });
+    assert_eq!(Bound::new(&unsaved, &[1], &[]).unwrap_err(), Invalid::Slot { at: 0, slot: 0 });
 }
 
 /// Without optimization, every temporary has its own stack space. It must fit the stack of a thread too.
@@ -304,7 +278,8 @@ fn the_frames_of_any_build_are_small() {
     let work = move || {
         let (x, mut out) = ([0.5; 200], [0.0; 200]);
         for isa in Isa::available() {
-            let bound = Program { code: code.clone() }.bind(&[200], &[Argument::Tensor(&x, &[200])]).unwrap();
+            let program = Program { code: code.clone() };
+            let bound = Bound::new(&program, &[200], &[Argument::Tensor(&x, &[200])]).unwrap();
             bound.run(isa, 0, &mut out);
             same(&out, &[1.0; 200], &format!("{isa:?}"));
         }

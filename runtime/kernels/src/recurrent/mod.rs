@@ -1,8 +1,6 @@
 //! Recurrent layers: LSTM, GRU and the simple RNN. One product multiplies the inputs of all steps with their weights.
 //! Each step then multiplies the state with its weights, and applies the gates.
 
-mod activation;
-mod cell;
 mod fused;
 mod general;
 mod layer;
@@ -11,8 +9,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-pub use activation::Activation;
-pub use cell::Cell;
+pub use candle_plan_descriptors::recurrent::{Activation, Cell};
 pub use layer::{Form, Layer, Weights};
 pub use scalar::Scalar;
 

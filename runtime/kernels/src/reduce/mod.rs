@@ -6,6 +6,9 @@
 
 use std::marker::PhantomData;
 
+pub use candle_plan_descriptors::number::Number;
+pub use candle_plan_descriptors::reduce::Extremum;
+
 use crate::isa::{Isa, Level};
 use crate::lanes::{fold, per_isa, LANES};
 use crate::scratch::Scratch;
@@ -24,15 +27,6 @@ pub enum Fold {
     Product,
 }
 
-/// The kind of extremum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extremum {
-    /// The largest element; the smallest value of the type (−∞) if there are no elements.
-    Max,
-    /// The smallest element; the largest value of the type (∞) if there are no elements.
-    Min,
-}
-
 /// Element types with an order.
 pub trait Ordered: bytemuck::Pod + Send + Sync + PartialOrd {
     /// −∞, or the smallest integer.
@@ -48,9 +42,9 @@ pub trait Ordered: bytemuck::Pod + Send + Sync + PartialOrd {
 }
 
 /// Element types with sums.
-pub trait Number: Ordered {
+pub trait Summed: Ordered + Number {
     /// The type of sums and products.
-    type Total: Number<Total = Self::Total>;
+    type Total: Summed<Total = Self::Total>;
 
     /// Folds the middle axis of `x` `[outer, n, inner]` into `out` `[outer, inner]`.
     fn fold(fold: Fold, isa: Isa, threads: &Threads, x: &[Self], dims: [usize; 3], out: &mut [Self::Total]);
@@ -60,12 +54,6 @@ pub trait Number: Ordered {
 
     /// Converts a total to an element; integers wrap.
     fn from_total(total: Self::Total) -> Self;
-
-    /// Converts a number to the nearest element; integers truncate and saturate.
-    fn from_f64(value: f64) -> Self;
-
-    /// Converts to the nearest `f64`.
-    fn to_f64(self) -> f64;
 }
 
 /// A fold over elements of one type.
@@ -310,7 +298,7 @@ ordered! {
 macro_rules! number {
     (rare up to $rare:expr, $number:ident, $lane:ident, $total:ident, $abs:expr, $plus:expr, $times:expr, $one:expr,
      mean: $mean:expr) => {
-        impl Number for $number {
+        impl Summed for $number {
             type Total = $total;
 
             fn fold(fold: Fold, isa: Isa, threads: &Threads, x: &[$number], dims: [usize; 3], out: &mut [$total]) {
@@ -336,17 +324,6 @@ macro_rules! number {
             #[allow(clippy::cast_possible_truncation)]
             fn from_total(total: $total) -> $number {
                 total as $number
-            }
-
-            #[inline(always)]
-            #[allow(clippy::cast_possible_truncation)]
-            fn from_f64(value: f64) -> $number {
-                value as $number
-            }
-
-            #[inline(always)]
-            fn to_f64(self) -> f64 {
-                self as f64
             }
         }
     };

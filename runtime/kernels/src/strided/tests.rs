@@ -121,17 +121,3 @@ fn empty_runs_change_nothing() {
 fn runs_that_leave_their_source() {
     copy_runs(&[0u8; 6], 2, &mut [0; 9], 3, 3);
 }
-
-#[test]
-fn merging_keeps_the_order() {
-    let view = View::contiguous(&[2, 3, 1, 4, 5]);
-    assert_eq!(view.merged(), View { offset: 0, dims: vec![120], strides: vec![1] });
-    assert_eq!(view.permute(&[1, 0, 2, 3, 4]).merged().dims, [3, 2, 20]);
-}
-
-#[test]
-fn a_view_that_leaves_its_source_does_not_fit() {
-    let view = |offset, stride| View { offset, dims: vec![4], strides: vec![stride] };
-    assert!(view(0, 3).fits(10) && view(9, -3).fits(10) && view(9, 0).fits(10));
-    assert!(!view(1, 3).fits(10) && !view(8, -3).fits(10) && !view(10, 0).fits(10));
-}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use candle_core::op::BackpropOp;
 use candle_core::Tensor;
-use candle_plan_kernels::broadcast::Dims;
+use candle_plan_descriptors::broadcast::Dims;
 
 use super::backing::Backing;
 use super::Array;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use bytemuck::{cast_slice, cast_slice_mut, try_cast_slice, Pod};
 use candle_core::backend::BackendStorage;
 use candle_core::{CpuStorage, Storage, WithDType};
-use candle_plan_kernels::broadcast::Dims;
+use candle_plan_descriptors::broadcast::Dims;
 
 use crate::by_width;
 use crate::dispatch;

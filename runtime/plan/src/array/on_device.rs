@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use candle_plan_descriptors::broadcast::Dims;
 use candle_plan_device::{Buffer, Gpu};
-use candle_plan_kernels::broadcast::Dims;
 
 use super::Array;
 use crate::array::backing::Backing;

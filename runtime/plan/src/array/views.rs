@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use candle_core::CpuStorage;
-use candle_plan_kernels::broadcast::Dims;
+use candle_plan_descriptors::broadcast::Dims;
 
 use super::{Array, Backing};
 use crate::dtype::DType;

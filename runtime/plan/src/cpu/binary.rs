@@ -4,7 +4,7 @@ use candle_plan_kernels::broadcast::Broadcast;
 use candle_plan_kernels::elementwise::integer::Integer;
 use candle_plan_kernels::elementwise::{float, logic, zip, Comparable, Undefined};
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::program::{Argument, Binary as Function, Program};
+use candle_plan_kernels::program::{Argument, Binary as Function, Bound, Program};
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
@@ -102,7 +102,7 @@ impl Binary {
         let (wide_x, wide_y) = (read_widened::<T>(x)?, read_widened::<T>(y)?);
         let arguments = [Argument::Tensor(&wide_x, x.dims()), Argument::Tensor(&wide_y, y.dims())];
         let program = self.program();
-        let bound = program.bind(&dims, &arguments).map_err(|error| Error::op(error.to_string()))?;
+        let bound = Bound::new(&program, &dims, &arguments).map_err(|error| Error::op(error.to_string()))?;
         let mut out = alloc_uninit(&dims)?;
         bound.run_all(Isa::get(), call.threads, &mut out);
         Array::new(T::narrow(out), &dims)

@@ -1,6 +1,7 @@
 //! Bounds of the scratch memory of kernels.
 
 use candle_plan_kernels::buffer::is_cached;
+use candle_plan_kernels::pool::BLOCK;
 
 use crate::operator::Operator;
 use crate::ops::pool::PoolWindow;
@@ -41,6 +42,6 @@ pub(super) fn has_short_lines(window: &PoolWindow, inputs: &Types) -> bool {
     let dims = inputs.sizes(0).ok().flatten();
     dims.and_then(|dims| window.windows(&dims).ok()).is_some_and(|(windows, dims)| {
         let planes = dims[0].saturating_mul(dims[1]);
-        windows.iter().all(|window| is_short(window.line())) && (inputs.outputs == 1 || is_short(planes))
+        windows.iter().all(|window| is_short(window.line(BLOCK))) && (inputs.outputs == 1 || is_short(planes))
     })
 }

@@ -1,8 +1,11 @@
 //! The kernel chosen for a step, before its constants are packed.
 
 use super::blocks::{elementwise, Blocked};
-use super::conv_blocks::{self, ConvBlocks};
+use candle_plan_kernels::convolution::PlannedConv;
+
+use super::conv_blocks::{self, PlannedBlocks};
 use super::conv_case::Convolution;
+use super::conv_rows;
 use super::packed::kernel;
 use super::separable::Separable;
 use crate::error::{Error, Result};
@@ -18,9 +21,11 @@ pub(crate) enum Choice {
     /// The operator's own kernel.
     Own,
     /// A convolution of images in blocks.
-    Conv(ConvBlocks<Conv>),
+    Conv(PlannedBlocks<Conv>),
     /// A transposed convolution of images in blocks.
-    ConvTranspose(ConvBlocks<ConvTranspose>),
+    ConvTranspose(PlannedBlocks<ConvTranspose>),
+    /// A plain or transposed convolution of images in rows, whose form is chosen.
+    ConvInRows(PlannedConv),
     /// A depthwise convolution and the following 1 × 1 convolution, of images in blocks.
     Separable(Box<Separable>),
     /// A ready kernel that packs nothing.
@@ -36,10 +41,22 @@ impl Choice {
         match (self, op) {
             (Choice::Own, Some(op)) => kernel(op, operands),
             (Choice::Own, None) => Err(Error::op("a step without an operator has no kernel")),
+            (Choice::ConvInRows(planned), Some(Op::Conv(op))) => conv_rows::kernel(op, &planned, operands),
+            (Choice::ConvInRows(planned), Some(Op::ConvTranspose(op))) => conv_rows::kernel(op, &planned, operands),
+            (Choice::ConvInRows(_), _) => Err(Error::op("the step is no convolution")),
             (Choice::Conv(conv), _) => conv.pack(operands),
             (Choice::ConvTranspose(conv), _) => conv.pack(operands),
             (Choice::Separable(pair), _) => pair.pack(operands),
             (Choice::Ready(kernel), _) => Ok(kernel),
+        }
+    }
+
+    /// Returns the kernel of the same step for images in rows. A convolution keeps the forms that were compared.
+    pub fn in_rows(self) -> Choice {
+        match self {
+            Choice::Conv(conv) => Choice::ConvInRows(conv.planned),
+            Choice::ConvTranspose(conv) => Choice::ConvInRows(conv.planned),
+            _ => Choice::Own,
         }
     }
 }
@@ -65,7 +82,7 @@ fn convolution<C: Convolution>(
     op: &C,
     operands: &Constants,
     outputs: &[Option<&Type>],
-    choice: impl FnOnce(ConvBlocks<C>) -> Choice,
+    choice: impl FnOnce(PlannedBlocks<C>) -> Choice,
 ) -> Option<(Choice, Blocked)> {
     let (conv, blocked) = conv_blocks::blocked(op, operands, outputs.first().copied().flatten())?;
     Some((choice(conv), blocked))
@@ -81,7 +98,7 @@ fn ready<K: Kernel + 'static>((kernel, blocked): (K, Blocked)) -> (Choice, Block
 pub(crate) fn fused(first: (&Choice, &Constants), next: (&Choice, &Constants)) -> Option<Choice> {
     match (first, next) {
         ((Choice::Conv(first), operands), (Choice::Conv(next), next_operands)) => {
-            Separable::of(first, operands, next, next_operands).map(|pair| Choice::Separable(Box::new(pair)))
+            Separable::of(&first.op, operands, &next.op, next_operands).map(|pair| Choice::Separable(Box::new(pair)))
         }
         _ => None,
     }

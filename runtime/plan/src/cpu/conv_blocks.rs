@@ -3,7 +3,7 @@
 use std::fmt::{self, Debug, Formatter};
 
 use candle_plan_kernels::conv::Shape;
-use candle_plan_kernels::convolution::{self, ConvOperands, ConvWeights, ImageLayout};
+use candle_plan_kernels::convolution::{ConvOperands, ConvWeights, ImageLayout, PlannedConv};
 
 use super::blocks::{operand, Blocked};
 use super::conv_case::Convolution;
@@ -23,27 +23,33 @@ pub(super) fn blocked<C: Convolution>(
     conv: &C,
     operands: &Constants,
     output: Option<&Type>,
-) -> Option<(ConvBlocks<C>, Blocked)> {
+) -> Option<(PlannedBlocks<C>, Blocked)> {
     let x = operands.types.first().copied().flatten()?;
     let (image, result) = (Image::of(x)?, Image::of(output?)?);
     let case = conv.case(operands, operands.tensor(1)?.dims()).ok()?;
-    let read = match convolution::image_for_blocks(&case)? {
+    let others = (3..operands.types.len()).map(|i| operand(&result, operands, i)).collect::<Option<Vec<_>>>()?;
+    let planned = PlannedConv::new(&case)?;
+    let read = match planned.image_for_blocks() {
         ImageLayout::Rows => Layout::Rows,
         ImageLayout::Blocks => Layout::Blocks,
     };
-    let layout = |i: usize| match i {
-        0 => Some(read),
-        1 | 2 => Some(Layout::Rows),
-        _ => operand(&result, operands, i),
-    };
-    let kernel = ConvBlocks { conv: conv.clone(), channels: image.channels, rank: image.rank };
+    let first = [read, Layout::Rows, Layout::Rows].into_iter().take(operands.types.len());
     let blocked = Blocked {
         rank: image.rank,
-        inputs: (0..operands.types.len()).map(layout).collect::<Option<Vec<_>>>()?,
+        inputs: first.chain(others).collect(),
         outputs: vec![Layout::Blocks],
-        times: convolution::times(&case)?,
+        times: planned.times(),
     };
-    Some((kernel, blocked))
+    let op = ConvBlocks { conv: conv.clone(), channels: image.channels, rank: image.rank };
+    Some((PlannedBlocks { op, planned }, blocked))
+}
+
+/// [`ConvBlocks`] with its forms, chosen but not packed.
+#[derive(Debug)]
+pub(crate) struct PlannedBlocks<C> {
+    pub op: ConvBlocks<C>,
+    /// The forms for results in rows and in blocks.
+    pub planned: PlannedConv,
 }
 
 /// A [`Convolution`] of images in blocks.
@@ -55,17 +61,16 @@ pub(crate) struct ConvBlocks<C> {
     pub rank: usize,
 }
 
-impl<C: Convolution> ConvBlocks<C> {
+impl<C: Convolution> PlannedBlocks<C> {
     /// Packs the weights into a kernel.
     ///
     /// # Errors
     /// The weights are not constant, or do not fit.
     pub fn pack(self, operands: &Constants) -> Result<Box<dyn Kernel>> {
         let w = operands.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;
-        let case = self.conv.case(operands, w.dims())?;
-        let weights = ConvWeights::new(&case, ImageLayout::Blocks, w.read::<f32>()?);
-        let output = ConvOutput::new(self.conv.epilogue(), weights.adds_residual());
-        Ok(Box::new(PackedConvBlocks { op: self, weights, output }))
+        let weights = self.planned.pack(ImageLayout::Blocks, w.read::<f32>()?);
+        let output = ConvOutput::new(self.op.conv.epilogue(), weights.adds_residual());
+        Ok(Box::new(PackedConvBlocks { op: self.op, weights, output }))
     }
 }
 

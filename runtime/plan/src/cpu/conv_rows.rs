@@ -2,16 +2,17 @@
 
 use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::conv::Shape;
-use candle_plan_kernels::convolution::{ConvOperands, ConvWeights, ImageLayout};
+use candle_plan_kernels::convolution::{ConvOperands, ConvWeights, ImageLayout, PlannedConv};
 use candle_plan_kernels::isa::Isa;
 
 use super::conv_case::Convolution;
 use super::conv_output::with_epilogue;
+use super::packed::{Packed, Packs};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::float::{read_f32, to_f32, to_half};
 use crate::form::Form;
-use crate::kernel::{Call, Constants, Memory};
+use crate::kernel::{Call, Constants, Kernel, Memory};
 use crate::ops::window::{check_bias, out_dims};
 use crate::types::Types;
 use crate::value::{alloc_uninit, Array};
@@ -71,6 +72,19 @@ pub(super) fn pack<C: Convolution>(op: &C, constants: &Constants) -> Result<Opti
     let Some(w) = constants.tensor(1).filter(|w| w.dtype() != DType::Float64) else { return Ok(None) };
     let case = op.case(constants, w.dims())?;
     Ok(Some(ConvWeights::new(&case, ImageLayout::Rows, &read_f32(w)?)))
+}
+
+/// Packs weights into the kernel of a planned convolution of images in rows.
+///
+/// # Errors
+/// The weights are not constant, or not of up to 32 bits.
+pub(super) fn kernel<C: Convolution + Packs<Packed = ConvWeights>>(
+    op: &C,
+    planned: &PlannedConv,
+    constants: &Constants,
+) -> Result<Box<dyn Kernel>> {
+    let w = constants.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;
+    Ok(Packed::with(op, Some(planned.pack(ImageLayout::Rows, &read_f32(w)?))))
 }
 
 /// The chosen form and the size of the weights.

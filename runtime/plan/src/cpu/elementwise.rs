@@ -2,7 +2,7 @@
 
 use candle_plan_kernels::broadcast::Dims;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::program::{Argument, Program};
+use candle_plan_kernels::program::{Argument, Bound, Program};
 use smallvec::SmallVec;
 
 use crate::broadcast::shape_from;
@@ -55,7 +55,7 @@ pub(crate) fn run_program(program: &Program, call: &mut Call) -> Result<Array> {
             None => Argument::Result,
         });
     }
-    let bound = program.bind(&dims, &arguments).map_err(|error| Error::op(error.to_string()))?;
+    let bound = Bound::new(program, &dims, &arguments).map_err(|error| Error::op(error.to_string()))?;
     match taken {
         Some((_, mut array)) => {
             array.update::<f32>(|out| {

@@ -2,7 +2,7 @@
 
 use candle_plan_kernels::gemm::Finish;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::program::{unary_in_place, Argument, Instruction, Program, Unary};
+use candle_plan_kernels::program::{unary_in_place, Argument, Bound, Instruction, Program, Unary};
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
@@ -32,6 +32,6 @@ pub(super) fn with_finish<R>(
         let argument = arguments.get_mut(i).ok_or_else(|| Error::op(format!("input {i} is missing")))?;
         *argument = Argument::Tensor(call.read(i)?, call.tensor(i)?.dims());
     }
-    let bound = program.bind(result, &arguments).map_err(|error| Error::op(format!("epilogue: {error}")))?;
+    let bound = Bound::new(program, result, &arguments).map_err(|error| Error::op(format!("epilogue: {error}")))?;
     compute(Some(&|run: &mut [f32], offset: usize| bound.run(Isa::get(), offset, run)))
 }

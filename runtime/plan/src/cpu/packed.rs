@@ -127,7 +127,12 @@ impl<O: Packs> Packed<O> {
     /// # Errors
     /// See [`Packs::pack`].
     pub fn boxed(op: &O, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Ok(Box::new(Packed { op: op.clone(), packed: op.pack(operands)? }))
+        Ok(Packed::with(op, op.pack(operands)?))
+    }
+
+    /// Makes the kernel with these packed constants.
+    pub fn with(op: &O, packed: Option<O::Packed>) -> Box<dyn Kernel> {
+        Box::new(Packed { op: op.clone(), packed })
     }
 }
 

@@ -1,8 +1,8 @@
 //! CPU kernels: the recurrent layers LSTM, GRU and simple RNN.
 
+use candle_plan_descriptors::number::Arithmetic;
 use candle_plan_kernels::buffer::collected_up_to;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::real::Real;
 use candle_plan_kernels::recurrent::{self, Activation, Cell, Layer, Pass, Scalar, Weights};
 use candle_plan_kernels::reduce::Number;
 use half::{bf16, f16};

@@ -5,7 +5,7 @@ use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::buffer::{collected, for_overwrite, mapped};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::real::Real;
-use candle_plan_kernels::reduce::{Extremum, Fold, Number, Ordered};
+use candle_plan_kernels::reduce::{Extremum, Fold, Number, Ordered, Summed};
 use candle_plan_kernels::softmax::log_sum_exp;
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
@@ -126,8 +126,8 @@ impl Reduce {
     }
 }
 
-/// The reduction that [`Number`] lacks.
-trait Reducible: Number {
+/// The reduction that [`Summed`] lacks.
+trait Reducible: Summed {
     fn log_sum_exp(threads: &Threads, x: &[Self], groups: &Groups) -> Vec<Self>;
 }
 
@@ -170,12 +170,12 @@ impl Groups {
         }
     }
 
-    fn fold<T: Number>(&self, fold: Fold, threads: &Threads, x: &[T]) -> Vec<T::Total> {
+    fn fold<T: Summed>(&self, fold: Fold, threads: &Threads, x: &[T]) -> Vec<T::Total> {
         let then = if fold == Fold::Product { Fold::Product } else { Fold::Sum };
         let passes = self.passes();
         let mut totals = allocated(passes[0], |out| T::fold(fold, Isa::get(), threads, x, passes[0], out));
         for &dims in &passes[1..] {
-            totals = allocated(dims, |out| <T::Total as Number>::fold(then, Isa::get(), threads, &totals, dims, out));
+            totals = allocated(dims, |out| <T::Total as Summed>::fold(then, Isa::get(), threads, &totals, dims, out));
         }
         totals
     }

@@ -22,9 +22,9 @@ use crate::float::is_wide;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{Image, Layout};
 use crate::movable::Movable;
-use crate::operands::sampled::Sampled;
 use crate::ops::resample::{AxisMap, Coordinates, Interpolation, Resized};
 use crate::ops::resize::Interpolate;
+use crate::sampled::Sampled;
 use crate::types::{Type, Types};
 use crate::value::{alloc_uninit, Array, Value};
 

@@ -1,8 +1,8 @@
 //! GPU kernels: functions of two elements.
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::program::Binary as Function;
 use candle_plan_device::{Fault, Gpu, Grid, Report, Symbol};
-use candle_plan_kernels::program::Binary as Function;
 
 use super::launch::{alloc_in_place, count, kind, launch, Params};
 use super::numbers::number;

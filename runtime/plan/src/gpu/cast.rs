@@ -1,8 +1,8 @@
 //! GPU kernels: casts and bit casts.
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::minifloat::{Format as Minifloat, Special};
 use candle_plan_device::{Gpu, Grid, Mirror, Symbol};
-use candle_plan_kernels::minifloat::{Format as Minifloat, Special};
 
 use super::launch::{alloc_uninit, count, kind, launch, width, Params};
 use super::numbers::number;

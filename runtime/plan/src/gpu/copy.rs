@@ -1,8 +1,8 @@
 //! GPU kernels: copies elements between views of tensors.
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::strided::View;
 use candle_plan_device::{Gpu, Grid, Symbol};
-use candle_plan_kernels::strided::View;
 
 use super::launch::{alloc_uninit, count, elements_per_word, launch, width, word, Params};
 use super::shapes::{step, Dims, Strides, MAX_RANK};
@@ -233,17 +233,15 @@ pub(super) fn bits(value: &Array) -> Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    use candle_plan_kernels::threads::Threads;
-
     use super::*;
     use crate::dtype::Element;
     use crate::gpu::{download, upload};
-    use crate::movable::copy_view;
+    use crate::testing::copied_on_host;
 
     /// Asserts that a view of 0, 1, … is copied as on the host.
     fn check<T: Element>(gpu: &Gpu, numbers: Vec<T>, view: &View) {
         let x = Array::new(numbers, &[LENGTH]).expect("as many");
-        let expected = copy_view(&x, view, &Threads::serial()).expect("inside");
+        let expected = copied_on_host(&x, view);
         let there = upload(gpu, &x.into()).expect("enough memory");
         let y = copied(gpu, there.tensor().expect("a tensor"), view).expect("inside");
         let y = download(&y).expect("it lies on the device");

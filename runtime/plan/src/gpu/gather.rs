@@ -1,8 +1,8 @@
 //! GPU kernels: gathers elements and rows by index. The kernel reports an index outside its axis as a fault.
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::strided::View;
 use candle_plan_device::{Fault, Gpu, Grid, Mirror, Report, Symbol};
-use candle_plan_kernels::strided::View;
 
 use super::launch::{alloc_uninit, count, elements_per_word, launch, width, word, Params};
 use super::shapes::{of_view, Dims, Strides};

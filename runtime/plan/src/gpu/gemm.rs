@@ -209,7 +209,7 @@ impl GemmOnGpu {
 
 #[cfg(test)]
 mod tests {
-    use candle_plan_kernels::program::{Binary, Instruction, Operand, Program, Unary};
+    use candle_plan_descriptors::program::{Binary, Instruction, Operand, Program, Unary};
 
     use super::*;
     use crate::testing::{run, tensor};

@@ -1,9 +1,9 @@
 //! GPU kernels: tensors generated from a few numbers.
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::cast::Source;
+use candle_plan_descriptors::strided::View;
 use candle_plan_device::{Fault, Gpu, Grid, Report, Symbol};
-use candle_plan_kernels::cast::Source;
-use candle_plan_kernels::strided::View;
 use half::{bf16, f16};
 
 use super::copy::copied;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::conv::Shape;
 use candle_plan_device::{Buffer, Gpu, Grid, Symbol, BLOCK, MOST_BLOCKS};
-use candle_plan_kernels::conv::Shape;
 
 use super::launch::{address, alloc_uninit, count, launch, Params};
 use crate::dtype::DType;

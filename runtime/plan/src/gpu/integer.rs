@@ -4,8 +4,8 @@
 mod tests;
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::broadcast::Broadcast;
 use candle_plan_device::{Gpu, Grid, Symbol, BLOCK, MOST_BLOCKS};
-use candle_plan_kernels::broadcast::Broadcast;
 
 use super::int8::{check_single, product, Channels, Convolution, End, Weights};
 use super::launch::{alloc_uninit, count, launch, Params};

@@ -1,7 +1,7 @@
 //! GPU kernels: concatenation and split.
 
+use candle_plan_descriptors::strided::View;
 use candle_plan_device::Gpu;
-use candle_plan_kernels::strided::View;
 
 use super::copy::{copied, copy};
 use super::launch::alloc_uninit;

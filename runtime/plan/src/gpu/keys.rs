@@ -2,8 +2,8 @@
 //! it are combined in their order, so that the result is deterministic.
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::strided::View;
 use candle_plan_device::{Gpu, Grid, Symbol};
-use candle_plan_kernels::strided::View;
 
 use super::copy::copied;
 use super::launch::{alloc_uninit, count, elements_per_word, kind, launch, word, Params};

@@ -2,13 +2,12 @@
 
 pub(super) use candle_plan_derive::Params;
 use candle_plan_device::{Gpu, Grid, Mirror, Symbol};
-use candle_plan_kernels::buffer::charge;
 
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Call;
-use crate::value::{element_count, out_of_memory, Array};
+use crate::value::{charge, Array};
 
 /// log₂ of the bytes of the widest word that a thread moves.
 const WIDEST: u32 = 4;
@@ -35,8 +34,7 @@ pub(super) fn launch<P: Params>(gpu: &Gpu, symbol: Symbol, grid: Grid, params: &
 /// # Errors
 /// The GPU has no room for the tensor, or the tensor exceeds the run's memory limit.
 pub(super) fn alloc_uninit(gpu: &Gpu, dims: &[usize], dtype: DType) -> Result<Array> {
-    let bytes = element_count(dims)?.checked_mul(dtype.storage_dtype()?.size_in_bytes());
-    let bytes = bytes.filter(|&bytes| charge(bytes)).ok_or_else(|| out_of_memory(dims))?;
+    let bytes = charge(dims, dtype.storage_dtype()?.size_in_bytes())?;
     Array::on_device(gpu.allocate(bytes)?, dims, dtype)
 }
 

@@ -1,8 +1,8 @@
 //! GPU kernels: normalization over the last axes.
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::broadcast::Broadcast;
 use candle_plan_device::{Gpu, Symbol};
-use candle_plan_kernels::broadcast::Broadcast;
 
 use super::launch::{alloc_uninit, launch, Params};
 use super::shapes::{Dims, Strides};

@@ -1,8 +1,8 @@
 //! GPU kernels: operators that reorder elements.
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::strided::View;
 use candle_plan_device::{Fault, Gpu, Grid, Report, Symbol};
-use candle_plan_kernels::strided::View;
 
 use super::copy::copied;
 use super::gather::Indices;

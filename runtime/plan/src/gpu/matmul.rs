@@ -148,7 +148,7 @@ fn starts(groups: &[Group], mut call: usize) -> [usize; 3] {
 
 #[cfg(test)]
 mod tests {
-    use candle_plan_kernels::program::{Binary, Instruction, Operand, Program};
+    use candle_plan_descriptors::program::{Binary, Instruction, Operand, Program};
     use half::{bf16, f16};
 
     use super::*;

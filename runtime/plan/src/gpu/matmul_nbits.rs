@@ -105,7 +105,7 @@ impl OnGpu for MatMulNBitsOnGpu {
 
 #[cfg(test)]
 mod tests {
-    use candle_plan_kernels::program::{Instruction, Program, Unary};
+    use candle_plan_descriptors::program::{Instruction, Program, Unary};
 
     use super::*;
     use crate::testing::{numbers_of, run};

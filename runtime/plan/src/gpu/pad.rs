@@ -1,8 +1,8 @@
 //! GPU kernels: padding and cropping.
 
 use bytemuck::{Pod as Plain, Zeroable};
+use candle_plan_descriptors::strided::View;
 use candle_plan_device::{Gpu, Grid, Symbol};
-use candle_plan_kernels::strided::View;
 
 use super::copy::{bits, fill};
 use super::launch::{alloc_uninit, count, launch, width, Params};

@@ -1,8 +1,8 @@
 //! GPU kernels: pooling.
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::pool::Window;
 use candle_plan_device::{Gpu, Grid, Mirror, Symbol, BLOCK, MOST_BLOCKS};
-use candle_plan_kernels::pool::Window;
 
 use super::launch::{alloc_uninit, count, kind, launch, Params};
 use super::OnGpu;

@@ -1,9 +1,9 @@
 //! GPU kernels: fused elementwise functions. One kernel interprets a program's instructions in GPU memory.
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::broadcast::Broadcast;
+use candle_plan_descriptors::program::{Binary, Instruction, Operand, Program, Unary};
 use candle_plan_device::{Buffer, Gpu, Grid, Mirror, Symbol};
-use candle_plan_kernels::broadcast::Broadcast;
-use candle_plan_kernels::program::{Binary, Instruction, Operand, Program, Unary};
 
 use super::launch::{alloc_uninit, count, launch, Params};
 use super::shapes::{Dims, Strides};

@@ -5,8 +5,8 @@
 mod tests;
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::recurrent::{Activation, Cell};
 use candle_plan_device::{Fault, Gpu, Grid, Mirror, Report, Symbol};
-use candle_plan_kernels::recurrent::{Activation, Cell};
 
 use super::gemm::{Matrices, Product};
 use super::launch::{alloc_uninit, count, kind, launch, Params};

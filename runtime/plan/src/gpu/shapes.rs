@@ -1,9 +1,9 @@
 //! Dimensions and strides in the form that kernels take.
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::broadcast::Broadcast;
+use candle_plan_descriptors::strided::View;
 use candle_plan_device::Mirror;
-use candle_plan_kernels::broadcast::Broadcast;
-use candle_plan_kernels::strided::View;
 
 use super::launch::count;
 use crate::bail;

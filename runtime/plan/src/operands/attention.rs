@@ -1,6 +1,6 @@
 //! The sizes and strides of the operands of attention.
 
-use candle_plan_kernels::attention::Dims;
+use candle_plan_descriptors::attention::Dims;
 
 use crate::bail;
 use crate::error::Result;

@@ -12,7 +12,6 @@ pub(crate) mod reduce;
 pub(crate) mod repeat;
 pub(crate) mod resize;
 pub(crate) mod rotary;
-pub(crate) mod sampled;
 pub(crate) mod select;
 pub(crate) mod sort;
 pub(crate) mod unpool;

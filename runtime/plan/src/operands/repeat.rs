@@ -1,6 +1,6 @@
 //! Repetitions of elements as views.
 
-use candle_plan_kernels::strided::View;
+use candle_plan_descriptors::strided::View;
 
 use crate::axes;
 use crate::error::Result;

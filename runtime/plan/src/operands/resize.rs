@@ -1,9 +1,8 @@
 //! The sizes, positions and weights of resizes.
 
-use candle_plan_kernels::reduce::Number;
+use candle_plan_descriptors::number::Number;
 use half::{bf16, f16};
 
-use super::sampled::Sampled;
 use crate::array::words;
 use crate::bail;
 use crate::dispatch;
@@ -12,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Call;
 use crate::ops::resample::{AxisMap, Coordinates, Interpolation, Resized};
 use crate::ops::resize::Interpolate;
+use crate::sampled::Sampled;
 use crate::value::{list, with_capacity, Array};
 
 impl Interpolate {

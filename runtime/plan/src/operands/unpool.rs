@@ -1,6 +1,6 @@
 //! The sizes of max unpooling.
 
-use candle_plan_kernels::broadcast::Dims;
+use candle_plan_descriptors::broadcast::Dims;
 
 use crate::error::Result;
 use crate::extent::known_sizes;

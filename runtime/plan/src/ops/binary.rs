@@ -1,6 +1,7 @@
 //! Elementwise functions of two inputs.
 
-use candle_plan_kernels::program::{Binary as Function, Instruction, Operand, Program};
+use candle_plan_descriptors::program::Binary as Function;
+use candle_plan_descriptors::program::{Instruction, Operand, Program};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

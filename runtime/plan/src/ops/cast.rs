@@ -1,6 +1,6 @@
 //! Conversion to another element type, by value or by bits.
 
-use candle_plan_kernels::minifloat::{Format, E2M1FN, E4M3FN, E4M3FNUZ, E5M2, E5M2FNUZ};
+use candle_plan_descriptors::minifloat::{Format, E2M1FN, E4M3FN, E4M3FNUZ, E5M2, E5M2FNUZ};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! Convolutions over one and two spatial axes.
 
-use candle_plan_kernels::conv::Shape;
-use candle_plan_kernels::program::Program;
+use candle_plan_descriptors::conv::Shape;
+use candle_plan_descriptors::program::Program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! Transposed convolutions over one and two spatial axes.
 
-use candle_plan_kernels::program::Program;
+use candle_plan_descriptors::program::Program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! Deformable convolutions: an input gives an offset for each element of the window.
 
-use candle_plan_kernels::sample::NOWHERE;
+use candle_plan_descriptors::sample::NOWHERE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

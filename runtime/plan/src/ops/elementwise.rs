@@ -1,6 +1,6 @@
 //! Fused elementwise functions.
 
-use candle_plan_kernels::program::{Program, Start};
+use candle_plan_descriptors::program::{Program, Start};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

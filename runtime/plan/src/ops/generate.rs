@@ -1,6 +1,6 @@
 //! Tensors that are generated from a few numbers.
 
-use candle_plan_kernels::cast::Source;
+use candle_plan_descriptors::cast::Source;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

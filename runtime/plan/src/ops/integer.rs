@@ -3,7 +3,7 @@
 //! Sums are exact. If no partial sum can exceed the integers that `f32` holds (2²⁴), they are computed in `f32`, which
 //! is several times faster; otherwise in `int32`, which wraps around.
 
-use candle_plan_kernels::conv::Shape;
+use candle_plan_descriptors::conv::Shape;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

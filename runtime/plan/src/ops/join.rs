@@ -1,7 +1,7 @@
 //! Concatenation of tensors along an axis, and splitting.
 
-use candle_plan_kernels::broadcast::Dims;
-use candle_plan_kernels::strided::View;
+use candle_plan_descriptors::broadcast::Dims;
+use candle_plan_descriptors::strided::View;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! Matrix products.
 
-use candle_plan_kernels::gemm::Sizes;
-use candle_plan_kernels::program::Program;
+use candle_plan_descriptors::gemm::Sizes;
+use candle_plan_descriptors::program::Program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! Matrix products with weights of few bits.
 
-use candle_plan_kernels::program::Program;
+use candle_plan_descriptors::program::Program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! Pooling over windows of one or two spatial axes.
 
-use candle_plan_kernels::pool::Window;
+use candle_plan_descriptors::pool::Window;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

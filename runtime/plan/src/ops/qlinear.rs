@@ -4,7 +4,7 @@
 //! compiler makes no such step from floating-point operators. A sum is multiplied by the scales of the operands over
 //! that of the result, which the compiler has combined into one factor, and rounded once, as in onnxruntime.
 
-use candle_plan_kernels::conv::Shape;
+use candle_plan_descriptors::conv::Shape;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

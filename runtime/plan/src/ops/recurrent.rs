@@ -1,6 +1,6 @@
 //! Recurrent layers: LSTM, GRU and the simple RNN.
 
-use candle_plan_kernels::recurrent::{Activation, Cell};
+use candle_plan_descriptors::recurrent::{Activation, Cell};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! Reductions: sums, means, extrema and norms over axes.
 
-use candle_plan_kernels::reduce::Extremum;
+use candle_plan_descriptors::reduce::Extremum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;

@@ -1,7 +1,7 @@
 //! Resampling of an axis: the source coordinate of each position of the result, and the source positions that it
 //! combines.
 
-use candle_plan_kernels::real::Real;
+use candle_plan_descriptors::number::Arithmetic;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -157,7 +157,7 @@ impl AxisMap {
     }
 
     /// Returns the source coordinate of position `at`, computed in `R`.
-    pub fn coordinate<R: Real>(&self, by: Coordinates, at: usize) -> f64 {
+    pub fn coordinate<R: Arithmetic>(&self, by: Coordinates, at: usize) -> f64 {
         let real = |v: f64| R::from_f64(v);
         let [half, y, n, m] = [real(0.5), real(at as f64), real(self.input as f64), real(self.output as f64)];
         let [scale, start, end] = [self.scale, self.region[0], self.region[1]].map(|v| real(f64::from(v)));

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use candle_plan_kernels::reduce::Number;
+use candle_plan_descriptors::number::Number;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

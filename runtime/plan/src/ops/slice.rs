@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use candle_plan_kernels::strided::View;
+use candle_plan_descriptors::strided::View;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smallvec::{smallvec, SmallVec};

@@ -1,6 +1,6 @@
 //! The sizes of a transposed convolution.
 
-use candle_plan_kernels::conv::Shape;
+use candle_plan_descriptors::conv::Shape;
 
 use crate::bail;
 use crate::error::{Error, Result};

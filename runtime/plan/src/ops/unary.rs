@@ -1,6 +1,6 @@
 //! Elementwise functions of one input.
 
-use candle_plan_kernels::program::Unary as Function;
+use candle_plan_descriptors::program::Unary as Function;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! The window of weights of a convolution: its checks, and the sizes of the result.
 
-use candle_plan_kernels::conv::Shape;
+use candle_plan_descriptors::conv::Shape;
 
 use super::padding::{check_steps, output_size, window_extent, Padding};
 use crate::bail;

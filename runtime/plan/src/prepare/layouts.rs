@@ -56,16 +56,21 @@ fn time(block: &Block, constants: &[Value], memory: Memory, blocking: Blocking) 
 /// # Errors
 /// A constant cannot be reordered.
 pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>) -> Result<Graph> {
-    let mut kernels: Vec<Option<OnBlocks>> =
-        graph.nodes.iter().map(|node| on_blocks(&graph, node, constants)).collect();
-    if kernels.iter().flatten().all(|kernel| kernel.gain() <= 0) {
-        return Ok(graph);
-    }
-    let (_, in_blocks) = chosen(&graph, &kernels);
-    kernels.iter_mut().zip(in_blocks).filter(|(_, in_blocks)| !in_blocks).for_each(|(kernel, _)| *kernel = None);
+    let kernels: Vec<Option<OnBlocks>> = graph.nodes.iter().map(|node| on_blocks(&graph, node, constants)).collect();
+    let in_blocks = match kernels.iter().flatten().all(|kernel| kernel.gain() <= 0) {
+        true => vec![false; kernels.len()],
+        false => chosen(&graph, &kernels).1,
+    };
     let nodes = std::mem::take(&mut graph.nodes);
     let mut rewrite = Rewrite { graph, constants, moved: HashMap::new() };
-    for (node, kernel) in nodes.into_iter().zip(kernels) {
+    for ((mut node, kernel), in_blocks) in nodes.into_iter().zip(kernels).zip(in_blocks) {
+        let kernel = match kernel {
+            Some(kernel) if !in_blocks => {
+                node.choice = kernel.choice.in_rows();
+                None
+            }
+            kernel => kernel,
+        };
         rewrite.node(node, kernel)?;
     }
     rewrite.finish()

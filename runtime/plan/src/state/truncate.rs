@@ -1,6 +1,6 @@
 //! Shortens a state, to go back to an earlier step of a text or a stream.
 
-use candle_plan_kernels::strided::View;
+use candle_plan_descriptors::strided::View;
 use candle_plan_kernels::threads::Threads;
 
 use super::pairs::Pair;

@@ -1,7 +1,8 @@
 //! Tensors that grow along an axis, in storage with room for more.
 
-use candle_plan_kernels::broadcast::Dims;
-use candle_plan_kernels::strided::{copy, View};
+use candle_plan_descriptors::broadcast::Dims;
+use candle_plan_descriptors::strided::View;
+use candle_plan_kernels::strided::copy;
 use candle_plan_kernels::threads::Threads;
 
 use crate::array::words::{self, Word};

@@ -10,7 +10,7 @@ pub use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 pub use crate::size::{alloc_uninit, copied, element_count, list, scratch, try_list, with_capacity, MAX_RANK};
-pub(crate) use crate::size::{catch_out_of_memory, out_of_memory};
+pub(crate) use crate::size::{catch_out_of_memory, charge, out_of_memory};
 use crate::types::Type;
 pub use grown::Grown;
 pub use items::Items;

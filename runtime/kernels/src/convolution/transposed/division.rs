@@ -20,6 +20,7 @@ const START: f64 = 500.0;
 const MOST: usize = 64;
 
 /// A way to divide a transposed convolution.
+#[derive(Debug)]
 pub(super) struct Division {
     case: ConvCase,
     /// Whether one convolution computes several phases.

@@ -11,32 +11,8 @@ mod division;
 mod packed;
 mod part;
 mod places;
-mod taps;
 
 #[cfg(test)]
 mod tests;
 
 pub(super) use division::candidates;
-
-use taps::Taps;
-
-use crate::conv_shape::Shape;
-
-impl Shape {
-    /// [`Shape::fits`] for the largest plain convolution of a transposed one.
-    pub fn fits_transposed(&self) -> bool {
-        let [Some(y), Some(x)] = [0, 1].map(|axis| Taps::all(self, axis).next()) else { return true };
-        // The phases of a merged convolution begin at most `dilation` input rows apart.
-        let largest =
-            |axis: usize, taps: Taps| self.output[axis].div_ceil(self.strides[axis]).checked_add(taps.dilation);
-        let (Some(height), Some(width)) = (largest(0, y), largest(1, x)) else { return false };
-        let largest = Shape {
-            output: [height, width],
-            kernel: [y.count, x.count],
-            strides: [1, 1],
-            dilations: [y.dilation, x.dilation],
-            ..self.clone()
-        };
-        largest.fits()
-    }
-}

@@ -1,6 +1,7 @@
 //! The parts of a transposed convolution. Each part is a plain convolution.
 
-use super::taps::Taps;
+use candle_plan_descriptors::conv::Taps;
+
 use crate::buffer::{collected, collected_up_to, with_capacity};
 use crate::conv_shape::Shape;
 use crate::scratch::Scratch;

@@ -2,14 +2,14 @@
 
 use super::super::candidate::Candidate;
 use super::super::tests::{run_in_layouts, LIMITS};
-use super::super::{image_for_blocks, times, ConvWeights};
+use super::super::{ConvWeights, PlannedConv};
 use super::division::Division;
-use super::*;
 use crate::blocking::tests::every;
 use crate::blocking::Blocking;
 use crate::conv::conv_transposed_plain;
 use crate::conv::tests::{draw, same, Draw};
 use crate::conv_form::{ConvCase, ConvOperands, Epilogue, ImageLayout};
+use crate::conv_shape::Shape;
 use crate::gemm::tests::noise;
 use crate::isa::{Isa, Level};
 use crate::threads::Threads;
@@ -205,8 +205,9 @@ fn blocks_save_time_where_channels_fill_them() {
                 continue;
             }
             let case = ConvCase::transposed(blocking, &shape, true);
-            assert_eq!(image_for_blocks(&case), Some(image), "{case:?}");
-            let [rows, blocks] = times(&case).unwrap();
+            let planned = PlannedConv::new(&case).unwrap();
+            assert_eq!(planned.image_for_blocks(), image, "{case:?}");
+            let [rows, blocks] = planned.times();
             assert_eq!(rows > blocks, saves, "{case:?}: {rows} in rows, {blocks} in blocks");
         }
     }
@@ -258,19 +259,4 @@ fn outputs_without_taps_are_clamped() {
         weights.run(&Threads::serial(), ConvOperands { shape: &shape, bias: None, x: &x, out: &mut out, epilogue });
         assert!(out.iter().all(|x| (0.5..=1.0).contains(x)), "{blocking:?}: {out:?}");
     }
-}
-
-#[test]
-fn a_transposed_convolution_is_no_larger_than_its_largest_part() {
-    let fits = |channels, input, kernel, stride| {
-        let shape = transposed(input, [kernel; 2], [stride; 2], [0, 0], [0, 0]);
-        Shape { channels, ..shape }.fits_transposed()
-    };
-    assert!(fits(21, [16, 16], 64, 32));
-    assert!(fits(256, [256, 256], 4, 4));
-    assert!(fits(256, [1, 140_000], 16, 8));
-    assert!(fits(1, [2, 2], 1, 1 << 30));
-    assert!(!fits(256, [1 << 12, 1 << 12], 4, 4));
-    let dilated = Shape { dilations: [1, 1 << 40], ..transposed([2, 2], [2, 2], [2, 2], [0, 0], [0, 0]) };
-    assert!(!dilated.fits_transposed());
 }

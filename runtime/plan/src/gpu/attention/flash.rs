@@ -1,8 +1,8 @@
 //! Attention in one pass over the keys, which stores no scores.
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::attention::Dims;
 use candle_plan_device::{Gpu, Grid, Mirror, Symbol};
-use candle_plan_kernels::attention::Dims;
 
 use super::scoring::{Scoring, Vectors};
 use crate::dtype::DType;

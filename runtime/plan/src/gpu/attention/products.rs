@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::attention::Dims;
 use candle_plan_device::{Gpu, Grid, Symbol};
-use candle_plan_kernels::attention::Dims;
 
 use super::scoring::{Scoring, Vectors};
 use crate::dtype::DType;

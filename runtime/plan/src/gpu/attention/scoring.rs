@@ -1,8 +1,8 @@
 //! The parameters of kernels that make scores from products.
 
 use bytemuck::{Pod, Zeroable};
+use candle_plan_descriptors::attention::Dims;
 use candle_plan_device::Mirror;
-use candle_plan_kernels::attention::Dims;
 
 use crate::dtype::DType;
 use crate::error::Result;

@@ -1,6 +1,6 @@
 //! The choice of kernels for a convolution.
 
-use candle_plan_kernels::conv::Shape;
+use candle_plan_descriptors::conv::Shape;
 use num_integer::gcd;
 
 use crate::dtype::DType;

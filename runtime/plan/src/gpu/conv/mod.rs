@@ -9,9 +9,9 @@ mod tests;
 use self::form::{Form, Tile};
 use self::params::{ConvolutionParams, Operands, NO_LIMITS};
 use self::requested::Requested;
+use candle_plan_descriptors::conv::Shape;
+use candle_plan_descriptors::program::Program;
 use candle_plan_device::{Gemm, Gpu, Grid, Kind, Matrix, Symbol, BLOCK, MOST_BLOCKS};
-use candle_plan_kernels::conv::Shape;
-use candle_plan_kernels::program::Program;
 
 use super::launch::{address, alloc_uninit, count, kind, launch};
 use super::program::{OnGpuProgram, INPUTS};

@@ -1,7 +1,7 @@
 //! The parameters of the convolution kernels.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_kernels::conv::Shape;
+use candle_plan_descriptors::conv::Shape;
 use num_integer::gcd;
 
 use crate::bail;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use candle_plan_kernels::conv::Shape;
+use candle_plan_descriptors::conv::Shape;
 
 use super::form::{Form, Tile};
 use crate::bail;

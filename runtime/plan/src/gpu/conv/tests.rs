@@ -1,8 +1,7 @@
 //! Tests convolutions on the emulator.
 
-use candle_plan_kernels::conv::{conv_plain, conv_transposed_plain, Shape};
-use candle_plan_kernels::program::{Binary, Instruction, Operand, Program, Unary};
-use candle_plan_kernels::threads::Threads;
+use candle_plan_descriptors::conv::Shape;
+use candle_plan_descriptors::program::{Binary, Instruction, Operand, Program, Unary};
 use half::{bf16, f16};
 
 use super::form::{Form, Tile};
@@ -12,7 +11,7 @@ use crate::gpu::{download, upload};
 use crate::ops::conv::Conv;
 use crate::ops::conv_transpose::ConvTranspose;
 use crate::ops::padding::Padding;
-use crate::testing::{run, tensor};
+use crate::testing::{convolved_on_host, run, tensor};
 use crate::value::Value;
 
 /// A generator of pseudorandom numbers.
@@ -187,9 +186,7 @@ fn check_ways<T: Element>(
     let (x, x_data) = data(&[s.batch, s.channels, s.input[0], s.input[1]]);
     let (w, w_data) = data(&[weights[0], weights[1], s.kernel[0], s.kernel[1]]);
     let (bias, bias_data) = data(&[s.outputs]);
-    let mut expected = vec![0.0; s.batch * s.outputs * s.output[0] * s.output[1]];
-    let plain = if transposed { conv_transposed_plain } else { conv_plain };
-    plain(&Threads::serial(), &s, &w_data, Some(&bias_data), &x_data, &mut expected);
+    let expected = convolved_on_host(transposed, &s, [&w_data, &bias_data, &x_data]);
     let operands = Operands { x: x.tensor().unwrap(), w: w.tensor().unwrap(), bias: bias.tensor().ok() };
     for &form in forms {
         let y = convolve(&gpu, &s, transposed, operands, [-0.5, 1.0], form).unwrap();

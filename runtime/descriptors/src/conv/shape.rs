@@ -41,7 +41,7 @@ impl Shape {
 
     /// Returns the numbers of elements of the image and of the result in blocks of so many channels, which is 1 in rows;
     /// `None` if one does not fit 64 bits.
-    pub(crate) fn lengths(&self, blocks: [usize; 2]) -> Option<[usize; 2]> {
+    pub fn lengths(&self, blocks: [usize; 2]) -> Option<[usize; 2]> {
         let sides = [(self.channels, self.input), (self.outputs, self.output)];
         let length = |side: usize| {
             let (channels, [height, width]) = sides[side];
@@ -56,7 +56,8 @@ impl Shape {
 
     /// Returns the same convolution with rows and columns swapped if images and window have one column: kernels are
     /// fast along rows.
-    pub(crate) fn row_oriented(&self) -> Shape {
+    #[must_use]
+    pub fn row_oriented(&self) -> Shape {
         let one = [self.input[1], self.output[1], self.kernel[1]] == [1; 3] && self.before[1] == 0;
         if !one {
             return self.clone();
@@ -77,17 +78,19 @@ impl Shape {
 
     /// Whether weights packed for a `kernel` window fit this convolution. A one-row or one-column window also fits its
     /// transpose.
-    pub(crate) fn has_window(&self, kernel: [usize; 2]) -> bool {
+    pub fn has_window(&self, kernel: [usize; 2]) -> bool {
         self.kernel == kernel || (self.kernel == [kernel[1], kernel[0]] && kernel.contains(&1))
     }
 
-    /// H' · W'
-    pub(crate) fn pixels(&self) -> usize {
-        self.output[0] * self.output[1]
+    /// H' · W'; `usize::MAX` if it is larger.
+    #[inline]
+    pub fn pixels(&self) -> usize {
+        self.output[0].saturating_mul(self.output[1])
     }
 
-    /// The number of products in an output's sum.
-    pub(crate) fn taps(&self) -> usize {
-        self.channels / self.groups * self.kernel[0] * self.kernel[1]
+    /// The number of products in an output's sum; `usize::MAX` if it is larger.
+    #[inline]
+    pub fn taps(&self) -> usize {
+        (self.channels / self.groups).saturating_mul(self.kernel[0]).saturating_mul(self.kernel[1])
     }
 }

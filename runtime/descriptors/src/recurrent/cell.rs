@@ -37,7 +37,7 @@ impl Cell {
     }
 
     /// The number of gates whose product with the state depends on another gate.
-    pub(super) fn deferred(self) -> usize {
+    pub fn deferred(self) -> usize {
         usize::from(self == Cell::Gru { linear_before_reset: false })
     }
 }

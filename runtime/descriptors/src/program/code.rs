@@ -211,3 +211,36 @@ impl Operand {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Instruction::{Load, Save, Select};
+    use Operand::{Constant, Input, Saved};
+
+    #[test]
+    fn a_program_that_cannot_run_is_refused() {
+        let not_finite = Instruction::Unary(Unary::Elu { alpha: f32::NAN });
+        let cases: &[(&[Instruction], Start, Option<Invalid>)] = &[
+            (&[Load(Input(0)), Save(1), Select(Saved(1), Constant(1.0))], Start::Empty, None),
+            (&[], Start::Result, None),
+            (&[], Start::Empty, Some(Invalid::NoLoad)),
+            (&[Save(0)], Start::Empty, Some(Invalid::NoLoad)),
+            (&[Load(Input(2))], Start::Empty, Some(Invalid::Input { at: 0, input: 2, inputs: 2 })),
+            (&[Save(16)], Start::Result, Some(Invalid::Slot { at: 0, slot: 16 })),
+            (&[Load(Saved(0)), Save(0)], Start::Result, Some(Invalid::Slot { at: 0, slot: 0 })),
+            (&[Save(0), Load(Constant(f32::INFINITY))], Start::Result, Some(Invalid::NotFinite { at: 1 })),
+            (&[not_finite], Start::Result, Some(Invalid::NotFinite { at: 0 })),
+            (&[Save(0); 257], Start::Result, Some(Invalid::Length(257))),
+            (
+                &[Instruction::Unary(Unary::BitwiseNot)],
+                Start::Result,
+                Some(Invalid::Function { at: 0, function: "BitwiseNot".into() }),
+            ),
+        ];
+        for (code, start, expected) in cases {
+            let program = Program { code: code.to_vec() };
+            assert_eq!(program.check(*start, 2).err(), *expected, "{code:?}");
+        }
+    }
+}

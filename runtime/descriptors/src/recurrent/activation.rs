@@ -32,7 +32,8 @@ pub enum Activation {
 
 impl Activation {
     /// Applies the function to `x`.
-    pub(super) fn of(self, x: f64) -> f64 {
+    #[inline]
+    pub fn of(self, x: f64) -> f64 {
         let wide = f64::from;
         match self {
             Activation::Affine(a, b) => wide(a) * x + wide(b),

@@ -58,13 +58,14 @@ impl Broadcast {
     /// Appends axis `axis` of the result. If every operand has a single stride through the last dimension and this
     /// axis, the two are merged. The strides of the axis move to the index of its dimension.
     fn push(&mut self, axis: usize, size: usize) {
-        let joins =
-            self.dims.len().checked_sub(1).filter(|&last| {
-                self.strides.chunks_exact(self.width).all(|strides| strides[last] == strides[axis] * size)
-            });
-        let place = match joins {
-            Some(last) => {
-                self.dims[last] *= size;
+        let joined = self.dims.len().checked_sub(1).and_then(|last| {
+            let joins = |strides: &[usize]| strides[axis].checked_mul(size) == Some(strides[last]);
+            let joined = self.strides.chunks_exact(self.width).all(joins).then(|| self.dims[last].checked_mul(size));
+            Some((last, joined.flatten()?))
+        });
+        let place = match joined {
+            Some((last, size)) => {
+                self.dims[last] = size;
                 last
             }
             None => {
@@ -85,21 +86,25 @@ impl Broadcast {
     }
 
     /// The strides of operand `i`.
+    #[inline]
     pub fn strides(&self, i: usize) -> &[usize] {
         &self.strides[i * self.width..][..self.dims.len()]
     }
 
     /// The length of the innermost dimension: a run over which every operand either advances or is repeated.
+    #[inline]
     pub fn span(&self) -> usize {
         self.dims[self.dims.len() - 1]
     }
 
     /// Whether operand `i` advances within a run.
+    #[inline]
     pub fn advances(&self, i: usize) -> bool {
         self.strides(i)[self.dims.len() - 1] != 0
     }
 
     /// Whether operand `i` advances from one run to the next.
+    #[inline]
     pub fn advances_outside(&self, i: usize) -> bool {
         self.dims.len() > 1 && self.strides(i)[self.dims.len() - 2] != 0
     }

@@ -1,0 +1,7 @@
+//! The sizes of a convolution, and the phases of a transposed one.
+
+mod shape;
+mod transposed;
+
+pub use shape::Shape;
+pub use transposed::Taps;
