@@ -6,7 +6,7 @@ use candle_plan_kernels::threads::Threads;
 use smallvec::SmallVec;
 
 use crate::device::Device;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, ErrorKind, Place, Result};
 use crate::gpu_run::{Outputs, Places};
 use crate::growing::{self, Growing};
 use crate::interrupt::{Stop, Watch};
@@ -77,7 +77,7 @@ impl Executable {
         };
         let (index, op, origin) = (step.index, step.name, self.origin(step));
         let place = Place { step: index.0 as usize, op, within, inputs: Vec::new(), origin };
-        Error::Run { place: Box::new(place), message: step.kernel.fault(report) }
+        Error::Run { place: Box::new(place), message: step.kernel.fault(report), kind: ErrorKind::Op }
     }
 }
 
@@ -326,8 +326,9 @@ impl Run<'_> {
 
     /// Adds the step's place to an op's error. An error that already has a place (from a nested step) keeps it.
     fn place(&self, error: Error, step: &PreparedStep, inputs: &[Input], outlines: &[Outline]) -> Error {
+        let kind = error.kind();
         let mut message = match error {
-            Error::Op(message) => message,
+            Error::Op(message) | Error::Gpu(message) | Error::Setting(message) => message,
             Error::Limit { .. } => error.to_string(),
             placed => return placed,
         };
@@ -352,7 +353,7 @@ impl Run<'_> {
             inputs: inputs.iter().enumerate().map(describe).collect(),
             origin: self.executable.origin(step),
         };
-        Error::Run { place: Box::new(place), message }
+        Error::Run { place: Box::new(place), message, kind }
     }
 }
 
