@@ -14,7 +14,7 @@ from tests.sources import files
 ROOT = Path(__file__).parent.parent
 
 PLAN = [
-    {"array", "dtype", "error", "extent", "form", "interrupt", "pattern", "size", "types", "value", "work"},
+    {"array", "dtype", "error", "extent", "form", "ids", "interrupt", "pattern", "size", "types", "value", "work"},
     {"layout", "operator", "text"},
     {"axes", "broadcast", "epilogue", "float", "movable", "stack"},
     {"ops"},

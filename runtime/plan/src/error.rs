@@ -1,5 +1,7 @@
 //! The errors of this crate, their kinds, and the place of a step that failed.
 
+use crate::ids::{BlockId, StepId};
+
 /// The result of everything in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -144,15 +146,32 @@ impl std::fmt::Display for ErrorKind {
     }
 }
 
+/// A nested block around a failed step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Surrounding {
+    /// The block's index among the blocks of the step that runs it.
+    pub block: BlockId,
+    /// The index of the step that runs it, in its own block.
+    pub step: StepId,
+    /// The op's name.
+    pub op: &'static str,
+}
+
+impl std::fmt::Display for Surrounding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "block {} of step {} {}", self.block, self.step, self.op)
+    }
+}
+
 /// The place of a failed step, in the plan and in the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The step's index in its block.
-    pub step: usize,
+    pub step: StepId,
     /// The op's name.
     pub op: &'static str,
-    /// The blocks around the step, the outermost first, as `block 0 of step 3 Loop`.
-    pub within: Vec<String>,
+    /// The blocks around the step, the outermost first.
+    pub within: Vec<Surrounding>,
     /// The inputs, as `float32 [1, 3, 224, 224]`; empty if they are no longer known.
     pub inputs: Vec<String>,
     /// The ONNX nodes and source lines of the step.
@@ -239,7 +258,8 @@ mod tests {
     fn variants_have_kinds() {
         let from_device = Error::from(candle_plan_device::Error::OutOfMemory(8));
         assert_eq!((from_device.kind(), from_device.place()), (ErrorKind::Device, None));
-        let place = Place { step: 3, op: "Conv", within: Vec::new(), inputs: Vec::new(), origin: String::new() };
+        let place =
+            Place { step: StepId(3), op: "Conv", within: Vec::new(), inputs: Vec::new(), origin: String::new() };
         let run = Error::Run { place: Box::new(place.clone()), message: String::new(), kind: ErrorKind::Limit };
         assert_eq!((run.kind(), run.place()), (ErrorKind::Limit, Some(&place)));
         for (error, kind) in [

@@ -24,6 +24,7 @@ pub mod form;
 pub mod gpu;
 pub mod gpu_run;
 mod growing;
+pub mod ids;
 pub mod infer;
 pub mod inputs;
 pub mod inspect;

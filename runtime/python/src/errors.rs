@@ -29,7 +29,8 @@ fn exception(error: Error) -> PyErr {
         Error::Verify(violations) => PlanError::new_err((violations,)),
         Error::Input { name, expected, found } => InputError::new_err((name, expected, found)),
         Error::Run { place, message, .. } => {
-            RunError::new_err((place.step, place.op, place.inputs, place.origin, message, place.within))
+            let within: Vec<String> = place.within.iter().map(ToString::to_string).collect();
+            RunError::new_err((place.step.at(), place.op, place.inputs, place.origin, message, within))
         }
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::TimedOut => PyTimeoutError::new_err(error.to_string()),
