@@ -28,6 +28,7 @@ PLAN = [
     {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile", "request", "slots"},
     {"session", "shared"},
     {"candle_tensors", "lend", "mapped", "state"},
+    {"builder"},
 ]
 """The layers of the crate `candle-plan`. A module uses only modules of its own layer and of earlier layers."""
 
