@@ -27,6 +27,7 @@ __all__ = [
     "DeviceError",
     "Diagnostic",
     "Error",
+    "ErrorKind",
     "InputError",
     "Page",
     "PlanError",
@@ -285,16 +286,42 @@ class CompileError(Error):
         super().__init__("\n\n".join(map(str, self.diagnostics)))
 
 
-class PlanError(Error):
-    """A plan is invalid. `violations` holds every reason."""
+ErrorKind = Literal[
+    "not_a_plan",
+    "damaged",
+    "version",
+    "invalid",
+    "file",
+    "input",
+    "op",
+    "limit",
+    "device",
+    "setting",
+    "interrupted",
+    "timed_out",
+    "threads",
+    "state",
+    "state_file",
+]
+"""The names of the kinds of the runtime's errors (`ErrorKind` in runtime/plan/src/error.rs, which describes them)."""
 
-    def __init__(self, violations: Iterable[str]) -> None:
-        self.violations = list(violations)
+
+class PlanError(Error):
+    """A plan is invalid. `violations` holds every reason.
+
+    `kind` is `not_a_plan` (the file has another format), `damaged`, `version` (the plan is newer than the runtime),
+    `invalid` (it breaks the rules of the format) or `file` (the file cannot be read, or changed meanwhile).
+    """
+
+    def __init__(self, violations: Iterable[str], kind: ErrorKind = "invalid") -> None:
+        self.violations, self.kind = list(violations), kind
         super().__init__("\n".join(self.violations))
 
 
 class InputError(Error):
     """An input of a run does not fit the plan's declaration. A `message` replaces the usual text of the error."""
+
+    kind: ErrorKind = "input"
 
     def __init__(self, name: str, expected: str, found: str, message: str = "") -> None:
         self.name, self.expected, self.found = name, expected, found
@@ -305,14 +332,23 @@ class RunError(Error):
     """A step of a run failed.
 
     `inputs` holds the dtypes and shapes of its inputs, and is empty if these are no longer known. `within` lists the
-    blocks of other steps that contain it, outermost first.
+    blocks of other steps that contain it, outermost first. `kind` is `op` (the step refuses its inputs), `limit` (no
+    kernel does so much by design), `device` (the GPU fails, or lacks memory or a kernel) or `setting` (an environment
+    variable does not suit the step).
     """
 
     def __init__(
-        self, step: int, op: str, inputs: list[str], origin: str, message: str, within: Sequence[str] = ()
+        self,
+        step: int,
+        op: str,
+        inputs: list[str],
+        origin: str,
+        message: str,
+        within: Sequence[str] = (),
+        kind: ErrorKind = "op",
     ) -> None:
         self.step, self.op, self.inputs, self.origin = step, op, inputs, origin
-        self.message, self.within = message, list(within)
+        self.message, self.within, self.kind = message, list(within), kind
         blocks = "".join(f" in {block}" for block in reversed(self.within))
         given = f"({', '.join(inputs)})" if inputs else ""
         place = f"step {step} {op}{given}{blocks}" + (f" from {origin}" if origin else "")
@@ -320,4 +356,11 @@ class RunError(Error):
 
 
 class DeviceError(Error):
-    """A device cannot be used as the caller requests."""
+    """A device cannot be used as the caller requests, or fails outside of a step.
+
+    `kind` is `device`, or `op` or `limit` if the runtime refuses a value without a step.
+    """
+
+    def __init__(self, message: str, kind: ErrorKind = "device") -> None:
+        self.kind = kind
+        super().__init__(message)

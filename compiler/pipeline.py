@@ -125,7 +125,7 @@ def _needed(options: Options) -> list[Pass | Phase]:
                 inline_branches,
                 infer_shapes,
                 reject_3d,
-                expand_functions(lower.can_lower),
+                expand_functions(lower.can_lower, lower.node_refusals),
             ],
         ),
         check_outputs,

@@ -37,14 +37,14 @@ from compiler import _runtime_emulator
 found = {}
 for file in sorted(Path(sys.argv[1]).glob("*.plan")):
     plan, given = compiler.Plan(file.read_bytes()), dict(np.load(file.with_suffix(".npz")))
-    found[file.stem] = {"kernels": [], "error": ""}
+    found[file.stem] = {"kernels": [], "error": "", "kind": ""}
     try:
         np.save(file.with_suffix(".npy"), compiler.load(plan, device="emulator").run(given)["y"])
         steps = json.loads(_runtime_emulator.Session.dry_run(plan.data).commands(given))
         launched = [kernel for step in steps for kernel in step["kernels"]]
         found[file.stem]["kernels"] = [kernel for kernel in launched if kernel.startswith("conv/")]
     except compiler.RunError as error:
-        found[file.stem]["error"] = str(error)
+        found[file.stem] |= {"error": str(error), "kind": error.kind}
 print(json.dumps(found))
 """
 
@@ -110,11 +110,12 @@ def test_a_form_computes_the_same(form: str, expected: tuple[Path, dict[str, Any
 def test_a_product_is_for_points(expected: tuple[Path, dict[str, Any]]) -> None:
     folder, results = expected
     found = launches(folder, "product")
-    assert found["points"] == {"kernels": [], "error": ""}
+    assert found["points"] == {"kernels": [], "error": "", "kind": ""}
     check_near(folder, "points", results)
     del found["points"]
     for each in found.values():
         assert 'CANDLE_PLAN_CONV is "product", which is for windows of one element' in each["error"], each
+        assert each["kind"] == "setting"
 
 
 @pytest.mark.parametrize("form", ["huge", "small:0", "direct:2"])
@@ -122,3 +123,4 @@ def test_the_step_reports_an_unknown_form(form: str, expected: tuple[Path, dict[
     for found in launches(expected[0], form).values():
         assert f'CANDLE_PLAN_CONV is "{form}"; it may be product, direct, small, medium or large' in found["error"]
         assert found["error"].startswith("step ") and " from Conv" in found["error"]
+        assert found["kind"] == "setting"

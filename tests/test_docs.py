@@ -95,7 +95,9 @@ def test_the_table_of_the_readme_has_every_extra() -> None:
 
 
 def test_the_program_for_sessions_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(block((ROOT / "docs/using-from-python.md").read_text(), "import asyncio"), {})
+    page = (ROOT / "docs/using-from-python.md").read_text()
+    exec(block(page, "import asyncio"), {})
+    exec(block(page.partition("## Kinds of errors")[2], "import compiler"), {})
     shapes, names, classes, count = capsys.readouterr().out.splitlines()
     assert shapes.startswith("{'logits': (1, 10)") and names == "['logits']"
     assert re.fullmatch(r"\[[0-9]\]", classes) and count == "2"

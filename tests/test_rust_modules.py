@@ -14,7 +14,7 @@ from tests.sources import files
 ROOT = Path(__file__).parent.parent
 
 PLAN = [
-    {"array", "dtype", "error", "extent", "form", "interrupt", "pattern", "size", "types", "value", "work"},
+    {"array", "dtype", "error", "extent", "form", "ids", "interrupt", "pattern", "size", "types", "value", "work"},
     {"layout", "operator", "text"},
     {"axes", "broadcast", "epilogue", "float", "movable", "sampled", "stack"},
     {"ops"},
@@ -28,6 +28,7 @@ PLAN = [
     {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile", "request", "slots"},
     {"session", "shared"},
     {"candle_tensors", "lend", "mapped", "state"},
+    {"builder"},
 ]
 """The layers of the crate `candle-plan`. A module uses only modules of its own layer and of earlier layers."""
 

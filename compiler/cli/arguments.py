@@ -262,8 +262,8 @@ def given_inputs(
     return made
 
 
-_UNRELATED_TO_SIZES = ("CUDA_ERROR", "cuBLAS", "CANDLE_PLAN_CONV", "the device has no ")
-"""Parts of the messages of errors that other sizes cannot fix: errors of GPUs and of environment variables."""
+_UNRELATED_TO_SIZES = ("device", "setting")
+"""The kinds of errors that other sizes cannot fix: errors of GPUs and of environment variables."""
 
 
 @contextmanager
@@ -275,7 +275,7 @@ def suggest_sizes(declared: Sequence[TensorInfo], given: Sequence[str], sizes: M
     try:
         yield
     except RunError as error:
-        if given or not declared or any(words in str(error) for words in _UNRELATED_TO_SIZES):
+        if given or not declared or error.kind in _UNRELATED_TO_SIZES:
             raise
         advice = "the command chose random inputs: give real inputs with --input"
         if free:

@@ -67,13 +67,12 @@ def _texts(error: BaseException) -> list[str]:
         return [f"error: {_crash(error)}{places}\n  help: this is a bug in the compiler: {advice}"]
     from compiler import PlanError
     from compiler.accuracy.reference import ReferenceFailed
-    from compiler.plan.plan import AGAIN
 
     match error:
         case PlanError():
             texts = [f"error: {violation}" for violation in error.violations]
             advice = f"  help: `{program()} compile` compiles an ONNX model into a plan"
-            return texts if texts and texts[-1].endswith(AGAIN) else [*texts, advice]
+            return texts if error.kind == "damaged" else [*texts, advice]  # the runtime advises too
         case TimeoutError():  # of a run
             return [f"error: {error}: --timeout sets it"]
         case OSError():

@@ -31,5 +31,5 @@ def evaluate(nodes: Sequence[ir.Node], results: Sequence[ir.Value], opsets: Mapp
     except _runtime.RunError as error:
         raise CompileError([Diagnostic("CC0401", RunError(*error.args).message)]) from None
     except _runtime.DeviceError as error:
-        raise DeviceError(*error.args) from None
+        raise DeviceError(error.args[0], error.kind) from None
     return list(outputs.values())

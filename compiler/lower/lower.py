@@ -15,7 +15,7 @@ from compiler.lower.node import LOWERINGS, Node
 from compiler.plan import LimitError, PlanBuilder, Pool, RefusedError, Value, ops
 from compiler.plan.types import refined, tensor, type_of
 
-__all__ = ["can_lower", "lower", "lower_nodes", "refusals", "unknown_operators"]
+__all__ = ["can_lower", "lower", "lower_nodes", "node_refusals", "refusals", "unknown_operators"]
 
 _REMOVED = frozenset(
     [
@@ -54,6 +54,18 @@ def refusals(model: ir.Model) -> list[Diagnostic]:
     """The diagnostics of `lower`, without a plan."""
     lowering = _Lowering(model.opset_imports)
     lowering.steps(model.graph)
+    return lowering.diagnostics
+
+
+def node_refusals(node: ir.Node, opsets: Mapping[str, int]) -> list[Diagnostic]:
+    """The reasons why the lowering refuses a node; none if the type of an input is unknown."""
+    lowering = _Lowering(opsets)
+    builder = PlanBuilder(lowering.lower_graph)
+    inputs = [value for value in node.inputs if value is not None]
+    lowering.add_placeholders([value for value in inputs if constant_of(value) is None], builder)
+    if any(lowering.value(value, builder) is None for value in inputs):
+        return []
+    lowering.node(node, builder)
     return lowering.diagnostics
 
 

@@ -1,18 +1,20 @@
-"""Replaces operators that have no lowering with other operators.
+"""Replaces operators that have no lowering, and nodes that the lowering refuses, with other operators.
 
 There are three sources of other operators, in this order:
 
 1. the expansion of one of onnxruntime's operators;
 2. the standard's function body of an operator;
-3. the model's own function body of one of onnxruntime's operators. The pass uses it if the expansion refuses the node
-   after all other nodes have been replaced, because their bodies may determine the types that the expansion needs.
+3. the model's own function body of one of onnxruntime's operators. The pass uses it if the expansion or the lowering
+   refuses the node after all other nodes have been replaced, because their bodies may determine the types that the
+   expansion or the lowering needs.
 
 The lowering reports an operator of onnxruntime's that cannot be replaced, because a later pass may find these types.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -24,7 +26,7 @@ from compiler.ir.graph import graph_attributes, nodes_of, opset_of
 from compiler.ir.origin import Origin
 from compiler.passes.check_types import check_types
 from compiler.passes.infer_shapes import infer_shapes
-from compiler.passes.inline_functions import inline, reached
+from compiler.passes.inline_functions import inline, is_supported, reached
 from compiler.passes.raise_first_versions import raise_first_versions
 from compiler.passes.raise_legacy import raise_legacy
 from compiler.passes.sort_nodes import sort_nodes
@@ -41,16 +43,20 @@ _REFUSED = "candle_plan.refused_expansion"
 """The key of the metadata of a node in a body of the model: the index of the expansion's refusals in `model.meta`."""
 
 
-def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
-    """The pass that replaces nodes for which `can_lower` is false."""
+Refusals: TypeAlias = Callable[[ir.Node, Mapping[str, int]], Sequence[Diagnostic]]
+"""Returns the reasons why the lowering refuses a node of a model with these opsets."""
+
+
+def expand_functions(can_lower: Callable[[ir.Node], bool], refusals: Refusals = lambda _node, _opsets: ()) -> Pass:
+    """Replaces nodes for which `can_lower` is false, and nodes with `refusals` and a body in the model."""
 
     def expand(model: ir.Model, report: PassReport) -> None:
         """Replaces operators without a lowering with expansions and function bodies."""
-        bodies = _Bodies(model, report)
+        bodies = _Bodies(model, report, lambda node: refusals(node, model.opset_imports) if can_lower(node) else ())
         for _ in range(_DEPTH):
             nodes = [node for node in nodes_of(model) if not can_lower(node) and node not in bodies.wrong]
             found = [node for node in nodes if bodies.expand(node) or bodies.call_standard(node)]
-            found = found or [node for node in nodes if bodies.call_own(node)]
+            found = found or [node for node in list(nodes_of(model)) if bodies.call_own(node)]
             if not found:
                 break
             report.fired.extend(Fired(f"expand {node.op_type}", origin.of(node)) for node in found)
@@ -69,8 +75,12 @@ def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
 class _Bodies:
     """The sources of bodies. A source replaces a node, or turns it into a call of a function, for `inline`."""
 
-    def __init__(self, model: ir.Model, report: PassReport) -> None:
+    def __init__(
+        self, model: ir.Model, report: PassReport, refusals: Callable[[ir.Node], Sequence[Diagnostic]]
+    ) -> None:
         self.model, self.report = model, report
+        self.refusals = refusals
+        """Why the lowering refuses a node; nothing for an operator without a lowering."""
         self.own = dict(model.functions)
         """The model's own functions: bodies of onnxruntime's operators, and the functions that these call."""
         self.called: dict[ir.OperatorIdentifier, ir.Function] = {}
@@ -108,13 +118,16 @@ class _Bodies:
         return True
 
     def call_own(self, node: ir.Node) -> bool:
-        """Turns a node that its expansion refuses into a call of the model's body."""
+        """Turns a node that its expansion or its lowering refuses into a call of the model's body."""
         function = self.own.get(node.op_identifier())
-        if function is None or not contrib.is_known(node):
+        if function is None or node in self.wrong:
             return False
-        refusals = contrib.refusals(node)
+        verb = "expand" if contrib.is_known(node) else "lower"
+        refusals = contrib.refusals(node) if verb == "expand" else self.refusals(node)
+        if not refusals:
+            return False
         self.refused += refusals
-        missed = (Missed(f"expand {node.op_type}", origin.of(node), each.message) for each in refusals)
+        missed = (Missed(f"{verb} {node.op_type}", origin.of(node), each.message) for each in refusals)
         self.report.missed.extend(missed)
         known: list[list[Diagnostic]] = self.model.meta.setdefault(_REFUSED, [])
         around = node.metadata_props.get(_REFUSED)
@@ -123,7 +136,7 @@ class _Bodies:
         # Another node of the operator may occur in a body that is inlined at the same time. It is no call.
         node.overload = f"body {len(self.called)}"
         self.called[node.op_identifier()] = function
-        helpers = {key: each for key, each in self.own.items() if not contrib.is_operator(key[0], key[1])}
+        helpers = {key: each for key, each in self.own.items() if not is_supported(each)}
         self.called |= reached(helpers, [function.graph])
         return True
 

@@ -16,7 +16,7 @@ from compiler.ir.graph import nodes_of
 from compiler.lower.node import LOWERINGS
 from compiler.rewrite.report import Fired, Pass, PassReport
 
-__all__ = ["inline", "inline_functions", "inline_in_one_opset", "reached"]
+__all__ = ["inline", "inline_functions", "inline_in_one_opset", "is_supported", "reached"]
 
 _Functions: TypeAlias = Mapping[ir.OperatorIdentifier, ir.Function]
 
@@ -27,20 +27,22 @@ _MOST_NODES = 10_000_000
 def _inline_functions(model: ir.Model, report: PassReport) -> None:
     """Replaces every call of a model-local function with the function's body.
 
-    A body of one of onnxruntime's operators is not used if the operator has a lowering. If the operator has an
-    expansion, the body and the functions that it calls stay in the model, for nodes that the expansion refuses.
+    If one of onnxruntime's operators has a lowering or an expansion, its body and the functions that it calls stay in
+    the model, for nodes that the lowering or the expansion refuses.
     """
-    functions = {key: each for key, each in model.functions.items() if not _is_lowered(each)}
+    functions = dict(model.functions)
     _in_order(functions)
-    others = {key: each for key, each in functions.items() if not contrib.is_operator(each.domain, each.name)}
+    others = {key: each for key, each in functions.items() if not is_supported(each)}
     _set_functions(model, reached(others, [model.graph]))
     report.fired.extend(Fired("inline", origin.of(node)) for node in _calls(model))
     inline(model)
     _set_functions(model, reached(functions, [model.graph]))
 
 
-def _is_lowered(function: ir.Function) -> bool:
-    return function.domain == contrib.MICROSOFT and (function.domain, function.name) in LOWERINGS
+def is_supported(function: ir.Function) -> bool:
+    """Whether an operator of onnxruntime's has a lowering or an expansion."""
+    is_lowered = function.domain == contrib.MICROSOFT and (function.domain, function.name) in LOWERINGS
+    return is_lowered or contrib.is_operator(function.domain, function.name)
 
 
 def _set_functions(model: ir.Model, functions: _Functions) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +17,10 @@ from compiler.plan.header import begins_as_plan
 from compiler.plan.types import tensor_type
 from compiler.validate import validate_instance
 
-__all__ = ["AGAIN", "FIRST", "MODEL", "Plan", "StateInfo", "TensorInfo", "unsound"]
+__all__ = ["FIRST", "MODEL", "Plan", "StateInfo", "TensorInfo", "unsound"]
 
 FIRST = 9
 """The number of bytes that `unsound` reads."""
-AGAIN = "copy it or compile it again"
-"""The advice for a damaged plan."""
 MODEL = b"\x08"
 """The first byte of ONNX files, the tag of their first field. A plan starts with the length of its header."""
 
@@ -96,8 +93,12 @@ class Plan:
         validate_instance("path", path, (str, os.PathLike), "the path of a plan file")
         with open(path, "rb") as file:  # noqa: PTH123 (pathlib takes the empty path for the working folder)
             plan = cls(file.read())
-        if violations := _runtime.verify(plan.data):
-            raise unsound(path, plan.data, violations)
+        try:
+            violations = _runtime.verify(plan.data)
+        except _runtime.PlanError as error:
+            raise unsound(path, plan.data, PlanError(error.args[0], error.kind)) from None
+        if violations:
+            raise unsound(path, plan.data, PlanError(violations))
         return plan
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -115,7 +116,7 @@ class Plan:
         try:
             document: dict[str, Any] = json.loads(_runtime.plan_json(self.data))
         except _runtime.PlanError as error:
-            raise PlanError(error.args[0]) from None
+            raise PlanError(error.args[0], error.kind) from None
         return document
 
     @property
@@ -143,16 +144,12 @@ class Plan:
         return [TensorInfo.from_json(value["name"], value["type"]) for value in values]
 
 
-def unsound(path: str | os.PathLike[str], data: bytes, violations: Iterable[str]) -> PlanError:
-    """The error for a file that starts with `data` and violates the format."""
+def unsound(path: str | os.PathLike[str], data: bytes, error: PlanError) -> PlanError:
+    """The error of a file that starts with `data`, with the name of the file."""
     name = os.fspath(path)
     if not begins_as_plan(data) and data.startswith(MODEL):
-        return PlanError([f"{name} is not a plan but looks like an ONNX model: compile it first"])
-    if len(data) < FIRST or begins_as_plan(data):
-        state = "empty" if not data else "cut short" if len(data) < FIRST else "cut short or damaged"
-        again = f"cannot read the plan: the file is {state}: {AGAIN}"
-        violations = [again if "it is not a safetensors file" in text else text for text in violations]
-    return PlanError([f"{name}: {violation}" for violation in violations])
+        return PlanError([f"{name} is not a plan but looks like an ONNX model: compile it first"], "not_a_plan")
+    return PlanError([f"{name}: {violation}" for violation in error.violations], error.kind)
 
 
 def _dim(dim: int | str | None) -> int | str | None:

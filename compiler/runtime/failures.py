@@ -17,17 +17,17 @@ def failures(module: Any) -> tuple[type[Exception], ...]:
     return module.PlanError, module.DeviceError, module.InputError, module.RunError, module.OpError
 
 
-def own_error(module: Any, error: Exception) -> Error:
+def own_error(module: Any, error: Any) -> Error:
     """The exception of this package for an exception of an extension."""
     match error:
         case module.PlanError():
-            return PlanError(error.args[0])
+            return PlanError(error.args[0], error.kind)
         case module.InputError():
             return InputError(*map(shown, error.args))
         case module.RunError():
-            return RunError(*error.args)
+            return RunError(*error.args, kind=error.kind)
         case _:  # of the device, or of no step
-            return DeviceError(*error.args)
+            return DeviceError(": ".join(error.args), error.kind)
 
 
 @contextlib.contextmanager

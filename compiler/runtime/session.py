@@ -67,7 +67,7 @@ def load(
     try:
         return Session(plan, device, threads, strict_device, max_memory=max_memory, memory=memory)
     except PlanError as error:
-        raise unsound(plan, first, error.violations) from None
+        raise unsound(plan, first, error) from None
 
 
 class Session:

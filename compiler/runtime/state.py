@@ -112,7 +112,7 @@ class State:
             try:
                 self._runtime.load(data)
             except ValueError as error:
-                if str(error).startswith("a file cannot hold the state"):  # the runtime's words for safetensors' errors
+                if getattr(error, "kind", None) == "state_file":
                     raise ValueError(f"{os.fspath(path)} is cut short or is no saved state") from None
                 raise
 

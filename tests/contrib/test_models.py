@@ -184,6 +184,56 @@ def test_a_node_that_its_body_and_its_expansion_refuse_has_both_reasons(last: st
     assert any(each.code == code and message in each.message for each in others)
 
 
+GELUS = """
+    m (float[2, 2] x, float[1] n) => (float[2, 2] y, float[2, 2] z, float[1] w) {{
+        [refused] y = com.microsoft.QuickGelu <alpha = 2.0, foo = 1> (x)
+        z = com.microsoft.QuickGelu <alpha = 2.0> (y)
+        w = com.microsoft.Gelu (n)
+    }}
+    <domain: "com.microsoft", opset_import: ["": 21, "own": 1]>
+    QuickGelu <alpha: float = 1.0, foo: int = 0> (X) => (Y) {{
+        P = own.decreased <factor: float = @alpha> (X)
+        {last}
+    }}
+    <domain: "com.microsoft", opset_import: ["": 21]>
+    Gelu (X) => (Y) {{ Y = Neg (X) }}
+    <domain: "own", opset_import: ["": 21]>
+    decreased <factor: float = 3.0> (X) => (Y) {{
+        F = Constant <value_float: float = @factor> ()
+        Y = Sub (X, F)
+    }}
+"""
+"""The lowering of QuickGelu refuses the attribute foo. The bodies compute something else."""
+
+
+def test_the_body_of_the_model_replaces_a_node_that_the_lowering_refuses() -> None:
+    x = normal(2, 2)
+    for optimize in (True, False):
+        given = model(GELUS.format(last="Y = Identity (P)"))
+        reports: list[Any] = []
+        options = Options(optimize=optimize, verify_passes=True, on_pass=reports.append)
+        found = compiler.load(compiler.compile(given, options)).run({"x": x, "n": np.float32([0])})
+        np.testing.assert_allclose(found["y"], x - 2, rtol=1e-5)
+        np.testing.assert_allclose(found["z"], (x - 2) / (1 + np.exp(-2 * (x - 2))), rtol=1e-5)
+        np.testing.assert_array_equal(found["w"], [0])
+        missed = [each for report in reports if report.name == "expand_functions" for each in report.missed]
+        assert [each.rule for each in missed] == ["lower QuickGelu"] and "foo" in str(missed)
+
+
+def test_a_node_that_its_body_and_its_lowering_refuse_has_both_reasons() -> None:
+    with pytest.raises(CompileError) as raised:
+        compiler.compile(model(GELUS.format(last="Y = own.Unknown (P)")))
+    assert [each.code for each in raised.value.diagnostics] == ["CC0203", "CC0201"]
+    assert "QuickGelu-1 does not support the attribute foo" in raised.value.diagnostics[0].message
+
+
+def test_a_node_that_its_lowering_refuses_without_a_body_is_refused() -> None:
+    text = "m (float[2, 2] x) => (float[2, 2] y) { y = com.microsoft.QuickGelu <foo = 1> (x) }"
+    with pytest.raises(CompileError) as raised:
+        compiler.compile(model(text))
+    assert [each.code for each in raised.value.diagnostics] == ["CC0203"]
+
+
 def test_a_call_of_the_body_with_wrong_arguments_has_both_reasons() -> None:
     text = PRODUCTS.replace("foo = 1> (x, x)", "foo = 1> (x, x, x)")
     with pytest.raises(CompileError) as raised:

@@ -4,7 +4,6 @@ use std::error::Error;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use candle_plan::kernel::Memory;
 use candle_plan::session::Session;
 use candle_plan::types::{Dim, Type};
 use candle_plan::value::Array;
@@ -26,17 +25,17 @@ fn main() -> ExitCode {
 
 /// Runs a plan on zeros, and describes its inputs and outputs.
 pub fn run(plan: &[u8]) -> Result<String, Box<dyn Error>> {
-    let session = Session::load(plan, "cpu", Some(2), None, Memory::Full)?;
+    let session = Session::from_bytes(plan).threads(2).build()?;
     let mut report = String::new();
     let mut inputs = Vec::new();
     for (name, kind) in session.inputs() {
         writeln!(report, "input {name}: {kind}")?;
         let dims = sizes(kind);
-        inputs.push(Array::new(vec![0f32; dims.iter().product()], &dims)?.into());
+        inputs.push((name, Array::new(vec![0f32; dims.iter().product()], &dims)?));
     }
-    let outputs = session.run(inputs)?;
-    for ((name, _), value) in session.outputs().zip(&outputs) {
-        let tensor = value.tensor()?;
+    let outputs = session.run_named(inputs)?;
+    for (name, _) in session.outputs() {
+        let tensor = outputs[name].tensor()?;
         let first: Vec<f32> = tensor.read::<f32>()?.iter().copied().take(2).collect();
         writeln!(report, "output {name}: {:?} {first:.3?} …", tensor.dims())?;
     }

@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::fmt::Write;
 
-use candle_plan::kernel::Memory;
 use candle_plan::request::Request;
 use candle_plan::session::Session;
 use candle_plan::state::Start;
@@ -17,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Runs a plan whose only input beside the state is `x [n, 4]`, and describes the results and the state.
 pub fn run(plan: &[u8]) -> Result<String, Box<dyn Error>> {
-    let session = Session::load(plan, "cpu", Some(2), None, Memory::Full)?;
+    let session = Session::from_bytes(plan).threads(2).build()?;
     let mut report = String::new();
     for (output, input, axis) in session.state_pairs() {
         writeln!(report, "{output} becomes {input}, which grows along axis {axis:?}")?;

@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::device::{Device, Reason};
 use crate::error::Result;
 use crate::execute::{KernelRun, Observer, Seen};
+use crate::ids::StepId;
 use crate::kernel::Call;
 use crate::layout::Layout;
 use crate::memory::type_of;
@@ -27,7 +28,7 @@ use crate::work::Work;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct StepCommands {
     /// Its place in the plan's block; a step that prepare added has the place of the step that it serves.
-    pub index: usize,
+    pub index: StepId,
     /// The op's name.
     pub op: &'static str,
     /// Where the step came from.
@@ -85,7 +86,7 @@ impl Executable {
         let facts = recorder.facts.into_inner();
         let mut steps = Vec::new();
         self.list_commands(&self.main, 0, &facts, &mut steps);
-        steps.push(outputs(self.main.steps.len(), &gpu.take_commands()));
+        steps.push(outputs(StepId(self.main.steps.len() as u32), &gpu.take_commands()));
         Ok(steps)
     }
 
@@ -93,7 +94,7 @@ impl Executable {
         for step in &block.steps {
             let Facts { calls, commands, work } = facts.get(&step.mark).cloned().unwrap_or_default();
             steps.push(StepCommands {
-                index: step.index.0 as usize,
+                index: step.index,
                 op: step.name,
                 origin: self.origin(step),
                 depth,
@@ -134,7 +135,7 @@ impl StepCommands {
 }
 
 /// The end of a run: all outputs come to the host at once, with the record of faults.
-fn outputs(index: usize, commands: &[Command]) -> StepCommands {
+fn outputs(index: StepId, commands: &[Command]) -> StepCommands {
     StepCommands { index, op: "Outputs", added: true, calls: 1, ..StepCommands::of(commands) }
 }
 

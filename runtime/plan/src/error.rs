@@ -1,4 +1,6 @@
-//! The errors of this crate, and the place of a step that failed.
+//! The errors of this crate, their kinds, and the place of a step that failed.
+
+use crate::ids::{BlockId, StepId};
 
 /// The result of everything in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -7,8 +9,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The bytes are not a plan that this version can read.
-    #[error("cannot read the plan: {0}")]
-    Read(String),
+    #[error("cannot read the plan: {reason}")]
+    Read {
+        /// [`NotAPlan`](ErrorKind::NotAPlan), [`Damaged`](ErrorKind::Damaged), [`Version`](ErrorKind::Version),
+        /// [`Invalid`](ErrorKind::Invalid) or [`File`](ErrorKind::File).
+        kind: ErrorKind,
+        /// The reason, and a remedy.
+        reason: String,
+    },
     /// The plan breaks the rules of the format. The list holds every violation, in order.
     #[error("the plan is not valid:\n  {}", .0.join("\n  "))]
     Verify(Vec<String>),
@@ -29,6 +37,9 @@ pub enum Error {
         place: Box<Place>,
         /// The op's message.
         message: String,
+        /// [`Op`](ErrorKind::Op), [`Limit`](ErrorKind::Limit), [`Device`](ErrorKind::Device) or
+        /// [`Setting`](ErrorKind::Setting).
+        kind: ErrorKind,
     },
     /// The device cannot be used.
     #[error("device {device:?}: {reason}")]
@@ -55,6 +66,9 @@ pub enum Error {
     /// A state does not fit the session, or what the caller asks of it.
     #[error("{0}")]
     State(String),
+    /// The bytes are not a saved state, or damaged.
+    #[error("cannot load the state: {0}")]
+    StateFile(String),
     /// An op would do more than any kernel does by design; the executor adds the [`Place`].
     #[error("{message}: {help}")]
     Limit {
@@ -66,17 +80,98 @@ pub enum Error {
     /// The message of an op about its inputs or attributes; the executor adds the [`Place`].
     #[error("{0}")]
     Op(String),
+    /// A GPU fails, or lacks memory or a kernel; the executor adds the [`Place`].
+    #[error("{0}")]
+    Gpu(String),
+    /// An environment variable has a wrong value, or one that does not suit the step; the executor adds the [`Place`].
+    #[error("{0}")]
+    Setting(String),
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
+        /// What went wrong, for programs: a later version may word a message otherwise, but keeps the kind.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ErrorKind { $($(#[$doc])* $kind,)* }
+
+        impl ErrorKind {
+            /// Every kind.
+            pub const ALL: &'static [ErrorKind] = &[$(ErrorKind::$kind),*];
+
+            /// The name of the kind, as `not_a_plan`. Python's exceptions have it as their attribute `kind`.
+            pub const fn name(self) -> &'static str {
+                match self { $(ErrorKind::$kind => $name),* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The bytes are of another format.
+    NotAPlan = "not_a_plan",
+    /// The file begins as a plan, and is cut short, edited or damaged.
+    Damaged = "damaged",
+    /// The plan has a newer version than this crate reads.
+    Version = "version",
+    /// The plan breaks the rules of the format.
+    Invalid = "invalid",
+    /// The system cannot read the file, or it changed meanwhile.
+    File = "file",
+    /// An input of a run does not fit its declaration.
+    Input = "input",
+    /// A step refuses its inputs or attributes, or lacks memory of the host.
+    Op = "op",
+    /// A step would do more than any kernel does by design.
+    Limit = "limit",
+    /// The device is not available or fails, or lacks memory or a kernel.
+    Device = "device",
+    /// An environment variable has a wrong value, or one that does not suit a step.
+    Setting = "setting",
+    /// The caller interrupted the run.
+    Interrupted = "interrupted",
+    /// The run reached its time limit.
+    TimedOut = "timed_out",
+    /// A session cannot have the requested number of threads.
+    Threads = "threads",
+    /// A state does not fit the session, or what the caller asks of it.
+    State = "state",
+    /// The bytes are not a saved state, or damaged.
+    StateFile = "state_file",
+}
+
+impl std::fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A nested block around a failed step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Surrounding {
+    /// The block's index among the blocks of the step that runs it.
+    pub block: BlockId,
+    /// The index of the step that runs it, in its own block.
+    pub step: StepId,
+    /// The op's name.
+    pub op: &'static str,
+}
+
+impl std::fmt::Display for Surrounding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "block {} of step {} {}", self.block, self.step, self.op)
+    }
 }
 
 /// The place of a failed step, in the plan and in the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The step's index in its block.
-    pub step: usize,
+    pub step: StepId,
     /// The op's name.
     pub op: &'static str,
-    /// The blocks around the step, the outermost first, as `block 0 of step 3 Loop`.
-    pub within: Vec<String>,
+    /// The blocks around the step, the outermost first.
+    pub within: Vec<Surrounding>,
     /// The inputs, as `float32 [1, 3, 224, 224]`; empty if they are no longer known.
     pub inputs: Vec<String>,
     /// The ONNX nodes and source lines of the step.
@@ -103,6 +198,32 @@ impl Error {
     pub fn op(message: impl Into<String>) -> Error {
         Error::Op(message.into())
     }
+
+    /// What went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Read { kind, .. } | Error::Run { kind, .. } => *kind,
+            Error::Verify(_) => ErrorKind::Invalid,
+            Error::Input { .. } => ErrorKind::Input,
+            Error::Device { .. } | Error::Gpu(_) => ErrorKind::Device,
+            Error::Interrupted => ErrorKind::Interrupted,
+            Error::TimedOut => ErrorKind::TimedOut,
+            Error::Threads { .. } => ErrorKind::Threads,
+            Error::State(_) => ErrorKind::State,
+            Error::StateFile(_) => ErrorKind::StateFile,
+            Error::Limit { .. } => ErrorKind::Limit,
+            Error::Op(_) => ErrorKind::Op,
+            Error::Setting(_) => ErrorKind::Setting,
+        }
+    }
+
+    /// The step that failed, if the error belongs to one.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Error::Run { place, .. } => Some(place),
+            _ => None,
+        }
+    }
 }
 
 impl From<candle_core::Error> for Error {
@@ -118,4 +239,37 @@ impl From<candle_core::Error> for Error {
 #[macro_export]
 macro_rules! bail {
     ($($message:tt)*) => { return Err($crate::error::Error::op(format!($($message)*))) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_name_of_its_own() {
+        let names: HashSet<&str> = ErrorKind::ALL.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names.len(), ErrorKind::ALL.len());
+        assert!(names.iter().all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')));
+    }
+
+    #[test]
+    fn variants_have_kinds() {
+        let from_device = Error::from(candle_plan_device::Error::OutOfMemory(8));
+        assert_eq!((from_device.kind(), from_device.place()), (ErrorKind::Device, None));
+        let place =
+            Place { step: StepId(3), op: "Conv", within: Vec::new(), inputs: Vec::new(), origin: String::new() };
+        let run = Error::Run { place: Box::new(place.clone()), message: String::new(), kind: ErrorKind::Limit };
+        assert_eq!((run.kind(), run.place()), (ErrorKind::Limit, Some(&place)));
+        for (error, kind) in [
+            (Error::op("a message"), ErrorKind::Op),
+            (Error::Setting(String::new()), ErrorKind::Setting),
+            (Error::StateFile(String::new()), ErrorKind::StateFile),
+            (Error::Verify(Vec::new()), ErrorKind::Invalid),
+            (Error::Read { kind: ErrorKind::Version, reason: String::new() }, ErrorKind::Version),
+        ] {
+            assert_eq!(error.kind(), kind, "{error:?}");
+        }
+    }
 }

@@ -6,9 +6,10 @@ use candle_plan_kernels::threads::Threads;
 use smallvec::SmallVec;
 
 use crate::device::Device;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, ErrorKind, Place, Result};
 use crate::gpu_run::{Outputs, Places};
 use crate::growing::{self, Growing};
+use crate::ids::BlockId;
 use crate::interrupt::{Stop, Watch};
 use crate::kernel::{Blocks, Call, Input};
 use crate::memory::Bound;
@@ -76,8 +77,8 @@ impl Executable {
             return Error::op(format!("a kernel found a fault, of no step: {}", report.mark));
         };
         let (index, op, origin) = (step.index, step.name, self.origin(step));
-        let place = Place { step: index.0 as usize, op, within, inputs: Vec::new(), origin };
-        Error::Run { place: Box::new(place), message: step.kernel.fault(report) }
+        let place = Place { step: index, op, within, inputs: Vec::new(), origin };
+        Error::Run { place: Box::new(place), message: step.kernel.fault(report), kind: ErrorKind::Op }
     }
 }
 
@@ -130,21 +131,21 @@ struct Nested<'a> {
 }
 
 impl Blocks for Nested<'_> {
-    fn run(&self, index: usize, inputs: Vec<Value>) -> Result<Vec<Value>> {
-        let block = self.step.blocks.get(index).ok_or_else(|| Error::op(format!("there is no block {index}")))?;
-        block.check(index, &inputs)?;
+    fn run(&self, id: BlockId, inputs: Vec<Value>) -> Result<Vec<Value>> {
+        let block = self.step.blocks.get(id.at()).ok_or_else(|| Error::op(format!("there is no block {id}")))?;
+        block.check(id, &inputs)?;
         let bound = self.run.executable.plan.max_memory.map(|_| self.run.bound(&inputs));
-        self.run.steps(block, None, inputs, bound.as_ref()).map_err(|error| self.place(error, index))
+        self.run.steps(block, None, inputs, bound.as_ref()).map_err(|error| self.place(error, id))
     }
 }
 
 impl PreparedBlock {
-    /// Checks that the inputs of block `index` have the types with which its steps were checked.
-    fn check(&self, index: usize, inputs: &[Value]) -> Result<()> {
+    /// Checks that the inputs of the block, number `id` of its step, have the types with which its steps were checked.
+    fn check(&self, id: BlockId, inputs: &[Value]) -> Result<()> {
         match self.takes.iter().zip(inputs).enumerate().find(|(_, (taken, value))| !taken.admits(value)) {
             None => Ok(()),
             Some((input, (taken, value))) => {
-                Err(Error::op(format!("block {index} takes {taken} as input {input}, found {}", value.describe())))
+                Err(Error::op(format!("block {id} takes {taken} as input {input}, found {}", value.describe())))
             }
         }
     }
@@ -152,9 +153,9 @@ impl PreparedBlock {
 
 impl Nested<'_> {
     /// Adds the block to the place of a nested step's error.
-    fn place(&self, mut error: Error, index: usize) -> Error {
+    fn place(&self, mut error: Error, id: BlockId) -> Error {
         if let Error::Run { place, .. } = &mut error {
-            place.within.insert(0, self.step.block_name(index));
+            place.within.insert(0, self.step.surrounding(id));
         }
         error
     }
@@ -326,8 +327,9 @@ impl Run<'_> {
 
     /// Adds the step's place to an op's error. An error that already has a place (from a nested step) keeps it.
     fn place(&self, error: Error, step: &PreparedStep, inputs: &[Input], outlines: &[Outline]) -> Error {
+        let kind = error.kind();
         let mut message = match error {
-            Error::Op(message) => message,
+            Error::Op(message) | Error::Gpu(message) | Error::Setting(message) => message,
             Error::Limit { .. } => error.to_string(),
             placed => return placed,
         };
@@ -346,13 +348,13 @@ impl Run<'_> {
             message += &format!(" (within this step, images are in {layout})");
         }
         let place = Place {
-            step: step.index.0 as usize,
+            step: step.index,
             op: step.name,
             within: Vec::new(),
             inputs: inputs.iter().enumerate().map(describe).collect(),
             origin: self.executable.origin(step),
         };
-        Error::Run { place: Box::new(place), message }
+        Error::Run { place: Box::new(place), message, kind }
     }
 }
 

@@ -110,7 +110,7 @@ impl Executable {
     /// Turns a message of the device into an error that belongs to no step.
     fn device_error(&self, error: Error) -> Error {
         match error {
-            Error::Op(reason) => self.device.refused(reason),
+            Error::Op(reason) | Error::Gpu(reason) => self.device.refused(reason),
             error => error,
         }
     }

@@ -1,5 +1,7 @@
 //! Checks of a run's inputs against their declarations in the plan.
 
+use std::collections::HashMap;
+
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
@@ -29,6 +31,36 @@ pub fn check(executable: &Executable, inputs: &[Value]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The inputs of a run in the plan's order. An optional input without a value is absent.
+///
+/// # Errors
+/// [`Error::Input`] if an input has no value or two, or if the plan has no input of a name.
+pub fn ordered<'a, N: AsRef<str>, V: Into<Value>>(
+    declared: impl Iterator<Item = (&'a str, &'a Type)>,
+    named: impl IntoIterator<Item = (N, V)>,
+) -> Result<Vec<Value>> {
+    let declared: Vec<(&str, &Type)> = declared.collect();
+    let mut given: HashMap<&str, Value> = HashMap::with_capacity(declared.len());
+    for (name, value) in named {
+        let name = name.as_ref();
+        let mismatch =
+            |expected: String, found: &str| Error::Input { name: name.into(), expected, found: found.into() };
+        let Some(&(known, _)) = declared.iter().find(|(known, _)| *known == name) else {
+            let names: Vec<&str> = declared.iter().map(|&(name, _)| name).collect();
+            return Err(mismatch(format!("one of {names:?}"), "another name"));
+        };
+        if given.insert(known, value.into()).is_some() {
+            return Err(mismatch("one value".to_string(), "two"));
+        }
+    }
+    let value = |(name, kind): (&str, &Type)| match (given.remove(name), kind) {
+        (Some(value), _) => Ok(value),
+        (None, Type::Optional(_)) => Ok(Value::None),
+        (None, _) => Err(Error::Input { name: name.into(), expected: kind.to_string(), found: "nothing".into() }),
+    };
+    declared.into_iter().map(value).collect()
 }
 
 /// Describes the value; for a sequence, the first item that does not fit.

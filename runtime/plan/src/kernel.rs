@@ -9,6 +9,7 @@ use candle_plan_kernels::threads::Threads;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::form::{Alternative, Form};
+use crate::ids::BlockId;
 use crate::types::{Type, Types};
 use crate::value::{Array, Items, Value};
 
@@ -111,11 +112,11 @@ impl Constants<'_> {
 
 /// Runs a step's nested graphs. The executor implements it for [`Call::run_block`].
 pub trait Blocks {
-    /// Runs block `index` on its inputs, in the block's order.
+    /// Runs a block on its inputs, in the block's order.
     ///
     /// # Errors
     /// A step of the block failed.
-    fn run(&self, index: usize, inputs: Vec<Value>) -> Result<Vec<Value>>;
+    fn run(&self, id: BlockId, inputs: Vec<Value>) -> Result<Vec<Value>>;
 }
 
 /// One execution of a step.
@@ -229,11 +230,11 @@ impl<'a> Call<'a, '_> {
         }
     }
 
-    /// Runs nested graph `index`.
+    /// Runs a nested graph.
     ///
     /// # Errors
     /// A step of the block failed.
-    pub fn run_block(&self, index: usize, inputs: Vec<Value>) -> Result<Vec<Value>> {
-        self.blocks.run(index, inputs)
+    pub fn run_block(&self, id: BlockId, inputs: Vec<Value>) -> Result<Vec<Value>> {
+        self.blocks.run(id, inputs)
     }
 }

@@ -123,7 +123,8 @@ impl Session {
         // SAFETY: the caller guarantees the address and the owner, and the extent covers exactly the elements.
         let array = unsafe {
             stream.map_or(Ok(()), |stream| gpu.wait_for(stream)).map_err(refused)?;
-            Array::on_device(gpu.lent(address, bytes, owner)?, &[count], dtype)?
+            let memory = gpu.lent(address, bytes, owner).map_err(|error| Error::op(error.to_string()))?;
+            Array::on_device(memory, &[count], dtype)?
         };
         if view == View::contiguous(&dims) {
             return Ok(array.reshape(&dims)?.into());

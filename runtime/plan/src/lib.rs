@@ -7,6 +7,8 @@
 mod array;
 pub mod axes;
 pub mod broadcast;
+#[allow(unsafe_code)] // Maps plan files, which the caller promises not to change.
+pub mod builder;
 #[cfg(feature = "candle-cuda")]
 #[allow(unsafe_code)] // Lends Candle's tensors, and fills those that it allocates.
 pub mod candle_tensors;
@@ -24,6 +26,7 @@ pub mod form;
 pub mod gpu;
 pub mod gpu_run;
 mod growing;
+pub mod ids;
 pub mod infer;
 pub mod inputs;
 pub mod inspect;

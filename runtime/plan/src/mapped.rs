@@ -6,7 +6,7 @@ use std::path::Path;
 use candle_plan_kernels::mapping::while_unchanged;
 
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Memory;
 use crate::session::Session;
 use crate::shared::{self, Key};
@@ -28,7 +28,8 @@ impl Session {
         max_memory: Option<usize>,
         memory: Memory,
     ) -> Result<Session> {
-        let unreadable = |error: std::io::Error| Error::Read(format!("it cannot be opened: {error}"));
+        let refused = |reason: String| Error::Read { kind: ErrorKind::File, reason };
+        let unreadable = |error: std::io::Error| refused(format!("it cannot be opened: {error}"));
         let file = File::open(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
         let key = Key::of(&metadata, max_memory, memory).filter(|_| device == Device::Cpu.name());
@@ -41,7 +42,7 @@ impl Session {
         };
         // SAFETY: guaranteed by the caller. The session holds the mapping.
         let loaded = unsafe { while_unchanged(&file, load) }.map_err(unreadable)?;
-        let changed = || Error::Read("the file changed while it was loaded: load it again".to_string());
+        let changed = || refused("the file changed while it was loaded: load it again".to_string());
         let session = loaded.ok_or_else(changed)??;
         Ok(match key {
             Some(key) => session.shared(key),

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use crate::ops::block::{Block, ConstantId, ConstantValue, OriginId, Step, StepId, ValueId, ValueInfo, MAX_DEPTH};
+pub use crate::ids::{ConstantId, OriginId, StepId, ValueId};
+pub use crate::ops::block::{Block, ConstantValue, Step, ValueInfo, MAX_DEPTH};
 
 /// The value of the metadata key `format`.
 pub const FORMAT: &str = "candle-plan";

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use crate::array::backing::{Backing, Part};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Constant, Plan, FORMAT, VERSION};
 use crate::types::TensorType;
 use crate::value::{element_count, Array, Strings, Value};
@@ -30,6 +30,11 @@ const MAX_HEADER: u64 = 100_000_000;
 const LARGE: usize = 64 << 10;
 /// The number of bytes that a check of such a constant reads at once.
 const CHUNK: usize = 128 << 10;
+
+/// The bytes of a [`Start`].
+const START: usize = 9;
+/// The advice for a damaged plan.
+const AGAIN: &str = "copy it or compile it again";
 
 /// Reads a plan and its constants from the bytes of a plan file.
 ///
@@ -72,7 +77,7 @@ pub fn describe(bytes: &[u8]) -> Result<String> {
     let mut source = bytes;
     let header = Header::read(&mut source, bytes.len() as u64)?;
     header.check_digest(header.digest()?.chain_update(source))?;
-    serde_json::to_string(&header.plan()?).map_err(|error| Error::Read(error.to_string()))
+    serde_json::to_string(&header.plan()?).map_err(|error| invalid(error.to_string()))
 }
 
 /// The header of a plan file, before the constants.
@@ -85,38 +90,24 @@ struct Header {
 impl Header {
     /// Reads the header. Its offsets must cover all the other bytes, and its version must be supported.
     fn read(source: &mut impl Read, length: u64) -> Result<Header> {
-        let mut size = [0; 8];
-        if length < 8 {
-            return Err(not_a_plan(SafeTensorError::HeaderTooSmall));
-        }
-        source.read_exact(&mut size).map_err(unreadable)?;
-        let (size, rest) = (u64::from_le_bytes(size), length - 8);
-        if size > MAX_HEADER {
-            return Err(not_a_plan(SafeTensorError::HeaderTooLarge));
-        }
-        if size > rest {
-            return Err(not_a_plan(SafeTensorError::InvalidHeaderLength));
-        }
-        let length = usize::try_from(size).map_err(|_| not_a_plan(SafeTensorError::HeaderTooLarge))?;
-        let mut text = vec![0; length];
-        source.read_exact(&mut text).map_err(unreadable)?;
-        let text = std::str::from_utf8(&text).map_err(|error| not_a_plan(SafeTensorError::InvalidHeader(error)))?;
-        let metadata: Metadata = serde_json::from_str(text)
-            .map_err(|error| not_a_plan(SafeTensorError::InvalidHeaderDeserialization(error)))?;
-        if metadata.data_len() as u64 != rest - size {
-            return Err(not_a_plan(SafeTensorError::MetadataIncompleteBuffer));
-        }
-        let header = Header { metadata, length: length + 8 };
+        let start = Start::read(source, length)?;
+        let rest = length - 8;
+        let size = start.size(rest).map_err(|error| start.refused(error))?;
+        let mut text = vec![0; size];
+        text[0] = start.bytes[8];
+        source.read_exact(&mut text[1..]).map_err(unreadable)?;
+        let metadata = metadata_of(&text, rest - size as u64).map_err(|error| start.refused(error))?;
+        let header = Header { metadata, length: size + 8 };
         if header.field("format")? != FORMAT {
-            return Err(Error::Read(format!("its format is {:?}, not {FORMAT:?}", header.field("format")?)));
+            return Err(not_a_plan(format!("its format is {:?}, not {FORMAT:?}", header.field("format")?)));
         }
         check_version(header.field("plan_version")?)?;
         Ok(header)
     }
 
     fn field(&self, key: &str) -> Result<&str> {
-        let metadata = self.metadata.metadata().as_ref().ok_or_else(|| Error::Read("it has no metadata".into()))?;
-        let found = metadata.get(key).ok_or_else(|| Error::Read(format!("its metadata has no {key:?}")))?;
+        let metadata = self.metadata.metadata().as_ref().ok_or_else(|| not_a_plan("it has no metadata".into()))?;
+        let found = metadata.get(key).ok_or_else(|| not_a_plan(format!("its metadata has no {key:?}")))?;
         Ok(found)
     }
 
@@ -128,7 +119,7 @@ impl Header {
     fn check_digest(&self, digest: Sha256) -> Result<()> {
         let found: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         if *self.field("sha256")? != found {
-            return Err(Error::Read(
+            return Err(damaged(
                 "its checksum does not match: the file was damaged or edited; compile it again".into(),
             ));
         }
@@ -137,8 +128,56 @@ impl Header {
 
     fn plan(&self) -> Result<Plan> {
         let read = serde_json::from_str(self.field("plan")?);
-        let plan: Plan = read.map_err(|error| Error::Read(format!("its description is not valid: {error}")))?;
+        let plan: Plan = read.map_err(|error| invalid(format!("its description is not valid: {error}")))?;
         Ok(Plan { sha256: self.field("sha256")?.to_string(), ..plan })
+    }
+}
+
+/// The first bytes of a file: the length of the header's JSON, and the first byte of this JSON.
+struct Start {
+    bytes: [u8; START],
+}
+
+impl Start {
+    /// # Errors
+    /// The file has fewer bytes.
+    fn read(source: &mut impl Read, length: u64) -> Result<Start> {
+        if length < START as u64 {
+            let state = if length == 0 { "empty" } else { "cut short" };
+            return Err(damaged(format!("the file is {state}: {AGAIN}")));
+        }
+        let mut bytes = [0; START];
+        source.read_exact(&mut bytes).map_err(unreadable)?;
+        Ok(Start { bytes })
+    }
+
+    /// The number of bytes of the header's JSON, in a file with `rest` bytes from its beginning on.
+    fn size(&self, rest: u64) -> std::result::Result<usize, SafeTensorError> {
+        let [size @ .., _] = self.bytes;
+        match u64::from_le_bytes(size) {
+            0 => Err(SafeTensorError::HeaderTooSmall),
+            size if size > MAX_HEADER => Err(SafeTensorError::HeaderTooLarge),
+            size if size > rest => Err(SafeTensorError::InvalidHeaderLength),
+            size => usize::try_from(size).map_err(|_| SafeTensorError::HeaderTooLarge),
+        }
+    }
+
+    /// The error for a file that has no whole header, or not as many bytes as its header states.
+    fn refused(&self, error: SafeTensorError) -> Error {
+        match self.bytes {
+            [_, _, _, _, 0, 0, 0, 0, b'{'] => damaged(format!("the file is cut short or damaged: {AGAIN}")),
+            _ => not_a_plan(format!("it is not a safetensors file ({error})")),
+        }
+    }
+}
+
+/// The header with this JSON, in front of `data` bytes of tensors.
+fn metadata_of(text: &[u8], data: u64) -> std::result::Result<Metadata, SafeTensorError> {
+    let text = std::str::from_utf8(text).map_err(SafeTensorError::InvalidHeader)?;
+    let metadata: Metadata = serde_json::from_str(text).map_err(SafeTensorError::InvalidHeaderDeserialization)?;
+    match metadata.data_len() as u64 == data {
+        true => Ok(metadata),
+        false => Err(SafeTensorError::MetadataIncompleteBuffer),
     }
 }
 
@@ -221,21 +260,32 @@ fn filled<T: Pod>(source: &mut impl Read, size: usize) -> Result<Vec<T>> {
     Ok(data)
 }
 
-fn not_a_plan(error: SafeTensorError) -> Error {
-    Error::Read(format!("it is not a safetensors file ({error})"))
+fn not_a_plan(reason: String) -> Error {
+    Error::Read { kind: ErrorKind::NotAPlan, reason }
+}
+
+fn damaged(reason: String) -> Error {
+    Error::Read { kind: ErrorKind::Damaged, reason }
+}
+
+fn invalid(reason: String) -> Error {
+    Error::Read { kind: ErrorKind::Invalid, reason }
 }
 
 fn unreadable(error: std::io::Error) -> Error {
-    Error::Read(format!("it cannot be read to its end: {error}"))
+    Error::Read { kind: ErrorKind::File, reason: format!("it cannot be read to its end: {error}") }
 }
 
 fn check_version(text: &str) -> Result<()> {
     match text.parse::<u32>() {
         Ok(version) if (1..=VERSION).contains(&version) => Ok(()),
-        Ok(version) if version > VERSION => Err(Error::Read(format!(
-            "it is of version {version}, and this runtime reads up to version {VERSION}: upgrade candle-compiler"
-        ))),
-        _ => Err(Error::Read(format!("its version {text:?} is not a number from 1"))),
+        Ok(version) if version > VERSION => {
+            let reason = format!(
+                "it is of version {version}, and this runtime reads up to version {VERSION}: upgrade candle-compiler"
+            );
+            Err(Error::Read { kind: ErrorKind::Version, reason })
+        }
+        _ => Err(not_a_plan(format!("its version {text:?} is not a number from 1"))),
     }
 }
 

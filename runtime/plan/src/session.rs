@@ -1,5 +1,6 @@
 //! Sessions: loaded plans, with which a Rust program runs a model.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use candle_plan_device::Gpu;
@@ -11,6 +12,7 @@ use crate::device::Device;
 use crate::dry_run::StepCommands;
 use crate::error::{Error, Result};
 use crate::gpu_run::Outputs;
+use crate::inputs::ordered;
 use crate::inspect::Prepared;
 use crate::interrupt::Stop;
 use crate::kernel::Memory;
@@ -138,6 +140,20 @@ impl Session {
     /// As [`Executable::run`].
     pub fn run(&self, inputs: Vec<Value>) -> Result<Vec<Value>> {
         self.executable.run(inputs, &self.threads)
+    }
+
+    /// [`Session::run`] with the inputs and outputs by their names: `session.run_named([("x", &tensor)])`. An optional
+    /// input without a value is absent.
+    ///
+    /// # Errors
+    /// As [`Executable::run`]; also [`Error::Input`] if an input has no value or two, or if the plan has no input of a
+    /// name.
+    pub fn run_named<N: AsRef<str>, V: Into<Value>>(
+        &self,
+        inputs: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<HashMap<String, Value>> {
+        let outputs = self.run(ordered(self.inputs(), inputs)?)?;
+        Ok(self.outputs().map(|(name, _)| name.to_string()).zip(outputs).collect())
     }
 
     /// [`Session::run`] that `stop` can end early. The run asks it between steps, about every 50 ms.

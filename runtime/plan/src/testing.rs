@@ -15,6 +15,7 @@ use crate::cpu;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu::{self, download, upload, OnDevice, OnGpu};
+use crate::ids::BlockId;
 use crate::kernel::{Blocks, Call, Constants, Input, Kernel, Memory};
 use crate::movable::copy_view;
 use crate::operator::Needs;
@@ -38,8 +39,8 @@ impl<T: Clone + Into<Op> + std::fmt::Debug> Tested for T {
 struct NoBlocks;
 
 impl Blocks for NoBlocks {
-    fn run(&self, index: usize, _: Vec<Value>) -> Result<Vec<Value>> {
-        Err(Error::op(format!("there is no block {index}")))
+    fn run(&self, id: BlockId, _: Vec<Value>) -> Result<Vec<Value>> {
+        Err(Error::op(format!("there is no block {id}")))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The functions of the extension for the CPU: what the compiler asks about ops, plans and the machine.
 
-use candle_plan::error::Error;
+use candle_plan::error::{Error, ErrorKind};
 use candle_plan_kernels::isa::Isa;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -40,13 +40,14 @@ fn slices(constants: &[Option<PyBackedBytes>]) -> Vec<Option<&[u8]>> {
     constants.iter().map(|constant| constant.as_deref()).collect()
 }
 
-/// Returns every rule of the plan format that a plan file violates; empty if there is none.
+/// Returns every rule of the plan format that a plan file violates; empty if there is none. Raises `PlanError` if the
+/// file cannot be read.
 #[pyfunction]
-pub fn verify(plan: &[u8]) -> Vec<String> {
+pub fn verify(plan: &[u8]) -> PyResult<Vec<String>> {
     match candle_plan::read::read(plan) {
-        Ok((plan, constants)) => candle_plan::verify::verify(&plan, &constants),
-        Err(Error::Verify(violations)) => violations,
-        Err(error) => vec![error.to_string()],
+        Ok((plan, constants)) => Ok(candle_plan::verify::verify(&plan, &constants)),
+        Err(Error::Verify(violations)) => Ok(violations),
+        Err(error) => Err(to_python(error)),
     }
 }
 
@@ -73,6 +74,12 @@ pub fn schema() -> String {
 #[pyfunction]
 pub fn levels() -> Vec<&'static str> {
     Isa::available().map(|isa| isa.level().name()).collect()
+}
+
+/// Returns the names of the kinds of errors.
+#[pyfunction]
+pub fn error_kinds() -> Vec<&'static str> {
+    ErrorKind::ALL.iter().map(|kind| kind.name()).collect()
 }
 
 /// Returns the number of processors that this process may use.

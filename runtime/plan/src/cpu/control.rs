@@ -6,6 +6,7 @@ use super::nested::{collect, given, is_true, one_i64, push};
 use crate::bail;
 use crate::dtype::Bool;
 use crate::error::{Error, Result};
+use crate::ids::BlockId;
 use crate::kernel::{Call, Kernel};
 use crate::memory::Kept;
 use crate::ops::control::{If, Loop, Scan};
@@ -13,13 +14,16 @@ use crate::ops::nested::{axis_of, dims, rank};
 use crate::stack;
 use crate::value::{Array, Value};
 
+/// The only block of a loop.
+const BODY: BlockId = BlockId(0);
+
 impl Kernel for If {
     fn takes_sequence(&self, _: usize) -> bool {
         true
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let branch = usize::from(!is_true(call.value(0)?)?);
+        let branch = BlockId(u32::from(!is_true(call.value(0)?)?));
         let given = given(call, 1)?;
         call.run_block(branch, given)
     }
@@ -42,7 +46,7 @@ impl Kernel for Loop {
             let mut inputs = vec![Array::scalar(iteration).into(), Array::scalar(Bool(1)).into()];
             inputs.append(&mut carried);
             inputs.extend(captures.iter().cloned());
-            let mut outputs = within(kept.left(&inputs)?, || call.run_block(0, inputs))?.into_iter();
+            let mut outputs = within(kept.left(&inputs)?, || call.run_block(BODY, inputs))?.into_iter();
             proceed = is_true(&outputs.next().ok_or_else(|| Error::op("the body gave no condition"))?)?;
             carried = outputs.by_ref().take(self.carried).collect();
             push(&mut collected, outputs, &mut kept)?;
@@ -81,7 +85,7 @@ impl Kernel for Scan {
                 inputs.push(stack::slice(value, axis, index, call.threads)?);
             }
             inputs.extend(captures.iter().cloned());
-            let mut outputs = within(kept.left(&inputs)?, || call.run_block(0, inputs))?.into_iter();
+            let mut outputs = within(kept.left(&inputs)?, || call.run_block(BODY, inputs))?.into_iter();
             states = outputs.by_ref().take(self.states).collect();
             push(&mut collected, outputs, &mut kept)?;
         }

@@ -8,9 +8,8 @@ use super::launch::{alloc_uninit, count, elements_per_word, launch, width, word,
 use super::shapes::{of_view, Dims, Strides};
 use super::OnGpu;
 use crate::axes;
-use crate::bail;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::gpu::{gpu_kernel, has_few_dimensions, takes_indices};
 use crate::kernel::Call;
 use crate::ops::gather::{Gather, GatherElements, GatherNd};
@@ -36,7 +35,7 @@ impl Indices {
         let are_wide = match array.dtype() {
             DType::Int32 => 0,
             DType::Int64 => 1,
-            other => bail!("the device has no kernel for indices of {other}"),
+            other => return Err(Error::Gpu(format!("the device has no kernel for indices of {other}"))),
         };
         Ok(Indices { address: array.address()?, are_wide, padding: 0 })
     }

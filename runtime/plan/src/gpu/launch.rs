@@ -94,7 +94,7 @@ pub(super) fn kind(dtype: DType) -> Result<&'static str> {
         DType::Bfloat16 => "bf16",
         DType::Float32 => "f32",
         DType::Float64 => "f64",
-        other => bail!("the device has no kernel for {other}"),
+        other => return Err(Error::Gpu(format!("the device has no kernel for {other}"))),
     })
 }
 
@@ -126,6 +126,6 @@ pub(super) fn elements_per_word(bytes: usize, run: usize, addresses: &[u64]) -> 
 
 impl From<candle_plan_device::Error> for Error {
     fn from(error: candle_plan_device::Error) -> Error {
-        Error::op(error.to_string())
+        Error::Gpu(error.to_string())
     }
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::form::{Alternative, Form};
+use crate::ids::StepId;
 use crate::layout::Layout;
 
 /// A prepared plan.
@@ -28,7 +29,7 @@ pub struct Prepared {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepForm {
     /// Its place in the plan's block; a step that prepare added has the place of the step that it serves.
-    pub index: usize,
+    pub index: StepId,
     /// The op's name.
     pub op: &'static str,
     /// 0 for a step of the plan itself, `n + 1` for one of a block that a step of depth `n` runs.

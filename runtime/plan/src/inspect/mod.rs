@@ -37,7 +37,7 @@ fn list(listing: &Listing, steps: &mut Vec<StepForm>) {
     for step in &listing.block.steps {
         let inputs = listing.input_types(step);
         steps.push(StepForm {
-            index: step.index.0 as usize,
+            index: step.index,
             op: step.name,
             depth: listing.depth,
             origin: listing.executable.origin(step),

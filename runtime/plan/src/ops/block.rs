@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Op;
+use crate::ids::{ConstantId, OriginId, ValueId};
 use crate::types::Type;
 
 /// The maximum depth of nested blocks. A JSON reader allows 128 levels, and a block takes five of them.
@@ -30,49 +31,6 @@ impl Block {
     pub fn depth(&self) -> usize {
         let nested = self.steps.iter().flat_map(|step| step.op.blocks());
         nested.map(|block| 1 + block.depth()).max().unwrap_or(0)
-    }
-}
-
-/// The index of a value in its block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct ValueId(pub u32);
-
-impl ValueId {
-    /// The id as an index.
-    pub fn at(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// The index of a constant in the plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct ConstantId(pub u32);
-
-impl ConstantId {
-    /// The id as an index.
-    pub fn at(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// The index of an origin in the plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct OriginId(pub u32);
-
-impl OriginId {
-    /// The id as an index.
-    pub fn at(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// The index of a step in its block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StepId(pub u32);
-
-impl std::fmt::Display for StepId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
     }
 }
 

@@ -1,9 +1,10 @@
 //! The inputs and outputs of blocks, for the ops that run them.
 
-use super::block::{Block, ValueId};
+use super::block::Block;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::ids::ValueId;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::Value;
 

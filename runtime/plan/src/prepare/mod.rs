@@ -93,7 +93,7 @@ impl Executable {
             blocking,
         };
         let mut main = preparing.block(&plan.main, Border::Plan).map_err(|error| match (device, error) {
-            (Device::Gpu(_), Error::Op(reason)) => device.refused(reason),
+            (Device::Gpu(_), Error::Op(reason) | Error::Gpu(reason)) => device.refused(reason),
             (_, error) => error,
         })?;
         main.number(&mut Mark(0));
@@ -194,7 +194,9 @@ impl Preparing<'_> {
     /// constant does not fit, the step of a nested block fails when it runs.
     fn pack(&mut self, graph: &Graph, node: &Node, choice: Choice, is_nested: bool) -> Result<Box<dyn Kernel>> {
         let pack = |operands: &Constants| match choice.pack(node.ops.single(), operands) {
-            Err(Error::Op(message)) if is_nested => Ok(Box::new(Misfit(message)) as Box<dyn Kernel>),
+            Err(Error::Op(message) | Error::Gpu(message)) if is_nested => {
+                Ok(Box::new(Misfit(message)) as Box<dyn Kernel>)
+            }
             kernel => kernel,
         };
         let kernel = graph.operands(node, &self.constants, |operands| catch_out_of_memory(|| pack(operands)));

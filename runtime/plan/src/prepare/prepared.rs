@@ -3,12 +3,12 @@
 use super::chain::Chain;
 use crate::device::Reason;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Surrounding};
+use crate::ids::{BlockId, ConstantId, OriginId, StepId, ValueId};
 use crate::kernel::Kernel;
 use crate::layout::{in_rows, Layout};
 use crate::operator::Operator;
 use crate::ops::Op;
-use crate::plan::{ConstantId, OriginId, StepId, ValueId};
 use crate::types::{TensorType, Type, Types};
 use crate::value::Value;
 use crate::work::Work;
@@ -127,15 +127,15 @@ impl PreparedBlock {
         }
     }
 
-    /// Returns the step with a number, and the names of the blocks around it, the outermost first.
-    pub(crate) fn marked<'a>(&'a self, mark: Mark) -> Option<(&'a PreparedStep, Vec<String>)> {
+    /// Returns the step with a number, and the blocks around it, the outermost first.
+    pub(crate) fn marked<'a>(&'a self, mark: Mark) -> Option<(&'a PreparedStep, Vec<Surrounding>)> {
         self.steps.iter().find_map(|step| {
-            let inside = |(index, block): (usize, &'a PreparedBlock)| {
+            let inside = |(id, block): (u32, &'a PreparedBlock)| {
                 let (found, mut path) = block.marked(mark)?;
-                path.insert(0, step.block_name(index));
+                path.insert(0, step.surrounding(BlockId(id)));
                 Some((found, path))
             };
-            (step.mark == mark).then(|| (step, Vec::new())).or_else(|| step.blocks.iter().enumerate().find_map(inside))
+            (step.mark == mark).then(|| (step, Vec::new())).or_else(|| (0..).zip(&step.blocks).find_map(inside))
         })
     }
 
@@ -221,8 +221,8 @@ impl PreparedStep {
         }
     }
 
-    /// Names a nested block for messages.
-    pub(crate) fn block_name(&self, index: usize) -> String {
-        format!("block {index} of step {} {}", self.index, self.name)
+    /// Describes a nested block as one around another step.
+    pub(crate) fn surrounding(&self, block: BlockId) -> Surrounding {
+        Surrounding { block, step: self.index, op: self.name }
     }
 }

@@ -41,13 +41,13 @@ impl State {
     /// Replaces the values by those of a [saved](State::save) file. The bytes are not trusted.
     ///
     /// # Errors
-    /// [`Error::State`] if the file is damaged, of another format or of another model; [`Error::Input`] if a value does not
-    /// fit its input. The state is then as it was.
+    /// [`Error::StateFile`] if the file is damaged or of another format, [`Error::State`] if it is of another model or
+    /// version, [`Error::Input`] if a value does not fit its input. The state is then as it was.
     pub fn load(&mut self, bytes: &[u8]) -> Result<()> {
-        let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(refused)?;
+        let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
         self.check_header(&metadata)?;
         let mut values = vec![None; self.values.len()];
-        for (name, view) in SafeTensors::deserialize(bytes).map_err(refused)?.iter() {
+        for (name, view) in SafeTensors::deserialize(bytes).map_err(damaged)?.iter() {
             let at = self.pairs.find(name)?;
             values[at] = Some(value_of(&self.pairs.list[at], &view)?);
         }
@@ -60,7 +60,7 @@ impl State {
             |key: &str| metadata.metadata().as_ref().and_then(|fields| fields.get(key)).map_or("", String::as_str);
         let refused = |reason: &str| Err(Error::State(format!("cannot load the state: {reason}")));
         match (field("format"), field("state_version"), field("model")) {
-            (format, ..) if format != FORMAT => refused("the file is no saved state"),
+            (format, ..) if format != FORMAT => Err(Error::StateFile("the file is no saved state".to_string())),
             (_, version, _) if version != VERSION => refused("its version is newer: upgrade candle-compiler"),
             (.., model) if model != self.pairs.model => refused("it belongs to another model"),
             _ => Ok(()),
@@ -76,7 +76,7 @@ fn value_of(pair: &Pair, view: &TensorView) -> Result<Value> {
         let found = view.dtype();
         return Err(Error::State(format!("cannot load the state: {name:?} is {found:?}, and not {expected:?}")));
     }
-    let damaged = |error: Error| Error::State(format!("cannot load the state: {name:?}: {error}"));
+    let damaged = |error: Error| Error::StateFile(format!("{name:?}: {error}"));
     check_bits(dtype, view.data()).map_err(damaged)?;
     let array: Array = by_width!(dtype, W => {
         let mut words = words::alloc_uninit::<W>(view.shape())?;
@@ -94,4 +94,8 @@ fn value_of(pair: &Pair, view: &TensorView) -> Result<Value> {
 
 fn refused(error: SafeTensorError) -> Error {
     Error::State(format!("a file cannot hold the state: {error}"))
+}
+
+fn damaged(error: SafeTensorError) -> Error {
+    Error::StateFile(format!("the file is damaged or of another format ({error})"))
 }

@@ -64,6 +64,13 @@ impl Value {
     }
 }
 
+/// A value that shares the elements of the array.
+impl From<&Array> for Value {
+    fn from(array: &Array) -> Value {
+        Value::Tensor(array.clone())
+    }
+}
+
 impl From<Array> for Value {
     fn from(array: Array) -> Value {
         Value::Tensor(array)

@@ -1,10 +1,7 @@
 //! The example of docs/cuda.md.
 
-use std::path::Path;
-
 use candle_core::{Device, Tensor};
 use candle_plan::gpu_run::Outputs;
-use candle_plan::kernel::Memory;
 use candle_plan::session::Session;
 
 use crate::Outcome;
@@ -13,7 +10,7 @@ pub fn run() -> Outcome {
     candle_plan_device_cuda::register(); // the device "cuda"
     let device = Device::new_cuda(0)?;
     // SAFETY: nobody changes the file while the session lives.
-    let session = unsafe { Session::open(Path::new("model.plan"), "cuda", None, None, Memory::Full) }?;
+    let session = unsafe { Session::builder("model.plan").device("cuda").build_mapped() }?;
     let tokens = Tensor::new(&[[1i64, 2, 3]], &device)?;
     // SAFETY: nobody writes into the tensor in place before the run has returned.
     let inputs = vec![unsafe { session.lend_tensor(&tokens) }?];

@@ -7,7 +7,6 @@ use candle_core::op::BackpropOp;
 use candle_core::{DType, Device, Storage, Tensor};
 use candle_plan::dtype::DType as Logical;
 use candle_plan::gpu_run::Outputs;
-use candle_plan::kernel::Memory;
 use candle_plan::session::Session;
 use candle_plan::value::{Array, Value};
 
@@ -35,7 +34,7 @@ pub fn run(name: &str, plan: &Path) -> Outcome {
 
 fn session(plan: &Path, device: &str) -> Result<Session> {
     // SAFETY: nobody changes the plan of the test.
-    Ok(unsafe { Session::open(plan, device, Some(1), None, Memory::Full) }?)
+    Ok(unsafe { Session::builder(plan).device(device).threads(1).build_mapped() }?)
 }
 
 /// The session of a plan `sum = x + y` on the GPU, after a first run, which makes additional calls.

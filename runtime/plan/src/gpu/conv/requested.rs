@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use candle_plan_descriptors::conv::Shape;
 
 use super::form::{Form, Tile};
-use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
@@ -37,7 +36,7 @@ impl Requested {
             let text = std::env::var_os(VARIABLE).unwrap_or_default();
             Requested::named(&text.to_string_lossy())
         });
-        WANTED.clone().map_err(Error::op)
+        WANTED.clone().map_err(Error::Setting)
     }
 
     /// Parses the name of a form; `None` for an empty name.
@@ -73,14 +72,14 @@ impl Requested {
     /// The convolution cannot be computed in this form.
     pub fn form(self, shape: &Shape, transposed: bool, dtype: DType) -> Result<Form> {
         match self {
-            Requested::Product if transposed || !Form::is_product(shape) => bail!(
+            Requested::Product if transposed || !Form::is_product(shape) => Err(Error::Setting(format!(
                 "{VARIABLE} is \"{self}\", which is for windows of one element at every element, of one image or of one \
                  image's large groups"
-            ),
+            ))),
             Requested::Product => Ok(Form::Product),
             Requested::Direct => Ok(Form::Direct),
             Requested::Tiles { tile, .. } if !tile.takes(dtype) => {
-                bail!("{VARIABLE} is \"{self}\", and there is no such tile of {dtype}")
+                Err(Error::Setting(format!("{VARIABLE} is \"{self}\", and there is no such tile of {dtype}")))
             }
             Requested::Tiles { tile, parts } => {
                 let parts = parts.unwrap_or_else(|| Form::parts(shape, transposed, tile));
@@ -104,6 +103,7 @@ impl fmt::Display for Requested {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     const IMAGES: Shape = Shape {
         batch: 1,
@@ -164,7 +164,9 @@ mod tests {
             ("large", &IMAGES, false, DType::Float64, "there is no such tile of float64"),
             ("large:2", &IMAGES, true, DType::Float64, "there is no such tile of float64"),
         ] {
-            let error = form(name, shape, transposed, dtype).expect_err(name).to_string();
+            let error = form(name, shape, transposed, dtype).expect_err(name);
+            assert_eq!(error.kind(), ErrorKind::Setting);
+            let error = error.to_string();
             assert!(error.contains(&format!("CANDLE_PLAN_CONV is \"{name}\"")) && error.contains(words), "{error}");
         }
     }
