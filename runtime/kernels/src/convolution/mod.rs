@@ -46,6 +46,11 @@ pub fn times(case: &ConvCase) -> Option<[f64; 2]> {
     Some([blocks.time_in_rows(rows.time()), blocks.time()].map(|time| case.shape.batch as f64 * time))
 }
 
+/// Returns every form that the planner compares for an image and a result in rows.
+pub fn alternatives_in_rows(case: &ConvCase) -> Vec<Alternative> {
+    listed(candidates(case, ImageLayout::Rows))
+}
+
 fn alternatives(case: &ConvCase) -> Vec<Alternative> {
     listed([ImageLayout::Rows, ImageLayout::Blocks].into_iter().flat_map(|result| candidates(case, result)))
 }
