@@ -10,6 +10,7 @@ mod window;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use form::integer_alternatives;
 pub use plain::{conv_plain, conv_transposed_plain};
 pub use rows::Rows;
 

@@ -1,34 +1,17 @@
 //! The interface of the forms of a product with codes of few bits.
 
+use super::case::LowBitCase;
 use super::product::Product;
 use crate::form::Form;
-use crate::gemm::tiles::Tiles;
-use crate::gemm::{Sizes, UNIT};
-use crate::isa::Isa;
+use crate::threads::Threads;
 
-/// The facts that decide the form of a product with codes of few bits.
-#[derive(Debug, Clone, Copy)]
-pub struct LowBitCase {
-    /// The instruction set.
-    pub isa: Isa,
-    /// The sizes.
-    pub sizes: Sizes,
-}
-
-/// The instructions that convert a vector of codes to numbers.
-pub(super) const CONVERT: f64 = 2.5;
-
-impl LowBitCase {
-    /// The cost of the product if each vector of codes, with all rows, costs `each` instructions.
-    pub(super) fn cost_of(&self, each: f64) -> f64 {
-        let lanes = Tiles::of(self.isa).lanes;
-        self.sizes.k as f64 * self.sizes.n.next_multiple_of(lanes) as f64 / UNIT * each
-    }
-}
-
-/// A form of a product with codes of few bits. All forms compute the same bits, in the order that
-/// [`Product`] states.
+/// A form of a product with codes of few bits. All forms compute the same bits, in the order that [`Product`] states.
 pub(crate) trait LowBitForm: Form<LowBitCase> {
     /// Computes rows `rows[0] .. rows[1]` of the columns of panels `panels[0] .. panels[1]`.
     fn block(&self, product: &Product, rows: [usize; 2], panels: [usize; 2]);
+
+    /// Computes a product that is not empty.
+    fn run(&self, product: &Product, threads: &Threads) {
+        product.for_each_block(threads, |rows, panels| self.block(product, rows, panels));
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 
-use super::form::{LowBitCase, LowBitForm, CONVERT};
+use super::case::{LowBitCase, CONVERT};
+use super::form::LowBitForm;
 use super::kernels::Kernels;
 use super::pack::PackedCodes;
 use super::product::Product;

@@ -1,6 +1,7 @@
 //! Products of few rows: each tile converts codes in registers, so that a product takes about as long as reading the codes.
 
-use super::form::{LowBitCase, LowBitForm, CONVERT};
+use super::case::{LowBitCase, CONVERT};
+use super::form::LowBitForm;
 use super::product::Product;
 use crate::form::Form;
 

@@ -3,6 +3,7 @@
 //!
 //! The codes stay packed in memory. All forms compute the same bits, as do all instruction sets and all numbers of threads.
 
+mod case;
 mod form;
 mod in_advance;
 mod in_registers;
@@ -17,7 +18,7 @@ mod unpack;
 #[cfg(test)]
 mod tests;
 
-pub use form::LowBitCase;
+pub use case::LowBitCase;
 pub(crate) use form::LowBitForm;
 pub(crate) use in_advance::InAdvance;
 pub(crate) use in_registers::InRegisters;

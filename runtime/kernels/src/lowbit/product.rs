@@ -1,6 +1,6 @@
 //! Products in blocks: some rows, and some panels of columns.
 
-use super::form::{LowBitCase, LowBitForm};
+use super::case::LowBitCase;
 use super::kernels::Kernels;
 use super::pack::PackedCodes;
 use super::tile::{Kernel, Tile};
@@ -59,8 +59,8 @@ impl<'a> Product<'a> {
         LowBitCase { isa: self.b.isa, sizes: Sizes { m: self.m, n: self.b.n, k: self.b.k } }
     }
 
-    /// Computes the product, which is not empty, block after block, and finishes each block.
-    pub fn run(&self, form: &dyn LowBitForm, threads: &Threads) {
+    /// Calls `compute(rows, panels)` for every block of a product that is not empty. Then it finishes the block.
+    pub(super) fn for_each_block(&self, threads: &Threads, compute: impl Fn([usize; 2], [usize; 2]) + Sync) {
         let panels = self.b.panels();
         let (mut down, mut across) = (self.m.div_ceil(ROWS), panels.div_ceil(PANELS));
         if threads.count() > 1 {
@@ -71,7 +71,7 @@ impl<'a> Product<'a> {
             // Blocks with the same panels are consecutive.
             let (i, j) = (task % down, task / down);
             let (rows, panels) = ([i, i + 1].map(|i| self.m * i / down), [j, j + 1].map(|j| panels * j / across));
-            form.block(self, rows, panels);
+            compute(rows, panels);
             self.finish(rows, panels);
         });
     }

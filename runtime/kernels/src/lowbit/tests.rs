@@ -113,7 +113,7 @@ fn found(case: &Case, m: usize, a: &[f32], isa: Isa, threads: &Threads) -> Vec<V
     let forms = LOW_BIT
         .iter()
         .filter(|_| m > 0)
-        .map(|form| result(&|finish, out| Product::new(m, a, &packed, out, Some(finish)).run(*form, threads)));
+        .map(|form| result(&|finish, out| form.run(&Product::new(m, a, &packed, out, Some(finish)), threads)));
     [chosen].into_iter().chain(forms).collect()
 }
 

@@ -65,7 +65,7 @@ pub fn multiply_low_bit(
     let Sizes { m, n, k } = case.sizes;
     let serial = Threads::serial();
     let threads = if (m * n).saturating_mul(k) > SPLIT { threads } else { &serial };
-    product.run(planner::low_bit(&case), threads);
+    planner::low_bit(&case).run(&product, threads);
 }
 
 /// Packs a `[k, n]` matrix of 8-bit codes for the fastest instructions.

@@ -8,6 +8,7 @@ use candle_plan_kernels::products::sums_in_float;
 use candle_plan_kernels::threads::Threads;
 
 use super::bounds::len;
+use super::conv_case::one_image;
 use super::exact::{broadcast, floats, largest, shifted, whole, whole_elements};
 use super::packed::Packs;
 use super::product_forms::integer;
@@ -131,6 +132,11 @@ impl Packs for ConvInteger {
         Form::of(packed, |PackedBytes { weights, .. }: &PackedBytes| {
             Form::named(format!("{}, as float32", weights.form())).packed(weights.bytes())
         })
+    }
+
+    fn alternatives(&self, _: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
+        let shape = one_image(inputs).and_then(|[x, w]| self.shape(&x, &w).ok());
+        Alternative::all(shape.map(|shape| conv::integer_alternatives(Isa::get(), &shape)).unwrap_or_default())
     }
 
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {

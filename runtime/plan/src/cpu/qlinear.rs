@@ -6,6 +6,7 @@ use candle_plan_kernels::int8::{self, Codes, Filter, Matrix, Out, Requantize, Ta
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::products;
 
+use super::conv_case::one_image;
 use super::packed::Packs;
 use super::product_forms::integer;
 use crate::bail;
@@ -158,10 +159,8 @@ impl<'a> End<'a> {
 impl QLinearConv {
     /// The sizes of the convolution of one image, if the sizes of the image and of the weights are known.
     fn image_shape(&self, inputs: &Types) -> Option<Shape> {
-        let (x, w) = (inputs.tensor(0).ok()?, inputs.tensor(1).ok()?.sizes()?);
-        let dims: Option<Vec<usize>> =
-            (0..x.rank()?).map(|axis| if axis == 0 { Some(1) } else { x.size(axis) }).collect();
-        self.shape(&dims?, &w).ok()
+        let [x, w] = one_image(inputs)?;
+        self.shape(&x, &w).ok()
     }
 
     fn pack_weights(&self, w: &Array, zero: &Array) -> Result<Filter> {
