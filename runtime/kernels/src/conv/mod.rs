@@ -10,7 +10,6 @@ mod window;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use form::integer_alternatives;
 pub use plain::{conv_plain, conv_transposed_plain};
 pub use rows::Rows;
 

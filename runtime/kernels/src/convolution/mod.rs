@@ -11,6 +11,7 @@ mod within_step;
 #[cfg(test)]
 mod tests;
 
+pub use crate::conv::form::integer_alternatives;
 pub use crate::conv_form::{ConvCase, ConvOperands, Epilogue, ImageLayout, Residual};
 pub use planner::reorder;
 

@@ -1,7 +1,7 @@
 //! CPU kernels: products and convolutions of 8-bit integers with `int32` sums, and requantization to 8 bits.
 
 use candle_plan_kernels::conv::{self, Rows, Shape};
-use candle_plan_kernels::convolution::{ConvOperands, Epilogue};
+use candle_plan_kernels::convolution::{integer_alternatives, ConvOperands, Epilogue};
 use candle_plan_kernels::int8;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::products::sums_in_float;
@@ -136,7 +136,7 @@ impl Packs for ConvInteger {
 
     fn alternatives(&self, _: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
         let shape = one_image(inputs).and_then(|[x, w]| self.shape(&x, &w).ok());
-        Alternative::all(shape.map(|shape| conv::integer_alternatives(Isa::get(), &shape)).unwrap_or_default())
+        Alternative::all(shape.map(|shape| integer_alternatives(Isa::get(), &shape)).unwrap_or_default())
     }
 
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
