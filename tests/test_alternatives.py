@@ -48,7 +48,7 @@ def codes(*shape: int, dtype: type = np.uint8) -> np.ndarray:
 
 LOW_BIT = {"w": codes(60, 3, 16), "s": np.ones((60, 3), np.float32)}
 """Weights of 4 bits, 60 × 80."""
-ONE_INT8 = {"one": np.array(1, np.float32), "zero": np.array(0, np.int8)}
+ONE_INT8: dict[str, np.ndarray] = {"one": np.array(1, np.float32), "zero": np.array(0, np.int8)}
 
 
 @pytest.mark.parametrize(
