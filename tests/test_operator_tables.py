@@ -96,6 +96,18 @@ def test_every_form_of_convolutions_is_in_the_table_of_forms() -> None:
     assert not missing, f"add these forms to FORMS in runtime/kernels/src/convolution/planner.rs: {missing}"
 
 
+def test_every_form_of_products_is_in_a_table_of_forms() -> None:
+    kernels = TESTS.parent / "runtime/kernels/src"
+    tables = (kernels / "products/planner.rs").read_text()
+    for trait, table in {"ProductForm": "FLOAT", "LowBitForm": "LOW_BIT", "IntegerForm": "INTEGER"}.items():
+        sources = [path.read_text() for path in sorted(kernels.rglob("*.rs"))]
+        forms = [form for text in sources for form in re.findall(rf"^impl {trait} for (\w+)", text, re.MULTILINE)]
+        found = re.search(rf"const {table}: .*?\];", tables, re.DOTALL)
+        assert forms and found is not None
+        missing = [form for form in forms if not re.search(rf"&{form}\b", found[0])]
+        assert not missing, f"add these forms to {table} in runtime/kernels/src/products/planner.rs: {missing}"
+
+
 def test_every_operator_outside_the_standard_has_a_test() -> None:
     """ONNX's own tests of backends run the operators of the standard."""
     tests = "".join(path.read_text() for folder in ("lower", "contrib") for path in (TESTS / folder).glob("*.py"))

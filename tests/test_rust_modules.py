@@ -36,6 +36,7 @@ KERNELS = [
     {
         "allocator",
         "alternative",
+        "form",
         "isa",
         "machine",
         "mapping",
@@ -47,6 +48,7 @@ KERNELS = [
     {"padded_row", "scratch", "threads"},
     {"cast", "gemm", "peaks", "program", "reduce", "rewrite", "strided", "topk"},
     {"concat", "conv_form", "elementwise", "indexed", "int8", "lowbit", "pad", "real"},
+    {"products"},
     {"norm", "pool", "recurrent", "resize", "sample", "softmax"},
     {"attention", "blocked"},
     {"conv"},

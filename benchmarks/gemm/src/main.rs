@@ -5,8 +5,9 @@
 
 use std::time::Instant;
 
-use candle_plan_kernels::gemm::{gemm, Bias, Matrix, PackedB, Right, Sizes};
+use candle_plan_kernels::gemm::{Bias, Matrix, PackedB, Right, Sizes};
 use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::products::multiply;
 use candle_plan_kernels::threads::Threads;
 use gemm::{gemm as gemm_crate, Parallelism};
 use rten_gemm::{GemmExecutor, GemmInputA, GemmInputB, GemmOptions};
@@ -54,7 +55,7 @@ fn main() {
         for _ in 0..ROUNDS {
             times[0] = times[0].min(seconds(|| {
                 let (sizes, a) = (Sizes { m, n, k }, Matrix::contiguous(&a, k));
-                gemm(
+                multiply(
                     Isa::get(),
                     &Threads::serial(),
                     sizes,

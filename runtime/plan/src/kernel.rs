@@ -46,8 +46,9 @@ pub trait Kernel: Debug + Send + Sync {
         Form::default()
     }
 
-    /// The forms that a planner compared for inputs of these types, if the kernel has several. They include the form that
-    /// [`form`](Kernel::form) names. The planner assumes typical values for unknown sizes.
+    /// The forms that a planner compares for inputs of these types, if the kernel has several. They include the form that
+    /// [`form`](Kernel::form) names, unless the planner chooses in every run. The planner assumes typical values for unknown
+    /// sizes.
     fn alternatives(&self, _inputs: &Types) -> Vec<Alternative> {
         Vec::new()
     }

@@ -5,8 +5,9 @@ use std::ops::Range;
 pub use candle_plan_descriptors::attention::Dims;
 
 use crate::buffer;
-use crate::gemm::{gemm, Bias, Matrix, PackedB, Right, Sizes};
+use crate::gemm::{Bias, Matrix, PackedB, Right, Sizes};
 use crate::isa::Isa;
+use crate::products::multiply;
 use crate::real::Real;
 use crate::softmax;
 use crate::threads::Threads;
@@ -134,7 +135,7 @@ impl Attends for f32 {
 
     fn multiply(isa: Isa, sizes: Sizes, a: &[f32], row: usize, b: &PackedB, out: &mut [f32]) {
         let a = Matrix { data: a, row, column: 1 };
-        gemm(isa, &Threads::serial(), sizes, &a, &Right::Packed(b), Bias::None, out, None);
+        multiply(isa, &Threads::serial(), sizes, &a, &Right::Packed(b), Bias::None, out, None);
     }
 }
 

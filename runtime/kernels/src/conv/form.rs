@@ -45,6 +45,18 @@ impl ConvForm for RowsForm {
     }
 }
 
+/// The instructions for a vector of products by definition: the processor loads and stores the sums for each of them.
+const TERM: f64 = 10.0;
+
+/// Returns the forms of a convolution of integers, by name, with their costs for one image, as
+/// [`products::alternatives`](crate::products::alternatives): over rows, if all sums are exact in `f32`, and by definition.
+pub fn integer_alternatives(isa: Isa, shape: &Shape) -> Vec<(String, f64)> {
+    let rows = shape.groups as f64 * group(isa, shape);
+    let vectors = shape.output[1].next_multiple_of(Tiles::of(isa).lanes) as f64 / UNIT;
+    let by_definition = TERM * shape.outputs as f64 * shape.taps() as f64 * shape.output[0] as f64 * vectors;
+    vec![(format!("{}, as float32", RowsForm.name()), rows), ("as int32".to_string(), by_definition)]
+}
+
 /// The time of one group.
 fn group(isa: Isa, shape: &Shape) -> f64 {
     let (channels, outputs) = (shape.channels / shape.groups, shape.outputs / shape.groups);

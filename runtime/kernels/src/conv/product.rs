@@ -5,8 +5,9 @@ use super::{check, Weights};
 use crate::buffer::collected;
 use crate::conv_form::{ConvCase, ConvForm, ConvOperands, Epilogue, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
-use crate::gemm::{alternatives, gemm, prefers_half, Bias, Finish, Format, Matrix, PackedB, ProductCase, Right, Sizes};
+use crate::gemm::{Bias, Finish, Format, Matrix, PackedB, ProductCase, Right, Sizes};
 use crate::isa::Isa;
+use crate::products::{multiply, planner, prefers_half};
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 use crate::transpose::{transpose, Plane};
@@ -45,7 +46,7 @@ impl ConvForm for WindowProductForm {
         let [n, k, positions] = [shape.outputs / shape.groups, shape.taps(), shape.pixels()];
         let b = PackedB::case_of(isa, n, Format::Float32);
         let case = ProductCase { isa, sizes: Sizes { m: shape.batch.saturating_mul(positions), n, k }, a: [k, 1], b };
-        let product = alternatives(&case).into_iter().map(|(_, cost)| cost).reduce(f64::min).unwrap_or(0.0);
+        let product = planner::cost(&case);
         // The outputs of one position are in order.
         let moved = if positions > 1 { n * positions } else { 0 };
         let copies = COPY * copied(shape) as f64 + MOVE * moved as f64;
@@ -118,17 +119,17 @@ impl Product {
             0 => Matrix::contiguous(&[], 0),
             _ => source.windows(threads, part, &mut scratch.windows),
         };
-        let multiply = |out: &mut [f32], finish: Option<Finish>| {
-            gemm(self.isa, threads, Sizes { m, n, k }, &a, &Right::Packed(&self.groups[group]), bias, out, finish);
+        let compute = |out: &mut [f32], finish: Option<Finish>| {
+            multiply(self.isa, threads, Sizes { m, n, k }, &a, &Right::Packed(&self.groups[group]), bias, out, finish);
         };
         if to.is_matrix() {
             let first = part.images[0] * to.shape.outputs + first;
             let (epilogue, out) = (to.epilogue, &mut to.out[first..][..m * n]);
             let finish = |run: &mut [f32], offset: usize| epilogue.apply(run, first + offset);
-            return multiply(out, epilogue.is_some().then_some(&finish));
+            return compute(out, epilogue.is_some().then_some(&finish));
         }
         let rows = scratch.rows.alloc_uninit(m * n);
-        multiply(rows, None);
+        compute(rows, None);
         to.scatter(self.isa, threads, part, [first, n], rows);
     }
 }

@@ -11,6 +11,7 @@ mod within_step;
 #[cfg(test)]
 mod tests;
 
+pub use crate::conv::form::integer_alternatives;
 pub use crate::conv_form::{ConvCase, ConvOperands, Epilogue, ImageLayout, Residual};
 pub use planner::reorder;
 
@@ -70,6 +71,11 @@ impl PlannedConv {
         };
         ConvWeights::packed(&self.case, chosen.as_ref(), w)
     }
+}
+
+/// Returns every form that the planner compares for an image and a result in rows.
+pub fn alternatives_in_rows(case: &ConvCase) -> Vec<Alternative> {
+    listed(candidates(case, ImageLayout::Rows))
 }
 
 fn alternatives(case: &ConvCase) -> Vec<Alternative> {

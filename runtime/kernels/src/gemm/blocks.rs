@@ -155,7 +155,7 @@ impl<'a> Product<'a> {
         let masked = b.offsets.as_ref().filter(|_| strip.tile.width < vectors * self.tiles.lanes);
         for i in 0..count {
             let rows = least + usize::from(i < longer);
-            // SAFETY: `gemm` checked that the sizes fit the slices. The block belongs to this task alone. The panel is
+            // SAFETY: `Problem::new` checked that the sizes fit the slices. The block belongs to this task alone. The panel is
             // at most as wide as a tile with the most rows. If rows end with the matrix, they are `f32`. `tiles` belong
             // to an `Isa`, which proves that the processor has their instructions.
             unsafe {

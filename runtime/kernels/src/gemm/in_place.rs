@@ -8,10 +8,11 @@ use super::lines::Lines;
 use super::operands::{Matrix, Shared};
 use super::panels::{Panels, Source, DEPTH};
 use super::problem::Problem;
+use crate::form::Form;
 use crate::threads::Threads;
 
 /// The form that reads the right operand in place. Its columns are contiguous.
-pub(super) struct InPlace;
+pub(crate) struct InPlace;
 
 /// The maximum row stride that a tile's table of offsets can represent.
 const FARTHEST: usize = u32::MAX as usize / DEPTH;
@@ -23,9 +24,9 @@ const PROMPT: f64 = 2.0;
 /// packing the rows.
 const WAIT: f64 = 12.0;
 
-impl ProductForm for InPlace {
-    fn name(&self, _: &ProductCase) -> &'static str {
-        "B in place"
+impl Form<ProductCase> for InPlace {
+    fn name(&self, _: &ProductCase) -> String {
+        "B in place".to_string()
     }
 
     fn fits(&self, case: &ProductCase) -> bool {
@@ -38,7 +39,9 @@ impl ProductForm for InPlace {
         let waits = if is_near { 0.0 } else { (cover.tiles - PROMPT).max(0.0) * cover.panels };
         cover.tiled(cover.rows) + cover.depth * ((cover.panels - 1.0) * JUMP + waits * WAIT)
     }
+}
 
+impl ProductForm for InPlace {
     fn run(&self, problem: &Problem, threads: &Threads, out: Shared) {
         Product::new(problem, &Lying(problem.plain())).run(threads, out);
     }

@@ -11,14 +11,15 @@ use super::panels::{Panels, Source, DEPTH};
 use super::problem::{Problem, Right};
 use super::stored::Format;
 use super::tiles::Tiles;
+use crate::form::Form;
 use crate::threads::Threads;
 
 /// The form with panels that are packed in advance.
-pub(super) struct PackedPanels;
+pub(crate) struct PackedPanels;
 
-impl ProductForm for PackedPanels {
-    fn name(&self, case: &ProductCase) -> &'static str {
-        packed_name(case.format())
+impl Form<ProductCase> for PackedPanels {
+    fn name(&self, case: &ProductCase) -> String {
+        packed_name(case.format()).to_string()
     }
 
     fn fits(&self, case: &ProductCase) -> bool {
@@ -26,9 +27,11 @@ impl ProductForm for PackedPanels {
     }
 
     fn cost(&self, case: &ProductCase) -> f64 {
-        Cover::of(case).tiled(products(case.format(), case.sizes.m))
+        Cover::of(case).tiled(time_of_vector(case.format(), case.sizes.m))
     }
+}
 
+impl ProductForm for PackedPanels {
     fn run(&self, problem: &Problem, threads: &Threads, out: Shared) {
         match problem.b {
             Right::Packed(b) => Product::new(problem, b).run(threads, out),
@@ -45,18 +48,12 @@ const WIDEN: f64 = 3.0;
 /// The time for a vector of the right operand, in instructions: `rows` multiply-adds, while the next vector is fetched.
 /// Two measurements determine the constants. Half the bytes take half the time for one row and the same time for eight,
 /// and a sixth more for 16 rows.
-fn products(format: Format, rows: usize) -> f64 {
+pub(crate) fn time_of_vector(format: Format, rows: usize) -> f64 {
     let rows = rows as f64;
     match format {
         Format::Float32 => rows.max(FETCH),
         Format::Float16 | Format::Bfloat16 => (rows + WIDEN).max(FETCH / 2.0),
     }
-}
-
-/// Whether 16-bit numbers are at least as fast as `f32` in products with this number of rows, if they represent every
-/// number of the packed operand exactly.
-pub fn prefers_half(rows: usize) -> bool {
-    products(Format::Float16, rows) <= products(Format::Float32, rows)
 }
 
 /// The name of a right operand that is packed in a format.

@@ -9,19 +9,20 @@ use super::operands::{Matrix, Shared};
 use super::pack::pack;
 use super::panels::{Panels, Source};
 use super::problem::Problem;
+use crate::form::Form;
 use crate::threads::Threads;
 
 /// The form that packs the right operand, whose strides are arbitrary, on the way.
-pub(super) struct Packing;
+pub(crate) struct Packing;
 
 /// The instructions for a packed vector: a load and a store if columns are contiguous, and a share of a transposition
 /// if they are not.
 const COPY: f64 = 2.0;
 const TRANSPOSE: f64 = 6.0;
 
-impl ProductForm for Packing {
-    fn name(&self, _: &ProductCase) -> &'static str {
-        "B packed on the way"
+impl Form<ProductCase> for Packing {
+    fn name(&self, _: &ProductCase) -> String {
+        "B packed on the way".to_string()
     }
 
     fn fits(&self, case: &ProductCase) -> bool {
@@ -35,7 +36,9 @@ impl ProductForm for Packing {
         let packing = cover.panels * JUMP + each * cover.vectors * cover.instruction;
         cover.tiled(cover.rows) + cover.depth * packing
     }
+}
 
+impl ProductForm for Packing {
     fn run(&self, problem: &Problem, threads: &Threads, out: Shared) {
         Product::new(problem, &Plain { problem, b: problem.plain() }).run(threads, out);
     }

@@ -17,7 +17,7 @@ pub enum Right<'a> {
 
 /// A product whose operands fit the sizes.
 #[derive(Clone, Copy)]
-pub(super) struct Problem<'a> {
+pub(crate) struct Problem<'a> {
     pub isa: Isa,
     pub sizes: Sizes,
     pub a: Matrix<'a>,
@@ -27,6 +27,32 @@ pub(super) struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
+    /// A product of these operands, whose sums start with a bias. `finish` is called on every row of every block.
+    ///
+    /// # Panics
+    /// The slices are too short for the sizes, or `b` was packed from a smaller matrix.
+    pub fn new(
+        isa: Isa,
+        sizes: Sizes,
+        a: &Matrix<'a>,
+        b: &Right<'a>,
+        bias: Bias<'a>,
+        finish: Option<Finish<'a>>,
+    ) -> Problem<'a> {
+        let Sizes { m, n, k } = sizes;
+        assert!(a.holds(m, k), "a does not fit a product of {sizes:?}");
+        match bias {
+            Bias::Rows(bias) => assert_eq!(bias.len(), m),
+            Bias::Columns(bias) => assert_eq!(bias.len(), n),
+            Bias::None => {}
+        }
+        match b {
+            Right::Packed(b) => assert!(b.k >= k && b.n >= n && b.isa == isa, "b is packed as {} x {}", b.k, b.n),
+            Right::Plain(b) => assert!(b.holds(k, n), "b does not fit a product of {sizes:?}"),
+        }
+        Problem { isa, sizes, a: *a, b: *b, bias, finish }
+    }
+
     /// The case of this product.
     pub fn case(&self) -> ProductCase {
         let b = match self.b {

@@ -9,6 +9,7 @@ use super::form::ProductForm;
 use super::operands::{Matrix, Shared, Sizes};
 use super::problem::Problem;
 use super::tile::{Start, PIECE};
+use crate::form::Form;
 use crate::threads::Threads;
 use crate::vector::{dispatch_isa, Vector};
 
@@ -24,11 +25,11 @@ const EXPOSED: f64 = 0.1;
 
 /// The form for few rows and more columns than a tile has. One tile also reads the matrix in its order, and keeps the
 /// sums in registers.
-pub(super) struct FewRows;
+pub(crate) struct FewRows;
 
-impl ProductForm for FewRows {
-    fn name(&self, _: &ProductCase) -> &'static str {
-        "B in place, row by row"
+impl Form<ProductCase> for FewRows {
+    fn name(&self, _: &ProductCase) -> String {
+        "B in place, row by row".to_string()
     }
 
     fn fits(&self, case: &ProductCase) -> bool {
@@ -44,7 +45,9 @@ impl ProductForm for FewRows {
         let broadcasts = cover.rows * n.div_ceil(STRETCH) as f64;
         cover.instruction * cover.depth * (cover.vectors + cover.rows * cover.vectors + sums + broadcasts)
     }
+}
 
+impl ProductForm for FewRows {
     fn run(&self, problem: &Problem, threads: &Threads, out: Shared) {
         Rows { problem, b: problem.plain() }.run(threads, out);
     }
@@ -115,7 +118,7 @@ impl Rows<'_> {
         let count = columns[1] - columns[0];
         let whole = count - count % V::LANES;
         for column in (0..whole).step_by(V::LANES) {
-            // SAFETY: `gemm` checked that `b` has rows of `n` columns; `columns` are some of them.
+            // SAFETY: `Problem::new` checked that `b` has rows of `n` columns; `columns` are some of them.
             let b = std::array::from_fn(|term| unsafe { V::load(at(term, column)) });
             add_terms(sums, column, fresh, &factors, &b);
         }

@@ -1,8 +1,10 @@
 use half::{bf16, f16};
 
-use super::form::ProductForm;
-use super::planner::FORMS;
 use super::*;
+use crate::isa::Isa;
+use crate::products::multiply;
+use crate::products::planner::FLOAT;
+use crate::threads::Threads;
 
 /// Pseudo-random numbers in -1 .. 1.
 pub(crate) fn noise(len: usize, seed: u64) -> Vec<f32> {
@@ -79,7 +81,7 @@ fn check(sizes: Sizes, transposed: [bool; 2], format: Format) {
     }
 }
 
-/// Returns the result of [`gemm`], and that of each form that fits. Each doubles its elements in `finish`, once.
+/// Returns the result of [`multiply`], and that of each form that fits. Each doubles its elements in `finish`, once.
 fn results_of_all_forms(problem: &Problem, threads: &Threads) -> Vec<Vec<f32>> {
     let Problem { isa, sizes, a, b, bias, .. } = *problem;
     let result = |run: &dyn Fn(Finish, &mut [f32])| {
@@ -93,9 +95,9 @@ fn results_of_all_forms(problem: &Problem, threads: &Threads) -> Vec<Vec<f32>> {
         assert!(seen.into_inner().unwrap().iter().all(|&count| count == 1), "{sizes:?}");
         out
     };
-    let mut results = vec![result(&|finish, out| gemm(isa, threads, sizes, &a, &b, bias, out, Some(finish)))];
+    let mut results = vec![result(&|finish, out| multiply(isa, threads, sizes, &a, &b, bias, out, Some(finish)))];
     let fits = |form: &&&dyn ProductForm| sizes.m * sizes.n > 0 && form.fits(&problem.case());
-    results.extend(FORMS.iter().filter(fits).map(|form| {
+    results.extend(FLOAT.iter().filter(fits).map(|form| {
         let run = |finish: Finish, out: &mut [f32]| {
             form.run(&Problem { finish: Some(finish), ..*problem }, threads, Shared::new(out));
         };
@@ -174,7 +176,7 @@ fn a_part_of_a_packed_matrix() {
                 let a = Matrix { data: &a, row: 1, column: m };
                 let out = [Right::Plain(Matrix::contiguous(&b, 100)), Right::Packed(&packed)].map(|right| {
                     let mut out = vec![f32::NAN; m * n];
-                    gemm(isa, &Threads::serial(), Sizes { m, n, k }, &a, &right, Bias::None, &mut out, None);
+                    multiply(isa, &Threads::serial(), Sizes { m, n, k }, &a, &right, Bias::None, &mut out, None);
                     out
                 });
                 assert_eq!(out[0], out[1], "{isa:?} {format:?} {m} {n} {k}");

@@ -6,17 +6,18 @@ use super::form::ProductForm;
 use super::operands::{Bias, Matrix, Shared, Sizes};
 use super::problem::{Problem, Right};
 use super::stored::Format;
+use crate::form::Form;
 use crate::threads::Threads;
 
 /// The form that transposes the product of a single column, which has the elements of a row in memory.
-pub(super) struct Turned {
+pub(crate) struct Turned {
     /// The choice of the form of the transposed product, which has one row.
     pub choose: fn(&ProductCase) -> &'static dyn ProductForm,
 }
 
-impl ProductForm for Turned {
-    fn name(&self, _: &ProductCase) -> &'static str {
-        "transposed, as one row"
+impl Form<ProductCase> for Turned {
+    fn name(&self, _: &ProductCase) -> String {
+        "transposed, as one row".to_string()
     }
 
     fn fits(&self, case: &ProductCase) -> bool {
@@ -33,7 +34,9 @@ impl ProductForm for Turned {
             ProductCase { isa: case.isa, sizes: turned(case.sizes), a: [0, column], b: RightCase::Plain([step, row]) };
         (self.choose)(&turned).cost(&turned)
     }
+}
 
+impl ProductForm for Turned {
     fn run(&self, problem: &Problem, threads: &Threads, out: Shared) {
         let Matrix { data, row, column } = problem.a;
         let (left, step) = match problem.b {

@@ -4,9 +4,10 @@ use super::codes::Codes;
 use super::finish::Out;
 use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps};
 use super::instructions::Dots;
-use super::planner::{choose, fitting};
+use super::planner::{choose, FORMS};
 use crate::conv_form::has_short_lists;
 use crate::conv_shape::Shape;
+use crate::form::listed;
 use crate::isa::Isa;
 use crate::threads::Threads;
 
@@ -41,8 +42,7 @@ impl Filter {
     /// Every form that can compute the convolution, by name, with its cost: the expected time for `pixels` pixels of
     /// the output on one thread, where an instruction on a vector of 16 numbers costs 1.
     pub fn alternatives(&self, pixels: usize) -> Vec<(String, f64)> {
-        let cost = |form: &dyn QuantizedConvForm| pixels as f64 * form.cost(&self.case);
-        fitting(&self.case).map(|form| (form.name(&self.case), cost(form))).collect()
+        of_pixels(&self.case, pixels)
     }
 
     /// The size of the packed weights in bytes.
@@ -55,6 +55,20 @@ impl Filter {
         let has_outputs = shape.batch * shape.pixels() > 0;
         !has_outputs || has_short_lists(shape) && self.packed.is_cached(shape)
     }
+}
+
+/// Returns every form that can compute a convolution of this shape, by name, with its cost for one image, as
+/// [`Filter::alternatives`]. `is_narrow` if the difference of every weight from its zero point fits in `i8`.
+pub fn alternatives(isa: Isa, shape: &Shape, is_narrow: bool) -> Vec<(String, f64)> {
+    let &Shape { groups, kernel, .. } = shape;
+    let outputs = shape.outputs.checked_div(groups).unwrap_or(0);
+    let case = QuantizedConvCase { isa, dots: Dots::of(isa), groups, outputs, kernel, depth: shape.taps(), is_narrow };
+    of_pixels(&case, shape.pixels())
+}
+
+/// The forms with their costs for some pixels.
+fn of_pixels(case: &QuantizedConvCase, pixels: usize) -> Vec<(String, f64)> {
+    listed(FORMS, case).into_iter().map(|(form, cost)| (form, pixels as f64 * cost)).collect()
 }
 
 /// `sum[n, y, x, o] = bias[o] + Σ (w[o, c, i, j] − zero[o]) · (x[n, y·s + i·d − before, x·s + j·d − before, c] −

@@ -13,6 +13,7 @@ use super::tiles::Tiles;
 use super::weights::{Matrix, Weights};
 use crate::buffer::is_cached;
 use crate::conv_shape::Shape;
+use crate::form::Form;
 use crate::threads::Threads;
 
 /// The form with one product per group. It fits any convolution.
@@ -23,7 +24,7 @@ const GATHER: f64 = 0.5;
 /// The instructions that copy a contiguous piece of a window.
 const COPY: f64 = 8.0;
 
-impl QuantizedConvForm for DenseForm {
+impl Form<QuantizedConvCase> for DenseForm {
     fn name(&self, case: &QuantizedConvCase) -> String {
         let Layout { dots, row, .. } = Layout::of(case);
         format!("int8, {}", dots.for_depth(1, case.kernel[0] * row).name())
@@ -42,7 +43,9 @@ impl QuantizedConvForm for DenseForm {
         let gathering = if is_padded { 0.0 } else { GATHER * products + COPY * pieces as f64 };
         case.groups as f64 * (products + gathering)
     }
+}
 
+impl QuantizedConvForm for DenseForm {
     fn pack(&self, case: &QuantizedConvCase, weights: &Taps) -> Box<dyn PackedQuantizedConv> {
         let &QuantizedConvCase { outputs, kernel, depth, .. } = case;
         let &Taps { bits, signed, zeros, .. } = weights;
@@ -83,6 +86,7 @@ impl Layout {
 /// are 0.
 fn packed(dots: Dots, outputs: usize, kernel: [usize; 2], row: usize, matrix: &Matrix) -> Weights {
     let channels = matrix.column.checked_div(kernel[0] * kernel[1]).unwrap_or(0);
+    let dots = dots.for_depth(1, kernel[0] * row);
     // the channels of a tap are contiguous, as in the image
     Weights::gather(dots, kernel[0] * row, outputs, matrix, |i| {
         let (i, at) = (i / row, i % row);

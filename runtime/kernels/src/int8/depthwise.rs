@@ -8,6 +8,7 @@ use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Tap
 use super::windows::{Tap, Windows};
 use crate::buffer::{filled, is_cached};
 use crate::conv_shape::Shape;
+use crate::form::Form;
 use crate::isa::Isa;
 use crate::lanes::per_isa;
 use crate::quantize::Code;
@@ -20,7 +21,7 @@ pub(super) struct DepthwiseForm;
 /// The instructions for a tap of a vector of channels: two loads with a conversion, a multiplication and an addition.
 const TAP: f64 = 4.0;
 
-impl QuantizedConvForm for DepthwiseForm {
+impl Form<QuantizedConvCase> for DepthwiseForm {
     fn name(&self, _: &QuantizedConvCase) -> String {
         "int8, depthwise".to_string()
     }
@@ -32,7 +33,9 @@ impl QuantizedConvForm for DepthwiseForm {
     fn cost(&self, case: &QuantizedConvCase) -> f64 {
         TAP * case.taps() as f64 * case.groups as f64 / UNIT
     }
+}
 
+impl QuantizedConvForm for DepthwiseForm {
     fn pack(&self, case: &QuantizedConvCase, weights: &Taps) -> Box<dyn PackedQuantizedConv> {
         Box::new(Depthwise::new(case, weights))
     }

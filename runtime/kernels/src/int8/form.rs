@@ -6,6 +6,7 @@ use super::codes::Codes;
 use super::finish::Out;
 use super::instructions::Dots;
 use crate::conv_shape::Shape;
+use crate::form::Form;
 use crate::isa::Isa;
 use crate::threads::Threads;
 
@@ -45,18 +46,8 @@ pub(super) struct QuantizedConvCase {
     pub is_narrow: bool,
 }
 
-/// A form of a convolution of codes. All forms compute the same sums.
-pub(super) trait QuantizedConvForm: Sync {
-    /// The form's name for a case that fits.
-    fn name(&self, case: &QuantizedConvCase) -> String;
-
-    /// Whether the form can compute the convolution.
-    fn fits(&self, case: &QuantizedConvCase) -> bool;
-
-    /// The expected time for one pixel of the output, on one thread. An instruction on a vector of `lanes` sums costs
-    /// `lanes / 16`: see [`UNIT`].
-    fn cost(&self, case: &QuantizedConvCase) -> f64;
-
+/// A form of a convolution of codes. All forms compute the same sums. The cost is that of one pixel of the output.
+pub(super) trait QuantizedConvForm: Form<QuantizedConvCase> {
     /// Packs the weights of a case that fits.
     fn pack(&self, case: &QuantizedConvCase, weights: &Taps) -> Box<dyn PackedQuantizedConv>;
 }

@@ -28,7 +28,7 @@ pub(super) enum Instructions {
 /// The instructions that a product uses, and the proof that this processor has them. Only this module creates it, from
 /// an [`Isa`] and a query of the processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Dots(Instructions);
+pub(crate) struct Dots(Instructions);
 
 /// The quads of a row per AMX instruction.
 const QUADS: usize = 16;
@@ -37,7 +37,7 @@ const ROWS: usize = 16;
 
 impl Dots {
     /// Returns the instructions; this processor has them.
-    pub fn instructions(self) -> Instructions {
+    pub(super) fn instructions(self) -> Instructions {
         self.0
     }
 
@@ -175,13 +175,13 @@ impl Dots {
         }
     }
 
-    fn has_tiles(self) -> bool {
+    pub(super) fn has_tiles(self) -> bool {
         self != self.without_tiles()
     }
 
     /// Returns the vector instructions that read the same panels.
     #[cfg(target_arch = "x86_64")]
-    fn without_tiles(self) -> Dots {
+    pub(super) fn without_tiles(self) -> Dots {
         match self.0 {
             Instructions::Amx => Dots(Instructions::Avx512Vnni), // AMX is used only if VNNI is available
             _ => self,
@@ -190,7 +190,7 @@ impl Dots {
 
     /// Returns the same instructions; there are no tiles.
     #[cfg(not(target_arch = "x86_64"))]
-    fn without_tiles(self) -> Dots {
+    pub(super) fn without_tiles(self) -> Dots {
         self
     }
 }

@@ -20,6 +20,7 @@ use super::strips::{Group, Strips};
 use super::vector::Vector;
 use crate::buffer::is_cached;
 use crate::conv_shape::Shape;
+use crate::form::Form;
 use crate::gemm::Lines;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
@@ -30,7 +31,7 @@ pub(super) struct InterleavedForm;
 /// The instructions that interleave a vector of channels, as in a window of more columns.
 const INTERLEAVE: usize = 2;
 
-impl QuantizedConvForm for InterleavedForm {
+impl Form<QuantizedConvCase> for InterleavedForm {
     fn name(&self, _: &QuantizedConvCase) -> String {
         "int8, depthwise, rows interleaved for VNNI".to_string()
     }
@@ -43,7 +44,9 @@ impl QuantizedConvForm for InterleavedForm {
         let quads = case.kernel[0].div_ceil(4) * (case.kernel[1] + INTERLEAVE);
         quads as f64 * case.groups as f64 / UNIT
     }
+}
 
+impl QuantizedConvForm for InterleavedForm {
     fn pack(&self, case: &QuantizedConvCase, weights: &Taps) -> Box<dyn PackedQuantizedConv> {
         Box::new(Interleaved::new(case, weights))
     }

@@ -27,6 +27,7 @@ mod patches;
 mod planner;
 mod positions;
 mod product;
+mod product_form;
 mod remainder;
 #[cfg(target_arch = "x86_64")]
 mod rows;
@@ -43,9 +44,11 @@ mod windows;
 mod tests;
 
 pub use codes::Codes;
-pub use conv::{conv, Filter};
+pub use conv::{alternatives, conv, Filter};
 pub use elementwise::{binary, look_up, mean, Function, Quantize};
 pub use finish::{Out, Requantize};
 pub use form::Taps;
 pub use product::product;
+pub(crate) use product_form::{DotForm, IntegerForm, Multiplied};
+pub use product_form::{IntegerCase, Integers};
 pub use weights::{Matrix, Weights};

@@ -12,6 +12,7 @@ use super::rows;
 use super::windows::{Tap, Windows};
 use crate::buffer::{filled, is_cached};
 use crate::conv_shape::Shape;
+use crate::form::Form;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
@@ -24,7 +25,7 @@ const TAP: f64 = 2.0;
 /// The channels of a block, which fill a vector of 16-bit numbers.
 const BLOCK: usize = 16;
 
-impl QuantizedConvForm for PairedForm {
+impl Form<QuantizedConvCase> for PairedForm {
     fn name(&self, _: &QuantizedConvCase) -> String {
         "int8, depthwise, taps in pairs".to_string()
     }
@@ -36,7 +37,9 @@ impl QuantizedConvForm for PairedForm {
     fn cost(&self, case: &QuantizedConvCase) -> f64 {
         TAP * case.taps() as f64 * case.groups as f64 / UNIT
     }
+}
 
+impl QuantizedConvForm for PairedForm {
     fn pack(&self, case: &QuantizedConvCase, weights: &Taps) -> Box<dyn PackedQuantizedConv> {
         Box::new(Paired::new(case, weights))
     }

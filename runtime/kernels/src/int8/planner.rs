@@ -7,6 +7,7 @@ use super::form::{QuantizedConvCase, QuantizedConvForm};
 use super::interleaved::InterleavedForm;
 #[cfg(target_arch = "x86_64")]
 use super::paired::PairedForm;
+use crate::form::cheapest;
 
 /// The table of forms. Of two forms with equal costs, the planner chooses the first.
 pub(super) const FORMS: &[&dyn QuantizedConvForm] = &[
@@ -20,18 +21,14 @@ pub(super) const FORMS: &[&dyn QuantizedConvForm] = &[
 
 /// Returns the cheapest form.
 pub(super) fn choose(case: &QuantizedConvCase) -> &'static dyn QuantizedConvForm {
-    fitting(case).min_by(|a, b| a.cost(case).total_cmp(&b.cost(case))).unwrap_or(&DenseForm)
-}
-
-/// Returns every form that can compute a convolution.
-pub(super) fn fitting(case: &QuantizedConvCase) -> impl Iterator<Item = &'static dyn QuantizedConvForm> + use<'_> {
-    FORMS.iter().copied().filter(|form| form.fits(case))
+    cheapest(FORMS, case).unwrap_or(&DenseForm)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::instructions::Dots;
     use super::*;
+    use crate::form::Form;
 
     /// The name of the form without costs: the most special one that fits.
     fn by_rule(case: &QuantizedConvCase) -> String {

@@ -2,10 +2,11 @@
 
 use super::form::QuantizedConvCase;
 use super::instructions::{Dots, Instructions};
-use super::planner::fitting;
+use super::planner::FORMS;
 use super::*;
 use crate::conv_shape::Shape;
 use crate::isa::Isa;
+use crate::products::pack_int8;
 use crate::threads::Threads;
 
 /// Pseudo-random bits.
@@ -191,8 +192,8 @@ fn convolutions_are_the_sums_of_products() {
                 let len = s.batch * s.pixels() * s.outputs;
                 let expected: Vec<i32> =
                     (0..len).map(|at| sum(&s, &x, &w, w_signed, &w_zeros, at) + bias[at % s.outputs]).collect();
-                for form in fitting(&case) {
-                    let filter = Filter::packed(form, case, &taps);
+                for form in FORMS.iter().filter(|form| form.fits(&case)) {
+                    let filter = Filter::packed(*form, case, &taps);
                     check_filter(&s, &filter, x, &bias, &expected);
                 }
             }
@@ -220,7 +221,7 @@ fn check_filter(s: &Shape, filter: &Filter, x: Codes, bias: &[i32], expected: &[
 fn deep_products_use_the_widest_instructions() {
     let form = |k: usize| {
         let (b, isa) = (noise(1, k * 16), Isa::widest());
-        Weights::new(isa, k, 16, &Matrix { bits: &b, signed: true, zeros: &[0], row: 16, column: 1 }).form()
+        pack_int8(isa, k, 16, &Matrix { bits: &b, signed: true, zeros: &[0], row: 16, column: 1 }).form()
     };
     let widest = Dots::of(Isa::widest());
     let has_tiles = widest.instructions() == Instructions::Amx;
@@ -239,7 +240,7 @@ fn threads_share_large_products() {
     let run = |threads: &Threads, m: usize| {
         let mut sums = vec![0; m * n];
         let left = Codes { bits: &left.bits[..m * k], ..left };
-        product(threads, left, &Weights::new(Isa::get(), k, n, &matrix), None, Out::Sums(&mut sums));
+        product(threads, left, &pack_int8(Isa::get(), k, n, &matrix), None, Out::Sums(&mut sums));
         sums
     };
     let threads = Threads::new(4).unwrap();

@@ -7,7 +7,6 @@ use super::remainder::Remainder;
 use super::tiles::Tiles;
 use crate::buffer::filled;
 use crate::gemm::Lines;
-use crate::isa::Isa;
 use crate::scratch::Scratch;
 
 /// A `[k, n]` matrix of codes inside a slice: element `(i, j)` is `bits[i · row + j · column]`.
@@ -62,12 +61,12 @@ impl Weights {
         self.dots.name()
     }
 
-    /// Packs a matrix.
+    /// Packs a matrix for some instructions.
     ///
     /// # Panics
     /// The strides reach beyond the slice, or the number of zero points is neither one nor the number of columns.
-    pub fn new(isa: Isa, k: usize, n: usize, b: &Matrix) -> Weights {
-        Weights::gather(Dots::of(isa), k, n, b, |i| Some(i * b.row))
+    pub(crate) fn new(dots: Dots, k: usize, n: usize, b: &Matrix) -> Weights {
+        Weights::gather(dots, k, n, b, |i| Some(i * b.row))
     }
 
     /// Packs a matrix whose row `i` begins at `row(i)`. If this is `None`, the row is 0.
@@ -76,7 +75,6 @@ impl Weights {
     /// As [`Weights::new`].
     pub(super) fn gather(dots: Dots, k: usize, n: usize, b: &Matrix, row: impl Fn(usize) -> Option<usize>) -> Weights {
         assert!(b.zeros.len() == 1 || b.zeros.len() == n, "{} zero points for {n} columns", b.zeros.len());
-        let dots = dots.for_depth(1, k);
         let tiles = Tiles::of(dots);
         let vectors = tiles.vectors(n);
         let (width, quads) = (vectors * tiles.lanes, dots.padded(k) / 4);

@@ -1,10 +1,12 @@
 //! Matrix products in `f32` with a constant matrix of codes of 2, 4 or 8 bits, which have a scale and a zero point for
-//! each block of a row.
+//! each block of a row. [`products`](crate::products) chooses among the forms of this module.
 //!
-//! The codes stay packed in memory. For a few rows, a tile converts them in registers, so that a product takes about as
-//! long as reading the codes. For many rows, a block converts a part of a panel once. Both compute the same bits, as do
-//! all instruction sets and all numbers of threads.
+//! The codes stay packed in memory. All forms compute the same bits, as do all instruction sets and all numbers of threads.
 
+mod case;
+mod form;
+mod in_advance;
+mod in_registers;
 mod kernels;
 mod numbers;
 mod pack;
@@ -16,5 +18,9 @@ mod unpack;
 #[cfg(test)]
 mod tests;
 
+pub use case::LowBitCase;
+pub(crate) use form::LowBitForm;
+pub(crate) use in_advance::InAdvance;
+pub(crate) use in_registers::InRegisters;
 pub use pack::{Codes, PackedCodes};
-pub use product::product;
+pub(crate) use product::Product;

@@ -4,7 +4,10 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::gemm::tests::noise;
+use crate::gemm::Finish;
 use crate::isa::Isa;
+use crate::products::multiply_low_bit;
+use crate::products::planner::LOW_BIT;
 use crate::threads::Threads;
 
 /// The zero points of a case.
@@ -65,7 +68,7 @@ impl Case {
         [f32::from(code), zero, self.scales[block]]
     }
 
-    /// An element of the product in single precision, in the order that [`product`] states.
+    /// An element of the product in single precision, in the order that [`Product`] states.
     fn single(&self, a: &[f32], row: usize) -> f32 {
         let mut total = 0f32;
         for block in (0..self.k).step_by(self.block) {
@@ -91,18 +94,27 @@ impl Case {
     }
 }
 
-/// The product for one instruction set and some threads. Doubles each element once, at the end.
-fn found(case: &Case, m: usize, a: &[f32], isa: Isa, threads: &Threads) -> Vec<f32> {
+/// The products of every form and of the chosen one, for one instruction set and some threads. Doubles each element once,
+/// at the end.
+fn found(case: &Case, m: usize, a: &[f32], isa: Isa, threads: &Threads) -> Vec<Vec<f32>> {
     let packed = PackedCodes::new(isa, threads, &case.codes());
-    let mut out = vec![f32::NAN; m * case.n];
-    let seen = Mutex::new(vec![0; out.len()]);
-    let finish = |run: &mut [f32], offset: usize| {
-        run.iter_mut().for_each(|x| *x *= 2.0);
-        seen.lock().unwrap()[offset..offset + run.len()].iter_mut().for_each(|count| *count += 1);
+    let result = |run: &dyn Fn(Finish, &mut [f32])| {
+        let mut out = vec![f32::NAN; m * case.n];
+        let seen = Mutex::new(vec![0; out.len()]);
+        let finish = |run: &mut [f32], offset: usize| {
+            run.iter_mut().for_each(|x| *x *= 2.0);
+            seen.lock().unwrap()[offset..offset + run.len()].iter_mut().for_each(|count| *count += 1);
+        };
+        run(&finish, &mut out);
+        assert!(seen.into_inner().unwrap().iter().all(|&count| count == 1), "{m} rows of {case:?}");
+        out
     };
-    product(threads, m, a, &packed, &mut out, Some(&finish));
-    assert!(seen.into_inner().unwrap().iter().all(|&count| count == 1), "{m} rows of {case:?}");
-    out
+    let chosen = result(&|finish, out| multiply_low_bit(threads, m, a, &packed, out, Some(finish)));
+    let forms = LOW_BIT
+        .iter()
+        .filter(|_| m > 0)
+        .map(|form| result(&|finish, out| form.run(&Product::new(m, a, &packed, out, Some(finish)), threads)));
+    [chosen].into_iter().chain(forms).collect()
 }
 
 fn check(m: usize, case: &Case) {
@@ -117,7 +129,9 @@ fn check(m: usize, case: &Case) {
     }
     for isa in Isa::available() {
         for threads in [Threads::serial(), Threads::new(3).unwrap()] {
-            assert_eq!(found(case, m, &a, isa, &threads), expected, "{place}: {isa:?}, {threads:?}");
+            for found in found(case, m, &a, isa, &threads) {
+                assert_eq!(found, expected, "{place}: {isa:?}, {threads:?}");
+            }
         }
     }
 }

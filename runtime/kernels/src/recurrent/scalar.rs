@@ -5,8 +5,9 @@ use std::convert::Infallible;
 use super::fused::{Fused, Turn};
 use super::{Activation, Cell};
 use crate::buffer::copied;
-use crate::gemm::{gemm, Bias, Matrix, PackedB, Right, Sizes};
+use crate::gemm::{Bias, Matrix, PackedB, Right, Sizes};
 use crate::isa::Isa;
+use crate::products::multiply;
 use crate::real::Real;
 use crate::reduce::Number;
 use crate::threads::Threads;
@@ -126,7 +127,7 @@ impl Scalar for f32 {
         let (n, k) = (weights.columns(), weights.rows());
         let sizes = Sizes { m: out.len() / n.max(1), n, k };
         let bias = bias.map_or(Bias::None, Bias::Columns);
-        gemm(isa, threads, sizes, &Matrix::contiguous(x, k), &Right::Packed(weights), bias, out, None);
+        multiply(isa, threads, sizes, &Matrix::contiguous(x, k), &Right::Packed(weights), bias, out, None);
     }
 
     fn activate(isa: Isa, function: Activation, x: &mut [f32]) {

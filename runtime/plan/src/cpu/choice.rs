@@ -1,4 +1,5 @@
-//! The kernel chosen for a step, before its constants are packed.
+//! The kernel chosen for a step, before its constants are packed. The choice is a `match` instead of a table from operator
+//! to kernels, because each arm gets the struct of its operator, and a table would have to find it in [`Op`] again.
 
 use super::blocks::{elementwise, Blocked};
 use candle_plan_kernels::convolution::PlannedConv;

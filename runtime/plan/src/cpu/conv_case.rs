@@ -14,7 +14,7 @@ use crate::ops::conv::Conv;
 use crate::ops::conv_transpose::ConvTranspose;
 use crate::ops::padding::Padding;
 use crate::ops::window::check_ranks;
-use crate::types::Type;
+use crate::types::{Type, Types};
 
 /// The assumed size of an image axis whose size is unknown.
 const TYPICAL: usize = 32;
@@ -55,6 +55,13 @@ pub(crate) trait Convolution: Debug + Clone + Send + Sync + 'static {
         let shape = self.typical_shape(operands.types.first().copied().flatten(), w)?;
         Ok(Self::case_of(operands.blocking, &shape, operands.memory))
     }
+}
+
+/// The dimensions of one image of input 0, and of the weights, input 1, if they are known.
+pub(super) fn one_image(inputs: &Types) -> Option<[Vec<usize>; 2]> {
+    let (x, w) = (inputs.tensor(0).ok()?, inputs.tensor(1).ok()?.sizes()?);
+    let sizes = (0..x.rank()?).map(|axis| if axis == 0 { Some(1) } else { x.size(axis) });
+    Some([sizes.collect::<Option<Vec<usize>>>()?, w])
 }
 
 /// The dimensions of an image of type `x`. Unknown channels are `channels`, and the unknown size of spatial axis `a` is

@@ -2,7 +2,7 @@
 
 use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::conv::Shape;
-use candle_plan_kernels::convolution::{ConvOperands, ConvWeights, ImageLayout, PlannedConv};
+use candle_plan_kernels::convolution::{self, ConvOperands, ConvWeights, ImageLayout, PlannedConv};
 use candle_plan_kernels::isa::Isa;
 
 use super::conv_case::Convolution;
@@ -11,7 +11,7 @@ use super::packed::{Packed, Packs};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::float::{read_f32, to_f32, to_half};
-use crate::form::Form;
+use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants, Kernel, Memory};
 use crate::ops::window::{check_bias, out_dims};
 use crate::types::Types;
@@ -46,8 +46,8 @@ macro_rules! packs_convolution {
                     Form::of(packed, conv_rows::form).with(self.epilogue.as_ref())
                 }
 
-                fn alternatives(&self, packed: Option<&ConvWeights>, _: &Types) -> Vec<Alternative> {
-                    packed.map_or_else(Vec::new, ConvWeights::alternatives)
+                fn alternatives(&self, packed: Option<&ConvWeights>, inputs: &Types) -> Vec<Alternative> {
+                    conv_rows::alternatives(self, packed, inputs)
                 }
 
                 fn scratch(&self, packed: Option<&ConvWeights>, inputs: &Types) -> Option<usize> {
@@ -90,6 +90,21 @@ pub(super) fn kernel<C: Convolution + Packs<Packed = ConvWeights>>(
 /// The chosen form and the size of the weights.
 pub(super) fn form(weights: &ConvWeights) -> Form {
     Form::named(weights.form()).packed(weights.bytes())
+}
+
+/// The forms that the planner compares: when prepare packs the weights, or in every run if they are not constant. Then, the
+/// image and the result are in rows. The list is empty if the weights are not packed and their sizes are unknown, or if the
+/// convolution is not computed in `f32`.
+pub(super) fn alternatives<C: Convolution>(op: &C, packed: Option<&ConvWeights>, inputs: &Types) -> Vec<Alternative> {
+    let case = || {
+        let w = inputs.tensor(1).ok().filter(|w| w.dtype != DType::Float64)?.sizes()?;
+        let shape = op.typical_shape(inputs.optional(0), &w).ok()?;
+        Some(C::case_of(Blocking::largest(Isa::get()), &shape, Memory::Full))
+    };
+    match packed {
+        Some(packed) => packed.alternatives(),
+        None => case().map(|case| convolution::alternatives_in_rows(&case)).unwrap_or_default(),
+    }
 }
 
 /// The bytes of temporary memory for inputs of these types, besides widened inputs. The types are those in rows.

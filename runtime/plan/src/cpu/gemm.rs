@@ -2,10 +2,12 @@
 
 use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
 use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::products;
 
 use super::finish::with_finish;
-use super::matrices::{alternatives, form, is_narrow, is_single, matrix, pack, plain};
+use super::matrices::{form, is_single, matrix, pack, plain};
 use super::packed::Packs;
+use super::product_forms::{float, is_narrow};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -38,7 +40,7 @@ impl Packs for Gemm {
     }
 
     fn alternatives(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
-        alternatives(packed.map(std::slice::from_ref), inputs, [self.trans_a, self.trans_b])
+        float(packed.map(std::slice::from_ref), inputs, [self.trans_a, self.trans_b])
     }
 
     fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
@@ -115,7 +117,7 @@ impl Gemm {
             };
             let scale: Option<Finish> = if scaled.is_some() { Some(&scale) } else { finish };
             let left = matrix(a, [m, k], self.trans_a);
-            gemm::gemm(Isa::get(), call.threads, sizes, &left, &right, bias, &mut out, scale);
+            products::multiply(Isa::get(), call.threads, sizes, &left, &right, bias, &mut out, scale);
             Ok(())
         })?;
         Array::new(out, &[m, n])

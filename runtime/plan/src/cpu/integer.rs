@@ -1,20 +1,23 @@
 //! CPU kernels: products and convolutions of 8-bit integers with `int32` sums, and requantization to 8 bits.
 
 use candle_plan_kernels::conv::{self, Rows, Shape};
-use candle_plan_kernels::convolution::{ConvOperands, Epilogue};
+use candle_plan_kernels::convolution::{integer_alternatives, ConvOperands, Epilogue};
 use candle_plan_kernels::int8;
 use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::products::sums_in_float;
 use candle_plan_kernels::threads::Threads;
 
 use super::bounds::len;
+use super::conv_case::one_image;
 use super::exact::{broadcast, floats, largest, shifted, whole, whole_elements};
 use super::packed::Packs;
+use super::product_forms::integer;
 use super::qlinear::{pack, single};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{one_element, one_or_each};
-use crate::form::Form;
+use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::ops::integer::{is_one_each, ConvInteger, MatMulInteger, Requantize};
 use crate::ops::matmul::Product;
@@ -42,6 +45,10 @@ impl Packs for MatMulInteger {
         Form::of(packed, |b: &int8::Weights| Form::named(format!("int8, {}", b.form())).packed(b.bytes()))
     }
 
+    fn alternatives(&self, _: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
+        are_codes(inputs).map(|are_codes| integer(inputs, are_codes)).unwrap_or_default()
+    }
+
     fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
         let has_rows = inputs.tensor(0).ok()?.rank()? > 1;
         let is_one = inputs.optional(2).is_none() || len(inputs, 2)? == 1;
@@ -57,14 +64,22 @@ impl Packs for MatMulInteger {
         let a = shifted(call.tensor(0)?, call.optional_tensor(2)?, call.threads)?;
         let b = shifted(call.tensor(1)?, call.optional_tensor(3)?, call.threads)?;
         let product = Product::new(a.dims(), b.dims())?;
-        let exact = largest(&a)? * largest(&b)? * product.depth() as f64 <= EXACT;
-        let out = if exact {
+        let is_exact = largest(&a)? * largest(&b)? * product.depth() as f64 <= EXACT;
+        let out = if sums_in_float(Isa::get(), product.sizes, is_exact) {
             whole(&product.run_f32(call.threads, &a, &b, None, None)?)?
         } else {
             product.run_plain::<i32>(call.threads, &whole(&a)?, &whole(&b)?)?
         };
         Ok(vec![out.into()])
     }
+}
+
+/// Whether a product multiplies the codes themselves, not their differences from zero points. `None` if a size is unknown.
+fn are_codes(inputs: &Types) -> Option<bool> {
+    let is_one = |i: usize| inputs.optional(i).map_or(Some(true), |_| Some(len(inputs, i)? == 1));
+    let (a, b) = (inputs.tensor(0).ok()?.rank()?, inputs.tensor(1).ok()?.sizes()?);
+    let is_each = is_one(3)? || b.len() == 2 && inputs.tensor(3).ok()?.sizes()? == b[1..];
+    Some(a > 1 && is_one(2)? && b.len() == 2 && is_each)
 }
 
 /// Multiplies rows of `a` by a matrix.
@@ -117,6 +132,11 @@ impl Packs for ConvInteger {
         Form::of(packed, |PackedBytes { weights, .. }: &PackedBytes| {
             Form::named(format!("{}, as float32", weights.form())).packed(weights.bytes())
         })
+    }
+
+    fn alternatives(&self, _: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
+        let shape = one_image(inputs).and_then(|[x, w]| self.shape(&x, &w).ok());
+        Alternative::all(shape.map(|shape| integer_alternatives(Isa::get(), &shape)).unwrap_or_default())
     }
 
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {

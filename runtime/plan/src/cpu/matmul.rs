@@ -2,11 +2,13 @@
 
 use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
 use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::products;
 use candle_plan_kernels::threads::Threads;
 
 use super::finish::with_finish;
-use super::matrices::{alternatives, form, is_narrow, is_single, matrix, pack_all, plain};
+use super::matrices::{form, is_single, matrix, pack_all, plain};
 use super::packed::Packs;
+use super::product_forms::{float, is_narrow};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
@@ -42,7 +44,7 @@ impl Packs for MatMul {
     }
 
     fn alternatives(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
-        alternatives(packed.map(Vec::as_slice), inputs, [self.trans_a, self.trans_b])
+        float(packed.map(Vec::as_slice), inputs, [self.trans_a, self.trans_b])
     }
 
     fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
@@ -104,7 +106,7 @@ impl Product {
                 }
             };
             let finish: Option<Finish> = if finish.is_some() { Some(&shifted) } else { None };
-            gemm::gemm(Isa::get(), threads, self.sizes, &a, &b, Bias::None, out, finish);
+            products::multiply(Isa::get(), threads, self.sizes, &a, &b, Bias::None, out, finish);
         })
     }
 

@@ -5,15 +5,17 @@ use std::borrow::Cow;
 use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::gemm::Finish;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::lowbit::{product, Codes, PackedCodes};
+use candle_plan_kernels::lowbit::{Codes, PackedCodes};
+use candle_plan_kernels::products::multiply_low_bit;
 use candle_plan_kernels::threads::Threads;
 
 use super::finish::with_finish;
 use super::packed::Packs;
+use super::product_forms::low_bit;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::{read_f32, to_half, widened_bytes};
-use crate::form::Form;
+use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants};
 use crate::ops::matmul_nbits::MatMulNBits;
 use crate::types::Types;
@@ -38,6 +40,10 @@ impl Packs for MatMulNBits {
     fn form(&self, packed: Option<&Self::Packed>) -> Form {
         let name = format!("codes of {} bits in blocks of {}", self.bits, self.block);
         Form::named(name).packed(packed.map_or(0, PackedCodes::bytes)).with(self.epilogue.as_ref())
+    }
+
+    fn alternatives(&self, _: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
+        low_bit(inputs, [self.n, self.k])
     }
 
     fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
@@ -95,7 +101,7 @@ impl MatMulNBits {
         finish: Option<Finish>,
     ) -> Result<Array> {
         let mut out = alloc_uninit::<f32>(dims)?;
-        product(threads, out.len() / self.n, a, packed, &mut out, finish);
+        multiply_low_bit(threads, out.len() / self.n, a, packed, &mut out, finish);
         Array::new(out, dims)
     }
 }

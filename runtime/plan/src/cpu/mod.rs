@@ -20,6 +20,7 @@ mod packed;
 mod places;
 mod pool_blocks;
 mod power;
+mod product_forms;
 pub(crate) mod reorder;
 mod rewrite;
 mod separable;

@@ -1,10 +1,14 @@
 //! CPU kernels: convolutions and matrix products from 8-bit codes to 8-bit codes, as single steps.
 
 use candle_plan_kernels::buffer::collected;
+use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::int8::{self, Codes, Filter, Matrix, Out, Requantize, Taps, Weights};
 use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::products;
 
+use super::conv_case::one_image;
 use super::packed::Packs;
+use super::product_forms::integer;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -36,8 +40,11 @@ impl Packs for QLinearConv {
     }
 
     fn alternatives(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
-        let pixels = packed.and_then(|_| self.pixels(inputs));
-        Alternative::all(packed.zip(pixels).map(|(filter, pixels)| filter.alternatives(pixels)).unwrap_or_default())
+        let found = self.image_shape(inputs).map(|shape| match packed {
+            Some(filter) => filter.alternatives(shape.output[0].saturating_mul(shape.output[1])),
+            None => int8::alternatives(Isa::get(), &shape, inputs.tensor(1).is_ok_and(|w| w.dtype == DType::Int8)),
+        });
+        Alternative::all(found.unwrap_or_default())
     }
 
     fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
@@ -83,6 +90,10 @@ impl Packs for QLinearMatMul {
 
     fn form(&self, packed: Option<&Self::Packed>) -> Form {
         Form::of(packed, |b: &Weights| Form::named(format!("int8, {}", b.form())).packed(b.bytes()))
+    }
+
+    fn alternatives(&self, _: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
+        integer(inputs, true)
     }
 
     fn scratch(&self, packed: Option<&Self::Packed>, _inputs: &Types) -> Option<usize> {
@@ -146,13 +157,10 @@ impl<'a> End<'a> {
 }
 
 impl QLinearConv {
-    /// The pixels of the result for one image, if the sizes of the image are known.
-    fn pixels(&self, inputs: &Types) -> Option<usize> {
-        let (x, w) = (inputs.tensor(0).ok()?, inputs.tensor(1).ok()?.sizes()?);
-        let dims: Option<Vec<usize>> =
-            (0..x.rank()?).map(|axis| if axis == 0 { Some(1) } else { x.size(axis) }).collect();
-        let shape = self.shape(&dims?, &w).ok()?;
-        Some(shape.output[0].saturating_mul(shape.output[1]))
+    /// The sizes of the convolution of one image, if the sizes of the image and of the weights are known.
+    fn image_shape(&self, inputs: &Types) -> Option<Shape> {
+        let [x, w] = one_image(inputs)?;
+        self.shape(&x, &w).ok()
     }
 
     fn pack_weights(&self, w: &Array, zero: &Array) -> Result<Filter> {
@@ -178,7 +186,7 @@ pub(super) fn pack(b: &Array, zero: Option<&Array>) -> Result<Weights> {
     let zeros = zero.map_or(Ok(vec![0]), numbers)?;
     one_or_each(WEIGHTS_ZERO, zero.map_or(&[][..], Array::dims), Some(n))?;
     let matrix = Matrix { bits: b.bits::<u8>()?, signed: is_signed(b), zeros: &zeros, row: n, column: 1 };
-    Ok(Weights::new(Isa::get(), k, n, &matrix))
+    Ok(products::pack_int8(Isa::get(), k, n, &matrix))
 }
 
 /// Returns the elements of an `int8` or `uint8` tensor, as `i32`.

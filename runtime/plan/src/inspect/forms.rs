@@ -58,7 +58,7 @@ pub struct StepForm {
     /// The multiplications and additions of its formula, as in [`Work`](crate::work::Work), without those of its blocks.
     /// `None` if they depend on unknown sizes.
     pub operations: Option<u64>,
-    /// The forms that a planner compared, for a convolution with constant weights or a matrix product.
+    /// The forms that a planner compared, for a convolution or a matrix product.
     pub alternatives: Vec<Alternative>,
 }
 

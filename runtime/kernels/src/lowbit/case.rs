@@ -1,0 +1,25 @@
+//! The facts that decide the form of a product with codes of few bits.
+
+use crate::gemm::tiles::Tiles;
+use crate::gemm::{Sizes, UNIT};
+use crate::isa::Isa;
+
+/// The facts that decide the form of a product with codes of few bits.
+#[derive(Debug, Clone, Copy)]
+pub struct LowBitCase {
+    /// The instruction set.
+    pub isa: Isa,
+    /// The sizes.
+    pub sizes: Sizes,
+}
+
+/// The instructions that convert a vector of codes to numbers.
+pub(super) const CONVERT: f64 = 2.5;
+
+impl LowBitCase {
+    /// The cost of the product if each vector of codes, with all rows, costs `each` instructions.
+    pub(super) fn cost_of(&self, each: f64) -> f64 {
+        let lanes = Tiles::of(self.isa).lanes;
+        self.sizes.k as f64 * self.sizes.n.next_multiple_of(lanes) as f64 / UNIT * each
+    }
+}

@@ -1,0 +1,88 @@
+//! Matrix products: the choice among their forms.
+//!
+//! The tables of `planner.rs` list every form: of products in `f32` ([`gemm`](crate::gemm)), of products with codes of few
+//! bits ([`lowbit`](crate::lowbit)), and of products of 8-bit codes ([`int8`](crate::int8)). A product with packed 8-bit
+//! codes has the form for which they are packed ([`pack_int8`]). The form of any other product is chosen in every run.
+
+mod differences;
+pub(crate) mod planner;
+
+pub use planner::{alternatives, integer_alternatives, low_bit_alternatives, prefers_half};
+
+use crate::gemm::{Bias, Finish, Matrix, Problem, Right, Shared, Sizes};
+use crate::int8::{self, IntegerCase, Integers, Multiplied, Weights};
+use crate::isa::Isa;
+use crate::lowbit::{PackedCodes, Product};
+use crate::threads::Threads;
+
+/// Multiplications that are worth several threads.
+const SPLIT: usize = 1 << 20;
+
+/// `out = a · b + bias`, where `out` is `[m, n]`. Calls `finish` on every row of every block.
+///
+/// # Panics
+/// The slices are too short for the sizes, or `b` was packed from a smaller matrix.
+#[allow(clippy::too_many_arguments)]
+pub fn multiply(
+    isa: Isa,
+    threads: &Threads,
+    sizes: Sizes,
+    a: &Matrix,
+    b: &Right,
+    bias: Bias,
+    out: &mut [f32],
+    finish: Option<Finish>,
+) {
+    let Sizes { m, n, k } = sizes;
+    let problem = Problem::new(isa, sizes, a, b, bias, finish);
+    assert_eq!(out.len(), m * n, "the output does not fit a product of {sizes:?}");
+    if m == 0 || n == 0 {
+        return;
+    }
+    let serial = Threads::serial();
+    let threads = if m * n * k > SPLIT { threads } else { &serial };
+    planner::float(&problem.case()).run(&problem, threads, Shared::new(out));
+}
+
+/// `out = a · Wᵀ`, where `a` is `[m, k]` and `out` is `[m, n]`. Calls `finish` on every row of every block.
+///
+/// # Panics
+/// The slices do not fit the sizes.
+pub fn multiply_low_bit(
+    threads: &Threads,
+    m: usize,
+    a: &[f32],
+    w: &PackedCodes,
+    out: &mut [f32],
+    finish: Option<Finish>,
+) {
+    let is_empty = out.is_empty();
+    let product = Product::new(m, a, w, out, finish);
+    if is_empty {
+        return;
+    }
+    let case = product.case();
+    let Sizes { m, n, k } = case.sizes;
+    let serial = Threads::serial();
+    let threads = if (m * n).saturating_mul(k) > SPLIT { threads } else { &serial };
+    planner::low_bit(&case).run(&product, threads);
+}
+
+/// Packs a `[k, n]` matrix of 8-bit codes for the fastest instructions.
+///
+/// # Panics
+/// The strides reach beyond the slice, or the number of zero points is neither one nor the number of columns.
+pub fn pack_int8(isa: Isa, k: usize, n: usize, b: &int8::Matrix) -> Weights {
+    let case = IntegerCase::new(isa, Sizes { m: 1, n: n.max(1), k }, Integers::Codes);
+    match planner::integer(&case).multiplied(&case) {
+        Multiplied::Codes(dots) => Weights::new(dots, k, n, b),
+        other => unreachable!("{other:?} fit no codes"),
+    }
+}
+
+/// Whether a product of differences of codes and zero points is computed in `f32`, not in `i32`. `is_exact` if `f32`
+/// represents all of its sums exactly.
+pub fn sums_in_float(isa: Isa, sizes: Sizes, is_exact: bool) -> bool {
+    let case = IntegerCase::new(isa, sizes, Integers::Differences { is_exact });
+    planner::integer(&case).multiplied(&case) == Multiplied::Floats
+}

@@ -1,0 +1,80 @@
+//! CPU kernels: the forms of matrix products that the planner compares, for the types of a step's inputs.
+
+use candle_plan_kernels::gemm::{Format, PackedB, ProductCase, RightCase, Sizes};
+use candle_plan_kernels::int8::{IntegerCase, Integers};
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::lowbit::LowBitCase;
+use candle_plan_kernels::products;
+
+use super::matrices::is_single;
+use crate::form::Alternative;
+use crate::kernel::{Constants, Memory};
+use crate::ops::matrices::ordered;
+use crate::types::{TensorType, Types};
+use crate::work;
+
+/// The assumed number of rows of `A` if it is unknown.
+const TYPICAL_ROWS: usize = 1;
+
+/// Whether to pack B in the narrowest type that holds its numbers exactly: if the planner expects 16-bit numbers to be as
+/// fast, or if memory is low.
+pub(super) fn is_narrow(constants: &Constants, trans_a: bool) -> bool {
+    let a = constants.types.first().copied().flatten().and_then(|a| a.tensor().ok());
+    let rows = a.and_then(|a| rows(a, trans_a)).unwrap_or(TYPICAL_ROWS);
+    constants.memory == Memory::Low || products::prefers_half(rows)
+}
+
+/// The number of rows of all matrices of `A`, if it is known.
+fn rows(a: &TensorType, trans_a: bool) -> Option<usize> {
+    usize::try_from(work::count(a)?.checked_div(work::size_from_end(a, usize::from(trans_a))?)?).ok()
+}
+
+/// Returns the forms of one product of two stacks. If B is packed, the list has the forms of every possible format. It is
+/// empty if sizes of B are unknown, or if the product is not computed in `f32`.
+pub(super) fn float(packed: Option<&[PackedB]>, inputs: &Types, [trans_a, trans_b]: [bool; 2]) -> Vec<Alternative> {
+    let (isa, is_float) = (Isa::get(), inputs.tensor(1).is_ok_and(|b| is_single(b.dtype)));
+    let Some(sizes) = sizes(inputs, [trans_a, trans_b]).filter(|_| is_float) else { return Vec::new() };
+    let Sizes { m, n, k } = sizes;
+    let strides = |transposed: bool, [rows, columns]: [usize; 2]| if transposed { [1, rows] } else { [columns, 1] };
+    let operands = match packed {
+        Some(packed) => {
+            let narrow = packed.iter().map(PackedB::format).filter(|format| *format != Format::Float32);
+            [Format::Float32].into_iter().chain(narrow.take(1)).map(|format| PackedB::case_of(isa, n, format)).collect()
+        }
+        None => vec![RightCase::Plain(strides(trans_b, [k, n]))],
+    };
+    let of = |b| products::alternatives(&ProductCase { isa, sizes, a: strides(trans_a, [m, k]), b });
+    Alternative::all(operands.into_iter().flat_map(of))
+}
+
+/// Returns the forms of a product of `A` and `n` rows of `k` codes of few bits.
+pub(super) fn low_bit(inputs: &Types, [n, k]: [usize; 2]) -> Vec<Alternative> {
+    let Ok(a) = inputs.tensor(0) else { return Vec::new() };
+    let sizes = Sizes { m: rows(a, false).unwrap_or(TYPICAL_ROWS), n, k };
+    Alternative::all(products::low_bit_alternatives(&LowBitCase { isa: Isa::get(), sizes }))
+}
+
+/// Returns the forms of one product of two stacks of 8-bit codes. For products of [differences](Integers::Differences), the
+/// list has the forms for exact sums. It is empty if sizes of B are unknown.
+pub(super) fn integer(inputs: &Types, are_codes: bool) -> Vec<Alternative> {
+    let operands = if are_codes { Integers::Codes } else { Integers::Differences { is_exact: true } };
+    let case = sizes(inputs, [false; 2]).map(|sizes| IntegerCase::new(Isa::get(), sizes, operands));
+    Alternative::all(case.map(|case| products::integer_alternatives(&case)).unwrap_or_default())
+}
+
+/// The sizes of one product of two stacks of matrices; rows of unknown number count as typical.
+fn sizes(inputs: &Types, [trans_a, trans_b]: [bool; 2]) -> Option<Sizes> {
+    let (a, b) = (inputs.tensor(0).ok()?, inputs.tensor(1).ok()?);
+    let (stack, k, n) = match *ordered(&b.sizes()?, trans_b).ok()? {
+        [k] => (1, k, 1),
+        [ref stack @ .., k, n] => (work::product(stack), k, n),
+        [] => return None,
+    };
+    // Matrices of A that meet the same matrix of B are one tall matrix, unless they are stored transposed.
+    let m = match a.rank()? {
+        1 => Some(1),
+        _ if stack == 1 && !trans_a => rows(a, trans_a),
+        _ => work::size_from_end(a, usize::from(!trans_a)).and_then(|m| usize::try_from(m).ok()),
+    };
+    Some(Sizes { m: m.unwrap_or(TYPICAL_ROWS), n, k })
+}
