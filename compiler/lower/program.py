@@ -241,7 +241,7 @@ def _operands(node: ir.Node) -> list[ir.Value]:
 
 def _bounds(node: ir.Node) -> tuple[float, float] | None:
     """The bounds of Clip; `None` if one is unknown."""
-    view = ClipView[ir.Value].of(node)
+    view = ClipView[ir.Value].of(node, complete=True)
     if view is None:
         return None
     pairs = (view.low, -math.inf), (view.high, math.inf)
