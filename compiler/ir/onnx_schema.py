@@ -23,6 +23,7 @@ __all__ = [
     "NEWEST",
     "OLDEST",
     "Input",
+    "attributes_of",
     "contradiction",
     "default_of",
     "defaults",
@@ -84,6 +85,14 @@ def newest_version(domain: str, op_type: str) -> int | None:
         return onnx.defs.get_schema(op_type, domain).since_version
     except onnx.defs.SchemaError:
         return None
+
+
+@functools.cache
+def attributes_of(domain: str, op_type: str) -> frozenset[str]:
+    """The names of the attributes that the newest version of an operator has; none for an unknown operator."""
+    newest = newest_version(domain, op_type)
+    found = None if newest is None else schema(domain, op_type, newest)
+    return frozenset() if found is None else frozenset(found.attributes)
 
 
 def required_inputs(found: OpSchema) -> list[tuple[int, str]]:

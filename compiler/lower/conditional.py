@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from compiler.ir import dtypes
+from compiler.ir.views.clip import ClipView
 from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -20,12 +21,13 @@ def where(node: Node, build: PlanBuilder) -> Value:
 @lowers("Clip", newest=13)
 def clip(node: Node, build: PlanBuilder) -> Value:
     """`Clip`; before version 11 the bounds are attributes."""
-    x = node.input(0)
+    view, x = ClipView.read(node), node.input(0)
     if node.version >= 11:
-        return build(ops.Clip(), x, node.optional(1), node.optional(2))
-    dtype = dtypes.numpy_dtype(x.dtype)
+        return build(ops.Clip(), x, *(None if bound is None else bound.value for bound in (view.low, view.high)))
+    pairs = (view.low, -_GREATEST), (view.high, _GREATEST)
+    numbers = [default if bound is None else bound.number for bound, default in pairs]
     with np.errstate(over="ignore"):
-        bounds = [np.array(node.float(name, default)).astype(dtype) for name, default in _LEGACY_BOUNDS]
+        bounds = [np.array(number).astype(dtypes.numpy_dtype(x.dtype)) for number in numbers]
     return build(ops.Clip(), x, *map(build.constant, bounds))
 
 
@@ -33,9 +35,6 @@ remark(
     "Clip",
     "NaN stays NaN. An absent bound has no effect; in onnxruntime it turns infinity into the largest number.",
 )
-
-
-_LEGACY_BOUNDS = (("min", -_GREATEST), ("max", _GREATEST))
 
 
 @lowers("Dropout", newest=22)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from compiler.ir.graph import PLAN_DOMAIN
+from compiler.ir.views.window import WindowView
 from compiler.lower.node import Node, lowers, remark
-from compiler.lower.padding import padding, window_ints
+from compiler.lower.padding import dilations, padding, strides
 from compiler.lower.program import with_epilogue
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -15,13 +14,14 @@ from compiler.plan import PlanBuilder, Value, ops
 @lowers("Conv", newest=1, domain=PLAN_DOMAIN)
 def conv(node: Node, build: PlanBuilder) -> Value:
     """`Conv`."""
-    axes = spatial_axes(node)
+    window = WindowView.read(node)
+    axes = spatial_axes(node, window)
     epilogue, inputs = with_epilogue(node, 3)
     op = ops.Conv(
-        strides=window_ints(node, "strides", axes),
-        dilations=window_ints(node, "dilations", axes),
-        pads=padding(node, axes),
-        groups=groups(node),
+        strides=strides(node, window, axes),
+        dilations=dilations(node, window, axes),
+        pads=padding(node, window, axes),
+        groups=groups(node, window),
         epilogue=epilogue,
     )
     return build(op, *inputs)
@@ -39,49 +39,52 @@ remark(
 @lowers("ConvTranspose", newest=1, domain=PLAN_DOMAIN)
 def conv_transpose(node: Node, build: PlanBuilder) -> Value:
     """`ConvTranspose`; `output_shape` overrides `pads`, as in onnxruntime."""
-    axes = spatial_axes(node)
+    window = WindowView.read(node)
+    axes = spatial_axes(node, window)
     epilogue, inputs = with_epilogue(node, 3)
     extra = node.ints("output_padding", [0] * axes)
     if len(extra) != axes or min(extra, default=0) < 0:
         node.refuse("CC0202", f"output_padding {extra} is not a number for each of {axes} axes")
     op = ops.ConvTranspose(
-        strides=window_ints(node, "strides", axes),
-        dilations=window_ints(node, "dilations", axes),
-        pads=padding(node, axes),
+        strides=strides(node, window, axes),
+        dilations=dilations(node, window, axes),
+        pads=padding(node, window, axes),
         output_padding=extra,
         output_shape=_output_shape(node, axes),
-        groups=groups(node),
+        groups=groups(node, window),
         epilogue=epilogue,
     )
     return build(op, *inputs)
 
 
-def spatial_axes(node: Node, weights: int = 1) -> int:
+def spatial_axes(node: Node, window: WindowView[Value]) -> int:
     """The number of spatial axes, from the ranks or the attributes; `kernel_shape` must agree with the weights."""
-    x, w, kernel = node.input(0), node.input(weights), node.ints("kernel_shape", None)
-    ranks = [value.rank - 2 for value in (w, x) if value.rank is not None]
-    ranks += [len(node.ints(name)) for name in ("strides", "dilations") if node.ints(name, None)]
-    ranks += [len(kernel)] if kernel else []
+    if window.x is None or window.weights is None:
+        node.refuse("CC0205", f"{node.op_type} needs an image and weights")
+    check_kernel(node, window)
+    ranks = [value.rank - 2 for value in (window.weights, window.x) if value.rank is not None]
+    ranks += [len(each) for each in (window.strides, window.dilations, window.kernel) if each]
     if not ranks:
         node.refuse("CC0205", f"the number of {node.op_type}'s spatial axes is not known")
-    if kernel and w.shape is not None:
-        check_kernel(node, kernel, w.shape[2:])
     return ranks[0]
 
 
-def check_kernel(node: Node, kernel: list[int], sizes: Sequence[int | str | None]) -> None:
-    """Refuses a `kernel_shape` that differs from the weights' spatial `sizes`."""
+def check_kernel(node: Node, window: WindowView[Value]) -> None:
+    """Refuses a `kernel_shape` that differs from the weights' spatial sizes."""
+    kernel = list(window.kernel or ())
+    if not kernel or window.weights is None or window.weights.shape is None:
+        return
+    sizes = list(window.weights.shape[2:])
     pairs = zip(sizes, kernel, strict=False)
     if len(kernel) != len(sizes) or any(isinstance(size, int) and size != asked for size, asked in pairs):
-        node.refuse("CC0202", f"kernel_shape {kernel} differs from the weights' {list(sizes)}")
+        node.refuse("CC0202", f"kernel_shape {kernel} differs from the weights' {sizes}")
 
 
-def groups(node: Node) -> int:
+def groups(node: Node, window: WindowView[Value]) -> int:
     """The number of groups; refuses a number that is not positive."""
-    count = node.int("group", 1)
-    if count < 1:
-        node.refuse("CC0202", f"{node.op_type} cannot have {count} groups")
-    return count
+    if window.groups < 1:
+        node.refuse("CC0202", f"{node.op_type} cannot have {window.groups} groups")
+    return window.groups
 
 
 def _output_shape(node: Node, axes: int) -> list[int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.ir.views.gather import GatherView
+from compiler.ir.views.gather import GatherNdView, GatherView
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -22,7 +22,7 @@ def gather_elements(node: Node, build: PlanBuilder) -> Value:
 @lowers("GatherND", newest=13)
 def gather_nd(node: Node, build: PlanBuilder) -> Value:
     """`GatherND`."""
-    batch_dims = node.int("batch_dims", 0)
-    if batch_dims < 0:
-        node.refuse("CC0202", f"batch_dims {batch_dims} is negative")
-    return build(ops.GatherNd(batch_dims=batch_dims), node.input(0), node.input(1))
+    count = GatherNdView.read(node).batch_axes
+    if count < 0:
+        node.refuse("CC0202", f"batch_dims {count} is negative")
+    return build(ops.GatherNd(batch_dims=count), node.input(0), node.input(1))

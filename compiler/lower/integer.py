@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from compiler.ir.views.window import WindowView
 from compiler.lower.conv import groups, spatial_axes
 from compiler.lower.node import Node, lowers
-from compiler.lower.padding import padding, window_ints
+from compiler.lower.padding import dilations, padding, strides
 from compiler.plan import PlanBuilder, Value, ops
 
 
@@ -20,7 +21,8 @@ def matmul_integer(node: Node, build: PlanBuilder) -> Value:
 @lowers("ConvInteger", newest=10)
 def conv_integer(node: Node, build: PlanBuilder) -> Value:
     """`ConvInteger`."""
-    return build(_conv(node, 1), node.input(0), node.input(1), node.optional(2), node.optional(3))
+    op, _ = _conv(node)
+    return build(op, node.input(0), node.input(1), node.optional(2), node.optional(3))
 
 
 @lowers("QLinearMatMul", newest=21)
@@ -36,19 +38,23 @@ def qlinear_matmul(node: Node, build: PlanBuilder) -> Value:
 def qlinear_conv(node: Node, build: PlanBuilder) -> Value:
     """`QLinearConv`: exact sums of products and the bias, scaled and rounded once."""
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (node.input(index) for index in range(8))
-    sums = build(_conv(node, 3), x, w, x_zero, w_zero, node.optional(8))
-    w_scale = build(ops.Reshape(allow_zero=False), w_scale, _integers(build, [-1] + [1] * spatial_axes(node, 3)))
+    op, axes = _conv(node)
+    sums = build(op, x, w, x_zero, w_zero, node.optional(8))
+    w_scale = build(ops.Reshape(allow_zero=False), w_scale, _integers(build, [-1] + [1] * axes))
     return build(ops.Requantize(), sums, x_scale, w_scale, y_scale, y_zero)
 
 
-def _conv(node: Node, weights: int) -> ops.ConvInteger:
-    axes = spatial_axes(node, weights)
-    return ops.ConvInteger(
-        strides=window_ints(node, "strides", axes),
-        dilations=window_ints(node, "dilations", axes),
-        pads=padding(node, axes),
-        groups=groups(node),
+def _conv(node: Node) -> tuple[ops.ConvInteger, int]:
+    """The convolution and its number of spatial axes."""
+    window = WindowView.read(node)
+    axes = spatial_axes(node, window)
+    op = ops.ConvInteger(
+        strides=strides(node, window, axes),
+        dilations=dilations(node, window, axes),
+        pads=padding(node, window, axes),
+        groups=groups(node, window),
     )
+    return op, axes
 
 
 def _as_column(node: Node, build: PlanBuilder, values: Value | None) -> Value | None:

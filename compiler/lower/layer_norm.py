@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.ir.views.norm import NormView
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -13,7 +14,8 @@ def layer_normalization(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     wants_statistics = node.uses_output(1) or node.uses_output(2)
     if wants_statistics and stash != "float32":
         node.refuse("CC0202", f"LayerNormalization gives its mean and deviation as float32, not {stash}")
-    op = ops.LayerNorm(axis=node.int("axis", -1), epsilon=node.float("epsilon", 1e-5))
+    view = NormView.read(node)
+    op = ops.LayerNorm(axis=view.axis, epsilon=view.epsilon)
     return build(op, node.input(0), node.input(1), node.optional(2), outputs=3 if wants_statistics else 1)
 
 
@@ -21,5 +23,6 @@ def layer_normalization(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 def rms_normalization(node: Node, build: PlanBuilder) -> Value:
     """`RMSNormalization`, computed in float32 or wider."""
     node.precision("stash_type", node.input(0), "float32")
-    op = ops.RmsNorm(axis=node.int("axis", -1), epsilon=node.float("epsilon", 1e-5))
+    view = NormView.read(node)
+    op = ops.RmsNorm(axis=view.axis, epsilon=view.epsilon)
     return build(op, node.input(0), node.input(1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler.ir.graph import PLAN_DOMAIN
+from compiler.ir.views.product import ProductView
 from compiler.lower.node import Node, lowers
 from compiler.lower.program import with_epilogue
 from compiler.plan import PlanBuilder, Value, ops
@@ -12,21 +13,22 @@ from compiler.plan import PlanBuilder, Value, ops
 @lowers("MatMul", newest=1, domain=PLAN_DOMAIN)
 def matmul(node: Node, build: PlanBuilder) -> Value:
     """`MatMul`; the operator of `candle.plan` also takes transposed matrices (`trans_a`, `trans_b`)."""
+    view = ProductView.read(node)
     epilogue, inputs = with_epilogue(node, 2)
-    trans_a, trans_b = (node.domain == PLAN_DOMAIN and node.flag(name, False) for name in ("trans_a", "trans_b"))
-    return build(ops.MatMul(trans_a=trans_a, trans_b=trans_b, epilogue=epilogue), *inputs)
+    return build(ops.MatMul(trans_a=view.trans_a, trans_b=view.trans_b, epilogue=epilogue), *inputs)
 
 
 @lowers("Gemm", newest=13)
 @lowers("Gemm", newest=1, domain=PLAN_DOMAIN)
 def gemm(node: Node, build: PlanBuilder) -> Value:
     """`Gemm`; the attribute `broadcast` of versions before 7 changes no result."""
+    view = ProductView.read(node)
     epilogue, inputs = with_epilogue(node, 3)
     op = ops.Gemm(
-        alpha=node.float("alpha", 1.0),
-        beta=node.float("beta", 1.0),
-        trans_a=node.flag("transA", False),
-        trans_b=node.flag("transB", False),
+        alpha=view.alpha,
+        beta=view.beta,
+        trans_a=view.trans_a,
+        trans_b=view.trans_b,
         epilogue=epilogue,
     )
     return build(op, *inputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from compiler.ir.views.norm import BatchNormView, NormView
 from compiler.lower.cast import converted
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
@@ -15,20 +16,21 @@ def batch_normalization(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
     In training mode, which models use to standardize weights, the statistics are computed from X.
     """
-    op, momentum = ops.BatchNorm(epsilon=node.float("epsilon", 1e-5)), node.float("momentum", 0.9)
+    view = BatchNormView.read(node)
+    op = ops.BatchNorm(epsilon=view.epsilon)
     if node.version < 9:
-        _check_spatial(node)
+        _check_spatial(node, view.is_spatial)
     x, scale, bias, *given = (node.input(index) for index in range(5))
-    if not node.flag("training_mode", False):
+    if not view.is_training:
         return (build(op, x, scale, bias, *given),)
     statistics = _statistics(node, x, build)
     is_moved = node.uses_output(1) or node.uses_output(2)
     running = zip(given, statistics, strict=True) if is_moved else ()
-    return build(op, x, scale, bias, *statistics), *(_moved(old, new, momentum, build) for old, new in running)
+    return build(op, x, scale, bias, *statistics), *(_moved(old, new, view.momentum, build) for old, new in running)
 
 
-def _check_spatial(node: Node) -> None:
-    spatial, x, scale = node.flag("spatial", True), node.input(0), node.input(1)
+def _check_spatial(node: Node, spatial: bool) -> None:
+    x, scale = node.input(0), node.input(1)
     expected = 1 if spatial else None if x.rank is None else x.rank - 1
     if None not in (expected, scale.rank) and scale.rank != expected:
         message = (
@@ -63,7 +65,7 @@ def _moved(old: Value, new: Value, momentum: float, build: PlanBuilder) -> Value
 @lowers("InstanceNormalization", newest=22)
 def instance_normalization(node: Node, build: PlanBuilder) -> Value:
     """`InstanceNormalization`."""
-    op = ops.InstanceNorm(epsilon=node.float("epsilon", 1e-5))
+    op = ops.InstanceNorm(epsilon=NormView.read(node).epsilon)
     return build(op, node.input(0), node.input(1), node.input(2))
 
 
@@ -75,7 +77,7 @@ def group_normalization(node: Node, build: PlanBuilder) -> Value:
     groups = node.int("num_groups")
     if groups < 1:
         node.refuse("CC0202", f"num_groups {groups} is not positive")
-    op = ops.GroupNorm(groups=groups, epsilon=node.float("epsilon", 1e-5))
+    op = ops.GroupNorm(groups=groups, epsilon=NormView.read(node).epsilon)
     return build(op, node.input(0), node.input(1), node.input(2))
 
 

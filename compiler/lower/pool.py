@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from compiler.ir.views.window import WindowView
 from compiler.lower.node import Node, lowers, remark
-from compiler.lower.padding import padding, window_ints
+from compiler.lower.padding import dilations, explicit_pads, padding, positive, strides
 from compiler.plan import PlanBuilder, Value, ops
 
 
-def _window(node: Node) -> ops.PoolWindow:
-    kernel = node.ints("kernel_shape")
+def _window(node: Node, view: WindowView[Value]) -> ops.PoolWindow:
+    kernel = view.kernel or ()
     axes = len(kernel)
     return ops.PoolWindow(
-        kernel=window_ints(node, "kernel_shape", axes),
-        strides=window_ints(node, "strides", axes),
-        dilations=window_ints(node, "dilations", axes),
-        padding=padding(node, axes),
-        ceil=node.flag("ceil_mode", False),
+        kernel=positive(node, "kernel_shape", kernel, axes),
+        strides=strides(node, view, axes),
+        dilations=dilations(node, view, axes),
+        padding=padding(node, view, axes),
+        ceil=view.rounds_up,
     )
 
 
 @lowers("MaxPool", newest=22)
 def max_pool(node: Node, build: PlanBuilder) -> Value | tuple[Value, ...]:
     """`MaxPool`, with or without indices."""
-    op = ops.MaxPool(window=_window(node), column_major=node.flag("storage_order", False))
+    op = ops.MaxPool(window=_window(node, WindowView.read(node)), column_major=node.flag("storage_order", False))
     return build(op, node.input(0), outputs=2) if node.uses_output(1) else build(op, node.input(0))
 
 
@@ -36,7 +37,8 @@ remark(
 @lowers("AveragePool", newest=22)
 def average_pool(node: Node, build: PlanBuilder) -> Value:
     """`AveragePool`."""
-    op = ops.AveragePool(window=_window(node), count_padding=node.flag("count_include_pad", False))
+    view = WindowView.read(node)
+    op = ops.AveragePool(window=_window(node, view), count_padding=view.counts_pads)
     return build(op, node.input(0))
 
 
@@ -49,7 +51,7 @@ remark(
 @lowers("LpPool", newest=22)
 def lp_pool(node: Node, build: PlanBuilder) -> Value:
     """`LpPool`."""
-    return build(ops.LpPool(window=_window(node), p=_exponent(node)), node.input(0))
+    return build(ops.LpPool(window=_window(node, WindowView.read(node)), p=_exponent(node)), node.input(0))
 
 
 @lowers("GlobalAveragePool", newest=22)
@@ -105,13 +107,12 @@ def _reduce(node: Node, build: PlanBuilder, function: ops.Reduction) -> Value:
 @lowers("MaxUnpool", newest=22)
 def max_unpool(node: Node, build: PlanBuilder) -> Value:
     """`MaxUnpool`, with or without the output's shape."""
-    axes = len(node.ints("kernel_shape"))
-    pads = node.ints("pads", [0] * (2 * axes))
-    if len(pads) != 2 * axes or min(pads, default=0) < 0:
-        node.refuse("CC0202", f"MaxUnpool's pads {pads} are not one before and one after each of {axes} axes")
+    view = WindowView.read(node)
+    kernel = view.kernel or ()
+    axes = len(kernel)
     op = ops.MaxUnpool(
-        kernel=window_ints(node, "kernel_shape", axes),
-        strides=window_ints(node, "strides", axes),
-        pads=[[before, after] for before, after in zip(pads[:axes], pads[axes:], strict=True)],
+        kernel=positive(node, "kernel_shape", kernel, axes),
+        strides=strides(node, view, axes),
+        pads=explicit_pads(node, view, axes),
     )
     return build(op, node.input(0), node.input(1), node.optional(2))

@@ -10,12 +10,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-import numpy as np
 import onnx_ir as ir
 
 from compiler.errors import CompileError, Diagnostic
 from compiler.ir import origin
 from compiler.ir.graph import PLAN_DOMAIN, constant_of
+from compiler.ir.views.clip import ClipView
 from compiler.lower import binary, unary
 from compiler.lower.node import Node
 from compiler.plan import Value, ops
@@ -241,18 +241,15 @@ def _operands(node: ir.Node) -> list[ir.Value]:
 
 def _bounds(node: ir.Node) -> tuple[float, float] | None:
     """The bounds of Clip; `None` if one is unknown."""
-    bounds = []
-    for name, index, default in (("min", 1, -math.inf), ("max", 2, math.inf)):
-        value = node.inputs[index] if index < len(node.inputs) else None
-        if name in node.attributes:
-            bounds.append(node.attributes[name].as_float())
-        elif value is None:
-            bounds.append(default)
-        elif (array := constant_of(value)) is not None and array.size == 1 and np.isfinite(array).all():
-            bounds.append(float(array.reshape(())))
-        else:
-            return None
-    return bounds[0], bounds[1]
+    view = ClipView[ir.Value].of(node, complete=True)
+    if view is None:
+        return None
+    pairs = (view.low, -math.inf), (view.high, math.inf)
+    low, high = (default if bound is None else bound.number for bound, default in pairs)
+    computed = [bound.number for bound in (view.low, view.high) if bound is not None and bound.value is not None]
+    if low is None or high is None or not all(number is not None and math.isfinite(number) for number in computed):
+        return None
+    return low, high
 
 
 def _is_finite(function: ops.AnyUnaryFunction | ops.BinaryFunction) -> bool:

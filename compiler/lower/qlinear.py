@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from compiler.ir.graph import PLAN_DOMAIN
+from compiler.ir.views.window import WindowView
 from compiler.lower.conv import groups, spatial_axes
 from compiler.lower.node import Node, lowers
-from compiler.lower.padding import padding, window_ints
+from compiler.lower.padding import dilations, padding, strides
 from compiler.plan import PlanBuilder, Value, ops
 
 
 @lowers("QLinearConv", newest=1, domain=PLAN_DOMAIN)
 def qlinear_conv(node: Node, build: PlanBuilder) -> Value:
     """`QLinearConv`; inputs: `[N, …, C]`, weights, scale, three zero points and an optional bias."""
-    axes = spatial_axes(node)
+    window = WindowView.read(node)
+    axes = spatial_axes(node, window)
     op = ops.QLinearConv(
-        strides=window_ints(node, "strides", axes),
-        dilations=window_ints(node, "dilations", axes),
-        pads=padding(node, axes),
-        groups=groups(node),
+        strides=strides(node, window, axes),
+        dilations=dilations(node, window, axes),
+        pads=padding(node, window, axes),
+        groups=groups(node, window),
         low=node.int("low"),
         high=node.int("high"),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from compiler.ir.views.quantize import QuantizeView
 from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -11,14 +12,16 @@ from compiler.plan import PlanBuilder, Value, ops
 @lowers("QuantizeLinear", newest=28)
 def quantize_linear(node: Node, build: PlanBuilder) -> Value:
     """`QuantizeLinear` to the type of the zero point; without one, to `output_dtype`; without both, to uint8."""
+    view = QuantizeView.read(node)
     x, scale, zero = node.input(0), node.input(1), node.optional(2)
-    axis, block, saturate = node.int("axis", 1), node.int("block_size", 0), node.flag("saturate", True)
-    asked = node.dtype_attr("output_dtype", None) if node.int("output_dtype", 0) else None
-    if zero is not None and asked not in (None, zero.dtype):
-        node.refuse("CC0202", f"output_dtype is {asked}, but the zero point is {zero.dtype}")
-    to = zero.dtype if zero is not None else asked or "uint8"
+    if zero is not None and view.to not in (None, zero.dtype):
+        node.refuse("CC0202", f"output_dtype is {view.to}, but the zero point is {zero.dtype}")
     op = ops.QuantizeLinear(
-        to=cast(ops.DType, to), axis=axis, block=block, saturate=saturate, precision=_precision(node, x, scale)
+        to=cast(ops.DType, zero.dtype if zero is not None else view.to or "uint8"),
+        axis=view.axis,
+        block=view.block,
+        saturate=view.saturate,
+        precision=_precision(node, view, scale),
     )
     return build(op, x, scale, zero)
 
@@ -31,12 +34,9 @@ remark(
 )
 
 
-def _precision(node: Node, x: Value, scale: Value) -> ops.DType:
+def _precision(node: Node, view: QuantizeView[Value], scale: Value) -> ops.DType:
     """The type that the quotient is rounded to: the attribute `precision`, or the scale's type."""
-    if node.int("precision", 0):
-        precision = node.dtype_attr("precision")
-    else:
-        precision = scale.dtype if scale.dtype in ("float16", "bfloat16") else "float32"
+    precision = view.precision or (scale.dtype if scale.dtype in ("float16", "bfloat16") else "float32")
     if precision not in ("float32", "float16", "bfloat16"):
         node.refuse("CC0202", f"{node.op_type} cannot divide in {precision}")
     return cast(ops.DType, precision)
@@ -45,10 +45,8 @@ def _precision(node: Node, x: Value, scale: Value) -> ops.DType:
 @lowers("DequantizeLinear", newest=28)
 def dequantize_linear(node: Node, build: PlanBuilder) -> Value:
     """`DequantizeLinear` to `output_dtype`; without one, to the scale's type."""
-    scale = node.input(1)
-    axis, block = node.int("axis", 1), node.int("block_size", 0)
-    asked = node.dtype_attr("output_dtype") if node.int("output_dtype", 0) else scale.dtype
-    op = ops.DequantizeLinear(to=cast(ops.DType, asked), axis=axis, block=block)
+    view, scale = QuantizeView.read(node), node.input(1)
+    op = ops.DequantizeLinear(to=cast(ops.DType, view.to or scale.dtype), axis=view.axis, block=view.block)
     return build(op, node.input(0), scale, node.optional(2))
 
 

@@ -46,14 +46,14 @@ def _op(node: Node, view: ResizeView[Value]) -> ops.Interpolate:
     modes: dict[str, ops.AnyInterpolation] = {
         "nearest": ops.Interpolation.Nearest(rounding),
         "linear": "Linear",
-        "cubic": ops.Interpolation.Cubic(node.float("cubic_coeff_a", -0.75)),
+        "cubic": ops.Interpolation.Cubic(view.cubic),
     }
     return ops.Interpolate(
         mode=_choice(node, "mode", view.mode, modes),
         coordinates=_choice(node, "coordinate_transformation_mode", view.coordinates, _COORDINATES),
-        antialias=node.flag("antialias", False),
-        exclude_outside=node.flag("exclude_outside", False),
-        extrapolation=node.float("extrapolation_value", 0.0),
+        antialias=view.antialias,
+        exclude_outside=view.excludes_outside,
+        extrapolation=view.extrapolation,
         axes=None if view.axes is None else list(view.axes),
         size_policy=_choice(node, "keep_aspect_ratio_policy", view.policy, _SIZE_POLICIES),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.ir.views.shape import ShapeView
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -9,7 +10,8 @@ from compiler.plan import PlanBuilder, Value, ops
 @lowers("Shape", newest=25)
 def shape(node: Node, build: PlanBuilder) -> Value:
     """`Shape`."""
-    return build(ops.Shape(start=node.int("start", 0), end=node.int("end", None)), node.input(0))
+    view = ShapeView.read(node)
+    return build(ops.Shape(start=view.start, end=view.end), node.input(0))
 
 
 @lowers("Size", newest=25)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.ir.views.softmax import SoftmaxView
 from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -37,7 +38,7 @@ remark(
 def _normalized(node: Node, build: PlanBuilder, function: ops.SoftmaxFunction) -> Value:
     """The op along one axis. Before version 13, the axis includes all axes after it, unless it is the last axis."""
     x = node.input(0)
-    axis = node.int("axis", -1 if node.version >= 13 else 1)
+    axis = SoftmaxView.read(node).axis(node.version)
     is_last = axis == -1 or (x.rank is not None and axis == x.rank - 1)
     coerce = node.version < 13 and not is_last
     return build(ops.Softmax(function=function, axis=-1 if is_last else axis, coerce_2d=coerce), x)

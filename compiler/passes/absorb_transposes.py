@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import PLAN_DOMAIN, constant_of, rank
+from compiler.ir.views.product import ProductView
 from compiler.rewrite.pattern import AnyOf, Match, Op, Var
 from compiler.rewrite.permutation import permutation_of, reordered_shape, typed
 from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
@@ -80,14 +81,19 @@ class AbsorbInStacks(FindingRule[_Sources]):
 
     def rewrite(self, match: Match, found: _Sources, new: Rewriter) -> ir.Value:
         """The product of the untransposed values."""
-        old = match.root.attributes
         sides = [before or value for before, value in zip(found, match.root.inputs, strict=True)]
         flags: dict[str, Any] = {
-            name: int((name in old and old[name].as_int() != 0) != (before is not None))
-            for name, before in zip(("trans_a", "trans_b"), found, strict=True)
+            name: int(flag != (before is not None))
+            for name, flag, before in zip(("trans_a", "trans_b"), _flags(match.root), found, strict=True)
         }
         result: ir.Value = new.op("MatMul", *sides, domain=PLAN_DOMAIN, version=1, **flags)
         return result
+
+
+def _flags(product: ir.Node) -> tuple[bool, bool]:
+    """Whether each operand of a MatMul or Gemm is transposed."""
+    view = ProductView[ir.Value].of(product)
+    return (False, False) if view is None else (view.trans_a, view.trans_b)
 
 
 def _with_swapped_matrices(value: ir.Value | None) -> ir.Value | None:
@@ -111,10 +117,9 @@ class AbsorbInGemm(FindingRule[_Sources]):
         """The product of the untransposed values."""
         (a, b, *rest), (source_a, source_b) = match.root.inputs, found
         result = new.like(match.root, source_a or a, source_b or b, *rest)
-        for name, given in (("transA", source_a), ("transB", source_b)):
+        for name, flag, given in zip(("transA", "transB"), _flags(match.root), found, strict=True):
             if given is not None:
-                old = match.root.attributes.get(name)
-                new.nodes[-1].attributes[name] = ir.AttrInt64(name, int(old is None or not old.as_int()))
+                new.nodes[-1].attributes[name] = ir.AttrInt64(name, int(not flag))
         return result
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of
+from compiler.ir.views.norm import BatchNormView
 from compiler.rewrite.linear import Linear
 from compiler.rewrite.pattern import Const, Match, Op, Var
 from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
@@ -134,9 +135,12 @@ def scale_and_shift(node: ir.Node) -> Affine | str:
 
     `scale = γ / √(var + ε)` and `shift = β - mean · scale`.
     """
-    if _flag(node, "training_mode", 0) or any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
+    view = BatchNormView[ir.Value].of(node, complete=True)
+    if view is None:
+        return "an attribute is not supported"
+    if view.is_training or any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
         return "it computes the statistics of its input"
-    if not _flag(node, "spatial", 1):
+    if not view.is_spatial:
         return "it has statistics for each position"
     arrays = [constant_of(value) for value in node.inputs[1:5]]
     parameters = [array.astype(np.float64) for array in arrays if array is not None]
@@ -145,17 +149,12 @@ def scale_and_shift(node: ir.Node) -> Affine | str:
     if any(array.shape != (parameters[0].size,) for array in parameters):
         return "its parameters are not lists of one length"
     gamma, beta, mean, var = parameters
-    epsilon = node.attributes["epsilon"].as_float() if "epsilon" in node.attributes else 1e-5
     with np.errstate(divide="ignore", invalid="ignore"):
-        scale = gamma / np.sqrt(var + epsilon)
+        scale = gamma / np.sqrt(var + view.epsilon)
         shift = beta - mean * scale
     if not np.isfinite(scale).all() or not np.isfinite(shift).all():
         return "its scale is not finite"
     return scale, shift
-
-
-def _flag(node: ir.Node, name: str, default: int) -> int:
-    return node.attributes[name].as_int() if name in node.attributes else default
 
 
 fold_batch_norm = rules_pass(

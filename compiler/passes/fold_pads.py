@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from compiler.ir.graph import rank
 from compiler.ir.views.pad import PadView
+from compiler.ir.views.window import WindowView
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
@@ -37,7 +38,8 @@ class _FoldPad(FindingRule[np.ndarray]):
     def rewrite(self, match: Match, found: np.ndarray, new: Rewriter) -> ir.Value:
         """The root with both pads."""
         root = match.root
-        both = found + np.array(_own_pads(root, len(found) // 2))
+        window = WindowView[ir.Value].of(root)
+        both = found if window is None else found + np.array(window.pads_of(len(found) // 2))
         attributes: dict[str, Any] = {name: item for name, item in root.attributes.items() if name != "auto_pad"}
         attributes["pads"] = both.tolist()
         result: ir.Value = new.op(root.op_type, match["x"], *root.inputs[1:], version=root.version, **attributes)
@@ -57,10 +59,8 @@ class FoldIntoAverage(_FoldPad):
 
     def check(self, match: Match) -> np.ndarray | str:
         """The mean includes the pads, and no window starts beyond them."""
-        attributes = match.root.attributes
-        counts = "count_include_pad" in attributes and attributes["count_include_pad"].as_int() == 1
-        rounds_up = "ceil_mode" in attributes and attributes["ceil_mode"].as_int() == 1
-        if not counts or rounds_up:
+        window = WindowView[ir.Value].of(match.root)
+        if window is None or not window.counts_pads or window.rounds_up:
             return "the mean excludes its pads, or ceil_mode is set"
         return super().check(match)
 
@@ -78,15 +78,14 @@ def _pads_of(pad: ir.Node) -> np.ndarray | str:
     return "the pads are not known" if amounts is None or size < 3 else amounts.ravel()
 
 
-def _own_pads(node: ir.Node, axes: int) -> list[int]:
-    return list(node.attributes["pads"].as_ints()) if "pads" in node.attributes else [0] * (2 * axes)
-
-
 def _why_not(node: ir.Node, axes: int) -> str | None:
-    automatic = node.attributes["auto_pad"].as_string() if "auto_pad" in node.attributes else "NOTSET"
-    if automatic not in ("NOTSET", "VALID") or (automatic == "VALID" and any(_own_pads(node, axes))):
+    window = WindowView[ir.Value].of(node)
+    if window is None:
+        return f"the attributes of {node.op_type} are not valid"
+    own, automatic = window.pads_of(axes), window.auto_pad
+    if automatic not in ("NOTSET", "VALID") or (automatic == "VALID" and any(own)):
         return f"{node.op_type} pads with {automatic}"
-    return None if len(_own_pads(node, axes)) == 2 * axes else "the pads have another number of axes"
+    return None if len(own) == 2 * axes else "the pads have another number of axes"
 
 
 fold_pads = rules_pass(

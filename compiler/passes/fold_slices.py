@@ -11,6 +11,7 @@ import onnx_ir as ir
 from compiler.ir.graph import constant_of, sole_user
 from compiler.ir.views.concat import ConcatView
 from compiler.ir.views.slice import ranges_of
+from compiler.ir.views.window import WindowView
 from compiler.rewrite.pattern import Match, Op
 from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
@@ -19,12 +20,13 @@ __all__ = ["fold_slices"]
 
 @dataclass(frozen=True)
 class _Parts:
-    """The image `[N, C, H, W]`, the step of the slices, the start of each, and the weights of the convolution."""
+    """The image `[N, C, H, W]`, the step of the slices, the start of each, and the convolution's weights and window."""
 
     image: ir.Value
     step: int
     places: list[tuple[int, int]]
     weights: np.ndarray
+    window: WindowView[ir.Value]
 
 
 class FoldSlicesIntoConv(FindingRule[_Parts]):
@@ -41,11 +43,12 @@ class FoldSlicesIntoConv(FindingRule[_Parts]):
         w = constant_of(conv.inputs[1])
         if w is None or w.ndim != 4 or x.shape is None or w.shape[1] != len(places) * x.shape.dims[1]:
             return "the weights are not constants of one group"
-        if "auto_pad" in conv.attributes and conv.attributes["auto_pad"].as_string() != "NOTSET":
+        window = WindowView[ir.Value].of(conv)
+        if window is None or window.auto_pad != "NOTSET":
             return "Conv has auto_pad"
-        if any(dilation != 1 for dilation in _ints(conv, "dilations", [1, 1])):
+        if any(dilation != 1 for dilation in window.dilations_of(2)):
             return f"a dilated window does not fit slices with step {step}"
-        return _Parts(x, step, places, w)
+        return _Parts(x, step, places, w, window)
 
     def rewrite(self, match: Match, found: _Parts, new: Rewriter) -> ir.Value:
         """The convolution of the image, with the weights of each slice at its positions and zeros elsewhere."""
@@ -56,15 +59,11 @@ class FoldSlicesIntoConv(FindingRule[_Parts]):
             window[:, :, top::step, left::step] += part
         attributes: dict[str, Any] = {name: item for name, item in conv.attributes.items() if name != "auto_pad"}
         attributes["kernel_shape"] = list(window.shape[2:])
-        attributes["strides"] = [step * stride for stride in _ints(conv, "strides", [1, 1])]
-        attributes["pads"] = [step * pad for pad in _ints(conv, "pads", [0] * 4)]
+        attributes["strides"] = [step * stride for stride in found.window.strides_of(2)]
+        attributes["pads"] = [step * pad for pad in found.window.pads_of(2)]
         weights = new.constant(window, "weights")
         result: ir.Value = new.op("Conv", found.image, weights, *conv.inputs[2:], version=conv.version, **attributes)
         return result
-
-
-def _ints(node: ir.Node, name: str, default: list[int]) -> list[int]:
-    return list(node.attributes[name].as_ints()) if name in node.attributes else default
 
 
 def _parts(concat: ir.Node) -> tuple[ir.Value, int, list[tuple[int, int]]] | str:

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import PLAN_DOMAIN
+from compiler.ir.views.product import ProductView
 from compiler.rewrite.low_bit import LowBitMatrix
 from compiler.rewrite.pattern import AnyOf, Match, Op, Var
 from compiler.rewrite.permutation import permutation_of, typed
@@ -37,13 +38,12 @@ class FuseLowBitProduct(FindingRule[LowBitMatrix]):
 
     def check(self, match: Match) -> LowBitMatrix | str:
         """The weights are constant codes, with scales for blocks along the depth."""
-        attributes = match.root.attributes
-        numbers = {name: attribute.value for name, attribute in attributes.items()}
+        view = ProductView[ir.Value].of(match.root, complete=True)
         if match["a"].dtype not in _FLOATS:
             return f"the type is {match['a'].dtype}"
-        if numbers.get("transA", 0) or numbers.get("alpha", 1.0) != 1 or numbers.get("beta", 1.0) != 1:
+        if view is None or view.trans_a or view.is_scaled:
             return "it scales its operands, or transposes the left operand"
-        transposed = not numbers.get("transB", 0)
+        transposed = not view.trans_b
         if "transpose" in match.named_nodes:
             if permutation_of(match.node("transpose")) != (1, 0):
                 return "the transpose does not swap the axes of a matrix"

@@ -9,15 +9,15 @@ their factors in the formula of the coordinates (absent: new size ÷ old size); 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from compiler.ir import onnx_schema, origin
-from compiler.ir.graph import PLAN_DOMAIN, elements_of, nodes_of, opset_of, rank
+from compiler.ir.graph import elements_of, nodes_of, opset_of, rank
 from compiler.ir.views.resize import ResizeView
+from compiler.rewrite.interpolate import Change, interpolate
 from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 from compiler.rewrite.rule import Rewriter, insert, replace_uses
 
@@ -48,20 +48,7 @@ def _lower_upsample(model: ir.Model, report: PassReport) -> None:
         report.fired.append(Fired("interpolate", here))
 
 
-@dataclass(frozen=True)
-class _Axis:
-    """The change of one axis; `None` for absent or unknown values."""
-
-    axis: int
-    scale: float | None
-    size: int | None
-
-    @property
-    def shrinks(self) -> bool:
-        return self.scale is not None and self.scale < 1
-
-
-def _target(view: ResizeView[ir.Value]) -> list[_Axis] | str:
+def _target(view: ResizeView[ir.Value]) -> list[Change] | str:
     """The axes that change; or the reason why they are not known."""
     dims = rank(view.x)
     axes = None if dims is None else view.resized_axes(dims)
@@ -80,7 +67,7 @@ def _target(view: ResizeView[ir.Value]) -> list[_Axis] | str:
     if sizes is not None and len(sizes) == len(axes):
         resized = [(axis, size) for axis, size in zip(axes, sizes, strict=True) if str(size) != str(shape[axis])]
         if all(isinstance(size, int) for _, size in resized):
-            return sorted((_Axis(axis, None, int(size)) for axis, size in resized), key=lambda change: change.axis)
+            return sorted((Change(axis, None, int(size)) for axis, size in resized), key=lambda change: change.axis)
     return "its factors or sizes are not constant"
 
 
@@ -88,29 +75,33 @@ def _dims(value: ir.Value | None) -> Sequence[object]:
     return () if value is None or value.shape is None else value.shape.dims
 
 
-def _by_scale(axis: int, scale: float, size: object) -> _Axis:
+def _by_scale(axis: int, scale: float, size: object) -> Change:
     # In single precision, as in onnxruntime: 10 · 0.7 is 7, although the float32 nearest to 0.7 is less than 0.7.
     new = int(np.floor(np.float32(scale) * np.float32(size))) if isinstance(size, int) else None
-    return _Axis(axis, scale, new)
+    return Change(axis, scale, new)
 
 
-def _interpolate(node: ir.Node, view: ResizeView[ir.Value], target: list[_Axis], new: Rewriter) -> ir.Value:
+def _shrinks(change: Change) -> bool:
+    return change.scale is not None and change.scale < 1
+
+
+def _interpolate(node: ir.Node, view: ResizeView[ir.Value], target: list[Change], new: Rewriter) -> ir.Value:
     given = view.x
     if given is None:
         raise ValueError(f"{node.op_type} has no input")
     if not target:
         return new.op("Identity", given)
     if not view.is_legacy:
-        return _add(new, given, target, _modern(node, view))
+        return interpolate(given, _modern(node, view), target, new)
     # Before opset 11, as in onnxruntime: coordinates are x ÷ scale, rounded up if the axis shrinks.
     groups = [target]
     if view.mode == "nearest":
-        groups = [[each for each in target if each.shrinks is shrinks] for shrinks in (False, True)]
+        groups = [[each for each in target if _shrinks(each) is shrinks] for shrinks in (False, True)]
     groups = [group for group in groups if group]
     for group in groups:
-        rounding = "ceil" if group[0].shrinks else "floor"
+        rounding = "ceil" if _shrinks(group[0]) else "floor"
         how = {"mode": view.mode, "coordinate_transformation_mode": view.coordinates, "nearest_mode": rounding}
-        source, given = given, _add(new, given, group, how)
+        source, given = given, interpolate(given, how, group, new)
         if group is not groups[-1] and source.shape is not None:  # the last result has the node's own shape
             sizes = {change.axis: change.size for change in group}
             dims = [sizes.get(axis, dim) for axis, dim in enumerate(source.shape.dims)]
@@ -128,19 +119,6 @@ def _modern(node: ir.Node, view: ResizeView[ir.Value]) -> dict[str, Any]:
         if name in node.attributes:
             attributes[name] = node.attributes[name].value
     return attributes
-
-
-def _add(new: Rewriter, given: ir.Value, target: list[_Axis], how: dict[str, Any]) -> ir.Value:
-    attributes = dict(how)
-    sizes = [change.size for change in target]
-    scales = [change.scale for change in target]
-    if all(size is not None for size in sizes):
-        attributes["sizes"] = sizes
-    if all(scale is not None for scale in scales):
-        attributes["scales"] = scales
-    attributes["axes"] = [change.axis for change in target]
-    result: ir.Value = new.op("Interpolate", given, domain=PLAN_DOMAIN, **attributes)
-    return result
 
 
 lower_upsample = Pass(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from compiler.ir.views.shape import ShapeView
 from compiler.ir.views.slice import SliceView
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
@@ -60,12 +61,10 @@ def _input_with(dim: ir.SymbolicDim, match: Match) -> tuple[ir.Value, int] | Non
 
 def _dims(match: Match) -> list[int | ir.SymbolicDim]:
     """The dimensions that the root reads; an empty list if unknown."""
-    shape, attributes = match["x"].shape, match.node("shape").attributes
-    if shape is None:
+    shape, read_axes = match["x"].shape, ShapeView[ir.Value].of(match.node("shape"))
+    if shape is None or read_axes is None:
         return []
-    start = attributes["start"].as_int() if "start" in attributes else 0
-    end = attributes["end"].as_int() if "end" in attributes else len(shape)
-    read = shape.dims[start:end]
+    read = shape.dims[read_axes.start : read_axes.end]
     if match.root.op_type == "Gather":
         place = match.constant("place")
         return [read[int(place.item())]] if place.size == 1 and -len(read) <= place.item() < len(read) else []

@@ -3,43 +3,49 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
 from compiler.ir.graph import PLAN_DOMAIN
+from compiler.ir.views.resize import ResizeView
+from compiler.rewrite.interpolate import Change, changes_of, interpolate
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.permutation import Permutation, inverse, permutation_of, reordered_shape, typed
 from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["raise_transposes"]
 
-_BY_AXIS = ("axes", "scales", "sizes")
+
+@dataclass(frozen=True)
+class _Resize:
+    """The permutation after the resize, and the resized axes before it."""
+
+    perm: Permutation
+    changes: list[Change]
 
 
-class RaiseAboveInterpolate(FindingRule[Permutation]):
+class RaiseAboveInterpolate(FindingRule[_Resize]):
     """`Transpose(Interpolate(x, axes), p)` → `Interpolate(Transpose(x, p), p⁻¹[axes])`."""
 
     pattern = Op("Transpose", Op("Interpolate", Var("x"), domain=PLAN_DOMAIN, name="interpolate"))
 
-    def check(self, match: Match) -> Permutation | str:
+    def check(self, match: Match) -> _Resize | str:
         """The result of the resize is larger than its input."""
         perm = permutation_of(match.root)
         before, after = (_count(value) for value in (match["x"], match["interpolate"]))
         if perm is None or before is None or after is None or after <= before:
             return "the result is not known to be larger"
-        return perm
+        view = ResizeView[ir.Value].of(match.node("interpolate"))
+        changes = None if view is None else changes_of(view)
+        return "the resized axes are not known" if changes is None else _Resize(perm, changes)
 
-    def rewrite(self, match: Match, found: Permutation, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Resize, new: Rewriter) -> ir.Value:
         """The transpose, then the resize of the permuted axes."""
-        interpolate, x, perm = match.node("interpolate"), match["x"], found
+        x, perm, places = match["x"], found.perm, inverse(found.perm)
         moved = typed(new.op("Transpose", x, perm=list(perm)), x.type, reordered_shape(x.shape, perm))
-        given = {name: item.value for name, item in interpolate.attributes.items()}
-        places = inverse(perm)
-        order = sorted(range(len(given["axes"])), key=lambda i: places[given["axes"][i]])
-        given["axes"] = [places[axis] for axis in given["axes"]]
-        given |= {name: [given[name][i] for i in order] for name in _BY_AXIS if name in given}
-        result: ir.Value = new.op("Interpolate", moved, domain=PLAN_DOMAIN, **given)
-        return result
+        changes = [replace(change, axis=places[change.axis]) for change in found.changes]
+        return interpolate(moved, match.node("interpolate").attributes, changes, new)
 
 
 def _count(value: ir.Value) -> int | None:

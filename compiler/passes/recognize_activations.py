@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from compiler.ir.graph import constant_of, same_shape
+from compiler.ir.graph import same_shape
+from compiler.ir.views.clip import ClipView
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
@@ -76,8 +77,9 @@ class RecognizeHardSwish(Rule):
         kind = match["x"].dtype
         if kind is None or not kind.is_floating_point():
             return f"the type is {kind}"
-        clip = match.node("clip")
-        bounds = [_bound(clip, name, match.values.get(value)) for name, value in (("min", "low"), ("max", "high"))]
+        view = ClipView[ir.Value].of(match.node("clip"), complete=True)
+        given = () if view is None else (view.low, view.high)
+        bounds = [None if bound is None else bound.number for bound in given]
         if bounds != [0, 6]:
             return f"the bounds are {bounds}"
         return None if same_shape(match["x"], match.root.outputs[0]) else "the constants may enlarge the result"
@@ -85,13 +87,6 @@ class RecognizeHardSwish(Rule):
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The fused node."""
         return new.op("HardSwish", match["x"], version=14)
-
-
-def _bound(clip: ir.Node, name: str, value: ir.Value | None) -> float | None:
-    if name in clip.attributes:
-        return clip.attributes[name].as_float()
-    array = constant_of(value)
-    return None if array is None or array.size != 1 else float(array.item())
 
 
 class RecognizeSoftplus(Rule):

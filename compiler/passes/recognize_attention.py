@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import PLAN_DOMAIN, constant_of, rank, same_shape
+from compiler.ir.views.softmax import SoftmaxView
 from compiler.rewrite.attention_mask import dims_of, is_causal, leaves_a_key, mask_of, why_not_mask
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.permutation import permutation_of, reordered_shape, typed
@@ -63,7 +64,8 @@ class RecognizeAttention(FindingRule[_Unscaled]):
         size = rank(match["v"])
         if size not in (3, 4) or match["v"].dtype not in _FLOATS:
             return "the values are not floating-point vectors of every batch and head"
-        if _axis(match.node("weights")) not in (-1, size - 1):
+        softmax = SoftmaxView[ir.Value].of(match.node("weights"))
+        if softmax is None or softmax.given not in (-1, size - 1):
             return "softmax is not along the last axis"
         if (keys := _keys(match["k"])) is None:
             return "the keys are not transposed"
@@ -105,11 +107,6 @@ def _attention(match: Match, new: Rewriter, q: ir.Value, k: ir.Value, v: ir.Valu
     if not leaves_a_key(match):
         return new.op("Attention", *inputs, domain=PLAN_DOMAIN, version=1, scale=scale, guard="nothing")
     return new.op("Attention", *inputs, version=23, scale=scale)
-
-
-def _axis(softmax: ir.Node) -> int | None:
-    """The axis of a Softmax; `None` for the default, which depends on the version."""
-    return softmax.attributes["axis"].as_int() if "axis" in softmax.attributes else None
 
 
 def _scale(match: Match, keys: _Keys) -> float | None:

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of, rank
+from compiler.ir.views.gather import GatherNdView
 from compiler.ir.views.reshape import SqueezeView
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.permutation import permutation_of, typed
@@ -32,8 +33,8 @@ class GatherNDToGather(FindingRule[_Indices]):
 
     def check(self, match: Match) -> _Indices | str:
         """The ranks are known, there are no batches, and the indices of each axis depend on separate axes."""
-        attributes = match.root.attributes
-        if "batch_dims" in attributes and attributes["batch_dims"].as_int():
+        view = GatherNdView[ir.Value].of(match.root, complete=True)
+        if view is None or view.batch_axes:
             return "it has batches"
         size = rank(match["x"])
         if size is None or rank(match["grid"]) is None:

@@ -13,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import rank, same_shape
+from compiler.ir.views.norm import NormView
 from compiler.rewrite.pattern import Const, Match, Op, Var
 from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
@@ -28,10 +29,11 @@ _NORMALIZED = Op("InstanceNormalization", _GROUPED, Const("scale"), Const("bias"
 
 @dataclass(frozen=True)
 class _Groups:
-    """The number of groups, and the number of channels in each."""
+    """The number of groups, the number of channels in each, and ε."""
 
     count: int
     size: int
+    epsilon: float
 
 
 class RecognizeGroupNorm(FindingRule[_Groups]):
@@ -49,16 +51,20 @@ class RecognizeGroupNorm(FindingRule[_Groups]):
         channels, groups = x.shape[1], match.constant("scale").size
         if not isinstance(channels, int) or channels == 0 or channels % groups or grouped.shape[1] != groups:
             return f"{groups} groups do not divide {channels} channels"
-        return _Groups(groups, channels // groups)
+        view = NormView[ir.Value].of(match.node("norm"), complete=True)
+        return "an attribute is not supported" if view is None else _Groups(groups, channels // groups, view.epsilon)
 
     def rewrite(self, match: Match, found: _Groups, new: Rewriter) -> ir.Value:
         """The normalization, with the scale and bias of each group repeated for its channels."""
         repeated = (np.repeat(match.constant(name), found.size) for name in ("scale", "bias"))
         parameters = [new.constant(array, "channels") for array in repeated]
-        given = match.node("norm").attributes
-        epsilon = given["epsilon"].as_float() if "epsilon" in given else 1e-5
         return new.op(
-            "GroupNormalization", match["x"], *parameters, version=_VERSION, num_groups=found.count, epsilon=epsilon
+            "GroupNormalization",
+            match["x"],
+            *parameters,
+            version=_VERSION,
+            num_groups=found.count,
+            epsilon=found.epsilon,
         )
 
 

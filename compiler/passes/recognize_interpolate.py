@@ -8,7 +8,7 @@ the indices with those of Interpolate's formula, in its precision, for the facto
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,11 @@ import onnx_ir as ir
 from compiler._runtime import MOST_RESIZED_AXES
 from compiler.ir.graph import PLAN_DOMAIN, rank
 from compiler.ir.views.gather import GatherView
+from compiler.ir.views.resize import ResizeView
+from compiler.rewrite.interpolate import Change, changes_of, interpolate
 from compiler.rewrite.pattern import Const, Match, Op, Var
 from compiler.rewrite.report import Pass, PassReport
-from compiler.rewrite.rule import FindingRule, Rewriter, Rule, apply_rules
+from compiler.rewrite.rule import FindingRule, Rewriter, apply_rules
 
 __all__ = ["recognize_interpolate"]
 
@@ -36,19 +38,14 @@ _LINEAR_CORNERS = {"mode": "linear", "coordinate_transformation_mode": "align_co
 
 @dataclass(frozen=True)
 class _Resized:
-    """The resize of an axis. Without a scale, the scale is new size ÷ old size."""
+    """The resize of an axis, and the attributes that determine the formula."""
 
     how: dict[str, Any]
-    axis: int
-    size: int
-    scale: float | None = None
+    change: Change
 
     def of(self, value: ir.Value, new: Rewriter) -> ir.Value:
         """The Interpolate node."""
-        scale = {} if self.scale is None else {"scales": [self.scale]}
-        attributes = {**self.how, **scale, "sizes": [self.size], "axes": [self.axis]}
-        result: ir.Value = new.op("Interpolate", value, domain=PLAN_DOMAIN, **attributes)
-        return result
+        return interpolate(value, self.how, [self.change], new)
 
 
 class RecognizeNearest(FindingRule[_Resized]):
@@ -76,7 +73,7 @@ class RecognizeNearest(FindingRule[_Resized]):
         for how in (_NEAREST_EXACT, _NEAREST):
             for scale in (None, *_scales_between(places, size, 0.5 if how is _NEAREST_EXACT else 0.0)):
                 if np.array_equal(_nearest_places(how, size, new, scale), places):
-                    return _Resized(how, axis, new, scale)
+                    return _Resized(how, Change(axis, scale, new))
         return None
 
 
@@ -111,7 +108,7 @@ class RecognizeLinear(FindingRule[_Resized]):
         for how, scale in _linear_forms(coordinates, size):
             exact, rounding = _exact_coordinates(how, size, len(low), scale)
             if (np.abs(coordinates - np.clip(exact, 0, size - 1)) <= rounding).all():
-                return _Resized(how, axis, len(low), scale)
+                return _Resized(how, Change(axis, scale, len(low)))
         return None
 
 
@@ -198,7 +195,7 @@ def _rounded_scales(scale: float, size: int, new: int) -> Iterator[float]:
             yield simple
 
 
-class MergeNearest(Rule):
+class MergeNearest(FindingRule[list[Change]]):
     """`Interpolate(Interpolate(x, axis i), axis j)` of mode nearest → `Interpolate(x, axes i and j)`."""
 
     pattern = Op(
@@ -207,34 +204,33 @@ class MergeNearest(Rule):
         domain=PLAN_DOMAIN,
     )
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> list[Change] | str:
         """Both have the mode nearest, the same formula and different axes."""
-        inner, outer = match.node("inner").attributes, match.root.attributes
-        apart = ("axes", "scales", "sizes")
-        if {name for name in inner if name in apart} != {name for name in outer if name in apart}:
+        inner, outer = (ResizeView[ir.Value].of(node) for node in (match.node("inner"), match.root))
+        if inner is None or outer is None or _has(inner) != _has(outer):
             return "one has scales and the other has sizes"
-        if inner["mode"].as_string() != "nearest" or any(
-            inner.get(name) is None or inner[name].value != attribute.value
-            for name, attribute in outer.items()
-            if name not in apart
-        ):
+        if inner.mode != "nearest" or _formula(inner) != _formula(outer):
             return "they do not take the nearest elements by the same formula"
-        axes = [*inner["axes"].as_ints(), *outer["axes"].as_ints()]
-        is_small = len(set(axes)) == len(axes) <= MOST_RESIZED_AXES
-        return None if is_small else "there are more than two axes"
+        first, second = changes_of(inner), changes_of(outer)
+        if first is None or second is None:
+            return "the resized axes are not known"
+        changes = [*first, *second]
+        is_small = len({change.axis for change in changes}) == len(changes) <= MOST_RESIZED_AXES
+        return changes if is_small else "there are more than two axes"
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: list[Change], new: Rewriter) -> ir.Value:
         """The Interpolate node of both axes, in ascending order."""
-        inner, outer = match.node("inner").attributes, match.root.attributes
-        axes = [*inner["axes"].as_ints(), *outer["axes"].as_ints()]
-        order = sorted(range(len(axes)), key=axes.__getitem__)
-        attributes: dict[str, Any] = {name: attribute.value for name, attribute in outer.items()}
-        for name in ("axes", "scales", "sizes"):
-            if name in outer:
-                both = [*inner[name].value, *outer[name].value]
-                attributes[name] = [both[index] for index in order]
-        result: ir.Value = new.op("Interpolate", match["x"], domain=PLAN_DOMAIN, **attributes)
-        return result
+        return interpolate(match["x"], match.root.attributes, found, new)
+
+
+def _has(view: ResizeView[ir.Value]) -> tuple[bool, bool]:
+    """Whether a resize has scales, and whether it has sizes."""
+    return view.scales is not None, view.sizes is not None
+
+
+def _formula(view: ResizeView[ir.Value]) -> ResizeView[ir.Value]:
+    """The view without the value, its axes and their changes."""
+    return replace(view, x=None, axes=None, scales=None, sizes=None)
 
 
 def _recognize_interpolate(model: ir.Model, report: PassReport) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import onnx_ir as ir
 
 from compiler._runtime import MOST_RESIZED_AXES
-from compiler.ir.graph import PLAN_DOMAIN
+from compiler.rewrite.interpolate import Change, interpolate
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
@@ -54,13 +53,12 @@ class RecognizeRepeat(FindingRule[_Repeated]):
 
     def rewrite(self, match: Match, found: _Repeated, new: Rewriter) -> ir.Value:
         """The Interpolate node."""
-        source, factors, axes = found.source, found.factors, found.axes
-        attributes: dict[str, Any] = {**_NEAREST, "scales": [float(factors[axis]) for axis in axes], "axes": axes}
-        sizes = [_dims(source)[axis] for axis in axes]
-        if all(isinstance(size, int) for size in sizes):
-            attributes["sizes"] = [int(size or 0) * factors[axis] for size, axis in zip(sizes, axes, strict=True)]
-        result: ir.Value = new.op("Interpolate", source, domain=PLAN_DOMAIN, **attributes)
-        return result
+        dims = _dims(found.source)
+        changes = [
+            Change(axis, float(factor), size * factor if isinstance(size, int) else None)
+            for axis, size, factor in ((axis, dims[axis], found.factors[axis]) for axis in found.axes)
+        ]
+        return interpolate(found.source, _NEAREST, changes, new)
 
 
 def _repeated(match: Match) -> _Repeated | None:

@@ -9,6 +9,7 @@ from compiler.errors import Diagnostic
 from compiler.ir import origin
 from compiler.ir.graph import nodes_of, opset_of, rank, static_shape
 from compiler.ir.views.resize import ResizeView
+from compiler.ir.views.window import WindowView
 from compiler.rewrite.report import Pass, PassReport
 
 __all__ = ["reject_3d"]
@@ -35,9 +36,6 @@ _NAMES = {
 }
 """Operators that cover 1-D, 2-D and 3-D, with their names in messages."""
 
-_WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3, "ConvTranspose": 1, "DeformConv": 1}
-"""The index of a convolution's input for weights, which have two dimensions besides the spatial ones."""
-
 _HELP = "plans support only 1-D and 2-D operators"
 
 
@@ -57,21 +55,10 @@ def _spatial_dims(node: ir.Node, opset: int) -> int:
     if node.op_type == "Col2Im":
         shape = static_shape(node.inputs[1]) if len(node.inputs) > 1 else None
         return 0 if not shape else shape[0]
-    return max(_dims_by_attribute(node), *((rank(value) or 2) - 2 for value in node.inputs[:1]), _dims_by_weight(node))
-
-
-def _dims_by_attribute(node: ir.Node) -> int:
-    shape = node.attributes.get("kernel_shape")
-    return 0 if shape is None or shape.type != ir.AttributeType.INTS else len(shape.as_ints())
-
-
-def _dims_by_weight(node: ir.Node) -> int:
-    return (rank(_weight(node)) or 2) - 2
-
-
-def _weight(node: ir.Node) -> ir.Value | None:
-    index = _WEIGHTS.get(node.op_type)
-    return node.inputs[index] if index is not None and index < len(node.inputs) else None
+    window = WindowView[ir.Value].of(node)
+    values = [*node.inputs[:1], None if window is None else window.weights]
+    by_kernel = 0 if window is None else len(window.kernel or ())
+    return max(by_kernel, *((rank(value) or 2) - 2 for value in values))
 
 
 def _resized_dims(node: ir.Node, opset: int) -> int:
@@ -96,8 +83,10 @@ def _resized_dims(node: ir.Node, opset: int) -> int:
 
 
 def _diagnostic(node: ir.Node, count: int) -> Diagnostic:
-    kernel, weight = node.attributes.get("kernel_shape"), static_shape(_weight(node))
-    sizes = list(kernel.as_ints()) if kernel is not None else list(weight[2:]) if weight else []
+    window = WindowView[ir.Value].of(node)
+    sizes: tuple[int, ...] = ()
+    if window is not None:
+        sizes = (static_shape(window.weights) or ())[2:] if window.kernel is None else window.kernel
     detail = f" (kernel {'×'.join(map(str, sizes))})" if sizes else ""
     message = f"{count}-D {_NAMES[node.op_type]} is not supported{detail}"
     return Diagnostic("CC0301", message, origin.of(node), _HELP)

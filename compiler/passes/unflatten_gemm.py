@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of, sole_user, static_shape
+from compiler.ir.views.product import ProductView
 from compiler.rewrite.last_axis import last_size
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.permutation import typed
@@ -37,9 +38,10 @@ class UnflattenGemm(FindingRule[list[int]]):
         gemm, result = match.node("gemm"), match.root.outputs[0]
         if sole_user(gemm.outputs[0]) is not match.root:
             return f"{gemm.outputs[0].name!r} is needed elsewhere too"
-        if any(name in gemm.attributes and gemm.attributes[name].as_float() != 1 for name in ("alpha", "beta")):
+        view = ProductView[ir.Value].of(gemm, complete=True)
+        if view is None or view.is_scaled:
             return "the product or the bias is scaled"
-        if _flag(gemm, "transA") or (_flag(gemm, "transB") and constant_of(match["w"]) is None):
+        if view.trans_a or (view.trans_b and constant_of(match["w"]) is None):
             return "a matrix that is not constant is transposed"
         columns, target = _sizes(gemm)[1], _target(match)
         if columns is None or last_size(result) != columns or target is None:
@@ -49,15 +51,17 @@ class UnflattenGemm(FindingRule[list[int]]):
     def rewrite(self, match: Match, found: list[int], new: Rewriter) -> ir.Value:
         """The product plus the bias."""
         w, result = match["w"], match.root.outputs[0]
-        array = constant_of(w) if _flag(match.node("gemm"), "transB") else None
+        array = constant_of(w) if _is_transposed(match.node("gemm")) else None
         if array is not None:
             w = new.constant(np.ascontiguousarray(array.T), f"{w.name}.transposed")
         product = typed(new.op("MatMul", _reshaped_input(match, found, new), w), result.type, result.shape)
         return new.op("Add", product, match["bias"]) if match.has("bias") else product
 
 
-def _flag(node: ir.Node, name: str) -> bool:
-    return name in node.attributes and node.attributes[name].as_int() != 0
+def _is_transposed(gemm: ir.Node) -> bool:
+    """Whether the weights are `[N, K]`."""
+    view = ProductView[ir.Value].of(gemm)
+    return view is not None and view.trans_b
 
 
 def _sizes(gemm: ir.Node) -> tuple[int | None, int | None]:
@@ -65,7 +69,7 @@ def _sizes(gemm: ir.Node) -> tuple[int | None, int | None]:
     shape = None if gemm.inputs[1] is None else static_shape(gemm.inputs[1])
     if shape is None or len(shape) != 2:
         return None, None
-    return (shape[1], shape[0]) if _flag(gemm, "transB") else (shape[0], shape[1])
+    return (shape[1], shape[0]) if _is_transposed(gemm) else (shape[0], shape[1])
 
 
 def _target(match: Match) -> list[int] | None:

@@ -10,6 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of, rank
+from compiler.ir.views.product import ProductView
+from compiler.ir.views.window import WindowView
 from compiler.rewrite.rule import Rewriter
 
 __all__ = ["Linear"]
@@ -120,11 +122,13 @@ def _channels(node: ir.Node, weights: np.ndarray) -> int:
 
 
 def _group(node: ir.Node) -> int:
-    return node.attributes["group"].as_int() if "group" in node.attributes else 1
+    view = WindowView[ir.Value].of(node)
+    return 1 if view is None else view.groups
 
 
 def _is_transposed(node: ir.Node) -> bool:
-    return "transB" in node.attributes and node.attributes["transB"].as_int() != 0
+    view = ProductView[ir.Value].of(node)
+    return view is not None and view.trans_b
 
 
 def _bias(node: ir.Node, channels: int) -> np.ndarray | None:
@@ -137,5 +141,5 @@ def _bias(node: ir.Node, channels: int) -> np.ndarray | None:
         return None
     if bias.size == 1 and channels != 1 and node.op_type in _CONVOLUTIONS:
         return None
-    beta = node.attributes["beta"].as_float() if "beta" in node.attributes else 1.0
-    return np.broadcast_to(bias.astype(np.float64).ravel() * beta, [channels])
+    view = ProductView[ir.Value].of(node)
+    return np.broadcast_to(bias.astype(np.float64).ravel() * (1.0 if view is None else view.beta), [channels])

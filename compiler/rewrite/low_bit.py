@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of, static_shape
+from compiler.ir.views.quantize import QuantizeView
 
 __all__ = ["LowBitMatrix"]
 
@@ -23,8 +24,6 @@ _KINDS = {
     ir.DataType.UINT8: (8, 0),
 }
 """The types of codes → the number of bits, and the number that makes the smallest code 0."""
-_READ = frozenset(["axis", "block_size", "output_dtype", "saturate"])
-"""The known attributes of DequantizeLinear. `saturate` has no effect on integers."""
 _SCALES = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _STEP = 16
 """The size of a block is a multiple of this number of codes, or a block is a whole row."""
@@ -49,23 +48,21 @@ class LowBitMatrix:
     @staticmethod
     def of(node: ir.Node, transposed: bool) -> LowBitMatrix | str:
         """The matrix of a DequantizeLinear, whose result is `W`, or `Wᵀ` if `transposed`; or a reason against it."""
-        given = node.inputs[0]
-        kind = None if given is None or given.dtype is None else _KINDS.get(given.dtype)
-        if given is None or kind is None or not node.attributes.keys() <= _READ:
+        view = QuantizeView[ir.Value].of(node, complete=True)
+        kind = None if view is None or view.x is None or view.x.dtype is None else _KINDS.get(view.x.dtype)
+        if view is None or kind is None:
             return "the weights are no codes of 2, 4 or 8 bits"
-        shape = static_shape(given)
-        block = _int(node, "block_size", 0)
-        if shape is None or len(shape) != 2 or 0 in shape or block < 0:
+        shape = static_shape(view.x)
+        if shape is None or len(shape) != 2 or 0 in shape or view.block < 0:
             return "the weights are no matrix"
-        if not block and kind[0] == 8:
+        if not view.block and kind[0] == 8:
             return "the weights have 8 bits and no blocks"
-        if node.inputs[1] is None or node.inputs[1].dtype not in _SCALES:
+        if view.scale is None or view.scale.dtype not in _SCALES:
             return "the scales are no floats of 16 or 32 bits"
-        codes, scales = constant_of(given), constant_of(node.inputs[1])
-        zeros = constant_of(node.inputs[2]) if len(node.inputs) > 2 else None
-        if codes is None or scales is None or (zeros is None and any(node.inputs[2:])):
+        codes, scales, zeros = constant_of(view.x), constant_of(view.scale), constant_of(view.zero)
+        if codes is None or scales is None or (zeros is None and view.zero is not None):
             return "the weights, a scale or a zero point is not constant"
-        spread = _Spread(shape[::-1] if transposed else shape, _int(node, "axis", 1), block, transposed)
+        spread = _Spread(shape[::-1] if transposed else shape, view.axis, view.block, transposed)
         arrays = [None if array is None else spread.of(array) for array in (scales, zeros)]
         if arrays[0] is None or (zeros is not None and arrays[1] is None):
             return "the scales are not along the depth, or their blocks have no multiple of 16 codes"
@@ -129,7 +126,3 @@ class _Spread:
         found = numbers.T if self.transposed else numbers
         fits = is_deep and self.size % _STEP == 0 and found.shape == (rows, -(-depth // self.given))
         return np.ascontiguousarray(found) if fits else None
-
-
-def _int(node: ir.Node, name: str, default: int) -> int:
-    return node.attributes[name].as_int() if name in node.attributes else default

@@ -3,13 +3,22 @@
 import onnx_ir as ir
 import pytest
 
+import compiler
+from compiler.ir.views.clip import ClipView
+from compiler.ir.views.gather import GatherNdView
+from compiler.ir.views.norm import BatchNormView, NormView
 from compiler.ir.views.pad import PadView
+from compiler.ir.views.product import ProductView
+from compiler.ir.views.quantize import QuantizeView
 from compiler.ir.views.reduce import ReduceView, axes_of
 from compiler.ir.views.reshape import SqueezeView
 from compiler.ir.views.resize import Changes, ResizeView
+from compiler.ir.views.shape import ShapeView
 from compiler.ir.views.slice import Range, SliceView, ranges_of
+from compiler.ir.views.softmax import SoftmaxView
 from compiler.ir.views.split import Part, SplitToSequenceView
 from compiler.ir.views.transpose import TransposeView
+from compiler.ir.views.window import WindowView
 from compiler.lower import refusals
 
 X = "float[2, 6, 8] x, float[N, 6] s"
@@ -138,6 +147,106 @@ def test_no_view_of_a_node_with_an_attribute_of_another_type(parse):
     node = last(parse, "y = ReduceSum<axes=[0]>(x)", 11)
     node.attributes["axes"] = ir.AttrString("axes", "rows")
     assert ReduceView.of(node) is None
+
+
+WINDOWS = {
+    "y = Conv<strides=[2], pads=[1, 0], group=3>(x, s)": ("s", None, (2,), (1,), (1, 0), 3, False, False),
+    "y = Conv<kernel_shape=[3], dilations=[2]>(x, s)": ("s", (3,), (1,), (2,), (0, 0), 1, False, False),
+    "y = QLinearConv(x, k, k, s, k, k, k, k)": ("s", None, (1,), (1,), (0, 0), 1, False, False),
+    "y = MaxPool<kernel_shape=[2], ceil_mode=1>(x)": (None, (2,), (1,), (1,), (0, 0), 1, True, False),
+    "y = AveragePool<kernel_shape=[2], count_include_pad=1>(x)": (None, (2,), (1,), (1,), (0, 0), 1, False, True),
+    "y = MaxUnpool<kernel_shape=[2], pads=[0, 1]>(x, k)": (None, (2,), (1,), (1,), (0, 1), 1, False, False),
+    "y = Col2Im<strides=[3]>(x, k, k)": (None, None, (3,), (1,), (0, 0), 1, False, False),
+}
+
+
+@pytest.mark.parametrize("text", WINDOWS)
+def test_windows(parse, text):
+    view = WindowView.of(last(parse, text), complete=True)
+    weights = None if view.weights is None else view.weights.name
+    sizes = view.strides_of(1), view.dilations_of(1), view.pads_of(1)
+    assert (weights, view.kernel, *sizes, view.groups, view.rounds_up, view.counts_pads) == WINDOWS[text]
+
+
+def test_no_view_of_a_window_without_sizes(parse):
+    assert WindowView.of(last(parse, "y = MaxPool(x)")) is None
+    assert WindowView.of(last(parse, 'y = Conv<auto_pad="VALID">(x, s)')).auto_pad == "VALID"
+
+
+BOUNDS = {
+    ("y = Clip<min=-1.0>(x)", 6, ""): (-1.0, "absent"),
+    ("y = Clip<max=6.0>(x)", 6, ""): ("absent", 6.0),
+    ("y = Clip(x)", 13, ""): ("absent", "absent"),
+    ("y = Clip(x, , h)", 13, "float h={2.5}"): ("absent", 2.5),
+    ("y = Clip(x, h, k)", 13, "float[1] h={2.5}"): (2.5, None),
+    ("y = Clip(x, h)", 13, "float[2] h={1, 2}"): (None, "absent"),
+}
+
+
+@pytest.mark.parametrize(("text", "opset", "constants"), BOUNDS)
+def test_bounds_of_clips(parse, text, opset, constants):
+    view = ClipView.of(last(parse, text, opset, constants))
+    found = tuple("absent" if bound is None else bound.number for bound in (view.low, view.high))
+    assert found == BOUNDS[text, opset, constants]
+
+
+def test_attributes_of_products(parse):
+    assert ProductView.of(last(parse, "y = Gemm<transB=1, alpha=0.5>(s, s, k)")) == ProductView(False, True, 0.5)
+    assert ProductView.of(last(parse, "y = MatMul(s, s)")) == ProductView(False, False)
+    own = ir.Node("candle.plan", "MatMul", [], [ir.AttrInt64("trans_a", 1)])
+    assert ProductView.of(own) == ProductView(True, False)
+    assert [ProductView(False, False, *factors).is_scaled for factors in ((1.0, 1.0), (2.0,), (1.0, 0.0))] == [
+        False,
+        True,
+        True,
+    ]
+
+
+def test_attributes_of_quantizations(parse):
+    view = QuantizeView.of(last(parse, "y = QuantizeLinear<axis=0, saturate=0, output_dtype=3>(x, s, k)", 23))
+    assert (view.zero.name, view.axis, view.block, view.to, view.saturate) == ("k", 0, 0, "int8", False)
+    view = QuantizeView.of(last(parse, "y = DequantizeLinear<block_size=16>(x, s)", 23), complete=True)
+    assert (view.zero, view.axis, view.block, view.to, view.precision) == (None, 1, 16, None, None)
+    assert QuantizeView.of(last(parse, "y = QuantizeLinear<output_dtype=99>(x, s)", 23)) is None
+    assert QuantizeView.of(last(parse, "y = DequantizeLinear<saturate=1>(x, s)", 23), complete=True) is None
+
+
+def test_attributes_of_shapes_norms_and_indices(parse):
+    shape = ShapeView.of(last(parse, "y = Shape<start=-2>(x)"))
+    assert (shape.x.name, shape.start, shape.end) == ("x", -2, None)
+    assert GatherNdView.of(last(parse, "y = GatherND<batch_dims=1>(x, k)")).batch_axes == 1
+    assert NormView.of(last(parse, "y = InstanceNormalization<epsilon=0.5>(x, k, k)")).epsilon == 0.5
+    assert NormView.of(last(parse, "y = LayerNormalization(x, k)")) == NormView(1e-5, -1)
+    norm = BatchNormView.of(last(parse, "y = BatchNormalization<spatial=0>(x, k, k, k, k)", 7))
+    assert (norm.is_spatial, norm.is_training, norm.momentum) == (False, False, 0.9)
+    assert [SoftmaxView.of(last(parse, "y = Softmax(x)")).axis(version) for version in (11, 13)] == [1, -1]
+
+
+UNKNOWN = {
+    "Gemm": "a = Reshape(x, flat)  b = Gemm<other=1>(a, weights)  y = Reshape(b, full)",
+    "GatherND": "y = GatherND<other=1>(x, rows)",
+    "BatchNormalization": "a = Conv(x, kernel)  y = BatchNormalization<other=1>(a, ones, ones, ones, ones)",
+    "Clip": "a = Add(x, three)  b = Clip<other=1>(a, zero, six)  c = Mul(x, b)  y = Div(c, six)",
+    "DequantizeLinear": """
+        a = QuantizeLinear(x, half)  b = DequantizeLinear<other=1>(a, half)  c = Add(b, b)
+        d = QuantizeLinear(c, half)  y = DequantizeLinear(d, half)
+    """,
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_no_pass_drops_an_unknown_attribute(parse, name):
+    constants = """
+        int64[2] flat = {-1, 4}, int64[3] full = {2, 6, 4}, int64[2, 1] rows = {1, 0}, float[1] ones = {1},
+        float[4, 4] weights = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7},
+        float[1, 6, 1] kernel = {1, 2, 3, 4, 5, 6}, float three = {3}, float zero = {0},
+        float six = {6}, float half = {0.5}
+    """
+    model = parse(f"agraph (float[2, 6, 4] x) => (float[A, B, C] y) <{constants}> {{ {UNKNOWN[name]} }}", opset=18)
+    with pytest.raises(compiler.CompileError) as raised:
+        compiler.compile(ir.serde.serialize_model(model), compiler.Options(skip_passes=["check_nodes"]))
+    (found,) = raised.value.diagnostics
+    assert found.code == "CC0203" and f"{name}-" in found.message and "the attribute other" in found.message
 
 
 UNREAD = {

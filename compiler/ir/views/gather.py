@@ -1,4 +1,4 @@
-"""Gather and GatherElements: the axis of the indices."""
+"""Gather, GatherElements, GatherND: the axis of the indices, or the number of batch axes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from compiler.ir.views.source import Source, V, View, resolved
 
-__all__ = ["GatherView"]
+__all__ = ["GatherNdView", "GatherView"]
 
 
 @dataclass(frozen=True)
@@ -30,3 +30,23 @@ class GatherView(View[V]):
     def normalized_axis(self, rank: int) -> int | None:
         """The axis as a nonnegative number; `None` if a tensor of this rank does not have the axis."""
         return resolved(self.axis, rank)
+
+
+@dataclass(frozen=True)
+class GatherNdView(View[V]):
+    """`GatherND`: the elements or slices of `x` whose indices are the last axis of `indices`.
+
+    Source: https://onnx.ai/onnx/operators/onnx__GatherND.html
+    """
+
+    operators = (("", "GatherND"),)
+
+    x: V | None
+    indices: V | None
+    batch_axes: int
+    """The number of first axes that `x` and `indices` have in common."""
+
+    @classmethod
+    def read(cls, node: Source[V]) -> GatherNdView[V]:
+        """The view of a GatherND."""
+        return cls(node.optional(0), node.optional(1), node.int("batch_dims", 0))

@@ -38,6 +38,13 @@ class ResizeView(View[V]):
     """The axes to which scales, sizes and region apply; `None`: all."""
     scales: Listed[V, float] | None
     sizes: Listed[V, int] | None
+    cubic: float = -0.75
+    """The coefficient of mode `cubic`: `cubic_coeff_a`."""
+    antialias: bool = False
+    excludes_outside: bool = False
+    """Whether elements outside the tensor have the weight 0: `exclude_outside`."""
+    extrapolation: float = 0.0
+    """The result outside the region of `tf_crop_and_resize`."""
 
     @classmethod
     def read(cls, node: Source[V]) -> ResizeView[V]:
@@ -60,6 +67,10 @@ class ResizeView(View[V]):
             axes=None if axes is None else tuple(axes),
             scales=floats_of(node, "scales", 2, _MODERN) if is_own else floats_at(node, 2),
             sizes=ints_of(node, "sizes", 3, _MODERN) if is_own else ints_at(node, 3),
+            cubic=node.float("cubic_coeff_a", -0.75),
+            antialias=node.flag("antialias", False),
+            excludes_outside=node.flag("exclude_outside", False),
+            extrapolation=node.float("extrapolation_value", 0.0),
         )
 
     def resized_axes(self, rank: int) -> list[int] | None:

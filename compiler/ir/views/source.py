@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, overloa
 import numpy as np
 import onnx_ir as ir
 
+from compiler.ir import dtypes
 from compiler.ir.graph import constant_of
 
 __all__ = ["Listed", "Source", "V", "View", "floats_at", "floats_of", "ints_at", "ints_of", "resolved"]
@@ -30,6 +31,7 @@ _REQUIRED: Any = object()
 class Source(Protocol[V_co]):
     """The interface of views to a node. A lowering's node implements it, and tracks the attributes that are read."""
 
+    domain: str
     op_type: str
 
     def optional(self, index: Int) -> V_co | None:
@@ -64,6 +66,9 @@ class Source(Protocol[V_co]):
     def flag(self, name: str, default: bool) -> bool:
         """An integer attribute that is 0 or 1."""
 
+    def dtype_attr(self, name: str) -> str:
+        """An attribute with an element type, as a logical dtype."""
+
 
 class _UnreadableError(Exception):
     """An attribute is missing or has the wrong type."""
@@ -73,8 +78,9 @@ class _GraphNode:
     """A node of the graph as a source. Its inputs are the graph's values."""
 
     def __init__(self, node: ir.Node, version: Int | None) -> None:
-        self.op_type = node.op_type
+        self.domain, self.op_type = node.domain, node.op_type
         self._node, self._version = node, version
+        self.unread = set(node.attributes)
 
     def optional(self, index: Int) -> ir.Value | None:
         return self._node.inputs[index] if index < len(self._node.inputs) else None
@@ -103,7 +109,15 @@ class _GraphNode:
     def flag(self, name: str, default: bool) -> bool:
         return bool(self.int(name, default))
 
+    def dtype_attr(self, name: str) -> str:
+        number = self.int(name)
+        try:
+            return dtypes.from_ir(ir.DataType(number))
+        except (TypeError, ValueError) as error:
+            raise _UnreadableError(name) from error
+
     def _attribute(self, name: str, kind: _Kind, default: Any, convert: Callable[[Any], Any] | None = None) -> Any:
+        self.unread.discard(name)
         attribute = self._node.attributes.get(name)
         if attribute is None and default is not _REQUIRED:
             return default
@@ -128,19 +142,21 @@ class View(Generic[V]):
         """
 
     @classmethod
-    def of(cls: type[Self], node: ir.Node | None, version: int | None = None) -> Self | None:
+    def of(cls: type[Self], node: ir.Node | None, version: int | None = None, *, complete: bool = False) -> Self | None:
         """The view of a node of the graph.
 
         Without a `version` of the operator, the node's attributes determine it. The result is `None` without a node,
-        for a node of another operator, and for a node whose attributes are missing or have the wrong type.
+        for a node of another operator, and for a node whose attributes are missing or have the wrong type. If the view
+        must be `complete`, because a pass drops the node, it is also `None` if the node has other attributes.
         """
         if node is None or (node.domain, node.op_type) not in cls.operators:
             return None
         try:
-            view: Any = cls.read(_GraphNode(node, version))
+            source = _GraphNode(node, version)
+            view: Any = cls.read(source)
         except _UnreadableError:
             return None
-        return view if isinstance(view, cls) else None
+        return view if isinstance(view, cls) and not (complete and source.unread) else None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of, rank, sole_user
+from compiler.ir.views.clip import ClipView
+from compiler.ir.views.quantize import QuantizeView
 
 __all__ = [
     "CODES",
@@ -26,8 +28,6 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 CODES = (ir.DataType.INT8, ir.DataType.UINT8)
-_PLAIN = frozenset(["axis", "saturate"])
-"""The supported attributes: `axis`, and `saturate`, which has no effect on integers."""
 _NORMAL = np.finfo(np.float32).tiny, np.float32(2.0**96)
 """The range of scales for which codes, and 32-bit sums of codes, represent normal float32 numbers."""
 
@@ -78,10 +78,11 @@ def quant_params_of(value: ir.Value | None) -> QuantParams | None:
     node = None if value is None else value.producer()
     if node is None or node.op_identifier() != ("", "DequantizeLinear", "") or node.inputs[0] is None:
         return None
-    found = _parameters(node, node.inputs[0].dtype)
-    if found is None or node.inputs[0].dtype not in (*CODES, ir.DataType.INT32):
+    view = _plain(node)
+    found = None if view is None else _numbers(view.scale, view.zero, node.inputs[0].dtype)
+    if view is None or found is None or node.inputs[0].dtype not in (*CODES, ir.DataType.INT32):
         return None
-    return _codes(node, node.inputs[0], *found, node.attributes["axis"].as_int() if "axis" in node.attributes else 1)
+    return _codes(node, node.inputs[0], *found, view.axis)
 
 
 def single_scale_params_of(value: ir.Value | None) -> QuantParams | None:
@@ -92,7 +93,8 @@ def single_scale_params_of(value: ir.Value | None) -> QuantParams | None:
 
 def target_of(node: ir.Node) -> Target | None:
     """The target of a QuantizeLinear to 8 bits; `None` if its scale is not one constant number."""
-    found = _parameters(node, node.outputs[0].dtype)
+    view = _plain(node)
+    found = None if view is None else _numbers(view.scale, view.zero, node.outputs[0].dtype)
     return None if found is None else _target(node, *found)
 
 
@@ -133,11 +135,10 @@ def _target(node: ir.Node, scale: Array, zero: Array) -> Target | None:
     return Target(node, scale.reshape(()), zero.reshape(()), int(limits.min), int(limits.max))
 
 
-def _parameters(node: ir.Node, dtype: ir.DataType | None) -> tuple[Array, Array] | None:
-    """The scale and zero point of a node that has them in inputs 1 and 2."""
-    if not node.attributes.keys() <= _PLAIN:
-        return None
-    return _numbers(node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None, dtype)
+def _plain(node: ir.Node) -> QuantizeView[ir.Value] | None:
+    """The view of a node without blocks that computes in float32, and whose operands determine its types."""
+    view = QuantizeView[ir.Value].of(node, complete=True)
+    return None if view is None or view.block or view.to is not None or view.precision is not None else view
 
 
 def _numbers(scales: ir.Value | None, zeros: ir.Value | None, dtype: ir.DataType | None) -> tuple[Array, Array] | None:
@@ -177,14 +178,9 @@ def _bounds(node: ir.Node) -> tuple[float, float] | None:
     """The smallest and largest result of a Relu or Clip; `None` if one is unknown or NaN."""
     if node.op_identifier() == ("", "Relu", ""):
         return 0.0, np.inf
-    if node.op_identifier() != ("", "Clip", ""):
+    view = ClipView[ir.Value].of(node, complete=True)
+    if view is None:
         return None
-    bounds = []
-    for index, (name, default) in enumerate((("min", -np.inf), ("max", np.inf)), start=1):
-        given = node.inputs[index] if len(node.inputs) > index else None
-        number = constant_of(given)
-        if given is not None and (number is None or number.size != 1):
-            return None
-        attribute = node.attributes[name].as_float() if name in node.attributes else default
-        bounds.append(attribute if number is None else float(number.item()))
-    return None if np.isnan(bounds).any() else (bounds[0], bounds[1])
+    pairs = (view.low, -np.inf), (view.high, np.inf)
+    low, high = (default if bound is None else bound.number for bound, default in pairs)
+    return None if low is None or high is None or np.isnan([low, high]).any() else (low, high)

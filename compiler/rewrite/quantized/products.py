@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import PLAN_DOMAIN, constant_of, rank
+from compiler.ir.views.product import ProductView
 from compiler.rewrite.permutation import inverse, reordered_shape, typed
 from compiler.rewrite.quantized.params import (
     CODES,
@@ -112,12 +113,10 @@ def _kind(node: ir.Node, target: Target | None) -> ir.TypeProtocol | None:
 
 def _is_transposed(node: ir.Node) -> bool | str:
     """Whether the right operand of a product is transposed; or the reason why the product is not supported."""
-    if node.op_type == "MatMul":
-        return False
-    numbers = {name: attribute.value for name, attribute in node.attributes.items()}
-    if numbers.get("transA", 0) or numbers.get("alpha", 1.0) != 1 or numbers.get("beta", 1.0) != 1:
+    view = ProductView[ir.Value].of(node, complete=True)
+    if view is None or view.trans_a or view.is_scaled:
         return "it scales its operands, or transposes the left operand"
-    return bool(numbers.get("transB", 0))
+    return view.trans_b
 
 
 def _parameters(
