@@ -197,20 +197,13 @@ SLOW := dynamo layers onnx_backend standin trained test_cuda.py test_cuda_check.
 	test_convolution_constants.py test_convolution_forms.py test_fuzz.py test_gpu_docs.py test_gpu_process.py \
 	test_gpu_report.py test_gpu_tools.py
 FAST := -m "not slow" $(SLOW:%=--ignore=tests/%)
-# The tests with other versions of dependencies. Most tests of operators and passes need known versions: their models have
-# the newest opset of a known onnx. SOME do not, and read every kind of attribute and input. The tests of the source, of the
-# action for GitHub, and of how processes run and end have the same results with all versions.
-KNOWN_VERSIONS := test_architecture.py test_ci_page.py test_duplicates.py test_github_action.py \
+# The tests with other versions of dependencies: those of test-fast with all tests of operators and passes, but without those
+# of the source, of the action for GitHub, and of how processes run and end, which have the same results with all versions.
+SAME_RESULTS := test_architecture.py test_ci_page.py test_duplicates.py test_github_action.py \
 	test_kernel_parameters.py test_operator_tables.py test_rust_manifests.py test_rust_modules.py test_scratch.py \
 	test_stated_memory.py test_unsafe_code.py cli/test_streams.py cli/test_zoo_runner.py cli/test_zoo_times.py test_ending.py \
 	test_mutated_models.py test_peak.py test_processes.py zoo/test_page_in_browser.py
-SOME := lower/test_conv.py lower/test_shape.py lower/test_slice.py lower/test_softmax.py lower/test_views.py \
-	passes/test_drop_noops.py passes/test_fold_constants.py passes/test_fold_slices.py passes/test_functions.py \
-	passes/test_infer_shapes.py passes/test_node_views.py passes/test_raise_legacy.py passes/test_rule.py \
-	contrib/test_matmul_nbits.py contrib/test_models.py contrib/test_schema.py
-FOLDERS := contrib lower passes
-OTHERS_OF_FOLDERS := $(filter-out $(SOME:%=tests/%),$(wildcard $(FOLDERS:%=tests/%/test_*.py)))
-OTHER_VERSIONS := $(FAST) $(KNOWN_VERSIONS:%=--ignore=tests/%) $(OTHERS_OF_FOLDERS:%=--ignore=%)
+OTHER_VERSIONS := $(FAST) $(SAME_RESULTS:%=--ignore=tests/%)
 test-fast: $(VENV)/.test ## the Python tests that need neither PyTorch nor a GPU extension (some minutes)
 	$(SAY) "Python tests without PyTorch and GPUs"
 	WITHOUT_TORCH=1 $(BIN)/python -m pytest -q -n 2 $(FAST)
@@ -222,7 +215,7 @@ test-levels: $(VENV)/.dev $(NEXTEST) ## the tests of operators and models with t
 		$(BIN)/python -m pytest -q -n 2 tests/lower tests/trained/test_zoo.py -k 'not unpinned' || exit 1; \
 	done
 
-test-lowest: $(VENV)/.demo ## most tests of test-fast with the lowest versions that pyproject.toml allows
+test-lowest: $(VENV)/.demo ## almost all tests of test-fast with the lowest versions that pyproject.toml allows
 	$(SAY) "Tests with the lowest versions, in build/lowest"
 	$(BIN)/python tools/versions.py lowest $(OTHER_VERSIONS)
 

@@ -89,6 +89,7 @@ _FORMER_NAMES = {"keep_reduced_axes": "normalize_reductions", "read_sizes": "mov
 
 _MERGE = Phase("merge", [merge_duplicates, drop_dead_nodes])
 """Merges equal nodes, and removes unused nodes."""
+_FOLD_INDICES = fold_constants(lower.evaluate, only_indices=True)
 
 
 def passes(options: Options) -> list[Pass]:
@@ -121,7 +122,7 @@ def _needed(options: Options) -> list[Pass | Phase]:
         Phase(
             "expand_bodies",
             [
-                fold_constants(lower.evaluate, only_indices=True),
+                _FOLD_INDICES,
                 inline_branches,
                 infer_shapes,
                 reject_3d,
@@ -138,7 +139,7 @@ def _simplifying() -> list[Pass | Phase]:
     return [
         # Casts of constants and split sequences make more shapes known. Later, fused nodes would lose their shapes.
         drop_identities,
-        fold_constants(lower.evaluate, only_indices=True),
+        _FOLD_INDICES,
         split_sequences,
         infer_shapes,
         # Before constant folding, which dequantizes weights, and computes norms of weights in single precision.
@@ -270,11 +271,12 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
 
 def _runs(phases: list[Phase], model: ir.Model, refused: list[Diagnostic]) -> Iterator[tuple[Pass, PassReport]]:
     """Runs the phases. After a pass refuses nodes, only the needed phases run."""
+    done: set[Pass] = set()
     for phase in phases:
         if refused and not all(step.needed for step in phase.passes):
             return
         try:
-            yield from phase.run(model)
+            yield from phase.run(model, done)
         except CompileError as error:
             raise _broken(model, [*refused, *error.diagnostics]) from None
 

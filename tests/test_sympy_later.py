@@ -1,4 +1,4 @@
-"""The first computation with symbolic dimensions imports sympy, and every later access gets the real module."""
+"""Computations with symbolic dimensions import sympy late or not at all, and get what sympy gives."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx_ir as ir
 import pytest
 
+from compiler.ir import shape_library
+from compiler.ir.shape_library import broadcast, scaled
 from compiler.ir.sympy_later import LATER, StandIn
 
 ROOT = Path(__file__).parent.parent
@@ -80,3 +83,16 @@ def test_the_modules_are_those_of_the_packages() -> None:
     import importlib.util
 
     assert [name for name in LATER if importlib.util.find_spec(name) is None] == []
+
+
+@pytest.mark.parametrize("name", ["n", "2*n", "n + 1", "max", "Min(3, n)"])
+@pytest.mark.parametrize("scale", [0.5, 1, 1.5, 2, 3])
+def test_scaled_symbols_are_those_of_sympy(name: str, scale: float) -> None:
+    found, expected = (scale_of(ir.SymbolicDim(name), scale) for scale_of in (scaled, shape_library._scale_dim))
+    assert (type(found), str(found)) == (type(expected), str(expected))
+
+
+@pytest.mark.parametrize(("one", "other"), [("n", "n"), ("2*n", "2*n"), ("n", "m"), (None, "n"), ("n", None), ("n", 1)])
+def test_broadcast_symbols_are_those_of_sympy(one: str | None, other: str | int | None) -> None:
+    dims = [each if isinstance(each, int) else ir.SymbolicDim(each) for each in (one, other)]
+    assert broadcast(*dims) == shape_library._broadcast_dim(*dims)

@@ -132,10 +132,13 @@ def opset_of(node: ir.Node, default: int) -> int:
 
 def graph_attributes(node: ir.Node) -> Iterator[ir.Graph]:
     """The nested graphs of a node."""
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
+    for (
+        attribute
+    ) in node.attributes.data.values():  # the attributes' own `values` is slow, and a compilation asks often
+        kind = attribute.type
+        if kind == ir.AttributeType.GRAPH:
             yield attribute.as_graph()
-        elif attribute.type == ir.AttributeType.GRAPHS:
+        elif kind == ir.AttributeType.GRAPHS:
             yield from attribute.as_graphs()
 
 
@@ -150,4 +153,11 @@ def graphs_of(graph: ir.Graph) -> Iterator[ir.Graph]:
 
 def nodes_of(model: ir.Model) -> Iterator[ir.Node]:
     """Every node of the model's graph and of the graphs nested in it."""
-    return iter(ir.traversal.RecursiveGraphIterator(model.graph))
+    return _all_nodes(model.graph)
+
+
+def _all_nodes(graph: ir.Graph) -> Iterator[ir.Node]:
+    for node in graph:
+        yield node
+        for nested in graph_attributes(node):
+            yield from _all_nodes(nested)

@@ -11,7 +11,8 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -54,6 +55,11 @@ def of(node: ir.Node) -> Origin:
     text = node.metadata_props.get(_KEY)
     if text is None:
         return Origin(nodes=(_title(node),))
+    return _read(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _read(text: str) -> Origin:
     fields = json.loads(text)
     return Origin(**{**fields, "nodes": tuple(fields["nodes"])})
 
@@ -77,7 +83,7 @@ def record(model: ir.Model) -> None:
 
 
 def _write(node: ir.Node, origin: Origin) -> None:
-    node.metadata_props[_KEY] = json.dumps(asdict(origin), ensure_ascii=False)
+    node.metadata_props[_KEY] = json.dumps(vars(origin), ensure_ascii=False)
 
 
 def _title(node: ir.Node) -> str:

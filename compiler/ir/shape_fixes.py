@@ -74,7 +74,7 @@ class Corrections:
 
 def _needs_simplification(size: Dim) -> bool:
     """Whether an expression is too long, a number, or a quotient, which a division without remainder may simplify."""
-    text = size.value if isinstance(size, ir.SymbolicDim) else None
+    text = None if isinstance(size, int) else size.value
     return text is not None and (text.isdecimal() or len(text) > _LONGEST or _is_quotient(text))
 
 

@@ -26,8 +26,13 @@ class Variant(Fields):
     """One variant of a Rust enum, with contents."""
 
 
+_NESTED = (Fields, dict, list, tuple)
+
+
 def plain(value: Any) -> Any:
     """A value of the plan's types as dicts, lists, numbers and strings."""
+    if not isinstance(value, _NESTED):
+        return value
     if isinstance(value, Op):
         return {type(value).__name__: _fields(value)}
     if isinstance(value, Struct):
@@ -36,9 +41,7 @@ def plain(value: Any) -> Any:
         return {type(value).__name__: _contents(value)}
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value
+    return [plain(item) for item in value]
 
 
 def canonical(value: Any) -> str:

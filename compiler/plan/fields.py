@@ -36,24 +36,31 @@ class Fields:
     """
 
     _fields: ClassVar[tuple[str, ...]] = ()
+    _allowed: ClassVar[frozenset[str]] = frozenset()
     _required: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
         cls._fields = tuple(cls.__annotations__)
-        cls._required = frozenset(cls._fields) - cls.__dict__.keys()
+        cls._allowed = frozenset(cls._fields)
+        cls._required = cls._allowed - cls.__dict__.keys()
         cls.__match_args__ = cls._fields  # type: ignore[attr-defined, misc]
 
     def __init__(self, *values: Any, **named: Any) -> None:
+        given = {**dict(zip(self._fields, values, strict=False)), **named}
+        is_complete = len(given) == len(values) + len(named) and self._required <= given.keys()
+        if not is_complete or not given.keys() <= self._allowed:
+            raise TypeError(f"{type(self).__qualname__}: {', '.join(self._wrong(values, named))}")
+        self.__dict__.update(given)
+
+    def _wrong(self, values: tuple[Any, ...], named: dict[str, Any]) -> list[str]:
+        """What is wrong with the arguments."""
         names = self._fields
         given = dict(zip(names, values, strict=False))
         wrong = [f"{len(values)} values for {len(names)} fields"] if len(values) > len(names) else []
         wrong += [f"{name!r} given twice" for name in named if name in given]
         wrong += [f"no field {name!r}" for name in named if name not in names]
         given |= named
-        wrong += [f"{name!r} missing" for name in names if name in self._required and name not in given]
-        if wrong:
-            raise TypeError(f"{type(self).__qualname__}: {', '.join(wrong)}")
-        self.__dict__.update(given)
+        return wrong + [f"{name!r} missing" for name in names if name in self._required and name not in given]
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(

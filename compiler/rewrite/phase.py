@@ -29,20 +29,26 @@ class Phase:
         """The same phase with only the chosen passes."""
         return replace(self, passes=[step for step in self.passes if step in chosen])
 
-    def run(self, model: ir.Model) -> Iterator[tuple[Pass, PassReport]]:
+    def run(self, model: ir.Model, done: set[Pass] | None = None) -> Iterator[tuple[Pass, PassReport]]:
         """Yields every run of a pass with its report, except runs of later rounds that change and refuse nothing.
+
+        `done` holds the passes that ran after the last change. They would change nothing, so that the phase yields
+        empty reports instead of running them. The phase updates the set.
 
         Raises:
             CompileError: the phase does not end, because the passes undo each other.
         """
-        quiet, last = 0, ""
+        done, last = set() if done is None else done, ""
         for round_number in range(_MOST_ROUNDS):
             for step in self.passes:
-                report = step.run(model)
+                if round_number and done.issuperset(self.passes):
+                    return
+                report = step.skipped(model) if step in done else step.run(model)
                 if round_number == 0 or report.changed or report.refused:
                     yield step, report
-                quiet, last = (1, step.name) if report.changed else (quiet + 1, last)
-                if quiet >= len(self.passes):
-                    return
+                if report.changed:
+                    last = step.name
+                    done.clear()
+                done.add(step)
         message = f"the phase {self.name} does not end: {last} still changes the model after {_MOST_ROUNDS} rounds"
         raise CompileError([Diagnostic("CC0506", message, help=f"use --skip-pass {last}, and report the bug")])

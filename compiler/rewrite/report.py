@@ -87,14 +87,20 @@ class Pass:
         Raises:
             CompileError: the model is malformed, so that no pass can continue.
         """
-        report = PassReport(self.name, self.result, nodes_before=_count(model))
+        report = self.skipped(model)
         try:
             self.apply(model, report)
         except Exception as error:
             note(error, f"in the pass {self.name}")
             raise
-        report.nodes_after = _count(model)
+        if report.changed:
+            report.nodes_after = _count(model)
         return report
+
+    def skipped(self, model: ir.Model) -> PassReport:
+        """The report of a run that changes nothing."""
+        count = _count(model)
+        return PassReport(self.name, self.result, count, count)
 
 
 def _count(model: ir.Model) -> int:

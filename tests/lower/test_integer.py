@@ -40,7 +40,7 @@ def test_conv_integer(check_node, attributes):
 def test_qlinear_matmul(check_node, dtype):
     a, b = codes(dtype, 5, 40), codes(dtype, 40, 6)
     zero = np.array(3, dtype)
-    inputs = [a, scale(), zero, b, scale(), zero, scale() * 50, zero]
+    inputs = [a, scale(), zero, b, scale(), zero, scale() * np.float32(50), zero]
     check_node("QLinearMatMul", [np.asarray(x) for x in inputs], opset=10, rtol=0, atol=0)
 
 

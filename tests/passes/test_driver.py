@@ -12,6 +12,7 @@ import pytest
 
 from compiler.errors import CompileError
 from compiler.frontend.load import load_model
+from compiler.ir.origin import Origin
 from compiler.ir.text import graph_text
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.rewrite.pattern import Match, Op, Var
@@ -210,3 +211,25 @@ def test_a_phase_has_later_rounds() -> None:
     assert [each.name for each, _ in phase.run(model)] == ["first", "second", "first"]
     assert left == {"first": 0, "second": 0}
     assert [each.name for each in phase.only([phase.passes[1]]).passes] == ["second"]
+
+
+def test_a_pass_that_ran_after_the_last_change_does_not_run_again() -> None:
+    ran: list[str] = []
+
+    def step(name: str, changes: int) -> Pass:
+        def apply(_: ir.Model, report: PassReport) -> None:
+            ran.append(name)
+            report.fired += [Fired(name, Origin())] * (ran.count(name) <= changes)
+
+        return Pass(name, apply)
+
+    model = parsed("g (float[2] x) => (float[2] y) { y = Sin(x) }")
+    infer, drop, fold = step("infer", 0), step("drop", 0), step("fold", 1)
+    done: set[Pass] = set()
+    reports = [
+        (each.name, each.changed, each.nodes_before, each.nodes_after)
+        for passes in ([infer], [drop, infer], [fold], [drop, infer])
+        for _, each in Phase("phase", passes).run(model, done)
+    ]
+    assert ran == ["infer", "drop", "fold", "drop", "infer"]
+    assert reports == [(name, name == "fold", 1, 1) for name in ("infer", "drop", "infer", "fold", "drop", "infer")]

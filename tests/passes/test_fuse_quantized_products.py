@@ -22,7 +22,7 @@ def product(graph, rows, outputs, *, c=None, unit=0.01, scale=None, code=None):
 
 def whole(graph, shape, unit=1e-4):
     """A dequantized `C` of `Gemm`, in units of the products."""
-    codes = np.arange(1, 1 + np.prod(shape, dtype=int), dtype=np.int32).reshape(shape) * 5000
+    codes = np.arange(1, 1 + np.prod(shape, dtype=int), dtype=np.int32).reshape(shape) * np.int32(5000)
     return graph.op("DequantizeLinear", graph.constant(codes), graph.constant(np.float32(unit)))
 
 
