@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -175,13 +175,17 @@ def command(
 
 def _engine(engine: str, workers: int | None) -> Callable[..., Summary]:
     """The function that runs a plan over rows."""
-    if engine == "ray":
-        from compiler.ray import run_batch as on_ray
+    if engine == "local":
+        from compiler.batch import run_batch
 
-        return partial(on_ray, workers=workers)
-    from compiler.batch import run_batch
+        return run_batch
+    from compiler.ray import run_batch as on_ray
 
-    return run_batch
+    def run(*given: Any, **options: Any) -> Summary:
+        with redirect_stdout(sys.stderr):  # Ray reports the death of a worker there
+            return on_ray(*given, workers=workers, **options)
+
+    return run
 
 
 def _show(summary: Summary, output: Path) -> None:

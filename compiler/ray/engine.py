@@ -109,16 +109,27 @@ class Pool:
         self.inputs, self.outputs, self.device = found.inputs, found.outputs, found.device
 
     def results(self, work: Work, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """The outputs of each batch, in order."""
+        """The outputs of each batch, in order. If the data end with an error, it follows the results before it."""
         given = self._ray.put(work)
         sent: deque[tuple[Any, int, Batch]] = deque()
-        for batch in batches:
+        unread: Error | OSError | None = None
+        source = iter(batches)
+        while True:
+            try:
+                batch = next(source, None)
+            except (Error, OSError) as error:
+                unread = error
+                break
+            if batch is None:
+                break
             if len(sent) == AHEAD * len(self._actors):
                 yield self._result(*sent.popleft())
             at = self._least_busy([(each, owner) for each, owner, _ in sent])
             sent.append((self._actors[at].run.remote(given, batch), at, batch))
         while sent:
             yield self._result(*sent.popleft())
+        if unread is not None:
+            raise unread
 
     def _least_busy(self, sent: Sequence[tuple[Any, int]]) -> int:
         """The worker with the fewest batches that are not finished."""

@@ -32,18 +32,21 @@ pytest.importorskip("ray.data", reason="needs Ray")
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
 pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning")
+
 ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """A cluster of this machine's processes, which believes that it has a GPU."""
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": os.pathsep.join(paths)}
-    ray.init("local", num_cpus=2, num_gpus=1, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    yield
-    ray.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+        ray.init("local", num_cpus=2, num_gpus=1, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        yield
+        ray.shutdown()
 
 
 class Mortal(Predictor):
@@ -127,7 +130,8 @@ def test_a_run_over_files_writes_what_a_local_run_writes(
     command = ("batch", "lookup.plan", "--input", "rows.npz", "--output", "ray", "--batch", "16", "--part-rows", "500")
     with pytest.raises(SystemExit) as ended:
         cli.main([*command, "--engine", "ray", "--workers", "1", "--resume", "--json"])
-    summary = json.loads(capsys.readouterr().out)
+    out = capsys.readouterr().out  # Ray may report the death of the workers later
+    summary = json.loads(out[out.index("{\n") : out.index("\n}") + 2])
     assert not ended.value.code
     assert (summary["known"], summary["written"], summary["bad"]) == (960, local.written, local.bad) == (960, 2957, 43)
     shutil.rmtree("ray")
@@ -158,7 +162,7 @@ def test_a_bad_partition_ends_both_runs_with_the_same_error(cluster: None, tmp_p
     assert isinstance(here, str) and f"cannot read {data[1]}" in here
     assert there == here
     parts = lines_of(tmp_path / "ray/_manifest.jsonl")[1:]
-    assert parts and parts == lines_of(tmp_path / "local/_manifest.jsonl")[1:][: len(parts)]
+    assert parts and parts == lines_of(tmp_path / "local/_manifest.jsonl")[1:]
     assert attempt(run_on_ray, tmp_path / "again", plan_of(LINES), data[:1], workers=1) != there
 
 
@@ -208,7 +212,7 @@ def test_requests_run_together(cluster: None) -> None:
 
     app = deployment(plan_of(LOOKUP), max_batch_size=4, batch_wait_timeout_s=3600)
     handle = serve.run(app, name="lookup", route_prefix="/lookup")
-    assert post(b'{"j": [1]}') == (400, b'{"error": "there is no input \'j\': did you mean i?"}')
+    assert post(b'{"j": [1]}') == (400, b'{"error": "there is no input \'j\': the inputs are i"}')
     assert post(b"i", "text/plain")[0] == 415
     binary = save({"i": np.array([2, 0])})
     with ThreadPoolExecutor(4) as pool:
