@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -195,12 +196,33 @@ def free_port() -> int:
     return port
 
 
-def test_requests_run_together(cluster: None) -> None:
-    """The replica waits an hour for four requests, so they get answers only because they run together."""
+@pytest.fixture(scope="module")
+def port(cluster: None) -> Iterator[int]:
+    """The port of Ray Serve."""
     from ray import serve
 
-    port = free_port()
-    serve.start(http_options={"host": "127.0.0.1", "port": port})
+    found = free_port()
+    serve.start(http_options={"host": "127.0.0.1", "port": found})
+    yield found
+    serve.shutdown()
+
+
+def test_the_programs_of_the_page_run(
+    port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "models").symlink_to(ROOT / "models")
+    monkeypatch.chdir(tmp_path)
+    programs = re.findall(r"```python\n(.*?)```", (ROOT / "docs/serving.md").read_text(), re.DOTALL)
+    assert len(programs) == 2
+    for program in programs:
+        exec(program.replace("8000", str(port)), {})
+    shown = capsys.readouterr().out.splitlines()
+    assert "32 1000 (10,)" in shown and shown[-1] == "(2, 10)"
+
+
+def test_requests_run_together(port: int) -> None:
+    """The replica waits an hour for four requests, so they get answers only because they run together."""
+    from ray import serve
 
     def post(body: bytes, kind: str = "application/json") -> tuple[int, bytes]:
         request = urllib.request.Request(f"http://127.0.0.1:{port}/lookup", body, {"Content-Type": kind})
@@ -225,4 +247,3 @@ def test_requests_run_together(cluster: None) -> None:
     assert load(packed[1])["y"].tolist() == [30, 10]
     calls = [handle.predict.remote({"i": np.array([row])}) for row in (0, 1, 2, 1)]
     assert [call.result()["y"].tolist() for call in calls] == [[10], [20], [30], [20]]
-    serve.shutdown()
