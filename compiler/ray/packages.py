@@ -27,7 +27,7 @@ def connected() -> Iterator[Any]:
     ray = _imported("ray")
     is_own = not ray.is_initialized()
     if is_own:
-        ray.init(logging_level=logging.WARNING, log_to_driver=False)
+        ray.init(include_dashboard=False, logging_level=logging.WARNING, log_to_driver=False)
     try:
         yield ray
     finally:
