@@ -83,18 +83,25 @@ def over_files(run: Callable[..., Summary], plan: Path, file: Path, size: int, *
     return run(plan, [file], output, Settings(batch=size), threads=1, **options).seconds
 
 
+class Timed(Predictor):
+    """Adds the times at which a batch begins and ends."""
+
+    def __call__(self, batch: Any) -> dict[str, Any]:
+        """The outputs, and the times for each row."""
+        began = time.time()
+        found = super().__call__(batch)
+        count = len(next(iter(found.values())))
+        return {**found, "began": np.full(count, began), "ended": np.full(count, time.time())}
+
+
 def dataset(plan: Path, file: Path, size: int, actors: int) -> float:
-    """Seconds of a dataset after its first block of results, for all rows."""
+    """Seconds from the first batch of a dataset to the end of the last one."""
     pool = ray.data.ActorPoolStrategy(size=actors)
     read = ray.data.read_parquet(str(file), override_num_blocks=20)
-    made = read.map_batches(Predictor, fn_constructor_kwargs={"plan": str(plan)}, compute=pool, batch_size=size)
-    counts, times = [], []
-    for block in made.iter_internal_ref_bundles():
-        counts.append(block.num_rows())
-        times.append(time.perf_counter())
-    total = sum(counts)
-    assert total == pq.read_metadata(file).num_rows
-    return (times[-1] - times[0]) * total / (total - counts[0])
+    made = read.map_batches(Timed, fn_constructor_kwargs={"plan": str(plan)}, compute=pool, batch_size=size)
+    times = [(block["began"].min(), block["ended"].max(), len(block["began"])) for block in made.iter_batches()]
+    assert sum(count for *_, count in times) == pq.read_metadata(file).num_rows
+    return float(max(ended for _, ended, _ in times) - min(began for began, *_ in times))
 
 
 def requests(plan: Path, row: np.ndarray[Any, Any], seconds: float, most: int) -> tuple[float, float]:
