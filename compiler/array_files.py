@@ -21,7 +21,7 @@ from compiler.ir import dtypes
 if TYPE_CHECKING:
     from compiler.plan import TensorInfo
 
-__all__ = ["SAFETENSORS_DTYPES", "SUFFIXES", "from_saved", "gather", "pack", "read"]
+__all__ = ["SAFETENSORS_DTYPES", "SUFFIXES", "from_saved", "gather", "pack", "read", "unpack"]
 
 Array = np.ndarray[Any, Any]
 
@@ -50,14 +50,27 @@ def read(path: Path) -> Any:
         Error: the file has another format.
         OSError: it cannot be read.
     """
-    reader = {".npy": _read_npy, ".npz": _read_npz, ".safetensors": _read_safetensors}[path.suffix]
     with path.open("rb") as file:
-        try:
-            return reader(file)
-        except (OSError, MemoryError):
-            raise
-        except Exception as error:  # each format has its own exceptions, and broken files raise many others
-            raise Error(f"cannot read {path}: {error}") from error
+        return _read(file, path)
+
+
+def unpack(data: bytes, path: Path) -> Any:
+    """The arrays of `read`, from the bytes of a file with this name.
+
+    Raises:
+        Error: the bytes have another format.
+    """
+    return _read(io.BytesIO(data), path)
+
+
+def _read(file: IO[bytes], path: Path) -> Any:
+    reader = {".npy": _read_npy, ".npz": _read_npz, ".safetensors": _read_safetensors}[path.suffix]
+    try:
+        return reader(file)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # each format has its own exceptions, and broken files raise many others
+        raise Error(f"cannot read {path}: {error}") from error
 
 
 def gather(arrays: Mapping[str, Array], declared: Sequence[TensorInfo]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from compiler.ir.origin import Origin
 from compiler.ir.symbols import shown
@@ -272,7 +272,20 @@ class Diagnostic:
 
 
 class Error(Exception):
-    """A problem with a model, plan, input, run or device. Wrong arguments raise `TypeError` or `ValueError` instead."""
+    """A problem with a model, plan, input, run or device. Wrong arguments raise `TypeError` or `ValueError` instead.
+
+    Errors can be pickled, so that they reach other processes.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (type(self), self.args), self.__dict__
+
+
+def _unpickled(kind: type[Error], arguments: tuple[Any, ...]) -> Error:
+    """The error without its attributes, which pickle sets."""
+    error = kind.__new__(kind)
+    error.args = arguments
+    return error
 
 
 class CompileError(Error):

@@ -26,6 +26,7 @@ PYTHON_LAYERS = [
     {"passes"},
     {"pipeline"},
     {"accuracy", "backend", "batch", "dynamo", "ort"},
+    {"ray"},
     {"__init__"},
     {"bench"},
     {"zoo"},
@@ -75,6 +76,8 @@ FOREIGN = {
     "MNN": {"bench.mnn"},
     "PIL": {"batch.images"},
     "pyarrow": {"batch.arrow"},
+    "ray": {"ray.packages"},
+    "starlette": {"ray.packages"},
 }
 """Packages that only some modules may import, outside of type checking."""
 

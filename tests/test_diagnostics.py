@@ -1,5 +1,7 @@
 """Refused models: the compiler reports all findings at once, from every stage."""
 
+import pickle
+
 import numpy as np
 import onnx
 import onnx.parser
@@ -122,6 +124,23 @@ def test_an_error_suggests_the_intended_name(node, options, message, advice):
     assert found.help == advice
     joint = {"": "", "?": " "}.get(advice[-1:], "; ")
     assert str(found).splitlines()[-1] == f"  help: {advice}{joint}see `candlec explain {found.code}`"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        compiler.InputError("x", "float32 [2]", "nothing"),
+        compiler.RunError(3, "Gather", ["float32 [3]"], "node g", "an index is out of range", ["Loop"]),
+        compiler.PlanError(["one", "two"]),
+        compiler.CompileError([compiler.Diagnostic("CC0201", "it is unknown")]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_reach_other_processes(error):
+    found = pickle.loads(pickle.dumps(error))
+    assert type(found) is type(error)
+    assert (str(found), found.args) == (str(error), error.args)
+    assert vars(found) == vars(error)
 
 
 def test_the_command_is_named_as_it_can_be_called(tmp_path, monkeypatch):

@@ -2,9 +2,9 @@
 
 `make test-lowest` and `make test-newest` call it with the options of pytest that select tests that need no PyTorch.
 The environments build/lowest and build/newest contain the dependencies of pyproject.toml, onnxruntime and packages for
-tests, but not PyTorch. The tests use the extension in the checkout. With the lowest versions, other packages have the
-versions of tests/constraints.txt; one of them is onnxruntime, because the tests compare with a known version. The
-newest versions are the current ones.
+tests, but neither PyTorch nor Ray, because the tests that use them take long. The tests use the extension in the
+checkout. With the lowest versions, other packages have the versions of tests/constraints.txt; one of them is
+onnxruntime, because the tests compare with a known version. The newest versions are the current ones.
 """
 
 from __future__ import annotations

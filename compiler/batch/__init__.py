@@ -4,7 +4,8 @@
 inputs make batches, and the outputs of the batches make parts. The manifest lists the finished parts.
 """
 
+from compiler.batch.largest import largest_batch
 from compiler.batch.run import run_batch
 from compiler.batch.settings import Progress, Settings, Summary
 
-__all__ = ["Progress", "Settings", "Summary", "run_batch"]
+__all__ = ["Progress", "Settings", "Summary", "largest_batch", "run_batch"]

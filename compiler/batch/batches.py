@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,20 +12,22 @@ import numpy as np
 from compiler.batch.rows import Array, Chunk
 from compiler.errors import Error, InputError, RunError
 
-__all__ = ["Batch", "Runner", "batches"]
+__all__ = ["Batch", "Runner", "Work", "batches", "sound"]
 
 
 @dataclass(frozen=True)
 class Batch:
     """Rows of equal shapes, and their inputs or their outputs, `[rows, …]` by name.
 
-    `bad` holds the bad rows before the row `end`, with the reasons. The next batch begins with this row.
+    `bad` holds the bad rows before the row `end`, with the reasons. The next batch begins with this row. If several
+    rows ran and all of them are bad, `failed` is the error of the first run.
     """
 
     rows: Array
     arrays: dict[str, Array]
     bad: dict[int, str]
     end: int
+    failed: Error | None = None
 
     @property
     def size(self) -> int:
@@ -61,30 +63,34 @@ def batches(chunks: Iterator[Chunk], size: int, count: int) -> Iterator[Batch]:
         yield Batch(np.arange(0), {}, bad, count)
 
 
+@dataclass(frozen=True)
+class Work:
+    """What to compute for batches: the outputs. `size` is the number of rows of a run, which the plan may fix."""
+
+    size: int
+    is_fixed: bool
+    outputs: list[str]
+
+
 class Runner:
     """Runs batches. If a plan fixes the batch size, a smaller batch repeats its last row, and drops the results."""
 
-    def __init__(self, session: Any, size: int, is_fixed: bool, outputs: list[str]) -> None:
-        self._session, self.size, self._is_fixed, self._outputs = session, size, is_fixed, outputs
-        self._is_sound = False
+    def __init__(self, session: Any, work: Work) -> None:
+        self._session, self._work = session, work
 
     def run(self, batch: Batch) -> Batch:
         """The outputs of a batch. A row for which a step fails is a bad row.
 
         Raises:
-            RunError: the first batch fails for each of its rows, so that the rows are not the reason.
             Error: an output has not one element for each row along its first axis.
         """
         bad = dict(batch.bad)
         errors: list[Error] = []
         pieces = list(self._pieces(batch.rows, batch.arrays, bad, errors)) if len(batch.rows) else []
-        if len(batch.rows) > 1 and not pieces and not self._is_sound:
-            raise errors[0]
-        self._is_sound = self._is_sound or bool(pieces)
         rows = np.concatenate([rows for rows, _ in pieces]) if pieces else np.arange(0)
-        names = self._outputs if pieces else []
+        names = self._work.outputs if pieces else []
         outputs = {name: _joined(name, [found[name] for _, found in pieces]) for name in names}
-        return Batch(rows, outputs, bad, batch.end)
+        return Batch(rows, outputs, bad, batch.end, errors[0] if len(batch.rows) > 1 and not pieces else None)
 
     def _pieces(
         self, rows: Array, arrays: dict[str, Array], bad: dict[int, str], errors: list[Error]
@@ -104,15 +110,29 @@ class Runner:
             yield rows, outputs
 
     def _outputs_of(self, arrays: dict[str, Array], count: int) -> dict[str, Array]:
-        ran = self.size if self._is_fixed else count
+        ran = self._work.size if self._work.is_fixed else count
         if ran > count:
             arrays = {name: np.concatenate([each, each[-1:].repeat(ran - count, 0)]) for name, each in arrays.items()}
-        found = self._session.run(arrays, self._outputs)
+        found = self._session.run(arrays, self._work.outputs)
         for name, each in found.items():
             if not isinstance(each, np.ndarray) or each.ndim == 0 or len(each) != ran:
                 told = f"the shape {list(each.shape)}" if isinstance(each, np.ndarray) else "no shape"
                 raise Error(f"the output {name!r} of {ran} rows has {told}: its first axis is not the rows")
         return {name: each[:count] for name, each in found.items()}
+
+
+def sound(results: Iterable[Batch]) -> Iterator[Batch]:
+    """The same outputs of batches, in order.
+
+    Raises:
+        RunError: the first batch with rows fails for each of them, so that the rows are not the reason.
+    """
+    is_sound = False
+    for done in results:
+        if done.failed is not None and not is_sound:
+            raise done.failed
+        is_sound = is_sound or len(done.rows) > 0
+        yield done
 
 
 def _shapes(chunk: Chunk) -> list[tuple[int, ...]]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from compiler.batch.batches import Batch
     from compiler.batch.files import Data
 
-__all__ = ["Held", "check_outputs", "packed"]
+__all__ = ["Held", "check_outputs", "no_rows", "packed"]
 
 FILE, ROW, FILES = "source_file", "source_row", "source_files"
 """The columns for the places of rows. In an .npz file, `source_file` holds positions in `source_files`."""
@@ -99,7 +99,8 @@ def packed(done: Sequence[Batch], outputs: Sequence[Value], data: Data, path: Pa
     rows = np.concatenate([each.rows for each in done]) if done else np.arange(0)
     groups = [[*same] for _, same in groupby(done, key=lambda each: [one.shape[1:] for one in each.arrays.values()])]
     found = {
-        value.name: [np.concatenate([each.arrays[value.name] for each in group]) for group in groups] or [_none(value)]
+        value.name: [np.concatenate([each.arrays[value.name] for each in group]) for group in groups]
+        or [no_rows(value)]
         for value in outputs
     }
     files, owners, places = data.places(rows)
@@ -112,7 +113,8 @@ def packed(done: Sequence[Batch], outputs: Sequence[Value], data: Data, path: Pa
     return array_files.pack(stated | {name: np.concatenate(pieces) for name, pieces in found.items()}, path)
 
 
-def _none(value: Value) -> Array:
+def no_rows(value: Value) -> Array:
+    """An output of no rows."""
     return np.empty((0, *(size or 0 for size in value.shape)), dtypes.numpy_dtype(value.dtype))
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compiler.batch.batches import Runner, batches
+from compiler.batch.batches import Work, batches, sound
 from compiler.batch.declared import batch_size, inputs_of_rows, outputs_of_rows
+from compiler.batch.engine import Local
 from compiler.batch.files import Data, files_of, format_of
 from compiler.batch.manifest import Manifest, opened
 from compiler.batch.parts import Held, check_outputs, packed
@@ -22,9 +23,11 @@ from compiler.runtime.session import load
 from compiler.validate import validate_whole_number
 
 if TYPE_CHECKING:
+    from compiler.batch.batches import Batch
     from compiler.batch.declared import Value
+    from compiler.batch.engine import Engine
 
-__all__ = ["run_batch"]
+__all__ = ["checked", "run_batch", "run_rows", "sha256"]
 
 _PIECE = 1 << 20
 
@@ -55,28 +58,52 @@ def run_batch(
         OSError: a file cannot be read or written.
         TypeError, ValueError: an argument has a wrong type or value.
     """
+    settings = checked(settings)
+    session = load(plan, device, threads, max_memory=max_memory)
+    return run_rows(sha256(plan), data, output, settings, Local(session), progress, stop)
+
+
+def checked(settings: Settings | None) -> Settings:
+    """The settings, or the default ones.
+
+    Raises:
+        TypeError, ValueError: a number of rows is no whole number from 1.
+    """
     settings = settings or Settings()
     for name, value in (("batch", settings.batch), ("part_rows", settings.part_rows)):
         if value is not None:
             validate_whole_number(name, value, 1)
-    session = load(plan, device, threads, max_memory=max_memory)
-    inputs = inputs_of_rows(session.inputs, settings.columns)
-    outputs = outputs_of_rows(session.outputs, settings.outputs, session.inputs)
-    size, is_fixed = batch_size(session.inputs, settings.batch)
+    return settings
+
+
+def run_rows(
+    plan: str,
+    data: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    settings: Settings,
+    engine: Engine,
+    progress: Progress | None,
+    stop: Callable[[], bool] | None,
+) -> Summary:
+    """Run the rows of files with an engine, as `run_batch` does. `plan` is the SHA-256 of the plan."""
+    inputs = inputs_of_rows(engine.inputs, settings.columns)
+    outputs = outputs_of_rows(engine.outputs, settings.outputs, engine.inputs)
+    size, is_fixed = batch_size(engine.inputs, settings.batch)
     files = files_of(data)
     form = settings.format or format_of(files)
     check_outputs(outputs, form)
     rows = Data(files, Reading(inputs, settings.cast, settings.scale))
-    runner = Runner(session, size, is_fixed, [value.name for value in outputs])
+    work = Work(size, is_fixed, [value.name for value in outputs])
     began = time.monotonic()
     with opened(Path(output), _identity(plan, rows, settings, size, form), settings.resume) as manifest:
         known = manifest.end
         writer = _Writer(manifest, outputs, rows, Path(output) / f"part.{form}")
-        finished = _run(runner, writer, rows, settings.part_rows, progress, stop)
+        results = sound(engine.results(work, batches(rows.read(known), size, rows.count)))
+        finished = _write_parts(results, writer, rows.count, settings.part_rows, progress, stop)
         written, bad = (sum(getattr(part, what) for part in manifest.parts) for what in ("rows", "bad"))
         parts = len(manifest.parts)
     seconds = time.monotonic() - began
-    return Summary(rows.count, written, bad, known, parts, size, seconds, session.device, finished)
+    return Summary(rows.count, written, bad, known, parts, size, seconds, engine.device, finished)
 
 
 class _Writer:
@@ -93,45 +120,48 @@ class _Writer:
         return self.manifest.add(content, self._path.suffix, held.end, rows, lines).name
 
 
-def _run(
-    runner: Runner,
+def _write_parts(
+    results: Iterator[Batch],
     writer: _Writer,
-    data: Data,
+    count: int,
     part_rows: int,
     progress: Progress | None,
     stop: Callable[[], bool] | None,
 ) -> bool:
-    """Run the rows without a part. Returns whether no row is left."""
+    """Write the results of all rows without a part. `count` counts all rows. Returns whether no row is left."""
     first = writer.manifest.end
     held, stopped = Held(first, part_rows), False
     if progress is not None:
-        progress.begin(data.count, first)
-    for batch in batches(data.read(first), runner.size, data.count):
-        held.add(runner.run(batch))
+        progress.begin(count, first)
+    for done in results:
+        held.add(done)
         stopped = stop is not None and stop()
         if progress is not None:
             progress.batch(held.end)
-        if held.is_full or stopped or held.end == data.count:
+        if held.is_full or stopped or held.end == count:
             name = writer.write(held)
             if progress is not None:
                 progress.part(name, held.end)
             held = Held(held.end, part_rows)
         if stopped:
             break
-    return held.first == data.count
+    return held.first == count
 
 
-def _identity(
-    plan: Plan | str | os.PathLike[str], data: Data, settings: Settings, size: int, form: str
-) -> dict[str, Any]:
+def _identity(plan: str, data: Data, settings: Settings, size: int, form: str) -> dict[str, Any]:
     """The plan, the settings and the data of a run. A run continues only an earlier one with the same identity."""
     chosen = asdict(settings) | {"batch": size, "format": form}
     del chosen["resume"], chosen["part_rows"]
     chosen |= {"columns": dict(settings.columns), "outputs": None if settings.outputs is None else [*settings.outputs]}
-    return {"plan": _sha256(plan), "settings": chosen, "rows": data.count, "files": data.identity}
+    return {"plan": plan, "settings": chosen, "rows": data.count, "files": data.identity}
 
 
-def _sha256(plan: Plan | str | os.PathLike[str]) -> str:
+def sha256(plan: Plan | str | os.PathLike[str]) -> str:
+    """The SHA-256 of a plan file, in hexadecimal digits.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     if isinstance(plan, Plan):
         return hashlib.sha256(plan.data).hexdigest()
     digest = hashlib.sha256()

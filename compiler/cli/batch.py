@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,19 @@ def _columns(_context: click.Context, _parameter: click.Parameter, values: Seque
 @click.option("--scale", type=arguments.Finite(), metavar="X", help="Multiply the pixels of images, 0 to 255, by X.")
 @click.option("--cast", is_flag=True, help="Convert numbers to the dtype of the input even if this rounds them.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run in the folder of --output.")
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Run the batches in this process, or in workers on a Ray cluster.",
+)
+@click.option(
+    "--workers",
+    type=arguments.Whole(1),
+    metavar="N",
+    help="Number of workers of --engine ray.  [default: as many as the cluster has CPUs or GPUs for]",
+)
 @click.option("--strict", is_flag=True, help="Exit with code 1 if there are bad rows.")
 @arguments.device_option
 @arguments.threads_option
@@ -103,6 +117,8 @@ def command(
     scale: float | None,
     cast: bool,
     resume: bool,
+    engine: str,
+    workers: int | None,
     strict: bool,
     device: str,
     threads: int | None,
@@ -120,13 +136,19 @@ def command(
     If the command ends early, for whatever reason, the same command with --resume continues. It loses no row and
     writes none twice. Ctrl-C ends the command after the present batch, and a second Ctrl-C ends it at once.
 
+    With --engine ray, the batches run in workers on the Ray cluster of RAY_ADDRESS or of this machine, or on one that
+    the command starts. --threads is the number of threads of a worker, by default 1.
+
     \b
     candlec batch model.plan --input rows.parquet --output results
     candlec batch model.plan --input 'day-*.parquet' --output results --map image=pixels --resume
     candlec batch model.plan --input photos --output results --scale 0.00392156862745098
     """
-    from compiler.batch import Settings, run_batch
+    from compiler.batch import Settings
 
+    if workers and engine != "ray":
+        raise click.UsageError("--workers is the number of workers of --engine ray: add this option")
+    run_batch = _engine(engine, workers)
     chosen = Settings(columns, batch, part_rows, cast, scale, form, outputs or None, resume)
     with Rows() as progress, _interruptions() as stop:
         summary = run_batch(
@@ -149,6 +171,21 @@ def command(
     else:
         _show(summary, output)
     context.exit(0 if is_right else 1)
+
+
+def _engine(engine: str, workers: int | None) -> Callable[..., Summary]:
+    """The function that runs a plan over rows."""
+    if engine == "local":
+        from compiler.batch import run_batch
+
+        return run_batch
+    from compiler.ray import run_batch as on_ray
+
+    def run(*given: Any, **options: Any) -> Summary:
+        with redirect_stdout(sys.stderr):  # Ray reports the death of a worker there
+            return on_ray(*given, workers=workers, **options)
+
+    return run
 
 
 def _show(summary: Summary, output: Path) -> None:
