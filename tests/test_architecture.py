@@ -49,6 +49,7 @@ FOREIGN = {
         "frontend.load",
         "frontend.tensors",
         "ir.onnx_schema",
+        "zoo.serialized",
     },
     "onnx_shape_inference": {
         "ir.shape_library",

@@ -83,7 +83,7 @@ class Comparison:
     precision. They are measured beyond the tolerance, if the model has a form in double precision. `strict` says that
     the caller gave the tolerance, so that nothing else makes the output equal. `rounds_alike` says that both errors
     have similar sizes (`errors_are_alike`). `note` describes the difference in words. `problem` says why there are no
-    values to compare (dtype, shape).
+    values to compare (dtype, shape). `reference` says in words whose result the expected output is.
     """
 
     name: str
@@ -102,6 +102,7 @@ class Comparison:
     rounds_alike: bool = False
     note: str = ""
     problem: str = ""
+    reference: str = "onnxruntime's"
 
     @property
     def doubt(self) -> float:

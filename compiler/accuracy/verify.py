@@ -158,7 +158,7 @@ class Given:
         if exact is None:
             return report
         ours, theirs = (
-            _by_name(compare(exact, {name: widened(value) for name, value in values.items()}))
+            by_name(compare(exact, {name: widened(value) for name, value in values.items()}))
             for values in (found, expected)
         )
         alike = {
@@ -171,15 +171,15 @@ class Given:
 
     def _with_reference_noise(self, report: Report, found: _Arrays) -> Report:
         """The report with the reference noise, and the outputs' differences from the nearer result."""
-        noises, others = _by_name(compare(self.expected, self.plain)), _by_name(compare(self.plain, found))
-        return Report(tuple(_with_noise(each, noises.get(each.name), others.get(each.name)) for each in report.outputs))
+        noises, others = by_name(compare(self.expected, self.plain)), by_name(compare(self.plain, found))
+        return Report(tuple(with_noise(each, noises.get(each.name), others.get(each.name)) for each in report.outputs))
 
 
 def _is_settled(report: Report) -> bool:
     return all(each.verdict in ("equal", "random") for each in report.outputs)
 
 
-def _by_name(report: Report) -> dict[str, Comparison]:
+def by_name(report: Report) -> dict[str, Comparison]:
     return {each.name: each for each in report.outputs}
 
 
@@ -210,7 +210,7 @@ def _makes_random_numbers(step: Mapping[str, Any]) -> bool:
     return name in _RANDOM or any(map(_makes_random_numbers, inner))
 
 
-def _with_noise(output: Comparison, noise: Comparison | None, other: Comparison | None) -> Comparison:
+def with_noise(output: Comparison, noise: Comparison | None, other: Comparison | None) -> Comparison:
     """The output with its reference noise. Integers have no tolerance, and stay unchanged."""
     if output.dtype not in TOLERANCES or noise is None or other is None or noise.problem or other.problem:
         return output

@@ -10,6 +10,7 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
+from compiler.zoo.download import CACHE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from compiler.zoo.index import Entry
 
 __all__ = [
+    "cache_option",
     "entries_of",
     "files_of",
     "folder_options",
@@ -36,10 +38,21 @@ def only_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., 
     return click.option("--only", multiple=True, metavar="EXPR", help=help_text.format(forms))
 
 
+cache_option = click.option(
+    "--cache",
+    type=arguments.INPUT,
+    envvar=CACHE,
+    metavar="FOLDER",
+    help=f"Folder of the models that `candlec zoo fetch` downloads.  [default: {CACHE}, or candle-compiler/zoo in the "
+    "user's folder of caches]",
+)
+"""The option `--cache`."""
+
+
 def folder_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that choose the folder and the models."""
+    """The options that choose the folder, the models, and the cache of downloads."""
     text = "Use only these models: {}, or failed (those that failed in the file of --results). May be repeated."
-    function = only_option(text)(function)
+    function = only_option(text)(cache_option(function))
     return click.option(
         "--zoo",
         "folder",
@@ -113,8 +126,10 @@ def runner_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return functools.reduce(lambda made, option: option(made), reversed(_RUNNER_OPTIONS), with_settings)
 
 
-def entries_of(folder: Path, only: Sequence[str], settings: Settings | None = None) -> list[Entry]:
-    """The models of a folder that the expressions select, or all of them."""
+def entries_of(
+    folder: Path, only: Sequence[str], settings: Settings | None = None, cache: Path | None = None
+) -> list[Entry]:
+    """The models of a folder that the expressions select, or all of them. Downloads are in the cache."""
     from compiler.zoo.index import read_index
     from compiler.zoo.results import Results
     from compiler.zoo.select import FAILED, selected
@@ -125,7 +140,7 @@ def entries_of(folder: Path, only: Sequence[str], settings: Settings | None = No
         if settings.resume and FAILED in only:
             raise click.UsageError("--only failed checks models again: leave out --resume")
     try:
-        return list(_valid(lambda path: selected(read_index(path), only, failed), folder))
+        return list(_valid(lambda path: selected(read_index(path, cache), only, failed), folder))
     except (FileNotFoundError, NotADirectoryError) as error:
         advice = "INDEX.json lists the models of a folder: see `candlec zoo --help`"
         raise Failed(f"{error.filename}: {error.strerror}\n  help: {advice}") from error

@@ -21,7 +21,8 @@ def command(context: click.Context, folder: Path, sizes: dict[str, int], seed: i
     """Add the ONNX files of a folder and its subfolders to its INDEX.json, which `candlec zoo run` needs.
 
     The name of a model is that of its file. Its case is the file NAME.npz beside it: put your own inputs there. If
-    there is no such file, the command writes one with random inputs. --size sets the size of a symbolic dimension of
+    there is no such file, its cases are the folders test_data_set_* beside it, if no other model is beside them. If
+    there are none, the command writes NAME.npz with random inputs. --size sets the size of a symbolic dimension of
     these inputs. Any other symbolic dimension has the size 1 if it is the first dimension of its input, and 16
     otherwise. Models in INDEX.json stay as they are.
 

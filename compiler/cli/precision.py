@@ -50,6 +50,7 @@ def command(
     context: click.Context,
     folder: Path,
     only: tuple[str, ...],
+    cache: Path | None,
     at_most: float,
     page: Path | None,
     settings: Settings,
@@ -72,7 +73,7 @@ def command(
     """
     from compiler.zoo.precision import precisions
 
-    entries = entries_of(folder, only, settings)
+    entries = entries_of(folder, only, settings, cache)
     arguments.check_outputs({"--markdown": page, "--results": settings.results}, files_of(folder, entries))
     with Models(results=settings.results) as progress:
         made = precisions(entries, at_most, settings, progress)

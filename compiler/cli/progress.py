@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from compiler.cli.output import errors
+from compiler.cli.output import errors, megabytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
     from typing_extensions import Self
 
-__all__ = ["Models", "Rows", "duration"]
+__all__ = ["Downloads", "Models", "Rows", "duration"]
 
 
 class _Shown:
@@ -125,6 +125,30 @@ class Rows(_Shown):
         """`1,500 rows/s, 40 s left`."""
         rate = (end - self._known) / max(time.monotonic() - self._began, 1e-9)
         return f"{rate:,.0f} rows/s, {duration((self._rows - end) / rate)} left" if rate else "0 rows/s"
+
+
+class Downloads(_Shown):
+    """The progress of downloads (`compiler.zoo.fetching.Arrival`): a bar on a terminal, otherwise a line per model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._name = ""
+
+    def bytes(self, name: str, size: int, total: int | None) -> None:
+        """Show how much of a model has arrived."""
+        if name != self._name:
+            self._name = name
+            if self._bar is None:
+                of = f", {megabytes(total)}" if total else ""
+                errors.print(f"{name}: downloading{of}", soft_wrap=True)
+            else:
+                self._task = self._bar.add_task("", total=total, names=name, left="")
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=size, total=total, left=megabytes(size))
+
+    def wait(self, name: str) -> None:
+        """Show that another process downloads the same file."""
+        errors.print(f"{name}: another process downloads it, waiting", soft_wrap=True)
 
 
 def duration(seconds: float) -> str:

@@ -47,6 +47,7 @@ def command(
     device: str,
     folder: Path,
     only: tuple[str, ...],
+    cache: Path | None,
     baseline: Path | None,
     facts: Path | None,
     is_timed: bool,
@@ -105,7 +106,7 @@ def command(
         raise click.UsageError("name a file to write: add --baseline FILE, --facts FILE, or both")
     if is_timed:
         check_time(facts, device)
-    entries = entries_of(folder, only, settings)
+    entries = entries_of(folder, only, settings, cache)
     outputs = {"--baseline": baseline, "--facts": facts, "--results": settings.results}
     arguments.check_outputs(outputs, files_of(folder, entries))
     known = known_differences(baseline if baseline is not None and baseline.exists() else None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.atomic_files import write_whole
-from compiler.cli import arguments, compare, github, index, page, precision, slice, update
+from compiler.cli import arguments, compare, fetch, github, index, page, precision, slice, update
 from compiler.cli.checked import Checked
 from compiler.cli.drifts import Compared, compared, show_drifts
 from compiler.cli.ended import exit_code
@@ -41,7 +41,9 @@ def command() -> None:
     """Check the models of a folder against onnxruntime. The file INDEX.json in the folder lists the models.
 
     INDEX.json is a list with one object for each model. `name` is the name of the model, `file` is the model file, and
-    `cases` lists .npz files of inputs. Paths are relative to the folder. An optional `tolerance`, with its `reason`,
+    `cases` lists .npz files of inputs, or folders with the files input_0.pb, output_0.pb and so on. Without `cases`,
+    they are the folders test_data_set_* beside the model. Paths are relative to the folder. An entry may have a `url`
+    instead: see `candlec zoo fetch --help`. An optional `tolerance`, with its `reason`,
     replaces the tolerance of the dtype. An optional `uncertain` allows uncertain results (≈, see `candlec verify`), and
     gives the reason. An optional list `tags` has words for --only. Other keys are for human readers. `zoo index` writes
     such a file.
@@ -59,6 +61,7 @@ def command() -> None:
 
     \b
     candlec zoo index --zoo models
+    candlec zoo fetch --zoo models
     candlec zoo run --zoo models
     candlec zoo run --zoo ../zoo --timeout 300 --memory-limit 4G --results zoo.jsonl --resume
     candlec zoo update --zoo ../zoo --baseline zoo.toml
@@ -73,6 +76,7 @@ def command() -> None:
 
 
 command.add_command(compare.command, "compare")
+command.add_command(fetch.command, "fetch")
 command.add_command(index.command, "index")
 command.add_command(page.command, "page")
 command.add_command(precision.command, "precision")
@@ -119,6 +123,7 @@ def run(
     context: click.Context,
     folder: Path,
     only: tuple[str, ...],
+    cache: Path | None,
     unpin: bool,
     baseline: Path | None,
     facts: Path | None,
@@ -135,6 +140,9 @@ def run(
     The command compiles each model with and without optimization, and runs it with one thread and with two, or with
     --device cuda on the GPU. A case is a file of inputs that INDEX.json lists. Without --unpin, the command compiles
     for the input shapes of each case. `candlec verify --help` explains the marks.
+
+    If a case has files of outputs, each variant must equal these too. A model that is not in the cache fails, and its
+    result names the command that fetches it.
 
     Each model has a process of its own. If it crashes, takes longer than --timeout, or takes more memory than
     --memory-limit, its result says so and names its last phase, such as the last pass or the case. The other models are
@@ -188,7 +196,7 @@ def run(
         check_time(facts, device, unpin=unpin)
     if is_profiled:
         check_profile(settings)
-    entries = entries_of(folder, only, settings)
+    entries = entries_of(folder, only, settings, cache)
     known, recorded = known_differences(baseline), known_facts(facts, device)
     shapes: Shapes = "unpinned" if unpin else "pinned"
     files = [*files_of(folder, entries), *(path for path in (baseline, facts) if path)]

@@ -7,11 +7,12 @@ them.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import compiler
 from compiler.accuracy.reference import ReferenceFailed
+from compiler.accuracy.stated import Stated
 from compiler.accuracy.verify import Given, Judge, random_outputs
 from compiler.zoo.facts import Facts, facts_of, joined
 from compiler.zoo.outcome import Outcome, Variant, together, variants
@@ -19,9 +20,10 @@ from compiler.zoo.remarks import of_outputs, of_refusal, worst_outputs
 from compiler.zoo.shapes import alike, pinned, unpinned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from compiler import Plan
+    from compiler.accuracy.compare import Report
     from compiler.processes.child import Channel
     from compiler.rewrite.report import PassReport
     from compiler.zoo.asked import Check
@@ -33,12 +35,19 @@ __all__ = ["check"]
 
 @dataclass(frozen=True)
 class _Case:
-    """A case of a model: its number and name, its inputs, and the references for them."""
+    """A case of a model: its number and name, its inputs, the references for them, and the outputs of its files."""
 
     number: int
     name: str
     inputs: dict[str, Any]
     given: Given
+    stated: Stated | None
+
+    def compare(self, outputs: Mapping[str, Any], tolerance: float | None, random: Collection[str]) -> Report:
+        """The comparison of outputs with onnxruntime's, and with those of the case's files, if it has any."""
+        report = self.given.compare(outputs, tolerance, random)
+        more = () if self.stated is None else self.stated.compare(outputs, tolerance, random).outputs
+        return replace(report, outputs=(*report.outputs, *more))
 
 
 @dataclass(frozen=True)
@@ -78,15 +87,18 @@ def check(asked: Check, channel: Channel) -> dict[Shapes, dict[str, Any]]:
 
 def _fault(entry: Entry) -> str:
     """The problem with the files of a model; an empty string if all are readable."""
+    if entry.unfetched:
+        return entry.unfetched
     try:
         entry.path.stat()
         for case in entry.cases:
             entry.inputs(case)
+            entry.outputs(case)
     except FileNotFoundError as error:
         return f"there is no file {error.filename}"
     except (OSError, ValueError) as error:
         return str(error)
-    return ""
+    return "" if entry.cases else f"there is no test_data_set_* beside {entry.path}: add `cases` to INDEX.json"
 
 
 def _outcomes(asked: Check, channel: Channel, facts: dict[Shapes, list[Facts]]) -> Iterator[Outcome]:
@@ -110,8 +122,10 @@ def _outcomes(asked: Check, channel: Channel, facts: dict[Shapes, list[Facts]]) 
 
 def _case(entry: Entry, number: int, judge: Judge) -> _Case:
     case = entry.cases[number]
-    inputs = entry.inputs(case)
-    return _Case(number, case.stem.removeprefix(f"{entry.name}."), inputs, judge.given(inputs))
+    inputs, outputs = entry.inputs(case), entry.outputs(case)
+    given = judge.given(inputs)
+    stated = Stated(given, outputs) if outputs else None
+    return _Case(number, case.stem.removeprefix(f"{entry.name}."), inputs, given, stated)
 
 
 def _variants(asked: Check, shapes: Shapes, compiled: Sequence[_Compiled], channel: Channel) -> Iterator[Outcome]:
@@ -173,7 +187,7 @@ def _run(
             continue
         _refer(case, channel)
         channel.phase(f"compare: {label}, {case.name}")
-        compared = case.given.compare(outputs, entry.tolerance, random)
+        compared = case.compare(outputs, entry.tolerance, random)
         yield case.number, of_outputs(Outcome(entry.name, str(variant), "equal"), case.name, compared)
 
 

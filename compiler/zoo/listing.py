@@ -17,6 +17,7 @@ from compiler.frontend.load import load_model
 from compiler.ir.dtypes import from_ir
 from compiler.ir.symbols import shown
 from compiler.plan import TensorInfo
+from compiler.zoo.data_set import data_sets
 from compiler.zoo.index import INDEX, read_index
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ class Listing:
 def list_models(folder: Path, sizes: Mapping[str, int], seed: int = 0) -> Listing:
     """Add the ONNX files of a folder and its subfolders to its INDEX.json, except those that it lists.
 
-    The case of a model is the file `NAME.npz` beside it. Without such a file, the function writes one with random
-    inputs: `sizes` gives the sizes of those symbolic dimensions that a model has.
+    The cases of a model are the file `NAME.npz` beside it, or else the folders `test_data_set_*` if no other model is
+    beside them. Without a case, the function writes such a file with random inputs: `sizes` gives the sizes of those
+    symbolic dimensions that a model has.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -68,8 +70,8 @@ def list_models(folder: Path, sizes: Mapping[str, int], seed: int = 0) -> Listin
     entries = json.loads(path.read_text(encoding="utf-8")) if known else []
     for model, name in names.items():
         if name in made.added:
-            file, case = (each.relative_to(folder).as_posix() for each in (model, model.with_suffix(".npz")))
-            entries.append({"name": name, "file": file, "cases": [case]})
+            file, *listed = (each.relative_to(folder).as_posix() for each in (model, *cases.of(model)))
+            entries.append({"name": name, "file": file, "cases": listed})
     if made.added:
         write_whole(path, f"{json.dumps(entries, indent=2, ensure_ascii=False)}\n".encode())
     return made
@@ -93,9 +95,15 @@ class _Cases:
         declared = _inputs(load_model(model).model)
         symbols = {dim for each in declared for dim in each.shape or () if isinstance(dim, str)}
         self._unused -= symbols
-        if not (case := model.with_suffix(".npz")).exists():
+        case = model.with_suffix(".npz")
+        if self.of(model) == (case,) and not case.exists():
             sizes = {name: size for name, size in self._sizes.items() if name in symbols}
             self._files[case] = _npz(random_inputs(declared, sizes, self._seed))
+
+    def of(self, model: Path) -> tuple[Path, ...]:
+        """The cases of a model: those that exist, or the one to make."""
+        case, is_alone = model.with_suffix(".npz"), len([*model.parent.glob("*.onnx")]) == 1
+        return ((data_sets(model) if is_alone else ()) if not case.exists() else ()) or (case,)
 
     def write(self) -> None:
         """Write the files.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import compiler
 from compiler.accuracy.precision import Errors, errors_of, in_double_precision, run_exactly, together
 from compiler.accuracy.reference import Reference
+from compiler.errors import Error
 from compiler.zoo.shapes import alike, pinned
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ def measure(asked: Measure, channel: Channel) -> dict[str, Any] | None:
         CompileError, InputError, RunError: the model is refused, or its plan cannot run a case.
         ReferenceFailed: onnxruntime refuses the model, or cannot run it.
     """
+    if asked.entry.unfetched:
+        raise Error(asked.entry.unfetched)
     channel.phase("load the model in onnxruntime")
     reference = Reference(asked.entry.path)
     measured: list[Errors] = []

@@ -76,7 +76,7 @@ def _remark(output: Comparison) -> str:
         return f"{output.name}: {output.problem or output.note}"
     said = f"{output.name}: difference {output.max_abs:.1e}, tolerance {output.allowed:.1e}"
     if output.error is not None and output.reference_error is not None:
-        said += f"; error against double precision {output.error:.1e}, onnxruntime's {output.reference_error:.1e}"
+        said += f"; error against double precision {output.error:.1e}, {output.reference} {output.reference_error:.1e}"
     if output.reference_noise <= output.allowed:
         return said
     noise = f"{output.reference_noise:.1e} apart"

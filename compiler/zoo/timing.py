@@ -9,6 +9,7 @@ from compiler.accuracy.reference import ReferenceFailed
 from compiler.bench.engines import PLAN
 from compiler.bench.saved import saved
 from compiler.bench.turns import time_in_turns
+from compiler.errors import Error
 from compiler.zoo.shapes import pinned
 
 if TYPE_CHECKING:
@@ -43,5 +44,7 @@ def time(asked: Time, channel: Channel) -> dict[str, float]:
 
 def opened(entry: Entry) -> AbstractContextManager[Case]:
     """The first case of a model, compiled for the shapes of its inputs."""
+    if entry.unfetched:
+        raise Error(entry.unfetched)
     inputs = entry.inputs(entry.cases[0])
     return saved(entry.name, compiler.compile(pinned(entry.path, inputs)), inputs, entry.path)
