@@ -14,7 +14,6 @@ from compiler.validate import (
     validate_names,
     validate_sizes,
     validate_state,
-    validate_weights,
     validate_whole_number,
 )
 
@@ -75,7 +74,18 @@ class Options:
             bytes_held = validate_whole_number("Options.max_memory", self.max_memory, 0, LARGEST - 1)
             object.__setattr__(self, "max_memory", bytes_held)
         validate_state("Options.state", self.state)
-        validate_weights("Options.weights", self.weights)
+        self._check_weights()
         for name in ("on_pass", "on_model"):
             if getattr(self, name) is not None:
                 validate_function(f"Options.{name}", getattr(self, name))
+
+    def _check_weights(self) -> None:
+        if self.weights is None:
+            return
+        validate_instance("Options.weights", self.weights, str, 'a format such as "int8"')
+        from compiler.rewrite.weight_format import WeightFormat  # imports NumPy
+
+        try:
+            WeightFormat.parse(self.weights)
+        except ValueError as error:
+            raise ValueError(f"Options.weights: {error}") from None

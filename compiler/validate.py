@@ -14,7 +14,6 @@ __all__ = [
     "validate_names",
     "validate_sizes",
     "validate_state",
-    "validate_weights",
     "validate_whole_number",
 ]
 
@@ -92,24 +91,6 @@ def validate_sizes(argument: str, value: Any) -> dict[str, int]:
     """
     validate_mapping(argument, value, 'a dict of sizes by name, as {"batch": 1}')
     return {name: validate_whole_number(f"{argument}[{name!r}]", size, 0, LARGEST - 1) for name, size in value.items()}
-
-
-def validate_weights(argument: str, value: Any) -> None:
-    """Check that a value is a format of weights, such as "int8" or "int4:64"; or `None`.
-
-    Raises:
-        TypeError, ValueError: it is something else.
-    """
-    if value is None:
-        return
-    if not isinstance(value, str):
-        raise TypeError(f'{argument}: expected a format such as "int8", found {value!r}')
-    from compiler.rewrite.weight_format import WeightFormat  # imports NumPy
-
-    try:
-        WeightFormat.parse(value)
-    except ValueError as error:
-        raise ValueError(f"{argument}: {error}") from None
 
 
 def validate_state(argument: str, value: Any) -> None:

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from compiler.errors import CompileError, Diagnostic
 from compiler.ir import origin
 from compiler.ir.graph import PLAN_DOMAIN, static_shape
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.permutation import typed
-from compiler.rewrite.report import Pass
-from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
+from compiler.rewrite.report import Pass, PassReport
+from compiler.rewrite.rule import FindingRule, Rewriter, apply_rules
 from compiler.rewrite.weight_format import QuantizedRows, WeightFormat
 
 __all__ = ["quantize_weights"]
@@ -34,6 +35,27 @@ _EIGHT = WeightFormat.parse("int8")
 _SEPARATORS = re.compile(r"[./()\s]+")
 
 
+class _Kept:
+    """The names of weights that stay as they are, and those among them that named a weight."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self.patterns = patterns
+        self.matched: set[str] = set()
+
+    def names(self, node: ir.Node, weights: ir.Value) -> bool:
+        """Whether a pattern matches a name of a node's weights: their own, or one of the node or of its module."""
+        place = origin.of(node)
+        names = [name for name in (weights.name, node.name, place.module, *place.nodes) if name]
+        found = {pattern for pattern in self.patterns if any(_is_named(name, pattern) for name in names)}
+        self.matched |= found
+        return bool(found)
+
+
+def _is_named(name: str, pattern: str) -> bool:
+    """Whether a pattern with `*` matches a name, or a part of its path, such as `lm_head` of `model.lm_head.weight`."""
+    return fnmatchcase(name, pattern) or any(fnmatchcase(part, pattern) for part in _SEPARATORS.split(name) if part)
+
+
 @dataclass(frozen=True)
 class _Weights:
     """Quantized rows, and a sentence about them."""
@@ -45,7 +67,7 @@ class _Weights:
 class _Quantize(FindingRule[_Weights]):
     """The base of the rules. `w` is the name of the weights in the pattern."""
 
-    def __init__(self, format: WeightFormat, keep: Sequence[str]) -> None:
+    def __init__(self, format: WeightFormat, keep: _Kept) -> None:
         self.format, self.keep = format, keep
 
     def rows(self, match: Match) -> np.ndarray | str:
@@ -55,10 +77,10 @@ class _Quantize(FindingRule[_Weights]):
     def check(self, match: Match) -> _Weights | str:
         """The weights are finite floats, large enough, and close to their codes; and no name of `keep` matches."""
         weights = match["w"]
+        if self.keep.names(match.root, weights):
+            return "the option `keep` names them"
         if weights.dtype not in _FLOATS:
             return f"the weights are {weights.dtype}"
-        if any(_is_named(name, pattern) for pattern in self.keep for name in _names(match.root, weights)):
-            return "the option `keep` names them"
         array = match.constant("w")
         if array.size < _LEAST:
             return f"the weights have fewer than {_LEAST} elements"
@@ -128,7 +150,7 @@ class QuantizeTable(_Quantize):
     pattern = Op("Gather", Const("w"), Var("places"))
     notable = True
 
-    def __init__(self, keep: Sequence[str]) -> None:
+    def __init__(self, keep: _Kept) -> None:
         super().__init__(_EIGHT, keep)
 
     def rows(self, match: Match) -> np.ndarray | str:
@@ -160,7 +182,7 @@ class QuantizeStored(_Quantize):
     )
     notable = True
 
-    def __init__(self, keep: Sequence[str]) -> None:
+    def __init__(self, keep: _Kept) -> None:
         super().__init__(_EIGHT, keep)
 
     def rows(self, match: Match) -> np.ndarray | str:
@@ -199,23 +221,14 @@ class QuantizeStored(_Quantize):
         return [typed(value, old.type, old.shape) for value, old in zip(values, root.outputs, strict=True)]
 
 
-def _names(node: ir.Node, weights: ir.Value) -> list[str]:
-    """The names under which a user knows weights: their own, and those of the nodes and of the module."""
-    place = origin.of(node)
-    return [name for name in (weights.name, node.name, place.module, *place.nodes) if name]
-
-
-def _is_named(name: str, pattern: str) -> bool:
-    """Whether a pattern with `*` matches a name, or a part of its path, such as `lm_head` of `model.lm_head.weight`."""
-    return fnmatchcase(name, pattern) or any(fnmatchcase(part, pattern) for part in _SEPARATORS.split(name) if part)
-
-
 def quantize_weights(format: WeightFormat, keep: Sequence[str]) -> Pass:
     """The pass that quantizes weights to a format, but not those with a name in `keep`."""
-    return rules_pass(
-        "quantize_weights",
-        [QuantizeProduct(format, keep), QuantizeTable(keep), QuantizeStored(keep)],
-        result="weights quantized",
-        requires=frozenset({"sorted", "shapes"}),
-        needed=True,
-    )
+
+    def apply(model: ir.Model, report: PassReport) -> None:
+        kept = _Kept(keep)
+        apply_rules(model, [QuantizeProduct(format, kept), QuantizeTable(kept), QuantizeStored(kept)], report)
+        if unknown := [pattern for pattern in keep if pattern not in kept.matched]:
+            raise CompileError([Diagnostic("CC0407", f"no weight has the name {each!r}") for each in unknown])
+
+    requires = frozenset({"sorted", "shapes"})
+    return Pass("quantize_weights", apply, result="weights quantized", requires=requires, needed=True)

@@ -131,6 +131,12 @@ def test_named_weights_stay(pattern: str) -> None:
     assert [each.reason for each in report.near_misses] == ["the option `keep` names them"]
 
 
+def test_an_unknown_name_is_refused() -> None:
+    text, shape = GRAPHS["MatMul"]
+    with pytest.raises(compiler.CompileError, match=r"CC0407.*no weight has the name 'lm_head'"):
+        compiled(model_of(text, w=normal(*shape)), keep=["w", "lm_head"])
+
+
 @pytest.mark.parametrize("reason", ["fewer than 1024", "not finite", "the weights are DOUBLE"])
 def test_weights_that_do_not_fit_stay(reason: str) -> None:
     array = {

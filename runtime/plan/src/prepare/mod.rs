@@ -81,11 +81,7 @@ impl Executable {
         if !violations.is_empty() {
             return Err(Error::Verify(violations));
         }
-        if matches!(memory, Memory::Full) {
-            dequantize::dequantize(&mut plan.main, &mut constants);
-        }
-        let readers = Readers::of(&plan, constants.len());
-        readers.release_unread(&mut constants);
+        let readers = Self::dequantize(&mut plan, &mut constants, memory);
         let blocking = match device {
             Device::Cpu => layouts::blocking(&plan.main, &constants, memory),
             Device::Gpu(_) => Blocking::largest(Isa::get()),
@@ -116,6 +112,17 @@ impl Executable {
             reads_on_host = main.inputs.iter().map(|&slot| main.reads(slot)).collect();
         }
         Ok(Executable { plan, constants, main, device: device.clone(), blocking, grows, reads_on_host })
+    }
+
+    /// Dequantizes constants, unless the numbers may take no more memory than the codes. Returns the readers of all
+    /// constants.
+    fn dequantize(plan: &mut Plan, constants: &mut Vec<Value>, memory: Memory) -> Readers {
+        if matches!(memory, Memory::Full) {
+            dequantize::dequantize(&mut plan.main, constants);
+        }
+        let readers = Readers::of(plan, constants.len());
+        readers.release_unread(constants);
+        readers
     }
 
     /// The names and types of the inputs, in order.
