@@ -183,8 +183,8 @@ PAGES = {
         "`--dim`, keep its symbol.",
     ),
     "CC0407": Page(
-        "The option `keep` names weights that the model lacks. The compiler refuses the model, because it would quantize "
-        "the weights that the name should keep.",
+        "The option `keep` names weights that the model lacks. The compiler refuses the model, because it would "
+        "quantize the weights that the name should keep.",
         "Correct the name. It is that of a weight, a node or a module, or a part of its path; `*` stands for any text. "
         "`candlec compile MODEL --weights int8 --report report.html` lists the modules and nodes.",
     ),
