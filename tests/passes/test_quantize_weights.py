@@ -117,6 +117,19 @@ def test_a_run_does_not_dequantize_constants() -> None:
     assert [each.op for each in profile] == ["Conv"]
 
 
+def test_little_memory_keeps_the_codes() -> None:
+    """The results are the same. With little memory, each run dequantizes the weights; otherwise, no codes are left."""
+    text, shape = GRAPHS["Conv"]
+    plan, _ = compiled(model_of(text, w=normal(*shape)))
+    full, low = compiler.load(plan), compiler.load(plan, memory="low")
+    given = inputs_of(plan)
+    np.testing.assert_array_equal(low.run(given)["y"], full.run(given)["y"])
+    assert [each.op for each in low.profile(given)] == ["DequantizeLinear", "Conv"]
+    count = int(np.prod(shape))
+    assert low.prepared().constant_bytes == count + 4 * shape[0]
+    assert full.prepared().constant_bytes == 0
+
+
 @pytest.mark.parametrize("pattern", ["w", "first", "fir*", "block.first.weight"])
 def test_named_weights_stay(pattern: str) -> None:
     text = """(float[n, 48] x) => (float[n, 48] y) {
