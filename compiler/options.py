@@ -39,6 +39,12 @@ class Options:
     """The outputs that a caller would feed back as inputs, as `{"present.*": "past.*"}`: names of outputs and of
     inputs, where `*` stands for any text, the same in both. "auto" joins the names that exporters write.
     `Session.new_state` makes a state, which hands these values from one run on to the next."""
+    weights: str | None = None
+    """A format of fewer bits for weights, which makes them smaller and less precise: "int8" with a scale for each row,
+    "int4" with a scale for each block of 32, or "int8:64" and "int4:128" with blocks of another size. The page
+    docs/quantized-weights.md lists the weights that change, and their errors."""
+    keep: Sequence[str] = ()
+    """The weights that `weights` leaves as they are: names of weights, nodes or modules; `*` stands for any text."""
     keep_metadata: Sequence[str] = ()
     """The keys of the model's metadata that the plan keeps, such as the names of classes. By default it keeps none,
     because exporters write dates, paths and names of people there."""
@@ -60,7 +66,7 @@ class Options:
         """
         for name in ("optimize", "strip_origins", "verify_passes"):
             validate_instance(f"Options.{name}", getattr(self, name), bool, "True or False")
-        for name in ("passes", "skip_passes", "keep_metadata"):
+        for name in ("passes", "skip_passes", "keep", "keep_metadata"):
             if getattr(self, name) is not None:
                 validate_names(f"Options.{name}", getattr(self, name))
         object.__setattr__(self, "dims", validate_sizes("Options.dims", self.dims))
@@ -68,6 +74,18 @@ class Options:
             bytes_held = validate_whole_number("Options.max_memory", self.max_memory, 0, LARGEST - 1)
             object.__setattr__(self, "max_memory", bytes_held)
         validate_state("Options.state", self.state)
+        self._check_weights()
         for name in ("on_pass", "on_model"):
             if getattr(self, name) is not None:
                 validate_function(f"Options.{name}", getattr(self, name))
+
+    def _check_weights(self) -> None:
+        if self.weights is None:
+            return
+        validate_instance("Options.weights", self.weights, str, 'a format such as "int8"')
+        from compiler.rewrite.weight_format import WeightFormat  # imports NumPy
+
+        try:
+            WeightFormat.parse(self.weights)
+        except ValueError as error:
+            raise ValueError(f"Options.weights: {error}") from None

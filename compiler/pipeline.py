@@ -52,6 +52,7 @@ from compiler.passes.move_shapes_to_inputs import move_shapes_to_inputs
 from compiler.passes.normalize_reductions import normalize_reductions
 from compiler.passes.pin_defaults import pin_defaults
 from compiler.passes.pin_dims import pin_dims
+from compiler.passes.quantize_weights import quantize_weights
 from compiler.passes.raise_first_versions import raise_first_versions
 from compiler.passes.raise_legacy import raise_legacy
 from compiler.passes.raise_transposes import raise_transposes
@@ -77,6 +78,7 @@ from compiler.plan import Plan, state
 from compiler.plan.write import write
 from compiler.rewrite.phase import Phase
 from compiler.rewrite.report import Pass, PassReport
+from compiler.rewrite.weight_format import WeightFormat
 
 if TYPE_CHECKING:
     from compiler.frontend.held import Held
@@ -103,7 +105,7 @@ def passes(options: Options) -> list[Pass]:
 
 def _phases(options: Options) -> list[Phase]:
     """All passes, in phases. A pass outside a `Phase` becomes a phase of its own, which runs once."""
-    steps = [*_needed(options), check_nodes(lower.refusals), *_simplifying(), *_recognizing(), *_fusing()]
+    steps = [*_needed(options), check_nodes(lower.refusals), *_simplifying(), *_recognizing(), *_fusing(options)]
     return [step if isinstance(step, Phase) else Phase(step.name, [step]) for step in steps]
 
 
@@ -188,7 +190,7 @@ def _recognizing() -> list[Pass | Phase]:
     ]
 
 
-def _fusing() -> list[Pass | Phase]:
+def _fusing(options: Options) -> list[Pass | Phase]:
     """The passes that fuse operators into fewer and larger steps."""
     return [
         fold_pads,
@@ -196,11 +198,17 @@ def _fusing() -> list[Pass | Phase]:
         fold_batch_norm,
         expand_batch_norm,
         _MERGE,  # several or unused readers would prevent fusion
+        *_quantizing(options),
         fuse_epilogues(lower.takes_epilogue, lower.is_elementwise),
         fuse_elementwise(lower.is_elementwise),
         _MERGE,
         read_sequences_first,  # no later pass adds readers
     ]
+
+
+def _quantizing(options: Options) -> list[Pass | Phase]:
+    """The pass that the option `weights` asks for, after all passes that compute with weights."""
+    return [] if options.weights is None else [quantize_weights(WeightFormat.parse(options.weights), options.keep)]
 
 
 def compile(source: Source | Held | Changed, options: Options | None = None) -> Plan:

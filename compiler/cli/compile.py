@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compiler.cli import arguments, states
+from compiler.cli import arguments, quantized, states
 from compiler.cli.output import console, json_option, megabytes, print_json, table, working, write_text
 from compiler.cli.renamed import Verb
 from compiler.errors import did_you_mean, program
@@ -78,6 +78,7 @@ def _summary(name: str) -> str:
     "Feed outputs back: a pair of names, where * stands for any text, as 'present.*=past.*'; or auto for the names "
     "that exporters write. A plan with a state can run with --steps. May be repeated."
 )
+@quantized.weights_options
 @click.option("--strip-origins", is_flag=True, help="Omit module paths and source lines from the plan.")
 @click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass, to find compiler bugs.")
 @click.option(
@@ -103,6 +104,8 @@ def command(
     no_optimize: bool,
     max_memory: int | None,
     asked: Asked | None,
+    weights: str | None,
+    keep: tuple[str, ...],
     strip_origins: bool,
     verify_passes: bool,
     report: Path | None,
@@ -120,6 +123,7 @@ def command(
     candlec compile model.onnx --passes drop_identities,fold_weight_norm,fold_constants --report report.html
     candlec compile model.onnx --skip-pass fuse_epilogues --dump-passes build/passes
     candlec compile decoder.onnx --state auto
+    candlec compile decoder.onnx --weights int4 --keep lm_head
     """
     import compiler
 
@@ -138,6 +142,8 @@ def command(
         dims=dims,
         max_memory=max_memory,
         state=asked,
+        weights=weights,
+        keep=keep,
         strip_origins=strip_origins,
         verify_passes=verify_passes,
         on_pass=record.add,
@@ -211,6 +217,7 @@ def _facts(plan: Plan, record: Record) -> dict[str, Any]:
                 "nodes_after": report.nodes_after,
                 "seconds": seconds,
                 "fired": dict(Counter(each.rule for each in report.fired)),
+                "notes": [{"origin": str(each.origin), "note": each.note} for each in report.fired if each.note],
                 "warnings": [str(each) for each in report.warnings],
             }
             for report, seconds in record.passes
@@ -231,6 +238,7 @@ def _show(plan: Plan, record: Record) -> None:
         for warning in report.warnings:
             console.print(str(warning), style="yellow", soft_wrap=True)
     states.show_state(plan.state)
+    quantized.show_weights([report for report, _ in record.passes])
     before = record.passes[0][0].nodes_before if record.passes else 0
     steps = _steps(plan)
     kinds = ", ".join(f"{count} {name}" for name, count in steps.most_common())

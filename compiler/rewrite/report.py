@@ -21,6 +21,8 @@ class Fired:
 
     rule: str
     origin: Origin
+    note: str = ""
+    """What a reader of the report wants to know about it, such as the price of quantized weights."""
 
 
 @dataclass(frozen=True)

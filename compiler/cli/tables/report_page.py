@@ -54,7 +54,7 @@ def _row(report: PassReport) -> str:
 
 
 def _details(report: PassReport) -> str:
-    fired = _grouped((each.rule, str(each.origin)) for each in report.fired)
+    fired = _grouped((each.rule, ": ".join(filter(None, [str(each.origin), each.note]))) for each in report.fired)
     missed = _grouped((f"{each.rule}: {each.reason}", str(each.origin)) for each in report.near_misses)
     names = {each.rule for each in report.fired} | {each.rule for each in report.near_misses}
     return "\n".join(

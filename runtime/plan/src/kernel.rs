@@ -120,6 +120,15 @@ pub trait Blocks {
     fn run(&self, id: BlockId, inputs: Vec<Value>) -> Result<Vec<Value>>;
 }
 
+/// The nested graphs of a step that has none.
+pub(crate) struct NoBlocks;
+
+impl Blocks for NoBlocks {
+    fn run(&self, id: BlockId, _: Vec<Value>) -> Result<Vec<Value>> {
+        Err(Error::op(format!("there is no block {id}")))
+    }
+}
+
 /// One execution of a step.
 pub struct Call<'a, 'v> {
     /// One entry per input; [`Input::Absent`] for an absent one.

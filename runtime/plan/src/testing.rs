@@ -35,15 +35,6 @@ impl<T: Clone + Into<Op> + std::fmt::Debug> Tested for T {
     }
 }
 
-/// The blocks of an op without nested graphs.
-struct NoBlocks;
-
-impl Blocks for NoBlocks {
-    fn run(&self, id: BlockId, _: Vec<Value>) -> Result<Vec<Value>> {
-        Err(Error::op(format!("there is no block {id}")))
-    }
-}
-
 /// A tensor value.
 pub fn tensor<T: crate::dtype::Element>(data: &[T], dims: &[usize]) -> Value {
     Array::new(data.to_vec(), dims).expect("test data fills its shape").into()

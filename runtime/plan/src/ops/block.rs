@@ -1,5 +1,7 @@
 //! Blocks: the graphs that a plan consists of.
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +33,16 @@ impl Block {
     pub fn depth(&self) -> usize {
         let nested = self.steps.iter().flat_map(|step| step.op.blocks());
         nested.map(|block| 1 + block.depth()).max().unwrap_or(0)
+    }
+
+    /// Returns the steps with a result that is no constant.
+    pub(crate) fn unknown_steps(&self) -> impl Iterator<Item = (StepId, &Step)> {
+        let constants: HashSet<ValueId> = self.constants.iter().map(|entry| entry.value).collect();
+        let is_known = move |step: &Step| {
+            let mut results = step.outputs.iter().flatten().peekable();
+            results.peek().is_some() && results.all(|value| constants.contains(value))
+        };
+        (0..).map(StepId).zip(&self.steps).filter(move |(_, step)| !is_known(step))
     }
 }
 

@@ -56,7 +56,7 @@ impl Graph {
             constant_of[entry.value.at()] = Some(entry.constant);
         }
         Graph {
-            nodes: block.steps.iter().enumerate().map(|(index, step)| Node::of(StepId(index as u32), step)).collect(),
+            nodes: block.unknown_steps().map(|(index, step)| Node::of(index, step)).collect(),
             kinds: block.values.iter().map(|value| value.kind.clone()).collect(),
             held: (0..block.values.len() as u32)
                 .map(|value| SlotContent { value: ValueId(value), layout: Layout::Rows })

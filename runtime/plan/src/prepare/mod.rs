@@ -1,5 +1,6 @@
 //! Makes a plan executable: it decides everything that can be decided before a run.
 //!
+//! First, it [computes](dequantize) the numbers of quantized constants.
 //! On a device, prepare [places](placement) the steps. On the CPU, it chooses the size of blocks of channels and the
 //! [`layouts`], and [fuses](pairs) some steps. Then it packs and [releases](release) constants, lists the values that die
 //! at each step, and finds the inputs whose storage a step may take over ([`lifetime`]).
@@ -7,6 +8,7 @@
 mod chain;
 mod cut;
 mod deliveries;
+mod dequantize;
 mod graph;
 mod growth;
 mod layouts;
@@ -74,11 +76,12 @@ impl Executable {
     /// # Errors
     /// [`Error::Verify`] with every violation, or with a step whose constants do not fit its op; or the device's error
     /// if it has no room for the constants.
-    pub fn prepare(plan: Plan, constants: Vec<Value>, device: &Device, memory: Memory) -> Result<Executable> {
+    pub fn prepare(mut plan: Plan, mut constants: Vec<Value>, device: &Device, memory: Memory) -> Result<Executable> {
         let violations = crate::verify::verify(&plan, &constants);
         if !violations.is_empty() {
             return Err(Error::Verify(violations));
         }
+        let readers = Self::dequantize(&mut plan, &mut constants, memory);
         let blocking = match device {
             Device::Cpu => layouts::blocking(&plan.main, &constants, memory),
             Device::Gpu(_) => Blocking::largest(Isa::get()),
@@ -87,7 +90,7 @@ impl Executable {
             origins: &plan.origins,
             constants,
             uploaded: HashMap::new(),
-            readers: Readers::of(&plan),
+            readers,
             device,
             memory,
             blocking,
@@ -109,6 +112,17 @@ impl Executable {
             reads_on_host = main.inputs.iter().map(|&slot| main.reads(slot)).collect();
         }
         Ok(Executable { plan, constants, main, device: device.clone(), blocking, grows, reads_on_host })
+    }
+
+    /// Dequantizes constants, unless the numbers may take no more memory than the codes. Returns the readers of all
+    /// constants.
+    fn dequantize(plan: &mut Plan, constants: &mut Vec<Value>, memory: Memory) -> Readers {
+        if matches!(memory, Memory::Full) {
+            dequantize::dequantize(&mut plan.main, constants);
+        }
+        let readers = Readers::of(plan, constants.len());
+        readers.release_unread(constants);
+        readers
     }
 
     /// The names and types of the inputs, in order.

@@ -6,18 +6,20 @@ use crate::kernel::Kernel;
 use crate::plan::{Block, Plan};
 use crate::value::Value;
 
-/// For each constant of the plan, the number of steps and outputs that still need its elements.
+/// For each constant of the plan, the number of steps and outputs that still need its elements. Steps whose results are
+/// constants have run.
 pub(super) struct Readers(Vec<usize>);
 
 impl Readers {
-    pub fn of(plan: &Plan) -> Readers {
-        let mut readers = Readers(vec![0; plan.constants.len()]);
+    /// Counts the readers of the first `count` constants.
+    pub fn of(plan: &Plan, count: usize) -> Readers {
+        let mut readers = Readers(vec![0; count]);
         readers.count(&plan.main);
         readers
     }
 
     fn count(&mut self, block: &Block) {
-        let read = block.steps.iter().flat_map(|step| &step.inputs).flatten().chain(&block.outputs);
+        let read = block.unknown_steps().flat_map(|(_, step)| &step.inputs).flatten().chain(&block.outputs);
         let mut reads = vec![0; block.values.len()];
         read.for_each(|value| reads[value.at()] += 1);
         for entry in &block.constants {
@@ -25,6 +27,15 @@ impl Readers {
         }
         for step in &block.steps {
             step.op.blocks().into_iter().for_each(|block| self.count(block));
+        }
+    }
+
+    /// Drops the elements of constants that no step needs.
+    pub fn release_unread(&self, constants: &mut [Value]) {
+        for (_, constant) in self.0.iter().zip(constants).filter(|(readers, _)| **readers == 0) {
+            if let Value::Tensor(array) = constant {
+                *array = array.outline();
+            }
         }
     }
 

@@ -1,0 +1,234 @@
+"""Quantizes constant weights to codes of 8 or 4 bits, as the option `weights` asks.
+
+Products keep the codes in memory. Convolutions and recurrent operators get a DequantizeLinear of 8 bits, which the
+runtime computes when it loads the plan. Tables have 8 bits: the rows that a Gather reads become floats after it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.errors import CompileError, Diagnostic
+from compiler.ir import origin
+from compiler.ir.graph import PLAN_DOMAIN, static_shape
+from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
+from compiler.rewrite.permutation import typed
+from compiler.rewrite.report import Pass, PassReport
+from compiler.rewrite.rule import FindingRule, Rewriter, apply_rules
+from compiler.rewrite.weight_format import QuantizedRows, WeightFormat
+
+__all__ = ["quantize_weights"]
+
+_FLOATS = frozenset([ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16])
+_LEAST = 1024
+"""Weights with fewer elements stay as they are: they take little memory."""
+_WORST = 0.25
+"""The largest `‖W − Ŵ‖ / ‖W‖`. Weights with a larger error stay as they are."""
+_EIGHT = WeightFormat.parse("int8")
+_SEPARATORS = re.compile(r"[./()\s]+")
+
+
+class _Kept:
+    """The names of weights that stay as they are, and those among them that named a weight."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self.patterns = patterns
+        self.matched: set[str] = set()
+
+    def names(self, node: ir.Node, weights: ir.Value) -> bool:
+        """Whether a pattern matches a name of a node's weights: their own, or one of the node or of its module."""
+        place = origin.of(node)
+        names = [name for name in (weights.name, node.name, place.module, *place.nodes) if name]
+        found = {pattern for pattern in self.patterns if any(_is_named(name, pattern) for name in names)}
+        self.matched |= found
+        return bool(found)
+
+
+def _is_named(name: str, pattern: str) -> bool:
+    """Whether a pattern with `*` matches a name, or a part of its path, such as `lm_head` of `model.lm_head.weight`."""
+    return fnmatchcase(name, pattern) or any(fnmatchcase(part, pattern) for part in _SEPARATORS.split(name) if part)
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """Quantized rows, and a sentence about them."""
+
+    rows: QuantizedRows
+    note: str
+
+
+class _Quantize(FindingRule[_Weights]):
+    """The base of the rules. `w` is the name of the weights in the pattern."""
+
+    def __init__(self, format: WeightFormat, keep: _Kept) -> None:
+        self.format, self.keep = format, keep
+
+    def rows(self, match: Match) -> np.ndarray | str:
+        """The weights as rows, each of which has its own scales; or the reason why they stay as they are."""
+        raise NotImplementedError
+
+    def check(self, match: Match) -> _Weights | str:
+        """The weights are finite floats, large enough, and close to their codes; and no name of `keep` matches."""
+        weights = match["w"]
+        if self.keep.names(match.root, weights):
+            return "the option `keep` names them"
+        if weights.dtype not in _FLOATS:
+            return f"the weights are {weights.dtype}"
+        array = match.constant("w")
+        if array.size < _LEAST:
+            return f"the weights have fewer than {_LEAST} elements"
+        if not np.isfinite(array).all():
+            return "a weight is not finite"
+        rows = self.rows(match)
+        if isinstance(rows, str):
+            return rows
+        found = QuantizedRows.of(rows, self.format)
+        if not found.error <= _WORST:
+            return f"the error would be {found.error:.0%} of the weights"
+        return _Weights(found, f"int{found.bits}, {array.size} weights, relative error {found.error:.2%}")
+
+
+class QuantizeProduct(_Quantize):
+    """`MatMul(A, W)` → the plan's `MatMulNBits(A, codes, scales)`.
+
+    `Gemm(A, W, C)` becomes a product plus `C`.
+    """
+
+    pattern = AnyOf(
+        Op("MatMul", Var("a"), Const("w")),
+        Op("MatMul", Var("a"), Const("w"), domain=PLAN_DOMAIN),
+        Op("Gemm", Var("a"), Const("w")),
+        Op("Gemm", Var("a"), Const("w"), Var("c", optional=True)),
+    )
+    notable = True
+
+    def rows(self, match: Match) -> np.ndarray | str:
+        """The columns of `W`."""
+        numbers = {name: attribute.value for name, attribute in match.root.attributes.items()}
+        scaled = numbers.get("alpha", 1.0) != 1 or numbers.get("beta", 1.0) != 1
+        if scaled or numbers.get("transA", 0) or numbers.get("trans_a", 0):
+            return "the product scales its operands, or transposes the left operand"
+        weights = match.constant("w")
+        if weights.ndim != 2:
+            return "the weights are no matrix"
+        return weights if numbers.get("transB", 0) or numbers.get("trans_b", 0) else weights.T
+
+    def rewrite(self, match: Match, found: _Weights, new: Rewriter) -> ir.Value:
+        """The product, plus the addend of a Gemm."""
+        new.note = found.note
+        rows, result, name = found.rows, match.root.outputs[0], match["w"].name or "weights"
+        shape = static_shape(match["w"])
+        assert shape is not None
+        count = len(rows.codes)
+        product = new.op(
+            "MatMulNBits",
+            match["a"],
+            new.constant(rows.packed, f"{name}.codes"),
+            new.constant(rows.scales, f"{name}.scales"),
+            None,
+            domain=PLAN_DOMAIN,
+            version=1,
+            N=count,
+            K=shape[0] * shape[1] // count,
+            bits=rows.bits,
+            block_size=rows.codes.shape[2],
+        )
+        typed(product, result.type, result.shape)
+        return new.op("Add", product, match["c"]) if match.has("c") else product
+
+
+class QuantizeTable(_Quantize):
+    """`Gather(W, rows)` → `Cast(Gather(codes, rows)) · Gather(scales, rows)`, with a scale for each row."""
+
+    pattern = Op("Gather", Const("w"), Var("places"))
+    notable = True
+
+    def __init__(self, keep: _Kept) -> None:
+        super().__init__(_EIGHT, keep)
+
+    def rows(self, match: Match) -> np.ndarray | str:
+        """The rows of a table."""
+        axis = match.root.attributes.get("axis")
+        weights = match.constant("w")
+        if weights.ndim != 2 or (axis is not None and axis.as_int() not in (0, -2)):
+            return "it does not read rows of a table"
+        return weights
+
+    def rewrite(self, match: Match, found: _Weights, new: Rewriter) -> ir.Value:
+        """The codes and scales of the rows, multiplied."""
+        new.note = found.note
+        rows, name = found.rows, match["w"].name or "weights"
+        depth = match.constant("w").shape[1]
+        codes = new.constant(np.ascontiguousarray(rows.signed[:, :depth]), f"{name}.codes")
+        scales = new.constant(rows.scales, f"{name}.scales")
+        numbers = new.op("Cast", new.op("Gather", codes, match["places"], axis=0), to=match["w"].dtype)
+        return new.op("Mul", numbers, new.op("Gather", scales, match["places"], axis=0))
+
+
+class QuantizeStored(_Quantize):
+    """`Conv(x, W)` → `Conv(x, DequantizeLinear(codes, scales))`; also for the weights of recurrent operators."""
+
+    pattern = AnyOf(
+        *(Op(kind, Var("x"), Const("w"), rest=True) for kind in ("Conv", "ConvTranspose")),
+        *(Op(kind, Var("x"), Const("w"), rest=True) for kind in ("LSTM", "GRU", "RNN")),
+        *(Op(kind, Var("x"), Var("v"), Const("w"), rest=True) for kind in ("LSTM", "GRU", "RNN")),
+    )
+    notable = True
+
+    def __init__(self, keep: _Kept) -> None:
+        super().__init__(_EIGHT, keep)
+
+    def rows(self, match: Match) -> np.ndarray | str:
+        """The weights with the axis of the scales first."""
+        weights = match.constant("w")
+        if weights.ndim < 2:
+            return "the weights have no axis of channels"
+        axis = self.axis(match)
+        return np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1)
+
+    def axis(self, match: Match) -> int:
+        """The axis of output channels: 1 for ConvTranspose `[C, M/group, …]` and recurrent operators `[2, 4·H, …]`."""
+        return 0 if match.root.op_type == "Conv" else 1
+
+    def rewrite(self, match: Match, found: _Weights, new: Rewriter) -> Sequence[ir.Value]:
+        """The operator with dequantized weights."""
+        new.note = found.note
+        root, weights, rows = match.root, match["w"], found.rows
+        array, axis = match.constant("w"), self.axis(match)
+        first = np.moveaxis(array, axis, 0)
+        codes = np.moveaxis(rows.signed[:, : first[0].size].reshape(first.shape), 0, axis)
+        name = weights.name or "weights"
+        dequantized = new.op(
+            "DequantizeLinear",
+            new.constant(np.ascontiguousarray(codes), f"{name}.codes"),
+            new.constant(rows.scales[:, 0], f"{name}.scales"),
+            axis=axis,
+        )
+        typed(dequantized, weights.type, weights.shape)
+        inputs = [dequantized if value is weights else value for value in root.inputs]
+        attributes: dict[str, Any] = dict(root.attributes)
+        made = new.op(
+            root.op_type, *inputs, outputs=len(root.outputs), domain=root.domain, version=root.version, **attributes
+        )
+        values = [made] if isinstance(made, ir.Value) else list(made)
+        return [typed(value, old.type, old.shape) for value, old in zip(values, root.outputs, strict=True)]
+
+
+def quantize_weights(format: WeightFormat, keep: Sequence[str]) -> Pass:
+    """The pass that quantizes weights to a format, but not those with a name in `keep`."""
+
+    def apply(model: ir.Model, report: PassReport) -> None:
+        kept = _Kept(keep)
+        apply_rules(model, [QuantizeProduct(format, kept), QuantizeTable(kept), QuantizeStored(kept)], report)
+        if unknown := [pattern for pattern in keep if pattern not in kept.matched]:
+            raise CompileError([Diagnostic("CC0407", f"no weight has the name {each!r}") for each in unknown])
+
+    requires = frozenset({"sorted", "shapes"})
+    return Pass("quantize_weights", apply, result="weights quantized", requires=requires, needed=True)
