@@ -13,7 +13,7 @@ use crate::array::words;
 use crate::by_width;
 use crate::cpu;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::gpu::{self, download, upload, OnDevice, OnGpu};
 use crate::kernel::{Call, Constants, Input, Kernel, Memory, NoBlocks};
 use crate::movable::copy_view;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Op;
-use crate::ids::{ConstantId, OriginId, ValueId};
+use crate::ids::{ConstantId, OriginId, StepId, ValueId};
 use crate::types::Type;
 
 /// The maximum depth of nested blocks. A JSON reader allows 128 levels, and a block takes five of them.
