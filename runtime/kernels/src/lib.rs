@@ -48,5 +48,6 @@ pub mod strided;
 pub mod threads;
 pub mod topk;
 pub mod transpose;
+pub mod uninit;
 pub mod vector;
 pub mod word;

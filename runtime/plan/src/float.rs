@@ -6,6 +6,7 @@ use candle_plan_kernels::buffer;
 use candle_plan_kernels::cast::Source;
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
+use candle_plan_kernels::uninit::Uninit;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
@@ -95,16 +96,12 @@ macro_rules! half {
             type Wide = f32;
 
             fn widen(x: &[$float]) -> Cow<'_, [f32]> {
-                let mut wide = buffer::for_overwrite(x.len());
-                x.convert_to_f32_slice(&mut wide);
-                Cow::Owned(wide)
+                Cow::Owned(Uninit::new(x.len()).overwrite(|wide| x.convert_to_f32_slice(wide)))
             }
 
             fn narrow<'a>(x: impl Into<Cow<'a, [f32]>>) -> Vec<$float> {
                 let x = x.into();
-                let mut narrow = buffer::for_overwrite::<$float>(x.len());
-                narrow.convert_from_f32_slice(&x);
-                narrow
+                Uninit::new(x.len()).overwrite(|narrow: &mut [$float]| narrow.convert_from_f32_slice(&x))
             }
 
             fn wide(self) -> f32 {

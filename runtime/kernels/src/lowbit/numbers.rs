@@ -19,12 +19,11 @@ impl Numbers {
     /// Stores numbers.
     pub fn new(isa: Isa, numbers: &[f32]) -> Numbers {
         let (format, len) = (Format::holding(isa, numbers), numbers.len());
-        let mut data = Lines::for_overwrite((len * format.size()).div_ceil(size_of::<f32>()));
-        match format {
-            Format::Float32 => data[..len].copy_from_slice(numbers),
-            Format::Float16 => bytemuck::cast_slice_mut::<f32, f16>(&mut data)[..len].convert_from_f32_slice(numbers),
-            Format::Bfloat16 => bytemuck::cast_slice_mut::<f32, bf16>(&mut data)[..len].convert_from_f32_slice(numbers),
-        }
+        let data = Lines::overwritten((len * format.size()).div_ceil(size_of::<f32>()), |data| match format {
+            Format::Float32 => data.copy_from_slice(numbers),
+            Format::Float16 => bytemuck::cast_slice_mut::<f32, f16>(data)[..len].convert_from_f32_slice(numbers),
+            Format::Bfloat16 => bytemuck::cast_slice_mut::<f32, bf16>(data)[..len].convert_from_f32_slice(numbers),
+        });
         Numbers { format, data, len }
     }
 

@@ -93,8 +93,8 @@ impl Product<'_> {
         while first < self.b.k {
             let depth = [first, self.part(first)];
             for panel in panels[0]..panels[1] {
-                let numbers = scratch.alloc_uninit((depth[1] - depth[0]) * self.b.width);
-                unpack(self.b, panel, depth, numbers);
+                let length = (depth[1] - depth[0]) * self.b.width;
+                let numbers = scratch.overwrite(length, |numbers| unpack(self.b, panel, depth, numbers));
                 self.tiles(rows, panel, depth, numbers.as_ptr(), self.kernels.unpacked);
             }
             first = depth[1];
