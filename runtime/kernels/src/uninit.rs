@@ -117,7 +117,7 @@ impl<T> Uninit<T> {
     /// kernel may leave gaps between rows, and load whole vectors that reach into a gap.
     ///
     /// The elements start with unspecified values. If `write` misses an element, the result is wrong, but the behavior of the
-    /// program is defined: see [`give_values`]. In debug builds, every byte starts as `0xA5`, so that tests notice elements
+    /// program is defined (`freeze` in this file explains why). In debug builds, every byte starts as `0xA5`, so that tests notice elements
     /// that were not written.
     #[inline]
     pub fn overwrite_with<R>(mut self, write: impl FnOnce(&mut [T]) -> R) -> (Vec<T>, R)

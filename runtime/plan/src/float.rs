@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use candle_plan_kernels::buffer;
 use candle_plan_kernels::cast::Source;
+use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::uninit::Uninit;
-use half::slice::HalfFloatSliceExt;
+use candle_plan_kernels::vector;
 use half::{bf16, f16};
 
 use crate::dtype::{DType, Element};
@@ -96,12 +97,12 @@ macro_rules! half {
             type Wide = f32;
 
             fn widen(x: &[$float]) -> Cow<'_, [f32]> {
-                Cow::Owned(Uninit::new(x.len()).overwrite(|wide| x.convert_to_f32_slice(wide)))
+                Cow::Owned(Uninit::new(x.len()).overwrite(|wide| vector::Half::widen(Isa::get(), x, wide)))
             }
 
             fn narrow<'a>(x: impl Into<Cow<'a, [f32]>>) -> Vec<$float> {
                 let x = x.into();
-                Uninit::new(x.len()).overwrite(|narrow: &mut [$float]| narrow.convert_from_f32_slice(&x))
+                Uninit::new(x.len()).overwrite(|narrow: &mut [$float]| vector::Half::narrow(&x, narrow))
             }
 
             fn wide(self) -> f32 {

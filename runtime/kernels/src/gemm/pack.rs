@@ -5,12 +5,12 @@ use half::{bf16, f16};
 use super::case::RightCase;
 use super::lines::Lines;
 use super::operands::Matrix;
-use super::stored::{Format, Half};
+use super::stored::Format;
 use super::tiles::Tiles;
 use crate::isa::Isa;
 use crate::threads::Threads;
 use crate::transpose::{transpose, Plane};
-use crate::vector::{dispatch_isa, Vector};
+use crate::vector::{dispatch_isa, Half, Vector};
 
 /// A `[k, n]` matrix in panels of at most as many columns as the tallest tile has, `[panel][k][column]`. The last panel
 /// is padded with zeros.
