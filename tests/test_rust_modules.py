@@ -44,7 +44,7 @@ KERNELS = [
         "recent",
         "word",
     },
-    {"blocking", "buffer", "lanes", "quantize", "transpose", "vector"},
+    {"blocking", "buffer", "lanes", "quantize", "transpose", "uninit", "vector"},
     {"padded_row", "scratch", "threads"},
     {"cast", "gemm", "peaks", "program", "reduce", "rewrite", "strided", "topk"},
     {"concat", "conv_form", "elementwise", "indexed", "int8", "lowbit", "pad", "real"},

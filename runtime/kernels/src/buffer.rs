@@ -1,19 +1,12 @@
-//! Uninitialized buffers, and the memory budget of a thread.
+//! Buffers of a kernel, and the memory budget of a thread.
 
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
-use std::mem::MaybeUninit;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
-use bytemuck::Pod;
-
-use crate::allocator::keeps_pages;
 use crate::machine;
-
-/// The size of a page in bytes, or a divisor of it.
-const PAGE: usize = 4 << 10;
 
 thread_local! {
     /// The bytes that this thread may still allocate with the functions of this module, shared with the other threads
@@ -119,16 +112,6 @@ pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
     })
 }
 
-/// Allocates a vector of `len` elements with arbitrary values; the kernel must write all of them. If it misses one, its
-/// result is wrong, but its behavior is defined: the elements count as written, and every pattern of bits is a valid
-/// [`Pod`] (`give_values` in this file).
-///
-/// Zeroing would take a third of the time of a kernel that runs at memory speed. In debug builds, every byte is `0xA5`,
-/// so that tests notice elements that were not written. If memory runs out, the kernel [stops](OutOfMemory::end).
-pub fn for_overwrite<T: Pod>(len: usize) -> Vec<T> {
-    try_for_overwrite(len).unwrap_or_else(|| OutOfMemory::end(len.checked_mul(size_of::<T>())))
-}
-
 /// Collects the elements of an iterator. If memory runs out, the kernel [stops](OutOfMemory::end).
 pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Vec<T> {
     collected_up_to(items.len(), items)
@@ -182,18 +165,6 @@ pub fn filled<T: Clone>(value: T, len: usize) -> Vec<T> {
     collected(std::iter::repeat_n(value, len))
 }
 
-/// Like [`for_overwrite`], for a length from untrusted input. Returns `None` if the allocation fails or exceeds the
-/// [`budget`].
-pub fn try_for_overwrite<T: Pod>(len: usize) -> Option<Vec<T>> {
-    Some(filled_up(try_with_capacity(len)?, len))
-}
-
-/// Like [`try_for_overwrite`], for one of many results of a kernel: even a small one counts toward the [`budget`].
-pub fn try_for_result<T: Pod>(len: usize) -> Option<Vec<T>> {
-    let bytes = len.checked_mul(size_of::<T>())?;
-    (bytes > CACHED || charge(bytes)).then(|| try_for_overwrite(len))?
-}
-
 /// Allocates an empty vector with capacity for `len` elements. It counts toward the [`budget`] if it is larger than a
 /// [cache](CACHED). Returns `None` if it exceeds the budget or the machine's [memory](machine::memory), or if the
 /// allocation fails.
@@ -206,71 +177,6 @@ pub fn try_with_capacity<T>(len: usize) -> Option<Vec<T>> {
     let mut data = Vec::new();
     data.try_reserve_exact(len).ok()?;
     charge(counted).then_some(data)
-}
-
-/// The size of a huge page in bytes.
-#[cfg(target_os = "linux")]
-const HUGE: usize = 2 << 20;
-
-/// Requests huge pages for the part of a buffer that covers whole ones; this reduces TLB misses. Elsewhere, a huge page
-/// would hold unused memory.
-#[cfg(target_os = "linux")]
-fn prefer_huge_pages<T>(data: &Vec<T>) {
-    let start = data.as_ptr().addr();
-    let first = start.next_multiple_of(HUGE);
-    let end = (start + data.capacity() * size_of::<T>()) / HUGE * HUGE;
-    if first < end {
-        let page = data.as_ptr().cast_mut().wrapping_byte_add(first - start);
-        // SAFETY: these pages belong to the buffer alone. The advice changes no bytes, and a system that does not
-        // support it returns an error.
-        unsafe { libc::madvise(page.cast(), end - first, libc::MADV_HUGEPAGE) };
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn prefer_huge_pages<T>(_: &Vec<T>) {}
-
-fn filled_up<T: Pod>(mut data: Vec<T>, len: usize) -> Vec<T> {
-    assert!(data.capacity() >= len, "room for {len} elements");
-    prefer_huge_pages(&data);
-    if cfg!(debug_assertions) {
-        // SAFETY: the capacity is at least `len` elements, and any bytes are a valid `T: Pod`.
-        unsafe { std::ptr::write_bytes(data.as_mut_ptr(), 0xA5, len) };
-    } else if !keeps_pages() {
-        touch_pages(&mut data.spare_capacity_mut()[..len]);
-    }
-    give_values(&mut data.spare_capacity_mut()[..len]);
-    // SAFETY: the capacity is at least `len`, every element has a value, and `T: Pod` has no invalid ones.
-    unsafe { data.set_len(len) };
-    data
-}
-
-/// Writes a byte to every page that holds an element.
-fn touch_pages<T: Pod>(elements: &mut [MaybeUninit<T>]) {
-    let (start, size) = (elements.as_mut_ptr().cast::<u8>(), size_of_val(elements));
-    for at in (0..size).step_by(PAGE).chain(size.checked_sub(1)) {
-        // SAFETY: the byte belongs to an element.
-        unsafe { start.add(at).write_volatile(0) };
-    }
-}
-
-/// Gives every element an unspecified value. Reading memory that was never written is undefined behavior, whatever its
-/// type. The compiler must assume that an empty assembly block writes all memory that it can reach, so afterwards the
-/// elements count as written.
-///
-/// The premise is that a page which was not written since it was allocated has the same bytes in every read. It holds
-/// unless the page has the advice `MADV_FREE`: then the system may discard its bytes until the page is written. No allocator
-/// gives this advice for a block in use. But some give it for free pages, and hand these out again. Unless the program's
-/// allocator does not ([`keeps_pages`]), [`touch_pages`] therefore comes before this function.
-#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
-fn give_values<T: Pod>(elements: &mut [MaybeUninit<T>]) {
-    // SAFETY: the block contains no instruction. It may write the elements, because they are borrowed mutably.
-    unsafe { std::arch::asm!("/* {} */", in(reg) elements.as_mut_ptr(), options(nostack, preserves_flags)) };
-}
-
-#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
-fn give_values<T: Pod>(elements: &mut [MaybeUninit<T>]) {
-    elements.fill(MaybeUninit::zeroed());
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ fn fill_rows<T: Word>(parts: &[Part<T>], width: usize, mut row: usize, out: &mut
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::for_overwrite;
+    use crate::uninit::Uninit;
 
     #[test]
     fn rows_are_joined_in_order() {
@@ -100,8 +100,7 @@ mod tests {
                 .flat_map(|row| parts.iter().flat_map(move |p| p.data[row * p.run..][..p.run].to_vec()))
                 .collect();
             for threads in [Threads::serial(), Threads::new(2).expect("two threads")] {
-                let mut out = for_overwrite(expected.len());
-                concat(&parts, &mut out, &threads);
+                let out = Uninit::new(expected.len()).overwrite(|out| concat(&parts, out, &threads));
                 assert_eq!(out, expected, "{rows} rows of {runs:?}");
             }
         }

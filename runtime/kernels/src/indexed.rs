@@ -85,7 +85,7 @@ fn task_of<T>(run: usize, elements: usize, threads: &Threads) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::for_overwrite;
+    use crate::uninit::Uninit;
 
     #[test]
     fn runs_of_every_block_are_gathered() {
@@ -102,8 +102,8 @@ mod tests {
             let runs = (0..blocks).flat_map(|b| starts.iter().map(move |start| b * block + start));
             let expected: Vec<u16> = runs.flat_map(|start| data[start..start + run].to_vec()).collect();
             for threads in [Threads::serial(), Threads::new(2).expect("two threads")] {
-                let mut out = for_overwrite(expected.len());
-                gather_runs(&data, block, &starts, run, &mut out, &threads);
+                let gather = |out: &mut [u16]| gather_runs(&data, block, &starts, run, out, &threads);
+                let out = Uninit::new(expected.len()).overwrite(gather);
                 assert_eq!(out, expected);
             }
         }

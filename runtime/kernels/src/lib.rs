@@ -47,6 +47,7 @@ pub mod strided;
 pub mod threads;
 pub mod topk;
 pub mod transpose;
+pub mod uninit;
 pub mod vector;
 pub mod word;
 

@@ -204,7 +204,7 @@ impl Rows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::for_overwrite;
+    use crate::uninit::Uninit;
 
     fn check(dims: &[usize], shown: &[Vec<Option<usize>>]) {
         let source: Vec<u32> = (1..=dims.iter().product::<usize>() as u32).collect();
@@ -221,8 +221,7 @@ mod tests {
         let expected: Vec<u32> = (0..count).map(element).collect();
         let places: Vec<Places> = shown.iter().map(|shown| shown.iter().copied().collect()).collect();
         for threads in [Threads::serial(), Threads::new(2).expect("two threads")] {
-            let mut out = for_overwrite(count);
-            pad(&source, dims, &places, 0, &mut out, &threads);
+            let out = Uninit::new(count).overwrite(|out| pad(&source, dims, &places, 0, out, &threads));
             assert!(out == expected, "{dims:?} {shown:?}");
         }
     }

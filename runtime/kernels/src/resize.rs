@@ -117,7 +117,8 @@ fn resample_image<R: Real>(
     for (axis, filter) in before {
         dims[*axis] = filter.output;
         let length = dims.iter().fold(1, |length: usize, &dim| length.saturating_mul(dim));
-        resample_axis(isa, threads, filter, source, dims[axis + 1..].iter().product(), to.alloc_uninit(length));
+        let inner = dims[axis + 1..].iter().product();
+        to.overwrite(length, |y| resample_axis(isa, threads, filter, source, inner, y));
         std::mem::swap(from, to);
         source = &from[..length];
     }

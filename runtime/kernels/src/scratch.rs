@@ -1,11 +1,13 @@
 //! Temporary buffers of a kernel.
 
+use std::mem::take;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytemuck::Pod;
 
 use crate::buffer::{self, Budget, OutOfMemory, CACHED};
+use crate::uninit::Uninit;
 
 /// A temporary buffer of a kernel. A buffer larger than a cache counts toward the [budget](buffer::budget) while it
 /// exists. If memory runs out, the kernel [stops](OutOfMemory::end).
@@ -49,24 +51,23 @@ impl<T> Scratch<T> {
     }
 
     fn with_capacity(len: usize) -> Scratch<T> {
-        Scratch::made(len, || buffer::try_with_capacity(len))
-    }
-
-    /// Allocates `len` elements with arbitrary values; the caller must write an element before it reads it.
-    pub fn for_overwrite(len: usize) -> Scratch<T>
-    where
-        T: Pod,
-    {
-        Scratch::made(len, || buffer::try_for_overwrite(len))
-    }
-
-    fn made(len: usize, allocate: impl FnOnce() -> Option<Vec<T>>) -> Scratch<T> {
         let bytes = len.checked_mul(size_of::<T>());
         let budget = if bytes.is_some_and(|bytes| bytes <= CACHED) { None } else { buffer::shared() };
-        match (allocate(), bytes) {
+        match (buffer::try_with_capacity(len), bytes) {
             (Some(data), Some(bytes)) => Scratch { data, bytes, budget },
             _ => OutOfMemory::end(bytes),
         }
+    }
+
+    /// Allocates `len` elements, and has `write` write them. They start with unspecified values, which stay in elements that
+    /// it does not write ([`Uninit::overwrite_with`]).
+    pub fn overwritten(len: usize, write: impl FnOnce(&mut [T])) -> Scratch<T>
+    where
+        T: Pod,
+    {
+        let mut data = Scratch::with_capacity(len);
+        data.data = Uninit::of(take(&mut data.data), len).overwrite(write);
+        data
     }
 
     /// Keeps only the first `len` elements.
@@ -74,17 +75,19 @@ impl<T> Scratch<T> {
         self.data.truncate(len);
     }
 
-    /// Returns `len` elements with arbitrary values, and discards the old contents. Reallocates if the buffer is
-    /// smaller.
-    pub fn alloc_uninit(&mut self, len: usize) -> &mut [T]
+    /// Discards the contents, and has `write` write `len` elements. They start with unspecified values, as those of
+    /// [`Scratch::overwritten`]. Reallocates if the buffer is smaller.
+    pub fn overwrite(&mut self, len: usize, write: impl FnOnce(&mut [T])) -> &mut [T]
     where
         T: Pod,
     {
         if self.data.len() < len {
             *self = Scratch::new(); // frees the old buffer before it allocates the new one
-            *self = Scratch::for_overwrite(len);
+            *self = Scratch::overwritten(len, |_| ());
         }
-        &mut self.data[..len]
+        let elements = &mut self.data[..len];
+        write(elements);
+        elements
     }
 }
 
@@ -137,12 +140,13 @@ mod tests {
             assert_eq!((some[99], budget()), (1, 8 * MIB));
             let other = Scratch::of((0..MIB / 2).map(|i| i as u64));
             assert_eq!((other[7], budget()), (7, 4 * MIB));
-            let refused = caught(|| Scratch::<f32>::for_overwrite(MIB + 1)).err();
+            let refused = caught(|| Scratch::<f32>::overwritten(MIB + 1, |_| ())).err();
             assert_eq!(refused, Some(OutOfMemory { bytes: 4 * MIB + 4, left: 4 * MIB }));
             let small = Scratch::filled(0u8, CACHED);
             assert_eq!((small.len(), budget()), (MIB, 4 * MIB));
             drop(other);
-            assert_eq!((some.alloc_uninit(3 * MIB).len(), budget()), (3 * MIB, 4 * MIB));
+            assert_eq!((some.overwrite(3 * MIB, |some| some.fill(2))[99], budget()), (2, 4 * MIB));
+            assert_eq!(some.overwrite(2, |some| some.fill(3)), [3, 3]);
             drop(some);
             assert_eq!(budget(), 10 * MIB);
         });

@@ -5,8 +5,10 @@ use std::borrow::Cow;
 use candle_plan_descriptors::cast::Source;
 use candle_plan_descriptors::number::Number;
 use candle_plan_kernels::buffer;
+use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::real::Real;
-use half::slice::HalfFloatSliceExt;
+use candle_plan_kernels::uninit::Uninit;
+use candle_plan_kernels::vector;
 use half::{bf16, f16};
 
 use crate::dtype::{DType, Element};
@@ -95,16 +97,12 @@ macro_rules! half {
             type Wide = f32;
 
             fn widen(x: &[$float]) -> Cow<'_, [f32]> {
-                let mut wide = buffer::for_overwrite(x.len());
-                x.convert_to_f32_slice(&mut wide);
-                Cow::Owned(wide)
+                Cow::Owned(Uninit::new(x.len()).overwrite(|wide| vector::Half::widen(Isa::get(), x, wide)))
             }
 
             fn narrow<'a>(x: impl Into<Cow<'a, [f32]>>) -> Vec<$float> {
                 let x = x.into();
-                let mut narrow = buffer::for_overwrite::<$float>(x.len());
-                narrow.convert_from_f32_slice(&x);
-                narrow
+                Uninit::new(x.len()).overwrite(|narrow: &mut [$float]| vector::Half::narrow(&x, narrow))
             }
 
             fn wide(self) -> f32 {

@@ -94,12 +94,11 @@ impl Step {
 fn constant(kind: &TensorType, bytes: &[u8]) -> Result<Array> {
     let dims = kind.sizes().ok_or_else(|| Error::op("the shape of a constant is not known"))?;
     by_width!(kind.dtype, W => {
-        let mut elements = words::alloc_uninit::<W>(&dims)?;
-        let target: &mut [u8] = cast_slice_mut(&mut elements);
-        if target.len() != bytes.len() {
+        let elements = words::alloc_uninit::<W>(&dims)?;
+        if elements.len() * size_of::<W>() != bytes.len() {
             bail!("{} bytes do not fill a constant of {} {dims:?}", bytes.len(), kind.dtype);
         }
-        target.copy_from_slice(bytes);
+        let elements = elements.overwrite(|elements| cast_slice_mut(elements).copy_from_slice(bytes));
         words::array(elements, &dims, kind.dtype)
     })
 }

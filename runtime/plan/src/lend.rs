@@ -67,7 +67,7 @@ pub unsafe fn lend_tensor_on_host(lent: Lent) -> Result<Value> {
     let Lent { address, dims, strides, dtype, stream: _, owner } = lent;
     let width = dtype.storage_dtype()?.size_in_bytes();
     if element_count(&dims)? == 0 {
-        return by_width!(dtype, W => Ok(words::array(words::alloc_uninit::<W>(&dims)?, &dims, dtype)?.into()));
+        return by_width!(dtype, W => Ok(words::array(Vec::<W>::new(), &dims, dtype)?.into()));
     }
     let (first, view, count) = extent(&dims, strides, width)?;
     let start = address.checked_sub(first).and_then(|start| usize::try_from(start).ok()).filter(|&start| start > 0);

@@ -94,8 +94,8 @@ impl From<Array> for Movable {
 /// The allocation fails.
 pub fn copy_view(array: &Array, view: &View, threads: &Threads) -> Result<Array> {
     by_width!(array.dtype(), W => {
-        let mut out = words::alloc_uninit::<W>(&view.dims)?;
-        copy(words::read::<W>(array)?, view, &mut out, threads);
+        let from = words::read::<W>(array)?;
+        let out = words::alloc_uninit::<W>(&view.dims)?.overwrite(|out| copy(from, view, out, threads));
         words::array(out, &view.dims, array.dtype())
     })
 }

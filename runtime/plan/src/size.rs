@@ -2,6 +2,7 @@
 
 use candle_plan_kernels::buffer::{self, OutOfMemory, CACHED};
 use candle_plan_kernels::machine;
+use candle_plan_kernels::uninit::Uninit;
 
 use crate::dtype::Element;
 use crate::error::{Error, Result};
@@ -81,12 +82,12 @@ pub fn try_list<T>(items: impl ExactSizeIterator<Item = Result<T>>) -> Result<Ve
     Ok(list)
 }
 
-/// Allocates the elements of a tensor of shape `dims`; the caller must write all of them.
+/// Allocates memory for the elements of a tensor of shape `dims`.
 ///
 /// # Errors
 /// The shape is too large, or the allocation fails.
-pub fn alloc_uninit<T: Element>(dims: &[usize]) -> Result<Vec<T>> {
-    buffer::try_for_overwrite(element_count(dims)?).ok_or_else(|| out_of_memory(dims))
+pub fn alloc_uninit<T: Element>(dims: &[usize]) -> Result<Uninit<T>> {
+    Uninit::try_new(element_count(dims)?).ok_or_else(|| out_of_memory(dims))
 }
 
 /// Counts a tensor of shape `dims`, whose memory the caller allocates elsewhere, toward the run's memory limit. Returns

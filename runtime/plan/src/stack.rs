@@ -29,8 +29,7 @@ pub fn stack(items: &[Value], axis: usize, threads: &Threads) -> Result<Value> {
     let run = first.dims()[axis..].iter().product();
     let stacked = by_width!(first.dtype(), W => {
         let parts = try_list(movable.arrays.iter().map(|array| Ok(Part { data: words::read::<W>(array)?, run })))?;
-        let mut out = words::alloc_uninit::<W>(&dims)?;
-        concat(&parts, &mut out, threads);
+        let out = words::alloc_uninit::<W>(&dims)?.overwrite(|out| concat(&parts, out, threads));
         words::array(out, &dims, first.dtype())
     })?;
     movable.restore(stacked)

@@ -158,8 +158,7 @@ fn depthwise_rows(
     let place = |offset: usize| (n * blocks + offset / part) * plane + start * width * block + offset % part;
     let finish = stage.epilogue.finish.map(|finish| move |run: &mut [f32], offset: usize| finish(run, place(offset)));
     let epilogue = Epilogue { finish: finish.as_ref().map(|finish| finish as Finish), ..stage.epilogue };
-    let mut between = Scratch::for_overwrite(blocks * part);
-    let operands = ConvOperands { shape: &rows, bias: stage.bias, x, out: &mut between, epilogue };
-    depthwise(&Threads::serial(), filter, operands);
-    between
+    Scratch::overwritten(blocks * part, |out| {
+        depthwise(&Threads::serial(), filter, ConvOperands { shape: &rows, bias: stage.bias, x, out, epilogue });
+    })
 }

@@ -152,19 +152,19 @@ impl Windows {
         let line = shape.input[1] * self.unit;
         let image = shape.input[0] * line;
         let blocks = (shape.channels / shape.groups).div_ceil(self.unit);
-        let scratch = scratch.alloc_uninit(blocks * self.block);
         let rows = (part.y[1] - part.y[0] - 1) * shape.strides[0] + (shape.kernel[0] - 1) * shape.dilations[0] + 1;
-        for b in 0..blocks {
-            for (r, out) in scratch[b * self.block..].chunks_exact_mut(self.row).take(rows).enumerate() {
-                let y = (first[0] + r) as isize - shape.before[0];
-                if (0..height).contains(&y) {
-                    self.copy_row(shape, &x[b * image + y as usize * line..][..line], out);
-                } else {
-                    out.fill(0.0);
+        scratch.overwrite(blocks * self.block, |copy| {
+            for b in 0..blocks {
+                for (r, out) in copy[b * self.block..].chunks_exact_mut(self.row).take(rows).enumerate() {
+                    let y = (first[0] + r) as isize - shape.before[0];
+                    if (0..height).contains(&y) {
+                        self.copy_row(shape, &x[b * image + y as usize * line..][..line], out);
+                    } else {
+                        out.fill(0.0);
+                    }
                 }
             }
-        }
-        scratch
+        })
     }
 
     /// Copies a row with its padding.

@@ -158,9 +158,10 @@ impl Convolution<'_> {
                     tiles.run(outputs, Tile { b, out, ..tile });
                 }
             } else {
-                let scratch = scratch.alloc_uninit(outputs * length);
-                tiles.run(outputs, Tile { out: scratch.as_mut_ptr(), out_row: length, width: length, ..tile });
-                for (output, wide) in scratch.chunks_exact(length).take(outputs).enumerate() {
+                let wide = scratch.overwrite(outputs * length, |wide| {
+                    tiles.run(outputs, Tile { out: wide.as_mut_ptr(), out_row: length, width: length, ..tile });
+                });
+                for (output, wide) in wide.chunks_exact(length).take(outputs).enumerate() {
                     for (y, wide) in wide.chunks(row).enumerate() {
                         std::ptr::copy_nonoverlapping(
                             wide.as_ptr(),

@@ -128,8 +128,7 @@ impl Product {
             let finish = |run: &mut [f32], offset: usize| epilogue.apply(run, first + offset);
             return compute(out, epilogue.is_some().then_some(&finish));
         }
-        let rows = scratch.rows.alloc_uninit(m * n);
-        compute(rows, None);
+        let rows = scratch.rows.overwrite(m * n, |rows| compute(rows, None));
         to.scatter(self.isa, threads, part, [first, n], rows);
     }
 }

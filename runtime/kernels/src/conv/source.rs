@@ -68,12 +68,12 @@ impl<'a> Source<'a> {
             return Matrix { data: &self.data[offset..], row, column };
         }
         let taps = self.shape.taps();
-        let scratch = scratch.alloc_uninit(part.len() * taps);
         let serial = Threads::serial();
-        let threads = if scratch.len() > SPLIT { threads } else { &serial };
+        let threads = if part.len() * taps > SPLIT { threads } else { &serial };
         let [first, count] = part.positions;
-        threads.for_each_chunk(scratch, taps, |i, out| self.copy(part.images[0] + i / count, first + i % count, out));
-        Matrix::contiguous(scratch, taps)
+        let window = |i: usize, out: &mut [f32]| self.copy(part.images[0] + i / count, first + i % count, out);
+        let windows = scratch.overwrite(part.len() * taps, |windows| threads.for_each_chunk(windows, taps, window));
+        Matrix::contiguous(windows, taps)
     }
 
     /// Copies the window at a position, with zeros for taps outside the image.

@@ -183,16 +183,16 @@ impl Windows {
             return &x[block.y * self.row + block.x[0]..];
         }
         let channels = shape.channels / shape.groups;
-        let scratch = scratch.alloc_uninit(channels * self.channel);
         let [h, w] = shape.input;
         let plane = self.channel / self.phases.len();
-        for (c, planes) in scratch.chunks_exact_mut(self.channel).enumerate() {
-            let x = &x[c * h * w..(c + 1) * h * w];
-            for (phase, plane) in self.phases.iter().zip(planes.chunks_exact_mut(plane)) {
-                self.copy_plane(shape, x, block, *phase, plane);
+        scratch.overwrite(channels * self.channel, |planes| {
+            for (c, planes) in planes.chunks_exact_mut(self.channel).enumerate() {
+                let x = &x[c * h * w..(c + 1) * h * w];
+                for (phase, plane) in self.phases.iter().zip(planes.chunks_exact_mut(plane)) {
+                    self.copy_plane(shape, x, block, *phase, plane);
+                }
             }
-        }
-        scratch
+        })
     }
 
     fn copy_plane(&self, shape: &Shape, x: &[f32], block: &Block, phase: [usize; 2], plane: &mut [f32]) {

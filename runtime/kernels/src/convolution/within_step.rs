@@ -34,21 +34,23 @@ impl PackedConv for WithinStep {
     fn run(&self, threads: &Threads, operands: ConvOperands) {
         let ConvOperands { shape, bias, x, out, epilogue } = operands;
         let ([from, to], [image, result]) = (images(shape), self.layouts);
-        let mut moved;
+        let moved;
         let x = match image {
             ImageLayout::Rows => x,
             ImageLayout::Blocks => {
-                moved = Scratch::for_overwrite(from.blocked_len(self.blocking));
-                to_blocks(self.blocking, threads, from, x, &mut moved);
+                moved = Scratch::overwritten(from.blocked_len(self.blocking), |moved| {
+                    to_blocks(self.blocking, threads, from, x, moved);
+                });
                 &moved
             }
         };
         match result {
             ImageLayout::Rows => self.packed.run(threads, ConvOperands { shape, bias, x, out, epilogue }),
             ImageLayout::Blocks => {
-                let mut blocks = Scratch::for_overwrite(to.blocked_len(self.blocking));
                 let (finish, epilogue) = (epilogue.finish, Epilogue { finish: None, ..epilogue });
-                self.packed.run(threads, ConvOperands { shape, bias, x, out: &mut blocks, epilogue });
+                let blocks = Scratch::overwritten(to.blocked_len(self.blocking), |out| {
+                    self.packed.run(threads, ConvOperands { shape, bias, x, out, epilogue });
+                });
                 from_blocks(self.blocking, threads, to, &blocks, out, finish);
             }
         }

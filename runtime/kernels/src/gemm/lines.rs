@@ -24,18 +24,25 @@ impl Lines {
         Lines(Scratch::new())
     }
 
-    /// Allocates at least `len` elements with arbitrary values.
-    pub fn for_overwrite(len: usize) -> Lines {
-        Lines(Scratch::for_overwrite(len.div_ceil(16)))
+    /// Allocates at least `len` zeros.
+    pub fn zeroed(len: usize) -> Lines {
+        Lines(Scratch::filled(Line([0.0; 16]), len.div_ceil(16)))
     }
 
-    /// Returns `len` elements with arbitrary values. Reallocates if the buffer is smaller.
-    pub fn alloc_uninit(&mut self, len: usize) -> &mut [f32] {
+    /// Allocates at least `len` elements, and has `write` write the first `len` of them. See [`Scratch::overwritten`].
+    pub fn overwritten(len: usize, write: impl FnOnce(&mut [f32])) -> Lines {
+        Lines(Scratch::overwritten(len.div_ceil(16), |lines| write(&mut bytemuck::cast_slice_mut(lines)[..len])))
+    }
+
+    /// Discards the contents, and has `write` write `len` elements. Reallocates if the buffer is smaller.
+    pub fn overwrite(&mut self, len: usize, write: impl FnOnce(&mut [f32])) -> &mut [f32] {
         if self.len() < len {
             // As large as a cache, and kept for later products, so it does not count toward a step's budget.
-            *self = buffer::within(usize::MAX, || Lines::for_overwrite(len));
+            *self = buffer::within(usize::MAX, || Lines::overwritten(len, |_| ()));
         }
-        &mut self[..len]
+        let elements = &mut self[..len];
+        write(elements);
+        elements
     }
 }
 

@@ -5,12 +5,12 @@ use half::{bf16, f16};
 use super::case::RightCase;
 use super::lines::Lines;
 use super::operands::Matrix;
-use super::stored::{Format, Half};
+use super::stored::Format;
 use super::tiles::Tiles;
 use crate::isa::Isa;
 use crate::threads::Threads;
 use crate::transpose::{transpose, Plane};
-use crate::vector::{dispatch_isa, Vector};
+use crate::vector::{dispatch_isa, Half, Vector};
 
 /// A `[k, n]` matrix in panels of at most as many columns as the tallest tile has, `[panel][k][column]`. The last panel
 /// is padded with zeros.
@@ -58,17 +58,16 @@ impl PackedB {
         assert!(b.holds(k, n), "a {k} x {n} matrix does not fit its data");
         let width = Tiles::of(isa).panel_width(usize::MAX, n);
         let size = n.div_ceil(width) * width * k;
-        let mut data = Lines::for_overwrite((size * format.size()).div_ceil(size_of::<f32>()));
         let serial = Threads::serial();
         let threads = if k * n > SPLIT { threads } else { &serial };
         let panel = |panel: usize, out: &mut [f32]| {
             pack(isa, out, width, b, [0, k], [panel * width, n.min((panel + 1) * width)]);
         };
-        match format {
-            Format::Float32 => threads.for_each_chunk(&mut data[..size], width * k, panel),
-            Format::Float16 => narrowed::<f16>(threads, &mut data, size, width * k, panel),
-            Format::Bfloat16 => narrowed::<bf16>(threads, &mut data, size, width * k, panel),
-        }
+        let data = Lines::overwritten((size * format.size()).div_ceil(size_of::<f32>()), |data| match format {
+            Format::Float32 => threads.for_each_chunk(data, width * k, panel),
+            Format::Float16 => narrowed::<f16>(threads, data, size, width * k, panel),
+            Format::Bfloat16 => narrowed::<bf16>(threads, data, size, width * k, panel),
+        });
         PackedB { isa, k, n, width, format, data }
     }
 
@@ -113,8 +112,7 @@ fn narrowed<T: Half>(
 ) {
     let data: &mut [T] = bytemuck::cast_slice_mut(data);
     threads.for_each_chunk(&mut data[..size], length, |i, out| {
-        let mut wide = Lines::for_overwrite(out.len());
-        panel(i, &mut wide[..out.len()]);
+        let wide = Lines::overwritten(out.len(), |wide| panel(i, wide));
         T::narrow(&wide[..out.len()], out);
     });
 }

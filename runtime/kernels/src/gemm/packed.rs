@@ -85,8 +85,7 @@ impl Source for PackedB {
         if self.format == Format::Float32 {
             return None;
         }
-        let wide = scratch.alloc_uninit((depth[1] - depth[0]) * width);
-        self.widen((panel * self.k + depth[0]) * width, wide);
-        Some(wide)
+        let first = (panel * self.k + depth[0]) * width;
+        Some(scratch.overwrite((depth[1] - depth[0]) * width, |wide| self.widen(first, wide)))
     }
 }

@@ -57,9 +57,10 @@ impl Source for Plain<'_> {
 
     fn panels(&self, width: usize, panels: [usize; 2], depth: [usize; 2], buffer: &mut Lines) -> Panels {
         let length = depth[1] - depth[0];
-        let packed = buffer.alloc_uninit((panels[1] - panels[0]) * length * width);
         let columns = panels.map(|panel| self.problem.sizes.n.min(panel * width));
-        pack(self.problem.isa, packed, width, &self.b, depth, columns);
+        let packed = buffer.overwrite((panels[1] - panels[0]) * length * width, |packed| {
+            pack(self.problem.isa, packed, width, &self.b, depth, columns);
+        });
         let origin = packed.as_ptr().wrapping_sub(panels[0] * length * width).wrapping_sub(depth[0] * width);
         Panels::new(origin, length * width, width)
     }

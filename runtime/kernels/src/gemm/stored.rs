@@ -1,10 +1,9 @@
 //! The storage format of a packed matrix: the smallest one that represents every number exactly.
 
-use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use crate::isa::Isa;
-use crate::vector::{dispatch_isa, Vector};
+use crate::vector::Half;
 
 /// The type in which a packed matrix stores its numbers. All are multiplied and summed as `f32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,71 +32,6 @@ impl Format {
             Format::Float32 => 4,
             Format::Float16 | Format::Bfloat16 => 2,
         }
-    }
-}
-
-/// A number of a packed matrix.
-pub(super) trait Stored: bytemuck::Pod + Send {
-    /// Loads `V::LANES` numbers; the conversion is exact.
-    ///
-    /// # Safety
-    /// They can be read at `from`.
-    unsafe fn load<V: Vector>(from: *const Self) -> V;
-}
-
-/// A 16-bit number.
-pub(super) trait Half: Stored {
-    /// Converts with rounding to nearest. The slices have the same length.
-    fn narrow(from: &[f32], to: &mut [Self]);
-
-    /// Converts exactly. The slices have the same length.
-    fn widen(isa: Isa, from: &[Self], to: &mut [f32]);
-}
-
-impl Stored for f32 {
-    #[inline(always)]
-    unsafe fn load<V: Vector>(from: *const f32) -> V {
-        // SAFETY: guaranteed by the caller.
-        unsafe { V::load(from) }
-    }
-}
-
-macro_rules! half {
-    ($($half:ident $load:ident)*) => {
-        $(impl Stored for $half {
-            #[inline(always)]
-            unsafe fn load<V: Vector>(from: *const $half) -> V {
-                // SAFETY: guaranteed by the caller.
-                unsafe { V::$load(from) }
-            }
-        }
-
-        impl Half for $half {
-            fn narrow(from: &[f32], to: &mut [$half]) {
-                to.convert_from_f32_slice(from);
-            }
-
-            fn widen(isa: Isa, from: &[$half], to: &mut [f32]) {
-                assert_eq!(from.len(), to.len());
-                dispatch_isa!(isa, (from: &[$half] = from, to: &mut [f32] = to), V => widen::<V, $half>(from, to));
-            }
-        })*
-    };
-}
-
-half! { f16 load_f16 bf16 load_bf16 }
-
-/// See [`Half::widen`].
-#[inline(always)]
-fn widen<V: Vector, T: Half>(from: &[T], to: &mut [f32]) {
-    let whole = from.len() - from.len() % V::LANES;
-    for i in (0..whole).step_by(V::LANES) {
-        // SAFETY: both slices have the same length, with a whole vector at `i`.
-        unsafe { T::load::<V>(from.as_ptr().add(i)).store(to.as_mut_ptr().add(i)) };
-    }
-    for (from, to) in from[whole..].iter().zip(&mut to[whole..]) {
-        // SAFETY: a vector with one lane is one number.
-        *to = unsafe { T::load::<f32>(from) };
     }
 }
 

@@ -3,11 +3,11 @@
 
 use half::{bf16, f16};
 
-use super::stored::{Format, Stored};
+use super::stored::Format;
 use super::table::kernels;
 use super::tile::{finish, Start, Tile, PIECE};
 use crate::prefetch::{prefetch, prefetch_l2};
-use crate::vector::Vector;
+use crate::vector::{Stored, Vector};
 
 /// A tile whose right operand has row `k` at `k · b_step`, padded to whole vectors. A tile over two panels has the second
 /// one's rows `b_panel` further on.

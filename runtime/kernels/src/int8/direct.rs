@@ -85,8 +85,9 @@ impl<'a> Direct<'a> {
         let (shape, weights, width) = (self.shape, self.weights, self.weights.width());
         // The padding of a window's row may be read beyond the last row.
         let beyond = self.row - shape.kernel[1] * shape.channels;
-        let mut band = Scratch::for_overwrite(self.rows(lines.len()) * self.pitch + beyond);
-        self.fill(image, lines.start, &mut band);
+        let band = Scratch::overwritten(self.rows(lines.len()) * self.pitch + beyond, |band| {
+            self.fill(image, lines.start, band);
+        });
         let pieces = Scratch::of((0..shape.kernel[0]).map(|i| i * shape.dilations[0] * self.pitch));
         let dots = weights.dots.for_rows(shape.output[1]);
         let (pieces, quads) = dots.cut(&pieces, self.row / 4);

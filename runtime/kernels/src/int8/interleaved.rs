@@ -75,9 +75,8 @@ impl Interleaved {
         let (plain, channels, kernel) = (Depthwise::new(case, weights), case.groups, case.kernel);
         let width = 4 * lanes;
         let (quads, blocks) = (kernel[0].div_ceil(4), channels / gcd(channels, width));
-        let mut data = Lines::for_overwrite(blocks * quads * kernel[1] * width);
+        let mut data = Lines::zeroed(blocks * quads * kernel[1] * width);
         let bytes: &mut [i8] = bytemuck::cast_slice_mut(&mut data);
-        bytes.fill(0);
         for (tap, row) in plain.differences.chunks_exact(channels).enumerate() {
             let (i, j) = (tap / kernel[1], tap % kernel[1]);
             for at in 0..blocks * width {
@@ -184,7 +183,7 @@ impl Task<'_> {
     #[inline(always)]
     unsafe fn lines<V: Vector>(&self, run: Range<usize>) {
         let quads = self.shape.kernel[0].div_ceil(4);
-        let mut together = Lines::for_overwrite(quads * self.strips.quad / 4);
+        let mut together = Lines::zeroed(quads * self.strips.quad / 4);
         let together: &mut [u8] = bytemuck::cast_slice_mut(&mut together);
         let taps = self.strips.taps(self.shape);
         for line in run {

@@ -102,13 +102,12 @@ impl Product<'_> {
     /// Computes some rows in some panels.
     fn block(&self, rows: Range<usize>, panels: Range<usize>, finish: &Finish, first: usize) {
         let (b, row) = (self.b, self.b.depth());
-        let mut gathered = Scratch::new();
+        let gathered;
         let a = match self.rows {
             Rows::Lying(a) => &a[rows.start * row..rows.end * row],
             Rows::Gathered(write) => {
-                gathered = Scratch::for_overwrite(rows.len() * row);
-                write(rows.clone(), &mut gathered);
-                &gathered
+                gathered = Scratch::overwritten(rows.len() * row, |gathered| write(rows.clone(), gathered));
+                &gathered[..]
             }
         };
         let sum = |row: &[u8]| row[..b.k].iter().map(|&a| u32::from(a)).sum::<u32>() as i32;
@@ -138,6 +137,5 @@ impl Product<'_> {
             // blocks of tasks are disjoint. `dots` proves that the processor has the instructions of the tiles.
             unsafe { Tiles::of(dots).run(rows.len(), b.vectors, &tile) };
         }
-        drop(gathered);
     }
 }

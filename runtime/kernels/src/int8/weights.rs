@@ -84,13 +84,12 @@ impl Weights {
             k,
             n,
             vectors,
-            data: Lines::for_overwrite(padded * quads),
+            data: Lines::zeroed(padded * quads),
             remainder: Remainder::default(),
             sums: filled(0, padded),
             zeros: filled(0, padded),
         };
         let data: &mut [i8] = bytemuck::cast_slice_mut(&mut packed.data);
-        data.fill(0);
         let places = Scratch::of_up_to(k, (0..k).filter(|&i| row(i).is_some()));
         let rows = Scratch::of_up_to(k, (0..k).filter_map(row));
         let mut column = Scratch::filled(0, rows.len());
@@ -119,9 +118,9 @@ impl Weights {
         let panels = &bytemuck::cast_slice::<f32, i8>(&self.data)[..size * self.panels()];
         self.remainder = Remainder::of(panels, size, width);
         if self.remainder.len() > 0 {
-            let mut split = Lines::for_overwrite(panels.len() / 4 + self.remainder.len() * width);
-            self.remainder.split(panels, size, width, bytemuck::cast_slice_mut(&mut split));
-            self.data = split;
+            self.data = Lines::overwritten(panels.len() / 4 + self.remainder.len() * width, |split| {
+                self.remainder.split(panels, size, width, bytemuck::cast_slice_mut(split));
+            });
         }
     }
 

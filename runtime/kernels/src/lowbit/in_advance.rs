@@ -49,8 +49,8 @@ impl LowBitForm for InAdvance {
         while first < b.k {
             let depth = [first, end_of_part(b, first)];
             for panel in panels[0]..panels[1] {
-                let numbers = scratch.alloc_uninit((depth[1] - depth[0]) * b.width);
-                unpack(b, panel, depth, numbers);
+                let length = (depth[1] - depth[0]) * b.width;
+                let numbers = scratch.overwrite(length, |numbers| unpack(b, panel, depth, numbers));
                 product.tiles(rows, panel, depth, numbers.as_ptr(), product.kernels.unpacked);
             }
             first = depth[1];

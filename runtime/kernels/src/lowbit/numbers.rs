@@ -1,11 +1,10 @@
 //! The scales or zero points of a packed matrix.
 
-use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use crate::gemm::{Format, Lines};
 use crate::isa::Isa;
-use crate::vector::Vector;
+use crate::vector::{Half, Vector};
 
 /// Numbers in the narrowest format that represents all of them exactly.
 #[derive(Debug, Clone)]
@@ -19,12 +18,11 @@ impl Numbers {
     /// Stores numbers.
     pub fn new(isa: Isa, numbers: &[f32]) -> Numbers {
         let (format, len) = (Format::holding(isa, numbers), numbers.len());
-        let mut data = Lines::for_overwrite((len * format.size()).div_ceil(size_of::<f32>()));
-        match format {
-            Format::Float32 => data[..len].copy_from_slice(numbers),
-            Format::Float16 => bytemuck::cast_slice_mut::<f32, f16>(&mut data)[..len].convert_from_f32_slice(numbers),
-            Format::Bfloat16 => bytemuck::cast_slice_mut::<f32, bf16>(&mut data)[..len].convert_from_f32_slice(numbers),
-        }
+        let data = Lines::overwritten((len * format.size()).div_ceil(size_of::<f32>()), |data| match format {
+            Format::Float32 => data.copy_from_slice(numbers),
+            Format::Float16 => f16::narrow(numbers, &mut bytemuck::cast_slice_mut(data)[..len]),
+            Format::Bfloat16 => bf16::narrow(numbers, &mut bytemuck::cast_slice_mut(data)[..len]),
+        });
         Numbers { format, data, len }
     }
 

@@ -74,7 +74,6 @@ impl PackedCodes {
         let deep = blocks * (block * bits / 32);
         assert!(codes.bytes.len() == n * deep * 4 && codes.scales.len() == n * blocks, "{n} x {k} codes");
         let len = n.div_ceil(width) * width * deep;
-        let mut words = Lines::for_overwrite(len);
         let serial = Threads::serial();
         let threads = if len > SPLIT { threads } else { &serial };
         let panel = |panel: usize, out: &mut [u32]| {
@@ -85,7 +84,9 @@ impl PackedCodes {
                 out[i..].iter_mut().step_by(width).zip(words).for_each(|(out, word)| *out = word);
             }
         };
-        threads.for_each_chunk(&mut bytemuck::cast_slice_mut::<f32, u32>(&mut words)[..len], width * deep, panel);
+        let words = Lines::overwritten(len, |words| {
+            threads.for_each_chunk(bytemuck::cast_slice_mut::<f32, u32>(words), width * deep, panel);
+        });
         let numbers = |numbers: &[f32]| Numbers::new(isa, &in_panels(numbers, [n, blocks], width));
         let zeros = match codes.zeros {
             None => Zeros::All((1 << (bits - 1)) as f32),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::buffer;
+use crate::uninit::Uninit;
 
 const SHAPES: [[usize; 3]; 18] = [
     [1, 1, 1],
@@ -48,8 +48,8 @@ fn f32_sums_are_exact_to_1e_6_of_the_sum_of_magnitudes() {
         ];
         for (fold, expected) in cases {
             for isa in Isa::available() {
-                let mut out = buffer::for_overwrite(expected.len());
-                f32::fold(fold, isa, &Threads::serial(), &x, dims, &mut out);
+                let run = |out: &mut [_]| f32::fold(fold, isa, &Threads::serial(), &x, dims, out);
+                let out = Uninit::new(expected.len()).overwrite(run);
                 for ((found, expected), scale) in out.iter().zip(&expected).zip(&scale) {
                     assert!((found - expected).abs() <= 1e-6 * scale, "{fold:?} {dims:?} {isa:?}: {found} {expected}");
                 }
@@ -64,9 +64,7 @@ fn threads_and_instruction_sets_do_not_change_a_bit() {
     for dims in SHAPES {
         let x = noise(dims.iter().product());
         let run = |isa, threads: &Threads| {
-            let mut out: Vec<f64> = buffer::for_overwrite(dims[0] * dims[2]);
-            f32::fold(Fold::Sum, isa, threads, &x, dims, &mut out);
-            out
+            Uninit::new(dims[0] * dims[2]).overwrite(|out| f32::fold(Fold::Sum, isa, threads, &x, dims, out))
         };
         let scalar = run(Isa::SCALAR, &Threads::serial());
         for isa in Isa::available() {
@@ -83,11 +81,11 @@ fn extrema_agree_with_a_plain_loop() {
         let expected = plain(&x, dims, f64::INFINITY, |a, v: f32| a.min(f64::from(v)));
         let expected_max = plain(&integers, dims, f64::from(i32::MIN), |a, v: i32| a.max(f64::from(v)));
         for isa in Isa::available() {
-            let mut out = buffer::for_overwrite(expected.len());
-            f32::extremum(Extremum::Min, isa, &Threads::serial(), &x, dims, &mut out);
+            let min = |out: &mut [_]| f32::extremum(Extremum::Min, isa, &Threads::serial(), &x, dims, out);
+            let out = Uninit::new(expected.len()).overwrite(min);
             assert_eq!(out.iter().map(|&v| f64::from(v)).collect::<Vec<_>>(), expected, "min {dims:?} {isa:?}");
-            let mut out = buffer::for_overwrite(expected.len());
-            i32::extremum(Extremum::Max, isa, &Threads::serial(), &integers, dims, &mut out);
+            let max = |out: &mut [_]| i32::extremum(Extremum::Max, isa, &Threads::serial(), &integers, dims, out);
+            let out = Uninit::new(expected.len()).overwrite(max);
             assert_eq!(out.iter().map(|&v| f64::from(v)).collect::<Vec<_>>(), expected_max, "max {dims:?} {isa:?}");
         }
     }

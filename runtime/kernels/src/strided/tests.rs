@@ -1,7 +1,7 @@
 //! Tests of copies: views are compared with a plain loop.
 
 use super::*;
-use crate::buffer::for_overwrite;
+use crate::uninit::Uninit;
 
 fn expected<T: Word>(source: &[T], view: &View) -> Vec<T> {
     let element = |mut i: usize| {
@@ -20,8 +20,7 @@ fn check<T: Word>(source: &[T], view: &View) {
     let two = Threads::new(2).expect("two threads");
     for isa in Isa::available() {
         for threads in [&Threads::serial(), &two] {
-            let mut out: Vec<T> = for_overwrite(view.len());
-            copy_on(source, view, &mut out, threads, isa);
+            let out = Uninit::new(view.len()).overwrite(|out| copy_on(source, view, out, threads, isa));
             assert!(out == expected(source, view), "{view:?} {isa:?} {threads:?} {}", std::any::type_name::<T>());
         }
     }

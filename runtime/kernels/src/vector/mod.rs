@@ -9,6 +9,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod dispatch;
+mod half;
 pub(crate) mod math;
 mod pow;
 mod register;
@@ -21,6 +22,8 @@ mod words;
 mod tests;
 
 pub(crate) use dispatch::dispatch_isa;
+pub(crate) use half::Stored;
+pub use half::Half;
 pub(crate) use pow::short as short_power;
 pub(crate) use register::Vector;
 pub(crate) use slices::map;

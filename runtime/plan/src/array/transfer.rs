@@ -27,10 +27,11 @@ pub(crate) fn download(array: &Array) -> Result<Array> {
     Ok(copy)
 }
 
-/// Allocates a tensor on the host with the shape and dtype of `array`; the caller must write its elements.
+/// Allocates a tensor on the host with the shape and dtype of `array`. Its elements have unspecified values until the
+/// caller downloads others.
 pub(crate) fn alloc_on_host(array: &Array) -> Result<Array> {
     fn alloc<W: Word>(array: &Array) -> Result<Array> {
-        words::array(words::alloc_uninit::<W>(array.dims())?, array.dims(), array.dtype())
+        words::array(words::alloc_uninit::<W>(array.dims())?.overwrite(|_| ()), array.dims(), array.dtype())
     }
     by_width!(array.dtype(), W => alloc::<W>(array))
 }

@@ -1,6 +1,6 @@
 //! Elements as unsigned words of the same width, for operators that move data without computing on it.
 
-use candle_plan_kernels::buffer::try_for_result;
+use candle_plan_kernels::uninit::Uninit;
 
 pub use super::word::Word;
 use super::Array;
@@ -17,12 +17,12 @@ pub fn read<W: Word>(array: &Array) -> Result<&[W]> {
     array.elements().ok_or_else(|| wrong_width::<W>(array.dtype()))
 }
 
-/// Allocates the words of a tensor of shape `dims`; the caller must write all of them.
+/// Allocates memory for the words of a tensor of shape `dims`.
 ///
 /// # Errors
 /// The allocation fails.
-pub fn alloc_uninit<W: Word>(dims: &[usize]) -> Result<Vec<W>> {
-    try_for_result(element_count(dims)?).ok_or_else(|| out_of_memory(dims))
+pub fn alloc_uninit<W: Word>(dims: &[usize]) -> Result<Uninit<W>> {
+    Uninit::try_result(element_count(dims)?).ok_or_else(|| out_of_memory(dims))
 }
 
 /// Makes a tensor from words, without a copy.
@@ -42,8 +42,7 @@ impl Array {
     /// The allocation fails, or the tensor is not on the host.
     pub fn copy(&self) -> Result<Array> {
         fn copied<W: Word>(array: &Array) -> Result<Array> {
-            let mut words = alloc_uninit::<W>(array.dims())?;
-            words.copy_from_slice(read::<W>(array)?);
+            let words = alloc_uninit::<W>(array.dims())?.copy(read::<W>(array)?);
             self::array(words, array.dims(), array.dtype())
         }
         by_width!(self.dtype(), W => copied::<W>(self))

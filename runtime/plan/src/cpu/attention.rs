@@ -89,20 +89,20 @@ impl Attention {
     /// Computes Y `[N, heads, L, D]`, and the scores if the step outputs them.
     fn compute<R: Attends + Element>(&self, call: &Call, problem: &Problem<R>) -> Result<(Vec<R>, Option<Vec<R>>)> {
         let Dims { batch, heads, queries, keys, width, .. } = problem.dims;
-        let mut y = alloc_uninit(&[batch, heads, queries, width])?;
-        let mut scores = None;
-        if call.outputs > 3 {
-            scores = Some(alloc_uninit(&[batch, heads, queries, keys])?);
+        let y = alloc_uninit(&[batch, heads, queries, width])?;
+        let run = |y: &mut [R], kept: Option<(Stage, &mut [R])>| attention(Isa::get(), call.threads, problem, y, kept);
+        if call.outputs <= 3 {
+            return Ok((y.overwrite(|y| run(y, None)), None));
         }
+        let scores = alloc_uninit(&[batch, heads, queries, keys])?;
         let stage = match self.scores {
             AttentionScores::Product => Stage::Product,
             AttentionScores::Capped => Stage::Capped,
             AttentionScores::Masked => Stage::Masked,
             AttentionScores::Softmax => Stage::Softmax,
         };
-        let kept = scores.as_mut().map(|scores: &mut Vec<R>| (stage, &mut scores[..]));
-        attention(Isa::get(), call.threads, problem, &mut y, kept);
-        Ok((y, scores))
+        let (y, scores) = y.overwrite_with(|y| scores.overwrite(|scores| run(y, Some((stage, scores)))));
+        Ok((y, Some(scores)))
     }
 
     fn guard(&self) -> Guard {

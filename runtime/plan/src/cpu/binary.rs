@@ -83,10 +83,9 @@ impl Binary {
         compute: impl Fn(&Call, &Broadcast, &[T], &[T], &mut [T]) -> std::result::Result<(), Undefined>,
     ) -> Result<Array> {
         let (dims, broadcast) = join(&[call.tensor(0)?.dims(), call.tensor(1)?.dims()])?;
-        let mut out: Vec<T> = alloc_uninit(&dims)?;
-        compute(call, &broadcast, call.read::<T>(0)?, call.read::<T>(1)?, &mut out)
-            .map_err(|error| self.explain(error, T::DTYPE))?;
-        Array::new(out, &dims)
+        let (out, x, y) = (alloc_uninit(&dims)?, call.read::<T>(0)?, call.read::<T>(1)?);
+        let out = out.try_overwrite(|out| compute(call, &broadcast, x, y, out));
+        Array::new(out.map_err(|error| self.explain(error, T::DTYPE))?, &dims)
     }
 
     fn explain(&self, error: Undefined, dtype: DType) -> Error {
@@ -103,19 +102,19 @@ impl Binary {
         let arguments = [Argument::Tensor(&wide_x, x.dims()), Argument::Tensor(&wide_y, y.dims())];
         let program = self.program();
         let bound = Bound::new(&program, &dims, &arguments).map_err(|error| Error::op(error.to_string()))?;
-        let mut out = alloc_uninit(&dims)?;
-        bound.run_all(Isa::get(), call.threads, &mut out);
+        let out = alloc_uninit(&dims)?.overwrite(|out| bound.run_all(Isa::get(), call.threads, out));
         Array::new(T::narrow(out), &dims)
     }
 
     fn compare(&self, call: &Call) -> Result<Array> {
         let (x, y) = (call.tensor(0)?, call.tensor(1)?);
         let (dims, broadcast) = join(&[x.dims(), y.dims()])?;
-        let mut out: Vec<Bool> = alloc_uninit(&dims)?;
-        let bytes = bytemuck::cast_slice_mut(&mut out);
-        dispatch!(format!("{:?}", self.function), x.dtype(), [f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
-            T::compare(call.threads, self.function, &broadcast, (call.read::<T>(0)?, call.read::<T>(1)?), bytes)
-                .map_err(|error| self.explain(error, T::DTYPE))
+        let out = alloc_uninit::<Bool>(&dims)?.try_overwrite(|out| {
+            let bytes = bytemuck::cast_slice_mut(out);
+            dispatch!(format!("{:?}", self.function), x.dtype(), [f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
+                T::compare(call.threads, self.function, &broadcast, (call.read::<T>(0)?, call.read::<T>(1)?), bytes)
+                    .map_err(|error| self.explain(error, T::DTYPE))
+            })
         })?;
         Array::new(out, &dims)
     }
@@ -123,18 +122,17 @@ impl Binary {
     fn logic(&self, call: &Call) -> Result<Array> {
         let (x, y) = (call.read::<Bool>(0)?, call.read::<Bool>(1)?);
         let (dims, broadcast) = join(&[call.tensor(0)?.dims(), call.tensor(1)?.dims()])?;
-        let mut out: Vec<Bool> = alloc_uninit(&dims)?;
         let operands = (bytemuck::cast_slice(x), bytemuck::cast_slice(y));
-        logic(call.threads, self.function, &broadcast, operands, bytemuck::cast_slice_mut(&mut out))
-            .map_err(|error| self.explain(error, DType::Bool))?;
-        Array::new(out, &dims)
+        let out = alloc_uninit::<Bool>(&dims)?.try_overwrite(|out| {
+            logic(call.threads, self.function, &broadcast, operands, bytemuck::cast_slice_mut(out))
+        });
+        Array::new(out.map_err(|error| self.explain(error, DType::Bool))?, &dims)
     }
 }
 
 fn equal_strings(x: &Strings, y: &Strings) -> Result<Array> {
     let (dims, broadcast) = join(&[&x.dims, &y.dims])?;
     let [xs, ys] = [x, y].map(|strings| Scratch::of(strings.data.iter().map(String::as_str)));
-    let mut out: Vec<Bool> = alloc_uninit(&dims)?;
-    zip(&Threads::serial(), &broadcast, (&xs, &ys), &mut out, |x, y| Bool::from(x == y));
-    Array::new(out, &dims)
+    let compare = |out: &mut [Bool]| zip(&Threads::serial(), &broadcast, (&xs, &ys), out, |x, y| Bool::from(x == y));
+    Array::new(alloc_uninit(&dims)?.overwrite(compare), &dims)
 }

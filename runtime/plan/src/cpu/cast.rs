@@ -142,8 +142,7 @@ impl Kernel for BitCast {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let bits = by_width!(x.dtype(), W => {
-            let mut bits = words::alloc_uninit::<W>(x.dims())?;
-            bits.copy_from_slice(words::read::<W>(x)?);
+            let mut bits = words::alloc_uninit::<W>(x.dims())?.copy(words::read::<W>(x)?);
             self.fix_bits(x.dtype(), &mut bits);
             words::array(bits, x.dims(), self.to)
         })?;

@@ -38,8 +38,7 @@ impl Col2Im {
     fn compute<T: Term + Element>(&self, x: &Array, image: &[usize], kernel: &[usize]) -> Result<Array> {
         let (windows, dims) = self.windows(x.dims(), image, kernel)?;
         let dims = known_sizes(&dims)?;
-        let mut out = alloc_uninit::<T>(&dims)?;
-        out.fill(T::ZERO);
+        let mut out = alloc_uninit(&dims)?.fill(T::ZERO);
         let plane: usize = image.iter().product();
         let (taps, count): (usize, usize) = (kernel.iter().product(), windows.iter().product());
         let x = x.read::<T>()?;

@@ -31,8 +31,9 @@ impl Kernel for Where {
         let condition = condition.read::<Bool>()?;
         let condition: &[u8] = bytemuck::cast_slice(condition);
         let chosen = by_width!(x.dtype(), W => {
-            let mut out = words::alloc_uninit::<W>(&dims)?;
-            select(call.threads, &broadcast, (condition, words::read::<W>(x)?, words::read::<W>(y)?), &mut out);
+            let (x_words, y_words) = (words::read::<W>(x)?, words::read::<W>(y)?);
+            let choose = |out: &mut [W]| select(call.threads, &broadcast, (condition, x_words, y_words), out);
+            let out = words::alloc_uninit::<W>(&dims)?.overwrite(choose);
             words::array(out, &dims, x.dtype())
         })?;
         Ok(vec![choices.restore(chosen)?])
@@ -78,11 +79,11 @@ fn clip_single(call: &mut Call) -> Result<Array> {
 fn clip<T: Element + PartialOrd>(call: &Call) -> Result<Array> {
     let (min, max) = (bound::<T>(call, 1)?, bound::<T>(call, 2)?);
     let x = call.read::<T>(0)?;
-    let mut out = alloc_uninit(&[x.len()])?;
-    map(call.threads, x, &mut out, |x| {
+    let clip = |x: T| {
         let raised = min.filter(|min| *min > x).unwrap_or(x);
         max.filter(|max| *max < raised).unwrap_or(raised)
-    });
+    };
+    let out = alloc_uninit(&[x.len()])?.overwrite(|out| map(call.threads, x, out, clip));
     Array::new(out, call.tensor(0)?.dims())
 }
 

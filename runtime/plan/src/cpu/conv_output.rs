@@ -43,9 +43,9 @@ impl ConvOutput {
         let residual = self.residual.as_ref().map(|(input, rest)| (*input, rest));
         let fits = |input: usize| call.tensor(input).is_ok_and(|residual| residual.dims() == dims);
         let Some((input, rest)) = residual.filter(|(input, _)| fits(*input)) else {
-            let mut out = alloc_uninit(dims)?;
-            with_epilogue(program, call, dims, |epilogue| compute(call, &mut out, epilogue))?;
-            return Array::new(out, dims);
+            let out = alloc_uninit(dims)?;
+            let compute = |epilogue: Epilogue| out.try_overwrite(|out| compute(call, out, epilogue));
+            return Array::new(with_epilogue(program, call, dims, compute)?, dims);
         };
         if let Some(mut taken) = call.take(input) {
             taken.update::<f32>(|out| {
@@ -55,9 +55,10 @@ impl ConvOutput {
             })?;
             return Ok(taken);
         }
-        let (mut out, residual) = (alloc_uninit(dims)?, call.read(input)?);
-        with_epilogue(Some(rest), call, dims, |epilogue| {
-            compute(call, &mut out, Epilogue { residual: Some(Residual::Separate(residual)), ..epilogue })
+        let (out, residual) = (alloc_uninit(dims)?, call.read(input)?);
+        let out = with_epilogue(Some(rest), call, dims, |epilogue| {
+            let epilogue = Epilogue { residual: Some(Residual::Separate(residual)), ..epilogue };
+            out.try_overwrite(|out| compute(call, out, epilogue))
         })?;
         Array::new(out, dims)
     }

@@ -150,19 +150,17 @@ fn run_f32<C: Convolution>(
         }
     };
     let dims = out_dims(shape, x.rank());
-    let mut out = alloc_uninit(&dims)?;
+    let out = alloc_uninit(&dims)?;
     let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
-    with_epilogue(op.epilogue(), call, &dims, |epilogue| {
-        weights.run(call.threads, ConvOperands { shape, bias, x, out: &mut out, epilogue });
-        Ok(())
+    let out = with_epilogue(op.epilogue(), call, &dims, |epilogue| {
+        Ok(out.overwrite(|out| weights.run(call.threads, ConvOperands { shape, bias, x, out, epilogue })))
     })?;
     Array::new(out, &dims)
 }
 
 fn run_f64<C: Convolution>(call: &Call, shape: &Shape, [x, w]: [&Array; 2], bias: Option<&Array>) -> Result<Array> {
     let dims = out_dims(shape, x.rank());
-    let mut out = alloc_uninit(&dims)?;
+    let out = alloc_uninit(&dims)?;
     let (x, w, bias) = (x.read::<f64>()?, w.read::<f64>()?, bias.map(Array::read::<f64>).transpose()?);
-    C::plain(call.threads, shape, w, bias, x, &mut out);
-    Array::new(out, &dims)
+    Array::new(out.overwrite(|out| C::plain(call.threads, shape, w, bias, x, out)), &dims)
 }

@@ -21,8 +21,8 @@ pub(crate) fn converted(x: &Array, to: DType, threads: &Threads) -> Result<Array
         Ok(bytemuck::cast_slice::<S, u8>(x.read()?))
     })?;
     dispatch!("Cast", to, [Bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64], D => {
-        let mut out = alloc_uninit::<D>(x.dims())?;
-        cast(converter(x.dtype())?, bytes, &mut out, threads);
+        let (out, converter) = (alloc_uninit::<D>(x.dims())?, converter(x.dtype())?);
+        let out = out.overwrite(|out| cast(converter, bytes, out, threads));
         Array::new(out, x.dims())
     })
 }

@@ -58,17 +58,17 @@ impl Cumulative {
         start: T,
         combine: impl Fn(T, T) -> T + Sync,
     ) -> Result<Vec<T>> {
-        let mut y = alloc_uninit(&[outer, n, inner])?;
+        let y = alloc_uninit(&[outer, n, inner])?;
         let block = (n * inner).max(1);
         let per_task = (TASK / block).max(1) * block;
-        threads.for_each_chunk(&mut y, per_task, |task, y| {
+        let some = |task: usize, y: &mut [T]| {
             let mut totals = Scratch::filled(start, inner);
             for (x, y) in x[task * per_task..].chunks_exact(block).zip(y.chunks_exact_mut(block)) {
                 totals.fill(start);
                 self.accumulate_block(x, y, &mut totals, &combine);
             }
-        });
-        Ok(y)
+        };
+        Ok(y.overwrite(|y| threads.for_each_chunk(y, per_task, some)))
     }
 
     /// Accumulates the rows of one block, starting from `totals`, which serve as scratch.

@@ -51,13 +51,16 @@ impl DeformConv {
         let depth = sizes.channels / self.groups * taps;
         let dims = [sizes.batch, sizes.outputs, sizes.result[0], sizes.result[1]];
         let weights = inputs.w.reshape(&[self.groups, sizes.outputs / self.groups, depth])?;
-        let mut y = alloc_uninit::<R>(&dims)?;
-        for image in 0..sizes.batch {
-            let columns =
-                self.columns::<R>(inputs, sizes, image, threads)?.reshape(&[self.groups, depth, positions])?;
-            let product = multiply(&weights, &columns, threads)?;
-            y[image * sizes.outputs * positions..][..sizes.outputs * positions].copy_from_slice(product.read::<R>()?);
-        }
+        let mut y = alloc_uninit::<R>(&dims)?.try_overwrite(|y| -> Result<()> {
+            for image in 0..sizes.batch {
+                let columns =
+                    self.columns::<R>(inputs, sizes, image, threads)?.reshape(&[self.groups, depth, positions])?;
+                let product = multiply(&weights, &columns, threads)?;
+                y[image * sizes.outputs * positions..][..sizes.outputs * positions]
+                    .copy_from_slice(product.read::<R>()?);
+            }
+            Ok(())
+        })?;
         if let Some(bias) = &inputs.bias {
             let bias = bias.read::<R>()?;
             for (i, plane) in y.chunks_exact_mut(positions.max(1)).enumerate() {
@@ -79,14 +82,14 @@ impl DeformConv {
         let (x, points) = (inputs.x.read::<R>()?, self.points::<R>(inputs, sizes, image, threads)?);
         let pixels = sizes.image[0] * sizes.image[1];
         let dims = [sizes.channels * taps, positions];
-        let mut columns = alloc_uninit::<R>(&dims)?;
-        threads.for_each_chunk(&mut columns, positions, |row, out| {
+        let row = |row: usize, out: &mut [R]| {
             let (channel, tap) = (row / taps, row % taps);
             let group = channel / (sizes.channels / self.offset_groups);
             let plane = &x[(image * sizes.channels + channel) * pixels..][..pixels];
             sample(plane, &points[(group * taps + tap) * positions..][..positions], out);
-        });
-        Array::new(columns, &dims)
+        };
+        let columns = alloc_uninit(&dims)?;
+        Array::new(columns.overwrite(|columns| threads.for_each_chunk(columns, positions, row)), &dims)
     }
 
     /// Returns the pixels around each sampled point of one image, weighted by the mask:

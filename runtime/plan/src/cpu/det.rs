@@ -23,13 +23,14 @@ impl Kernel for Det {
         }
         let wide = to_f64(x, call.threads)?;
         let data = wide.read::<f64>()?;
-        let mut y = alloc_uninit::<f64>(outer)?;
+        let y = alloc_uninit::<f64>(outer)?;
         let size = rows * columns;
-        let mut matrix = Scratch::for_overwrite(size);
-        for (i, y) in y.iter_mut().enumerate() {
+        let mut matrix = Scratch::filled(0.0, size);
+        let mut of = |i: usize| {
             matrix.copy_from_slice(&data[i * size..][..size]);
-            *y = determinant(&mut matrix, *rows);
-        }
+            determinant(&mut matrix, *rows)
+        };
+        let y = y.overwrite(|y| y.iter_mut().enumerate().for_each(|(i, y)| *y = of(i)));
         Ok(vec![converted(&Array::new(y, outer)?, x.dtype(), call.threads)?.into()])
     }
 }

@@ -173,21 +173,22 @@ impl Kernel for MaxRoiPool {
         let (data, boxes) = (to_f64(x, call.threads)?, to_f64(rois, call.threads)?);
         let (data, boxes) = (data.read::<f64>()?, boxes.read::<f64>()?);
         let dims = [count, channels, self.height, self.width];
-        let mut out = alloc_uninit::<f64>(&dims)?;
+        let out = alloc_uninit::<f64>(&dims)?;
         let (planes, bins) = (element_count(&[high, wide])?, element_count(&[self.height, self.width])?);
         let values = element_count(&[channels, bins])?;
         let is_absent = |(_, r): &(usize, &[f64])| !(0.0..batch as f64).contains(&r[0]) || r[0].fract() != 0.0;
         if let Some((region, numbers)) = boxes.chunks_exact(5).enumerate().find(is_absent) {
             return Err(Error::Op(image_out_of_range(numbers[0], region, batch)));
         }
-        call.threads.for_each_chunk(&mut out, values, |i, out| {
+        let pool = |i: usize, out: &mut [f64]| {
             let region = &boxes[5 * i..][..5];
             let (rows, columns) = (self.bins(region, 2, self.height, high), self.bins(region, 1, self.width, wide));
             for (i, out) in out.iter_mut().enumerate() {
                 let plane = &data[(region[0] as usize * channels + i / bins) * planes..][..planes];
                 *out = greatest(plane, wide, &rows[i % bins / self.width], &columns[i % self.width]);
             }
-        });
+        };
+        let out = out.overwrite(|out| call.threads.for_each_chunk(out, values, pool));
         Ok(vec![converted(&Array::new(out, &dims)?, x.dtype(), call.threads)?.into()])
     }
 }

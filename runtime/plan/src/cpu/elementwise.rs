@@ -65,8 +65,7 @@ pub(crate) fn run_program(program: &Program, call: &mut Call) -> Result<Array> {
             Ok(array)
         }
         None => {
-            let mut out = alloc_uninit(&dims)?;
-            bound.run_all(Isa::get(), threads, &mut out);
+            let out = alloc_uninit(&dims)?.overwrite(|out| bound.run_all(Isa::get(), threads, out));
             Array::new(out, &dims)
         }
     }

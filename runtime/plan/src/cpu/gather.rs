@@ -99,8 +99,9 @@ impl Packs for GatherNd {
 /// Gathers the elements at `places` in each block of `block` elements into a tensor of shape `dims`.
 pub(super) fn runs(x: &Array, block: usize, places: &Places, dims: &[usize], call: &Call) -> Result<Array> {
     by_width!(x.dtype(), W => {
-        let mut out = words::alloc_uninit::<W>(dims)?;
-        gather_runs(words::read::<W>(x)?, block, &places.starts, places.run, &mut out, call.threads);
+        let from = words::read::<W>(x)?;
+        let gather = |out: &mut [W]| gather_runs(from, block, &places.starts, places.run, out, call.threads);
+        let out = words::alloc_uninit::<W>(dims)?.overwrite(gather);
         words::array(out, dims, x.dtype())
     })
 }

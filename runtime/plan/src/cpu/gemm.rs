@@ -99,8 +99,8 @@ impl Gemm {
             }
         };
         let addend = c.map(|c| Ok::<_, Error>((c.read::<f32>()?, steps(c.dims())))).transpose()?;
-        let mut out = alloc_uninit(&[m, n])?;
-        with_finish(self.epilogue.as_ref(), call, &[m, n], |finish| {
+        let out = alloc_uninit(&[m, n])?;
+        let out = with_finish(self.epilogue.as_ref(), call, &[m, n], |finish| {
             let (bias, scaled) = match &addend {
                 Some((c, [0, 1])) if self.alpha == 1.0 && self.beta == 1.0 && c.len() == n => (Bias::Columns(c), None),
                 None if self.alpha == 1.0 => (Bias::None, None),
@@ -117,8 +117,8 @@ impl Gemm {
             };
             let scale: Option<Finish> = if scaled.is_some() { Some(&scale) } else { finish };
             let left = matrix(a, [m, k], self.trans_a);
-            products::multiply(Isa::get(), call.threads, sizes, &left, &right, bias, &mut out, scale);
-            Ok(())
+            Ok(out
+                .overwrite(|out| products::multiply(Isa::get(), call.threads, sizes, &left, &right, bias, out, scale)))
         })?;
         Array::new(out, &[m, n])
     }
@@ -127,9 +127,9 @@ impl Gemm {
         let Sizes { m, n, k } = self.sizes(a, b, c)?;
         let (a, b) = (a.read::<T>()?, b.read::<T>()?);
         let c = c.map(|c| Ok::<_, Error>((c.read::<T>()?, steps(c.dims())))).transpose()?;
-        let mut out = alloc_uninit::<T>(&[m, n])?;
         let (left, right) = (plain(a, [m, k], self.trans_a), plain(b, [k, n], self.trans_b));
-        gemm::product(call.threads, n, k, &left, &right, &mut out);
+        let product = |out: &mut [T]| gemm::product(call.threads, n, k, &left, &right, out);
+        let mut out = alloc_uninit(&[m, n])?.overwrite(product);
         let (alpha, beta) = (T::factor(self.alpha), T::factor(self.beta));
         let addend = c.as_ref().map(|(c, steps)| (&c[..], *steps));
         if addend.is_some() || self.alpha != 1.0 {

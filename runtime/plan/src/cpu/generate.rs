@@ -30,9 +30,7 @@ impl Kernel for Fill {
         one_element("the value to fill with", value.dims())?;
         let filled = by_width!(value.dtype(), W => {
             let element = words::read::<W>(value)?[0];
-            let mut out = words::alloc_uninit::<W>(&dims)?;
-            out.fill(element);
-            words::array(out, &dims, value.dtype())
+            words::array(words::alloc_uninit::<W>(&dims)?.fill(element), &dims, value.dtype())
         });
         Ok(vec![data.restore(filled?)?])
     }
@@ -102,8 +100,7 @@ impl Kernel for EyeLike {
         let &[rows, columns] = call.value(0)?.dims()? else { bail!("expected a matrix") };
         let one = one_of(self.dtype)?;
         by_width!(self.dtype, W => {
-            let mut out = words::alloc_uninit::<W>(&[rows, columns])?;
-            out.fill(0);
+            let mut out = words::alloc_uninit::<W>(&[rows, columns])?.fill(0);
             for row in 0..rows.min(out.len()) {
                 let column = self.k.checked_add(row as i64).and_then(|column| usize::try_from(column).ok());
                 if let Some(column) = column.filter(|&column| column < columns) {
@@ -130,8 +127,7 @@ impl Kernel for OneHot {
         let hot = by_width!(data.arrays[0].dtype(), W => {
             let values = words::read::<W>(&data.arrays[0])?;
             let (off, on) = (values[0], values[1]);
-            let mut out = words::alloc_uninit::<W>(&dims)?;
-            out.fill(off);
+            let mut out = words::alloc_uninit::<W>(&dims)?.fill(off);
             for (i, index) in truncated(indices)?.into_iter().enumerate() {
                 let class = if index < 0 { index.saturating_add(depth) } else { index };
                 if (0..depth).contains(&class) {

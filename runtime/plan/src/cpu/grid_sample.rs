@@ -149,9 +149,9 @@ impl GridSample {
         threads: &Threads,
     ) -> Result<Value> {
         let (x, dtype) = (converted(x, R::DTYPE, threads)?, x.dtype());
-        let mut y = alloc_uninit::<R>(&size.dims)?;
+        let (x, y) = (x.read::<R>()?, alloc_uninit::<R>(&size.dims)?);
         let taps = |point| self.taps::<R, K, N>(point, size.image);
-        planes(x.read::<R>()?, &mut y, points, size, threads, (Taps::NOTHING, taps), sample::<R, N>);
+        let y = y.overwrite(|y| planes(x, y, points, size, threads, (Taps::NOTHING, taps), sample::<R, N>));
         Ok(converted(&Array::new(y, &size.dims)?, dtype, threads)?.into())
     }
 
@@ -164,13 +164,14 @@ impl GridSample {
             row.zip(column).map(|(row, column)| row * wide + column)
         };
         data.restore(by_width!(x.dtype(), W => {
-            let mut y = words::alloc_uninit::<W>(&size.dims)?;
+            let y = words::alloc_uninit::<W>(&size.dims)?;
             let take = |image: &[W], places: &[Option<usize>], out: &mut [W]| {
                 for (out, place) in out.iter_mut().zip(places) {
                     *out = place.and_then(|place| image.get(place)).copied().unwrap_or_else(bytemuck::Zeroable::zeroed);
                 }
             };
-            planes(words::read::<W>(x)?, &mut y, points, size, threads, (None, place), take);
+            let source = words::read::<W>(x)?;
+            let y = y.overwrite(|y| planes(source, y, points, size, threads, (None, place), take));
             words::array(y, &size.dims, x.dtype())
         })?)
     }

@@ -104,9 +104,9 @@ fn by_matrix(
         bail!("{:?} times {:?} is no product of matrices", a.dims(), b.dims());
     }
     dims.push(weights.columns());
-    let (bits, mut sums) = (a.bits::<u8>()?, alloc_uninit(&dims)?);
+    let (bits, sums) = (a.bits::<u8>()?, alloc_uninit(&dims)?);
     let codes = int8::Codes { bits, signed: is_signed(a), zero: a_zero.map_or(Ok(0), single)? };
-    int8::product(call.threads, codes, weights, None, int8::Out::Sums(&mut sums));
+    let sums = sums.overwrite(|sums| int8::product(call.threads, codes, weights, None, int8::Out::Sums(sums)));
     Array::new(sums, &dims)
 }
 
@@ -154,10 +154,11 @@ impl Packs for ConvInteger {
         let x = shifted(x, call.optional_tensor(2)?, call.threads)?;
         let dims = out_dims(&shape, x.rank());
         let mut sums = if largest(&x)? * packed.largest_sum <= EXACT {
-            let mut out = alloc_uninit(&dims)?;
             let (x, epilogue) = (x.read::<f32>()?, Epilogue::NONE);
-            let operands = ConvOperands { shape: &shape, bias: None, x, out: &mut out, epilogue };
-            conv::conv(call.threads, &packed.weights, operands);
+            let out = alloc_uninit(&dims)?.overwrite(|out| {
+                let operands = ConvOperands { shape: &shape, bias: None, x, out, epilogue };
+                conv::conv(call.threads, &packed.weights, operands);
+            });
             whole_elements(&out)
         } else {
             self.run_whole(call, &shape, &x)?
@@ -200,9 +201,9 @@ impl ConvInteger {
 
     fn run_whole(&self, call: &Call, shape: &Shape, x: &Array) -> Result<Vec<i32>> {
         let w = whole(&self.weights(call.tensor(1)?, call.optional_tensor(3)?)?)?;
-        let mut out = alloc_uninit(&out_dims(shape, x.rank()))?;
-        conv::conv_plain(call.threads, shape, w.read::<i32>()?, None, whole(x)?.read::<i32>()?, &mut out);
-        Ok(out)
+        let (out, x) = (alloc_uninit(&out_dims(shape, x.rank()))?, whole(x)?);
+        let (x, w) = (x.read::<i32>()?, w.read::<i32>()?);
+        Ok(out.overwrite(|out| conv::conv_plain(call.threads, shape, w, None, x, out)))
     }
 }
 

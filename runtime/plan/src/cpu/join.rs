@@ -81,13 +81,13 @@ pub(super) fn joined(arrays: &[&Array], axis: i64, call: &Call) -> Result<Array>
     let Some(first) = arrays.first() else { bail!("there are no inputs") };
     let (axis, dims) = joined_dims(arrays, axis)?;
     by_width!(first.dtype(), W => {
-        let mut out = words::alloc_uninit::<W>(&dims)?;
+        let out = words::alloc_uninit::<W>(&dims)?;
         scratch::<Part<W>>(arrays.len())?;
         let mut parts = SmallVec::<[Part<W>; 4]>::new();
         for array in arrays {
             parts.push(Part { data: words::read(array)?, run: array.dims()[axis..].iter().product() });
         }
-        concat(&parts, &mut out, call.threads);
+        let out = out.overwrite(|out| concat(&parts, out, call.threads));
         words::array(out, &dims, first.dtype())
     })
 }

@@ -128,16 +128,17 @@ impl Product {
         product: impl Fn(&Threads, usize, [usize; 2], &mut [T]) + Sync,
     ) -> Result<Array> {
         let Sizes { m, n, k } = self.sizes;
-        let mut out = alloc_uninit(&self.dims)?;
         let size = m * n;
-        if size.saturating_mul(k) >= LARGE || self.pairs.len() == 1 {
-            let matrices = out.chunks_mut(size.max(1)).zip(&self.pairs).enumerate();
-            matrices.for_each(|(i, (out, pair))| product(threads, i, *pair, out));
-        } else {
-            let serial = Threads::serial();
-            let some = if out.len().saturating_mul(k) >= WORTH_SPLITTING { threads } else { &serial };
-            some.for_each_chunk(&mut out, size, |i, out| product(&serial, i, self.pairs[i], out));
-        }
+        let out = alloc_uninit(&self.dims)?.overwrite(|out| {
+            if size.saturating_mul(k) >= LARGE || self.pairs.len() == 1 {
+                let matrices = out.chunks_mut(size.max(1)).zip(&self.pairs).enumerate();
+                matrices.for_each(|(i, (out, pair))| product(threads, i, *pair, out));
+            } else {
+                let serial = Threads::serial();
+                let some = if out.len().saturating_mul(k) >= WORTH_SPLITTING { threads } else { &serial };
+                some.for_each_chunk(out, size, |i, out| product(&serial, i, self.pairs[i], out));
+            }
+        });
         Array::new(out, &self.dims)
     }
 }

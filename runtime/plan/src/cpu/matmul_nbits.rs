@@ -100,9 +100,9 @@ impl MatMulNBits {
         dims: &[usize],
         finish: Option<Finish>,
     ) -> Result<Array> {
-        let mut out = alloc_uninit::<f32>(dims)?;
-        multiply_low_bit(threads, out.len() / self.n, a, packed, &mut out, finish);
-        Array::new(out, dims)
+        let out = alloc_uninit(dims)?;
+        let rows = out.len() / self.n;
+        Array::new(out.overwrite(|out| multiply_low_bit(threads, rows, a, packed, out, finish)), dims)
     }
 }
 

@@ -91,8 +91,8 @@ fn padded(x: &Array, places: &[Places], value: Option<&Array>, threads: &Threads
     by_width!(x.dtype(), W => {
         value.map_or(Ok(()), |value| one_element("the value to pad with", value.dims()))?;
         let fill = value.map(words::read::<W>).transpose()?.map_or(0, |value| value[0]);
-        let mut out = words::alloc_uninit::<W>(&dims)?;
-        pad(words::read::<W>(x)?, x.dims(), places, fill, &mut out, threads);
+        let from = words::read::<W>(x)?;
+        let out = words::alloc_uninit::<W>(&dims)?.overwrite(|out| pad(from, x.dims(), places, fill, out, threads));
         words::array(out, &dims, x.dtype())
     })
 }

@@ -5,6 +5,7 @@ use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::pool::{self, Divisor, Window};
 use candle_plan_kernels::reduce::Ordered;
 use candle_plan_kernels::threads::Threads;
+use candle_plan_kernels::uninit::Uninit;
 use half::{bf16, f16};
 
 use super::blocks::Blocked;
@@ -27,15 +28,18 @@ impl Kernel for MaxPool {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(x.dims())?;
         let dtype = x.dtype();
-        let mut indices = (call.outputs > 1).then(|| alloc_uninit::<i64>(&dims)).transpose()?;
-        let mut max =
-            Max { threads: call.threads, windows, column_major: self.column_major, indices: indices.as_deref_mut() };
-        let y = if dtype.is_float() {
+        let indices = (call.outputs > 1).then(|| alloc_uninit::<i64>(&dims)).transpose()?;
+        let max = Max { threads: call.threads, windows, column_major: self.column_major, indices };
+        let (y, indices) = if dtype.is_float() {
             dispatch!("MaxPool", dtype, [f32, f64, f16, bf16], T => {
-                Array::new(T::narrow(max.of(&read_widened::<T>(x)?, alloc_uninit(&dims)?)), &dims)
+                let (y, indices) = max.of(&read_widened::<T>(x)?, alloc_uninit(&dims)?);
+                Ok((Array::new(T::narrow(y), &dims)?, indices))
             })
         } else {
-            dispatch!("MaxPool", dtype, [i8, u8], T => Array::new(max.of::<T>(x.read()?, alloc_uninit(&dims)?), &dims))
+            dispatch!("MaxPool", dtype, [i8, u8], T => {
+                let (y, indices) = max.of::<T>(x.read()?, alloc_uninit(&dims)?);
+                Ok((Array::new(y, &dims)?, indices))
+            })
         }?;
         let indices = indices.map(|indices| Array::new(indices, &dims)).transpose()?;
         Ok([Some(y), indices].into_iter().flatten().map(Value::from).collect())
@@ -55,18 +59,19 @@ struct Max<'a> {
     windows: [Window; 2],
     column_major: bool,
     /// The second output, if the step has it.
-    indices: Option<&'a mut [i64]>,
+    indices: Option<Uninit<i64>>,
 }
 
 impl Max<'_> {
-    fn of<T: Ordered>(&mut self, x: &[T], mut y: Vec<T>) -> Vec<T> {
-        match &mut self.indices {
-            None => pool::max(Isa::get(), self.threads, x, self.windows, &mut y),
-            Some(indices) => {
-                pool::max_with_indices(self.threads, x, self.windows, self.column_major, &mut y, indices);
-            }
-        }
-        y
+    fn of<T: Ordered>(self, x: &[T], y: Uninit<T>) -> (Vec<T>, Option<Vec<i64>>) {
+        let Some(indices) = self.indices else {
+            return (y.overwrite(|y| pool::max(Isa::get(), self.threads, x, self.windows, y)), None);
+        };
+        let run = |y: &mut [T], indices: &mut [i64]| {
+            pool::max_with_indices(self.threads, x, self.windows, self.column_major, y, indices);
+        };
+        let (y, indices) = y.overwrite_with(|y| indices.overwrite(|indices| run(y, indices)));
+        (y, Some(indices))
     }
 }
 
@@ -80,8 +85,8 @@ impl Kernel for AveragePool {
         let (windows, dims) = self.window.windows(x.dims())?;
         let by = self.divisor();
         dispatch!("AveragePool", x.dtype(), [f32, f64, f16, bf16], T => {
-            let (x, mut y) = (read_widened::<T>(x)?, alloc_uninit(&dims)?);
-            pool::average(Isa::get(), call.threads, &x, windows, by, &mut y);
+            let (x, y) = (read_widened::<T>(x)?, alloc_uninit(&dims)?);
+            let y = y.overwrite(|y| pool::average(Isa::get(), call.threads, &x, windows, by, y));
             Ok(vec![Array::new(T::narrow(y), &dims)?.into()])
         })
     }
@@ -113,8 +118,8 @@ impl Kernel for LpPool {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(x.dims())?;
         dispatch!("LpPool", x.dtype(), [f32, f64, f16, bf16], T => {
-            let (x, mut y) = (read_widened::<T>(x)?, alloc_uninit(&dims)?);
-            pool::lp(Isa::get(), call.threads, &x, windows, f64::from(self.p), &mut y);
+            let (x, y) = (read_widened::<T>(x)?, alloc_uninit(&dims)?);
+            let y = y.overwrite(|y| pool::lp(Isa::get(), call.threads, &x, windows, f64::from(self.p), y));
             Ok(vec![Array::new(T::narrow(y), &dims)?.into()])
         })
     }

@@ -55,8 +55,9 @@ impl Kernel for PoolBlocks {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(&in_rows(x.dims(), self.channels)?)?;
         let dims = in_blocks(&dims, self.blocking);
-        let mut y = alloc_uninit(&dims)?;
-        blocked::pool(self.blocking, call.threads, self.pool, x.read::<f32>()?, windows, &mut y);
+        let x = x.read::<f32>()?;
+        let run = |y: &mut [f32]| blocked::pool(self.blocking, call.threads, self.pool, x, windows, y);
+        let y = alloc_uninit(&dims)?.overwrite(run);
         Ok(vec![Array::new(y, &dims)?.into()])
     }
 }

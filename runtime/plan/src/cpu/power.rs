@@ -30,14 +30,14 @@ pub(crate) fn power(call: &Call) -> Result<Array> {
 
 fn integers<T: Element + Integer>(call: &Call, x: &Array, y: &Array) -> Result<Array> {
     let (dims, broadcast) = join(&[x.dims(), y.dims()])?;
-    let mut out = alloc_uninit(&dims)?;
-    T::powers(call.threads, &broadcast, (x.read::<T>()?, y.read::<i64>()?), &mut out);
+    let (x, y) = (x.read::<T>()?, y.read::<i64>()?);
+    let out = alloc_uninit(&dims)?.overwrite(|out| T::powers(call.threads, &broadcast, (x, y), out));
     Array::new(out, &dims)
 }
 
 fn doubles(call: &Call, x: &Array, y: &Array) -> Result<Array> {
     let (dims, broadcast) = join(&[x.dims(), y.dims()])?;
-    let mut out = alloc_uninit(&dims)?;
-    zip(call.threads, &broadcast, (x.read::<f64>()?, y.read::<f64>()?), &mut out, f64::powf);
+    let (x, y) = (x.read::<f64>()?, y.read::<f64>()?);
+    let out = alloc_uninit(&dims)?.overwrite(|out| zip(call.threads, &broadcast, (x, y), out, f64::powf));
     Array::new(out, &dims)
 }

@@ -146,12 +146,11 @@ impl<'a> End<'a> {
     fn write(&self, dims: &[usize], run: impl FnOnce(Out)) -> Result<Value> {
         let [low, high] = self.limits;
         let Some((zero, dtype)) = self.to else {
-            let mut out = alloc_uninit::<f32>(dims)?;
-            run(Out::Floats(&mut out, self.scale));
+            let out = alloc_uninit(dims)?.overwrite(|out| run(Out::Floats(out, self.scale)));
             return Ok(Array::new(out, dims)?.into());
         };
-        let mut out = alloc_uninit::<u8>(dims)?;
-        run(Out::Codes(&mut out, Requantize { scale: self.scale, zero, low, high }));
+        let to = Requantize { scale: self.scale, zero, low, high };
+        let out = alloc_uninit(dims)?.overwrite(|out| run(Out::Codes(out, to)));
         Ok(Array::new(out, dims)?.reinterpret(dtype)?.into())
     }
 }

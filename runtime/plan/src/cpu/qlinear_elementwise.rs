@@ -37,13 +37,12 @@ impl Kernel for QLinearBinary {
             QLinearFunction::Add => Function::Add,
             QLinearFunction::Mul => Function::Mul,
         };
-        let mut out = alloc_uninit::<u8>(&dims)?;
         let chunk = |i: usize, out: &mut [u8]| {
             let at = i * CHUNK..i * CHUNK + out.len();
             let (a, b) = (Codes { bits: &a.bits[at.clone()], ..a }, Codes { bits: &b.bits[at], ..b });
             binary(Isa::get(), function, a, b, scales, by, out);
         };
-        call.threads.for_each_chunk(&mut out, CHUNK, chunk);
+        let out = alloc_uninit(&dims)?.overwrite(|out| call.threads.for_each_chunk(out, CHUNK, chunk));
         Ok(vec![Array::new(out, &dims)?.reinterpret(y_zero.dtype())?.into()])
     }
 }
@@ -61,10 +60,8 @@ impl Kernel for LookUp {
         LookUp::check_table(table.dims())?;
         let table_bits: &[u8; 256] = table.bits::<u8>()?.try_into().map_err(|_| Error::op("the table is too short"))?;
         let x_bits = x.bits::<u8>()?;
-        let mut out = alloc_uninit::<u8>(x.dims())?;
-        call.threads.for_each_chunk(&mut out, CHUNK, |i, out| {
-            look_up(table_bits, &x_bits[i * CHUNK..i * CHUNK + out.len()], out);
-        });
+        let chunk = |i: usize, out: &mut [u8]| look_up(table_bits, &x_bits[i * CHUNK..i * CHUNK + out.len()], out);
+        let out = alloc_uninit(x.dims())?.overwrite(|out| call.threads.for_each_chunk(out, CHUNK, chunk));
         Ok(vec![Array::new(out, x.dims())?.reinterpret(table.dtype())?.into()])
     }
 }
@@ -84,10 +81,11 @@ impl Kernel for QLinearGlobalAveragePool {
         let last = dims.len() - 1;
         dims[1..last].fill(1);
         let (bits, zero) = (x.bits::<u8>()?, single(call.tensor(2)?)?);
-        let mut out = alloc_uninit::<u8>(&dims)?;
-        for (bits, out) in bits.chunks(image).zip(out.chunks_mut(dims[last])) {
-            mean(Isa::get(), Codes { bits, signed: is_signed(x), zero }, by, out);
-        }
+        let out = alloc_uninit::<u8>(&dims)?.overwrite(|out| {
+            for (bits, out) in bits.chunks(image).zip(out.chunks_mut(dims[last])) {
+                mean(Isa::get(), Codes { bits, signed: is_signed(x), zero }, by, out);
+            }
+        });
         Ok(vec![Array::new(out, &dims)?.reinterpret(y_zero.dtype())?.into()])
     }
 }

@@ -1,9 +1,10 @@
 //! CPU kernels: linear quantization.
 
-use candle_plan_kernels::buffer::{collected, filled, for_overwrite};
+use candle_plan_kernels::buffer::{collected, filled};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::quantize::{dequantize, quantize, range, Code, Scale};
 use candle_plan_kernels::threads::Threads;
+use candle_plan_kernels::uninit::Uninit;
 use half::{bf16, f16};
 
 use super::bounds::{counted, len};
@@ -104,8 +105,8 @@ impl Kernel for DynamicQuantizeLinear {
         let (low, high) = range(elements);
         let scale = if high == low { 1.0 } else { (high - low) / 255.0 };
         let zero = (-low / scale).clamp(0.0, 255.0).round_ties_even() as u8;
-        let mut y = alloc_uninit::<u8>(x.dims())?;
-        quantize(Isa::get(), elements, Scale { scale, zero: i32::from(zero), low: 0, high: 255 }, &mut y);
+        let to = Scale { scale, zero: i32::from(zero), low: 0, high: 255 };
+        let y = alloc_uninit::<u8>(x.dims())?.overwrite(|y| quantize(Isa::get(), elements, to, y));
         Ok(vec![Array::new(y, x.dims())?.into(), Array::scalar(scale).into(), Array::scalar(zero).into()])
     }
 }
@@ -151,14 +152,15 @@ impl Scales {
     /// Returns `f(x, scale, zero)` for each element.
     fn map(&self, x: &Array, f: impl Fn(f32, f32, f32) -> f32) -> Result<Vec<f32>> {
         let elements = x.read::<f32>()?;
-        let mut out = alloc_uninit::<f32>(x.dims())?;
-        self.spread.for_each_run(|start, end, first, own| {
-            for at in start..end {
-                let index = first + if own { at - start } else { 0 };
-                out[at] = f(elements[at], self.scales[index], self.zeros[index]);
-            }
-        });
-        Ok(out)
+        let convert = |out: &mut [f32]| {
+            self.spread.for_each_run(|start, end, first, own| {
+                for at in start..end {
+                    let index = first + if own { at - start } else { 0 };
+                    out[at] = f(elements[at], self.scales[index], self.zeros[index]);
+                }
+            });
+        };
+        Ok(alloc_uninit(x.dims())?.overwrite(convert))
     }
 
     fn quantized<C: Code + Element>(&self, x: &Array, limits: (i32, i32), threads: &Threads) -> Result<Array> {
@@ -183,18 +185,17 @@ impl Scales {
         threads: &Threads,
         convert: impl Fn(&[A], usize, &mut [B]) + Sync,
     ) -> Vec<B> {
-        let mut out = for_overwrite::<B>(x.len());
-        if self.spread.kind == Kind::One {
-            threads.for_each_chunk(&mut out, CHUNK, |i, out| convert(&x[i * CHUNK..][..out.len()], 0, out));
-            return out;
-        }
-        self.spread.for_each_run(|start, end, first, own| {
-            let step = if own { 1 } else { end - start };
-            for (i, at) in (start..end).step_by(step.max(1)).enumerate() {
-                convert(&x[at..at + step], first + i, &mut out[at..at + step]);
+        Uninit::new(x.len()).overwrite(|out| {
+            if self.spread.kind == Kind::One {
+                return threads.for_each_chunk(out, CHUNK, |i, out| convert(&x[i * CHUNK..][..out.len()], 0, out));
             }
-        });
-        out
+            self.spread.for_each_run(|start, end, first, own| {
+                let step = if own { 1 } else { end - start };
+                for (i, at) in (start..end).step_by(step.max(1)).enumerate() {
+                    convert(&x[at..at + step], first + i, &mut out[at..at + step]);
+                }
+            });
+        })
     }
 }
 

@@ -63,16 +63,18 @@ impl Packs for Multinomial {
         let logits = to_f64(x, call.threads)?;
         let logits = logits.read::<f64>()?;
         let dims = [rows, self.samples];
-        let mut drawn = value::alloc_uninit::<i64>(&dims)?;
         let mut generator = generator(self.seed, packed);
-        for (row, drawn) in drawn.chunks_exact_mut(self.samples.max(1)).enumerate() {
-            let cumulative = cumulative(&logits[row * classes..][..classes])?;
-            let total = cumulative[classes - 1];
-            for class in drawn {
-                let at = total * generator.random::<f64>();
-                *class = cumulative.partition_point(|&sum| sum <= at).min(classes - 1) as i64;
+        let drawn = value::alloc_uninit::<i64>(&dims)?.try_overwrite(|drawn| -> Result<()> {
+            for (row, drawn) in drawn.chunks_exact_mut(self.samples.max(1)).enumerate() {
+                let cumulative = cumulative(&logits[row * classes..][..classes])?;
+                let total = cumulative[classes - 1];
+                for class in drawn {
+                    let at = total * generator.random::<f64>();
+                    *class = cumulative.partition_point(|&sum| sum <= at).min(classes - 1) as i64;
+                }
             }
-        }
+            Ok(())
+        })?;
         Ok(vec![converted(&Array::new(drawn, &dims)?, self.dtype, call.threads)?.into()])
     }
 }
@@ -110,8 +112,8 @@ fn drawn(
     mut draw: impl FnMut(&mut ChaCha8Rng) -> f64,
 ) -> Result<Vec<Value>> {
     let dims = axes::dims(&axes::numbers(call.tensor(0)?)?)?;
-    let mut numbers = value::alloc_uninit::<f64>(&dims)?;
-    numbers.iter_mut().for_each(|number| *number = draw(&mut generator));
+    let numbers = value::alloc_uninit::<f64>(&dims)?;
+    let numbers = numbers.overwrite(|out| out.iter_mut().for_each(|number| *number = draw(&mut generator)));
     Ok(vec![converted(&Array::new(numbers, &dims)?, dtype, call.threads)?.into()])
 }
 

@@ -187,13 +187,15 @@ impl Recurrence<'_> {
         [h, c]: [&mut [T::Wide]; 2],
     ) -> Result<Vec<T::Wide>> {
         let x = call.read::<T>(X)?;
-        let mut y = alloc_uninit::<T::Wide>(&[steps, layers.len(), batch, self.hidden])?;
-        if lengths.is_some() {
-            y.fill(T::Wide::ZERO);
-        }
+        let y = alloc_uninit::<T::Wide>(&[steps, layers.len(), batch, self.hidden])?;
         let pass = Pass { layers, batch, steps, lengths, batch_first: self.batch_first };
-        let mut workspace = alloc_uninit(&[pass.workspace(call.threads).unwrap_or(usize::MAX)])?;
-        pass.run(call.threads, &T::widen(x), [&mut *h, &mut *c], &mut workspace, &mut y);
+        let workspace = alloc_uninit(&[pass.workspace(call.threads).unwrap_or(usize::MAX)])?;
+        let y = y.overwrite(|y| {
+            if lengths.is_some() {
+                y.fill(T::Wide::ZERO);
+            }
+            workspace.overwrite(|workspace| pass.run(call.threads, &T::widen(x), [&mut *h, &mut *c], workspace, y));
+        });
         for state in [h, c] {
             for (i, state) in state.chunks_exact_mut(self.hidden).enumerate() {
                 if lengths.map_or(steps, |lengths| lengths[i % batch]) == 0 {
@@ -215,9 +217,7 @@ impl Recurrence<'_> {
             let state = owned(read_widened::<T>(state)?);
             return Ok(self.swapped(state, batch, self.directions.len()));
         }
-        let mut zeros = alloc_uninit::<T::Wide>(&[self.directions.len(), batch, self.hidden])?;
-        zeros.fill(T::Wide::ZERO);
-        Ok(zeros)
+        Ok(alloc_uninit(&[self.directions.len(), batch, self.hidden])?.fill(T::Wide::ZERO))
     }
 
     /// If the batch comes first, transposes a state `[outer, inner, H]` to `[inner, outer, H]`.

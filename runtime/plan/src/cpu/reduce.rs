@@ -2,12 +2,13 @@
 
 use bytemuck::cast_slice;
 use candle_plan_kernels::blocking::Blocking;
-use candle_plan_kernels::buffer::{collected, for_overwrite, mapped};
+use candle_plan_kernels::buffer::{collected, mapped};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::{Extremum, Fold, Number, Ordered, Summed};
 use candle_plan_kernels::softmax::log_sum_exp;
 use candle_plan_kernels::threads::Threads;
+use candle_plan_kernels::uninit::Uninit;
 use half::{bf16, f16};
 
 use super::blocks::Blocked;
@@ -200,9 +201,7 @@ impl Groups {
 }
 
 fn allocated<T: bytemuck::Pod>([outer, _, inner]: [usize; 3], fill: impl FnOnce(&mut [T])) -> Vec<T> {
-    let mut out = for_overwrite(outer * inner);
-    fill(&mut out);
-    out
+    Uninit::new(outer * inner).overwrite(fill)
 }
 
 #[cfg(test)]

@@ -41,11 +41,11 @@ impl Reorder {
         let dims = self.dims(x.dims())?;
         let plane = element_count(&dims[2..self.rank])?;
         let images = blocked::Images { batch: dims[0], channels: self.channels, plane };
-        let (x, mut out) = (x.read::<f32>()?, alloc_uninit(&dims)?);
-        match self.to {
-            Layout::Blocks => blocked::to_blocks(self.blocking, threads, images, x, &mut out),
-            Layout::Rows => blocked::from_blocks(self.blocking, threads, images, x, &mut out, None),
-        }
+        let (x, out) = (x.read::<f32>()?, alloc_uninit(&dims)?);
+        let out = out.overwrite(|out| match self.to {
+            Layout::Blocks => blocked::to_blocks(self.blocking, threads, images, x, out),
+            Layout::Rows => blocked::from_blocks(self.blocking, threads, images, x, out, None),
+        });
         Array::new(out, &dims)
     }
 

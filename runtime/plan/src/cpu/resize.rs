@@ -89,24 +89,24 @@ impl Interpolate {
         let dims: Vec<usize> = places.iter().map(Vec::len).collect();
         let taken = by_width!(x.dtype(), W => {
             let source = words::read::<W>(x)?;
-            let mut y = words::alloc_uninit::<W>(&dims)?;
+            let y = words::alloc_uninit::<W>(&dims)?;
             let last = maps.iter().rposition(|map| !map.keeps()).unwrap_or(0);
             let before_unchanged = last < 2 || maps[..last - 1].iter().all(|map| map.keeps());
             let is_inside = |place: &Option<usize>| place.is_some_and(|place| u32::try_from(place).is_ok());
-            match last > 0 && before_unchanged && places.iter().flatten().all(is_inside) {
+            let y = match last > 0 && before_unchanged && places.iter().flatten().all(is_inside) {
                 true => {
                     let unit = dims[last + 1..].iter().product();
                     let planes = [x.dims()[last - 1], x.dims()[last]];
                     let number = |place: &Option<usize>| place.unwrap_or_default() as u32;
                     let [rows, columns] = [last - 1, last].map(|axis| Scratch::of(places[axis].iter().map(number)));
-                    take(Isa::get(), threads, source, planes, unit, [&rows, &columns], &mut y);
+                    y.overwrite(|y| take(Isa::get(), threads, source, planes, unit, [&rows, &columns], y))
                 }
                 false => {
                     let fill = self.fill::<W>(x.dtype())?;
                     let places: Vec<Places> = places.iter().map(|axis| axis.iter().copied().collect()).collect();
-                    pad(source, x.dims(), &places, fill, &mut y, threads);
+                    y.overwrite(|y| pad(source, x.dims(), &places, fill, y, threads))
                 }
-            }
+            };
             words::array(y, &dims, x.dtype())
         })?;
         data.restore(taken)
@@ -125,9 +125,10 @@ impl Interpolate {
             Ok(Some(Filter::new(map.input, map.output, taps.count, tap)))
         };
         let dims: Vec<usize> = maps.iter().map(|map| map.output).collect();
-        let mut y = alloc_uninit::<T::Wide>(&dims)?;
+        let y = alloc_uninit::<T::Wide>(&dims)?;
         let filters = maps.iter().map(filter).collect::<Result<Vec<_>>>()?;
-        resample(Isa::get(), threads, &T::widen(x.read::<T>()?), x.dims(), &filters, &mut y);
+        let source = T::widen(x.read::<T>()?);
+        let mut y = y.overwrite(|y| resample(Isa::get(), threads, &source, x.dims(), &filters, y));
         if self.coordinates == Coordinates::TfCropAndResize {
             self.extrapolate(maps, &mut y);
         }

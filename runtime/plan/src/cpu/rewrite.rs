@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use candle_plan_kernels::buffer;
 use candle_plan_kernels::rewrite::Rewrite;
+use candle_plan_kernels::uninit::Uninit;
 
 use crate::dtype::Element;
 use crate::error::Result;
@@ -29,11 +29,7 @@ pub(super) fn rewrite<T: Float>(
     let array = call.tensor(i)?;
     let x = array.read::<T>()?;
     let out = match T::widen(x) {
-        Cow::Borrowed(x) => {
-            let mut out = buffer::for_overwrite(x.len());
-            rewrite(call, Rewrite::from_to(x, &mut out))?;
-            out
-        }
+        Cow::Borrowed(x) => Uninit::new(x.len()).try_overwrite(|out| rewrite(call, Rewrite::from_to(x, out)))?,
         Cow::Owned(mut x) => {
             rewrite(call, Rewrite::in_place(&mut x))?;
             x

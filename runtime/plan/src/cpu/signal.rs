@@ -39,9 +39,9 @@ impl Dft {
         let mut out_dims = dims.to_vec();
         out_dims[axis] = kept;
         out_dims[dims.len() - 1] = self.parts();
-        let mut out = alloc_uninit::<f64>(&out_dims)?;
+        let out = alloc_uninit::<f64>(&out_dims)?;
         if out.is_empty() {
-            return Array::new(out, &out_dims);
+            return Array::new(out.fill(0.0), &out_dims);
         }
 
         let fft = planned(length, self.inverse)?;
@@ -49,7 +49,7 @@ impl Dft {
         let available = size.min(if is_real { length / 2 + 1 } else { length });
         let mut line = with_capacity::<Complex<f64>>(length)?;
         let mut workspace = Scratch::filled(Complex::default(), fft.get_inplace_scratch_len());
-        for i in 0..dims[..axis].iter().product::<usize>() * inner {
+        let mut transform = |i: usize, out: &mut [f64]| {
             let (outer, column) = (i / inner, i % inner);
             let at = |n: usize| complex(&data[((outer * size + n) * inner + column) * parts..][..parts]);
             line.clear();
@@ -66,8 +66,9 @@ impl Dft {
                     false => out[2 * place..][..2].copy_from_slice(&[value.re * scale, value.im * scale]),
                 }
             }
-        }
-        Array::new(out, &out_dims)
+        };
+        let lines = dims[..axis].iter().product::<usize>() * inner;
+        Array::new(out.overwrite(|out| (0..lines).for_each(|i| transform(i, out))), &out_dims)
     }
 }
 
@@ -106,8 +107,7 @@ impl Stft {
         let dims = [batch, frames, kept, 2];
         let (data, window) = (x.read::<f64>()?, window.map(Array::read::<f64>).transpose()?);
         let fft = planned(length, false)?;
-        let mut out = alloc_uninit::<f64>(&dims)?;
-        threads.for_each_chunk(&mut out, kept * 2, |frame, out| {
+        let transform = |frame: usize, out: &mut [f64]| {
             let start = frame / frames * size + frame % frames * step;
             let sample = |n: usize| {
                 let value = complex(&data[(start + n) * parts..][..parts]);
@@ -121,7 +121,8 @@ impl Stft {
             for (out, value) in out.chunks_exact_mut(2).zip(line.iter()) {
                 (out[0], out[1]) = (value.re, value.im);
             }
-        });
+        };
+        let out = alloc_uninit(&dims)?.overwrite(|out| threads.for_each_chunk(out, kept * 2, transform));
         Array::new(out, &dims)
     }
 }
@@ -131,10 +132,10 @@ impl Kernel for MelWeightMatrix {
         let inputs = [call.tensor(0)?, call.tensor(1)?, call.tensor(2)?, call.tensor(3)?, call.tensor(4)?];
         let mel = Mel::of(inputs)?;
         let (bins, dims) = (mel.bins, mel.dims());
-        let mut out = alloc_uninit::<f64>(&dims)?; // before the corners, of which there are as many as bins
+        let out = alloc_uninit::<f64>(&dims)?; // before the corners, of which there are as many as bins
         let corners = list(mel.corners())?;
         mel.check_corners(corners.iter().copied())?;
-        out.fill(0.0);
+        let mut out = out.fill(0.0);
         for (bin, corners) in corners.windows(3).enumerate() {
             triangle([corners[0], corners[1], corners[2]], |place, value| out[place * bins + bin] = value);
         }

@@ -74,8 +74,11 @@ impl Kernel for TopK {
         let Wanted { dims, split, k } = self.wanted(call)?;
         let order = Order { dims: split, k, largest: self.largest };
         dispatch!("TopK", x.dtype(), [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64], T => {
-            let (mut values, mut indices) = (alloc_uninit::<T>(&dims)?, alloc_uninit(&dims)?);
-            T::top(Isa::get(), call.threads, x.read()?, order, &mut values, &mut indices);
+            let (x, values, indices) = (x.read()?, alloc_uninit::<T>(&dims)?, alloc_uninit(&dims)?);
+            let top = |values: &mut [T], indices: &mut [i64]| {
+                T::top(Isa::get(), call.threads, x, order, values, indices);
+            };
+            let (values, indices) = values.overwrite_with(|values| indices.overwrite(|indices| top(values, indices)));
             Ok(vec![Array::new(values, &dims)?.into(), Array::new(indices, &dims)?.into()])
         })
     }

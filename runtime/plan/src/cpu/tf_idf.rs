@@ -51,8 +51,7 @@ impl Packs for TfIdfVectorizer {
         let Some((&length, rows)) = x.dims()?.split_last() else { bail!("expected [C] or [N, C], found a scalar") };
         let numbers: Vec<Option<u32>> = list(words(x)?.iter().map(|word| vocabulary.words.get(word).copied()))?;
         let dims = [rows, &[self.columns]].concat();
-        let mut y = alloc_uninit::<f32>(&dims)?;
-        y.fill(0.0);
+        let mut y = alloc_uninit(&dims)?.fill(0.0);
         if length > 0 && self.columns > 0 {
             for (row, counts) in numbers.chunks_exact(length).zip(y.chunks_exact_mut(self.columns)) {
                 self.count(vocabulary, row, counts);

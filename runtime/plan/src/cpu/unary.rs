@@ -64,10 +64,10 @@ impl Unary {
         }
         let array = call.tensor(0)?;
         let x = array.read::<f32>()?;
-        let mut out = alloc_uninit(array.dims())?;
-        threads.for_each_chunk(&mut out, TASK, |i, out| {
+        let chunk = |i: usize, out: &mut [f32]| {
             unary(Isa::get(), self.function, &x[i * TASK..][..out.len()], out);
-        });
+        };
+        let out = alloc_uninit(array.dims())?.overwrite(|out| threads.for_each_chunk(out, TASK, chunk));
         Array::new(out, array.dims())
     }
 
@@ -79,28 +79,29 @@ impl Unary {
 
     fn double(&self, array: &Array, threads: &Threads) -> Result<Array> {
         let x = array.read::<f64>()?;
-        let mut out = alloc_uninit(array.dims())?;
-        map(threads, x, &mut out, |x| float::unary(self.function, x));
+        let function = |x: f64| float::unary(self.function, x);
+        let out = alloc_uninit(array.dims())?.overwrite(|out| map(threads, x, out, function));
         Array::new(out, array.dims())
     }
 
     fn integer<T: Element + Integer>(&self, array: &Array, threads: &Threads) -> Result<Array> {
         let x = array.read::<T>()?;
-        let mut out = alloc_uninit(array.dims())?;
-        T::unary(threads, self.function, x, &mut out).map_err(|error| Error::op(error.to_string()))?;
-        Array::new(out, array.dims())
+        let out = alloc_uninit(array.dims())?.try_overwrite(|out| T::unary(threads, self.function, x, out));
+        Array::new(out.map_err(|error| Error::op(error.to_string()))?, array.dims())
     }
 
     fn predicate(&self, array: &Array, threads: &Threads) -> Result<Array> {
         let holds = |x: f64| Bool::from(float::unary(self.function, x) != 0.0);
-        let mut out: Vec<Bool> = alloc_uninit(array.dims())?;
-        match array.dtype() {
-            DType::Float32 => map(threads, array.read::<f32>()?, &mut out, |x| holds(f64::from(x))),
-            DType::Float64 => map(threads, array.read::<f64>()?, &mut out, holds),
-            DType::Float16 => map(threads, array.read::<half::f16>()?, &mut out, |x| holds(x.to_f64())),
-            DType::Bfloat16 => map(threads, array.read::<half::bf16>()?, &mut out, |x| holds(x.to_f64())),
-            _ => map(threads, widened(array)?.read::<f32>()?, &mut out, |x| holds(f64::from(x))),
-        }
+        let out = alloc_uninit::<Bool>(array.dims())?.try_overwrite(|out| -> Result<()> {
+            match array.dtype() {
+                DType::Float32 => map(threads, array.read::<f32>()?, out, |x| holds(f64::from(x))),
+                DType::Float64 => map(threads, array.read::<f64>()?, out, holds),
+                DType::Float16 => map(threads, array.read::<half::f16>()?, out, |x| holds(x.to_f64())),
+                DType::Bfloat16 => map(threads, array.read::<half::bf16>()?, out, |x| holds(x.to_f64())),
+                _ => map(threads, widened(array)?.read::<f32>()?, out, |x| holds(f64::from(x))),
+            }
+            Ok(())
+        })?;
         Array::new(out, array.dims())
     }
 }

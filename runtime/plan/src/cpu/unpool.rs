@@ -12,8 +12,7 @@ use crate::value::{alloc_uninit, element_count, Array, Value};
 
 impl MaxUnpool {
     fn run_as<T: Element>(&self, x: &Array, indices: &[i64], counted: &[usize], dims: &[usize]) -> Result<Array> {
-        let mut y = alloc_uninit::<T>(dims)?;
-        y.fill(bytemuck::Zeroable::zeroed());
+        let mut y = alloc_uninit::<T>(dims)?.fill(bytemuck::Zeroable::zeroed());
         let count = element_count(counted)?;
         for (place, (&x, &index)) in x.read::<T>()?.iter().zip(indices).enumerate() {
             y[unpooled_place(named(index, place, counted, count)?, counted, dims)] = x;

@@ -79,12 +79,11 @@ fn value_of(pair: &Pair, view: &TensorView) -> Result<Value> {
     let damaged = |error: Error| Error::StateFile(format!("{name:?}: {error}"));
     check_bits(dtype, view.data()).map_err(damaged)?;
     let array: Array = by_width!(dtype, W => {
-        let mut words = words::alloc_uninit::<W>(view.shape())?;
-        let bytes: &mut [u8] = cast_slice_mut(&mut words);
-        if bytes.len() != view.data().len() {
+        let words = words::alloc_uninit::<W>(view.shape())?;
+        if words.len() * size_of::<W>() != view.data().len() {
             return Err(damaged(Error::op("its size differs from its shape")));
         }
-        bytes.copy_from_slice(view.data());
+        let words = words.overwrite(|words| cast_slice_mut(words).copy_from_slice(view.data()));
         words::array(words, view.shape(), dtype)
     })?;
     let value = Value::from(array);

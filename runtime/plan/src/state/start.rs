@@ -110,8 +110,6 @@ fn size_in(symbol: &str, values: &[(&Type, &Value)]) -> Option<usize> {
 
 fn zeros(dtype: DType, dims: &[usize]) -> Result<Array> {
     by_width!(dtype, W => {
-        let mut words = words::alloc_uninit::<W>(dims)?;
-        words.fill(0);
-        words::array(words, dims, dtype)
+        words::array(words::alloc_uninit::<W>(dims)?.fill(0), dims, dtype)
     })
 }

@@ -107,8 +107,8 @@ impl Grown {
         let mut view = View::contiguous(self.room.dims());
         view.dims[self.axis] = self.length();
         by_width!(self.dtype(), W => {
-            let mut out = words::alloc_uninit::<W>(&view.dims)?;
-            copy(words::read::<W>(&self.room)?, &view, &mut out, threads);
+            let room = words::read::<W>(&self.room)?;
+            let out = words::alloc_uninit::<W>(&view.dims)?.overwrite(|out| copy(room, &view, out, threads));
             words::array(out, &view.dims, self.dtype())
         })
     }
@@ -145,9 +145,7 @@ fn capacity(length: usize, more: usize) -> Result<usize> {
 /// A tensor of zeros.
 fn empty(dims: &[usize], dtype: DType) -> Result<Array> {
     by_width!(dtype, W => {
-        let mut words = words::alloc_uninit::<W>(dims)?;
-        words.fill(0);
-        words::array(words, dims, dtype)
+        words::array(words::alloc_uninit::<W>(dims)?.fill(0), dims, dtype)
     })
 }
 

@@ -233,14 +233,13 @@ impl Depthwise<'_> {
         if [down.input, across.input] == [height, width] && [down.added, across.added] == [0, 0] {
             return x;
         }
-        let scratch = scratch.alloc_uninit(down.input * across.input * lanes);
-        for (y, out) in scratch.chunks_exact_mut(across.input * lanes).enumerate() {
-            match y.checked_add_signed(-down.added).filter(|&y| y < height) {
-                Some(y) => copy_row(&x[y * width * lanes..][..width * lanes], -across.added * lanes as isize, 1, out),
-                None => out.fill(0.0),
-            }
-        }
-        scratch
+        let row = |y: usize, out: &mut [f32]| match y.checked_add_signed(-down.added).filter(|&y| y < height) {
+            Some(y) => copy_row(&x[y * width * lanes..][..width * lanes], -across.added * lanes as isize, 1, out),
+            None => out.fill(0.0),
+        };
+        scratch.overwrite(down.input * across.input * lanes, |image| {
+            image.chunks_exact_mut(across.input * lanes).enumerate().for_each(|(y, out)| row(y, out));
+        })
     }
 
     /// Computes pixels of a row whose windows have the same columns inside the image.

@@ -74,14 +74,17 @@ impl<'a> Line<'a> {
     fn part(&self, image: usize, groups: Range<usize>, spans: &[[usize; 2]], scratch: &mut Buffers) {
         let Convolution { shape, filter, .. } = self.convolution;
         let (blocks, count) = (filter.channels.div_ceil(filter.block()), groups.len() * self.tiles_of_a_group());
-        let step = scratch.grow(self.products, filter, count);
         let size = shape.input[0] * shape.input[1] * filter.block();
-        for (i, (piece, b)) in (0..self.products.pieces).flat_map(|p| (0..blocks).map(move |b| (p, b))).enumerate() {
-            let x = &self.convolution.input(image)[b * size..(b + 1) * size];
-            let out = &mut scratch.input[i * count * filter.block()..];
-            dispatch_blocking!(filter.blocking, (this: &Line = self, x: &[f32] = x, groups: Range<usize> = groups.clone(), piece: usize = piece,
-                out: &mut [f32] = out, step: usize = step), V, BLOCK => this.input::<V, BLOCK>(x, groups, piece, out, step));
-        }
+        let [length, step] = Buffers::input(self.products, filter, count);
+        scratch.input.overwrite(length, |input| {
+            let pieces = (0..self.products.pieces).flat_map(|p| (0..blocks).map(move |b| (p, b)));
+            for (i, (piece, b)) in pieces.enumerate() {
+                let x = &self.convolution.input(image)[b * size..(b + 1) * size];
+                let out = &mut input[i * count * filter.block()..];
+                dispatch_blocking!(filter.blocking, (this: &Line = self, x: &[f32] = x, groups: Range<usize> = groups.clone(), piece: usize = piece,
+                    out: &mut [f32] = out, step: usize = step), V, BLOCK => this.input::<V, BLOCK>(x, groups, piece, out, step));
+            }
+        });
         for &span in spans {
             let step = self.products.multiply(self.convolution, image, span, [count, step], scratch);
             for block in (span[0]..span[1]).step_by(filter.block()) {

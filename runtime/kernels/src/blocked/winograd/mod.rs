@@ -64,14 +64,16 @@ impl Squares<'_> {
     fn part(&self, image: usize, tiles: Range<usize>, spans: &[[usize; 2]], scratch: &mut Buffers) {
         let Convolution { shape, filter, .. } = self.convolution;
         let (blocks, count, blocking) = (filter.channels.div_ceil(filter.block()), tiles.len(), filter.blocking);
-        let step = scratch.grow(self.products(), filter, count);
+        let [length, step] = Buffers::input(self.products(), filter, count);
         let patches = Patches { work: self, columns: self.axes[1].tiles(), image, tiles, step };
         let size = shape.input[0] * shape.input[1] * filter.block();
-        for b in 0..blocks {
-            let x = &self.convolution.input(image)[b * size..(b + 1) * size];
-            let (patches, out) = (&patches, &mut scratch.input[b * count * filter.block()..]);
-            dispatch_blocking!(blocking, (patches: &Patches = patches, x: &[f32] = x, out: &mut [f32] = out), V, BLOCK => patches.input::<V, BLOCK>(x, out));
-        }
+        scratch.input.overwrite(length, |input| {
+            for b in 0..blocks {
+                let x = &self.convolution.input(image)[b * size..(b + 1) * size];
+                let (patches, out) = (&patches, &mut input[b * count * filter.block()..]);
+                dispatch_blocking!(blocking, (patches: &Patches = patches, x: &[f32] = x, out: &mut [f32] = out), V, BLOCK => patches.input::<V, BLOCK>(x, out));
+            }
+        });
         for &span in spans {
             let step = self.products().multiply(self.convolution, image, span, [count, step], scratch);
             let patches = Patches { step, tiles: patches.tiles.clone(), ..patches };

@@ -30,12 +30,10 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Allocates the buffers for some tiles. Returns the stride of positions in the input.
-    pub fn grow(&mut self, products: Products, filter: &Filter, tiles: usize) -> usize {
-        let [input, result] = Buffers::lengths(products, filter, tiles);
-        self.input.alloc_uninit(input);
-        self.products.alloc_uninit(result);
-        input / products.positions
+    /// The length of the input of some tiles, and the stride of positions in it.
+    pub fn input(products: Products, filter: &Filter, tiles: usize) -> [usize; 2] {
+        let [length, _] = Buffers::lengths(products, filter, tiles);
+        [length, length / products.positions]
     }
 
     /// The lengths of both buffers for some tiles.
@@ -92,7 +90,7 @@ impl Products {
         image: usize,
         [first, end]: [usize; 2],
         [count, step]: [usize; 2],
-        scratch: &mut Buffers,
+        Buffers { input, products }: &mut Buffers,
     ) -> usize {
         let filter = convolution.filter;
         let (outputs, block) = (end - first, filter.block());
@@ -100,26 +98,29 @@ impl Products {
         let taps = self.taps(filter, count);
         let w = filter.span(image % filter.groups, first);
         let out_step = outputs * count + LINE;
-        for position in 0..self.positions {
-            let tile = Tile {
-                x: scratch.input[position * step..].as_ptr(),
-                pixel: block,
-                row: 0,
-                taps: &taps,
-                last: last_blocks * self.pieces,
-                last_channels,
-                w: w[position * self.pieces * filter.channels * outputs..].as_ptr(),
-                start: std::ptr::null(),
-                out: scratch.products[position * out_step..].as_mut_ptr(),
-                out_block: count * block,
-                out_row: 0,
-                residual: Addend::NONE,
-                limits: Epilogue::NO_LIMITS,
-            };
-            // SAFETY: the scratch buffers and the weights hold every position's blocks of `count` tiles. The
-            // `Isa` of the filter proves that the processor has the instructions of the tiles.
-            unsafe { Tiles::of(filter.blocking).run(1, count, outputs, tile) };
-        }
+        let [_, length] = Buffers::lengths(self, filter, count);
+        products.overwrite(length, |products| {
+            for position in 0..self.positions {
+                let tile = Tile {
+                    x: input[position * step..].as_ptr(),
+                    pixel: block,
+                    row: 0,
+                    taps: &taps,
+                    last: last_blocks * self.pieces,
+                    last_channels,
+                    w: w[position * self.pieces * filter.channels * outputs..].as_ptr(),
+                    start: std::ptr::null(),
+                    out: products[position * out_step..].as_mut_ptr(),
+                    out_block: count * block,
+                    out_row: 0,
+                    residual: Addend::NONE,
+                    limits: Epilogue::NO_LIMITS,
+                };
+                // SAFETY: the scratch buffers and the weights hold every position's blocks of `count` tiles. The
+                // `Isa` of the filter proves that the processor has the instructions of the tiles.
+                unsafe { Tiles::of(filter.blocking).run(1, count, outputs, tile) };
+            }
+        });
         out_step
     }
 }

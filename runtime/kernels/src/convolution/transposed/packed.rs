@@ -45,15 +45,15 @@ impl Transposed {
     fn images(&self, threads: &Threads, parts: &[Part], operands: ConvOperands, scratch: &mut Scratch<f32>) {
         let ConvOperands { shape, bias, x, out, epilogue } = operands;
         let (lanes, planes) = (self.lanes[1], shape.outputs.div_ceil(self.lanes[1]));
-        let results = scratch.alloc_uninit(shape.batch * self.results(shape, parts));
-        let mut rest = &mut results[..];
-        for (part, packed) in parts.iter().zip(&self.parts) {
-            let out = rest.split_off_mut(..shape.batch * planes * lanes * part.pixels(shape)).unwrap_or_default();
-            let merged = bias.filter(|_| part.phases() > 1).map(|bias| part.bias(shape, bias));
-            let (bias, shape) = (merged.as_deref().or(bias), &part.shape(shape).row_oriented());
-            let epilogue = Epilogue { limits: epilogue.limits, ..Epilogue::NONE };
-            packed.run(threads, ConvOperands { shape, bias, x, out, epilogue });
-        }
+        let results = scratch.overwrite(shape.batch * self.results(shape, parts), |mut rest| {
+            for (part, packed) in parts.iter().zip(&self.parts) {
+                let out = rest.split_off_mut(..shape.batch * planes * lanes * part.pixels(shape)).unwrap_or_default();
+                let merged = bias.filter(|_| part.phases() > 1).map(|bias| part.bias(shape, bias));
+                let (bias, shape) = (merged.as_deref().or(bias), &part.shape(shape).row_oriented());
+                let epilogue = Epilogue { limits: epilogue.limits, ..Epilogue::NONE };
+                packed.run(threads, ConvOperands { shape, bias, x, out, epilogue });
+            }
+        });
         let places = Places::new(shape, parts, planes);
         let value = |output: usize| {
             let bias = bias.and_then(|bias| bias.get(output).copied());

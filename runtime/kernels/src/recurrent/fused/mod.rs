@@ -64,8 +64,7 @@ impl Fused {
         dispatch_isa!(isa, (lanes: &mut usize = &mut lanes), V => *lanes = V::LANES);
         let inputs = input.len() / (gates * hidden).max(1);
         let [input, state, bias] = [(input, inputs), (state, hidden), (bias, 1)].map(|(weights, length)| {
-            let mut packed = Lines::for_overwrite(hidden.div_ceil(lanes) * lanes * gates * length);
-            packed.fill(0.0);
+            let mut packed = Lines::zeroed(hidden.div_ceil(lanes) * lanes * gates * length);
             for (row, from) in weights.chunks_exact(length.max(1)).enumerate() {
                 let (gate, unit) = (row / hidden, row % hidden);
                 let first = (unit / lanes * length * gates + gate) * lanes + unit % lanes;
