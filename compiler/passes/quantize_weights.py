@@ -214,10 +214,8 @@ class QuantizeStored(_Quantize):
         typed(dequantized, weights.type, weights.shape)
         inputs = [dequantized if value is weights else value for value in root.inputs]
         attributes: dict[str, Any] = dict(root.attributes)
-        made = new.op(
-            root.op_type, *inputs, outputs=len(root.outputs), domain=root.domain, version=root.version, **attributes
-        )
-        values = [made] if isinstance(made, ir.Value) else list(made)
+        count = len(root.outputs)
+        values = new.op(root.op_type, *inputs, outputs=count, domain=root.domain, version=root.version, **attributes)
         return [typed(value, old.type, old.shape) for value, old in zip(values, root.outputs, strict=True)]
 
 

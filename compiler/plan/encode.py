@@ -33,15 +33,17 @@ def plain(value: Any) -> Any:
     """A value of the plan's types as dicts, lists, numbers and strings."""
     if not isinstance(value, _NESTED):
         return value
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, Op):
         return {type(value).__name__: _fields(value)}
     if isinstance(value, Struct):
         return _fields(value)
     if isinstance(value, Variant):
         return {type(value).__name__: _contents(value)}
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    return [plain(item) for item in value]
+    raise TypeError(f"{type(value).__name__} is no type of the plan")
 
 
 def canonical(value: Any) -> str:

@@ -25,7 +25,8 @@ def own_error(module: Any, error: Any) -> Error:
         case module.InputError():
             return InputError(*map(shown, error.args))
         case module.RunError():
-            return RunError(*error.args, kind=error.kind)
+            step, op, inputs, origin, message, within = error.args
+            return RunError(step, op, inputs, origin, message, within, error.kind)
         case _:  # of the device, or of no step
             return DeviceError(": ".join(error.args), error.kind)
 

@@ -247,7 +247,7 @@ def test_two_processes_fetch_a_model_once(site: Site, folder: Path) -> None:
         ({"sha256": None}, "has a url without its sha256, 64 hexadecimal digits: `sha256sum FILE` prints them"),
         ({"sha256": "12"}, "has a url without its sha256"),
         ({"license": 3}, "has the license 3, not a string"),
-        ({"licence": "MIT"}, "has 'licence': did you mean license?"),
+        ({"licenses": "MIT"}, "has 'licenses': did you mean license?"),
         ({"file": "m.onnx"}, "has the file 'm.onnx', but its url is that of the model itself: leave out `file`"),
         ({"cases": []}, "has no cases"),
         ({"url": "https://host/m.tgz"}, "has no file"),
