@@ -56,7 +56,7 @@ def weights_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def show_weights(reports: Iterable[PassReport]) -> None:
     """Print the quantized weights, those with the largest errors first, and the weights that stay as they are."""
     for report in (each for each in reports if each.name == "quantize_weights"):
-        noted = sorted(report.fired, key=lambda each: _error(each.note), reverse=True)
+        noted = sorted(report.fired, key=lambda each: each.error, reverse=True)
         if noted:
             table(("weights of", "price"), [(_place(each.origin), each.note) for each in noted[:_SHOWN]])
         if len(noted) > _SHOWN:
@@ -64,11 +64,6 @@ def show_weights(reports: Iterable[PassReport]) -> None:
         left = Counter(each.reason for each in report.near_misses)
         for reason, count in left.most_common():
             console.print(f"{count} not quantized: {reason}", style="dim", soft_wrap=True)
-
-
-def _error(note: str) -> float:
-    """The relative error at the end of a note, in per cent."""
-    return float(note.rpartition(" ")[2].rstrip("%"))
 
 
 def _place(origin: Any) -> str:

@@ -6,14 +6,12 @@ registers, or a part of them for many rows. It multiplies codes, whose scales it
 
 from __future__ import annotations
 
-import numpy as np
 import onnx_ir as ir
 
-from compiler.ir.graph import PLAN_DOMAIN
 from compiler.ir.views.product import ProductView
-from compiler.rewrite.low_bit import LowBitMatrix
+from compiler.rewrite.low_bit import LowBitMatrix, PackedWeights, low_bit_product
 from compiler.rewrite.pattern import AnyOf, Match, Op, Var
-from compiler.rewrite.permutation import permutation_of, typed
+from compiler.rewrite.permutation import permutation_of
 from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["fuse_low_bit_products"]
@@ -52,27 +50,10 @@ class FuseLowBitProduct(FindingRule[LowBitMatrix]):
 
     def rewrite(self, match: Match, found: LowBitMatrix, new: Rewriter) -> ir.Value:
         """The product, plus the addend of a Gemm."""
-        (rows, depth), result = found.codes.shape, match.root.outputs[0]
-        zeros = found.counted_zeros
-        arrays = {"codes": found.packed, "scales": found.scales, "zeros": zeros}
-        weights = [None if array is None else _constant(new, array, name) for name, array in arrays.items()]
-        product = new.op(
-            "MatMulNBits",
-            match["a"],
-            *weights,
-            domain=PLAN_DOMAIN,
-            version=1,
-            N=rows,
-            K=depth,
-            bits=found.bits,
-            block_size=found.block,
-        )
-        typed(product, result.type, result.shape)
+        zeros, depth = found.counted_zeros, found.codes.shape[1]
+        weights = PackedWeights(found.packed, found.scales, zeros, found.bits, depth)
+        product = low_bit_product(new, match["a"], weights, match.root.outputs[0], "")
         return new.op("Add", product, match["c"]) if match.has("c") else product
-
-
-def _constant(new: Rewriter, array: np.ndarray, name: str) -> ir.Value:
-    return new.constant(np.ascontiguousarray(array), name)
 
 
 fuse_low_bit_products = rules_pass(

@@ -7,6 +7,7 @@ runtime computes when it loads the plan. Tables have 8 bits: the rows that a Gat
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -17,7 +18,9 @@ import onnx_ir as ir
 
 from compiler.errors import CompileError, Diagnostic
 from compiler.ir import origin
-from compiler.ir.graph import PLAN_DOMAIN, static_shape
+from compiler.ir.graph import PLAN_DOMAIN
+from compiler.ir.views.product import ProductView
+from compiler.rewrite.low_bit import low_bit_product
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.permutation import typed
 from compiler.rewrite.report import Pass, PassReport
@@ -63,6 +66,10 @@ class _Weights:
     rows: QuantizedRows
     note: str
 
+    def tell(self, new: Rewriter) -> None:
+        """Adds the sentence and the error to the report."""
+        new.note, new.error = self.note, self.rows.error
+
 
 class _Quantize(FindingRule[_Weights]):
     """The base of the rules. `w` is the name of the weights in the pattern."""
@@ -70,9 +77,9 @@ class _Quantize(FindingRule[_Weights]):
     def __init__(self, format: WeightFormat, keep: _Kept) -> None:
         self.format, self.keep = format, keep
 
+    @abstractmethod
     def rows(self, match: Match) -> np.ndarray | str:
-        """The weights as rows, each of which has its own scales; or the reason why they stay as they are."""
-        raise NotImplementedError
+        """The weights as rows, and each row gets its own scales; or a reason against it."""
 
     def check(self, match: Match) -> _Weights | str:
         """The weights are finite floats, large enough, and close to their codes; and no name of `keep` matches."""
@@ -111,36 +118,21 @@ class QuantizeProduct(_Quantize):
 
     def rows(self, match: Match) -> np.ndarray | str:
         """The columns of `W`."""
-        numbers = {name: attribute.value for name, attribute in match.root.attributes.items()}
-        scaled = numbers.get("alpha", 1.0) != 1 or numbers.get("beta", 1.0) != 1
-        if scaled or numbers.get("transA", 0) or numbers.get("trans_a", 0):
+        view = ProductView[ir.Value].of(match.root, complete=True)
+        if view is None or view.trans_a or view.is_scaled:
             return "the product scales its operands, or transposes the left operand"
         weights = match.constant("w")
         if weights.ndim != 2:
             return "the weights are no matrix"
-        return weights if numbers.get("transB", 0) or numbers.get("trans_b", 0) else weights.T
+        return weights if view.trans_b else weights.T
 
     def rewrite(self, match: Match, found: _Weights, new: Rewriter) -> ir.Value:
         """The product, plus the addend of a Gemm."""
-        new.note = found.note
-        rows, result, name = found.rows, match.root.outputs[0], match["w"].name or "weights"
-        shape = static_shape(match["w"])
-        assert shape is not None
-        count = len(rows.codes)
-        product = new.op(
-            "MatMulNBits",
-            match["a"],
-            new.constant(rows.packed, f"{name}.codes"),
-            new.constant(rows.scales, f"{name}.scales"),
-            None,
-            domain=PLAN_DOMAIN,
-            version=1,
-            N=count,
-            K=shape[0] * shape[1] // count,
-            bits=rows.bits,
-            block_size=rows.codes.shape[2],
-        )
-        typed(product, result.type, result.shape)
+        found.tell(new)
+        name = match["w"].name or "weights"
+        count = len(found.rows.codes)
+        weights = found.rows.packed(match.constant("w").size // count)
+        product = low_bit_product(new, match["a"], weights, match.root.outputs[0], f"{name}.")
         return new.op("Add", product, match["c"]) if match.has("c") else product
 
 
@@ -163,7 +155,7 @@ class QuantizeTable(_Quantize):
 
     def rewrite(self, match: Match, found: _Weights, new: Rewriter) -> ir.Value:
         """The codes and scales of the rows, multiplied."""
-        new.note = found.note
+        found.tell(new)
         rows, name = found.rows, match["w"].name or "weights"
         depth = match.constant("w").shape[1]
         codes = new.constant(np.ascontiguousarray(rows.signed[:, :depth]), f"{name}.codes")
@@ -199,7 +191,7 @@ class QuantizeStored(_Quantize):
 
     def rewrite(self, match: Match, found: _Weights, new: Rewriter) -> Sequence[ir.Value]:
         """The operator with dequantized weights."""
-        new.note = found.note
+        found.tell(new)
         root, weights, rows = match.root, match["w"], found.rows
         array, axis = match.constant("w"), self.axis(match)
         first = np.moveaxis(array, axis, 0)

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from compiler.ir.graph import constant_of, static_shape
+from compiler.ir.graph import PLAN_DOMAIN, constant_of, static_shape
 from compiler.ir.views.quantize import QuantizeView
+from compiler.rewrite.permutation import typed
+from compiler.rewrite.rule import Rewriter
 
-__all__ = ["LowBitMatrix"]
+__all__ = ["MULTIPLE", "LowBitMatrix", "PackedWeights", "low_bit_product", "packed_codes"]
 
 Array = np.ndarray[Any, Any]
 
@@ -25,7 +27,7 @@ _KINDS = {
 }
 """The types of codes → the number of bits, and the number that makes the smallest code 0."""
 _SCALES = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-_STEP = 16
+MULTIPLE = 16
 """The size of a block is a multiple of this number of codes, or a block is a whole row."""
 
 
@@ -73,14 +75,10 @@ class LowBitMatrix:
     def packed(self) -> Array:
         """The codes, counted from 0, as bytes `uint8 [N, blocks, block · bits / 8]`. The low bits come first."""
         rows, depth = self.codes.shape
-        blocks, per_byte = self.scales.shape[1], 8 // self.bits
+        blocks = self.scales.shape[1]
         padded = np.zeros((rows, blocks * self.block), np.uint8)
         padded[:, :depth] = self._counted(self.codes)
-        parts = padded.reshape(rows, blocks, -1, per_byte)
-        found = parts[..., 0].copy()
-        for i in range(1, per_byte):
-            found |= parts[..., i] << np.uint8(i * self.bits)
-        return np.asarray(found)
+        return packed_codes(padded.reshape(rows, blocks, self.block), self.bits)
 
     @property
     def counted_zeros(self) -> Array | None:
@@ -93,6 +91,54 @@ class LowBitMatrix:
         """Codes as numbers from 0."""
         signed = codes.astype(np.int8 if self.shift else np.uint8)
         return np.asarray(signed.view(np.uint8) + np.uint8(self.shift))  # negative numbers wrap around
+
+
+@dataclass(frozen=True)
+class PackedWeights:
+    """The weights of the plan's `MatMulNBits`: rows of `depth` codes of `bits` bits."""
+
+    codes: Array
+    """`uint8 [rows, blocks, block · bits / 8]`."""
+    scales: Array
+    """`[rows, blocks]`."""
+    zeros: Array | None
+    """`uint8 [rows, blocks]`; `None` if all are half of the number of codes."""
+    bits: int
+    depth: int
+
+
+def packed_codes(codes: Array, bits: int) -> Array:
+    """Codes from 0, `uint8 [rows, blocks, block]`, as bytes `[rows, blocks, block · bits / 8]`, low bits first."""
+    per_byte = 8 // bits
+    found: Array = np.ascontiguousarray(codes[..., ::per_byte])
+    for i in range(1, per_byte):
+        found = found | codes[..., i::per_byte] << np.uint8(i * bits)
+    return found
+
+
+def low_bit_product(new: Rewriter, a: ir.Value, weights: PackedWeights, result: ir.Value, name: str) -> ir.Value:
+    """The plan's `MatMulNBits` of `a` and packed weights, in place of the product `result`.
+
+    `name` begins the names of the weights.
+    """
+    arrays = {"codes": weights.codes, "scales": weights.scales, "zeros": weights.zeros}
+    constants = [
+        None if array is None else new.constant(np.ascontiguousarray(array), f"{name}{kind}")
+        for kind, array in arrays.items()
+    ]
+    rows, _, size = weights.codes.shape
+    product = new.op(
+        "MatMulNBits",
+        a,
+        *constants,
+        domain=PLAN_DOMAIN,
+        version=1,
+        N=rows,
+        K=weights.depth,
+        bits=weights.bits,
+        block_size=size * 8 // weights.bits,
+    )
+    return typed(product, result.type, result.shape)
 
 
 @dataclass(frozen=True)
@@ -111,7 +157,7 @@ class _Spread:
     def size(self) -> int:
         """The codes of a block in the plan."""
         depth = self.shape[1]
-        return self.given if 0 < self.given < depth else -(-depth // _STEP) * _STEP
+        return self.given if 0 < self.given < depth else -(-depth // MULTIPLE) * MULTIPLE
 
     def of(self, numbers: Array) -> Array | None:
         """Scales or zero points as `[N, blocks]`; `None` if they are not along the depth, or not supported."""
@@ -124,5 +170,5 @@ class _Spread:
         if not self.given:
             return None if is_deep or numbers.shape != (rows,) else numbers.reshape(rows, 1)
         found = numbers.T if self.transposed else numbers
-        fits = is_deep and self.size % _STEP == 0 and found.shape == (rows, -(-depth // self.given))
+        fits = is_deep and self.size % MULTIPLE == 0 and found.shape == (rows, -(-depth // self.given))
         return np.ascontiguousarray(found) if fits else None

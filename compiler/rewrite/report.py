@@ -22,7 +22,9 @@ class Fired:
     rule: str
     origin: Origin
     note: str = ""
-    """What a reader of the report wants to know about it, such as the price of quantized weights."""
+    """A sentence about the rewrite, such as the price of quantized weights."""
+    error: float = 0.0
+    """The relative error that the rewrite adds to weights."""
 
 
 @dataclass(frozen=True)

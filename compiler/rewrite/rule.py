@@ -118,13 +118,13 @@ class FindingRule(AnyRule, Generic[Finding]):
 class Rewriter:
     """Creates the nodes and constants of a rewrite.
 
-    `version` is the opset of the nodes, if it differs from the model's. `note` is for readers of the report.
+    `version` is the opset of the nodes, if it differs from the model's. `note` and `error` go to the report (`Fired`).
     """
 
     def __init__(self, graph: ir.Graph | None, version: int | None = None) -> None:
         self.nodes: list[ir.Node] = []
         self.constants: list[ir.Value] = []
-        self.note = ""
+        self.note, self.error = "", 0.0
         self._graph, self._version = graph, version
 
     @overload
@@ -243,9 +243,9 @@ class _Driver:
         self.misses[rule.name, node] = Missed(rule.name, origin.of(node), found, near)
         return False
 
-    def count(self, rule: AnyRule, node: ir.Node, about: str) -> None:
+    def count(self, rule: AnyRule, node: ir.Node, made: Rewriter) -> None:
         """Records a rewrite in the report, and stops a run that does not end."""
-        self.report.fired.append(Fired(rule.name, origin.of(node), about))
+        self.report.fired.append(Fired(rule.name, origin.of(node), made.note, made.error))
         self.left -= 1
         if self.left < 0:
             name, count = self.report.name, len(self.report.fired) - 1
@@ -253,8 +253,8 @@ class _Driver:
             advice = f"use --skip-pass {name}, and report the bug"
             raise CompileError([Diagnostic("CC0506", message, origin.of(node), advice)])
 
-    def replace(self, rule: AnyRule, match: Match, rewrite: Callable[[Rewriter], Results]) -> str:
-        """Replaces the root's outputs with the results of a rewrite. Returns the rewrite's note."""
+    def replace(self, rule: AnyRule, match: Match, rewrite: Callable[[Rewriter], Results]) -> Rewriter:
+        """Replaces the root's outputs with the results of a rewrite. Returns the rewriter."""
         root, graph = match.root, match.root.graph
         if graph is None:
             raise ValueError(f"{root.op_type} is in no graph")
@@ -270,7 +270,7 @@ class _Driver:
         given = [value for node in replaced for value in node.inputs if value is not None]
         graph.remove(replaced, safe=True)
         self.worklist.changed([*new.nodes, *users], drop_dead(graph, given))
-        return new.note
+        return new
 
 
 def _attempt(rule: AnyRule, match: Match) -> str | Callable[[Rewriter], Results]:

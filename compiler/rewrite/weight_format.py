@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MULTIPLE", "QuantizedRows", "WeightFormat"]
+from compiler.rewrite.low_bit import MULTIPLE, PackedWeights, packed_codes
+
+__all__ = ["QuantizedRows", "WeightFormat"]
 
 Array = np.ndarray[Any, Any]
 
-MULTIPLE = 16
-"""The size of a block is a multiple of this number of codes, or a block is a whole row."""
+_PART = 1 << 20
+"""The weights that are quantized at a time: they take several times their memory meanwhile."""
 _FORMAT = re.compile(r"int(?P<bits>[48])(:(?P<block>[0-9]{1,9}))?")
 _BLOCK = {4: 32, 8: 0}
 """The bits → the default size of a block; 0 for a whole row."""
@@ -72,27 +74,34 @@ class QuantizedRows:
         """
         count, depth = rows.shape
         block = format.block_of(depth)
-        padded = np.zeros((count, -(-depth // block) * block))
-        padded[:, :depth] = rows
-        blocks = padded.reshape(count, -1, block)
-        half = 1 << (format.bits - 1)
-        largest = np.take_along_axis(blocks, np.abs(blocks).argmax(-1, keepdims=True), -1)[..., 0]
-        scales = (np.abs(largest) / (half - 1) if format.bits == 8 else largest / -half).astype(rows.dtype)
-        wide = scales.astype(np.float64)[..., None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            steps = np.where(wide == 0, 0, np.rint(blocks / wide)).clip(-half, half - 1)
-        norm = float(np.linalg.norm(blocks))
-        error = float(np.linalg.norm(steps * wide - blocks)) / norm if norm else 0.0
-        return QuantizedRows((steps + half).astype(np.uint8), scales, format.bits, error)
+        codes = np.empty((count, -(-depth // block), block), np.uint8)
+        scales = np.empty(codes.shape[:2], rows.dtype)
+        lost, whole, step = 0.0, 0.0, max(1, _PART // depth)
+        for first in range(0, count, step):
+            part = slice(first, first + step)
+            padded = np.zeros((len(rows[part]), codes.shape[1] * block))
+            padded[:, :depth] = rows[part]
+            blocks = padded.reshape(len(padded), -1, block)
+            codes[part], scales[part], difference = _quantized(blocks, format.bits, rows.dtype)
+            lost, whole = lost + float((difference**2).sum()), whole + float((blocks**2).sum())
+        return QuantizedRows(codes, scales, format.bits, (lost / whole) ** 0.5 if whole else 0.0)
 
-    @property
-    def packed(self) -> Array:
-        """The codes as bytes, `uint8 [rows, blocks, block · bits / 8]`. The low bits come first."""
-        if self.bits == 8:
-            return self.codes
-        return np.asarray(self.codes[..., ::2] | self.codes[..., 1::2] << np.uint8(4))
+    def packed(self, depth: int) -> PackedWeights:
+        """The rows, of `depth` numbers each, as the weights of a product."""
+        return PackedWeights(packed_codes(self.codes, self.bits), self.scales, None, self.bits, depth)
 
     @property
     def signed(self) -> Array:
         """The codes of 8 bits as `int8 [rows, blocks · block]`, from −128."""
         return np.asarray((self.codes.reshape(len(self.codes), -1) ^ np.uint8(128)).view(np.int8))
+
+
+def _quantized(blocks: Array, bits: int, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
+    """The codes and scales of blocks `float64 [rows, blocks, block]`, and the differences of the codes' numbers."""
+    half = 1 << (bits - 1)
+    largest = np.take_along_axis(blocks, np.abs(blocks).argmax(-1, keepdims=True), -1)[..., 0]
+    scales = (np.abs(largest) / (half - 1) if bits == 8 else largest / -half).astype(dtype)
+    wide = scales.astype(np.float64)[..., None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steps = np.where(wide == 0, 0, np.rint(blocks / wide)).clip(-half, half - 1)
+    return (steps + half).astype(np.uint8), scales, steps * wide - blocks
