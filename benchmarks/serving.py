@@ -131,7 +131,7 @@ def requests(plan: Path, row: np.ndarray[Any, Any], seconds: float, most: int) -
 
 
 def table(name: str, size: int, rounds: int, folder: Path) -> None:
-    """Print the speeds of all ways for a model: the best of some rounds, in which they take turns."""
+    """Print the best speed of each way for a model. In each round, all ways take turns."""
     made, count = MODELS[name]
     plan, file = folder / f"{name}.plan", folder / f"{name}.parquet"
     made().save(plan)

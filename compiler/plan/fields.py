@@ -53,7 +53,7 @@ class Fields:
         self.__dict__.update(given)
 
     def _wrong(self, values: tuple[Any, ...], named: dict[str, Any]) -> list[str]:
-        """What is wrong with the arguments."""
+        """The errors of the arguments, as sentences."""
         names = self._fields
         given = dict(zip(names, values, strict=False))
         wrong = [f"{len(values)} values for {len(names)} fields"] if len(values) > len(names) else []

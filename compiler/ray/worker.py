@@ -33,7 +33,7 @@ class Opening:
 
 @dataclass(frozen=True)
 class Description:
-    """What a worker's session says about itself, and the worker's process."""
+    """The inputs, outputs and device of a worker's session, and the id of the worker's process."""
 
     inputs: Sequence[TensorInfo]
     outputs: Sequence[TensorInfo]

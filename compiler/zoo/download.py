@@ -65,7 +65,7 @@ class Download:
         return self.name.endswith(_ARCHIVES)
 
     def misplaced(self, file: str | None) -> str:
-        """What is wrong with the path of the model in the download; empty if nothing is."""
+        """The error of the model's path in the download; empty if the path is right."""
         if not self.is_archive:
             advice = f"leave out `file`, which names a file of an archive ({', '.join(_ARCHIVES)})"
             return "" if file is None else f"has the file {file!r}, but its url is that of the model itself: {advice}"

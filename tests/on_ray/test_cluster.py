@@ -142,7 +142,7 @@ def test_a_run_over_files_writes_what_a_local_run_writes(
 
 
 def attempt(run: Any, folder: Path, plan: compiler.Plan, data: list[Path], **options: Any) -> Summary | str:
-    """What a run returns, or its error."""
+    """The summary of a run, or the text of its error."""
     try:
         found: Summary = run(plan, data, folder, Settings(batch=4, part_rows=8), **options)
     except Error as error:

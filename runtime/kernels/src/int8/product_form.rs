@@ -38,7 +38,7 @@ impl IntegerCase {
     }
 }
 
-/// What a form of a product of 8-bit codes multiplies.
+/// The factors of a form of a product of 8-bit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Multiplied {
     /// Codes, by these instructions.
@@ -51,7 +51,7 @@ pub(crate) enum Multiplied {
 
 /// A form of a product of 8-bit codes with sums in `i32`. All forms compute the same sums.
 pub(crate) trait IntegerForm: Form<IntegerCase> {
-    /// What the form multiplies.
+    /// Returns the factors of the form.
     fn multiplied(&self, case: &IntegerCase) -> Multiplied;
 }
 

@@ -132,7 +132,8 @@ impl Kernel for MelWeightMatrix {
         let inputs = [call.tensor(0)?, call.tensor(1)?, call.tensor(2)?, call.tensor(3)?, call.tensor(4)?];
         let mel = Mel::of(inputs)?;
         let (bins, dims) = (mel.bins, mel.dims());
-        let out = alloc_uninit::<f64>(&dims)?; // before the corners, of which there are as many as bins
+        // Too many bins fail here, before the list of corners.
+        let out = alloc_uninit::<f64>(&dims)?;
         let corners = list(mel.corners())?;
         mel.check_corners(corners.iter().copied())?;
         let mut out = out.fill(0.0);
