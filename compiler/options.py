@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from compiler.rewrite.report import PassReport
+from compiler.rewrite.weight_format import WeightFormat
 from compiler.validate import (
     LARGEST,
     validate_function,
@@ -83,8 +84,6 @@ class Options:
         if self.weights is None:
             return
         validate_instance("Options.weights", self.weights, str, 'a format such as "int8"')
-        from compiler.rewrite.weight_format import WeightFormat  # imports NumPy
-
         try:
             WeightFormat.parse(self.weights)
         except ValueError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli.output import console, table
+from compiler.rewrite.weight_format import WeightFormat
 
 if TYPE_CHECKING:
     from compiler.rewrite.report import PassReport
@@ -18,8 +19,6 @@ _SHOWN = 20
 
 def _format(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
     """A format of weights."""
-    from compiler.rewrite.weight_format import WeightFormat
-
     try:
         return None if value is None else str(WeightFormat.parse(value))
     except ValueError as error:

@@ -23,9 +23,10 @@ from compiler.ir.views.product import ProductView
 from compiler.rewrite.low_bit import low_bit_product
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.permutation import typed
+from compiler.rewrite.quantized_rows import QuantizedRows
 from compiler.rewrite.report import Pass, PassReport
 from compiler.rewrite.rule import FindingRule, Rewriter, apply_rules
-from compiler.rewrite.weight_format import QuantizedRows, WeightFormat
+from compiler.rewrite.weight_format import WeightFormat
 
 __all__ = ["quantize_weights"]
 

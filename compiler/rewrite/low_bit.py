@@ -12,8 +12,9 @@ from compiler.ir.graph import PLAN_DOMAIN, constant_of, static_shape
 from compiler.ir.views.quantize import QuantizeView
 from compiler.rewrite.permutation import typed
 from compiler.rewrite.rule import Rewriter
+from compiler.rewrite.weight_format import MULTIPLE
 
-__all__ = ["MULTIPLE", "LowBitMatrix", "PackedWeights", "low_bit_product", "packed_codes"]
+__all__ = ["LowBitMatrix", "PackedWeights", "low_bit_product", "packed_codes"]
 
 Array = np.ndarray[Any, Any]
 
@@ -27,8 +28,6 @@ _KINDS = {
 }
 """The types of codes → the number of bits, and the number that makes the smallest code 0."""
 _SCALES = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-MULTIPLE = 16
-"""The size of a block is a multiple of this number of codes, or a block is a whole row."""
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from onnx import numpy_helper
 
 import compiler
 from compiler import Options
+from compiler.rewrite.quantized_rows import QuantizedRows
 from compiler.rewrite.report import PassReport
-from compiler.rewrite.weight_format import QuantizedRows, WeightFormat
+from compiler.rewrite.weight_format import WeightFormat
 
 Array = np.ndarray[Any, Any]
 
