@@ -22,8 +22,8 @@ mod words;
 mod tests;
 
 pub(crate) use dispatch::dispatch_isa;
-pub(crate) use half::Stored;
 pub use half::Half;
+pub(crate) use half::Stored;
 pub(crate) use pow::short as short_power;
 pub(crate) use register::Vector;
 pub(crate) use slices::map;
