@@ -123,8 +123,13 @@ bench-commits: $(VENV)/.demo ## compare the speed of two commits or checkouts: m
 	$(SAY) "Timing the models of $(ZOO) with the compilers of $(OLD) and $(NEW)"
 	$(BIN)/python -m benchmarks.commits $(OLD) $(NEW) --zoo $(ZOO) $(COMMITS)
 
-zoo: $(VENV)/.demo ## compare every zoo model with onnxruntime, with all sets of options
-	$(SAY) "Checking the models of $(ZOO) against onnxruntime"
+zoo: $(VENV)/.models ## compare hundreds of models with onnxruntime, after exporting them (about an hour)
+	$(SAY) "Exporting the models of models/families"
+	$(BIN)/python -m models.families --folder build/families
+	$(SAY) "Checking them against onnxruntime, with fixed and with symbolic shapes"
+	$(BIN)/candlec zoo run --zoo build/families --baseline models/families/zoo.toml
+	$(BIN)/candlec zoo run --zoo build/families --baseline models/families/zoo.toml --unpin
+	$(SAY) "Checking the models of $(ZOO)"
 	$(BIN)/candlec zoo run --zoo $(ZOO) $(KNOWN)
 	$(BIN)/candlec zoo run --zoo $(ZOO) $(KNOWN) --unpin
 

@@ -21,6 +21,7 @@ ENCODERS: dict[str, dict[str, Any]] = {
     "wav2vec2-conformer": {**WAVES, **KEPT},
     "wavlm": {**WAVES, **KEPT},
 }
+WRITTEN = {"decoder_input_ids": tokens(64, "batch", "written"), "use_cache": False}
 BATCH = {"batch": 2}, {"batch": 3}
 
 
@@ -30,7 +31,7 @@ def recipes() -> list[Recipe]:
         *(_waves(kind, stated) for kind, stated in ENCODERS.items()),
         _spectrum("audio-spectrogram-transformer", {"num_mel_bins": 32, "max_length": 64}, "input_values", (64, 32)),
         _spectrum("wav2vec2-bert", {"feature_projection_input_dim": 32}, "input_features", (40, 32)),
-        _writer("whisper", {"num_mel_bins": 16, "max_source_positions": 20, "max_target_positions": 32}, "input_features", 16, 40),
+        _whisper(),
         _speech_to_text(),
         _moonshine(),
         *_codecs(),
@@ -41,7 +42,8 @@ def recipes() -> list[Recipe]:
 def _waves(kind: str, stated: dict[str, Any]) -> Recipe:
     network = call("models.families.tiny.model", kind, **stated)
     sizes = {"batch": 2, "samples": 800}, {"batch": 3, "samples": 1200}
-    return Recipe(f"transformers_{kind}", network, {"input_values": floats("batch", "samples")}, sizes, ("audio", "encoder"))
+    given = {"input_values": floats("batch", "samples")}
+    return Recipe(f"transformers_{kind}", network, given, sizes, ("audio", "encoder"))
 
 
 def _spectrum(kind: str, stated: dict[str, Any], name: str, shape: tuple[int, int]) -> Recipe:
@@ -51,9 +53,14 @@ def _spectrum(kind: str, stated: dict[str, Any], name: str, shape: tuple[int, in
 
 def _writer(kind: str, stated: dict[str, Any], name: str, rows: int, columns: int) -> Recipe:
     network = call("models.families.tiny.model", kind, d_model=32, **stated)
-    given = {name: floats("batch", rows, columns), "decoder_input_ids": tokens(64, "batch", "written"), "use_cache": False}
+    given = {name: floats("batch", rows, columns), **WRITTEN}
     sizes = {"batch": 2, "written": 5}, {"batch": 3, "written": 7}
     return Recipe(f"transformers_{kind}", network, given, sizes, ("audio", "text"))
+
+
+def _whisper() -> Recipe:
+    stated = {"num_mel_bins": 16, "max_source_positions": 20, "max_target_positions": 32}
+    return _writer("whisper", stated, "input_features", 16, 40)
 
 
 def _speech_to_text() -> Recipe:
@@ -63,7 +70,7 @@ def _speech_to_text() -> Recipe:
 
 def _moonshine() -> Recipe:
     network = call("models.families.tiny.model", "moonshine")
-    given = {"input_values": floats("batch", 2000), "decoder_input_ids": tokens(64, "batch", "written"), "use_cache": False}
+    given = {"input_values": floats("batch", 2000), **WRITTEN}
     sizes = {"batch": 2, "written": 5}, {"batch": 3, "written": 7}
     return Recipe("transformers_moonshine", network, given, sizes, ("audio", "text"))
 
@@ -87,11 +94,9 @@ def _codecs() -> list[Recipe]:
 
 
 def _vocoders() -> list[Recipe]:
-    hifigan = {"model_in_dim": 16, "upsample_initial_channel": 32, "upsample_rates": [4, 4], "upsample_kernel_sizes": [8, 8]}
-    vits = {
-        "flow_size": 32, "ffn_dim": 48, "upsample_initial_channel": 32, "upsample_rates": [4, 4], "spectrogram_bins": 17,
-        "upsample_kernel_sizes": [8, 8], "prior_encoder_num_wavenet_layers": 2, "wavenet_dilation_rate": 1,
-    }  # fmt: skip
+    upsampling = {"upsample_initial_channel": 32, "upsample_rates": [4, 4], "upsample_kernel_sizes": [8, 8]}
+    hifigan = {"model_in_dim": 16, **upsampling}
+    vits = {"flow_size": 32, "ffn_dim": 48, "spectrogram_bins": 17, "prior_encoder_num_wavenet_layers": 2, **upsampling}
     return [
         Recipe(
             "transformers_speecht5_hifigan",

@@ -18,8 +18,13 @@ def recipes() -> list[Recipe]:
 
 def _unets() -> list[Recipe]:
     small = {"sample_size": 16, "block_out_channels": (16, 32), "layers_per_block": 1, "norm_num_groups": 8}
-    crossed = {**small, "down_block_types": DOWN, "up_block_types": UP, "cross_attention_dim": 32, "attention_head_dim": 4}
-    plain = {**small, "down_block_types": ("DownBlock2D", "AttnDownBlock2D"), "up_block_types": ("AttnUpBlock2D", "UpBlock2D")}
+    text = {"cross_attention_dim": 32, "attention_head_dim": 4}
+    crossed = {**small, **text, "down_block_types": DOWN, "up_block_types": UP}
+    attended = {
+        "down_block_types": ("DownBlock2D", "AttnDownBlock2D"),
+        "up_block_types": ("AttnUpBlock2D", "UpBlock2D"),
+    }
+    plain = {**small, **attended}
     image = {"sample": floats("batch", 4, 16, 16), "timestep": floats("batch"), "return_dict": False}
     return [
         Recipe(
@@ -79,16 +84,18 @@ def _transformers() -> list[Recipe]:
         ),
         Recipe(
             "diffusers_sd3",
-            call("diffusers.SD3Transformer2DModel", **heads, in_channels=4, out_channels=4, num_layers=2, sample_size=16,
-                 joint_attention_dim=32, caption_projection_dim=32, pooled_projection_dim=24, pos_embed_max_size=16),
+            call("diffusers.SD3Transformer2DModel", **heads, in_channels=4, out_channels=4,
+                 num_layers=2, sample_size=16, joint_attention_dim=32,
+                 caption_projection_dim=32, pooled_projection_dim=24, pos_embed_max_size=16),
             {**image, "encoder_hidden_states": TEXT, "pooled_projections": floats("batch", 24)},
             BATCH,
             ("diffusion", "image"),
         ),
         Recipe(
             "diffusers_sana",
-            call("diffusers.SanaTransformer2DModel", **heads, in_channels=4, out_channels=4, num_layers=2, sample_size=16,
-                 num_cross_attention_heads=2, cross_attention_head_dim=16, cross_attention_dim=32, caption_channels=32),
+            call("diffusers.SanaTransformer2DModel", **heads, in_channels=4, out_channels=4,
+                 num_layers=2, sample_size=16, num_cross_attention_heads=2, cross_attention_head_dim=16,
+                 cross_attention_dim=32, caption_channels=32),
             {**image, "encoder_hidden_states": TEXT},
             BATCH,
             ("diffusion", "image"),
@@ -109,7 +116,8 @@ def _autoencoders() -> list[Recipe]:
                               down_block_types=("DownEncoderBlock2D",), down_block_out_channels=(16,),
                               up_block_types=("UpDecoderBlock2D",), up_block_out_channels=(16,)),
         "dc": call("diffusers.AutoencoderDC", latent_channels=8, attention_head_dim=8,
-                   encoder_block_types=("ResBlock", "EfficientViTBlock"), decoder_block_types=("ResBlock", "EfficientViTBlock"),
+                   encoder_block_types=("ResBlock", "EfficientViTBlock"),
+                   decoder_block_types=("ResBlock", "EfficientViTBlock"),
                    encoder_block_out_channels=(16, 32), decoder_block_out_channels=(16, 32),
                    encoder_layers_per_block=(1, 1), decoder_layers_per_block=(1, 1),
                    encoder_qkv_multiscales=((), (5,)), decoder_qkv_multiscales=((), (5,)), scaling_factor=0.4),

@@ -9,6 +9,7 @@ from models.families.recipe import Recipe, call, floats, mask, tokens
 __all__ = ["recipes"]
 
 BACKBONE = {"out_features": ["stage2", "stage3"]}
+WINDOWS = {"image_size": 32, "embed_dim": 16, "window_size": 4}
 IMAGES: dict[str, dict[str, Any]] = {
     "beit": {},
     "bit": {"hidden_sizes": [16, 32], "depths": [1, 1], "embedding_size": 16, "num_groups": 4},
@@ -38,9 +39,9 @@ IMAGES: dict[str, dict[str, Any]] = {
     "resnet": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1], "embedding_size": 8},
     "segformer": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1], "num_attention_heads": [1, 1, 2, 2]},
     "swiftformer": {"image_size": 64, "depths": [1, 1, 1, 1], "embed_dims": [8, 16, 16, 32]},
-    "swin": {"image_size": 32, "patch_size": 4, "embed_dim": 16, "depths": [1, 2], "num_heads": [2, 4], "window_size": 4},
-    "swin2sr": {"image_size": 32, "patch_size": 1, "embed_dim": 16, "depths": [1], "num_heads": [2], "window_size": 4},
-    "swinv2": {"image_size": 32, "patch_size": 4, "embed_dim": 16, "depths": [1, 2], "num_heads": [2, 4], "window_size": 4},
+    "swin": {**WINDOWS, "patch_size": 4, "depths": [1, 2], "num_heads": [2, 4]},
+    "swin2sr": {**WINDOWS, "patch_size": 1, "depths": [1], "num_heads": [2]},
+    "swinv2": {**WINDOWS, "patch_size": 4, "depths": [1, 2], "num_heads": [2, 4]},
     "textnet": {},
     "timesformer": {"num_frames": 2},
     "videomae": {"num_frames": 2, "tubelet_size": 2},
@@ -53,7 +54,19 @@ IMAGES: dict[str, dict[str, Any]] = {
 VIDEOS = ("timesformer", "videomae", "vivit")
 TWO_TOWERS: dict[str, dict[str, Any]] = {
     kind: {"text_config": {"eos_token_id": 63}, "vision_config": {}}
-    for kind in "altclip blip chinese_clip clip clipseg groupvit metaclip_2 owlvit owlv2 siglip siglip2".split()
+    for kind in (
+        "altclip",
+        "blip",
+        "chinese_clip",
+        "clip",
+        "clipseg",
+        "groupvit",
+        "metaclip_2",
+        "owlvit",
+        "owlv2",
+        "siglip",
+        "siglip2",
+    )
 }
 SMALL = {
     "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "vocab_size": 64,
@@ -76,7 +89,7 @@ def _image(kind: str, stated: dict[str, Any]) -> Recipe:
     size = stated.get("image_size", 64 if "image_size" not in stated and "hidden_sizes" in stated else 32)
     size = size if isinstance(size, int) else size[0]
     frames = (2,) if kind in VIDEOS else ()
-    given = {"pixel_values": floats("batch", *frames, 1 if kind == "gray" else 3, size, size)}
+    given = {"pixel_values": floats("batch", *frames, 3, size, size)}
     tags = ("video",) if frames else ("image", "encoder")
     network = call("models.families.tiny.model", kind, **stated)
     return Recipe(f"transformers_{kind}", network, given, ({"batch": 2}, {"batch": 3}), tags)

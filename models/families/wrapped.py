@@ -39,7 +39,7 @@ class Flow(nn.Module):
 
 
 class Step(nn.Module):
-    """A decoder of transformers with one layer: tokens, and the layer's keys and values → logits, both with new rows."""
+    """A decoder of transformers with one layer: tokens, keys and values → logits, longer keys and values."""
 
     def __init__(self, network: Any) -> None:
         super().__init__()
