@@ -56,7 +56,6 @@ def test_a_call_is_its_text_and_its_result() -> None:
 def recipes(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     monkeypatch.setattr(exporter, "recipes", lambda: {each.name: each for each in (SMALL, BROKEN)})
-    monkeypatch.setattr(exporter, "LIBRARIES", ("torch",))
 
 
 def expect(monkeypatch: pytest.MonkeyPatch, **ledger: str) -> None:

@@ -19,12 +19,6 @@ from models.families.catalog import LEDGER, recipes, unexportable
 from models.families.exporting import export_task, files
 from models.families.recipe import Recipe
 
-LIBRARIES = (
-    "torch", "torch.onnx", "torch._dynamo", "onnxscript", "onnxscript.optimizer", "torchvision", "timm",
-    "transformers.models.auto.modeling_auto", "transformers.modeling_utils",
-)  # fmt: skip
-"""The modules that take long to import."""
-
 console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -58,7 +52,7 @@ def _failures(chosen: list[Recipe], folder: Path, jobs: int, timeout: float) -> 
     """Export the models, and yield a sentence for each result that the ledger does not expect."""
     expected = unexportable()
     tasks = [(recipe, folder) for recipe in chosen]
-    endings = run_tasks(export_task, tasks, jobs=jobs, limits=Limits(seconds=timeout), modules=LIBRARIES)
+    endings = run_tasks(export_task, tasks, jobs=jobs, limits=Limits(seconds=timeout), modules=["models.families.warm"])
     for number, (index, ending) in enumerate(endings, 1):
         name = chosen[index].name
         said = ending.sentence or f"{files(chosen[index], folder)[0].stat().st_size / 1e6:.1f} MB"

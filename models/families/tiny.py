@@ -15,15 +15,22 @@ SIZES = {
 }  # fmt: skip
 """The sizes of those attributes that a type has."""
 
+EXPERTS = {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"}
+"""The attributes of types with a mixture of experts."""
+
 
 def config(kind: str, **stated: Any) -> Any:
-    """The configuration of a model type with tiny sizes. `stated` names other attributes, and replaces sizes."""
+    """The configuration of a model type with tiny sizes. `stated` names other attributes, and replaces sizes.
+
+    A size of `None` leaves the type's own.
+    """
     from transformers import CONFIG_MAPPING
 
     made = CONFIG_MAPPING[kind]
     known = vars(made()) | dict.fromkeys(made.attribute_map)
     sizes = {name: size for name, size in SIZES.items() if name in known and isinstance(known[name], int | None)}
-    return made(**{**sizes, **stated})
+    whole = {**sizes, **stated}
+    return made(**{name: value for name, value in whole.items() if value is not None or name not in SIZES})
 
 
 def model(kind: str, **stated: Any) -> Any:
@@ -37,7 +44,9 @@ def causal(kind: str, **stated: Any) -> Any:
     """The network of a model type that predicts the next token."""
     from transformers import AutoModelForCausalLM
 
-    return AutoModelForCausalLM.from_config(config(kind, **stated))
+    experts = {"experts_implementation": "batched_mm"}  # the default is an operator that PyTorch does not export
+    made = config(kind, **stated)
+    return AutoModelForCausalLM.from_config(made, **(experts if EXPERTS & {*vars(made)} else {}))
 
 
 def pair(encoder: Any, decoder: Any) -> Any:
