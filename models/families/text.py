@@ -78,7 +78,7 @@ CACHED = ("gpt2", "llama", "qwen3", "gemma", "phi", "gpt_neox")
 PAIRS = (
     "bart", "bigbird_pegasus", "blenderbot", "blenderbot-small", "fsmt", "led", "longt5", "m2m_100", "marian",
     "mbart", "mt5", "mvp", "nllb-moe", "pegasus", "pegasus_x", "plbart", "prophetnet", "switch_transformers", "t5",
-    "t5gemma", "udop", "umt5",
+    "umt5",
 )  # fmt: skip
 SIZES = {"batch": 2, "length": 8}, {"batch": 3, "length": 12}
 

@@ -9,13 +9,13 @@ from models.families.recipe import Recipe, call, floats, mask, tokens
 __all__ = ["recipes"]
 
 BACKBONE = {"out_features": ["stage2", "stage3"]}
-WINDOWS = {"image_size": 32, "embed_dim": 16, "window_size": 4}
+STAGES = {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1], "num_attention_heads": [1, 1, 2, 2]}
+WINDOWS = {"num_attention_heads": None, "image_size": 32, "embed_dim": 16, "window_size": 4}
 IMAGES: dict[str, dict[str, Any]] = {
     "beit": {},
     "bit": {"hidden_sizes": [16, 32], "depths": [1, 1], "embedding_size": 16, "num_groups": 4},
     "convnext": {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2},
     "convnextv2": {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2},
-    "cvt": {"embed_dim": [8, 16, 32], "num_heads": [1, 2, 4], "depth": [1, 1, 1]},
     "data2vec-vision": {},
     "deit": {},
     "dinov2": {},
@@ -23,21 +23,32 @@ IMAGES: dict[str, dict[str, Any]] = {
     "dinov3_convnext": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]},
     "dinov3_vit": {},
     "focalnet": {"embed_dim": 16, "depths": [1, 1], "hidden_sizes": [16, 32], "focal_levels": [1, 1]},
-    "glpn": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1], "num_attention_heads": [1, 1, 2, 2]},
+    "glpn": STAGES,
     "hgnet_v2": {},
-    "hiera": {"image_size": 64, "embed_dim": 16, "depths": [1, 1, 1], "num_heads": [1, 2, 4], "query_stride": [2, 2]},
+    "hiera": {
+        "image_size": [64, 64],
+        "embed_dim": 16,
+        "depths": [1, 1, 1],
+        "num_heads": [1, 2, 4],
+        "query_stride": [2, 2],
+    },
     "ijepa": {},
-    "levit": {"image_size": 64, "hidden_sizes": [16, 32, 48], "num_attention_heads": [1, 2, 3], "depths": [1, 1, 1]},
+    "levit": {"image_size": 224},
     "mobilenet_v1": {"depth_multiplier": 0.25},
     "mobilenet_v2": {"depth_multiplier": 0.35},
-    "mobilevit": {"image_size": 64, "hidden_sizes": [16, 24, 32], "neck_hidden_sizes": [8, 16, 24, 32, 48, 48, 64]},
-    "mobilevitv2": {"image_size": 64, "width_multiplier": 0.25},
+    "mobilevit": {
+        "image_size": 64,
+        "patch_size": 2,
+        "hidden_sizes": [16, 24, 32],
+        "neck_hidden_sizes": [8, 16, 24, 32, 48, 48, 64],
+    },
+    "mobilevitv2": {"image_size": 64, "patch_size": 2, "width_multiplier": 0.25},
     "poolformer": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1]},
-    "pvt": {"image_size": 64, "hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1]},
-    "pvt_v2": {"image_size": 64, "hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1]},
+    "pvt": {**STAGES, "image_size": 64},
+    "pvt_v2": {**STAGES, "image_size": 64},
     "regnet": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1], "embedding_size": 8, "groups_width": 8},
     "resnet": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1], "embedding_size": 8},
-    "segformer": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1], "num_attention_heads": [1, 1, 2, 2]},
+    "segformer": STAGES,
     "swiftformer": {"image_size": 64, "depths": [1, 1, 1, 1], "embed_dims": [8, 16, 16, 32]},
     "swin": {**WINDOWS, "patch_size": 4, "depths": [1, 2], "num_heads": [2, 4]},
     "swin2sr": {**WINDOWS, "patch_size": 1, "depths": [1], "num_heads": [2]},
