@@ -79,7 +79,13 @@ def _codecs() -> list[Recipe]:
     small = {
         "dac": {"encoder_hidden_size": 8, "decoder_hidden_size": 32, "n_codebooks": 2, "downsampling_ratios": [2, 4]},
         "encodec": {"num_filters": 4, "hidden_size": 16, "codebook_size": 32, "upsampling_ratios": [4, 2]},
-        "mimi": {"num_filters": 4, "codebook_size": 32, "upsampling_ratios": [4, 2], "num_quantizers": 4},
+        "mimi": {
+            "upsample_groups": 32,
+            "num_filters": 4,
+            "codebook_size": 32,
+            "upsampling_ratios": [4, 2],
+            "num_quantizers": 4,
+        },
     }
     return [
         Recipe(

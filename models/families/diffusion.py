@@ -45,7 +45,7 @@ def _unets() -> list[Recipe]:
         _recipe("unet_2d", IMAGE, "UNet2DModel", **channels, **SMALL, **plain),
         _recipe("unet_2d_condition", {**IMAGE, **TEXT}, "UNet2DConditionModel", **crossed),
         _recipe("controlnet", control, "ControlNetModel", **conditioning),
-        _recipe("unet_1d", sound, "UNet1DModel", sample_size=64, extra_in_channels=16, **blocks),
+        _recipe("unet_1d", sound, "UNet1DModel", sample_size=64, extra_in_channels=32, **blocks),
     ]
 
 

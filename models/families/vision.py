@@ -76,7 +76,6 @@ TWO_TOWERS: dict[str, dict[str, Any]] = {
         "owlvit",
         "owlv2",
         "siglip",
-        "siglip2",
     )
 }
 SMALL = {
