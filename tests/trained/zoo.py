@@ -14,9 +14,10 @@ import onnx_ir
 
 import compiler
 import compiler.zoo.shapes
-from compiler.accuracy.compare import MOST_ERROR, Report, worst_of
+from compiler.accuracy.compare import Report, worst_of
 from compiler.accuracy.precision import exact_outputs
 from compiler.accuracy.verify import Judge
+from compiler.accuracy.yardstick import MOST_ERROR
 from compiler.zoo import Case
 from compiler.zoo.baseline import Expectation, read_baseline
 from compiler.zoo.facts import Facts
