@@ -42,14 +42,39 @@ def with_fault(array: Array, column: int, size: float) -> Array:
         ((4, 2), [[7, 100]]),
         ((1, 2, 4), [[[100], [8]]]),
         ((2, 1, 4), [[[100]], [[8]]]),
-        ((2, 2, 2), [[[7, 100], [7, 8]], [[7, 8], [7, 8]]]),
+        ((2, 2, 2), [[[7, 100], [7, 100]], [[7, 8], [7, 8]]]),
         ((1, 1, 8), 100),
+        ((1, 1, 2, 4), 100),
     ],
 )
 def test_an_element_has_the_scale_of_its_smallest_slice(shape: tuple[int, ...], scales: Any) -> None:
     values = np.array([1, 100, 3, 4, 5, 6, 7, 8], np.float64).reshape(shape)
     found = np.broadcast_to(Slices(values).scale, shape)
     np.testing.assert_array_equal(found, np.broadcast_to(scales, shape))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [
+        ((1, 3549, 85), 2),
+        ((1, 84, 8400), 1),
+        ((84, 8400), 0),
+        ((20, 6), 1),
+        ((1, 1, 20, 7), 3),
+        ((1, 257, 257, 21), 3),
+        ((1, 21, 65, 65), 1),
+        ((2, 1000), 0),
+        ((8, 1000), 0),
+        ((1, 1000), None),
+        ((1, 1, 480, 640), None),
+        ((1, 172, 88), None),
+        ((3, 6), 0),
+        ((3, 3), None),
+    ],
+)
+def test_the_axis_that_separates_kinds(shape: tuple[int, ...], axis: int | None) -> None:
+    scale = Slices(np.random.default_rng(0).uniform(0, 1, shape)).scale
+    assert scale.shape == tuple(size if index == axis else 1 for index, size in enumerate(shape))
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (5,), (6, 7), (2, 5, 3), (1, 4, 5, 6)])

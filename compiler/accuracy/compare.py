@@ -76,8 +76,8 @@ class Comparison:
     largest quotient of both. `max_rel` and `max_ulp` are the worst differences of all elements, relative to the
     expected element, and in units in the last place. `reference_noise` is the difference of onnxruntime's two results,
     and `nearest` the output's difference from the nearer one. `equals_plain` says that each element is within its
-    tolerance of one of the two, and `within_noise` that each is within the noise of its slice. `error` and
-    `reference_error` are the errors of the output and of onnxruntime's against double precision. They are measured
+    tolerance of one of the two, and `within_noise` that each is within its noise (`compiler.accuracy.noise`). `error`
+    and `reference_error` are the errors of the output and of onnxruntime's against double precision. They are measured
     beyond the tolerance, if the model has a form in double precision. `strict` says that the caller gave the tolerance,
     so that nothing else makes the output equal. `rounds_alike` says that both errors have similar sizes
     (`compiler.accuracy.yardstick`). `note` describes the difference in words. `problem` says why there are no values to

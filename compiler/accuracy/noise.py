@@ -2,8 +2,8 @@
 
 It is the yardstick for a model without a form in double precision, such as a quantized model. An output equals
 onnxruntime's if each element is within its tolerance of one of the two results. The output is uncertain if each element
-is within the noise of its slice (`compiler.accuracy.slices`) of one result. The noise of a slice is the largest
-difference of both results in it. A difference below the tolerance is no noise.
+is within its noise of one result. The noise of an element is the largest difference of both results in all elements
+with a similar or smaller scale (`compiler.accuracy.slices`). A difference below the tolerance is no noise.
 """
 
 from __future__ import annotations

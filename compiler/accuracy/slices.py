@@ -1,16 +1,19 @@
 """The slices of an output, which give each of its elements a scale of its own.
 
-A *slice* holds the elements with one index along an axis: the first, the second or the last. These are the axes of
-samples, of channels and of features, so that a slice holds numbers of one kind, such as the scores of all boxes. An
-element is in one slice of each axis. Its scale is the largest magnitude in one of these slices: the one where this
-magnitude is smallest. A score of 0.5 beside a coordinate of 500 has the scale of scores.
+A *slice* holds the elements with one index along an axis that separates kinds of numbers, so that a slice has numbers
+of one kind, such as the scores of all boxes. Such an axis is the first one, of samples, and the one of channels or
+features. The latter is the shorter one of the second and of the last axis, without axes of size 1. An axis counts only
+if it has few slices with many elements: pixels in a row are no kind, and neither are two numbers of a class.
 
-A slice of fewer than four elements says too little about their kind. An axis with such slices gives no scale, and
-without any axis, the whole output is one slice.
+An element is in one slice of each axis. Its scale is the largest magnitude in one of these slices: the one where this
+magnitude is smallest. A score of 0.5 beside a coordinate of 500 has the scale of scores. Without any axis that counts,
+the whole output is one slice.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,11 @@ import numpy as np
 __all__ = ["Slices", "magnitudes"]
 
 _LEAST_ELEMENTS = 4
+"""The least number of elements in a slice."""
+_FEW = 16
+"""An axis with more slices needs at least four times as many elements in a slice as it has slices."""
+_SIMILAR = 2.0
+"""Two scales are similar up to this factor."""
 
 _Array = np.ndarray[Any, Any]
 
@@ -32,31 +40,36 @@ class Slices:
     """The slices of an output from the magnitudes of its elements (`magnitudes`)."""
 
     def __init__(self, magnitudes: _Array) -> None:
-        self._axes = _axes_of(magnitudes)
-        self._choice: _Array | None = None
-        along = [_largest_along(magnitudes, axis) for axis in self._axes]
-        if len(along) > 1:
-            self._choice = np.argmin(np.broadcast_arrays(*along), axis=0).astype(np.int8)
-        self.scale = self.largest(magnitudes)
+        along = [_largest_along(magnitudes, axis) for axis in _axes_of(magnitudes.shape)]
+        if not along:
+            along = [np.max(magnitudes, initial=0.0, keepdims=True)]
+        self.scale: _Array = functools.reduce(np.minimum, along)
         """The scale of each element, in an array that broadcasts to the output."""
 
-    def largest(self, magnitudes: _Array) -> _Array:
-        """For each element, the largest of these magnitudes in the slice that gives its scale.
+    def largest(self, sizes: _Array) -> _Array:
+        """For each element, the largest of these sizes of all elements with a similar or a smaller scale.
 
-        `magnitudes` has the shape of the output, and the result broadcasts to it.
+        A similar scale is at most twice as large. `sizes` and the result have the shape of the output.
         """
-        along = [_largest_along(magnitudes, axis) for axis in self._axes]
-        if self._choice is None:
-            return along[0] if along else np.max(magnitudes, initial=0.0, keepdims=True)
-        found: _Array = np.choose(self._choice, along)
+        scales = np.broadcast_to(self.scale, sizes.shape).ravel()
+        order = np.argsort(scales, kind="stable")
+        so_far = np.maximum.accumulate(sizes.ravel()[order])
+        ends = np.searchsorted(scales[order], _SIMILAR * scales, side="right")
+        found: _Array = so_far[ends - 1].reshape(sizes.shape)
         return found
 
 
-def _axes_of(magnitudes: _Array) -> list[int]:
-    """The axes with at least two slices of enough elements."""
-    shape, rank = magnitudes.shape, magnitudes.ndim
-    candidates = dict.fromkeys(axis for axis in (0, 1, rank - 1) if 0 <= axis < rank)
-    return [axis for axis in candidates if shape[axis] > 1 and magnitudes.size // shape[axis] >= _LEAST_ELEMENTS]
+def _axes_of(shape: tuple[int, ...]) -> list[int]:
+    """The axes that separate kinds of numbers."""
+    longer = [axis for axis in dict.fromkeys((len(shape) - 1, 1)) if axis > 0 and axis < len(shape) and shape[axis] > 1]
+    channels = min(longer, key=shape.__getitem__, default=0)
+    return [axis for axis in dict.fromkeys((0, channels)) if shape and _separates(shape[axis], math.prod(shape))]
+
+
+def _separates(count: int, size: int) -> bool:
+    """Whether an axis with so many slices separates kinds in an output of so many elements."""
+    elements = size // max(count, 1)
+    return count > 1 and elements >= _LEAST_ELEMENTS and (count <= _FEW or elements >= 4 * count)
 
 
 def _largest_along(magnitudes: _Array, axis: int) -> _Array:

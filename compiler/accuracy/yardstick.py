@@ -5,9 +5,9 @@ Two rules make the errors of an output *alike* to those of the reference, and bo
 - Both lists of errors are sorted, and compared from the largest to the smallest. Each error of the output must be at
   most three times the reference's, or within the tolerance of the whole output. The largest must be at least a
   thirtieth of the reference's. One large error of the reference therefore excuses only one error of the output.
-- Each error of the output must be at most three times the largest error of the reference in the same slice
-  (`compiler.accuracy.slices`), or within the tolerance of the element. An error of a coordinate therefore excuses no
-  error of a score.
+- Each error of the output must be within the tolerance of the element, or at most three times the largest error of the
+  reference in all elements with a similar or smaller scale (`compiler.accuracy.slices`). An error of a coordinate
+  therefore excuses no error of a score.
 
 The *ratio* of an output is its error divided by the reference's. Here, an error is the root of the mean square of all
 elements' errors, each divided by the scale of its element.
@@ -70,8 +70,8 @@ def errors_are_alike(exact: Any, found: Any, expected: Any, tolerance: float | N
     in_order, reference = np.sort(mine, axis=None), np.sort(theirs, axis=None)
     is_alike = (in_order <= np.maximum(MOST_ERROR * reference, whole)).all()
     noise = Slices(magnitudes(np.asarray(expected))).largest(theirs)
-    is_alike_in_slices = (mine <= np.maximum(MOST_ERROR * noise, allowed)).all()
-    return bool(is_alike and is_alike_in_slices and in_order[-1] >= LEAST_ERROR * reference[-1])
+    is_alike_by_scale = (mine <= np.maximum(MOST_ERROR * noise, allowed)).all()
+    return bool(is_alike and is_alike_by_scale and in_order[-1] >= LEAST_ERROR * reference[-1])
 
 
 def squares_of(exact: Any, found: Any, expected: Any) -> Squares | None:
