@@ -17,6 +17,7 @@ from compiler.accuracy.verify import Given, Judge, random_outputs
 from compiler.zoo.facts import Facts, facts_of, joined
 from compiler.zoo.outcome import Outcome, Variant, together, variants
 from compiler.zoo.remarks import of_outputs, of_refusal, worst_outputs
+from compiler.zoo.rounding import Rounding, facts_of_roundings, rounding_of
 from compiler.zoo.shapes import alike, pinned, unpinned
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class _Compiled:
     """A plan, or the reason why there is none, and the cases that it runs.
 
     `reports` are those of the passes, and `seconds` is the time of the compilation. The first session of an optimized
-    plan adds its `facts`.
+    plan adds its `facts`, and its first run of each case a rounding.
     """
 
     plan: Plan | compiler.CompileError
@@ -64,6 +65,7 @@ class _Compiled:
     reports: Sequence[PassReport]
     seconds: float
     facts: list[Facts] = field(default_factory=list)
+    roundings: list[Rounding] = field(default_factory=list)
 
 
 def check(asked: Check, channel: Channel) -> dict[Shapes, dict[str, Any]]:
@@ -117,6 +119,8 @@ def _outcomes(asked: Check, channel: Channel, facts: dict[Shapes, list[Facts]]) 
             compiled = [_compile(entry, shapes, optimize, cases, channel) for cases in groups]
             yield from _variants(asked, shapes, compiled, channel)
             facts.setdefault(shapes, []).extend(each for one in compiled for each in one.facts)
+            roundings = [each for one in compiled for each in one.roundings]
+            facts[shapes] += [facts_of_roundings(roundings)] if roundings else []
             del compiled  # before the next compilation, which takes memory too
 
 
@@ -188,6 +192,9 @@ def _run(
         _refer(case, channel)
         channel.phase(f"compare: {label}, {case.name}")
         compared = case.compare(outputs, entry.tolerance, random)
+        if compiled.optimize and len(compiled.roundings) < len(compiled.cases):
+            channel.phase(f"measure rounding errors: {label}, {case.name}")
+            compiled.roundings.append(rounding_of(case.given, outputs, random))
         yield case.number, of_outputs(Outcome(entry.name, str(variant), "equal"), case.name, compared)
 
 
