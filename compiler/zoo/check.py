@@ -44,11 +44,17 @@ class _Case:
     given: Given
     stated: Stated | None
 
-    def compare(self, outputs: Mapping[str, Any], tolerance: float | None, random: Collection[str]) -> Report:
-        """The comparison of outputs with onnxruntime's, and with those of the case's files, if it has any."""
-        report = self.given.compare(outputs, tolerance, random)
-        more = () if self.stated is None else self.stated.compare(outputs, tolerance, random).outputs
-        return replace(report, outputs=(*report.outputs, *more))
+    def compare(self, outputs: Mapping[str, Any], entry: Entry, random: Collection[str]) -> Report:
+        """The comparison of outputs with onnxruntime's, with those of the case's files, and by the model's measures.
+
+        Raises:
+            ValueError: the outputs do not have what a measure needs.
+        """
+        report = self.given.compare(outputs, entry.tolerance, random)
+        stated = () if self.stated is None else self.stated.compare(outputs, entry.tolerance, random).outputs
+        has_values = not any(each.problem for each in report.outputs)
+        measured = [task.compare(self.given.expected, outputs) for task in entry.tasks if has_values]
+        return replace(report, outputs=(*report.outputs, *stated, *measured))
 
 
 @dataclass(frozen=True)
@@ -191,7 +197,11 @@ def _run(
             continue
         _refer(case, channel)
         channel.phase(f"compare: {label}, {case.name}")
-        compared = case.compare(outputs, entry.tolerance, random)
+        try:
+            compared = case.compare(outputs, entry, random)
+        except ValueError as error:
+            yield case.number, _failed(entry, variant, case, error)
+            continue
         if compiled.optimize and len(compiled.roundings) < len(compiled.cases):
             channel.phase(f"measure rounding errors: {label}, {case.name}")
             compiled.roundings.append(rounding_of(case.given, outputs, random))

@@ -115,6 +115,7 @@ def _digest(asked: Asked) -> str:
 
     entry, made = asked.entry, hashlib.sha256()
     facts = [_versions(), asked.what, entry.name, entry.tolerance, [case.name for case in entry.cases]]
+    facts += [asdict(task) for task in entry.tasks]
     made.update(json.dumps(facts).encode())
     for path in (*entry.files, *sorted(files_of_weights(entry.path))):
         made.update(_digest_of_file(path))
