@@ -54,7 +54,12 @@ def entries() -> dict[str, Entry]:
 
 def cases() -> list[Case]:
     """Every model of these folders, with both kinds of shapes."""
-    return [case for folder in folders() for case in compiler.zoo.cases(folder, shapes=SHAPES, baseline=BASELINE)]
+    measures = {OTHERS: Path(__file__).with_name("measures.toml")}
+    return [
+        case
+        for folder in folders()
+        for case in compiler.zoo.cases(folder, shapes=SHAPES, baseline=BASELINE, measures=measures.get(folder))
+    ]
 
 
 @functools.cache
