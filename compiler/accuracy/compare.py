@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
-"""dtype → the allowed difference, as a fraction of the output's scale. Other dtypes must be equal."""
+"""dtype → the allowed difference, as a fraction of the scale. Other dtypes must be equal."""
 
 Verdict = Literal[
     "equal", "random", "uncertain", "different", "refused", "failed", "timed out", "out of memory", "crashed"
