@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import tomlkit
-
 from compiler.zoo.agreement.task import tasks_of
 
 if TYPE_CHECKING:
@@ -29,6 +27,8 @@ def read_measures(path: Path) -> dict[str, tuple[Task, ...]]:
         OSError: there is no such file.
         ValueError: it is not a file of measures.
     """
+    import tomlkit
+
     try:
         tables = tomlkit.parse(path.read_text(encoding="utf-8")).unwrap()
         return {name: _tasks(name, table) for name, table in tables.items()}
