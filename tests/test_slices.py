@@ -24,7 +24,8 @@ def detections() -> Array:
     """Boxes of `[x, y, width, height, score]`, with coordinates up to 500 and scores up to 0.5."""
     made = np.random.default_rng(0).uniform(0, 1, (1, 40, 5)) * [500, 500, 500, 500, 0.5]
     made[0, 7] = 500, 500, 500, 500, 0.5
-    return made.astype(np.float32)
+    rounded: Array = made.astype(np.float32)
+    return rounded
 
 
 def with_fault(array: Array, column: int, size: float) -> Array:

@@ -261,7 +261,8 @@ def tolerances(
     if not sliced:
         return most
     rounding = float(ml_dtypes.finfo(expected.dtype).eps) * whole  # type: ignore[no-untyped-call]
-    return np.minimum(most, fraction * Slices(sizes).scale + rounding)
+    found: np.ndarray[Any, Any] = np.minimum(most, fraction * Slices(sizes).scale + rounding)
+    return found
 
 
 def _worst(difference: np.ndarray[Any, Any], allowed: np.ndarray[Any, Any]) -> tuple[float, float]:

@@ -116,5 +116,5 @@ def _bound(percent: int, count: int) -> int:
     """The bound for an error, rounded up to 1, 1½, 2, 3, 5 or 7 times a power of ten."""
     is_few = count < _FEW
     wanted = max(percent * (_MARGIN_OF_FEW if is_few else _MARGIN), _LEAST_OF_FEW if is_few else _LEAST)
-    steps = (digit * 10**power // 10 for power in itertools.count() for digit in (10, 15, 20, 30, 50, 70))
+    steps = (digit * int(10**power) // 10 for power in itertools.count() for digit in (10, 15, 20, 30, 50, 70))
     return next(step for step in steps if step >= wanted)

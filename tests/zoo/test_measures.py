@@ -101,7 +101,7 @@ def test_boxes(found: np.ndarray[Any, Any], labels: np.ndarray[Any, Any], value:
 
 def test_overlaps_and_forms_of_boxes() -> None:
     found = overlaps(of([0, 0, 2, 2], [1, 1, 1, 1]), of([1, 0, 3, 2], [0, 0, 1, 1]))
-    np.testing.assert_allclose(found, [[1 / 3, 1 / 4], [0, 0]])
+    np.testing.assert_allclose(found, np.array([[1 / 3, 1 / 4], [0, 0]]))
     centers = of([1, 1, 2, 2])
     assert boxes((centers, LABELS[:1]), (centers + of([1, 0, 0, 0]), LABELS[:1]), 0.34, "centers") == 0
     assert boxes((centers, LABELS[:1]), (centers + of([1, 0, 0, 0]), LABELS[:1]), 0.33, "centers") == 1

@@ -133,7 +133,7 @@ def _task(data: Any) -> Task:
     if not isinstance(data, dict):
         raise ValueError(f"has the task {data!r}, not an object")
     measure = data.get("measure")
-    if measure not in MEASURES:
+    if not isinstance(measure, str) or measure not in MEASURES:
         raise ValueError(f"has the measure {measure!r}: use one of {', '.join(MEASURES)}")
     known = (*_COMMON, *MEASURES[measure])
     for key in data.keys() - known:
