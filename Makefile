@@ -21,8 +21,8 @@ BENCH  ?= --against onnxruntime,openvino,mnn --processes 3 --cold
 # The folder of models, with an INDEX.json: the third-party models if they exist, otherwise the project's own.
 OTHERS := $(wildcard ../shared/zoo)
 ZOO    ?= $(or $(OTHERS),models)
-# The known differences of the third-party models, and the facts of both folders.
-KNOWN  ?= $(if $(filter $(ZOO),$(OTHERS)),--baseline tests/trained/zoo.toml --facts tests/trained/facts.toml,$(if $(filter $(ZOO),models),--facts models/facts.toml))
+# The known differences and the measures of the third-party models, and the facts of both folders.
+KNOWN  ?= $(if $(filter $(ZOO),$(OTHERS)),--baseline tests/trained/zoo.toml --measures tests/trained/measures.toml --facts tests/trained/facts.toml,$(if $(filter $(ZOO),models),--facts models/facts.toml))
 
 # After a change in one of these files, make builds the extension again.
 SOURCES := pyproject.toml $(wildcard wheel-data/scripts/*) $(shell find runtime -name target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -print)
@@ -297,7 +297,7 @@ bless: $(VENV)/.dev ## accept the present output as the expected output of the g
 	@levels=$$($(BIN)/python -c 'from compiler.runtime.processor import levels; print(*levels())') || exit 1; for level in $$levels; do \
 		export CANDLE_PLAN_ISA=$$level; \
 		$(BIN)/candlec zoo update --zoo models --facts models/facts.toml || exit 1; \
-		[ -z "$(OTHERS)" ] || $(BIN)/candlec zoo update --zoo $(OTHERS) --facts tests/trained/facts.toml || exit 1; \
+		[ -z "$(OTHERS)" ] || $(BIN)/candlec zoo update --zoo $(OTHERS) --measures tests/trained/measures.toml --facts tests/trained/facts.toml || exit 1; \
 	done
 
 fuzz: $(VENV)/.dev ## change files and plans at random, a few hundred thousand times; a crash fails

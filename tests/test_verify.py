@@ -12,12 +12,13 @@ import pytest
 
 import compiler
 from compiler import TensorInfo
-from compiler.accuracy.compare import Verdict, compare, counted, errors_are_alike
+from compiler.accuracy.compare import Verdict, compare, counted
 from compiler.accuracy.precision import exact_outputs
 from compiler.accuracy.random_inputs import random_inputs
 from compiler.accuracy.reference import Reference
 from compiler.accuracy.to_float64 import to_float64
 from compiler.accuracy.verify import Judge, random_outputs
+from compiler.accuracy.yardstick import errors_are_alike
 
 NAN, INF = float("nan"), float("inf")
 

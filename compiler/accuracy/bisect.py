@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from compiler.accuracy.compare import MOST_ERROR, Report
+from compiler.accuracy.compare import Report
 from compiler.accuracy.layerwise import Layer, compare_layers
 from compiler.accuracy.verify import Given, Judge, random_outputs
+from compiler.accuracy.yardstick import MOST_ERROR
 from compiler.errors import CompileError, RunError
 from compiler.options import Options
 from compiler.pipeline import compile, passes
@@ -168,7 +169,9 @@ class _Runs:
         return first, tuple(before)
 
     def _layers(self, plan: Plan) -> list[Layer]:
-        return compare_layers(self.model, plan, self.inputs, threads=self.threads, tolerance=self.tolerance)
+        return compare_layers(
+            self.model, plan, self.inputs, threads=self.threads, tolerance=self.tolerance, sliced=True
+        )
 
 
 def first_wrong(

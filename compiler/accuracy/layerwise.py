@@ -46,10 +46,11 @@ def compare_layers(
     *,
     threads: int | None = None,
     tolerance: float | None = None,
+    sliced: bool = False,
 ) -> list[Layer]:
     """Run the plan and onnxruntime with every common value as an output, and compare the values in the plan's order.
 
-    onnxruntime computes the model node by node, without optimizations.
+    onnxruntime computes the model node by node, without optimizations. `sliced` is that of `compare`.
 
     Raises:
         CompileError: the model cannot be read.
@@ -67,7 +68,7 @@ def compare_layers(
     return [
         Layer(place.step, place.op, place.origin, each)
         for name, place in places.items()
-        for each in compare({name: expected[name]}, found, tolerance, random).outputs
+        for each in compare({name: expected[name]}, found, tolerance, random, sliced=sliced).outputs
     ]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from compiler.accuracy.compare import TOLERANCES
 from compiler.accuracy.to_float64 import to_float64, widened
+from compiler.accuracy.yardstick import ROUNDING
 from compiler.errors import CompileError, InputError, RunError
 from compiler.options import Options
 from compiler.pipeline import compile
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from compiler.runtime.session import Session
 
 __all__ = ["ROUNDING", "Errors", "errors_of", "exact_outputs", "in_double_precision", "run_exactly", "together"]
-
-ROUNDING = 2.0**-23
-"""The relative distance of neighboring numbers in single precision. A smaller difference is no error."""
 
 
 @dataclass(frozen=True)

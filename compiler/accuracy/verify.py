@@ -15,11 +15,13 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from compiler import _runtime
-from compiler.accuracy.compare import TOLERANCES, Comparison, Report, compare, errors_are_alike
+from compiler.accuracy.compare import Comparison, Report, compare
+from compiler.accuracy.noise import with_noise
 from compiler.accuracy.precision import in_double_precision, run_exactly
 from compiler.accuracy.random_inputs import random_inputs
 from compiler.accuracy.reference import Reference
 from compiler.accuracy.to_float64 import widened
+from compiler.accuracy.yardstick import errors_are_alike
 from compiler.pipeline import compile
 from compiler.plan import Plan
 from compiler.runtime.session import load
@@ -145,14 +147,14 @@ class Given:
         the difference, and the caller gave no tolerance, it measures the reference noise. For the outputs that `random`
         names, it compares only dtype and shape.
         """
-        report = compare(self.expected, found, tolerance, random)
+        report = compare(self.expected, found, tolerance, random, sliced=True)
         if not _is_settled(report):
-            report = self._with_errors(report, found)
+            report = self._with_errors(report, found, tolerance)
         if tolerance is None and not _is_settled(report):
             report = self._with_reference_noise(report, found)
         return replace(report, note=self.note)
 
-    def _with_errors(self, report: Report, found: _Arrays) -> Report:
+    def _with_errors(self, report: Report, found: _Arrays, tolerance: float | None) -> Report:
         """The report with the errors of both against double precision; unchanged if the model has no such form."""
         exact, expected = self.exact, self.expected
         if exact is None:
@@ -162,7 +164,7 @@ class Given:
             for values in (found, expected)
         )
         alike = {
-            each.name: errors_are_alike(exact[each.name], found[each.name], expected[each.name], each.allowed)
+            each.name: errors_are_alike(exact[each.name], found[each.name], expected[each.name], tolerance)
             for each in report.outputs
             if each.name in exact and each.name in found and not each.problem
         }
@@ -171,8 +173,8 @@ class Given:
 
     def _with_reference_noise(self, report: Report, found: _Arrays) -> Report:
         """The report with the reference noise, and the outputs' differences from the nearer result."""
-        noises, others = by_name(compare(self.expected, self.plain)), by_name(compare(self.plain, found))
-        return Report(tuple(with_noise(each, noises.get(each.name), others.get(each.name)) for each in report.outputs))
+        pair = self.expected, self.plain
+        return with_noise(report, found, pair, pair)
 
 
 def _is_settled(report: Report) -> bool:
@@ -208,13 +210,6 @@ def _makes_random_numbers(step: Mapping[str, Any]) -> bool:
     blocks = attributes.values() if isinstance(attributes, Mapping) else ()
     inner = [step for block in blocks if isinstance(block, Mapping) for step in block.get("steps", ())]
     return name in _RANDOM or any(map(_makes_random_numbers, inner))
-
-
-def with_noise(output: Comparison, noise: Comparison | None, other: Comparison | None) -> Comparison:
-    """The output with its reference noise. Integers have no tolerance, and stay unchanged."""
-    if output.dtype not in TOLERANCES or noise is None or other is None or noise.problem or other.problem:
-        return output
-    return replace(output, reference_noise=noise.max_abs, nearest=min(output.max_abs, other.max_abs))
 
 
 def _with_error(output: Comparison, ours: Comparison | None, theirs: Comparison | None) -> Comparison:

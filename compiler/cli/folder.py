@@ -27,6 +27,7 @@ __all__ = [
     "folder_options",
     "known_differences",
     "known_facts",
+    "measures_option",
     "only_option",
     "runner_options",
 ]
@@ -47,6 +48,15 @@ cache_option = click.option(
     "user's folder of caches]",
 )
 """The option `--cache`."""
+
+
+measures_option = click.option(
+    "--measures",
+    type=arguments.INPUT,
+    metavar="FILE",
+    help="File of measures, which adds to the key `task` of INDEX.json.",
+)
+"""The option `--measures`."""
 
 
 def folder_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -127,10 +137,18 @@ def runner_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def entries_of(
-    folder: Path, only: Sequence[str], settings: Settings | None = None, cache: Path | None = None
+    folder: Path,
+    only: Sequence[str],
+    settings: Settings | None = None,
+    cache: Path | None = None,
+    measures: Path | None = None,
 ) -> list[Entry]:
-    """The models of a folder that the expressions select, or all of them. Downloads are in the cache."""
+    """The models of a folder that the expressions select, or all of them. Downloads are in the cache.
+
+    A file of measures adds to those of the models.
+    """
     from compiler.zoo.index import read_index
+    from compiler.zoo.measures import with_measures
     from compiler.zoo.results import Results
     from compiler.zoo.select import FAILED, selected
 
@@ -140,10 +158,11 @@ def entries_of(
         if settings.resume and FAILED in only:
             raise click.UsageError("--only failed checks models again: leave out --resume")
     try:
-        return list(_valid(lambda path: selected(read_index(path, cache), only, failed), folder))
+        entries = _valid(lambda path: selected(read_index(path, cache), only, failed), folder)
     except (FileNotFoundError, NotADirectoryError) as error:
         advice = "INDEX.json lists the models of a folder: see `candlec zoo --help`"
         raise Failed(f"{error.filename}: {error.strerror}\n  help: {advice}") from error
+    return list(_valid(lambda path: with_measures(entries, path, only), measures))
 
 
 def known_differences(baseline: Path | None) -> dict[str, KnownDifference]:
@@ -170,7 +189,7 @@ def known_facts(path: Path | None, device: str) -> KnownFacts:
     return known
 
 
-def _valid(read: Callable[[Path], Any], path: Path) -> Any:
+def _valid(read: Callable[[Any], Any], path: Path | None) -> Any:
     """Read a file with a function. If the file is invalid, its error ends the command."""
     try:
         return read(path)

@@ -15,6 +15,7 @@ from compiler.cli.folder import (
     folder_options,
     known_differences,
     known_facts,
+    measures_option,
     runner_options,
 )
 from compiler.cli.output import console, json_option, print_json
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 @folder_options
 @click.option("--baseline", type=arguments.OUTPUT, metavar="FILE", help="Baseline file to write.")
 @click.option("--facts", type=arguments.OUTPUT, metavar="FILE", help="File of facts to write.")
+@measures_option
 @time_option("Also time each plan beside onnxruntime, and write its time to the file of --facts.")
 @arguments.named_device_option("Device to run plans on.")
 @runner_options
@@ -50,6 +52,7 @@ def command(
     cache: Path | None,
     baseline: Path | None,
     facts: Path | None,
+    measures: Path | None,
     is_timed: bool,
     settings: Settings,
     as_json: bool,
@@ -74,6 +77,8 @@ def command(
     steps                          steps by operator
     rewrites.PASS                  rewrites of a pass, by rule
     host_steps, no_kernel          steps on the host: those that belong there, and those without a kernel for the GPU
+    yardstick                      what measured the rounding errors: double precision, or the reference noise
+    error_percent, error_at_most   error of each output in percent of onnxruntime's, and the largest allowed one
     level.LEVEL.forms.OPERATOR     steps by the form of their kernel, see `candlec inspect --prepared`
     level.LEVEL.added              steps that the runtime adds
     level.LEVEL.unknown_steps      steps whose memory is not known before a run
@@ -106,9 +111,9 @@ def command(
         raise click.UsageError("name a file to write: add --baseline FILE, --facts FILE, or both")
     if is_timed:
         check_time(facts, device)
-    entries = entries_of(folder, only, settings, cache)
+    entries = entries_of(folder, only, settings, cache, measures)
     outputs = {"--baseline": baseline, "--facts": facts, "--results": settings.results}
-    arguments.check_outputs(outputs, files_of(folder, entries))
+    arguments.check_outputs(outputs, [*files_of(folder, entries), *([measures] if measures else [])])
     known = known_differences(baseline if baseline is not None and baseline.exists() else None)
     recorded = known_facts(facts if facts is not None and facts.exists() else None, device)
     with Models(results=settings.results) as progress:

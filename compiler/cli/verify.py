@@ -86,12 +86,12 @@ def command(
 ) -> None:
     """Run MODEL in onnxruntime and PLAN on the same inputs, and compare every output.
 
-    Without PLAN, the command compiles MODEL. For each output it shows the largest difference: absolute, relative to the
-    element, and in units in the last place.
+    Without PLAN, the command compiles MODEL. For each output it shows the worst absolute difference with its tolerance,
+    and the largest differences relative to the element, and in units in the last place.
 
     \b
-    ✓  equal: the largest absolute difference is at most the tolerance times the largest element; integers, strings
-       and booleans are identical
+    ✓  equal: each difference is at most the tolerance times the largest element of the same kind, such as all scores
+       beside coordinates, plus one rounding of the largest of all; integers, strings and booleans are identical
     ≈  uncertain: onnxruntime's results with and without its optimizations differ by more than the tolerance. This
        difference is the reference noise. The output is not equal, but differs from one of these results by at most
        the reference noise plus the tolerance.
@@ -100,7 +100,7 @@ def command(
 
     Without --tolerance, an output with a difference above the tolerance of its dtype also counts as equal in two cases.
     In the first case, it is within this tolerance of the result that onnxruntime gives without its optimizations. In
-    the second case, its rounding errors are similar to onnxruntime's: at most three times as large as onnxruntime's.
+    the second case, its rounding errors are similar to onnxruntime's: at most three times as large, in each kind too.
     The largest error must also be at least 1/30 of onnxruntime's largest: a smaller one means that onnxruntime's error
     is not rounding alone. A rounding error is the difference from the model's result in double precision, which this
     compiler computes for models without quantization. With --tolerance, neither case counts, and no output is

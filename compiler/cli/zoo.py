@@ -18,6 +18,7 @@ from compiler.cli.folder import (
     folder_options,
     known_differences,
     known_facts,
+    measures_option,
     runner_options,
 )
 from compiler.cli.group import Group
@@ -47,6 +48,11 @@ def command() -> None:
     replaces the tolerance of the dtype. An optional `uncertain` allows uncertain results (≈, see `candlec verify`), and
     gives the reason. An optional list `tags` has words for --only. Other keys are for human readers. `zoo index` writes
     such a file.
+
+    An optional `task` names measures of the model's task, such as {"measure": "top1", "output": "y", "at_least": 1}. A
+    result that does not reach one is different (✗), and no baseline allows it. The measures are `top1` and `top5` (the
+    most probable classes), `cosine` (embeddings), `psnr` (images and signals, in decibels), `boxes` (detections) and
+    `tokens` (greedy decoding). A file of --measures adds some to a folder whose INDEX.json you cannot change.
 
     A baseline is a TOML file of your own that lists known differences. Use it for a folder whose INDEX.json you cannot
     change. It has one table for each model, with the `reason`. The entry `pinned` is for plans that are compiled for
@@ -104,6 +110,7 @@ command.add_command(update.command, "update")
     metavar="FILE",
     help="Fail if a fact of a model differs from this file: see `candlec zoo update --help`.",
 )
+@measures_option
 @time_option("Also time each plan beside onnxruntime, and compare its time with that in the file of --facts.")
 @profile_option
 @click.option(
@@ -127,6 +134,7 @@ def run(
     unpin: bool,
     baseline: Path | None,
     facts: Path | None,
+    measures: Path | None,
     is_timed: bool,
     is_profiled: bool,
     report: Path | None,
@@ -196,10 +204,10 @@ def run(
         check_time(facts, device, unpin=unpin)
     if is_profiled:
         check_profile(settings)
-    entries = entries_of(folder, only, settings, cache)
+    entries = entries_of(folder, only, settings, cache, measures)
     known, recorded = known_differences(baseline), known_facts(facts, device)
     shapes: Shapes = "unpinned" if unpin else "pinned"
-    files = [*files_of(folder, entries), *(path for path in (baseline, facts) if path)]
+    files = [*files_of(folder, entries), *(path for path in (baseline, facts, measures) if path)]
     arguments.check_outputs({"--junit": report, "--summary": summary, "--results": settings.results}, files)
     with Models(shapes, settings.results) as progress:
         cases = [Case(entry, shapes, device, known.get(entry.name)) for entry in entries]
