@@ -57,6 +57,8 @@ pub mod stack;
 pub mod state;
 #[cfg(test)]
 pub mod testing;
+#[allow(unsafe_code)] // Lends Candle's tensors during a run.
+mod tensors;
 pub mod text;
 pub mod types;
 pub mod value;

@@ -1,5 +1,7 @@
 //! Serves a plan over HTTP: `cargo run --release -p candle-plan-server -- ../build/demo/digits.plan --max-batch 8`.
 
+#![forbid(unsafe_code)]
+
 mod batch;
 mod http;
 mod json;
