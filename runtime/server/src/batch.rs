@@ -98,8 +98,8 @@ pub fn split(outputs: &[Value], rows: &[usize]) -> Result<Vec<Vec<Value>>> {
     }
     let mut start = 0;
     let parts = rows.iter().map(|&count| {
-        let part = |value: &Value| Ok(value.tensor()?.narrow_outer(0, start, count)?.into());
-        let parts = outputs.iter().map(part).collect();
+        let part = |value: &Value| -> Result<Value> { Ok(value.tensor()?.narrow_outer(0, start, count)?.into()) };
+        let parts: Result<Vec<Value>> = outputs.iter().map(part).collect();
         start += count;
         parts
     });

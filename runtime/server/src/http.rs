@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequest, Request, State};
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::Router;
@@ -35,9 +35,9 @@ pub fn routes(session: Arc<Session>, queue: Arc<Queue>, options: &Options) -> Ro
         .route("/run", post(run))
         .route("/plan", get(plan))
         .route("/healthz", get(health))
-        .fallback(|| async { refusal(StatusCode::NOT_FOUND, "the paths are /run, /plan and /healthz") })
+        .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "the paths are /run, /plan and /healthz") })
         .method_not_allowed_fallback(|| async {
-            refusal(StatusCode::METHOD_NOT_ALLOWED, "/run needs the method POST, and the other paths GET")
+            Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "/run needs the method POST, and the other paths GET")
         })
         .layer(DefaultBodyLimit::max(options.max_body))
         .with_state(Arc::new(server))
@@ -49,20 +49,20 @@ async fn run(State(server): State<Arc<Server>>, request: Request) -> Response {
     let answer = tokio::time::timeout(server.timeout, answer(server.clone(), request)).await;
     let response = match answer {
         Ok(Ok(body)) => body_of(StatusCode::OK, body),
-        Ok(Err(refused)) => refused,
-        Err(_) => refusal(StatusCode::GATEWAY_TIMEOUT, &late),
+        Ok(Err(refusal)) => refusal.into_response(),
+        Err(_) => Refusal::new(StatusCode::GATEWAY_TIMEOUT, late).into_response(),
     };
     server.answered.fetch_add(1, Ordering::Relaxed);
     response
 }
 
-async fn answer(server: Arc<Server>, request: Request) -> Result<Vec<u8>, Response> {
+async fn answer(server: Arc<Server>, request: Request) -> Result<Vec<u8>, Refusal> {
     let arrived = Instant::now();
     let body = Bytes::from_request(request, &()).await;
-    let body = body.map_err(|rejected| refusal(rejected.status(), &rejected.body_text()))?;
+    let body = body.map_err(|rejected| Refusal::new(rejected.status(), rejected.body_text()))?;
     let session = server.session.clone();
     let inputs = elsewhere(move || json::inputs(&session, &body)).await?;
-    let inputs = inputs.map_err(|reason| refusal(StatusCode::BAD_REQUEST, &reason))?;
+    let inputs = inputs.map_err(|reason| Refusal::new(StatusCode::BAD_REQUEST, reason))?;
     let (reply, outputs) = oneshot::channel();
     let job = Job { inputs, arrived, deadline: arrived + server.timeout, reply };
     server.queue.push(job).map_err(|refused| match refused {
@@ -71,12 +71,12 @@ async fn answer(server: Arc<Server>, request: Request) -> Result<Vec<u8>, Respon
     })?;
     let outputs = outputs.await.map_err(|_| busy("the server ends"))?.map_err(failed)?;
     let body = elsewhere(move || json::outputs(&server.session, &outputs)).await?;
-    body.map_err(|reason| refusal(StatusCode::INTERNAL_SERVER_ERROR, &reason))
+    body.map_err(|reason| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, reason))
 }
 
 /// Calls a function that takes long in another thread.
-async fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Response> {
-    spawn_blocking(work).await.map_err(|error| refusal(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))
+async fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
+    spawn_blocking(work).await.map_err(|error| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
 
 /// The names and types of the inputs and outputs.
@@ -100,24 +100,42 @@ async fn health(State(server): State<Arc<Server>>) -> Response {
 }
 
 /// The answer to a request that a run refused or could not finish.
-fn failed(error: Error) -> Response {
+fn failed(error: Error) -> Refusal {
     let code = match error.kind() {
         ErrorKind::Input | ErrorKind::Op | ErrorKind::Limit => StatusCode::BAD_REQUEST,
         ErrorKind::TimedOut => StatusCode::GATEWAY_TIMEOUT,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    refusal(code, &error.to_string())
+    Refusal::new(code, error.to_string())
 }
 
 /// The answer of a server that has no room now.
-fn busy(reason: &str) -> Response {
-    let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, reason);
-    response.headers_mut().insert(RETRY_AFTER, axum::http::HeaderValue::from_static("1"));
-    response
+fn busy(reason: &str) -> Refusal {
+    Refusal { retry: true, ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason) }
 }
 
-fn refusal(code: StatusCode, reason: &str) -> Response {
-    body_of(code, json!({"error": reason}).to_string())
+/// A sentence instead of outputs.
+struct Refusal {
+    code: StatusCode,
+    reason: String,
+    /// Whether the same request may succeed later.
+    retry: bool,
+}
+
+impl Refusal {
+    fn new(code: StatusCode, reason: impl Into<String>) -> Refusal {
+        Refusal { code, reason: reason.into(), retry: false }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = body_of(self.code, json!({"error": self.reason}).to_string());
+        if self.retry {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
 }
 
 fn body_of(code: StatusCode, body: impl Into<axum::body::Body>) -> Response {

@@ -110,13 +110,15 @@ enum Real<T> {
 macro_rules! real {
     ($($real:ty: $from:expr, $wide:ty;)*) => {$(impl InJson for $real {
         fn of(number: Number) -> Option<$real> {
+            let wide = match number {
+                Number::Signed(number) => number as f64,
+                Number::Unsigned(number) => number as f64,
+                Number::Real(number) => number,
+                Number::Truth(_) => return None,
+            };
             let from: fn(f64) -> $real = $from;
-            match number {
-                Number::Signed(number) => Some(from(number as f64)),
-                Number::Unsigned(number) => Some(from(number as f64)),
-                Number::Real(number) => Some(from(number)),
-                Number::Truth(_) => None,
-            }
+            let element = from(wide);
+            (<$wide>::from(element).is_finite() || !wide.is_finite()).then_some(element)
         }
 
         fn to_json(self) -> impl Serialize {
@@ -169,6 +171,7 @@ mod tests {
         assert_eq!(read::<u32>("-1"), None);
         assert_eq!(read::<Bool>("1"), None);
         assert_eq!(read::<f32>("true"), None);
+        assert_eq!((read::<f32>("1e39"), read::<f16>("70000")), (None, None));
         assert!(serde_json::from_str::<Number>("\"one\"").is_err());
         assert!(serde_json::from_str::<Number>("null").is_err());
     }
