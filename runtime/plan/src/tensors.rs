@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    const PLAN: &[u8] = include_bytes!("../../../tests/golden/v1.plan");
+    const PLAN: &[u8] = include_bytes!("../../../tests/golden/rows.plan");
 
     fn session() -> Session {
         Session::from_bytes(PLAN).threads(1).build().expect("a sound plan")

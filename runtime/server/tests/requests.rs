@@ -7,8 +7,8 @@ use std::thread::{spawn, JoinHandle};
 
 use serde_json::{json, Value};
 
-/// The plan `float32 x [batch, 4] -> float32 y [batch, 2]`.
-const PLAN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/v1.plan");
+/// The plan `float32 x [batch, 4] -> float32 y [batch, 3]`.
+const PLAN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/rows.plan");
 /// Longer than a test.
 const HOUR: &str = "3600000";
 
@@ -105,9 +105,9 @@ fn numbers(seed: usize, rows: usize) -> Vec<f32> {
 #[test]
 fn a_request_has_an_answer() {
     let server = Server::start(&[]);
-    let expected = json!({"outputs": {"y": {"shape": [1, 2], "data": [0.5, 0.5]}}});
+    let expected = json!({"outputs": {"y": {"shape": [1, 3], "data": [0.0, 0.0, 0.0]}}});
     assert_eq!(server.run(&[0.0; 4]), expected);
-    let types = json!({"inputs": {"x": "float32 [batch, 4]"}, "outputs": {"y": "float32 [batch, 2]"}});
+    let types = json!({"inputs": {"x": "float32 [batch, 4]"}, "outputs": {"y": "float32 [batch, 3]"}});
     assert_eq!(server.call("GET", "/plan", "").2, types);
     assert_eq!(server.health(), json!({"status": "ok", "waiting": 0, "runs": 1, "answered": 1}));
 }
@@ -118,10 +118,15 @@ fn a_batch_equals_single_runs_bit_by_bit() {
     let batched = Server::start(&["--max-batch", "21", "--max-delay", HOUR]);
     let inputs: Vec<Vec<f32>> = (0..6).map(|seed| numbers(seed, seed + 1)).collect();
     let sent: Vec<_> = inputs.iter().map(|x| batched.send(x)).collect();
+    let mut first = Vec::new();
     for (x, sent) in inputs.iter().zip(sent) {
         let (status, _, answer) = sent.join().expect("an answer");
+        first.push(answer["outputs"]["y"]["data"][0].to_string());
         assert_eq!((status, answer), (200, single.run(x)));
     }
+    first.sort();
+    first.dedup();
+    assert_eq!(first.len(), inputs.len(), "a request with another's rows would not be noticed");
     assert_eq!((&batched.health()["runs"], &single.health()["runs"]), (&json!(1), &json!(6)));
 }
 
@@ -134,7 +139,7 @@ fn many_requests_at_once_have_their_own_answers() {
             for round in 0..10 {
                 let x = numbers(client * 10 + round, 1 + round % 3);
                 let (status, _, answer) = call(&address, "POST", "/run", &request(&x));
-                assert_eq!((status, &answer["outputs"]["y"]["shape"]), (200, &json!([1 + round % 3, 2])));
+                assert_eq!((status, &answer["outputs"]["y"]["shape"]), (200, &json!([1 + round % 3, 3])));
                 let again = call(&address, "POST", "/run", &request(&x)).2;
                 assert_eq!(again, answer);
             }
