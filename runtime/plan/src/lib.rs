@@ -55,10 +55,10 @@ mod size;
 mod slots;
 pub mod stack;
 pub mod state;
-#[cfg(test)]
-pub mod testing;
 #[allow(unsafe_code)] // Lends Candle's tensors during a run.
 mod tensors;
+#[cfg(test)]
+pub mod testing;
 pub mod text;
 pub mod types;
 pub mod value;

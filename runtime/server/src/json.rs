@@ -1,4 +1,5 @@
-//! The bodies of requests and answers: `{"inputs": {"x": {"shape": [1, 2], "data": [0.5, 1]}}}`, and the same with `outputs`.
+//! The bodies of requests and answers: `{"inputs": {"x": {"shape": [1, 2], "data": [0.5, 1]}}}`, and the same with
+//! `outputs`.
 
 use candle_plan::dispatch;
 use candle_plan::dtype::{Bool, DType};
