@@ -155,6 +155,7 @@ def test_the_programs_for_torch_compile_run(
 def test_the_rust_program_is_the_one_that_is_tested() -> None:
     page = (ROOT / "docs/using-from-rust.md").read_text()
     assert block(page, "//! Runs a plan on") == (ROOT / "runtime/plan/examples/run.rs").read_text()
+    assert block(page, "//! A plan as a layer") == (ROOT / "runtime/plan/examples/module.rs").read_text()
     assert block(page, "//! Runs a plan again") == (ROOT / "runtime/plan/examples/state.rs").read_text()
 
 

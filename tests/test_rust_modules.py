@@ -28,7 +28,7 @@ PLAN = [
     {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile", "request", "slots"},
     {"session", "shared"},
     {"candle_tensors", "lend", "mapped", "state"},
-    {"builder"},
+    {"builder", "tensors"},
 ]
 """The layers of the crate `candle-plan`. A module uses only modules of its own layer and of earlier layers."""
 
@@ -112,6 +112,9 @@ PYTHON = [
 ]
 """Every top-level module of the crate `candle-plan-python`, in the same order."""
 
+SERVER = [{"batch", "numbers", "options"}, {"json", "queue"}, {"http", "worker"}]
+"""Every top-level module of the crate `candle-plan-server`, in the same order."""
+
 LAYERS = {
     "runtime/plan": PLAN,
     "runtime/kernels": KERNELS,
@@ -121,6 +124,7 @@ LAYERS = {
     "runtime/device/emulator": [],
     "runtime/derive": DERIVE,
     "runtime/python": PYTHON,
+    "runtime/server": SERVER,
     "runtime": [],
     "runtime/cuda": [],
     "runtime/emulator": [],
