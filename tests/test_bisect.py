@@ -62,7 +62,7 @@ def test_a_wrong_pass_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_passes_that_cannot_be_tried_are_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
     broken_passes.let_pass_change_constants(monkeypatch, "drop_noops")
-    compile, names = bisect.compile, optional_passes()
+    compile, names = bisect.compile_stored, optional_passes()
     untried = names[names.index("drop_noops") - 1]
 
     def refusing(model: object, options: Options) -> object:
@@ -70,7 +70,7 @@ def test_passes_that_cannot_be_tried_are_named_too(monkeypatch: pytest.MonkeyPat
             raise CompileError([Diagnostic("CC0505", "a fact does not hold")])
         return compile(model, options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(bisect, "compile", refusing)
+    monkeypatch.setattr(bisect, "compile_stored", refusing)
     culprit = find_error(broken_passes.model(), {"x": X}).culprit
     assert culprit is not None
     assert (culprit.name, culprit.others) == ("drop_noops", (untried,))
