@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from compiler import pipeline
 from compiler.frontend.external import files_of_weights
 from compiler.frontend.load import Changed
-from compiler.pipeline import LARGE
 
 if TYPE_CHECKING:
     from compiler.frontend.load import Source
@@ -21,8 +21,8 @@ def is_large(model: Source | Changed) -> bool:
     while isinstance(model, Changed):
         model = model.source  # type: ignore[assignment]
     if isinstance(model, bytes):
-        return len(model) > LARGE
+        return len(model) > pipeline.LARGE
     if not isinstance(model, str | os.PathLike):
         return False
     path = Path(model)
-    return sum(each.stat().st_size for each in (path, *files_of_weights(path)) if each.is_file()) > LARGE
+    return sum(each.stat().st_size for each in (path, *files_of_weights(path)) if each.is_file()) > pipeline.LARGE

@@ -111,6 +111,11 @@ class Plan:
         """The bytes of the file, or its path."""
         return self.data
 
+    @property
+    def size(self) -> int:
+        """The number of bytes of the file."""
+        return len(self.data)
+
     @functools.cached_property
     def document(self) -> dict[str, Any]:
         """The plan without the elements of constants, as JSON of the schema `plan.schema.json`.

@@ -52,6 +52,11 @@ class StoredPlan(Plan):
         return path
 
     @property
+    def size(self) -> int:
+        """The number of bytes of the file."""
+        return Path(self.source).stat().st_size
+
+    @property
     def data(self) -> bytes:  # type: ignore[override]
         """The whole file."""
         return Path(self.source).read_bytes()
