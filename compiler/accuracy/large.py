@@ -19,7 +19,7 @@ __all__ = ["is_large"]
 def is_large(model: Source | Changed) -> bool:
     """Whether a model takes more than `LARGE` bytes, with the files of its weights."""
     while isinstance(model, Changed):
-        model = model.source  # type: ignore[assignment]
+        model = model.source
     if isinstance(model, bytes):
         return len(model) > pipeline.LARGE
     if not isinstance(model, str | os.PathLike):

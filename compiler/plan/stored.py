@@ -57,7 +57,7 @@ class StoredPlan(Plan):
         return Path(self.source).stat().st_size
 
     @property
-    def data(self) -> bytes:  # type: ignore[override]
+    def data(self) -> bytes:
         """The whole file."""
         return Path(self.source).read_bytes()
 
