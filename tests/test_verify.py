@@ -19,6 +19,7 @@ from compiler.accuracy.reference import Reference
 from compiler.accuracy.to_float64 import to_float64
 from compiler.accuracy.verify import Judge, random_outputs
 from compiler.accuracy.yardstick import errors_are_alike
+from compiler.frontend.load import load_model
 
 NAN, INF = float("nan"), float("inf")
 
@@ -257,8 +258,41 @@ dice (float[4] x, bool b) => (float[4] noise, float[4] scaled, float[4] branch, 
 """
 
 
-@pytest.mark.parametrize("optimize", [True, False])
-def test_random_numbers_are_compared_by_dtype_and_shape(optimize: bool) -> None:
+CASTING = """<ir_version: 9, opset_import: ["": 20]> m (bool c, float[2, 3] x) => (float[2, 3] y, float[2, 3] z)
+<float[3, 3] w = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}, float16[3] h = {1, 2, 3}, float[3] kept = {0.1, 0, 1}> {
+    a = MatMul (x, w)
+    y = Gemm (a, w, kept)
+    z = If (c) <
+        then_branch = t () => (float[2, 3] p) { i = Cast <to = 1> (h)  q = Mul (a, i)  p = MatMul (q, w) },
+        else_branch = e () => (float[2, 3] r) { r = Neg (a) }
+    >
+}"""
+
+
+def test_large_weights_are_cast_to_double_precision_where_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = onnx.parser.parse_model(CASTING)
+    inputs = {"c": np.array(True), "x": np.array([[0.3, 1.7, -2], [1e-3, 5, 0.1]], np.float32)}
+    expected = exact_outputs(model, inputs)
+    monkeypatch.setattr("compiler.accuracy.to_float64.LARGE_WEIGHT", 1)
+    casts = [node for node in load_model(to_float64(model)).model.graph.all_nodes() if "_wide_" in (node.name or "")]
+    assert len(casts) == 5
+    found = exact_outputs(model, inputs)
+    assert expected is not None and found is not None
+    assert all(found[name].dtype == np.float64 for name in found)
+    assert compare(expected, found, tolerance=0).equal
+
+
+def test_a_large_model_is_loaded_for_each_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compiler.pipeline.LARGE", 1)
+    data = onnx.parser.parse_model(CASTING).SerializeToString()
+    inputs = {"c": np.array(False), "x": np.ones((2, 3), np.float32)}
+    assert compiler.verify(data, inputs=inputs).equal
+    judge = Judge(data)
+    assert judge.reference is not judge.reference and judge.double is not judge.double
+    assert compare(judge.reference.run(inputs), judge.reference.plain.run(inputs), tolerance=1e-6).equal
+
+
+def test_a_summary_says_are_compared_by_dtype_and_shape(optimize: bool) -> None:
     model = onnx.parser.parse_model(RANDOM)
     plan = compiler.compile(model, compiler.Options(optimize=optimize))
     assert random_outputs(plan) == {"noise", "scaled", "branch"}

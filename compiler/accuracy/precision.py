@@ -17,7 +17,7 @@ from compiler.accuracy.to_float64 import to_float64, widened
 from compiler.accuracy.yardstick import ROUNDING
 from compiler.errors import CompileError, InputError, RunError
 from compiler.options import Options
-from compiler.pipeline import compile
+from compiler.pipeline import compile_stored
 from compiler.runtime.session import load
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Errors:
 def in_double_precision(model: Source | Changed, threads: int | None = None) -> Session | None:
     """A session of the model in double precision; `None` for a model without this form, such as a quantized model."""
     try:
-        return load(compile(to_float64(model), Options(optimize=False)), threads=threads)
+        return load(compile_stored(to_float64(model), Options(optimize=False)), threads=threads)
     except CompileError:
         return None
 

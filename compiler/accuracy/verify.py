@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from compiler import _runtime
 from compiler.accuracy.compare import Comparison, Report, compare
+from compiler.accuracy.large import is_large
 from compiler.accuracy.noise import with_noise
 from compiler.accuracy.precision import in_double_precision, run_exactly
 from compiler.accuracy.random_inputs import random_inputs
 from compiler.accuracy.reference import Reference
 from compiler.accuracy.to_float64 import widened
 from compiler.accuracy.yardstick import errors_are_alike
-from compiler.pipeline import compile
+from compiler.pipeline import compile_stored
 from compiler.plan import Plan
 from compiler.runtime.session import load
 from compiler.validate import validate_instance
@@ -70,25 +71,28 @@ def verify(
         validate_instance("tolerance", tolerance, Real, "a number from 0")
         if not 0 <= tolerance < math.inf:
             raise ValueError(f"tolerance: expected a number from 0, found {tolerance}")
-    compared = compile(model) if plan is None else plan if isinstance(plan, Plan) else Plan.load(plan)
+    compared = compile_stored(model) if plan is None else plan if isinstance(plan, Plan) else Plan.load(plan)
     session = load(compared, device, threads)
     given = random_inputs(session.inputs, dims or {}, seed) if inputs is None else inputs
-    found = session.run(given)
-    report = Judge(model).compare(given, found, tolerance, random_outputs(compared))
-    return replace(report, device=session.device)
+    found, used, random = session.run(given), session.device, random_outputs(compared)
+    del session, compared  # they may be large
+    return replace(Judge(model).compare(given, found, tolerance, random), device=used)
 
 
 class Judge:
     """A model in onnxruntime and in double precision, as the reference for the outputs of its plans.
 
-    `threads` is the number of threads of the model in double precision.
+    `threads` is the number of threads of the model in double precision. `note` is that of the `Reference`. A large
+    model is loaded for each reading of `reference` and `double`, so that its weights are in memory once at most.
 
     Raises:
         ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or refuses the model.
     """
 
     def __init__(self, model: Source, threads: int | None = None) -> None:
-        self.reference, self._model, self._threads = Reference(model), model, threads
+        self._model, self._threads, self._is_large = model, threads, is_large(model)
+        loaded = Reference(model, lean=self._is_large)
+        self.note, self._reference = loaded.note, None if self._is_large else loaded
 
     def given(self, inputs: Mapping[str, Any]) -> Given:
         """The references for these inputs."""
@@ -104,9 +108,18 @@ class Judge:
         """Compare outputs for these inputs, see `Given.compare`."""
         return self.given(inputs).compare(found, tolerance, random)
 
-    @functools.cached_property
+    @property
+    def reference(self) -> Reference:
+        """The model in onnxruntime."""
+        return Reference(self._model, lean=True) if self._reference is None else self._reference
+
+    @property
     def double(self) -> Session | None:
         """The model in double precision; `None` if it has no such form."""
+        return in_double_precision(self._model, self._threads) if self._is_large else self._double
+
+    @functools.cached_property
+    def _double(self) -> Session | None:
         return in_double_precision(self._model, self._threads)
 
 
@@ -123,7 +136,7 @@ class Given:
     @property
     def note(self) -> str:
         """How the reference's run differs from the model's file."""
-        return self._judge.reference.note
+        return self._judge.note
 
     @functools.cached_property
     def expected(self) -> _Arrays:

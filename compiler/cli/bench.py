@@ -11,7 +11,7 @@ import click
 from compiler.cli import arguments
 from compiler.cli.cases import Cases, on_device, own_cases, zoo_cases
 from compiler.cli.failure import error_data
-from compiler.cli.folder import only_option
+from compiler.cli.folder import cache_option, only_option
 from compiler.cli.output import console, json_option, print_json, working, write_text
 from compiler.cli.renamed import Verb
 
@@ -49,6 +49,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
     help="Folder of models, with an INDEX.json: time every model. See `candlec zoo --help`.",
 )
 @only_option("With --zoo, time only these models: {}. May be repeated.")
+@cache_option
 @arguments.input_option
 @arguments.size_option
 @arguments.named_device_option("Device to run plans on; the other runtimes run on the CPU.")
@@ -97,6 +98,7 @@ def command(
     against: tuple[str, ...] | None,
     zoo: Path | None,
     only: tuple[str, ...],
+    cache: Path | None,
     inputs: tuple[str, ...],
     sizes: dict[str, int],
     device: str,
@@ -125,10 +127,12 @@ def command(
     """
     if zoo is None and only:
         raise click.UsageError("--only needs --zoo, the folder of the models")
+    if zoo is None and context.get_parameter_source("cache") is click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError("--cache needs --zoo, the folder of the models")
     if zoo is not None and (inputs or sizes):
         raise click.UsageError("the models of --zoo have their own inputs: leave out --input and --size")
     arguments.check_outputs({"--markdown": markdown}, [*files, *arguments.input_files(inputs)])
-    cases = on_device(device, [*own_cases(files, against, inputs, sizes), *zoo_cases(zoo, only)])
+    cases = on_device(device, [*own_cases(files, against, inputs, sizes), *zoo_cases(zoo, only, cache)])
     if not cases:
         raise click.UsageError("there is nothing to time: name a plan, a model or a --zoo folder")
     others = (OTHERS[0],) if against is None else against

@@ -69,6 +69,9 @@ def command(
 
     With -o, it also writes three files. step.onnx is the part of the model that computes the value of this step.
     step.npz holds the inputs of this part. `python replay.py` compares the results of this part with onnxruntime's.
+    If the weights of this part are large, they are in a fourth file, step.data.
+
+    The plans of a model of more than 1 GiB are temporary files, in the folder that TMPDIR names or in /tmp.
 
     With --what crash, the command looks for an unexpected exception, a run that fails, or a process that dies. It
     compiles and runs the model in processes of their own. A model that the compiler refuses does not count as a crash.

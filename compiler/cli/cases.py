@@ -66,12 +66,12 @@ def _name(file: Path, files: tuple[Path, ...]) -> str:
     return file.stem if len(alike) == 1 else str(file)
 
 
-def zoo_cases(zoo: Path | None, only: tuple[str, ...]) -> Cases:
-    """The models of the folder, with the shapes of their first cases."""
+def zoo_cases(zoo: Path | None, only: tuple[str, ...], cache: Path | None) -> Cases:
+    """The models of the folder, with the shapes of their first cases. Downloads are in the cache."""
     from compiler.cli.folder import entries_of
     from compiler.zoo.timing import opened
 
-    entries = entries_of(zoo, only) if zoo else []
+    entries = entries_of(zoo, only, cache=cache) if zoo else []
     return [(entry.name, partial(opened, entry)) for entry in entries]
 
 

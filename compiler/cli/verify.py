@@ -125,9 +125,10 @@ def command(
     """
     import compiler
     from compiler.accuracy.layerwise import compare_layers
+    from compiler.pipeline import compile_stored
 
     with working(f"compiling {model}"):
-        compared = compiler.compile(model) if plan is None else compiler.Plan.load(plan)
+        compared = compile_stored(model) if plan is None else compiler.Plan.load(plan)
     is_other = plan is not None and not arguments.is_of(compared, model)
     if is_other:
         warning = f"warning: {plan} is not the plan of {model}, or the model has changed"

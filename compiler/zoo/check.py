@@ -14,6 +14,7 @@ import compiler
 from compiler.accuracy.reference import ReferenceFailed
 from compiler.accuracy.stated import Stated
 from compiler.accuracy.verify import Given, Judge, random_outputs
+from compiler.pipeline import compile_stored
 from compiler.zoo.facts import Facts, facts_of, joined
 from compiler.zoo.outcome import Outcome, Variant, together, variants
 from compiler.zoo.remarks import of_outputs, of_refusal, worst_outputs
@@ -164,7 +165,7 @@ def _compile(entry: Entry, shapes: Shapes, optimize: bool, cases: Sequence[_Case
     model = pinned(entry.path, cases[0].inputs) if shapes == "pinned" else unpinned(entry.path)
     plan: Plan | compiler.CompileError
     try:
-        plan = compiler.compile(model, compiler.Options(optimize=optimize, on_pass=note))
+        plan = compile_stored(model, compiler.Options(optimize=optimize, on_pass=note))
     except compiler.CompileError as error:
         plan = error
     return _Compiled(plan, optimize, cases, reports, time.perf_counter() - began)

@@ -92,7 +92,7 @@ def facts_of(plan: Plan, session: Session, reports: Iterable[PassReport]) -> Fac
     constants, placed = plan.document["constants"], placed_steps(plan)
     hosted = {reason: Counter(step.op for step in placed if step.host == reason) for reason in ("nature", "no_kernel")}
     facts: dict[str, Fact] = {
-        "plan_bytes": len(plan.data),
+        "plan_bytes": plan.size,
         "constants": len(constants),
         "constant_bytes": sum(map(_bytes_of, constants)),
         "steps": operators(plan),
