@@ -104,16 +104,17 @@ def _runner(
     """The function that runs a plan over rows."""
     if workers and engine != "ray":
         raise click.UsageError("--workers is the number of workers of --engine ray: add this option")
-    options: dict[str, Any] = {"device": device, "threads": threads, "max_memory": max_memory}
     if engine == "local":
         from compiler.batch import run_batch
 
-        return partial(run_batch, **options)
-    from compiler.ray import run_batch as on_ray
+        return partial(run_batch, device=device, threads=threads, max_memory=max_memory)
+    from compiler.ray import run_batch as run_on_ray
+
+    on_ray = partial(run_on_ray, workers=workers, device=device, threads=threads, max_memory=max_memory)
 
     def run(*given: Any, **others: Any) -> Summary:
         with redirect_stdout(sys.stderr):  # Ray reports the death of a worker there
-            return on_ray(*given, workers=workers, **options, **others)
+            return on_ray(*given, **others)
 
     return run
 

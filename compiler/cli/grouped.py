@@ -24,11 +24,13 @@ def grouped(name: str, make: Function, *options: Decorator) -> Decorator:
     own = inspect.signature(make).parameters
 
     def decorate(function: Function) -> Function:
-        @functools.wraps(function)
         def with_group(*given: Any, **values: Any) -> Any:
             mine = {each: values.pop(each) for each in own if each in values}
             return function(*given, **values, **{name: make(**mine)})
 
-        return functools.reduce(lambda made, option: option(made), reversed(options), with_group)
+        made: Function = functools.wraps(function)(with_group)
+        for option in reversed(options):
+            made = option(made)
+        return made
 
     return decorate
