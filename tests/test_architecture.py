@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 FILE_LINES, FUNCTION_LINES = 400, 40
 
 PYTHON_LAYERS = [
-    {"_runtime", "atomic_files", "ir", "validate"},
+    {"_runtime", "atomic_files", "ir", "lazy", "validate"},
     {"errors"},
     {"attributes", "frontend", "plan", "processes", "rewrite"},
     {"array_files", "contrib"},
