@@ -12,7 +12,7 @@ import pytest
 
 import compiler
 from compiler import DeviceError, PlanError, RunError, _runtime
-from compiler.cli.arguments import suggest_sizes
+from compiler.cli.given import Given
 from compiler.cli.failure import Failed, report
 from compiler.errors import ErrorKind
 from compiler.plan import Plan
@@ -128,7 +128,7 @@ def test_a_failed_step_has_a_kind(kind: str) -> None:
 @pytest.mark.parametrize("kind", get_args(ErrorKind))
 def test_other_sizes_are_advised_except_for_devices_and_settings(kind: ErrorKind) -> None:
     error = RunError(0, "Conv", [], "", "a message", kind=kind)
-    with pytest.raises((RunError, Failed)) as raised, suggest_sizes([TensorInfo("x", "float32", ("n",))], [], {}):
+    with pytest.raises((RunError, Failed)) as raised, Given().suggest_sizes([TensorInfo("x", "float32", ("n",))]):
         raise error
     assert (raised.value is error) == (kind in ("device", "setting"))
 

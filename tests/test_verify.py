@@ -160,6 +160,24 @@ def test_a_difference_within_reference_noise_is_uncertain(monkeypatch: pytest.Mo
     assert not judge.compare(inputs, {"y": plain}, tolerance=1e-5).ok
 
 
+def test_the_words_for_uncertain_state_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compiler.accuracy.verify.in_double_precision", lambda *_: None)
+    judge, inputs = Judge(onnx.parser.parse_model(CANCELING)), {"x": ALMOST_ONE}
+    plain, optimized = judge.reference.plain.run(inputs)["y"], judge.reference.run(inputs)["y"]
+    noise = np.abs(plain - optimized).max()
+    allowed = 1e-5 * np.abs(optimized).max()
+    for share, verdict in [
+        (0.5, "1 is uncertain: it differs by at most the reference noise plus the tolerance"),
+        (1.5, "1 is not equal"),
+    ]:
+        report = judge.compare(inputs, {"y": (plain + (noise + share * allowed)).astype(np.float32)})
+        (output,) = report.outputs
+        assert (output.reference_noise, output.allowed) == pytest.approx((noise, allowed))
+        assert output.nearest > output.reference_noise > output.allowed
+        assert (output.nearest <= output.reference_noise + output.allowed) is (share < 1)
+        assert report.summary == f"0 of 1 output equals onnxruntime's; {verdict}"
+
+
 def test_a_difference_without_reference_noise_is_different() -> None:
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 13]> m (float[2] x) => (float[2] y) { y = Neg (x) }'
@@ -238,7 +256,7 @@ def test_a_summary_says_equal_of_nothing_else() -> None:
     assert counted(verdicts, "output") == (
         "2 of 6 outputs equal onnxruntime's; "
         "1 is random, and only its dtype and shape were compared; "
-        "2 are uncertain: they differ by less than the reference noise; 1 is not equal"
+        "2 are uncertain: they differ by at most the reference noise plus the tolerance; 1 is not equal"
     )
     assert counted(["equal"], "output") == "1 of 1 output equals onnxruntime's"
 

@@ -8,8 +8,8 @@ an output also equals onnxruntime's if its errors against double precision are a
 
 A model that quantizes has no form in double precision. A rounding error can change a code there, and onnxruntime's
 results with and without its own optimizations are equally good. They differ by the *reference noise*. An output equals
-onnxruntime's if it is within the tolerance of one of them. An output that is as near to one of them as they are to each
-other is uncertain.
+onnxruntime's if it is within the tolerance of one of them. If the reference noise is more than the tolerance, an output
+that differs from one of them by at most their sum is uncertain.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _SAID: Mapping[Verdict, tuple[str, str]] = {
         "are random, and only their dtypes and shapes were compared",
     ),
     "uncertain": (
-        "is uncertain: it differs by less than the reference noise",
-        "are uncertain: they differ by less than the reference noise",
+        "is uncertain: it differs by at most the reference noise plus the tolerance",
+        "are uncertain: they differ by at most the reference noise plus the tolerance",
     ),
     "different": ("is not equal", "are not equal"),
     "refused": ("is refused", "are refused"),
@@ -115,7 +115,8 @@ class Comparison:
         """The judgment on the output.
 
         `equal`: within the tolerance of one of onnxruntime's results, or with an error like onnxruntime's. `random`:
-        random numbers. `uncertain`: within the reference noise. `different`: none of these.
+        random numbers. `uncertain`: within the reference noise plus the tolerance of one of onnxruntime's results,
+        where the noise is more than the tolerance. `different`: none of these.
         """
         if self.problem:
             return "different"

@@ -11,6 +11,7 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
+from compiler.cli.given import Given, given_options
 from compiler.cli.output import (
     NEAR,
     RIGHT,
@@ -30,6 +31,7 @@ from compiler.cli.renamed import Verb
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from compiler import Plan
     from compiler.accuracy.compare import Comparison, Report
     from compiler.accuracy.layerwise import Layer
 
@@ -62,9 +64,7 @@ ADVICE_ON_INPUTS = """\
 @click.command(cls=Verb)
 @click.argument("model", type=arguments.INPUT)
 @click.argument("plan", type=arguments.INPUT, required=False)
-@arguments.input_option
-@arguments.size_option
-@arguments.seed_option
+@given_options
 @arguments.tolerance_option
 @click.option("--layerwise", is_flag=True, help="Also compare intermediate values; show the first one that differs.")
 @arguments.device_option
@@ -75,9 +75,7 @@ def command(
     context: click.Context,
     model: Path,
     plan: Path | None,
-    inputs: tuple[str, ...],
-    sizes: dict[str, int],
-    seed: int,
+    given: Given,
     tolerance: float | None,
     layerwise: bool,
     device: str,
@@ -125,25 +123,33 @@ def command(
     """
     import compiler
     from compiler.accuracy.layerwise import compare_layers
-    from compiler.pipeline import compile_stored
 
-    with working(f"compiling {model}"):
-        compared = compile_stored(model) if plan is None else compiler.Plan.load(plan)
-    is_other = plan is not None and not arguments.is_of(compared, model)
-    if is_other:
-        warning = f"warning: {plan} is not the plan of {model}, or the model has changed"
-        errors.print(warning, style="yellow", soft_wrap=True)
-    given = arguments.given_inputs(compared.inputs, inputs, sizes, seed)
+    compared, is_other = _plan_of(model, plan)
+    arrays = given.arrays(compared.inputs)
     options: dict[str, Any] = {"threads": threads, "tolerance": tolerance}
-    with_suggestion = arguments.suggest_sizes(compared.inputs, inputs, sizes)
+    with_suggestion = given.suggest_sizes(compared.inputs)
     with working("comparing with onnxruntime"), _suggest_plan(is_other), with_suggestion:
-        report = compiler.verify(model, compared, given, device, **options)
+        report = compiler.verify(model, compared, arrays, device, **options)
     layers = None
     if layerwise:
         with working("comparing intermediate values"), _suggest_plan(is_other):
-            layers = compare_layers(model, compared, given, device, **options)
-    show(report, layers, as_json, says_device=device != "cpu", is_random=not inputs)
+            layers = compare_layers(model, compared, arrays, device, **options)
+    show(report, layers, as_json, says_device=device != "cpu", is_random=given.is_random)
     context.exit(0 if report.ok else 1)
+
+
+def _plan_of(model: Path, file: Path | None) -> tuple[Plan, bool]:
+    """The plan in a file, or of the model without a file; and whether it is the plan of another model."""
+    import compiler
+    from compiler.pipeline import compile_stored
+
+    with working(f"compiling {model}"):
+        plan = compile_stored(model) if file is None else compiler.Plan.load(file)
+    is_other = file is not None and not arguments.is_of(plan, model)
+    if is_other:
+        warning = f"warning: {file} is not the plan of {model}, or the model has changed"
+        errors.print(warning, style="yellow", soft_wrap=True)
+    return plan, is_other
 
 
 @contextmanager
