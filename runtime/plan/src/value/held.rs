@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
-use super::items::Items;
-use super::storages::{storage, Addresses, ByAddress, RECORD};
-use super::Value;
+use super::storages::{Addresses, ByAddress, Stored, RECORD};
+use super::{Items, Value};
 
 /// Values that are held and counted elsewhere.
 #[derive(Default)]
@@ -25,7 +24,7 @@ impl Outside {
 
     /// Adds a value. Returns the bytes that were not held before.
     pub fn add(&mut self, value: &Value) -> usize {
-        storage(value).filter(|(address, _)| self.storages.insert(*address)).map_or(0, |(_, bytes)| bytes)
+        value.storage().filter(|(address, _)| self.storages.insert(*address)).map_or(0, |(_, bytes)| bytes)
     }
 
     /// Returns the bytes of a sequence without those of the outside storages.
@@ -54,7 +53,7 @@ impl<'v> Held<'v> {
                 Value::Sequence(items) => {
                     self.sequences.insert(items.address(), items);
                 }
-                other => self.storages.extend(storage(other)),
+                other => self.storages.extend(other.storage()),
             }
         }
     }
@@ -76,7 +75,7 @@ pub(crate) fn storages<S: BuildHasher>(value: &Value, held: &mut HashMap<usize, 
         held.insert(items.address(), items.len().saturating_mul(RECORD));
         items.iter().for_each(|item| storages(item, held));
     } else {
-        held.extend(storage(value));
+        held.extend(value.storage());
     }
 }
 
