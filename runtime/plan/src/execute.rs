@@ -329,7 +329,7 @@ impl Run<'_> {
     fn place(&self, error: Error, step: &PreparedStep, inputs: &[Input], outlines: &[Outline]) -> Error {
         let kind = error.kind();
         let mut message = match error {
-            Error::Op(message) | Error::Gpu(message) | Error::Setting(message) => message,
+            Error::Op(message) | Error::Memory(message) | Error::Gpu(message) | Error::Setting(message) => message,
             Error::Limit { .. } => error.to_string(),
             placed => return placed,
         };

@@ -54,7 +54,7 @@ impl Bound {
     fn check(&self, needed: usize) -> Result<()> {
         match needed <= self.limit {
             true => Ok(()),
-            false => Err(Error::op(format!(
+            false => Err(Error::Memory(format!(
                 "the values need {needed} bytes, but max_memory leaves {}: raise it or use smaller inputs",
                 self.limit
             ))),
@@ -94,7 +94,7 @@ impl Kept {
         let bytes = Held::of(values.iter()).bytes_beside(&self.counted).saturating_add(self.bytes);
         let left = buffer::budget().checked_sub(bytes);
         left.ok_or_else(|| {
-            Error::op(format!(
+            Error::Memory(format!(
                 "its iterations hold {bytes} bytes, but max_memory leaves {}: raise it or use smaller inputs",
                 buffer::budget()
             ))

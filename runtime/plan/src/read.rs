@@ -277,7 +277,7 @@ fn unreadable(error: std::io::Error) -> Error {
 }
 
 fn no_memory(size: usize) -> Error {
-    Error::Read { kind: ErrorKind::File, reason: format!("there is no memory for a constant of {size} bytes") }
+    Error::Read { kind: ErrorKind::Memory, reason: format!("there is no memory for a constant of {size} bytes") }
 }
 
 fn check_version(text: &str) -> Result<()> {

@@ -27,7 +27,7 @@ use candle_plan_kernels::isa::Isa;
 
 use crate::cpu::Choice;
 use crate::device::{Device, Reason};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Constants, Kernel, Memory};
 use crate::memory::bytes_held;
 use crate::plan::{Block, ConstantId, Origin, Plan, ValueId};
@@ -75,7 +75,7 @@ impl Executable {
     ///
     /// # Errors
     /// [`Error::Verify`] with every violation, or with a step whose constants do not fit its op; or the device's error
-    /// if it has no room for the constants.
+    /// if it has no room for the constants; [`ErrorKind::Memory`] if the host has no room for packed constants.
     pub fn prepare(mut plan: Plan, mut constants: Vec<Value>, device: &Device, memory: Memory) -> Result<Executable> {
         let violations = crate::verify::verify(&plan, &constants);
         if !violations.is_empty() {
@@ -214,7 +214,10 @@ impl Preparing<'_> {
             kernel => kernel,
         };
         let kernel = graph.operands(node, &self.constants, |operands| catch_out_of_memory(|| pack(operands)));
-        let kernel = kernel.map_err(|error| Error::Verify(vec![self.describe_error(node, &error)]))?;
+        let kernel = kernel.map_err(|error| match (self.describe_error(node, &error), error) {
+            (reason, Error::Memory(_)) => Error::Read { kind: ErrorKind::Memory, reason },
+            (reason, _) => Error::Verify(vec![reason]),
+        })?;
         if matches!(self.device, Device::Cpu) {
             self.readers.release(graph, node, kernel.as_ref(), &mut self.constants)?;
         }

@@ -51,7 +51,7 @@ impl<V: Item> Items<V> {
     pub fn insert(&mut self, at: usize, item: V) -> Result<()> {
         let items = self.unshared()?;
         items.values.try_reserve(1).map_err(|_| {
-            Error::op(format!("there is no memory for a sequence of {}: make it shorter", items.values.len() + 1))
+            Error::Memory(format!("there is no memory for a sequence of {}: make it shorter", items.values.len() + 1))
         })?;
         items.common = match Common::of(&item) {
             one if items.values.is_empty() => one,
