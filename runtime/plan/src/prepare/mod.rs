@@ -32,6 +32,8 @@ use crate::kernel::{Constants, Kernel, Memory};
 use crate::memory::bytes_held;
 use crate::plan::{Block, ConstantId, Origin, Plan, ValueId};
 use crate::types::Type;
+use crate::value::held::addresses;
+use crate::value::storages::Addresses;
 use crate::value::{catch_out_of_memory, Value};
 use graph::{Graph, Node};
 use lifetime::Lifetimes;
@@ -46,6 +48,8 @@ pub struct Executable {
     pub(crate) plan: Plan,
     /// The constants of the plan, followed by the constants that prepare made from them.
     pub(crate) constants: Vec<Value>,
+    /// The storages of the constants, if the plan has a memory bound.
+    pub(crate) addresses: Addresses,
     pub(crate) main: PreparedBlock,
     pub(crate) device: Device,
     /// The blocks of channels of images on the CPU.
@@ -111,7 +115,9 @@ impl Executable {
             main.find_deliveries();
             reads_on_host = main.inputs.iter().map(|&slot| main.reads(slot)).collect();
         }
-        Ok(Executable { plan, constants, main, device: device.clone(), blocking, grows, reads_on_host })
+        let addresses = addresses(constants.iter().filter(|_| plan.max_memory.is_some()));
+        let device = device.clone();
+        Ok(Executable { plan, constants, addresses, main, device, blocking, grows, reads_on_host })
     }
 
     /// Dequantizes constants, unless the numbers may take no more memory than the codes. Returns the readers of all
