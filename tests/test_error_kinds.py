@@ -113,6 +113,10 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
         "(float[2, 2, 2] x, float[3] s) => (float[a, b, c] y) { y = Resize (x, , s) }",
         {"x": np.zeros((2, 2, 2), np.float32), "s": np.full(3, 2, np.float32)},
     ),
+    "memory": (
+        "(float[1] x, int64[1] s) => (float[n] y) { y = Expand (x, s) }",
+        {"x": np.zeros(1, np.float32), "s": np.array([1 << 50])},
+    ),
 }
 
 
