@@ -1,4 +1,4 @@
-"""Decoders of transformers write the same tokens as their plans with a state, in float32, float16 and with 4-bit weights."""
+"""Decoders of transformers and their plans with a state write the same tokens: float32, float16, 4-bit weights."""
 
 from __future__ import annotations
 
