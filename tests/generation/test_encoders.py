@@ -13,6 +13,7 @@ import compiler
 from compiler import CompileError, Options
 from tests.generation.encoders import PAST, PRESENT, exported, merged, t5, whisper
 from tests.generation.models import COUNT, PROMPT, generated, torch
+from tests.test_docs import ROOT, block
 
 OWN = dict(zip(PRESENT[:4], PAST[:4], strict=True))
 """The caches that grow. Those of the encoder's output are inputs of each run, which reads them in place."""
@@ -20,7 +21,9 @@ CROSS = dict(zip(PRESENT[4:], PAST[4:], strict=True))
 
 
 @pytest.mark.parametrize("name", ["T5", "Whisper"])
-def test_encoders_and_decoders_write_the_tokens_of_transformers(name: str, tmp_path: Path, quick_exports: None) -> None:
+def test_encoders_and_decoders_write_the_tokens_of_transformers(
+    name: str, tmp_path: Path, quick_exports: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     model = t5() if name == "T5" else whisper()
     inputs = PROMPT if name == "T5" else np.random.default_rng(0).standard_normal((1, 20, 60), np.float32)
     expected = generated(model, inputs)
@@ -30,6 +33,10 @@ def test_encoders_and_decoders_write_the_tokens_of_transformers(name: str, tmp_p
     hidden = opened(encoder)(inputs)
     assert list(split(hidden, opened(first), opened(later, state="auto"))) == expected
     if name == "T5":
+        monkeypatch.chdir(tmp_path)
+        page = (ROOT / "docs/generation.md").read_text().partition("## Encoders")[2]
+        exec(block(page, "import numpy as np"), {})
+        assert [int(line) for line in capsys.readouterr().out.splitlines()] == expected
         path = merged(first, later, tmp_path / "merged.onnx")
         assert list(chosen(hidden, opened(path, state="auto"))) == expected
         with pytest.raises(CompileError, match="a branch of an If always makes it empty"):

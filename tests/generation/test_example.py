@@ -15,44 +15,17 @@ import pytest
 
 import compiler
 from compiler import Options
+from tests.generation import tiny
 from tests.generation.example import PATH, generate, inputs_of, main, sample
-from tests.state.models import model_of
+from tests.generation.tiny import PROMPT, likeliest, write_decoder
 
 WORDS = ["<s>", "</s>", "the", "cat", "sat", "on", "a", "mat", "and", "ran"]
-RANDOM = np.random.default_rng(3)
-TABLE, HEAD = RANDOM.standard_normal((10, 8), np.float32), 4 * RANDOM.standard_normal((8, 10), np.float32)
-PROMPT = [2, 3]
-
-TEXT = """(int64[batch, n] input_ids, float[batch, past, 8] past_key_values_0{more})
-    => (float[batch, n, 10] logits, float[batch, total, 8] present_0) {{
-    new = Gather (table, input_ids)
-    present_0 = Concat <axis = 1> (past_key_values_0, new)
-    mean = ReduceMean <keepdims = 1> (present_0, axis)
-    told = Add (new, mean)
-    {last} = MatMul (told, head)
-    {rest}
-}}"""
-"""The logits of a token depend on the token, and on the mean of all tokens so far."""
 
 
 @pytest.fixture
 def decoder(tmp_path: Path) -> Path:
     """A decoder in an ONNX file."""
-    model = model_of(TEXT.format(more="", last="logits", rest=""), table=TABLE, head=HEAD, axis=np.array([1]))
-    onnx.save(model, tmp_path / "decoder.onnx")
-    return tmp_path / "decoder.onnx"
-
-
-def logits_after(tokens: list[int]) -> Any:
-    return (TABLE[tokens[-1]] + TABLE[tokens].mean(0)) @ HEAD
-
-
-def expected(count: int, prompt: list[int] = PROMPT) -> list[int]:
-    """The likeliest tokens after a prompt."""
-    tokens = list(prompt)
-    for _ in range(count):
-        tokens.append(int(logits_after(tokens).argmax()))
-    return tokens[len(prompt) :]
+    return write_decoder(tmp_path / "decoder.onnx")
 
 
 def printed(capsys: pytest.CaptureFixture[str], *given: Any) -> str:
@@ -67,8 +40,8 @@ def refused(capsys: pytest.CaptureFixture[str], *given: Any) -> str:
 
 
 def test_numbers_without_a_tokenizer(decoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    wanted = " ".join(map(str, expected(12))) + " \n"
-    assert len({*expected(12)}) > 2
+    wanted = " ".join(map(str, likeliest(12))) + " \n"
+    assert len({*likeliest(12)}) > 2
     assert printed(capsys, decoder, "2 3", "--tokens", 12, "--temperature", 0) == wanted
     compiler.compile(decoder, Options(state="auto")).save(tmp_path / "decoder.plan")
     assert printed(capsys, tmp_path / "decoder.plan", "2 3", "--tokens", 12, "--temperature", 0) == wanted
@@ -77,7 +50,7 @@ def test_numbers_without_a_tokenizer(decoder: Path, tmp_path: Path, capsys: pyte
 
 
 def test_a_stop_token_ends_the_text(decoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tokens = expected(12)
+    tokens = likeliest(12)
     before = tokens[: tokens.index(tokens[4])]
     found = printed(capsys, decoder, "2 3", "--temperature", 0, "--stop", tokens[4])
     assert found == "".join(f"{token} " for token in before) + "\n"
@@ -95,7 +68,7 @@ def test_texts_with_a_tokenizer(decoder: Path, tmp_path: Path, capsys: pytest.Ca
     tokenizer.add_special_tokens(WORDS[:2])
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     asked = [decoder, "the cat", "--tokenizer", tmp_path / "tokenizer.json", "--temperature", 0, "--tokens", 12]
-    tokens = expected(12)
+    tokens = likeliest(12)
     words = [WORDS[token] for token in tokens if token > 1]
     assert printed(capsys, *asked).split() == words
     stop = next(token for token in tokens if token > 1)
@@ -121,7 +94,7 @@ def test_characters_are_printed_whole(tmp_path: Path) -> None:
 def test_a_model_gets_the_inputs_that_it_has() -> None:
     more = ", int64[batch, total] attention_mask, int32[batch, n] position_ids, bool[1] use_cache_branch"
     rest = "masked = ReduceSum <keepdims = 0> (attention_mask, axis)\n logits = Identity (scores)"
-    model = model_of(TEXT.format(more=more, last="scores", rest=rest), table=TABLE, head=HEAD, axis=np.array([1]))
+    model = tiny.decoder(more, rest)
     session = compiler.load(compiler.compile(model, Options(state="auto")))
     first, later = inputs_of(session, PROMPT, 0), inputs_of(session, [5], 2)
     assert {name: value.tolist() for name, value in first.items()} == {
@@ -137,7 +110,7 @@ def test_a_model_gets_the_inputs_that_it_has() -> None:
         "use_cache_branch": [True],
     }
     assert later["position_ids"].dtype == np.int32
-    assert list(islice(generate(session, PROMPT, np.argmax), 12)) == expected(12)
+    assert list(islice(generate(session, PROMPT, np.argmax), 12)) == likeliest(12)
 
 
 @pytest.mark.parametrize(
@@ -171,10 +144,7 @@ def test_errors_are_sentences(decoder: Path, tmp_path: Path, capsys: pytest.Capt
     assert "index 10 is out of range" in refused(capsys, decoder, "10")
     assert "--top-p is a number from 0 to 1" in refused(capsys, decoder, "2", "--top-p", 1.5)
     assert "--temperature is a number from 0 to" in refused(capsys, decoder, "2", "--temperature", -1)
-    more = ", float[1] guidance"
-    rest = "logits = Mul (scores, guidance)"
-    model = model_of(TEXT.format(more=more, last="scores", rest=rest), table=TABLE, head=HEAD, axis=np.array([1]))
-    onnx.save(model, decoder)
+    onnx.save(tiny.decoder(", float[1] guidance", "logits = Mul (scores, guidance)"), decoder)
     assert "the model has an input 'guidance', and this program knows only input_ids" in refused(capsys, decoder, "2")
 
 
