@@ -198,7 +198,7 @@ def _emptied(output: Port, given: Port) -> int | None:
     return next(found, None)
 
 
-def _shape(kind: ops.AnyType) -> Sequence[ops.Dim]:
+def _shape(kind: ops.AnyType) -> Sequence[int | str | None]:
     return (kind.value.shape or ()) if isinstance(kind, ops.Type.Tensor) else ()
 
 
