@@ -14,7 +14,7 @@ from compiler import Options
 from tests.generation.example import generate
 from tests.generation.models import COUNT, FAMILIES, PROMPT, decoder_of, exported, generated, names, torch
 
-QUANTIZED = {"Llama", "Qwen2"}
+QUANTIZED = {"Gemma", "Llama"}
 """The models whose plans with 4-bit weights are tested too."""
 DISTINCT = 4
 """A text with fewer distinct tokens would say little about a decoder."""

@@ -25,7 +25,7 @@ def test_encoders_and_decoders_write_the_tokens_of_transformers(
     name: str, tmp_path: Path, quick_exports: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = t5() if name == "T5" else whisper()
-    inputs = PROMPT if name == "T5" else np.random.default_rng(0).standard_normal((1, 20, 60), np.float32)
+    inputs = PROMPT if name == "T5" else np.random.default_rng(3).standard_normal((1, 20, 60), np.float32)
     expected = generated(model, inputs)
     assert len({*expected}) > 4
     varying = {1: "source"} if name == "T5" else {}
