@@ -13,6 +13,7 @@ import pytest
 
 import compiler
 from compiler import cli
+from tests.generation.tiny import likeliest, write_decoder
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -129,6 +130,13 @@ def test_the_program_for_states_runs(folder: Path, capsys: pytest.CaptureFixture
         "3 (4, 4)",
         "4",
     ]
+
+
+def test_the_program_for_texts_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_decoder(folder / "decoder.onnx")
+    exec(block((ROOT / "docs/generation.md").read_text(), "import numpy as np"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [f"{token} {length}" for length, token in enumerate(likeliest(8), start=2)]
 
 
 def test_the_program_written_for_onnxruntime_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
