@@ -237,10 +237,10 @@ def python_functions(path: Path) -> Iterator[tuple[str, int]]:
     """
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            described = ast.get_docstring(node) is not None and len(node.body) > 1
             head = node.body[0].lineno - min(each.lineno for each in (node, *node.decorator_list))
-            first = node.body[1 if described else 0]
-            yield node.name, (node.end_lineno or 0) - first.lineno + 1 + (head if path in PYTHON else 0)
+            body = node.body[ast.get_docstring(node) is not None :]
+            lines = (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
+            yield node.name, lines + (head if path in PYTHON else 0)
 
 
 def test_decorators_count_as_lines_of_a_command() -> None:
