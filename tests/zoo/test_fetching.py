@@ -266,8 +266,8 @@ def test_the_example_of_the_page_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = (ROOT / "docs/zoo.md").read_text()
-    [listed] = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
-    [program] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    [listed] = [each for each in re.findall(r"```json\n(.*?)```", page, re.DOTALL) if '"url"' in each]
+    [program] = [each for each in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "zoo.fetch" in each]
     [entry] = json.loads(listed)
     write_data_set(tmp_path / "set", [X], [-X])
     files = {f"resnet50-v1-12/test_data_set_0/{each.name}": each.read_bytes() for each in (tmp_path / "set").iterdir()}
