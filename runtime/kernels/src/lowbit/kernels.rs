@@ -41,20 +41,19 @@ impl Kernels {
     }
 }
 
-/// The tiles of an instruction set: the numbers of rows for words of codes; the number of vectors and the numbers of
-/// rows for numbers.
+/// The tiles of an instruction set: for each number of rows, the number of vectors.
 macro_rules! kernels {
-    ($function:ident $rows:tt $vectors:literal $more:tt) => {
+    ($function:ident $packed:tt $unpacked:tt) => {
         Kernels {
             packed: [
-                [kernels!(@ $function Packed<2, false>, 4, $rows), kernels!(@ $function Packed<2, true>, 4, $rows)],
-                [kernels!(@ $function Packed<4, false>, 4, $rows), kernels!(@ $function Packed<4, true>, 4, $rows)],
-                [kernels!(@ $function Packed<8, false>, 4, $rows), kernels!(@ $function Packed<8, true>, 4, $rows)],
+                [kernels!(@ $function Packed<2, false>, $packed), kernels!(@ $function Packed<2, true>, $packed)],
+                [kernels!(@ $function Packed<4, false>, $packed), kernels!(@ $function Packed<4, true>, $packed)],
+                [kernels!(@ $function Packed<8, false>, $packed), kernels!(@ $function Packed<8, true>, $packed)],
             ],
-            unpacked: kernels!(@ $function Unpacked, $vectors, $more),
+            unpacked: kernels!(@ $function Unpacked, $unpacked),
         }
     };
-    (@ $function:ident $source:ty, $vectors:literal, [$($rows:literal)*]) => {
+    (@ $function:ident $source:ty, [$($rows:literal $vectors:literal),*]) => {
         &[$($function::<$source, $rows, $vectors> as Kernel),*]
     };
 }
@@ -64,7 +63,7 @@ unsafe fn scalar<S: Source, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
     unsafe { tile::<f32, S, ROWS, VECTORS>(t) }
 }
 
-static SCALAR: Kernels = kernels!(scalar [1 2] 4 [1 2]);
+static SCALAR: Kernels = kernels!(scalar [1 4, 2 4] [1 4, 2 4]);
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
@@ -83,6 +82,6 @@ mod x86 {
         unsafe { tile::<F32x8, S, ROWS, VECTORS>(t) }
     }
 
-    pub static AVX512: Kernels = kernels!(avx512 [1 2 3 4] 4 [1 2 3 4 5 6]);
-    pub static AVX2: Kernels = kernels!(avx2 [1 2] 2 [1 2 3 4 5 6]);
+    pub static AVX512: Kernels = kernels!(avx512 [1 4, 2 4, 3 4, 4 4, 5 4, 6 4] [1 4, 2 4, 3 4, 4 2, 5 2, 6 2]);
+    pub static AVX2: Kernels = kernels!(avx2 [1 4, 2 4, 3 2, 4 2, 5 2, 6 2] [1 2, 2 2, 3 2, 4 2, 5 2, 6 2]);
 }
