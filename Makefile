@@ -21,8 +21,8 @@ BENCH  ?= --against onnxruntime,openvino,mnn --processes 3 --cold
 # The folder of models, with an INDEX.json: the third-party models if they exist, otherwise the project's own.
 OTHERS := $(wildcard ../shared/zoo)
 ZOO    ?= $(or $(OTHERS),models)
-# The known differences of the third-party models, and the facts of both folders.
-KNOWN  ?= $(if $(filter $(ZOO),$(OTHERS)),--baseline tests/trained/zoo.toml --facts tests/trained/facts.toml,$(if $(filter $(ZOO),models),--facts models/facts.toml))
+# The known differences and the measures of the third-party models, and the facts of both folders.
+KNOWN  ?= $(if $(filter $(ZOO),$(OTHERS)),--baseline tests/trained/zoo.toml --measures tests/trained/measures.toml --facts tests/trained/facts.toml,$(if $(filter $(ZOO),models),--facts models/facts.toml))
 
 # After a change in one of these files, make builds the extension again.
 SOURCES := pyproject.toml $(wildcard wheel-data/scripts/*) $(shell find runtime -name target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -print)
@@ -123,8 +123,13 @@ bench-commits: $(VENV)/.demo ## compare the speed of two commits or checkouts: m
 	$(SAY) "Timing the models of $(ZOO) with the compilers of $(OLD) and $(NEW)"
 	$(BIN)/python -m benchmarks.commits $(OLD) $(NEW) --zoo $(ZOO) $(COMMITS)
 
-zoo: $(VENV)/.demo ## compare every zoo model with onnxruntime, with all sets of options
-	$(SAY) "Checking the models of $(ZOO) against onnxruntime"
+zoo: $(VENV)/.models ## compare hundreds of models with onnxruntime, after exporting them (about an hour)
+	$(SAY) "Exporting the models of models/families"
+	$(BIN)/python -m models.families --folder build/families
+	$(SAY) "Checking them against onnxruntime, with fixed and with symbolic shapes"
+	$(BIN)/candlec zoo run --zoo build/families --baseline models/families/zoo.toml
+	$(BIN)/candlec zoo run --zoo build/families --baseline models/families/zoo.toml --unpin
+	$(SAY) "Checking the models of $(ZOO)"
 	$(BIN)/candlec zoo run --zoo $(ZOO) $(KNOWN)
 	$(BIN)/candlec zoo run --zoo $(ZOO) $(KNOWN) --unpin
 
@@ -292,7 +297,7 @@ bless: $(VENV)/.dev ## accept the present output as the expected output of the g
 	@levels=$$($(BIN)/python -c 'from compiler.runtime.processor import levels; print(*levels())') || exit 1; for level in $$levels; do \
 		export CANDLE_PLAN_ISA=$$level; \
 		$(BIN)/candlec zoo update --zoo models --facts models/facts.toml || exit 1; \
-		[ -z "$(OTHERS)" ] || $(BIN)/candlec zoo update --zoo $(OTHERS) --facts tests/trained/facts.toml || exit 1; \
+		[ -z "$(OTHERS)" ] || $(BIN)/candlec zoo update --zoo $(OTHERS) --measures tests/trained/measures.toml --facts tests/trained/facts.toml || exit 1; \
 	done
 
 fuzz: $(VENV)/.dev ## change files and plans at random, a few hundred thousand times; a crash fails

@@ -5,64 +5,42 @@ A public name imports its modules at its first use. Loading and running a plan i
 
 from __future__ import annotations
 
-import importlib
-
 # Importing `typing` would take longer than everything else, and Ctrl-C during the import would print a traceback.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from compiler import backend as backend
+    from compiler import ort as ort
+    from compiler.accuracy.exported import export as export
+    from compiler.accuracy.verify import verify as verify
+    from compiler.errors import CompileError as CompileError
+    from compiler.errors import DeviceError as DeviceError
+    from compiler.errors import Diagnostic as Diagnostic
+    from compiler.errors import Error as Error
+    from compiler.errors import InputError as InputError
+    from compiler.errors import PlanError as PlanError
+    from compiler.errors import RunError as RunError
+    from compiler.frontend.export import ExportError as ExportError
+    from compiler.options import Options as Options
+    from compiler.pipeline import compile as compile
+    from compiler.plan import Plan as Plan
+    from compiler.plan import TensorInfo as TensorInfo
+    from compiler.runtime.session import Session as Session
+    from compiler.runtime.session import load as load
 
-    from compiler import backend, ort
-    from compiler.accuracy.exported import export
-    from compiler.accuracy.verify import verify
-    from compiler.errors import CompileError, DeviceError, Diagnostic, Error, InputError, PlanError, RunError
-    from compiler.frontend.export import ExportError
-    from compiler.options import Options
-    from compiler.pipeline import compile
-    from compiler.plan import Plan, TensorInfo
-    from compiler.runtime.session import Session, load
+else:  # otherwise any misspelled name would have a type
+    from compiler.lazy import lazy_names
 
-__all__ = [
-    "CompileError",
-    "DeviceError",
-    "Diagnostic",
-    "Error",
-    "ExportError",
-    "InputError",
-    "Options",
-    "Plan",
-    "PlanError",
-    "RunError",
-    "Session",
-    "TensorInfo",
-    "backend",
-    "compile",
-    "export",
-    "load",
-    "ort",
-    "verify",
-]
-
-if not TYPE_CHECKING:  # otherwise any misspelled name would have a type
-    _MODULES = {
-        **dict.fromkeys(("CompileError", "DeviceError", "Diagnostic", "Error"), "errors"),
-        **dict.fromkeys(("InputError", "PlanError", "RunError"), "errors"),
-        "ExportError": "frontend.export",
-        **dict.fromkeys(("Plan", "TensorInfo"), "plan"),
-        **dict.fromkeys(("Session", "load"), "runtime.session"),
-        "Options": "options",
-        "compile": "pipeline",
-        "export": "accuracy.exported",
-        "verify": "accuracy.verify",
-    }
-
-    def __getattr__(name: str) -> Any:
-        """The object of a public name. `backend` and `ort` are modules, and importing one sets its name."""
-        if name in _MODULES:
-            return getattr(importlib.import_module(f"compiler.{_MODULES[name]}"), name)
-        if name in ("backend", "ort"):
-            return importlib.import_module(f"compiler.{name}")
-        raise AttributeError(f"module 'compiler' has no attribute {name!r}")
-
-    def __dir__() -> list[str]:
-        return __all__
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "": ("backend", "ort"),
+            "accuracy.exported": ("export",),
+            "accuracy.verify": ("verify",),
+            "errors": ("CompileError", "DeviceError", "Diagnostic", "Error", "InputError", "PlanError", "RunError"),
+            "frontend.export": ("ExportError",),
+            "options": ("Options",),
+            "pipeline": ("compile",),
+            "plan": ("Plan", "TensorInfo"),
+            "runtime.session": ("Session", "load"),
+        },
+    )

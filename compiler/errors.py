@@ -314,6 +314,7 @@ ErrorKind = Literal[
     "input",
     "op",
     "limit",
+    "memory",
     "device",
     "setting",
     "interrupted",
@@ -329,7 +330,8 @@ class PlanError(Error):
     """A plan is invalid. `violations` holds every reason.
 
     `kind` is `not_a_plan` (the file has another format), `damaged`, `version` (the plan is newer than the runtime),
-    `invalid` (it breaks the rules of the format) or `file` (the file cannot be read, or changed meanwhile).
+    `invalid` (it breaks the rules of the format), `file` (the file cannot be read, or changed meanwhile) or `memory`
+    (the host has too little memory for the plan).
     """
 
     def __init__(self, violations: Iterable[str], kind: ErrorKind = "invalid") -> None:
@@ -352,8 +354,8 @@ class RunError(Error):
 
     `inputs` holds the dtypes and shapes of its inputs, and is empty if these are no longer known. `within` lists the
     blocks of other steps that contain it, outermost first. `kind` is `op` (the step refuses its inputs), `limit` (no
-    kernel does so much by design), `device` (the GPU fails, or lacks memory or a kernel) or `setting` (an environment
-    variable does not suit the step).
+    kernel does so much by design), `memory` (the host lacks memory, or the run would exceed `max_memory`), `device`
+    (the GPU fails, or lacks memory or a kernel) or `setting` (an environment variable does not suit the step).
     """
 
     def __init__(
@@ -377,7 +379,7 @@ class RunError(Error):
 class DeviceError(Error):
     """A device cannot be used as the caller requests, or fails outside of a step.
 
-    `kind` is `device`, or `op` or `limit` if the runtime refuses a value without a step.
+    `kind` is `device`, or `op`, `limit` or `memory` if the runtime refuses a value without a step.
     """
 
     def __init__(self, message: str, kind: ErrorKind = "device") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from compiler.ir import sympy_later  # noqa: F401  (before anything imports onnx_ir)
 
 # isort: split
+import gc
 import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -75,7 +76,8 @@ from compiler.passes.split_sequences import split_sequences
 from compiler.passes.split_slices import split_slices
 from compiler.passes.unflatten_gemm import unflatten_gemm
 from compiler.plan import Plan, state
-from compiler.plan.write import write
+from compiler.plan.stored import StoredPlan, plan_of
+from compiler.plan.write import Part, write
 from compiler.rewrite.phase import Phase
 from compiler.rewrite.report import Pass, PassReport
 from compiler.rewrite.weight_format import WeightFormat
@@ -83,7 +85,10 @@ from compiler.rewrite.weight_format import WeightFormat
 if TYPE_CHECKING:
     from compiler.frontend.held import Held
 
-__all__ = ["compile", "current_name", "optimize", "passes"]
+__all__ = ["LARGE", "compile", "compile_stored", "current_name", "optimize", "passes"]
+
+LARGE = 1 << 30
+"""The largest plan that `compile_stored` keeps in memory, in bytes."""
 
 _FORMER_NAMES = {"keep_reduced_axes": "normalize_reductions", "read_sizes": "move_shapes_to_inputs"}
 """Deprecated name of a pass → its present name."""
@@ -223,6 +228,26 @@ def compile(source: Source | Held | Changed, options: Options | None = None) -> 
         ExportError: PyTorch cannot translate the `ExportedProgram`.
         DeviceError: the processor lacks the instruction set that the environment variable `CANDLE_PLAN_ISA` names.
     """
+    return plan_of(_compiled(source, options))
+
+
+def compile_stored(source: Source | Held | Changed, options: Options | None = None) -> Plan:
+    """Compiles a model as `compile` does. A plan of more than `LARGE` bytes is in a temporary file.
+
+    It then takes no memory, except in sessions.
+
+    Raises:
+        CompileError, ExportError, DeviceError: as `compile`.
+        OSError: the temporary file cannot be written.
+    """
+    plan = plan_of(_compiled(source, options), LARGE)
+    if isinstance(plan, StoredPlan):
+        gc.collect()  # the graph of the model contains cycles, and refers to weights
+    return plan
+
+
+def _compiled(source: Source | Held | Changed, options: Options | None) -> list[Part]:
+    """The parts of the file of a model's plan."""
     options = Options() if options is None else options
     if not isinstance(options, Options):
         raise TypeError(f"options are compiler.Options(…), not {type(options).__name__}")
@@ -237,7 +262,7 @@ def compile(source: Source | Held | Changed, options: Options | None = None) -> 
         raise _completed(loaded.model, error) from None
     origins = [Origin(nodes=origin.nodes) for origin in pool.origins] if options.strip_origins else pool.origins
     metadata = loaded.model.metadata_props
-    data = write(
+    return write(
         block,
         pool,
         origins,
@@ -247,7 +272,6 @@ def compile(source: Source | Held | Changed, options: Options | None = None) -> 
         max_memory=options.max_memory,
         state=[] if options.state is None else state.pairs(block, options.state),
     )
-    return Plan(data)
 
 
 def optimize(model: ir.Model, options: Options) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import nn
@@ -16,11 +16,12 @@ Network = TypeVar("Network", bound=nn.Module)
 NOISE = 0.1
 
 
-def seeded(make: Callable[[], Network], inputs: Mapping[str, torch.Tensor]) -> Network:
+def seeded(make: Callable[[], Network], inputs: Mapping[str, Any], by_name: bool = False) -> Network:
     """The network that `make` builds, with random weights that are the same every time, ready to be exported.
 
     Biases and scales, which begin as zeros and ones, get noise; the running statistics of batch normalizations are
-    those of a run on `inputs`, so that the values stay of one magnitude through all layers.
+    those of a run on `inputs`, so that the values stay of one magnitude through all layers. With `by_name`, the network
+    gets its inputs by their names.
     """
     torch.manual_seed(0)
     network = make().eval()
@@ -28,7 +29,7 @@ def seeded(make: Callable[[], Network], inputs: Mapping[str, torch.Tensor]) -> N
         for parameter in network.parameters():
             if parameter.dim() <= 1 or parameter.numel() == max(parameter.shape):
                 parameter += NOISE * torch.randn_like(parameter)
-        _set_statistics(network, inputs)
+        _set_statistics(network, (lambda: network(**inputs)) if by_name else lambda: network(*inputs.values()))
     return network
 
 
@@ -42,13 +43,13 @@ def tokens(vocabulary: int, *shape: int) -> torch.Tensor:
     return torch.randint(vocabulary, shape, generator=torch.Generator().manual_seed(1))
 
 
-def _set_statistics(network: nn.Module, inputs: Mapping[str, torch.Tensor]) -> None:
+def _set_statistics(network: nn.Module, run: Callable[[], object]) -> None:
     norms = [module for module in network.modules() if isinstance(module, _BatchNorm)]
     if not norms:
         return
     for norm in norms:
         norm.momentum = 1.0  # the last run's statistics alone
         norm.train()
-    network(*inputs.values())
+    run()
     for norm in norms:
         norm.eval()

@@ -53,7 +53,7 @@ def test_it_is_refused_when_it_is_loaded(name: str, sizes: str, tmp_path: Path, 
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     assert text.count(old) == 1
     path = tmp_path / "altered.plan"
-    path.write_bytes(_file(text.replace(old, new), []))
+    path.write_bytes(b"".join(_file(text.replace(old, new), [])))
     for load in (Plan.load, compiler.load, lambda path: compiler.load(Plan(path.read_bytes()))):
         with pytest.raises(PlanError, match=expected):
             load(path)

@@ -14,13 +14,14 @@ import onnx.numpy_helper
 import onnx.parser
 import pytest
 
-from compiler import CompileError, InputError, Options
-from compiler.accuracy import bisect, crash
+from compiler import CompileError, InputError, Options, pipeline
+from compiler.accuracy import bisect, crash, extract
 from compiler.accuracy.bisect import WrongResult, find_error, first_wrong, optional_passes
 from compiler.accuracy.crash import find_crash
 from compiler.accuracy.extract import extract_step
 from compiler.errors import Diagnostic
 from tests import broken_passes
+from tests.large_model import write_model
 
 ROOT = Path(__file__).parent.parent
 X = np.array([[1.5, -2.5, 3, 4], [0, 1, -2, 3]], np.float32)
@@ -62,7 +63,7 @@ def test_a_wrong_pass_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_passes_that_cannot_be_tried_are_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
     broken_passes.let_pass_change_constants(monkeypatch, "drop_noops")
-    compile, names = bisect.compile, optional_passes()
+    compile, names = bisect.compile_stored, optional_passes()
     untried = names[names.index("drop_noops") - 1]
 
     def refusing(model: object, options: Options) -> object:
@@ -70,7 +71,7 @@ def test_passes_that_cannot_be_tried_are_named_too(monkeypatch: pytest.MonkeyPat
             raise CompileError([Diagnostic("CC0505", "a fact does not hold")])
         return compile(model, options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(bisect, "compile", refusing)
+    monkeypatch.setattr(bisect, "compile_stored", refusing)
     culprit = find_error(broken_passes.model(), {"x": X}).culprit
     assert culprit is not None
     assert (culprit.name, culprit.others) == ("drop_noops", (untried,))
@@ -156,6 +157,20 @@ def test_weights_in_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     onnx.save(made, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
     folder.mkdir()
     assert extract_step(path, find_error(path, {"x": X}), folder).differs
+
+
+def test_large_weights_of_a_part_are_in_a_file_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "LARGE", 1)
+    monkeypatch.setattr(extract, "MOST_INSIDE", 1)
+    broken_passes.let_pass_change_constants(monkeypatch, "merge_reshapes")
+    path, folder = write_model(tmp_path, 2, 128), tmp_path / "part"
+    folder.mkdir()
+    found = find_error(path, {"x": np.ones((2, 128), np.float32)})
+    assert found.culprit is not None and found.culprit.name == "merge_reshapes"
+    part = extract_step(path, found, folder)
+    assert part.differs
+    assert [each.name for each in part.files] == ["step.onnx", "step.npz", "replay.py", "step.data"]
+    assert (folder / "step.data").stat().st_size >= 128 * 4
 
 
 def test_a_part_without_the_difference_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

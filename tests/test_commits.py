@@ -134,6 +134,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     root, programs = tmp_path / "repository", tmp_path / "programs"
     (root / "runtime").mkdir(parents=True)
     (root / "compiler").mkdir()
+    (root / "pyproject.toml").write_text('[tool.maturin]\nmanifest-path = "runtime/Cargo.toml"\n')
     (root / "runtime/Cargo.toml").write_text("")
     (root / "compiler/__init__.py").write_text("")
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
@@ -156,6 +157,12 @@ def test_a_commit_is_built_once(repository: Path) -> None:
     assert (folders[0] / "compiler/__init__.py").exists()
     built = (folders[0] / checkouts.EXTENSION).read_text().split()
     assert built == [str(folders[0] / "runtime")]
+
+
+def test_the_package_of_maturin_is_the_extension_that_a_commit_builds() -> None:
+    project = checkouts.tomllib.loads((ROOT / "pyproject.toml").read_text())
+    manifest = checkouts.tomllib.loads((ROOT / project["tool"]["maturin"]["manifest-path"]).read_text())
+    assert manifest["lib"]["name"] == "_runtime" and "extension-module" in manifest["features"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the stand-in for cargo is a script")

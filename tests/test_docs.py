@@ -13,6 +13,7 @@ import pytest
 
 import compiler
 from compiler import cli
+from tests.generation.tiny import likeliest, write_decoder
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -131,6 +132,13 @@ def test_the_program_for_states_runs(folder: Path, capsys: pytest.CaptureFixture
     ]
 
 
+def test_the_program_for_texts_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_decoder(folder / "decoder.onnx")
+    exec(block((ROOT / "docs/generation.md").read_text(), "import numpy as np"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [f"{token} {length}" for length, token in enumerate(likeliest(8), start=2)]
+
+
 def test_the_program_written_for_onnxruntime_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs/using-from-python.md").read_text().partition("## A program written for onnxruntime")[2]
     exec(block(page, "import numpy as np"), {})
@@ -155,6 +163,7 @@ def test_the_programs_for_torch_compile_run(
 def test_the_rust_program_is_the_one_that_is_tested() -> None:
     page = (ROOT / "docs/using-from-rust.md").read_text()
     assert block(page, "//! Runs a plan on") == (ROOT / "runtime/plan/examples/run.rs").read_text()
+    assert block(page, "//! A plan as a layer") == (ROOT / "runtime/plan/examples/module.rs").read_text()
     assert block(page, "//! Runs a plan again") == (ROOT / "runtime/plan/examples/state.rs").read_text()
 
 

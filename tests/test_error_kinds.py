@@ -12,8 +12,8 @@ import pytest
 
 import compiler
 from compiler import DeviceError, PlanError, RunError, _runtime
-from compiler.cli.arguments import suggest_sizes
 from compiler.cli.failure import Failed, report
+from compiler.cli.given import Given
 from compiler.errors import ErrorKind
 from compiler.plan import Plan
 from compiler.plan.plan import TensorInfo
@@ -113,6 +113,10 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
         "(float[2, 2, 2] x, float[3] s) => (float[a, b, c] y) { y = Resize (x, , s) }",
         {"x": np.zeros((2, 2, 2), np.float32), "s": np.full(3, 2, np.float32)},
     ),
+    "memory": (
+        "(float[1] x, int64[1] s) => (float[n] y) { y = Expand (x, s) }",
+        {"x": np.zeros(1, np.float32), "s": np.array([1 << 50])},
+    ),
 }
 
 
@@ -128,7 +132,7 @@ def test_a_failed_step_has_a_kind(kind: str) -> None:
 @pytest.mark.parametrize("kind", get_args(ErrorKind))
 def test_other_sizes_are_advised_except_for_devices_and_settings(kind: ErrorKind) -> None:
     error = RunError(0, "Conv", [], "", "a message", kind=kind)
-    with pytest.raises((RunError, Failed)) as raised, suggest_sizes([TensorInfo("x", "float32", ("n",))], [], {}):
+    with pytest.raises((RunError, Failed)) as raised, Given().suggest_sizes([TensorInfo("x", "float32", ("n",))]):
         raise error
     assert (raised.value is error) == (kind in ("device", "setting"))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +38,24 @@ def python(code: str, *arguments: str) -> str:
 
 def test_a_plan_runs_without_what_compiles() -> None:
     assert python(RUN.format(missing=COMPILING)) == "True"
+
+
+@pytest.mark.parametrize("name", ["compiler", "compiler.diff", "compiler.zoo"])
+def test_type_checkers_see_the_public_names_of_lazy_packages(name: str) -> None:
+    package = importlib.import_module(name)
+    tree = ast.parse(Path(package.__file__ or "").read_text())
+    (guard,) = (node for node in tree.body if isinstance(node, ast.If))
+    assert ast.unparse(guard.test) == "TYPE_CHECKING"
+    imported = {
+        alias.asname: (node.module, alias.name)
+        for node in guard.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert sorted(imported) == package.__all__ == dir(package)
+    for public, (module, original) in imported.items():
+        assert public == original
+        assert getattr(package, public) is getattr(importlib.import_module(module or ""), public)
 
 
 @pytest.mark.parametrize("name", compiler.__all__)

@@ -171,7 +171,7 @@ def test_a_run_refuses_them_too(op: Op, inputs: str, message: str) -> None:
             given[name] = np.zeros(kind.value.shape, kind.value.dtype) if array is None else array
     result = builder(op, *values)
     result.name = "y"
-    session = _runtime.Session(write(builder.finish([result]), builder.pool), "cpu", 1)
+    session = _runtime.Session(b"".join(write(builder.finish([result]), builder.pool)), "cpu", 1)
     with pytest.raises(_runtime.RunError) as error:
         session.run(given)
     assert message.replace("?", "1") in error.value.args[4]
@@ -183,7 +183,7 @@ def test_a_plan_holds_no_index_out_of_range_except_in_blocks() -> None:
     result = block(ops.Gather(axis=0), block.input("x", tensor("float32", [3])), block.constant(np.array([3])))
     result.name = "y"
     said = "step 0 Gather: index 3 is out of range for axis 0 of size 3 (element 0 of the indices)"
-    assert _runtime.verify(write(block.finish([result]), block.pool)) == [said]
+    assert _runtime.verify(b"".join(write(block.finish([result]), block.pool))) == [said]
 
 
 @pytest.mark.parametrize(("op", "inputs", "shape"), SIZES)

@@ -30,8 +30,9 @@ def test_values_that_died_do_not_count():
     [y] = session_of(CHAIN, 3 * 1000 * FLOATS).run({"x": x}).values()
     [expected] = session_of(CHAIN, None).run({"x": x}).values()
     np.testing.assert_array_equal(y, expected)
-    with pytest.raises(RunError, match="max_memory leaves 3999"):
+    with pytest.raises(RunError, match="max_memory leaves 3999") as error:
         session_of(CHAIN, 1000 * FLOATS - 1).run({"x": x})
+    assert error.value.kind == "memory"
 
 
 GROWING = {
@@ -197,5 +198,6 @@ def test_a_bound_at_load_is_a_number_of_bytes():
 def test_a_value_that_no_memory_holds_is_refused_before_it_is_made(bound):
     """The system would promise it, and end the process that fills it."""
     graph = "(float[4] x) => (float[a, b] y) <int64[2] s = {1099511627776, 4}> { y = Expand(x, s) }"
-    with pytest.raises(RunError, match=r"there is no memory for a tensor of shape|max_memory leaves"):
+    with pytest.raises(RunError, match=r"there is no memory for a tensor of shape|max_memory leaves") as error:
         session_of(graph, bound).run({"x": np.ones(4, np.float32)})
+    assert error.value.kind == "memory"

@@ -38,6 +38,16 @@ def node(name: str, trace: str = "", scopes: str = "[]", classes: str = "[]") ->
     return made
 
 
+SCRIPTED = """/env/lib/python3.11/site-packages/torch/nn/modules/conv.py(735): forward
+/env/lib/python3.11/site-packages/torch/nn/modules/module.py(1787): _wrapped_call_impl
+/home/ann/project/net.py(29): forward
+/env/lib/python3.11/site-packages/torch/nn/modules/module.py(1787): _wrapped_call_impl
+/home/ann/project/net.py(41): forward
+/env/lib/python3.11/site-packages/torch/onnx/__init__.py(337): export
+/home/ann/project/main.py(17): <module>
+"""
+
+
 @pytest.mark.parametrize(
     ("root", "file"), [("/home/ann/project/", "net.py"), ("", "nets/net.py")], ids=["absolute", "relative"]
 )
@@ -63,6 +73,14 @@ def test_a_line_of_the_exporter_is_nobodys() -> None:
 def test_the_torchscript_exporter_puts_modules_in_names() -> None:
     (found,) = recorded(node("/encoder/0/pool/MaxPool"))
     assert found.module == "encoder.0.pool"
+
+
+def test_the_torchscript_exporter_puts_lines_in_doc_strings() -> None:
+    made = ir.Node("", "Conv", [], name="/encoder/0/conv/Conv", doc_string=SCRIPTED)
+    (found,) = recorded(made)
+    assert str(found) == "net.py:29 in forward   encoder.0.conv   Conv(/encoder/0/conv/Conv)"
+    (other,) = recorded(ir.Node("", "Conv", [], name="conv", doc_string="see paper (3): conv\n(12): x"))
+    assert other.source == ""
 
 
 @pytest.mark.parametrize("broken", ["[", "{1: 2}", "__import__('os')", "[" * 1000])

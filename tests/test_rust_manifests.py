@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
+import tarfile
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -78,6 +81,30 @@ def test_an_overflow_stops_a_run(package: str, name: str) -> None:
     usual = profile(MANIFESTS["."], name).get("overflow-checks")
     checks = settings(MANIFESTS["."], name, package).get("overflow-checks", usual)
     assert checks is (package not in UNCHECKED)
+
+
+def needed(name: str) -> set[str]:
+    """A crate, and the crates of the runtime that it needs."""
+    (manifest,) = (each for each in MANIFESTS.values() if each["package"]["name"] == name)
+    return {name}.union(*(needed(each) for each in manifest.get("dependencies", {}) if each in OWN))
+
+
+def test_the_crate_of_plans_can_be_packaged(tmp_path: Path) -> None:
+    """With the crates that it needs, each in the version of the workspace."""
+    if shutil.which("cargo") is None:
+        pytest.skip("cargo is not on PATH")
+    crates, version = sorted(needed("candle-plan")), MANIFESTS["."]["workspace"]["package"]["version"]
+    packages = [argument for crate in crates for argument in ("--package", crate)]
+    command = ["cargo", "package", "--no-verify", "--allow-dirty", "--target-dir", str(tmp_path), *packages]
+    done = subprocess.run(command, cwd=RUNTIME, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for crate in crates:
+        with tarfile.open(tmp_path / f"package/{crate}-{version}.crate") as archive:
+            file = archive.extractfile(f"{crate}-{version}/Cargo.toml")
+            assert file is not None
+            manifest = tomllib.loads(file.read().decode())
+        found = {each["version"] for name, each in manifest["dependencies"].items() if name in OWN}
+        assert found <= {f"={version}"}, crate
 
 
 def test_the_program_of_the_standin_shares_crates_with_the_runtime() -> None:

@@ -33,7 +33,8 @@ def crate_of(source: str) -> str:
 
 def root(crate: str) -> str:
     """The text of a crate's root."""
-    return (ROOT / crate / "src/lib.rs").read_text()
+    library = ROOT / crate / "src/lib.rs"
+    return (library if library.is_file() else ROOT / crate / "src/main.rs").read_text()
 
 
 def forbids(crate: str) -> bool:

@@ -12,12 +12,14 @@ import pytest
 
 import compiler
 from compiler import TensorInfo
-from compiler.accuracy.compare import Verdict, compare, counted, errors_are_alike
+from compiler.accuracy.compare import Verdict, compare, counted
 from compiler.accuracy.precision import exact_outputs
 from compiler.accuracy.random_inputs import random_inputs
 from compiler.accuracy.reference import Reference
 from compiler.accuracy.to_float64 import to_float64
 from compiler.accuracy.verify import Judge, random_outputs
+from compiler.accuracy.yardstick import errors_are_alike
+from compiler.frontend.load import load_model
 
 NAN, INF = float("nan"), float("inf")
 
@@ -158,6 +160,24 @@ def test_a_difference_within_reference_noise_is_uncertain(monkeypatch: pytest.Mo
     assert not judge.compare(inputs, {"y": plain}, tolerance=1e-5).ok
 
 
+def test_the_words_for_uncertain_state_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compiler.accuracy.verify.in_double_precision", lambda *_: None)
+    judge, inputs = Judge(onnx.parser.parse_model(CANCELING)), {"x": ALMOST_ONE}
+    plain, optimized = judge.reference.plain.run(inputs)["y"], judge.reference.run(inputs)["y"]
+    noise = np.abs(plain - optimized).max()
+    allowed = 1e-5 * np.abs(optimized).max()
+    for share, verdict in [
+        (0.5, "1 is uncertain: it differs by at most the reference noise plus the tolerance"),
+        (1.5, "1 is not equal"),
+    ]:
+        report = judge.compare(inputs, {"y": (plain + (noise + share * allowed)).astype(np.float32)})
+        (output,) = report.outputs
+        assert (output.reference_noise, output.allowed) == pytest.approx((noise, allowed))
+        assert output.nearest > output.reference_noise > output.allowed
+        assert (output.nearest <= output.reference_noise + output.allowed) is (share < 1)
+        assert report.summary == f"0 of 1 output equals onnxruntime's; {verdict}"
+
+
 def test_a_difference_without_reference_noise_is_different() -> None:
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 13]> m (float[2] x) => (float[2] y) { y = Neg (x) }'
@@ -236,7 +256,7 @@ def test_a_summary_says_equal_of_nothing_else() -> None:
     assert counted(verdicts, "output") == (
         "2 of 6 outputs equal onnxruntime's; "
         "1 is random, and only its dtype and shape were compared; "
-        "2 are uncertain: they differ by less than the reference noise; 1 is not equal"
+        "2 are uncertain: they differ by at most the reference noise plus the tolerance; 1 is not equal"
     )
     assert counted(["equal"], "output") == "1 of 1 output equals onnxruntime's"
 
@@ -256,8 +276,41 @@ dice (float[4] x, bool b) => (float[4] noise, float[4] scaled, float[4] branch, 
 """
 
 
-@pytest.mark.parametrize("optimize", [True, False])
-def test_random_numbers_are_compared_by_dtype_and_shape(optimize: bool) -> None:
+CASTING = """<ir_version: 9, opset_import: ["": 20]> m (bool c, float[2, 3] x) => (float[2, 3] y, float[2, 3] z)
+<float[3, 3] w = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}, float16[3] h = {1, 2, 3}, float[3] kept = {0.1, 0, 1}> {
+    a = MatMul (x, w)
+    y = Gemm (a, w, kept)
+    z = If (c) <
+        then_branch = t () => (float[2, 3] p) { i = Cast <to = 1> (h)  q = Mul (a, i)  p = MatMul (q, w) },
+        else_branch = e () => (float[2, 3] r) { r = Neg (a) }
+    >
+}"""
+
+
+def test_large_weights_are_cast_to_double_precision_where_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = onnx.parser.parse_model(CASTING)
+    inputs = {"c": np.array(True), "x": np.array([[0.3, 1.7, -2], [1e-3, 5, 0.1]], np.float32)}
+    expected = exact_outputs(model, inputs)
+    monkeypatch.setattr("compiler.accuracy.to_float64.LARGE_WEIGHT", 1)
+    casts = [node for node in load_model(to_float64(model)).model.graph.all_nodes() if "_wide_" in (node.name or "")]
+    assert len(casts) == 5
+    found = exact_outputs(model, inputs)
+    assert expected is not None and found is not None
+    assert all(found[name].dtype == np.float64 for name in found)
+    assert compare(expected, found, tolerance=0).equal
+
+
+def test_a_large_model_is_loaded_for_each_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compiler.pipeline.LARGE", 1)
+    data = onnx.parser.parse_model(CASTING).SerializeToString()
+    inputs = {"c": np.array(False), "x": np.ones((2, 3), np.float32)}
+    assert compiler.verify(data, inputs=inputs).equal
+    judge = Judge(data)
+    assert judge.reference is not judge.reference and judge.double is not judge.double
+    assert compare(judge.reference.run(inputs), judge.reference.plain.run(inputs), tolerance=1e-6).equal
+
+
+def test_a_summary_says_are_compared_by_dtype_and_shape(optimize: bool) -> None:
     model = onnx.parser.parse_model(RANDOM)
     plan = compiler.compile(model, compiler.Options(optimize=optimize))
     assert random_outputs(plan) == {"noise", "scaled", "branch"}

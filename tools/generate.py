@@ -8,6 +8,7 @@ from pathlib import Path
 
 import families
 import pages
+import zoo_page
 
 from compiler.plan import generate
 
@@ -23,6 +24,7 @@ def main() -> None:
             ROOT / "docs/errors.md": pages.errors(),
             ROOT / "docs/onnxruntime.md": pages.onnxruntime(),
             ROOT / "docs/operators.md": pages.operators(),
+            zoo_page.FILE: zoo_page.text(),
         }
     except generate.FormatterFailed as error:
         sys.exit(f"nothing is written: {error}")

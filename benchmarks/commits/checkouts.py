@@ -8,6 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 __all__ = ["Unusable", "checkout"]
 
 ROOT = Path(__file__).parent.parent.parent
@@ -54,20 +59,21 @@ def _export(commit: str, folder: Path) -> None:
 
 
 def _build(folder: Path) -> None:
-    """Builds the extension with the settings of `make build`.
+    """Builds the extension from the package that maturin builds, with the settings of `make build`.
 
     Raises:
         Unusable: cargo is missing or fails.
     """
     print(f"building the extension in {folder}", file=sys.stderr)
     environment = {**os.environ, "CARGO_TARGET_DIR": str(BUILD / "target"), "PYO3_PYTHON": sys.executable}
-    command = ["cargo", "build", "--quiet", "--release", "-p", "candle-plan-python", "--features", "extension-module"]
+    manifest = tomllib.loads((folder / "pyproject.toml").read_text())["tool"]["maturin"]["manifest-path"]
+    command = ["cargo", "build", "--quiet", "--release", "--features", "extension-module"]
     try:
-        done = subprocess.run(command, cwd=folder / "runtime", env=environment, check=False)
+        done = subprocess.run(command, cwd=(folder / manifest).parent, env=environment, check=False)
     except OSError as error:
         raise Unusable(f"cargo does not run: {error}") from None
     if done.returncode:
-        raise Unusable(f"cargo ends with exit code {done.returncode} in {folder / 'runtime'}")
+        raise Unusable(f"cargo ends with exit code {done.returncode} in {(folder / manifest).parent}")
     built = BUILD / "target/release/lib_runtime.so"
     shutil.copyfile(built, folder / f"{EXTENSION}.new")
     (folder / f"{EXTENSION}.new").replace(folder / EXTENSION)  # whole, or not at all

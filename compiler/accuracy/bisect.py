@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from compiler.accuracy.compare import MOST_ERROR, Report
+from compiler.accuracy.compare import Report
 from compiler.accuracy.layerwise import Layer, compare_layers
 from compiler.accuracy.verify import Given, Judge, random_outputs
+from compiler.accuracy.yardstick import MOST_ERROR
 from compiler.errors import CompileError, RunError
+from compiler.frontend.load import load_model
 from compiler.options import Options
-from compiler.pipeline import compile, passes
+from compiler.pipeline import compile_stored, optimize, passes
 from compiler.runtime.session import load
 
 if TYPE_CHECKING:
@@ -92,10 +94,11 @@ def find_error(
         ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or cannot run the model.
     """
     on_phase("comparing the optimized plan")
-    plan = compile(model, Options(dims=dims or {}))
+    plan = compile_stored(model, Options(dims=dims or {}))
     given = made_for(inputs, plan.inputs)
     runs = _Runs(model, given, Judge(model, threads).given(given), dims or {}, threads, tolerance, optional_passes())
     report = runs.report(plan)
+    del plan  # it may be large
     if report.ok:
         return WrongResult(report, given)
     on_phase("comparing the plan without optional passes")
@@ -106,10 +109,10 @@ def find_error(
         right, wrong = first_wrong(len(runs.names), runs.differs, on_phase=lambda count: on_phase(runs.phase(count)))
         # Without optional passes, the plan may not compile or run: then there is no plan to compare with.
         is_known = right > 0 or plain is False
-        options, good = runs.options(wrong), compile(model, runs.options(right)) if is_known else None
+        options, good = runs.options(wrong), runs.options(right) if is_known else None
         culprit = runs.culprit(right, wrong)
     on_phase("comparing intermediate values")
-    step, before = runs.first_step(compile(model, options), good)
+    step, before = runs.first_step(options, good)
     return WrongResult(report, given, options, culprit, step, before)
 
 
@@ -141,19 +144,19 @@ class _Runs:
     def differs(self, count: int) -> bool | None:
         """Whether the plan with the first passes is different; `None` if it does not compile or run."""
         try:
-            return not self.report(compile(self.model, self.options(count))).ok
+            return not self.report(compile_stored(self.model, self.options(count))).ok
         except (CompileError, RunError):  # such as CC0505
             return None
 
     def culprit(self, right: int, wrong: int) -> Culprit:
         """The pass of number `wrong`, with its rewrites. The passes from `right` on are suspects too."""
         reports: list[PassReport] = []
-        compile(self.model, replace(self.options(wrong), on_pass=reports.append))
+        optimize(load_model(self.model).model, replace(self.options(wrong), on_pass=reports.append))
         return culprit_of(self.names[right:wrong], reports)
 
-    def first_step(self, plan: Plan, good: Plan | None) -> tuple[Layer | None, tuple[str, ...]]:
-        """The first step that differs more than in the good plan, and the names of the values before it."""
-        layers = self._layers(plan)
+    def first_step(self, options: Options, good: Options | None) -> tuple[Layer | None, tuple[str, ...]]:
+        """The first step that differs more than in the plan of the good options, and the names of the values before."""
+        layers = self._layers(options)
         known = {} if good is None else {each.output.name: each.output for each in self._layers(good)}
         wrong = [each for each in layers if not each.output.ok]
         worse = (
@@ -167,8 +170,11 @@ class _Runs:
         before = [] if first is None else [each.output.name for each in layers if each.step < first.step]
         return first, tuple(before)
 
-    def _layers(self, plan: Plan) -> list[Layer]:
-        return compare_layers(self.model, plan, self.inputs, threads=self.threads, tolerance=self.tolerance)
+    def _layers(self, options: Options) -> list[Layer]:
+        plan = compile_stored(self.model, options)
+        return compare_layers(
+            self.model, plan, self.inputs, threads=self.threads, tolerance=self.tolerance, sliced=True
+        )
 
 
 def first_wrong(

@@ -1,14 +1,15 @@
 """Comparison of outputs with those of a reference.
 
-An output equals onnxruntime's if it differs by no more than the tolerance. Rounding errors grow through a model, and
-their size depends on the processor's kernels. Beyond the tolerance, double precision decides: an output also equals
-onnxruntime's if its errors against double precision are about as large as onnxruntime's own. The errors are compared
-element by element, in the order of their size.
+An output equals onnxruntime's if each element differs by no more than its tolerance. The tolerance is a fraction of
+the element's scale (`compiler.accuracy.slices`), plus one rounding of the output's largest element. Rounding errors
+grow through a model, and their size depends on the processor's kernels. Beyond the tolerance, double precision decides:
+an output also equals onnxruntime's if its errors against double precision are about as large as onnxruntime's own
+(`compiler.accuracy.yardstick`).
 
 A model that quantizes has no form in double precision. A rounding error can change a code there, and onnxruntime's
 results with and without its own optimizations are equally good. They differ by the *reference noise*. An output equals
-onnxruntime's if it is within the tolerance of one of them. An output that is as near to one of them as they are to each
-other is uncertain.
+onnxruntime's if it is within the tolerance of one of them. If the reference noise is more than the tolerance, an output
+that differs from one of them by at most their sum is uncertain.
 """
 
 from __future__ import annotations
@@ -20,29 +21,24 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import ml_dtypes
 import numpy as np
 
+from compiler.accuracy.slices import Slices, magnitudes
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
 __all__ = [
-    "MOST_ERROR",
     "TOLERANCES",
     "Comparison",
     "Report",
     "Verdict",
     "compare",
     "counted",
-    "errors_are_alike",
+    "tolerances",
     "worst_of",
 ]
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
-"""dtype → the allowed difference, as a fraction of the output's scale. Other dtypes must be equal."""
-
-MOST_ERROR = 3.0
-"""The largest ratio of an equal output's error to onnxruntime's error, both against double precision."""
-
-LEAST_ERROR = 1 / 30
-"""The smallest ratio. A smaller one means that onnxruntime's error is not rounding alone."""
+"""dtype → the allowed difference, as a fraction of the scale. Other dtypes must be equal."""
 
 Verdict = Literal[
     "equal", "random", "uncertain", "different", "refused", "failed", "timed out", "out of memory", "crashed"
@@ -60,8 +56,8 @@ _SAID: Mapping[Verdict, tuple[str, str]] = {
         "are random, and only their dtypes and shapes were compared",
     ),
     "uncertain": (
-        "is uncertain: it differs by less than the reference noise",
-        "are uncertain: they differ by less than the reference noise",
+        "is uncertain: it differs by at most the reference noise plus the tolerance",
+        "are uncertain: they differ by at most the reference noise plus the tolerance",
     ),
     "different": ("is not equal", "are not equal"),
     "refused": ("is refused", "are refused"),
@@ -76,14 +72,16 @@ _SAID: Mapping[Verdict, tuple[str, str]] = {
 class Comparison:
     """The difference of one output from the expected one.
 
-    `max_abs`, `max_rel` and `max_ulp` are the worst differences, absolute, relative to the expected element, and in
-    units in the last place. `allowed` is the tolerance times the output's scale, the largest magnitude expected.
-    `reference_noise` is the difference of onnxruntime's two results, and `nearest` the output's difference from the
-    nearer one. `error` and `reference_error` are the errors of the output and of onnxruntime's against double
-    precision. They are measured beyond the tolerance, if the model has a form in double precision. `strict` says that
-    the caller gave the tolerance, so that nothing else makes the output equal. `rounds_alike` says that both errors
-    have similar sizes (`errors_are_alike`). `note` describes the difference in words. `problem` says why there are no
-    values to compare (dtype, shape). `reference` says in words whose result the expected output is.
+    `max_abs` is the difference of the worst element, and `allowed` its tolerance: the worst element is the one with the
+    largest quotient of both. `max_rel` and `max_ulp` are the worst differences of all elements, relative to the
+    expected element, and in units in the last place. `reference_noise` is the difference of onnxruntime's two results,
+    and `nearest` the output's difference from the nearer one. `equals_plain` says that each element is within its
+    tolerance of one of the two, and `within_noise` that each is within its noise (`compiler.accuracy.noise`). `error`
+    and `reference_error` are the errors of the output and of onnxruntime's against double precision. They are measured
+    beyond the tolerance, if the model has a form in double precision. `strict` says that the caller gave the tolerance,
+    so that nothing else makes the output equal. `rounds_alike` says that both errors have similar sizes
+    (`compiler.accuracy.yardstick`). `note` describes the difference in words. `problem` says why there are no values to
+    compare (dtype, shape). `reference` says in words whose result the expected output is.
     """
 
     name: str
@@ -97,6 +95,8 @@ class Comparison:
     nearest: float = float("inf")
     error: float | None = None
     reference_error: float | None = None
+    equals_plain: bool = False
+    within_noise: bool = False
     is_random: bool = False
     strict: bool = False
     rounds_alike: bool = False
@@ -115,7 +115,8 @@ class Comparison:
         """The judgment on the output.
 
         `equal`: within the tolerance of one of onnxruntime's results, or with an error like onnxruntime's. `random`:
-        random numbers. `uncertain`: within the reference noise. `different`: none of these.
+        random numbers. `uncertain`: within the reference noise plus the tolerance of one of onnxruntime's results,
+        where the noise is more than the tolerance. `different`: none of these.
         """
         if self.problem:
             return "different"
@@ -123,11 +124,9 @@ class Comparison:
             return "equal"
         if self.is_random:
             return "random"
-        if self.nearest <= self.allowed or (self.rounds_alike and not self.strict):
+        if self.equals_plain or (self.rounds_alike and not self.strict):
             return "equal"
-        is_noisy = self.reference_noise > self.allowed
-        is_near = self.nearest <= self.reference_noise + self.allowed
-        return "uncertain" if is_noisy and is_near else "different"
+        return "uncertain" if self.within_noise else "different"
 
     @property
     def ok(self) -> bool:
@@ -173,27 +172,6 @@ class Report:
         return counted([output.verdict for output in self.outputs], "output")
 
 
-def errors_are_alike(exact: Any, found: Any, expected: Any, allowed: float) -> bool:
-    """Whether the errors of an output and of onnxruntime against double precision have similar sizes.
-
-    Both lists of errors are sorted, and compared from the largest to the smallest. Each error of the output must be at
-    most `MOST_ERROR` times onnxruntime's, or at most `allowed`. The largest must be at least `LEAST_ERROR` times
-    onnxruntime's. One large error of onnxruntime therefore excuses only one error of the output.
-    """
-    arrays = [np.asarray(each) for each in (exact, found, expected)]
-    if any(array.dtype == object for array in arrays) or len({array.shape for array in arrays}) != 1:
-        return False
-    true, one, other = (array.astype(np.float64).ravel() for array in arrays)
-    if (
-        not true.size
-        or arrays[1].dtype.name not in TOLERANCES
-        or not all(np.isfinite(each).all() for each in (true, one, other))
-    ):
-        return False
-    mine, theirs = np.sort(np.abs(one - true)), np.sort(np.abs(other - true))
-    return bool((mine <= np.maximum(MOST_ERROR * theirs, allowed)).all() and mine[-1] >= LEAST_ERROR * theirs[-1])
-
-
 def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
     """The worst of several verdicts."""
     return max(verdicts, key=get_args(Verdict).index, default="equal")
@@ -212,39 +190,42 @@ def compare(
     found: Mapping[str, Any],
     tolerance: float | None = None,
     random: Collection[str] = (),
+    *,
+    sliced: bool = False,
 ) -> Report:
     """Compare outputs by name. `tolerance` replaces the dtype's own tolerance.
 
-    `random` names the outputs of random numbers.
+    `random` names the outputs of random numbers. If `sliced`, the scale of an element is that of its slice; otherwise,
+    it is the largest magnitude of the output.
     """
     comparisons: list[Comparison] = []
     for name, value in expected.items():
         if name not in found:
             comparisons.append(Comparison(name, "", (), problem="the plan has no such output"))
         else:
-            compared = _compare_value(name, value, found[name], tolerance)
+            compared = _compare_value(name, value, found[name], tolerance, sliced)
             comparisons.extend(
                 replace(each, is_random=name in random, strict=tolerance is not None) for each in compared
             )
     return Report(tuple(comparisons))
 
 
-def _compare_value(name: str, expected: Any, found: Any, tolerance: float | None) -> list[Comparison]:
+def _compare_value(name: str, expected: Any, found: Any, tolerance: float | None, sliced: bool) -> list[Comparison]:
     """Compare one output, or each element of a sequence."""
     if isinstance(expected, list):
         if not isinstance(found, list) or len(found) != len(expected):
             return [Comparison(name, "sequence", (len(expected),), problem="the sequence has another length")]
         pairs = enumerate(zip(expected, found, strict=True))
-        return [each for i, (a, b) in pairs for each in _compare_value(f"{name}[{i}]", a, b, tolerance)]
+        return [each for i, (a, b) in pairs for each in _compare_value(f"{name}[{i}]", a, b, tolerance, sliced)]
     if expected is None or found is None:
         return [
             Comparison(name, "optional", (), problem="" if expected is found else "one of the two optionals is empty")
         ]
-    return [_compare_arrays(name, np.asarray(expected), np.asarray(found), tolerance)]
+    return [_compare_arrays(name, np.asarray(expected), np.asarray(found), tolerance, sliced)]
 
 
 def _compare_arrays(
-    name: str, expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any], tolerance: float | None
+    name: str, expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any], tolerance: float | None, sliced: bool
 ) -> Comparison:
     dtype, shape = "string" if expected.dtype == object else expected.dtype.name, expected.shape
     if found.dtype != expected.dtype:
@@ -256,14 +237,43 @@ def _compare_arrays(
     special = ~np.isfinite(_wide(expected)) | ~np.isfinite(_wide(found))
     if not np.array_equal(_wide(expected[special]), _wide(found[special]), equal_nan=True):
         return Comparison(name, dtype, shape, float("inf"), note="NaN or infinity in other places")
-    a, b = expected[~special], found[~special]
-    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
-    difference = np.abs(wide_a - wide_b)
-    scale = _scale(wide_a, expected.dtype)
-    relative = np.divide(difference, np.abs(wide_a), out=np.zeros_like(difference), where=wide_a != 0)
-    allowed = scale * (TOLERANCES[dtype] if tolerance is None else tolerance)
+    a, b = (np.where(special, array.dtype.type(0), array) for array in (expected, found))
+    wide = _wide(a)
+    difference = np.abs(wide - _wide(b))
+    allowed = tolerances(expected, tolerance, sliced=sliced)
+    max_abs, least = _worst(difference, allowed)
+    relative = np.divide(difference, np.abs(wide), out=np.zeros_like(difference), where=wide != 0)
     ulp = int(_largest(np.abs(_ordered(a) - _ordered(b)).astype(np.float64)))
-    return Comparison(name, dtype, shape, _largest(difference), _largest(relative), ulp, allowed)
+    return Comparison(name, dtype, shape, max_abs, _largest(relative), ulp, least)
+
+
+def tolerances(
+    expected: np.ndarray[Any, Any], tolerance: float | None = None, *, sliced: bool = True
+) -> np.ndarray[Any, Any]:
+    """The allowed difference of each element of an output of floats, in an array that broadcasts to the output.
+
+    It is `tolerance`, by default that of the dtype, times the scale of the element's slice, plus one rounding of the
+    output's largest magnitude. It is at most `tolerance` times this magnitude, and exactly that unless `sliced`.
+    """
+    fraction = TOLERANCES[expected.dtype.name] if tolerance is None else tolerance
+    sizes = magnitudes(expected)
+    whole = _scale(sizes, expected.dtype)
+    most = np.full((1,) * expected.ndim, fraction * whole)
+    if not sliced:
+        return most
+    rounding = float(ml_dtypes.finfo(expected.dtype).eps) * whole  # type: ignore[no-untyped-call]
+    found: np.ndarray[Any, Any] = np.minimum(most, fraction * Slices(sizes).scale + rounding)
+    return found
+
+
+def _worst(difference: np.ndarray[Any, Any], allowed: np.ndarray[Any, Any]) -> tuple[float, float]:
+    """The difference and the tolerance of the worst element."""
+    if not difference.size:
+        return 0.0, _largest(allowed)
+    with np.errstate(divide="ignore", over="ignore"):
+        shares = np.divide(difference, allowed, out=np.zeros_like(difference), where=difference > 0)
+    worst = np.unravel_index(int(shares.argmax()), shares.shape)
+    return float(difference[worst]), float(np.broadcast_to(allowed, difference.shape)[worst])
 
 
 def _compare_exactly(name: str, dtype: str, expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> Comparison:
@@ -285,12 +295,12 @@ def _wide(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return array.astype(np.float64)
 
 
-def _scale(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> float:
-    """The largest magnitude, but at least the smallest normal number of the dtype."""
-    if not values.any():
+def _scale(sizes: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> float:
+    """The largest of the magnitudes, but at least the smallest normal number of the dtype."""
+    if not sizes.any():
         return 0.0
     smallest: Any = ml_dtypes.finfo(dtype).smallest_normal  # type: ignore[no-untyped-call]
-    return max(_largest(np.abs(values)), float(smallest))
+    return max(_largest(sizes), float(smallest))
 
 
 def _ordered(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -19,8 +19,7 @@ from compiler.frontend.load import load_model
 from compiler.ir.origin import Origin, of
 from compiler.options import Options
 from compiler.pipeline import compile
-from compiler.plan import Plan
-from compiler.plan.write import with_outputs
+from compiler.plan.stored import with_outputs
 from compiler.runtime.session import load
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def place_of_difference(exported: Exported, call: Call) -> str:
         return f"cannot locate it: without optimization, the compiler refuses the model: {error.diagnostics[0].message}"
     inputs, places = call.inputs(exported.inputs), dict(named_values(plan))
     renamed = dict(zip(exported.results, exported.outputs, strict=True))
-    wider = Plan(with_outputs(plan.data, [place.value for place in places.values()]))
+    wider = with_outputs(plan, [place.value for place in places.values()])
     random = random_outputs(wider)
     try:
         found = load(wider).run(inputs)

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx_ir as ir
 
-from compiler.accuracy.reference import Reference, ReferenceFailed
+from compiler.accuracy.intermediate import intermediate_values
+from compiler.accuracy.reference import ReferenceFailed
 from compiler.accuracy.verify import verify
 from compiler.atomic_files import write_whole
 from compiler.errors import CompileError, InputError, RunError
 from compiler.frontend.load import load_model
 from compiler.ir.graph import graph_attributes, graphs_of
 from compiler.options import Options
-from compiler.pipeline import compile
+from compiler.pipeline import compile_stored
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Extracted", "extract_step"]
 
-MODEL, INPUTS, PROGRAM = "step.onnx", "step.npz", "replay.py"
+MODEL, INPUTS, PROGRAM, WEIGHTS = "step.onnx", "step.npz", "replay.py", "step.data"
+MOST_INSIDE = 256 << 20
+"""The most bytes of weights in the file of a small model. Larger ones are in a file of their own."""
 
 _PROGRAM = '''\
 """Compares the plan of {model} with onnxruntime: `python {program}`. The exit code is 1 if they are different."""
@@ -113,7 +116,9 @@ def _part(model: Source, found: WrongResult, begin: tuple[str, ...]) -> _Part | 
         return None
     first = _inputs_of(last, {*begin, *(value.name or "" for value in graph.inputs)}, graph)
     computed = [*(value for value in first if value.producer() is not None), last]
-    expected = dict(found.inputs) | _values(model, [value.name or "" for value in computed], found.inputs)
+    expected = dict(found.inputs) | intermediate_values(
+        model, found.inputs, lambda _: [value.name or "" for value in computed]
+    )
     given = {value.name or "": expected.get(value.name or "") for value in first}
     if not all(map(_is_saved, given.values())):
         return None
@@ -161,19 +166,10 @@ def _read_by(value: ir.Value, graph: ir.Graph) -> Iterator[ir.Value]:
         yield from (each for each in reader.inputs if each is not None and each.graph is graph)
 
 
-def _values(model: Source, names: list[str], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The values with these names, and the outputs, that a model computes from these inputs."""
-    loaded = load_model(model).model
-    computed = {value.name: value for node in loaded.graph for value in node.outputs}
-    outputs = {value.name for value in loaded.graph.outputs}
-    loaded.graph.outputs.extend(computed[name] for name in names if name not in outputs)
-    return Reference(ir.to_proto(ir.external_data.load_to_model(loaded)), optimize=False).run(inputs)
-
-
 def _written(folder: Path, part: _Part, options: Options, threads: int | None, tolerance: float | None) -> Extracted:
     """The files of a part. They replace those of another trial."""
     paths = tuple(folder / name for name in (MODEL, INPUTS, PROGRAM))
-    ir.save(ir.external_data.load_to_model(part.model), paths[0])
+    paths += _saved(part.model, paths[0])
     with zipfile.ZipFile(paths[1], "w") as archive:  # `numpy.savez` would take some names for its own arguments
         for name, array in part.inputs.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -183,11 +179,21 @@ def _written(folder: Path, part: _Part, options: Options, threads: int | None, t
     program = _PROGRAM.format(model=MODEL, inputs=INPUTS, program=PROGRAM, options=_text(options), arguments=text)
     write_whole(paths[2], program.encode())
     try:
-        plan = compile(paths[0], options)
+        plan = compile_stored(paths[0], options)
         report = verify(paths[0], plan, part.inputs, threads=threads, tolerance=tolerance)
     except (CompileError, InputError, ReferenceFailed, RunError) as error:
         return Extracted(paths, problem=str(error).partition("\n")[0])
     return Extracted(paths, not report.ok)
+
+
+def _saved(model: ir.Model, path: Path) -> tuple[Path, ...]:
+    """Save a model, and return the files that it has beside it: that of large weights."""
+    weights = [value.const_value for value in model.graph.initializers.values() if value.const_value is not None]
+    if sum(weight.nbytes for weight in weights) <= MOST_INSIDE:
+        ir.save(ir.external_data.load_to_model(model), path)
+        return ()
+    ir.save(model, path, external_data=WEIGHTS, max_workers=1)
+    return (path.with_name(WEIGHTS),)
 
 
 def _text(options: Options) -> str:

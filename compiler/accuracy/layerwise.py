@@ -11,15 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import onnx_ir as ir
-
 from compiler.accuracy.compare import Comparison, compare
-from compiler.accuracy.reference import Reference
+from compiler.accuracy.intermediate import intermediate_values
 from compiler.accuracy.verify import random_outputs
-from compiler.frontend.load import load_model
 from compiler.ir.origin import Origin
 from compiler.plan import Plan
-from compiler.plan.write import with_outputs
+from compiler.plan.stored import with_outputs
 from compiler.runtime.session import load
 
 if TYPE_CHECKING:
@@ -46,28 +43,26 @@ def compare_layers(
     *,
     threads: int | None = None,
     tolerance: float | None = None,
+    sliced: bool = False,
 ) -> list[Layer]:
     """Run the plan and onnxruntime with every common value as an output, and compare the values in the plan's order.
 
-    onnxruntime computes the model node by node, without optimizations.
+    onnxruntime computes the model node by node, without optimizations. `sliced` is that of `compare`.
 
     Raises:
         CompileError: the model cannot be read.
         InputError, RunError: as `Session.run`.
         ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or cannot run the model.
     """
-    loaded = load_model(model).model
-    computed = {value.name: value for node in loaded.graph for value in node.outputs if value.name}
-    places = {name: place for name, place in named_values(plan) if name in computed}
-    outputs = {value.name for value in loaded.graph.outputs}
-    loaded.graph.outputs.extend(computed[name] for name in places if name not in outputs)
-    expected = Reference(ir.to_proto(ir.external_data.load_to_model(loaded)), optimize=False).run(inputs)
-    wider = Plan(with_outputs(plan.data, [place.value for place in places.values()]))
+    known = dict(named_values(plan))
+    expected = intermediate_values(model, inputs, lambda computed: [name for name in known if name in computed])
+    places = {name: place for name, place in known.items() if name in expected}
+    wider = with_outputs(plan, [place.value for place in places.values()])
     found, random = load(wider, device, threads).run(inputs), random_outputs(wider)
     return [
         Layer(place.step, place.op, place.origin, each)
         for name, place in places.items()
-        for each in compare({name: expected[name]}, found, tolerance, random).outputs
+        for each in compare({name: expected[name]}, found, tolerance, random, sliced=sliced).outputs
     ]
 
 

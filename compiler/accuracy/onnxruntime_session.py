@@ -12,7 +12,15 @@ from compiler.errors import CompileError, Error
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["OnnxruntimeSession", "ReferenceFailed", "ReferenceMissing", "first_line", "missing"]
+    import onnx_ir as ir
+
+    Written = str | bytes | ir.Model
+
+__all__ = ["OnnxruntimeSession", "ReferenceFailed", "ReferenceMissing", "Written", "first_line", "missing"]
+
+
+_SMALL = 1 << 10
+"""The most bytes of a weight that may hold sizes."""
 
 
 class ReferenceMissing(Error):
@@ -26,12 +34,15 @@ class ReferenceFailed(Error):
 class OnnxruntimeSession:
     """A session of onnxruntime. Its inputs and outputs are arrays of the declared dtypes, also those NumPy lacks.
 
+    `source` is a path, the bytes of a file, or a model whose weights may be in other files. With `lean`, onnxruntime
+    makes no faster copies of weights, and reads those in other files from these files.
+
     Raises:
         ReferenceMissing: onnxruntime is not installed.
         ReferenceFailed: onnxruntime refuses the model.
     """
 
-    def __init__(self, source: str | bytes, threads: int = 1, *, optimize: bool = True) -> None:
+    def __init__(self, source: Written, threads: int = 1, *, optimize: bool = True, lean: bool = False) -> None:
         runtime = _onnxruntime()
         options = runtime.SessionOptions()
         if not optimize:
@@ -39,8 +50,11 @@ class OnnxruntimeSession:
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 4
+        if lean:
+            options.add_session_config_entry("session.disable_prepacking", "1")
+        read = source if isinstance(source, str | bytes) else _bytes_of(source, options)
         try:
-            self._session = runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+            self._session = runtime.InferenceSession(read, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime has a class for each status code
             reason = first_line(error)
             message = f"onnxruntime refuses the model: {reason}{_dtypes_without_kernel(reason, source)}"
@@ -99,7 +113,39 @@ def _onnxruntime() -> Any:
     return onnxruntime
 
 
-def _dtypes_without_kernel(reason: str, source: str | bytes) -> str:
+def _bytes_of(model: ir.Model, options: Any) -> bytes:
+    """The bytes of a model without its large weights in other files. The options name the folder of these files.
+
+    The function moves small weights from other files into the model: onnxruntime reads sizes only there.
+
+    Raises:
+        ReferenceFailed: the other weights are larger than 2 GiB, or the files are in several folders.
+    """
+    import onnx_ir as ir
+
+    from compiler.frontend.tensors import tensors_in
+    from compiler.ir.graph import graphs_of
+
+    for graph in graphs_of(model.graph):
+        for value in graph.initializers.values():
+            if isinstance(tensor := value.const_value, ir.ExternalTensor) and tensor.nbytes <= _SMALL:
+                value.const_value = ir.Tensor(tensor.numpy().copy(), dtype=tensor.dtype, name=tensor.name)
+    folders = {str(each.base_dir) for _, each, _ in tensors_in(model) if isinstance(each, ir.ExternalTensor)}
+    if len(folders) > 1:
+        raise ReferenceFailed(f"the weights of the model are in several folders: {', '.join(sorted(folders))}")
+    try:
+        for folder in folders:
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
+    except UnicodeEncodeError:  # onnxruntime takes only UTF-8
+        model = ir.external_data.load_to_model(model)
+    try:
+        data: bytes = ir.to_proto(model).SerializeToString()
+    except Exception as error:  # protobuf's EncodeError, which has no type stubs, or ValueError
+        raise ReferenceFailed(f"the model without its weights in other files: {first_line(error)}") from error
+    return data
+
+
+def _dtypes_without_kernel(reason: str, source: Written) -> str:
     """The dtypes of an operator for which onnxruntime has no kernel, in words; empty for another reason."""
     named = re.search(r"Could not find an implementation for (\w+)\(\d+\)", reason)
     if named is None:

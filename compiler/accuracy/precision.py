@@ -14,9 +14,10 @@ import numpy as np
 
 from compiler.accuracy.compare import TOLERANCES
 from compiler.accuracy.to_float64 import to_float64, widened
+from compiler.accuracy.yardstick import ROUNDING
 from compiler.errors import CompileError, InputError, RunError
 from compiler.options import Options
-from compiler.pipeline import compile
+from compiler.pipeline import compile_stored
 from compiler.runtime.session import load
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from compiler.runtime.session import Session
 
 __all__ = ["ROUNDING", "Errors", "errors_of", "exact_outputs", "in_double_precision", "run_exactly", "together"]
-
-ROUNDING = 2.0**-23
-"""The relative distance of neighboring numbers in single precision. A smaller difference is no error."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Errors:
 def in_double_precision(model: Source | Changed, threads: int | None = None) -> Session | None:
     """A session of the model in double precision; `None` for a model without this form, such as a quantized model."""
     try:
-        return load(compile(to_float64(model), Options(optimize=False)), threads=threads)
+        return load(compile_stored(to_float64(model), Options(optimize=False)), threads=threads)
     except CompileError:
         return None
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
 
+    from compiler.accuracy.onnxruntime_session import Written
+
 __all__ = ["Reference", "ReferenceFailed", "ReferenceMissing", "missing", "saturates"]
 
 
@@ -33,7 +35,8 @@ class Reference:
 
     On processors without VNNI, onnxruntime's products of uint8 and int8 saturate. There it runs an equivalent model
     without such products (`compiler.accuracy.unsigned`), `source`. `note` says so in a sentence, and is empty on
-    other processors. `as_written` keeps the model unchanged, for timing only.
+    other processors. `as_written` keeps the model unchanged, for timing only. With `lean`, onnxruntime makes no faster
+    copies of weights. Weights of an `onnx_ir.Model` in other files stay there.
 
     Raises:
         ReferenceMissing: onnxruntime is not installed.
@@ -42,16 +45,17 @@ class Reference:
 
     def __init__(
         self,
-        model: str | PathLike[str] | bytes | onnx.ModelProto,
+        model: str | PathLike[str] | bytes | onnx.ModelProto | ir.Model,
         threads: int = 1,
         *,
         optimize: bool = True,
         as_written: bool = False,
+        lean: bool = False,
     ) -> None:
-        self._written, self._threads, self._optimize = _source(model), threads, optimize
+        self._written, self._threads, self._optimize, self._lean = _source(model), threads, optimize, lean
         self.source, self.note = self._written, ""
         if as_written or not saturates():
-            self._session: _Session = OnnxruntimeSession(self._written, threads, optimize=optimize)
+            self._session: _Session = self._opened(self._written, optimize=optimize)
         else:
             self._session = self._exact_session()
         self.inputs, self.outputs = self._session.inputs, self._session.outputs
@@ -59,7 +63,7 @@ class Reference:
     @functools.cached_property
     def plain(self) -> Reference:
         """The same model without onnxruntime's optimizations."""
-        return Reference(self._written, self._threads, optimize=False) if self._optimize else self
+        return Reference(self._written, self._threads, optimize=False, lean=self._lean) if self._optimize else self
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The outputs by name.
@@ -89,12 +93,15 @@ class Reference:
 
         return run
 
+    def _opened(self, source: Written, *, optimize: bool) -> OnnxruntimeSession:
+        return OnnxruntimeSession(source, self._threads, optimize=optimize, lean=self._lean)
+
     def _exact_session(self) -> _Session:
         """A session with exact products on a processor where onnxruntime's products of uint8 and int8 saturate."""
         from compiler.accuracy.unsigned import make_unsigned, multiplies_codes
         from compiler.frontend.load import load_model
 
-        session: _Session = OnnxruntimeSession(self._written, self._threads, optimize=self._optimize)  # may refuse it
+        session: _Session = self._opened(self._written, optimize=self._optimize)  # may refuse it
         multiplies = True
         try:
             model = load_model(self._written).model
@@ -103,7 +110,7 @@ class Reference:
             if count == 0:
                 return session
             self.source = _data_of(model)
-            session = OnnxruntimeSession(self.source, self._threads, optimize=self._optimize)
+            session = self._opened(self.source, optimize=self._optimize)
             self.note = f"onnxruntime runs with uint8 instead of int8 codes ({count} rewritten): {_SATURATION}"
         except (CompileError, ReferenceFailed) as error:
             reason = f"{_SATURATION}, and the rewrite of the model failed ({first_line(error)})"
@@ -111,7 +118,7 @@ class Reference:
                 session = _NumpySession(self._written)
                 self.note = f"NumPy runs the model instead of onnxruntime: {reason}"
             else:
-                session = OnnxruntimeSession(self._written, self._threads, optimize=False)
+                session = self._opened(self._written, optimize=False)
                 self.note = f"onnxruntime runs without optimizations: {reason}"
         return session
 
@@ -158,11 +165,12 @@ def _data_of(model: ir.Model) -> bytes:
 class _NumpySession:
     """A model in the onnx package's evaluator, which uses NumPy and adds in 32 bits."""
 
-    def __init__(self, source: str | bytes) -> None:
+    def __init__(self, source: Written) -> None:
         from onnx.reference import ReferenceEvaluator
 
+        data = source if isinstance(source, str | bytes) else _data_of(source)
         try:
-            self._evaluator = ReferenceEvaluator(source)
+            self._evaluator = ReferenceEvaluator(data)
         except Exception as error:  # its operators raise any exception
             message = f"the onnx package's evaluator refuses the model: {first_line(error)}"
             raise ReferenceFailed(message) from error
@@ -176,7 +184,7 @@ class _NumpySession:
 _Session = OnnxruntimeSession | _NumpySession
 
 
-def _source(model: str | PathLike[str] | bytes | onnx.ModelProto) -> str | bytes:
+def _source(model: str | PathLike[str] | bytes | onnx.ModelProto | ir.Model) -> Written:
     if isinstance(model, bytes):
         return model
     if isinstance(model, str | PathLike):
@@ -187,7 +195,10 @@ def _source(model: str | PathLike[str] | bytes | onnx.ModelProto) -> str | bytes
             return _contents(Path(path))
         return path
     import onnx
+    import onnx_ir as ir
 
+    if isinstance(model, ir.Model):
+        return model
     validate_instance("model", model, onnx.ModelProto, "a path, bytes or an onnx.ModelProto")
     data: bytes = model.SerializeToString()
     return data

@@ -6,8 +6,8 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from compiler.accuracy.compare import compare
-from compiler.accuracy.verify import Given, by_name, with_noise
+from compiler.accuracy.noise import with_noise
+from compiler.accuracy.verify import Given
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -49,8 +49,6 @@ class Stated(Given):
         named = (replace(each, name=f"{each.name} of the files", reference="the file's") for each in report.outputs)
         return replace(report, outputs=tuple(named))
 
-    def _with_reference_noise(self, report: Report, _found: Mapping[str, Any]) -> Report:
+    def _with_reference_noise(self, report: Report, found: Mapping[str, Any]) -> Report:
         """The report with the difference between onnxruntime's two results."""
-        noises = by_name(compare(self._given.expected, self._given.plain))
-        outputs = (with_noise(each, noises.get(each.name), each) for each in report.outputs)
-        return replace(report, outputs=tuple(outputs))
+        return with_noise(report, found, (self._outputs,), (self._given.expected, self._given.plain))

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.frontend.load import Changed
-from compiler.ir import onnx_schema
+from compiler.ir import onnx_schema, origin
 from compiler.ir.graph import OUTPUT_TYPES, type_text
 from compiler.passes.inline_functions import inline_in_one_opset
 
@@ -20,11 +20,20 @@ if TYPE_CHECKING:
 
 __all__ = ["to_float64", "widened"]
 
+LARGE_WEIGHT = 16 << 20
+"""The least bytes of a weight that keeps its type."""
+
+_FIRST_CAST = 6
+"""The first opset whose Cast has a number, not a text, for the type."""
+
 _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 
 
 def to_float64(source: Source | Changed) -> Changed:
     """The model with `double` instead of other floating-point types for inputs, weights and casts.
+
+    Large weights keep their type, and nodes that read them get casts of them, so that few weights are in double
+    precision at a time.
 
     Values that an operator accepts only as float32 (the scales of Resize) keep their type. Functions with attributes
     are inlined, so that the values of the attributes are known. If the opset of such a function differs from the
@@ -47,9 +56,12 @@ def widened(value: Any) -> Any:
 def _widen_model(model: ir.Model) -> None:
     if any(_has_references(function) for function in model.functions.values()):
         inline_in_one_opset(model)
+    kept = set[ir.Value]()
     for graph in (model.graph, *(function.graph for function in model.functions.values())):
         for each in (graph, *graph.subgraphs()):
-            _widen_graph(each, {value for value in _values(each) if _stays(value, model.opset_imports)})
+            kept |= _cast_large(each, model.opset_imports)
+        for each in (graph, *graph.subgraphs()):
+            _widen_graph(each, {*kept, *(value for value in _values(each) if _stays(value, model.opset_imports))})
     model.graph.metadata_props[OUTPUT_TYPES] = json.dumps([type_text(value.type) for value in model.graph.outputs])
 
 
@@ -67,6 +79,35 @@ def _stays(value: ir.Value, opsets: Mapping[str, int]) -> bool:
         if index < len(taken) and "float32" in taken[index].types and "float64" not in taken[index].types:
             return True
     return False
+
+
+def _cast_large(graph: ir.Graph, opsets: Mapping[str, int]) -> set[ir.Value]:
+    """Cast large weights before each node that reads them, and return these weights."""
+    large = [value for value in graph.initializers.values() if _is_cast(value, opsets)]
+    for weight in large:
+        for number, (reader, index) in enumerate(tuple(weight.uses())):
+            cast = ir.node("Cast", [weight], {"to": int(ir.DataType.DOUBLE)}, name=f"{weight.name}_wide_{number}")
+            wide = cast.outputs[0]
+            wide.name, wide.shape, wide.type = cast.name, weight.shape, ir.TensorType(ir.DataType.DOUBLE)
+            origin.inherit([cast], [reader])
+            reader.replace_input_with(index, wide)
+            assert reader.graph is not None
+            reader.graph.insert_before(reader, cast)
+    return set(large)
+
+
+def _is_cast(value: ir.Value, opsets: Mapping[str, int]) -> bool:
+    """Whether a weight is large, no operator requires its type, and the operator Cast takes a number."""
+    tensor = value.const_value
+    is_only_read = not value.is_graph_input() and not value.is_graph_output()
+    return (
+        is_only_read
+        and tensor is not None
+        and tensor.dtype in _FLOATS
+        and tensor.nbytes >= LARGE_WEIGHT
+        and opsets.get("", 1) >= _FIRST_CAST
+        and not _stays(value, opsets)
+    )
 
 
 def _widen_graph(graph: ir.Graph, staying: set[ir.Value]) -> None:

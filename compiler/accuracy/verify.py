@@ -15,12 +15,15 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from compiler import _runtime
-from compiler.accuracy.compare import TOLERANCES, Comparison, Report, compare, errors_are_alike
+from compiler.accuracy.compare import Comparison, Report, compare
+from compiler.accuracy.large import is_large
+from compiler.accuracy.noise import with_noise
 from compiler.accuracy.precision import in_double_precision, run_exactly
 from compiler.accuracy.random_inputs import random_inputs
 from compiler.accuracy.reference import Reference
 from compiler.accuracy.to_float64 import widened
-from compiler.pipeline import compile
+from compiler.accuracy.yardstick import errors_are_alike
+from compiler.pipeline import compile_stored
 from compiler.plan import Plan
 from compiler.runtime.session import load
 from compiler.validate import validate_instance
@@ -68,25 +71,28 @@ def verify(
         validate_instance("tolerance", tolerance, Real, "a number from 0")
         if not 0 <= tolerance < math.inf:
             raise ValueError(f"tolerance: expected a number from 0, found {tolerance}")
-    compared = compile(model) if plan is None else plan if isinstance(plan, Plan) else Plan.load(plan)
+    compared = compile_stored(model) if plan is None else plan if isinstance(plan, Plan) else Plan.load(plan)
     session = load(compared, device, threads)
     given = random_inputs(session.inputs, dims or {}, seed) if inputs is None else inputs
-    found = session.run(given)
-    report = Judge(model).compare(given, found, tolerance, random_outputs(compared))
-    return replace(report, device=session.device)
+    found, used, random = session.run(given), session.device, random_outputs(compared)
+    del session, compared  # they may be large
+    return replace(Judge(model).compare(given, found, tolerance, random), device=used)
 
 
 class Judge:
     """A model in onnxruntime and in double precision, as the reference for the outputs of its plans.
 
-    `threads` is the number of threads of the model in double precision.
+    `threads` is the number of threads of the model in double precision. `note` is that of the `Reference`. A large
+    model is loaded for each reading of `reference` and `double`, so that its weights are in memory once at most.
 
     Raises:
         ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or refuses the model.
     """
 
     def __init__(self, model: Source, threads: int | None = None) -> None:
-        self.reference, self._model, self._threads = Reference(model), model, threads
+        self._model, self._threads, self._is_large = model, threads, is_large(model)
+        loaded = Reference(model, lean=self._is_large)
+        self.note, self._reference = loaded.note, None if self._is_large else loaded
 
     def given(self, inputs: Mapping[str, Any]) -> Given:
         """The references for these inputs."""
@@ -102,9 +108,18 @@ class Judge:
         """Compare outputs for these inputs, see `Given.compare`."""
         return self.given(inputs).compare(found, tolerance, random)
 
-    @functools.cached_property
+    @property
+    def reference(self) -> Reference:
+        """The model in onnxruntime."""
+        return Reference(self._model, lean=True) if self._reference is None else self._reference
+
+    @property
     def double(self) -> Session | None:
         """The model in double precision; `None` if it has no such form."""
+        return in_double_precision(self._model, self._threads) if self._is_large else self._double
+
+    @functools.cached_property
+    def _double(self) -> Session | None:
         return in_double_precision(self._model, self._threads)
 
 
@@ -121,7 +136,7 @@ class Given:
     @property
     def note(self) -> str:
         """How the reference's run differs from the model's file."""
-        return self._judge.reference.note
+        return self._judge.note
 
     @functools.cached_property
     def expected(self) -> _Arrays:
@@ -145,14 +160,14 @@ class Given:
         the difference, and the caller gave no tolerance, it measures the reference noise. For the outputs that `random`
         names, it compares only dtype and shape.
         """
-        report = compare(self.expected, found, tolerance, random)
+        report = compare(self.expected, found, tolerance, random, sliced=True)
         if not _is_settled(report):
-            report = self._with_errors(report, found)
+            report = self._with_errors(report, found, tolerance)
         if tolerance is None and not _is_settled(report):
             report = self._with_reference_noise(report, found)
         return replace(report, note=self.note)
 
-    def _with_errors(self, report: Report, found: _Arrays) -> Report:
+    def _with_errors(self, report: Report, found: _Arrays, tolerance: float | None) -> Report:
         """The report with the errors of both against double precision; unchanged if the model has no such form."""
         exact, expected = self.exact, self.expected
         if exact is None:
@@ -162,7 +177,7 @@ class Given:
             for values in (found, expected)
         )
         alike = {
-            each.name: errors_are_alike(exact[each.name], found[each.name], expected[each.name], each.allowed)
+            each.name: errors_are_alike(exact[each.name], found[each.name], expected[each.name], tolerance)
             for each in report.outputs
             if each.name in exact and each.name in found and not each.problem
         }
@@ -171,8 +186,8 @@ class Given:
 
     def _with_reference_noise(self, report: Report, found: _Arrays) -> Report:
         """The report with the reference noise, and the outputs' differences from the nearer result."""
-        noises, others = by_name(compare(self.expected, self.plain)), by_name(compare(self.plain, found))
-        return Report(tuple(with_noise(each, noises.get(each.name), others.get(each.name)) for each in report.outputs))
+        pair = self.expected, self.plain
+        return with_noise(report, found, pair, pair)
 
 
 def _is_settled(report: Report) -> bool:
@@ -208,13 +223,6 @@ def _makes_random_numbers(step: Mapping[str, Any]) -> bool:
     blocks = attributes.values() if isinstance(attributes, Mapping) else ()
     inner = [step for block in blocks if isinstance(block, Mapping) for step in block.get("steps", ())]
     return name in _RANDOM or any(map(_makes_random_numbers, inner))
-
-
-def with_noise(output: Comparison, noise: Comparison | None, other: Comparison | None) -> Comparison:
-    """The output with its reference noise. Integers have no tolerance, and stay unchanged."""
-    if output.dtype not in TOLERANCES or noise is None or other is None or noise.problem or other.problem:
-        return output
-    return replace(output, reference_noise=noise.max_abs, nearest=min(output.max_abs, other.max_abs))
 
 
 def _with_error(output: Comparison, ours: Comparison | None, theirs: Comparison | None) -> Comparison:

@@ -1,25 +1,20 @@
-"""Arguments that several verbs share: files to write, files of arrays, sizes of symbols, the device."""
+"""Arguments that several verbs share: files to write, sizes of symbols, the device."""
 
 from __future__ import annotations
 
 import os
 import re
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
-from compiler import array_files
-from compiler.cli.failure import Failed
 from compiler.cli.numbers import Finite, Size, Whole
-from compiler.cli.output import errors, shape_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from compiler import Plan, TensorInfo
+    from compiler import Plan
 
 __all__ = [
     "FOLDER",
@@ -32,18 +27,13 @@ __all__ = [
     "check_new_folder",
     "check_outputs",
     "device_option",
-    "given_inputs",
-    "input_files",
-    "input_option",
     "is_of",
     "is_plan",
     "memory_option",
     "named_device_option",
     "packing_option",
     "pin_option",
-    "seed_option",
-    "size_option",
-    "suggest_sizes",
+    "sizes_of",
     "threads_option",
     "tolerance_option",
 ]
@@ -125,32 +115,10 @@ def is_of(plan: Plan, model: Path) -> bool:
     return bool(plan.document["source_sha256"] == hashlib.sha256(model.read_bytes()).hexdigest())
 
 
-def input_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The option `--input`, which may be repeated."""
-    help_text = (
-        "One input as NAME=FILE.npy, or all inputs in an .npz or .safetensors file. The items of a sequence are the "
-        "arrays NAME.0, NAME.1 and so on. May be repeated."
-    )
-    return click.option("--input", "inputs", multiple=True, metavar="INPUT", help=help_text)(function)
-
-
 def pin_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--dim`, as the parameter `dims`. It fixes sizes at compile time, and may be repeated."""
     help_text = "Fix the size of a symbolic dimension when compiling, for example batch=1. May be repeated."
-    return click.option("--dim", "dims", multiple=True, metavar="NAME=N", callback=_sizes, help=help_text)(function)
-
-
-def size_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The option `--size`, as the parameter `sizes`. It sets sizes of random inputs, and may be repeated."""
-    help_text = "Set the size of a symbolic dimension of random inputs, for example batch=1. May be repeated."
-    return click.option("--size", "sizes", multiple=True, metavar="NAME=N", callback=_sizes, help=help_text)(function)
-
-
-def seed_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The option `--seed`."""
-    help_text = "Set the seed of the random inputs."
-    option = click.option("--seed", type=Whole(0), default=0, show_default=True, metavar="N", help=help_text)
-    return option(function)
+    return click.option("--dim", "dims", multiple=True, metavar="NAME=N", callback=sizes_of, help=help_text)(function)
 
 
 class Device(Name):
@@ -226,7 +194,7 @@ def packing_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--memory", "packing", type=choice, default="full", show_default=True, help=help_text)(function)
 
 
-def _sizes(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> dict[str, int]:
+def sizes_of(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> dict[str, int]:
     """`("batch=1",)` → `{"batch": 1}`."""
     sizes: dict[str, int] = {}
     for value in values:
@@ -237,78 +205,3 @@ def _sizes(_context: click.Context, _parameter: click.Parameter, values: Sequenc
             raise click.BadParameter(f"{given[1]!r} appears twice: give one size")
         sizes[given[1]] = int(given[2])
     return sizes
-
-
-def given_inputs(
-    declared: Sequence[TensorInfo], given: Sequence[str], sizes: dict[str, int], seed: int = 0
-) -> dict[str, Any]:
-    """The arrays of the `--input` files; without files, random arrays, and a message that describes them."""
-    from compiler.accuracy.random_inputs import random_inputs
-
-    if given and sizes:
-        raise click.UsageError(
-            "--size sets sizes of random inputs: leave it out, because the arrays of --input have their own sizes"
-        )
-    if given:
-        return array_files.gather(_read_inputs(given), declared)
-    try:
-        made = random_inputs(declared, sizes, seed)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    except MemoryError as error:
-        raise Failed(f"{error}: give smaller sizes with --size") from None
-    if shapes := ", ".join(f"{name} {shape_text(np.shape(value))}" for name, value in made.items()):
-        errors.print(f"Without --input, the inputs are random (seed {seed}): {shapes}", style="dim", soft_wrap=True)
-    return made
-
-
-_UNRELATED_TO_SIZES = ("device", "setting")
-"""The kinds of errors that other sizes cannot fix: errors of GPUs and of environment variables."""
-
-
-@contextmanager
-def suggest_sizes(declared: Sequence[TensorInfo], given: Sequence[str], sizes: Mapping[str, int]) -> Iterator[None]:
-    """Suggest other sizes or real inputs if a run fails on random inputs."""
-    from compiler import RunError
-
-    free = {dim for each in declared for dim in each.shape or () if isinstance(dim, str)} - sizes.keys()
-    try:
-        yield
-    except RunError as error:
-        if given or not declared or error.kind in _UNRELATED_TO_SIZES:
-            raise
-        advice = "the command chose random inputs: give real inputs with --input"
-        if free:
-            other = f"--size {min(free)}=N sets another size, or give real inputs with --input"
-            advice = f"the command chose random inputs and their sizes: {other}"
-        raise Failed(f"{error}\n  help: {advice}") from error
-
-
-def input_files(given: Sequence[str]) -> list[Path]:
-    """The files that `--input` arguments name."""
-    return [file for _, file in map(_name_and_file, given)]
-
-
-def _name_and_file(argument: str) -> tuple[str, Path]:
-    """`x=x.npy` → `("x", Path("x.npy"))`; the name is empty for files of several arrays."""
-    name, _, file = argument.rpartition("=")
-    if not file:
-        raise click.BadParameter(f"{argument!r} names no file: write NAME=FILE.npy", param_hint="--input")
-    path = Path(file if name and not Path(argument).exists() else argument)
-    named = path != Path(argument)
-    if path.suffix not in ((".npy",) if named else array_files.SUFFIXES):
-        wanted = "an .npy file" if named else "NAME=FILE.npy or an .npz or .safetensors file"
-        raise click.BadParameter(f"{path} is not {wanted}", param_hint="--input")
-    return name if named else "", path
-
-
-def _read_inputs(given: Sequence[str]) -> dict[str, Any]:
-    """The arrays that `--input` arguments name."""
-    found: dict[str, Any] = {}
-    for name, path in map(_name_and_file, given):
-        read = array_files.read(path)
-        more = {name: read} if name else read
-        if twice := found.keys() & more.keys():
-            raise click.BadParameter(f"{min(twice)!r} appears twice: give it once", param_hint="--input")
-        found |= more
-    return found

@@ -7,19 +7,21 @@ import sys
 import threading
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from compiler.cli import arguments
+from compiler.cli.grouped import grouped
 from compiler.cli.output import console, errors, json_option, print_json
 from compiler.cli.progress import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from compiler.batch import Summary
+    from compiler.batch import Settings, Summary
 
 
 def _columns(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> dict[str, str]:
@@ -35,6 +37,112 @@ def _columns(_context: click.Context, _parameter: click.Parameter, values: Seque
     return found
 
 
+def _settings(
+    columns: dict[str, str],
+    outputs: tuple[str, ...],
+    batch: int | None,
+    part_rows: int,
+    form: Any,
+    scale: float | None,
+    cast: bool,
+    resume: bool,
+) -> Settings:
+    from compiler.batch import Settings
+
+    return Settings(columns, batch, part_rows, cast, scale, form, outputs or None, resume)
+
+
+settings_options = grouped(
+    "settings",
+    _settings,
+    click.option(
+        "--map",
+        "columns",
+        multiple=True,
+        metavar="INPUT=COLUMN",
+        callback=_columns,
+        help="Take an input of the plan from a column of another name. May be repeated.",
+    ),
+    click.option(
+        "--select",
+        "outputs",
+        multiple=True,
+        metavar="OUTPUT",
+        help="Compute only this output. May be repeated.  [default: all outputs]",
+    ),
+    click.option(
+        "--batch",
+        type=arguments.Whole(1),
+        metavar="N",
+        help="Number of rows of a run.  [default: the plan's fixed size, otherwise 32]",
+    ),
+    click.option(
+        "--part-rows",
+        type=arguments.Whole(1),
+        default=65_536,
+        show_default=True,
+        metavar="N",
+        help="End a part of the output after N rows. It ends earlier after 64 MiB or a minute.",
+    ),
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(["parquet", "npz"]),
+        help="Format of the parts.  [default: npz if all data are .npz or .safetensors files, otherwise parquet]",
+    ),
+    click.option(
+        "--scale", type=arguments.Finite(), metavar="X", help="Multiply the pixels of images, 0 to 255, by X."
+    ),
+    click.option("--cast", is_flag=True, help="Convert numbers to the dtype of the input even if this rounds them."),
+    click.option("--resume", is_flag=True, help="Continue an interrupted run in the folder of --output."),
+)
+
+
+def _runner(
+    engine: str, workers: int | None, device: str, threads: int | None, max_memory: int | None
+) -> Callable[..., Summary]:
+    """The function that runs a plan over rows."""
+    if workers and engine != "ray":
+        raise click.UsageError("--workers is the number of workers of --engine ray: add this option")
+    if engine == "local":
+        from compiler.batch import run_batch
+
+        return partial(run_batch, device=device, threads=threads, max_memory=max_memory)
+    from compiler.ray import run_batch as run_on_ray
+
+    on_ray = partial(run_on_ray, workers=workers, device=device, threads=threads, max_memory=max_memory)
+
+    def run(*given: Any, **others: Any) -> Summary:
+        with redirect_stdout(sys.stderr):  # Ray reports the death of a worker there
+            return on_ray(*given, **others)
+
+    return run
+
+
+runner_options = grouped(
+    "run",
+    _runner,
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        show_default=True,
+        help="Run the batches in this process, or in workers on a Ray cluster.",
+    ),
+    click.option(
+        "--workers",
+        type=arguments.Whole(1),
+        metavar="N",
+        help="Number of workers of --engine ray.  [default: as many as the cluster has CPUs or GPUs for]",
+    ),
+    click.option("--strict", is_flag=True, help="Exit with code 1 if there are bad rows."),
+    arguments.device_option,
+    arguments.threads_option,
+    arguments.memory_option("Limit the memory of all values of a run, for example 2GB."),
+)
+"""The options that say where to run, as the parameter `run`, and the option `--strict`, which is among them."""
+
+
 @click.command()
 @click.argument("plan", type=arguments.INPUT)
 @click.option(
@@ -47,61 +155,8 @@ def _columns(_context: click.Context, _parameter: click.Parameter, values: Seque
     "'data/*.parquet'. May be repeated.",
 )
 @click.option("--output", type=arguments.FOLDER, required=True, metavar="FOLDER", help="Write the parts to a folder.")
-@click.option(
-    "--map",
-    "columns",
-    multiple=True,
-    metavar="INPUT=COLUMN",
-    callback=_columns,
-    help="Take an input of the plan from a column of another name. May be repeated.",
-)
-@click.option(
-    "--select",
-    "outputs",
-    multiple=True,
-    metavar="OUTPUT",
-    help="Compute only this output. May be repeated.  [default: all outputs]",
-)
-@click.option(
-    "--batch",
-    type=arguments.Whole(1),
-    metavar="N",
-    help="Number of rows of a run.  [default: the plan's fixed size, otherwise 32]",
-)
-@click.option(
-    "--part-rows",
-    type=arguments.Whole(1),
-    default=65_536,
-    show_default=True,
-    metavar="N",
-    help="End a part of the output after N rows. It ends earlier after 64 MiB or a minute.",
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["parquet", "npz"]),
-    help="Format of the parts.  [default: npz if all data are .npz or .safetensors files, otherwise parquet]",
-)
-@click.option("--scale", type=arguments.Finite(), metavar="X", help="Multiply the pixels of images, 0 to 255, by X.")
-@click.option("--cast", is_flag=True, help="Convert numbers to the dtype of the input even if this rounds them.")
-@click.option("--resume", is_flag=True, help="Continue an interrupted run in the folder of --output.")
-@click.option(
-    "--engine",
-    type=click.Choice(["local", "ray"]),
-    default="local",
-    show_default=True,
-    help="Run the batches in this process, or in workers on a Ray cluster.",
-)
-@click.option(
-    "--workers",
-    type=arguments.Whole(1),
-    metavar="N",
-    help="Number of workers of --engine ray.  [default: as many as the cluster has CPUs or GPUs for]",
-)
-@click.option("--strict", is_flag=True, help="Exit with code 1 if there are bad rows.")
-@arguments.device_option
-@arguments.threads_option
-@arguments.memory_option("Limit the memory of all values of a run, for example 2GB.")
+@settings_options
+@runner_options
 @json_option
 @click.pass_context
 def command(
@@ -109,20 +164,9 @@ def command(
     plan: Path,
     inputs: tuple[str, ...],
     output: Path,
-    columns: dict[str, str],
-    outputs: tuple[str, ...],
-    batch: int | None,
-    part_rows: int,
-    form: Any,
-    scale: float | None,
-    cast: bool,
-    resume: bool,
-    engine: str,
-    workers: int | None,
+    settings: Settings,
+    run: Callable[..., Summary],
     strict: bool,
-    device: str,
-    threads: int | None,
-    max_memory: int | None,
     as_json: bool,
 ) -> None:
     """Run PLAN over the rows of files, and write the outputs in parts.
@@ -144,24 +188,8 @@ def command(
     candlec batch model.plan --input 'day-*.parquet' --output results --map image=pixels --resume
     candlec batch model.plan --input photos --output results --scale 0.00392156862745098
     """
-    from compiler.batch import Settings
-
-    if workers and engine != "ray":
-        raise click.UsageError("--workers is the number of workers of --engine ray: add this option")
-    run_batch = _engine(engine, workers)
-    chosen = Settings(columns, batch, part_rows, cast, scale, form, outputs or None, resume)
     with Rows() as progress, _interruptions() as stop:
-        summary = run_batch(
-            plan,
-            inputs,
-            output,
-            chosen,
-            device=device,
-            threads=threads,
-            max_memory=max_memory,
-            progress=progress,
-            stop=stop,
-        )
+        summary = run(plan, inputs, output, settings, progress=progress, stop=stop)
     if not summary.finished:
         errors.print(f"{output}: the same command with --resume continues", soft_wrap=True)
         raise click.Abort
@@ -171,21 +199,6 @@ def command(
     else:
         _show(summary, output)
     context.exit(0 if is_right else 1)
-
-
-def _engine(engine: str, workers: int | None) -> Callable[..., Summary]:
-    """The function that runs a plan over rows."""
-    if engine == "local":
-        from compiler.batch import run_batch
-
-        return run_batch
-    from compiler.ray import run_batch as on_ray
-
-    def run(*given: Any, **options: Any) -> Summary:
-        with redirect_stdout(sys.stderr):  # Ray reports the death of a worker there
-            return on_ray(*given, workers=workers, **options)
-
-    return run
 
 
 def _show(summary: Summary, output: Path) -> None:

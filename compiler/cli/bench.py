@@ -3,86 +3,99 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from compiler.cli import arguments
-from compiler.cli.cases import Cases, on_device, own_cases, zoo_cases
+from compiler.cli.cases import Cases, Chosen, case_options
 from compiler.cli.failure import error_data
-from compiler.cli.folder import only_option
+from compiler.cli.grouped import grouped
 from compiler.cli.output import console, json_option, print_json, working, write_text
 from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
     from compiler.bench.timing import Timing
 
-NOTHING, OTHERS = "nothing", ("onnxruntime", "openvino", "mnn")
+
+@dataclass(frozen=True)
+class Effort:
+    """How long and how often to time a case."""
+
+    counts: tuple[int, ...]
+    seconds: float
+    processes: int
+    cold: bool
+
+    def time(self, cases: Cases, others: tuple[str, ...]) -> tuple[list[Timing], dict[str, Exception]]:
+        """The timings beside other runtimes, and the errors of refused models by name."""
+        from compiler import CompileError, InputError, RunError
+        from compiler.bench.engines import PLAN, installed_version
+        from compiler.bench.timing import time_case
+
+        timings: list[Timing] = []
+        refused: dict[str, Exception] = {}
+        for name, opened in cases:
+            try:
+                with working(f"compiling {name}"):
+                    context = opened()
+                with context as case:
+                    engines = [PLAN, *(others if case.model else ())]
+                    for engine in engines[1:]:
+                        installed_version(engine)
+                    for threads in self.counts:
+                        with working(f"{name}, {threads} threads"):
+                            now = self.cold and threads == self.counts[0]
+                            timings.append(time_case(case, engines, threads, self.seconds, self.processes, cold=now))
+            except (CompileError, InputError, RunError) as error:
+                refused[name] = error
+        return timings, refused
 
 
-def _against(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
-    """`"onnxruntime,openvino"` → `("onnxruntime", "openvino")`."""
-    if value is None:
-        return None
-    names = tuple(dict.fromkeys(value.split(",")))
-    if names == (NOTHING,):
-        return ()
-    if unknown := [name for name in names if name not in OTHERS]:
-        raise click.BadParameter(f"{unknown[0]!r} is not one of {', '.join((*OTHERS, NOTHING))}")
-    return names
+effort_options = grouped(
+    "effort",
+    Effort,
+    click.option(
+        "--threads",
+        "counts",
+        multiple=True,
+        type=arguments.Whole(1, arguments.MAX_THREADS),
+        default=(1, 2),
+        show_default=True,
+        metavar="N",
+        help="Number of threads. May be repeated.",
+    ),
+    click.option(
+        "--seconds",
+        type=arguments.Finite(0, min_open=True),
+        default=2.0,
+        show_default=True,
+        metavar="X",
+        help="Time to spend on each model and number of threads.",
+    ),
+    click.option(
+        "--processes",
+        type=arguments.Whole(1, 100),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Time each runtime in N separate processes, and in N more if their ratios differ by more than a tenth.",
+    ),
+    click.option(
+        "--cold",
+        is_flag=True,
+        help="Also measure in separate processes: load time, first run, and peak memory above that of an idle process.",
+    ),
+)
 
 
 @click.command(cls=Verb)
 @click.argument("files", nargs=-1, type=arguments.INPUT)
-@click.option(
-    "--against",
-    callback=_against,
-    metavar="LIST",
-    help="Runtimes to compare with, separated by commas: onnxruntime, openvino, mnn. The word `nothing` selects none.  "
-    "[default: onnxruntime; none for a plan without its model]",
-)
-@click.option(
-    "--zoo",
-    type=arguments.INPUT,
-    metavar="FOLDER",
-    help="Folder of models, with an INDEX.json: time every model. See `candlec zoo --help`.",
-)
-@only_option("With --zoo, time only these models: {}. May be repeated.")
-@arguments.input_option
-@arguments.size_option
+@case_options
 @arguments.named_device_option("Device to run plans on; the other runtimes run on the CPU.")
-@click.option(
-    "--threads",
-    "counts",
-    multiple=True,
-    type=arguments.Whole(1, arguments.MAX_THREADS),
-    default=(1, 2),
-    show_default=True,
-    metavar="N",
-    help="Number of threads. May be repeated.",
-)
-@click.option(
-    "--seconds",
-    type=arguments.Finite(0, min_open=True),
-    default=2.0,
-    show_default=True,
-    metavar="X",
-    help="Time to spend on each model and number of threads.",
-)
-@click.option(
-    "--processes",
-    type=arguments.Whole(1, 100),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Time each runtime in N separate processes, and in N more if their ratios differ by more than a tenth.",
-)
-@click.option(
-    "--cold",
-    is_flag=True,
-    help="Also measure in separate processes: load time, first run, and peak memory above that of an idle process.",
-)
+@effort_options
 @click.option(
     "--markdown",
     type=arguments.OUTPUT,
@@ -94,16 +107,9 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
 def command(
     context: click.Context,
     files: tuple[Path, ...],
-    against: tuple[str, ...] | None,
-    zoo: Path | None,
-    only: tuple[str, ...],
-    inputs: tuple[str, ...],
-    sizes: dict[str, int],
+    chosen: Chosen,
     device: str,
-    counts: tuple[int, ...],
-    seconds: float,
-    processes: int,
-    cold: bool,
+    effort: Effort,
     markdown: Path | None,
     as_json: bool,
 ) -> None:
@@ -123,50 +129,16 @@ def command(
     candlec bench --zoo models --only op:Conv
     candlec bench model.onnx --device cuda
     """
-    if zoo is None and only:
-        raise click.UsageError("--only needs --zoo, the folder of the models")
-    if zoo is not None and (inputs or sizes):
-        raise click.UsageError("the models of --zoo have their own inputs: leave out --input and --size")
-    arguments.check_outputs({"--markdown": markdown}, [*files, *arguments.input_files(inputs)])
-    cases = on_device(device, [*own_cases(files, against, inputs, sizes), *zoo_cases(zoo, only)])
-    if not cases:
-        raise click.UsageError("there is nothing to time: name a plan, a model or a --zoo folder")
-    others = (OTHERS[0],) if against is None else against
-    timings, refused = _time_all(cases, others, counts, seconds, processes, cold)
+    chosen.check_usage(context)
+    arguments.check_outputs({"--markdown": markdown}, [*files, *chosen.given.files])
+    timings, refused = effort.time(chosen.cases(files, device), chosen.others)
     if markdown is not None:
-        write_text(markdown, _page(timings, others, refused))
+        write_text(markdown, _page(timings, chosen.others, refused))
     if as_json:
-        print_json({"ok": not refused, "device": device, **_data(timings, others, refused)})
+        print_json({"ok": not refused, "device": device, **_data(timings, chosen.others, refused)})
     else:
         _show(timings, refused, device)
     context.exit(1 if refused else 0)
-
-
-def _time_all(
-    cases: Cases, others: tuple[str, ...], counts: tuple[int, ...], seconds: float, processes: int, cold: bool
-) -> tuple[list[Timing], dict[str, Exception]]:
-    """The timings, and the errors of refused models by name."""
-    from compiler import CompileError, InputError, RunError
-    from compiler.bench.engines import PLAN, installed_version
-    from compiler.bench.timing import time_case
-
-    timings: list[Timing] = []
-    refused: dict[str, Exception] = {}
-    for name, opened in cases:
-        try:
-            with working(f"compiling {name}"):
-                context = opened()
-            with context as case:
-                engines = [PLAN, *(others if case.model else ())]
-                for engine in engines[1:]:
-                    installed_version(engine)
-                for threads in counts:
-                    with working(f"{name}, {threads} threads"):
-                        now = cold and threads == counts[0]
-                        timings.append(time_case(case, engines, threads, seconds, processes, cold=now))
-        except (CompileError, InputError, RunError) as error:
-            refused[name] = error
-    return timings, refused
 
 
 def _show(timings: list[Timing], refused: dict[str, Exception], device: str) -> None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from compiler.cli import arguments
+from compiler.cli.given import Given, input_option, seed_option, size_option
+from compiler.cli.grouped import grouped
 from compiler.cli.output import console, errors, json_option, print_json
 from compiler.cli.verify import ADVICE_ON_INPUTS, layer_data, output_data, show_step
 
 if TYPE_CHECKING:
-    from compiler import TensorInfo
     from compiler.accuracy.bisect import Culprit, WrongResult
     from compiler.accuracy.crash import Crash
     from compiler.accuracy.extract import Extracted
@@ -23,43 +24,84 @@ if TYPE_CHECKING:
 MOST_PLACES = 10
 
 
+@dataclass(frozen=True)
+class Search:
+    """What to look for, on which inputs, and where to write the first wrong step."""
+
+    inputs: tuple[str, ...]
+    sizes: dict[str, int]
+    dims: dict[str, int]
+    seed: int
+    what: str
+    output: Path | None
+    threads: int | None
+    tolerance: float | None
+
+    @property
+    def given(self) -> Given:
+        """The inputs of the runs."""
+        return Given(self.inputs, self.sizes, self.seed)
+
+    def check_usage(self) -> None:
+        """Refuse options that do not go together."""
+        if self.what == "crash" and (self.output is not None or self.tolerance is not None):
+            raise click.UsageError("--what crash compares no values: leave out --output and --tolerance")
+        if self.output is not None:
+            arguments.check_new_folder(self.output, "--output")
+
+    def crash(self, model: Path) -> Crash | None:
+        """The crash of a model."""
+        from compiler.accuracy.crash import find_crash
+
+        with _phases() as on_phase:
+            return find_crash(model, self.given.arrays, dims=self.dims, threads=self.threads, on_phase=on_phase)
+
+    def error(self, model: Path) -> tuple[WrongResult, Extracted | None]:
+        """The wrong result of a model; and its first wrong step as a small model, if the user named a folder for it."""
+        from compiler.accuracy.bisect import find_error
+        from compiler.accuracy.extract import extract_step
+
+        shared: dict[str, Any] = {"threads": self.threads, "tolerance": self.tolerance}
+        with _phases() as on_phase:
+            wrong = find_error(model, self.given.arrays, dims=self.dims, on_phase=on_phase, **shared)
+            if self.output is None or wrong.step is None:
+                return wrong, None
+            self.output.mkdir(parents=True, exist_ok=True)
+            return wrong, extract_step(model, wrong, self.output, **shared)
+
+
+search_options = grouped(
+    "search",
+    Search,
+    input_option,
+    size_option,
+    arguments.pin_option,
+    seed_option,
+    click.option(
+        "--what",
+        type=click.Choice(["error", "crash"]),
+        default="error",
+        show_default=True,
+        help="What to find: results that differ from onnxruntime's, or a crash of the compiler or of a run.",
+    ),
+    click.option(
+        "-o",
+        "--output",
+        type=arguments.FOLDER,
+        metavar="FOLDER",
+        help="Write the first wrong step to this new folder, as a small model with its inputs and a program.",
+    ),
+    arguments.threads_option,
+    arguments.tolerance_option,
+)
+
+
 @click.command()
 @click.argument("model", type=arguments.INPUT)
-@arguments.input_option
-@arguments.size_option
-@arguments.pin_option
-@arguments.seed_option
-@click.option(
-    "--what",
-    type=click.Choice(["error", "crash"]),
-    default="error",
-    show_default=True,
-    help="What to find: results that differ from onnxruntime's, or a crash of the compiler or of a run.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=arguments.FOLDER,
-    metavar="FOLDER",
-    help="Write the first wrong step to this new folder, as a small model with its inputs and a program.",
-)
-@arguments.threads_option
-@arguments.tolerance_option
+@search_options
 @json_option
 @click.pass_context
-def command(
-    context: click.Context,
-    what: str,
-    model: Path,
-    inputs: tuple[str, ...],
-    sizes: dict[str, int],
-    dims: dict[str, int],
-    seed: int,
-    output: Path | None,
-    tolerance: float | None,
-    threads: int | None,
-    as_json: bool,
-) -> None:
+def command(context: click.Context, model: Path, search: Search, as_json: bool) -> None:
     """Find the first optional pass after which the plan of MODEL is wrong, and the first wrong step.
 
     The command first compares the optimized plan with onnxruntime, as `candlec verify` does. If the plan is different,
@@ -69,6 +111,9 @@ def command(
 
     With -o, it also writes three files. step.onnx is the part of the model that computes the value of this step.
     step.npz holds the inputs of this part. `python replay.py` compares the results of this part with onnxruntime's.
+    If the weights of this part are large, they are in a fourth file, step.data.
+
+    The plans of a model of more than 1 GiB are temporary files, in the folder that TMPDIR names or in /tmp.
 
     With --what crash, the command looks for an unexpected exception, a run that fails, or a process that dies. It
     compiles and runs the model in processes of their own. A model that the compiler refuses does not count as a crash.
@@ -80,28 +125,14 @@ def command(
     candlec bisect model.onnx --input io.npz -o build/step
     candlec bisect model.onnx --what crash
     """
-    from compiler.accuracy.bisect import find_error
-    from compiler.accuracy.crash import find_crash
-
-    if what == "crash" and (output is not None or tolerance is not None):
-        raise click.UsageError("--what crash compares no values: leave out --output and --tolerance")
-    if output is not None:
-        arguments.check_new_folder(output, "--output")
-
-    def given(declared: Sequence[TensorInfo]) -> Mapping[str, Any]:
-        return arguments.given_inputs(declared, inputs, sizes, seed)
-
-    with _phases() as on_phase:
-        shared: dict[str, Any] = {"dims": dims, "threads": threads, "on_phase": on_phase}
-        if what == "crash":
-            crash = find_crash(model, given, **shared)
-        else:
-            wrong = find_error(model, given, tolerance=tolerance, **shared)
-            part = _extracted(model, wrong, output, threads, tolerance)
-    if what == "crash":
-        _show_crash(model, crash, as_json, is_random=not inputs)
+    search.check_usage()
+    is_random = search.given.is_random
+    if search.what == "crash":
+        crash = search.crash(model)
+        _show_crash(model, crash, as_json, is_random=is_random)
         context.exit(0 if crash is None else 1)
-    _show_error(model, wrong, part, as_json, is_random=not inputs)
+    wrong, part = search.error(model)
+    _show_error(model, wrong, part, as_json, is_random=is_random)
     context.exit(0 if wrong.report.ok else 1)
 
 
@@ -113,18 +144,6 @@ def _phases() -> Iterator[Callable[[str], None]]:
         return
     with errors.status("compiling") as status:
         yield status.update
-
-
-def _extracted(
-    model: Path, wrong: WrongResult, folder: Path | None, threads: int | None, tolerance: float | None
-) -> Extracted | None:
-    """The small model in a folder, if the user asked for one and there is a step."""
-    if folder is None or wrong.step is None:
-        return None
-    from compiler.accuracy.extract import extract_step
-
-    folder.mkdir(parents=True, exist_ok=True)
-    return extract_step(model, wrong, folder, threads=threads, tolerance=tolerance)
 
 
 def _show_error(model: Path, wrong: WrongResult, part: Extracted | None, as_json: bool, *, is_random: bool) -> None:

@@ -1,10 +1,10 @@
-"""The cases of `candlec bench`: the named files, and the models of a folder."""
+"""The cases of `candlec bench`: the named files, and the models of a folder; and the options that choose them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,28 +12,104 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.cli import arguments
+from compiler.cli.folder import cache_option, entries_of, only_option
+from compiler.cli.given import Given, input_option, size_option
+from compiler.cli.grouped import grouped
 
 if TYPE_CHECKING:
     from compiler import Plan
     from compiler.bench.engines import Case
 
-__all__ = ["Cases", "on_device", "own_cases", "zoo_cases"]
+__all__ = ["Cases", "Chosen", "case_options"]
 
 Cases = list[tuple[str, Callable[[], "AbstractContextManager[Case]"]]]
 """Names, each with a function that compiles the model and returns a context manager, which holds the plan's file."""
 
 
-def own_cases(
-    files: tuple[Path, ...], against: tuple[str, ...] | None, inputs: tuple[str, ...], sizes: dict[str, int]
-) -> Cases:
+NOTHING, OTHERS = "nothing", ("onnxruntime", "openvino", "mnn")
+
+
+def _against(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    """`"onnxruntime,openvino"` → `("onnxruntime", "openvino")`."""
+    if value is None:
+        return None
+    names = tuple(dict.fromkeys(value.split(",")))
+    if names == (NOTHING,):
+        return ()
+    if unknown := [name for name in names if name not in OTHERS]:
+        raise click.BadParameter(f"{unknown[0]!r} is not one of {', '.join((*OTHERS, NOTHING))}")
+    return names
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What to time: named files or the models of a folder, on which inputs, and beside which runtimes."""
+
+    against: tuple[str, ...] | None
+    zoo: Path | None
+    only: tuple[str, ...]
+    cache: Path | None
+    inputs: tuple[str, ...]
+    sizes: dict[str, int]
+
+    @property
+    def given(self) -> Given:
+        """The inputs of the named files."""
+        return Given(self.inputs, self.sizes)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The runtimes to compare with."""
+        return (OTHERS[0],) if self.against is None else self.against
+
+    def check_usage(self, context: click.Context) -> None:
+        """Refuse options that do not go together."""
+        if self.zoo is None and self.only:
+            raise click.UsageError("--only needs --zoo, the folder of the models")
+        if self.zoo is None and context.get_parameter_source("cache") is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError("--cache needs --zoo, the folder of the models")
+        if self.zoo is not None and (self.inputs or self.sizes):
+            raise click.UsageError("the models of --zoo have their own inputs: leave out --input and --size")
+
+    def cases(self, files: tuple[Path, ...], device: str) -> Cases:
+        """The cases of the files and of the folder, with plans that run on a device."""
+        cases = [*_own_cases(files, self.against, self.given), *_zoo_cases(self.zoo, self.only, self.cache)]
+        if not cases:
+            raise click.UsageError("there is nothing to time: name a plan, a model or a --zoo folder")
+        return _on_device(device, cases)
+
+
+case_options = grouped(
+    "chosen",
+    Chosen,
+    click.option(
+        "--against",
+        callback=_against,
+        metavar="LIST",
+        help="Runtimes to compare with, separated by commas: onnxruntime, openvino, mnn. The word `nothing` selects "
+        "none.  [default: onnxruntime; none for a plan without its model]",
+    ),
+    click.option(
+        "--zoo",
+        type=arguments.INPUT,
+        metavar="FOLDER",
+        help="Folder of models, with an INDEX.json: time every model. See `candlec zoo --help`.",
+    ),
+    only_option("With --zoo, time only these models: {}. May be repeated."),
+    cache_option,
+    input_option,
+    size_option,
+)
+
+
+def _own_cases(files: tuple[Path, ...], against: tuple[str, ...] | None, given: Given) -> Cases:
     """The plans, each with its model if the user also named it; without any plan, the models."""
     import compiler
     from compiler.bench.saved import saved
 
     def opened(name: str, plan: Plan | None, file: Path, model: Path | None) -> AbstractContextManager[Case]:
         known = compiler.compile(file) if plan is None else plan
-        given = arguments.given_inputs(known.inputs, inputs, sizes)
-        return saved(name, known, given, model)
+        return saved(name, known, given.arrays(known.inputs), model)
 
     plans = {file: compiler.Plan.load(file) for file in files if arguments.is_plan(file)}
     models = [file for file in files if file not in plans]
@@ -66,16 +142,15 @@ def _name(file: Path, files: tuple[Path, ...]) -> str:
     return file.stem if len(alike) == 1 else str(file)
 
 
-def zoo_cases(zoo: Path | None, only: tuple[str, ...]) -> Cases:
-    """The models of the folder, with the shapes of their first cases."""
-    from compiler.cli.folder import entries_of
+def _zoo_cases(zoo: Path | None, only: tuple[str, ...], cache: Path | None) -> Cases:
+    """The models of the folder, with the shapes of their first cases. Downloads are in the cache."""
     from compiler.zoo.timing import opened
 
-    entries = entries_of(zoo, only) if zoo else []
+    entries = entries_of(zoo, only, cache=cache) if zoo else []
     return [(entry.name, partial(opened, entry)) for entry in entries]
 
 
-def on_device(device: str, cases: Cases) -> Cases:
+def _on_device(device: str, cases: Cases) -> Cases:
     """The same cases, with plans that run on a device."""
 
     @contextmanager

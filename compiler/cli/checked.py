@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from compiler.cli.drifts import Compared
     from compiler.processes.ending import Ending
+    from compiler.zoo.index import Entry
     from compiler.zoo.outcome import Outcome
     from compiler.zoo.suite import CaseOutcome
     from compiler.zoo.timed import Timed
@@ -78,11 +79,22 @@ class Checked:
         zoo_tables.show(self.found, device)
         show_times(self.times)
         show_problems(self._own_problems, self.endings)
+        if device == "cpu":
+            self._show_search()
         is_unknown = any(each.problem and each.verdict in ("uncertain", "refused") for each in self._outcomes)
         if is_unknown or self.stale:
             update = shlex.join(["candlec", "zoo", "update", *given_options("--zoo", "--device", "--baseline")])
             update += "" if given_options("--baseline") else " --baseline FILE"
             errors.print(f"  help: `{update}` records the results; `uncertain` in INDEX.json allows ≈", soft_wrap=True)
+
+    def _show_search(self) -> None:
+        """Print the commands that find the cause of the first different result and of the first crash."""
+        wrong = [(each, outcome) for each in self.found for outcome in each.outcomes if outcome.problem]
+        for verdict, options, what in _SEARCHES:
+            first = next((pair for pair in wrong if pair[1].verdict == verdict), None)
+            if first is not None:
+                search = shlex.join(["candlec", "bisect", *_searched(first[0].case.entry, first[1]), *options])
+                errors.print(f"  help: `{search}` finds {what}", soft_wrap=True)
 
     @property
     def _outcomes(self) -> list[Outcome]:
@@ -104,6 +116,21 @@ class Checked:
 
         profiles = {name: [problem] for name, each in self.profiles.items() if (problem := problem_of(each))}
         return _joined({name: [problem] for name, problem in time_problems(self.times).items()}, profiles)
+
+
+_SEARCHES = (
+    ("different", (), "the pass and the step that make it wrong"),
+    ("crashed", ("--what", "crash"), "the pass that makes it crash"),
+)
+"""Verdict → the options of `candlec bisect`, and what it finds."""
+
+
+def _searched(entry: Entry, outcome: Outcome) -> list[str]:
+    """The model and the case of a remark, or the first case, as arguments of `candlec bisect`."""
+    files = [case for case in entry.cases if case.suffix == ".npz"]
+    names = {case: case.stem.removeprefix(f"{entry.name}.") for case in files}
+    found = [case for case in files if any(each.startswith(f"{names[case]}: ") for each in outcome.remarks)]
+    return [str(entry.path), *(["--input", str((found or files)[0])] if files else [])]
 
 
 def _joined(*problems: Mapping[str, list[str]]) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments, quantized, states
+from compiler.cli.grouped import grouped
 from compiler.cli.output import console, json_option, megabytes, print_json, table, working, write_text
 from compiler.cli.renamed import Verb
 from compiler.errors import did_you_mean, program
@@ -20,7 +21,7 @@ from compiler.errors import did_you_mean, program
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from compiler import Plan
+    from compiler import Options, Plan
     from compiler.plan.state import Asked
     from compiler.rewrite.report import PassReport
 
@@ -58,59 +59,97 @@ def _summary(name: str) -> str:
     return " ".join((module.__doc__ or "").split("\n\n")[0].split())
 
 
-@click.command(cls=Command)
-@click.argument("model", type=arguments.INPUT)
-@click.option(
-    "-o", "--output", type=arguments.OUTPUT, metavar="PLAN", help="Write the plan to this file.  [default: MODEL.plan]"
+@dataclass(frozen=True)
+class Chosen:
+    """How to compile a model."""
+
+    dims: dict[str, int]
+    passes: str | None
+    skipped: tuple[str, ...]
+    no_optimize: bool
+    max_memory: int | None
+    asked: Asked | None
+    weights: str | None
+    keep: tuple[str, ...]
+    strip_origins: bool
+    verify_passes: bool
+
+    def check_usage(self) -> None:
+        """Refuse options that do not go together."""
+        if self.no_optimize and self.passes is not None:
+            raise click.UsageError("--no-optimize skips all passes of --passes: give only one of the two options")
+
+    def options(self, record: Record, dump: Path | None) -> Options:
+        """The options for the compiler, which adds the reports of its passes to a record, and graphs to a folder."""
+        from compiler import Options
+
+        chosen = None if self.passes is None else [name.strip() for name in self.passes.split(",") if name.strip()]
+        _check_names(chosen or (), "--passes")
+        _check_names(self.skipped, "--skip-pass")
+        return Options(
+            optimize=not self.no_optimize,
+            passes=chosen,
+            skip_passes=self.skipped,
+            dims=self.dims,
+            max_memory=self.max_memory,
+            state=self.asked,
+            weights=self.weights,
+            keep=self.keep,
+            strip_origins=self.strip_origins,
+            verify_passes=self.verify_passes,
+            on_pass=record.add,
+            on_model=None if dump is None else _dump(dump),
+        )
+
+
+compiler_options = grouped(
+    "chosen",
+    Chosen,
+    arguments.pin_option,
+    click.option(
+        "--passes",
+        metavar="LIST",
+        help="Names of the optional passes to run, separated by commas: see the list below.  [default: all]",
+    ),
+    click.option(
+        "--skip-pass", "skipped", multiple=True, metavar="NAME", help="Leave out this optional pass. May be repeated."
+    ),
+    click.option("--no-optimize", is_flag=True, help="Run none of the optional passes."),
+    arguments.memory_option("Limit the memory of all values of a run, for example 2GB. Use it for untrusted models."),
+    states.state_option(
+        "Feed outputs back: a pair of names, where * stands for any text, as 'present.*=past.*'; or auto for the names "
+        "that exporters write. A plan with a state can run with --steps. May be repeated."
+    ),
+    quantized.weights_options,
+    click.option("--strip-origins", is_flag=True, help="Omit module paths and source lines from the plan."),
+    click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass, to find compiler bugs."),
 )
-@arguments.pin_option
-@click.option(
-    "--passes",
-    metavar="LIST",
-    help="Names of the optional passes to run, separated by commas: see the list below.  [default: all]",
-)
-@click.option(
-    "--skip-pass", "skipped", multiple=True, metavar="NAME", help="Leave out this optional pass. May be repeated."
-)
-@click.option("--no-optimize", is_flag=True, help="Run none of the optional passes.")
-@arguments.memory_option("Limit the memory of all values of a run, for example 2GB. Use it for untrusted models.")
-@states.state_option(
-    "Feed outputs back: a pair of names, where * stands for any text, as 'present.*=past.*'; or auto for the names "
-    "that exporters write. A plan with a state can run with --steps. May be repeated."
-)
-@quantized.weights_options
-@click.option("--strip-origins", is_flag=True, help="Omit module paths and source lines from the plan.")
-@click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass, to find compiler bugs.")
-@click.option(
-    "--report",
-    type=arguments.OUTPUT,
-    metavar="FILE.html",
-    help="Write an HTML report of what each pass changed, and where.",
-)
-@click.option(
+
+dump_option = click.option(
     "--dump-passes",
     "dump",
     type=arguments.FOLDER,
     metavar="FOLDER",
     help="After each pass that changes the graph, write it to this new folder as an ONNX file, for example for Netron.",
 )
+
+
+@click.command(cls=Command)
+@click.argument("model", type=arguments.INPUT)
+@click.option(
+    "-o", "--output", type=arguments.OUTPUT, metavar="PLAN", help="Write the plan to this file.  [default: MODEL.plan]"
+)
+@compiler_options
+@click.option(
+    "--report",
+    type=arguments.OUTPUT,
+    metavar="FILE.html",
+    help="Write an HTML report of what each pass changed, and where.",
+)
+@dump_option
 @json_option
 def command(
-    model: Path,
-    output: Path | None,
-    dims: dict[str, int],
-    passes: str | None,
-    skipped: tuple[str, ...],
-    no_optimize: bool,
-    max_memory: int | None,
-    asked: Asked | None,
-    weights: str | None,
-    keep: tuple[str, ...],
-    strip_origins: bool,
-    verify_passes: bool,
-    report: Path | None,
-    dump: Path | None,
-    as_json: bool,
+    model: Path, output: Path | None, chosen: Chosen, report: Path | None, dump: Path | None, as_json: bool
 ) -> None:
     """Compile MODEL (.onnx) into a plan, and show what each pass did.
 
@@ -127,42 +166,30 @@ def command(
     """
     import compiler
 
-    if no_optimize and passes is not None:
-        raise click.UsageError("--no-optimize skips all passes of --passes: give only one of the two options")
+    chosen.check_usage()
     target = output or _default_output(model)
     _check_outputs(model, {"--output": target, "--report": report})
-    chosen = None if passes is None else [name.strip() for name in passes.split(",") if name.strip()]
-    _check_names(chosen or (), "--passes")
-    _check_names(skipped, "--skip-pass")
     record = Record()
-    options = compiler.Options(
-        optimize=not no_optimize,
-        passes=chosen,
-        skip_passes=skipped,
-        dims=dims,
-        max_memory=max_memory,
-        state=asked,
-        weights=weights,
-        keep=keep,
-        strip_origins=strip_origins,
-        verify_passes=verify_passes,
-        on_pass=record.add,
-        on_model=None if dump is None else _dump(dump),
-    )
+    options = chosen.options(record, dump)
     start = time.perf_counter()
     with working(f"compiling {model}"):
         plan = compiler.compile(model, options)
     seconds = time.perf_counter() - start
     plan.save(target)
     if report is not None:
-        from compiler.cli.tables.report_page import page
-
-        write_text(report, page(model, plan, [each for each, _ in record.passes]))
+        _write_report(report, model, plan, record)
     if as_json:
         print_json({"ok": True, "plan": str(target), "seconds": seconds, **_facts(plan, record)})
     else:
         _show(plan, record)
         console.print(f"{target}: {megabytes(len(plan.data))}, compiled in {seconds:.2f} s", style="bold")
+
+
+def _write_report(path: Path, model: Path, plan: Plan, record: Record) -> None:
+    """Write the HTML report."""
+    from compiler.cli.tables.report_page import page
+
+    write_text(path, page(model, plan, [each for each, _ in record.passes]))
 
 
 def _default_output(model: Path) -> Path:

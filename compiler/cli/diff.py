@@ -2,45 +2,91 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from compiler.cli import arguments
+from compiler.cli.given import Given, input_option, seed_option, size_option
+from compiler.cli.grouped import grouped
 from compiler.cli.output import json_option, print_json, working
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from compiler import Plan
+    from compiler.diff import Difference
 
-    from compiler import Plan, TensorInfo
+
+@dataclass(frozen=True)
+class Comparison:
+    """What to compare: the files, or the plans of models; and whether to run both on the same inputs."""
+
+    plans: bool
+    runs: bool
+    inputs: tuple[str, ...]
+    sizes: dict[str, int]
+    seed: int
+    tolerance: float | None
+    dims: dict[str, int]
+    threads: int | None
+
+    def difference(self, before: Path, after: Path) -> Difference:
+        """What differs between two files."""
+        from compiler.diff import difference
+
+        runs = self.runs or bool(self.inputs)
+        self._check_usage((before, after), runs)
+        given = Given(self.inputs, self.sizes, self.seed)
+        with working(f"comparing {before} with {after}"):
+            return difference(
+                _read(before),
+                _read(after),
+                plans=self.plans,
+                inputs=given.arrays if runs else None,
+                dims=self.dims,
+                threads=self.threads,
+                tolerance=self.tolerance,
+            )
+
+    def _check_usage(self, files: tuple[Path, Path], runs: bool) -> None:
+        """Refuse options that would have no effect."""
+        if self.sizes and not runs:
+            raise click.UsageError("--size sets sizes of random inputs: add --run")
+        count = sum(map(arguments.is_plan, files))
+        if self.dims and count == len(files):
+            raise click.UsageError("--dim fixes sizes at compile time, and both files are plans: leave --dim out")
+        if self.dims and not (count or self.plans or runs):
+            raise click.UsageError("--dim fixes sizes at compile time: add --plans to compile the models")
+
+
+comparison_options = grouped(
+    "comparison",
+    Comparison,
+    click.option("--plans", is_flag=True, help="Compile models, and compare the plans instead of the models."),
+    click.option(
+        "--run", "runs", is_flag=True, help="Also run both on the same random inputs, and compare the results."
+    ),
+    input_option,
+    size_option,
+    seed_option,
+    arguments.tolerance_option,
+    arguments.pin_option,
+    arguments.threads_option,
+)
 
 
 @click.command()
 @click.argument("before", type=arguments.INPUT)
 @click.argument("after", type=arguments.INPUT)
-@click.option("--plans", is_flag=True, help="Compile models, and compare the plans instead of the models.")
-@click.option("--run", "runs", is_flag=True, help="Also run both on the same random inputs, and compare the results.")
-@arguments.input_option
-@arguments.size_option
-@arguments.seed_option
-@arguments.tolerance_option
-@arguments.pin_option
-@arguments.threads_option
+@comparison_options
 @json_option
 @click.pass_context
 def command(
     context: click.Context,
     before: Path,
     after: Path,
-    plans: bool,
-    runs: bool,
-    inputs: tuple[str, ...],
-    sizes: dict[str, int],
-    seed: int,
-    dims: dict[str, int],
-    tolerance: float | None,
-    threads: int | None,
+    comparison: Comparison,
     as_json: bool,
 ) -> None:
     """Show what differs between BEFORE and AFTER: two models, two plans, or a model and a plan.
@@ -71,42 +117,13 @@ def command(
     candlec diff passes/058-fold_batch_norm.onnx passes/062-fuse_epilogues.onnx --input io.npz
     """
     from compiler.cli.tables.diff import numbers_data, show
-    from compiler.diff import difference
 
-    runs = runs or bool(inputs)
-    _check_usage((before, after), runs, plans, sizes, dims)
-
-    def given(declared: Sequence[TensorInfo]) -> Mapping[str, Any]:
-        return arguments.given_inputs(declared, inputs, sizes, seed)
-
-    with working(f"comparing {before} with {after}"):
-        found = difference(
-            _read(before),
-            _read(after),
-            plans=plans,
-            inputs=given if runs else None,
-            dims=dims,
-            threads=threads,
-            tolerance=tolerance,
-        )
+    found = comparison.difference(before, after)
     if as_json:
         print_json({"ok": found.is_equal, **found.data, "numbers": numbers_data(found.numbers)})
     else:
         show(str(before), str(after), found)
     context.exit(0 if found.is_equal else 1)
-
-
-def _check_usage(
-    files: Sequence[Path], runs: bool, plans: bool, sizes: Mapping[str, int], dims: Mapping[str, int]
-) -> None:
-    """Refuse options that would have no effect."""
-    if sizes and not runs:
-        raise click.UsageError("--size sets sizes of random inputs: add --run")
-    count = sum(map(arguments.is_plan, files))
-    if dims and count == len(files):
-        raise click.UsageError("--dim fixes sizes at compile time, and both files are plans: leave --dim out")
-    if dims and not (count or plans or runs):
-        raise click.UsageError("--dim fixes sizes at compile time: add --plans to compile the models")
 
 
 def _read(file: Path) -> Path | Plan:

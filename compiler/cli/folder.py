@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
+from compiler.cli.grouped import grouped
 from compiler.zoo.download import CACHE
 
 if TYPE_CHECKING:
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
     from compiler.zoo.index import Entry
 
 __all__ = [
+    "Selection",
     "cache_option",
     "entries_of",
-    "files_of",
     "folder_options",
     "known_differences",
     "known_facts",
+    "measures_option",
     "only_option",
     "runner_options",
 ]
@@ -47,13 +49,36 @@ cache_option = click.option(
     "user's folder of caches]",
 )
 """The option `--cache`."""
+measures_option = click.option(
+    "--measures",
+    type=arguments.INPUT,
+    metavar="FILE",
+    help="File of measures, which adds to the key `task` of INDEX.json.",
+)
+"""The option `--measures`."""
 
 
-def folder_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that choose the folder, the models, and the cache of downloads."""
-    text = "Use only these models: {}, or failed (those that failed in the file of --results). May be repeated."
-    function = only_option(text)(cache_option(function))
-    return click.option(
+@dataclass(frozen=True)
+class Selection:
+    """Models of a folder. If they are downloads, they are in the cache."""
+
+    folder: Path
+    only: tuple[str, ...]
+    cache: Path | None
+
+    def entries(self, settings: Settings, measures: Path | None = None) -> list[Entry]:
+        """The models that the expressions select, or all of them. A file of measures adds to those of the models."""
+        return entries_of(self.folder, self.only, settings, self.cache, measures)
+
+    def files(self, entries: Sequence[Entry]) -> list[Path]:
+        """The files that the command reads."""
+        return [self.folder / "INDEX.json", *(path for entry in entries for path in entry.files)]
+
+
+folder_options = grouped(
+    "selection",
+    Selection,
+    click.option(
         "--zoo",
         "folder",
         type=arguments.INPUT,
@@ -61,10 +86,30 @@ def folder_options(function: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         metavar="FOLDER",
         help="Folder of models, with an INDEX.json.",
-    )(function)
+    ),
+    only_option("Use only these models: {}, or failed (those that failed in the file of --results). May be repeated."),
+    cache_option,
+)
+"""The options that choose the folder, the models, and the cache of downloads, as the parameter `selection`."""
 
 
-_RUNNER_OPTIONS = (
+def _settings(
+    jobs: int | None, timeout: float | None, memory_limit: int | None, results: Path | None, resume: bool
+) -> Settings:
+    from compiler.processes.memory import is_measured
+    from compiler.processes.run import Limits
+    from compiler.zoo.batch import Settings
+
+    if resume and results is None:
+        raise click.UsageError("--resume needs the file of the former results: add --results FILE")
+    if memory_limit is not None and not is_measured():
+        raise click.UsageError("only Linux reports the memory of a process: leave out --memory-limit")
+    return Settings(jobs, Limits(timeout, memory_limit), results, resume)
+
+
+runner_options = grouped(
+    "settings",
+    _settings,
     click.option(
         "--jobs",
         type=arguments.Whole(1, arguments.MAX_THREADS),
@@ -97,40 +142,22 @@ _RUNNER_OPTIONS = (
         help="Keep the results in the file of --results, except those of models that have changed since.",
     ),
 )
-
-
-def runner_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options for the processes of the models, as the parameter `settings`."""
-
-    @functools.wraps(function)
-    def with_settings(
-        *given: Any,
-        jobs: int | None,
-        timeout: float | None,
-        memory_limit: int | None,
-        results: Path | None,
-        resume: bool,
-        **named: Any,
-    ) -> Any:
-        from compiler.processes.memory import is_measured
-        from compiler.processes.run import Limits
-        from compiler.zoo.batch import Settings
-
-        if resume and results is None:
-            raise click.UsageError("--resume needs the file of the former results: add --results FILE")
-        if memory_limit is not None and not is_measured():
-            raise click.UsageError("only Linux reports the memory of a process: leave out --memory-limit")
-        settings = Settings(jobs, Limits(timeout, memory_limit), results, resume)
-        return function(*given, settings=settings, **named)
-
-    return functools.reduce(lambda made, option: option(made), reversed(_RUNNER_OPTIONS), with_settings)
+"""The options for the processes of the models, as the parameter `settings`."""
 
 
 def entries_of(
-    folder: Path, only: Sequence[str], settings: Settings | None = None, cache: Path | None = None
+    folder: Path,
+    only: Sequence[str],
+    settings: Settings | None = None,
+    cache: Path | None = None,
+    measures: Path | None = None,
 ) -> list[Entry]:
-    """The models of a folder that the expressions select, or all of them. Downloads are in the cache."""
+    """The models of a folder that the expressions select, or all of them. Downloads are in the cache.
+
+    A file of measures adds to those of the models.
+    """
     from compiler.zoo.index import read_index
+    from compiler.zoo.measures import with_measures
     from compiler.zoo.results import Results
     from compiler.zoo.select import FAILED, selected
 
@@ -140,10 +167,11 @@ def entries_of(
         if settings.resume and FAILED in only:
             raise click.UsageError("--only failed checks models again: leave out --resume")
     try:
-        return list(_valid(lambda path: selected(read_index(path, cache), only, failed), folder))
+        entries = _valid(lambda path: selected(read_index(path, cache), only, failed), folder)
     except (FileNotFoundError, NotADirectoryError) as error:
         advice = "INDEX.json lists the models of a folder: see `candlec zoo --help`"
         raise Failed(f"{error.filename}: {error.strerror}\n  help: {advice}") from error
+    return list(_valid(lambda path: with_measures(entries, path, only), measures))
 
 
 def known_differences(baseline: Path | None) -> dict[str, KnownDifference]:
@@ -170,14 +198,9 @@ def known_facts(path: Path | None, device: str) -> KnownFacts:
     return known
 
 
-def _valid(read: Callable[[Path], Any], path: Path) -> Any:
+def _valid(read: Callable[[Any], Any], path: Path | None) -> Any:
     """Read a file with a function. If the file is invalid, its error ends the command."""
     try:
         return read(path)
     except ValueError as error:
         raise Failed(str(error)) from error
-
-
-def files_of(folder: Path, entries: Sequence[Entry]) -> list[Path]:
-    """The files that the command reads."""
-    return [folder / "INDEX.json", *(path for entry in entries for path in entry.files)]

@@ -8,13 +8,14 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
+from compiler.cli.given import seed_option, size_option
 from compiler.cli.output import console, errors, json_option, print_json, working
 
 
 @click.command(short_help="List the ONNX files of a folder in INDEX.json.")
 @click.option("--zoo", "folder", type=arguments.INPUT, required=True, metavar="FOLDER", help="Folder of ONNX files.")
-@arguments.size_option
-@arguments.seed_option
+@size_option
+@seed_option
 @json_option
 @click.pass_context
 def command(context: click.Context, folder: Path, sizes: dict[str, int], seed: int, as_json: bool) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from compiler.cli import arguments
+from compiler.cli.given import Given, size_option
+from compiler.cli.grouped import grouped
 from compiler.cli.output import console, errors, json_option, megabytes, print_json, shape_text, table, working
 from compiler.cli.renamed import Verb
 from compiler.cli.streams import echo
@@ -24,43 +26,84 @@ if TYPE_CHECKING:
     from compiler.runtime.session import Memory
 
 
+@dataclass(frozen=True)
+class Preparation:
+    """Whether and how to prepare the steps of a plan. A model is compiled first, with the sizes `dims`."""
+
+    prepared: bool
+    alternatives: bool
+    device: str
+    dims: dict[str, int]
+    sizes: dict[str, int]
+    packing: Memory
+
+    def check_usage(self, steps: bool) -> None:
+        """Refuse options that would have no effect."""
+        if self.dims and not self.prepared:
+            raise click.UsageError("--dim needs --prepared, which compiles a model")
+        if self.device != "cpu" and not self.prepared:
+            raise click.UsageError("--device needs --prepared")
+        if self.sizes and self.device == "cpu":
+            raise click.UsageError("--size needs --prepared --device cuda, which runs the plan on random inputs")
+        if steps and self.prepared:
+            raise click.UsageError("--prepared shows every step: leave out --steps")
+        if self.alternatives and (not self.prepared or self.device != "cpu"):
+            raise click.UsageError("--alternatives needs --prepared, and shows the forms of the CPU")
+
+    def show(self, file: Path, as_json: bool) -> None:
+        """Print the prepared steps of a plan, or of a model after compiling it."""
+        if self.device != "cpu":
+            _show_expectation(file, self.dims, self.sizes, as_json)
+            return
+        import compiler
+        from compiler.cli.tables.prepared import show_alternatives, show_prepared
+
+        if self.dims and _is_plan(file):
+            raise click.UsageError("--dim fixes sizes at compile time, and a plan is compiled: leave --dim out")
+        prepared = compiler.load(_plan_of(file, self.dims), memory=self.packing).prepared()
+        if as_json:
+            # `untold` is the former name of `unknown_steps`.
+            print_json({"ok": True, **asdict(prepared), "untold": prepared.unknown_steps})
+        elif self.alternatives:
+            show_alternatives(prepared)
+        else:
+            show_prepared(prepared)
+
+
+preparation_options = grouped(
+    "preparation",
+    Preparation,
+    click.option(
+        "--prepared",
+        is_flag=True,
+        help="Print every step as a session runs it: kernel, layouts, reused storage, memory in use.",
+    ),
+    click.option(
+        "--alternatives",
+        is_flag=True,
+        help="With --prepared, print the forms that the runtime compared for each convolution and matrix "
+        "product, and their expected times.",
+    ),
+    click.option(
+        "--device",
+        type=click.Choice(["cpu", "cuda"]),
+        metavar="cpu|cuda",
+        default="cpu",
+        show_default=True,
+        help="With --prepared, show the kernels of this device; no GPU is needed.",
+    ),
+    arguments.pin_option,
+    size_option,
+    arguments.packing_option,
+)
+
+
 @click.command(cls=Verb)
 @click.argument("file", type=arguments.INPUT)
 @click.option("--steps", is_flag=True, help="Print every step of a plan, or every node of a model.")
-@click.option(
-    "--prepared",
-    is_flag=True,
-    help="Print every step as a session runs it: kernel, layouts, reused storage, memory in use.",
-)
-@click.option(
-    "--alternatives",
-    is_flag=True,
-    help="With --prepared, print the forms that the runtime compared for each convolution and matrix "
-    "product, and their expected times.",
-)
-@click.option(
-    "--device",
-    type=click.Choice(["cpu", "cuda"]),
-    metavar="cpu|cuda",
-    default="cpu",
-    show_default=True,
-    help="With --prepared, show the kernels of this device; no GPU is needed.",
-)
-@arguments.pin_option
-@arguments.size_option
-@arguments.packing_option
+@preparation_options
 @json_option
-def command(
-    file: Path,
-    steps: bool,
-    prepared: bool,
-    alternatives: bool,
-    device: str,
-    dims: dict[str, int],
-    sizes: dict[str, int],
-    packing: Memory,
-    as_json: bool,
-) -> None:
+def command(file: Path, steps: bool, preparation: Preparation, as_json: bool) -> None:
     """Show the source, inputs, outputs, constants and operators of FILE, which is a plan or an ONNX model.
 
     With --prepared, the command shows the steps as a session runs them. If FILE is a model, the command compiles the
@@ -89,16 +132,9 @@ def command(
     candlec inspect model.onnx --prepared --alternatives
     candlec inspect model.plan --prepared --device cuda --size batch=8
     """
-    _check_usage(prepared, device, dims, sizes)
-    if steps and prepared:
-        raise click.UsageError("--prepared shows every step: leave out --steps")
-    if alternatives and (not prepared or device != "cpu"):
-        raise click.UsageError("--alternatives needs --prepared, and shows the forms of the CPU")
-    if device != "cpu":
-        _show_expectation(file, dims, sizes, as_json)
-        return
-    if prepared:
-        _show_prepared(file, dims, packing, alternatives=alternatives, as_json=as_json)
+    preparation.check_usage(steps)
+    if preparation.prepared:
+        preparation.show(file, as_json)
         return
     import compiler
 
@@ -114,16 +150,6 @@ def command(
         _show(file, facts)
 
 
-def _check_usage(prepared: bool, device: str, dims: dict[str, int], sizes: dict[str, int]) -> None:
-    """Refuse options that would have no effect."""
-    if dims and not prepared:
-        raise click.UsageError("--dim needs --prepared, which compiles a model")
-    if device != "cpu" and not prepared:
-        raise click.UsageError("--device needs --prepared")
-    if sizes and device == "cpu":
-        raise click.UsageError("--size needs --prepared --device cuda, which runs the plan on random inputs")
-
-
 def _is_plan(file: Path) -> bool:
     """Whether the file is a plan. The compiler reports a missing model, as in other verbs."""
     return arguments.is_plan(file) if file.exists() or file.suffix == ".plan" else False
@@ -133,23 +159,6 @@ def _loaded(file: Path) -> Loaded:
     from compiler.frontend.load import load_model
 
     return load_model(file)
-
-
-def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, *, alternatives: bool, as_json: bool) -> None:
-    """Print the prepared steps of a plan, or of a model after compiling it."""
-    import compiler
-    from compiler.cli.tables.prepared import show_alternatives, show_prepared
-
-    if dims and _is_plan(file):
-        raise click.UsageError("--dim fixes sizes at compile time, and a plan is compiled: leave --dim out")
-    prepared = compiler.load(_plan_of(file, dims), memory=packing).prepared()
-    if as_json:
-        # `untold` is the former name of `unknown_steps`.
-        print_json({"ok": True, **asdict(prepared), "untold": prepared.unknown_steps})
-    elif alternatives:
-        show_alternatives(prepared)
-    else:
-        show_prepared(prepared)
 
 
 def _show_expectation(file: Path, dims: dict[str, int], sizes: dict[str, int], as_json: bool) -> None:
@@ -162,8 +171,7 @@ def _show_expectation(file: Path, dims: dict[str, int], sizes: dict[str, int], a
         errors.print(warning, style="yellow", soft_wrap=True)
         dims, sizes = {}, {**dims, **sizes}
     plan = _plan_of(file, dims)
-    given = arguments.given_inputs(plan.inputs, (), sizes)
-    steps = expected_steps(plan, given)
+    steps = expected_steps(plan, Given(sizes=sizes).arrays(plan.inputs))
     if as_json:
         print_json({"ok": True, **expectation_data(steps)})
     else:

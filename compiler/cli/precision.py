@@ -10,7 +10,7 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.ended import exit_code, show_problems
-from compiler.cli.folder import entries_of, files_of, folder_options, runner_options
+from compiler.cli.folder import Selection, folder_options, runner_options
 from compiler.cli.output import Cell, console, json_option, markdown, print_json, table, write_text
 from compiler.cli.progress import Models
 from compiler.cli.renamed import Verb
@@ -26,9 +26,7 @@ COLUMNS = ("model", ">cases", ">plan", ">onnxruntime", ">ratio")
 NOT_MEASURED = "not measured, without a form in double precision or without floating-point outputs"
 
 
-@click.command(cls=Verb, short_help="Compare rounding errors with onnxruntime's.")
-@folder_options
-@click.option(
+ratio_option = click.option(
     "--at-most",
     type=arguments.Finite(0, min_open=True),
     default=3.0,
@@ -36,21 +34,25 @@ NOT_MEASURED = "not measured, without a form in double precision or without floa
     metavar="X",
     help="Largest allowed ratio of a plan's error to onnxruntime's error.",
 )
-@click.option(
+page_option = click.option(
     "--markdown",
     "page",
     type=arguments.OUTPUT,
     metavar="FILE",
     help="Write the table and the command to a Markdown file.",
 )
+
+
+@click.command(cls=Verb, short_help="Compare rounding errors with onnxruntime's.")
+@folder_options
+@ratio_option
+@page_option
 @runner_options
 @json_option
 @click.pass_context
 def command(
     context: click.Context,
-    folder: Path,
-    only: tuple[str, ...],
-    cache: Path | None,
+    selection: Selection,
     at_most: float,
     page: Path | None,
     settings: Settings,
@@ -73,8 +75,8 @@ def command(
     """
     from compiler.zoo.precision import precisions
 
-    entries = entries_of(folder, only, settings, cache)
-    arguments.check_outputs({"--markdown": page, "--results": settings.results}, files_of(folder, entries))
+    entries = selection.entries(settings)
+    arguments.check_outputs({"--markdown": page, "--results": settings.results}, selection.files(entries))
     with Models(results=settings.results) as progress:
         made = precisions(entries, at_most, settings, progress)
     found = {entry.name: each for entry, each in zip(entries, made, strict=True)}
@@ -83,9 +85,7 @@ def command(
     if page is not None:
         write_text(page, _page(entries, found))
     if as_json:
-        models = {name: _data(each) for name, each in found.items()}
-        failed = {name: each.problem for name, each in found.items() if each.problem and each.errors is None}
-        print_json({"ok": not problems, "at_most": at_most, "models": models, "failed": failed})
+        print_json({"ok": not problems, "at_most": at_most, **_data(found)})
     else:
         table(COLUMNS, _rows(entries, found))
         console.print(_summary(found), soft_wrap=True)
@@ -113,7 +113,12 @@ def _summary(found: Mapping[str, Precision]) -> str:
     return "; ".join([*said, *([f"{NOT_MEASURED}: {', '.join(skipped)}"] if skipped else [])])
 
 
-def _data(each: Precision) -> dict[str, Any] | None:
+def _data(found: Mapping[str, Precision]) -> dict[str, Any]:
+    failed = {name: each.problem for name, each in found.items() if each.problem and each.errors is None}
+    return {"models": {name: _errors(each) for name, each in found.items()}, "failed": failed}
+
+
+def _errors(each: Precision) -> dict[str, float] | None:
     if each.errors is None:
         return None
     return {"plan": each.errors.plan, "onnxruntime": each.errors.reference, "ratio": each.errors.ratio}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,14 @@ import numpy as np
 from compiler import array_files
 from compiler.atomic_files import write_whole
 from compiler.cli import arguments, states
+from compiler.cli.given import Given, given_options
+from compiler.cli.grouped import grouped
 from compiler.cli.output import console, json_option, print_json, shape_text, table, working
 from compiler.cli.renamed import Verb
 from compiler.cli.tables.placement import show_missing
 
 if TYPE_CHECKING:
+    from compiler import Plan
     from compiler.plan.state import Asked
     from compiler.runtime.session import Memory, Session
     from compiler.runtime.steps import Peaks, StepTime
@@ -25,57 +28,115 @@ if TYPE_CHECKING:
 PROFILED_RUNS = 10
 
 
+@dataclass(frozen=True)
+class Loading:
+    """How to load a plan."""
+
+    device: str
+    strict_device: bool
+    threads: int | None
+    max_memory: int | None
+    packing: Memory
+
+    def load(self, plan: Plan | Path) -> Session:
+        """A session that runs the plan."""
+        import compiler
+
+        return compiler.load(
+            plan, self.device, self.threads, self.strict_device, max_memory=self.max_memory, memory=self.packing
+        )
+
+
+loading_options = grouped(
+    "loading",
+    Loading,
+    arguments.device_option,
+    arguments.strict_device_option("Fail if the GPU has no kernel for a step, instead of running the step on the CPU."),
+    arguments.threads_option,
+    arguments.memory_option(
+        "Limit the memory of all values of a run, for example 2GB. If the plan has a limit too, the lower limit "
+        "applies."
+    ),
+    arguments.packing_option,
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How to run a plan: once, or `steps` times with a state; and whether to time its steps."""
+
+    timeout: float | None
+    profile: bool
+    steps: int | None
+    asked: Asked | None
+
+    def check_usage(self, loading: Loading) -> None:
+        """Refuse options that do not go together."""
+        if loading.strict_device and loading.device == "cpu":
+            raise click.UsageError("--strict-device needs another device than the CPU: add --device cuda")
+        if self.asked is not None and self.steps is None:
+            raise click.UsageError("--state is for several runs: add --steps N")
+        if self.profile and self.steps is not None:
+            raise click.UsageError("--profile times single runs: leave out --steps")
+
+    def run(self, session: Session, given: Given) -> Ran:
+        """Run the session's plan."""
+        if self.steps is not None:
+            runs = states.Runs(session, self.steps, given)
+            with given.suggest_sizes(session.inputs):
+                outputs = runs.run(self.timeout)
+            return Ran({}, outputs, runs.seconds, runs)
+        arrays = given.arrays(session.inputs)
+        start = time.perf_counter()
+        with given.suggest_sizes(session.inputs):
+            outputs = session.run(arrays, timeout=self.timeout)
+        return Ran(arrays, outputs, time.perf_counter() - start)
+
+
+kind_options = grouped(
+    "kind",
+    Kind,
+    click.option(
+        "--timeout",
+        type=arguments.Finite(0, min_open=True),
+        metavar="SECONDS",
+        help="Limit each run to this time. It ends between two operations of the plan.",
+    ),
+    click.option("--profile", is_flag=True, help="Time every step over ten additional runs."),
+    click.option(
+        "--steps",
+        type=arguments.Whole(1),
+        metavar="N",
+        help="Run the plan N times. Each run takes the state that the run before it left, such as the caches of a "
+        "language model. Every run gets the inputs of --input. A file may also hold the first values of the state.",
+    ),
+    states.state_option(
+        "With --steps: the state, if the plan was compiled without --state. Pairs of names, as 'present.*=past.*', or "
+        "auto for the names that exporters write. May be repeated."
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The inputs, the outputs and the time of a run; or the outputs of the last of several `runs`, and their time."""
+
+    inputs: dict[str, Any]
+    outputs: dict[str, Any]
+    seconds: float
+    runs: states.Runs | None = None
+
+
 @click.command(cls=Verb)
 @click.argument("plan", type=arguments.INPUT)
-@arguments.input_option
-@arguments.size_option
-@arguments.seed_option
+@given_options
 @click.option(
     "-o", "--output", type=arguments.OUTPUT, metavar="FILE", help="Write the outputs to an .npz or .safetensors file."
 )
-@arguments.device_option
-@arguments.strict_device_option("Fail if the GPU has no kernel for a step, instead of running the step on the CPU.")
-@arguments.threads_option
-@arguments.memory_option(
-    "Limit the memory of all values of a run, for example 2GB. If the plan has a limit too, the lower limit applies."
-)
-@arguments.packing_option
-@click.option(
-    "--timeout",
-    type=arguments.Finite(0, min_open=True),
-    metavar="SECONDS",
-    help="Limit each run to this time. It ends between two operations of the plan.",
-)
-@click.option("--profile", is_flag=True, help="Time every step over ten additional runs.")
-@click.option(
-    "--steps",
-    type=arguments.Whole(1),
-    metavar="N",
-    help="Run the plan N times. Each run takes the state that the run before it left, such as the caches of a language "
-    "model. Every run gets the inputs of --input. A file may also hold the first values of the state.",
-)
-@states.state_option(
-    "With --steps: the state, if the plan was compiled without --state. Pairs of names, as 'present.*=past.*', or auto "
-    "for the names that exporters write. May be repeated."
-)
+@loading_options
+@kind_options
 @json_option
-def command(
-    plan: Path,
-    inputs: tuple[str, ...],
-    sizes: dict[str, int],
-    seed: int,
-    output: Path | None,
-    device: str,
-    strict_device: bool,
-    threads: int | None,
-    max_memory: int | None,
-    packing: Memory,
-    timeout: float | None,
-    profile: bool,
-    steps: int | None,
-    asked: Asked | None,
-    as_json: bool,
-) -> None:
+def command(plan: Path, given: Given, output: Path | None, loading: Loading, kind: Kind, as_json: bool) -> None:
     """Run PLAN, and show the dtype, shape and range of each output.
 
     Without --input, the inputs are random arrays of the declared shapes. A symbolic dimension is a dimension with a
@@ -93,51 +154,46 @@ def command(
     candlec run model.plan --device cuda --strict-device
     candlec run decoder.plan --steps 100 --state auto
     """
-    import compiler
-
-    _check_options(strict_device, device, steps, asked, profile)
+    kind.check_usage(loading)
     if output is not None and output.suffix not in array_files.SUFFIXES:
         raise click.BadParameter(f"{output} is neither an .npz nor a .safetensors file", param_hint="--output")
-    arguments.check_outputs({"--output": output}, [plan, *arguments.input_files(inputs)])
-    source = states.with_state(plan, asked)
-    session = compiler.load(source, device, threads, strict_device, max_memory=max_memory, memory=packing)
-    runs = None if steps is None else states.Runs(session, steps, inputs, sizes, seed)
-    given = arguments.given_inputs(session.inputs, inputs, sizes, seed) if runs is None else {}
-    start = time.perf_counter()
-    with arguments.suggest_sizes(session.inputs, inputs, sizes):
-        outputs = session.run(given, timeout=timeout) if runs is None else runs.run(timeout)
-    seconds = time.perf_counter() - start if runs is None else runs.seconds
+    arguments.check_outputs({"--output": output}, [plan, *given.files])
+    session = loading.load(states.with_state(plan, kind.asked))
+    ran = kind.run(session, given)
     if output is not None:
-        write_whole(output, array_files.pack(outputs, output))
-    summary = [_summary(name, value) for name, value in outputs.items()]
-    profiled = _profiled(session, given) if profile else None
+        write_whole(output, array_files.pack(ran.outputs, output))
+    profiled = _profiled(session, ran.inputs) if kind.profile else None
     if as_json:
-        hosted = [asdict(step) for step in session.host_steps]
-        ran = {"device": session.device, "fallback_reason": session.fallback_reason, "host_steps": hosted}
-        ran |= {} if runs is None else runs.facts()
-        print_json({"ok": True, **ran, "seconds": seconds, "outputs": summary, **_profile_data(profiled)})
+        print_json({"ok": True, **_data(session, ran), **_profile_data(profiled)})
         return
-    columns = ("output", "dtype", "shape", ">min", ">mean", ">max")
-    table(columns, ([*_cells(each)] for each in summary))
-    ran_in = f"{1e3 * seconds:.2f} ms on {session.device}" if runs is None else f"{runs} on {session.device}"
-    console.print(ran_in + (f", written to {output}" if output else ""), soft_wrap=True)
-    if session.fallback_reason:
-        console.print(f"auto chose {session.device}: {session.fallback_reason}", soft_wrap=True)
-    show_missing(session.device, session.host_steps)
+    _show(session, ran, output)
     if profiled:
         from compiler.cli.tables.profile import show_profile
 
         show_profile(*profiled, PROFILED_RUNS)
 
 
-def _check_options(strict_device: bool, device: str, steps: int | None, asked: Asked | None, profile: bool) -> None:
-    """Refuse options that do not go together."""
-    if strict_device and device == "cpu":
-        raise click.UsageError("--strict-device needs another device than the CPU: add --device cuda")
-    if asked is not None and steps is None:
-        raise click.UsageError("--state is for several runs: add --steps N")
-    if profile and steps is not None:
-        raise click.UsageError("--profile times single runs: leave out --steps")
+def _data(session: Session, ran: Ran) -> dict[str, Any]:
+    hosted = [asdict(step) for step in session.host_steps]
+    return {
+        "device": session.device,
+        "fallback_reason": session.fallback_reason,
+        "host_steps": hosted,
+        **({} if ran.runs is None else ran.runs.facts()),
+        "seconds": ran.seconds,
+        "outputs": [_summary(name, value) for name, value in ran.outputs.items()],
+    }
+
+
+def _show(session: Session, ran: Ran, output: Path | None) -> None:
+    """Print the outputs, the time, and what ran where."""
+    columns = ("output", "dtype", "shape", ">min", ">mean", ">max")
+    table(columns, ([*_cells(_summary(name, value))] for name, value in ran.outputs.items()))
+    what = f"{1e3 * ran.seconds:.2f} ms" if ran.runs is None else str(ran.runs)
+    console.print(f"{what} on {session.device}" + (f", written to {output}" if output else ""), soft_wrap=True)
+    if session.fallback_reason:
+        console.print(f"auto chose {session.device}: {session.fallback_reason}", soft_wrap=True)
+    show_missing(session.device, session.host_steps)
 
 
 def _profiled(session: Session, inputs: dict[str, Any]) -> tuple[list[StepTime], Peaks | None]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compiler.cli import arguments
+from compiler.cli.given import Given
 from compiler.cli.output import table
 
 if TYPE_CHECKING:
@@ -74,21 +74,21 @@ class Runs:
     Without files, each run has new random inputs. Their shapes follow the size of the state.
     """
 
-    def __init__(self, session: Session, steps: int, given: Sequence[str], sizes: Mapping[str, int], seed: int) -> None:
+    def __init__(self, session: Session, steps: int, given: Given) -> None:
         if not session.state:
             advice = "add --state auto, or name the pairs: --state 'present.*=past.*'"
             raise click.UsageError(f"--steps needs a plan with a state: {advice}")
-        self.session, self.steps, self.seed, self.seconds = session, steps, seed, 0.0
+        self.session, self.steps, self.seed, self.seconds = session, steps, given.seed, 0.0
         held = {pair.input for pair in session.state}
         self.declared = [info for info in session.inputs if info.name not in held]
         self.arrays: dict[str, Any] | None = None
         initial = {}
-        if given:
-            self.arrays = arguments.given_inputs(session.inputs, given, dict(sizes), seed)
+        if not given.is_random:
+            self.arrays = given.arrays(session.inputs)
             initial = {name: self.arrays.pop(name) for name in sorted(held) if name in self.arrays}
         symbols = {dim for info in self.declared for dim in info.shape or () if isinstance(dim, str)}
-        self.sizes = {name: size for name, size in sizes.items() if name in symbols}
-        of_state = {name: size for name, size in sizes.items() if name not in symbols}
+        self.sizes = {name: size for name, size in given.sizes.items() if name in symbols}
+        of_state = {name: size for name, size in given.sizes.items() if name not in symbols}
         try:
             self.state: State = session.new_state(initial, sizes={**_free_sizes(session, symbols), **of_state})
         except ValueError as error:
@@ -119,7 +119,7 @@ class Runs:
             return self.arrays
         declared = _sized(self.declared, {**self._length(), **self.sizes})
         if step == 0:
-            return arguments.given_inputs(declared, (), {}, self.seed)
+            return Given(seed=self.seed).arrays(declared)
         from compiler.accuracy.random_inputs import random_inputs
 
         return random_inputs(declared, {}, self.seed + step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,14 @@ import click
 from compiler.cli import arguments
 from compiler.cli.ended import exit_code, show_problems
 from compiler.cli.folder import (
-    entries_of,
-    files_of,
+    Selection,
     folder_options,
     known_differences,
     known_facts,
+    measures_option,
     runner_options,
 )
+from compiler.cli.grouped import grouped
 from compiler.cli.output import console, json_option, print_json
 from compiler.cli.progress import Models
 from compiler.cli.renamed import Verb
@@ -25,6 +27,7 @@ from compiler.cli.times import check_time, measured, show_times, time_option, ti
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from compiler.processes.ending import Ending
     from compiler.zoo.baseline import KnownDifference
     from compiler.zoo.batch import Settings
     from compiler.zoo.drift import Drift
@@ -33,26 +36,98 @@ if TYPE_CHECKING:
     from compiler.zoo.timed import Timed
 
 
+@dataclass(frozen=True)
+class Renewing:
+    """The files to write, and what to measure for them."""
+
+    baseline: Path | None
+    facts: Path | None
+    measures: Path | None
+    is_timed: bool
+    device: str
+
+    def check_usage(self) -> None:
+        """Refuse options that do not go together."""
+        if self.baseline is None and self.facts is None:
+            raise click.UsageError("name a file to write: add --baseline FILE, --facts FILE, or both")
+        if self.is_timed:
+            check_time(self.facts, self.device)
+
+    def run(self, selection: Selection, settings: Settings) -> Renewed:
+        """Check the models, and write the files."""
+        from compiler.zoo.renewal import renewals
+
+        entries, baseline, facts = selection.entries(settings, self.measures), self.baseline, self.facts
+        outputs = {"--baseline": baseline, "--facts": facts, "--results": settings.results}
+        arguments.check_outputs(outputs, [*selection.files(entries), *([self.measures] if self.measures else [])])
+        known = known_differences(baseline if baseline is not None and baseline.exists() else None)
+        recorded = known_facts(facts if facts is not None and facts.exists() else None, self.device)
+        with Models(results=settings.results) as progress:
+            made = renewals(entries, known, settings, progress, self.device)
+        found = {entry.name: each for entry, each in zip(entries, made, strict=True)}
+        whole = {entry: found[entry.name].facts["pinned"] for entry in entries if found[entry.name].facts}
+        times = measured(whole, settings) if self.is_timed else {}
+        changes, count = ({}, 0) if baseline is None else _renew(baseline, known, found, selection.only)
+        drifts = [] if facts is None else _renew_facts(facts, recorded, found, times, selection.only)
+        return Renewed(found, times, changes, count, drifts)
+
+
+renewing_options = grouped(
+    "renewing",
+    Renewing,
+    click.option("--baseline", type=arguments.OUTPUT, metavar="FILE", help="Baseline file to write."),
+    click.option("--facts", type=arguments.OUTPUT, metavar="FILE", help="File of facts to write."),
+    measures_option,
+    time_option("Also time each plan beside onnxruntime, and write its time to the file of --facts."),
+    arguments.named_device_option("Device to run plans on."),
+)
+
+
+@dataclass(frozen=True)
+class Renewed:
+    """The new entries and facts of models, their times, and what has changed in the baseline of `count` models."""
+
+    found: dict[str, Renewal]
+    times: dict[str, Timed]
+    changes: dict[str, str]
+    count: int
+    drifts: list[Drift]
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """The models that could not be checked or timed, and why not."""
+        return {name: each.problem for name, each in self.found.items() if each.problem} | time_problems(self.times)
+
+    @property
+    def endings(self) -> dict[str, Ending]:
+        """How the process of each model ended. If a model could not be timed, the end of its measurement counts."""
+        untimed = time_problems(self.times)
+        return {name: (self.times if name in untimed else self.found)[name].ending for name in self.found}
+
+    def print_data(self) -> None:
+        """Print the results as JSON."""
+        data = {"ok": not self.failed, "known": self.count, "changes": self.changes, "failed": self.failed}
+        times = {name: each.data for name, each in self.times.items()}
+        print_json({**data, "drifts": [each.data for each in self.drifts], "times": times})
+
+    def show(self, baseline: Path | None, facts: Path | None) -> None:
+        """Print what has changed in the files, the times, and the problems."""
+        if baseline is not None:
+            _show_changes(baseline, self.changes, self.count)
+        if facts is not None:
+            show_times(self.times)
+            _show_facts(facts, self.found, self.drifts)
+        show_problems({name: [problem] for name, problem in self.failed.items()}, self.endings)
+
+
 @click.command(cls=Verb, short_help="Write the known differences to a baseline, and the facts to a file.")
 @folder_options
-@click.option("--baseline", type=arguments.OUTPUT, metavar="FILE", help="Baseline file to write.")
-@click.option("--facts", type=arguments.OUTPUT, metavar="FILE", help="File of facts to write.")
-@time_option("Also time each plan beside onnxruntime, and write its time to the file of --facts.")
-@arguments.named_device_option("Device to run plans on.")
+@renewing_options
 @runner_options
 @json_option
 @click.pass_context
 def command(
-    context: click.Context,
-    device: str,
-    folder: Path,
-    only: tuple[str, ...],
-    cache: Path | None,
-    baseline: Path | None,
-    facts: Path | None,
-    is_timed: bool,
-    settings: Settings,
-    as_json: bool,
+    context: click.Context, selection: Selection, renewing: Renewing, settings: Settings, as_json: bool
 ) -> None:
     """Check the models as `candlec zoo run` does, with and without --unpin, and write the differences to a baseline.
 
@@ -74,6 +149,8 @@ def command(
     steps                          steps by operator
     rewrites.PASS                  rewrites of a pass, by rule
     host_steps, no_kernel          steps on the host: those that belong there, and those without a kernel for the GPU
+    yardstick                      what measured the rounding errors: double precision, or the reference noise
+    error_percent, error_at_most   error of each output in percent of onnxruntime's, and the largest allowed one
     level.LEVEL.forms.OPERATOR     steps by the form of their kernel, see `candlec inspect --prepared`
     level.LEVEL.added              steps that the runtime adds
     level.LEVEL.unknown_steps      steps whose memory is not known before a run
@@ -100,38 +177,13 @@ def command(
     candlec zoo update --zoo ../zoo --facts zoo.facts.toml --time
     candlec zoo update --zoo ../zoo --baseline zoo.toml --jobs 4 --results update.jsonl --resume
     """
-    from compiler.zoo.renewal import renewals
-
-    if baseline is None and facts is None:
-        raise click.UsageError("name a file to write: add --baseline FILE, --facts FILE, or both")
-    if is_timed:
-        check_time(facts, device)
-    entries = entries_of(folder, only, settings, cache)
-    outputs = {"--baseline": baseline, "--facts": facts, "--results": settings.results}
-    arguments.check_outputs(outputs, files_of(folder, entries))
-    known = known_differences(baseline if baseline is not None and baseline.exists() else None)
-    recorded = known_facts(facts if facts is not None and facts.exists() else None, device)
-    with Models(results=settings.results) as progress:
-        made = renewals(entries, known, settings, progress, device)
-    found = {entry.name: each for entry, each in zip(entries, made, strict=True)}
-    whole = {entry: found[entry.name].facts["pinned"] for entry in entries if found[entry.name].facts}
-    times = measured(whole, settings) if is_timed else {}
-    failed = {name: each.problem for name, each in found.items() if each.problem} | time_problems(times)
-    endings = {name: (times if name in time_problems(times) else found)[name].ending for name in found}
-    changes, count = ({}, 0) if baseline is None else _renew(baseline, known, found, only)
-    drifts = [] if facts is None else _renew_facts(facts, recorded, found, times, only)
+    renewing.check_usage()
+    renewed = renewing.run(selection, settings)
     if as_json:
-        data = {"ok": not failed, "known": count, "changes": changes, "failed": failed}
-        said = {name: each.data for name, each in times.items()}
-        print_json({**data, "drifts": [each.data for each in drifts], "times": said})
+        renewed.print_data()
     else:
-        if baseline is not None:
-            _show_changes(baseline, changes, count)
-        if facts is not None:
-            show_times(times)
-            _show_facts(facts, found, drifts)
-        show_problems({name: [problem] for name, problem in failed.items()}, endings)
-    context.exit(exit_code(endings, not failed))
+        renewed.show(renewing.baseline, renewing.facts)
+    context.exit(exit_code(renewed.endings, not renewed.failed))
 
 
 def _renew(

@@ -11,6 +11,7 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
+from compiler.cli.given import Given, given_options
 from compiler.cli.output import (
     NEAR,
     RIGHT,
@@ -30,6 +31,7 @@ from compiler.cli.renamed import Verb
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from compiler import Plan
     from compiler.accuracy.compare import Comparison, Report
     from compiler.accuracy.layerwise import Layer
 
@@ -62,9 +64,7 @@ ADVICE_ON_INPUTS = """\
 @click.command(cls=Verb)
 @click.argument("model", type=arguments.INPUT)
 @click.argument("plan", type=arguments.INPUT, required=False)
-@arguments.input_option
-@arguments.size_option
-@arguments.seed_option
+@given_options
 @arguments.tolerance_option
 @click.option("--layerwise", is_flag=True, help="Also compare intermediate values; show the first one that differs.")
 @arguments.device_option
@@ -75,9 +75,7 @@ def command(
     context: click.Context,
     model: Path,
     plan: Path | None,
-    inputs: tuple[str, ...],
-    sizes: dict[str, int],
-    seed: int,
+    given: Given,
     tolerance: float | None,
     layerwise: bool,
     device: str,
@@ -86,12 +84,12 @@ def command(
 ) -> None:
     """Run MODEL in onnxruntime and PLAN on the same inputs, and compare every output.
 
-    Without PLAN, the command compiles MODEL. For each output it shows the largest difference: absolute, relative to the
-    element, and in units in the last place.
+    Without PLAN, the command compiles MODEL. For each output it shows the worst absolute difference with its tolerance,
+    and the largest differences relative to the element, and in units in the last place.
 
     \b
-    ✓  equal: the largest absolute difference is at most the tolerance times the largest element; integers, strings
-       and booleans are identical
+    ✓  equal: each difference is at most the tolerance times the largest element of the same kind, such as all scores
+       beside coordinates, plus one rounding of the largest of all; integers, strings and booleans are identical
     ≈  uncertain: onnxruntime's results with and without its optimizations differ by more than the tolerance. This
        difference is the reference noise. The output is not equal, but differs from one of these results by at most
        the reference noise plus the tolerance.
@@ -100,7 +98,7 @@ def command(
 
     Without --tolerance, an output with a difference above the tolerance of its dtype also counts as equal in two cases.
     In the first case, it is within this tolerance of the result that onnxruntime gives without its optimizations. In
-    the second case, its rounding errors are similar to onnxruntime's: at most three times as large as onnxruntime's.
+    the second case, its rounding errors are similar to onnxruntime's: at most three times as large, in each kind too.
     The largest error must also be at least 1/30 of onnxruntime's largest: a smaller one means that onnxruntime's error
     is not rounding alone. A rounding error is the difference from the model's result in double precision, which this
     compiler computes for models without quantization. With --tolerance, neither case counts, and no output is
@@ -126,23 +124,32 @@ def command(
     import compiler
     from compiler.accuracy.layerwise import compare_layers
 
-    with working(f"compiling {model}"):
-        compared = compiler.compile(model) if plan is None else compiler.Plan.load(plan)
-    is_other = plan is not None and not arguments.is_of(compared, model)
-    if is_other:
-        warning = f"warning: {plan} is not the plan of {model}, or the model has changed"
-        errors.print(warning, style="yellow", soft_wrap=True)
-    given = arguments.given_inputs(compared.inputs, inputs, sizes, seed)
+    compared, is_other = _plan_of(model, plan)
+    arrays = given.arrays(compared.inputs)
     options: dict[str, Any] = {"threads": threads, "tolerance": tolerance}
-    with_suggestion = arguments.suggest_sizes(compared.inputs, inputs, sizes)
+    with_suggestion = given.suggest_sizes(compared.inputs)
     with working("comparing with onnxruntime"), _suggest_plan(is_other), with_suggestion:
-        report = compiler.verify(model, compared, given, device, **options)
+        report = compiler.verify(model, compared, arrays, device, **options)
     layers = None
     if layerwise:
         with working("comparing intermediate values"), _suggest_plan(is_other):
-            layers = compare_layers(model, compared, given, device, **options)
-    show(report, layers, as_json, says_device=device != "cpu", is_random=not inputs)
+            layers = compare_layers(model, compared, arrays, device, **options)
+    show(report, layers, as_json, says_device=device != "cpu", is_random=given.is_random)
     context.exit(0 if report.ok else 1)
+
+
+def _plan_of(model: Path, file: Path | None) -> tuple[Plan, bool]:
+    """The plan in a file, or of the model without a file; and whether it is the plan of another model."""
+    import compiler
+    from compiler.pipeline import compile_stored
+
+    with working(f"compiling {model}"):
+        plan = compile_stored(model) if file is None else compiler.Plan.load(file)
+    is_other = file is not None and not arguments.is_of(plan, model)
+    if is_other:
+        warning = f"warning: {file} is not the plan of {model}, or the model has changed"
+        errors.print(warning, style="yellow", soft_wrap=True)
+    return plan, is_other
 
 
 @contextmanager

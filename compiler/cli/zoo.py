@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from compiler.atomic_files import write_whole
-from compiler.cli import arguments, compare, fetch, github, index, page, precision, slice, update
-from compiler.cli.checked import Checked
-from compiler.cli.drifts import Compared, compared, show_drifts
+from compiler.cli import compare, fetch, github, index, page, precision, slice, update
+from compiler.cli.checking import Checking, checking_options
 from compiler.cli.ended import exit_code
-from compiler.cli.folder import (
-    entries_of,
-    files_of,
-    folder_options,
-    known_differences,
-    known_facts,
-    runner_options,
-)
+from compiler.cli.folder import Selection, folder_options, runner_options
 from compiler.cli.group import Group
-from compiler.cli.output import json_option, print_json, write_text
-from compiler.cli.profiles import check_profile, profile_option, profiled
-from compiler.cli.progress import Models
+from compiler.cli.output import json_option
 from compiler.cli.renamed import Verb
-from compiler.cli.times import check_time, measured, time_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from compiler.zoo.baseline import KnownDifference
     from compiler.zoo.batch import Settings
-    from compiler.zoo.outcome import Shapes
-    from compiler.zoo.suite import CaseOutcome
 
 
 @click.group(cls=Group)
@@ -47,6 +29,11 @@ def command() -> None:
     replaces the tolerance of the dtype. An optional `uncertain` allows uncertain results (≈, see `candlec verify`), and
     gives the reason. An optional list `tags` has words for --only. Other keys are for human readers. `zoo index` writes
     such a file.
+
+    An optional `task` names measures of the model's task, such as {"measure": "top1", "output": "y", "at_least": 1}. A
+    result that does not reach one is different (✗), and no baseline allows it. The measures are `top1` and `top5` (the
+    most probable classes), `cosine` (embeddings), `psnr` (images and signals, in decibels), `boxes` (detections) and
+    `tokens` (greedy decoding). A file of --measures adds some to a folder whose INDEX.json you cannot change.
 
     A baseline is a TOML file of your own that lists known differences. Use it for a folder whose INDEX.json you cannot
     change. It has one table for each model, with the `reason`. The entry `pinned` is for plans that are compiled for
@@ -86,55 +73,11 @@ command.add_command(update.command, "update")
 
 @command.command(cls=Verb, short_help="Compare every model with onnxruntime.")
 @folder_options
-@click.option(
-    "--unpin",
-    is_flag=True,
-    help="Compile with dynamic shapes. Each input of a static model gets a dynamic first dimension.",
-)
-@click.option(
-    "--baseline",
-    type=arguments.INPUT,
-    metavar="FILE",
-    help="File that lists the models with known differences.",
-)
-@click.option(
-    "--facts",
-    "facts",
-    type=arguments.INPUT,
-    metavar="FILE",
-    help="Fail if a fact of a model differs from this file: see `candlec zoo update --help`.",
-)
-@time_option("Also time each plan beside onnxruntime, and compare its time with that in the file of --facts.")
-@profile_option
-@click.option(
-    "--junit", "report", type=arguments.OUTPUT, metavar="FILE", help="Write the results as JUnit XML to this file."
-)
-@click.option(
-    "--summary",
-    type=arguments.OUTPUT,
-    metavar="FILE",
-    help="Write the results as Markdown to this file, for example the summary of a job of GitHub Actions.",
-)
-@arguments.named_device_option("Device to run plans on.")
+@checking_options
 @runner_options
 @json_option
 @click.pass_context
-def run(
-    context: click.Context,
-    folder: Path,
-    only: tuple[str, ...],
-    cache: Path | None,
-    unpin: bool,
-    baseline: Path | None,
-    facts: Path | None,
-    is_timed: bool,
-    is_profiled: bool,
-    report: Path | None,
-    summary: Path | None,
-    device: str,
-    settings: Settings,
-    as_json: bool,
-) -> None:
+def run(context: click.Context, selection: Selection, checking: Checking, settings: Settings, as_json: bool) -> None:
     """Compile each model, run it on each of its inputs, and compare every output with onnxruntime's.
 
     The command compiles each model with and without optimization, and runs it with one thread and with two, or with
@@ -190,41 +133,8 @@ def run(
     candlec zoo run --only @slice.txt
     candlec zoo run --device cuda
     """
-    from compiler.zoo.suite import Case, check_all
-
-    if is_timed:
-        check_time(facts, device, unpin=unpin)
-    if is_profiled:
-        check_profile(settings)
-    entries = entries_of(folder, only, settings, cache)
-    known, recorded = known_differences(baseline), known_facts(facts, device)
-    shapes: Shapes = "unpinned" if unpin else "pinned"
-    files = [*files_of(folder, entries), *(path for path in (baseline, facts) if path)]
-    arguments.check_outputs({"--junit": report, "--summary": summary, "--results": settings.results}, files)
-    with Models(shapes, settings.results) as progress:
-        cases = [Case(entry, shapes, device, known.get(entry.name)) for entry in entries]
-        found = check_all(cases, settings, progress)
-    whole = {each.case.entry: each.facts for each in found if each.facts is not None}
-    times = measured(whole, settings, recorded) if is_timed else None
-    profiles = profiled(found, settings) if is_profiled else {}
-    drift = compared(found, times, recorded, facts, only) if facts else Compared()
-    checked = Checked(found, _stale(found, known, only), times or {}, profiles, drift)
-    if report is not None:
-        write_whole(report, checked.junit())
-    if summary is not None:
-        write_text(summary, checked.page(f"{folder}, {shapes}, {device}"))
-    if as_json:
-        print_json(checked.data)
-    else:
-        checked.show(device)
-        if facts:
-            show_drifts(drift, folder, facts, device)
+    checking.check_usage(settings)
+    checked = checking.run(selection, settings)
+    checking.report_on(checked, selection.folder, as_json)
     github.annotate(checked.problems)
     context.exit(exit_code(checked.endings, checked.is_right))
-
-
-def _stale(found: Sequence[CaseOutcome], known: dict[str, KnownDifference], only: Sequence[str]) -> dict[str, str]:
-    """The models with a line of the baseline that no longer holds, and the problem with the line."""
-    names = {each.case.entry.name: each.stale for each in found}
-    missing = {name: "it is in the baseline, but not in the folder" for name in known if not only and name not in names}
-    return {name: problem for name in known if (problem := {**names, **missing}.get(name))}

@@ -12,23 +12,17 @@ A `compiler.Plan` is compared by its steps, and a model by its nodes. `candlec d
 
 from __future__ import annotations
 
-import importlib
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from compiler.diff.between import Difference as Difference
+    from compiler.diff.between import difference as difference
 
-    from compiler.diff.between import Difference, difference
+else:  # otherwise any misspelled name would have a type
+    from compiler.lazy import lazy_names
 
-__all__ = ["Difference", "difference"]
-
-if not TYPE_CHECKING:  # otherwise any misspelled name would have a type
-
-    def __getattr__(name: str) -> Any:
-        """The object of a public name, whose module is imported at its first use."""
-        if name in __all__:
-            return getattr(importlib.import_module("compiler.diff.between"), name)
-        raise AttributeError(f"module 'compiler.diff' has no attribute {name!r}")
-
-    def __dir__() -> list[str]:
-        return __all__
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "between": ("Difference", "difference"),
+        },
+    )

@@ -10,7 +10,7 @@ from compiler.accuracy.layerwise import Layer, Place, named_values
 from compiler.accuracy.verify import random_outputs
 from compiler.errors import InputError, RunError
 from compiler.plan import Plan
-from compiler.plan.write import with_outputs
+from compiler.plan.stored import with_outputs
 from compiler.runtime.session import load
 
 if TYPE_CHECKING:
@@ -90,4 +90,4 @@ def compare_runs(
 
 
 def _with_values(plan: Plan, places: Iterable[Place]) -> Plan:
-    return Plan(with_outputs(plan.data, [each.value for each in places]))
+    return with_outputs(plan, [each.value for each in places])

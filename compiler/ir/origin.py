@@ -23,6 +23,7 @@ __all__ = ["Origin", "inherit", "of", "record"]
 
 _KEY = "candle_plan.origin"
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+_SCRIPTED_FRAME = re.compile(r"^(?P<file>.+\.py)\((?P<line>\d+)\): (?P<function>\S+)$", re.MULTILINE)
 _LIBRARY = re.compile(r"(site|dist)-packages/|(^|/)torch/|<(frozen|string)")
 _NO_MODULE = "_empty_nn_module_stack"
 
@@ -112,12 +113,18 @@ def _common_prefix(paths: Sequence[Sequence[str]]) -> list[str]:
 def _frame(node: ir.Node) -> Frame | None:
     """The innermost frame of the stack trace in the user's code."""
     trace = node.metadata_props.get("pkg.torch.onnx.stack_trace", "").replace("\\", "/")
-    frames = [match.group("file", "line", "function") for match in _FRAME.finditer(trace)]
+    frames = [match.group("file", "line", "function") for match in _FRAME.finditer(trace)] or _scripted_frames(node)
     own = [index for index, frame in enumerate(frames) if not _LIBRARY.search(frame[0])]
     if not own:
         return None
     file, line, function = frames[own[-1]]
     return Frame(file, line, function, _owner(node, frames, own[-1]))
+
+
+def _scripted_frames(node: ir.Node) -> list[tuple[str, ...]]:
+    """The stack trace that the TorchScript exporter writes with `verbose=True`. It begins with the innermost frame."""
+    trace = (node.doc_string or "").replace("\\", "/")
+    return [match.group("file", "line", "function") for match in _SCRIPTED_FRAME.finditer(trace)][::-1]
 
 
 def _owner(node: ir.Node, frames: Sequence[tuple[str, ...]], index: int) -> str:

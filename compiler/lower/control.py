@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from compiler.errors import CompileError
+from compiler.ir.views.scan import ScanView
 from compiler.lower.node import Node, lowers
 from compiler.plan import Nested, PlanBuilder, Value, ops, tensor
 from compiler.plan.types import joined, shapeless, type_of
@@ -59,10 +60,12 @@ def scan(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
         return _scan_batch(node, build)
     graph = node.graph("body")
     values = [node.input(index) for index in range(len(node.inputs))]
-    count = _scan_inputs(node, len(values))
+    view = ScanView.read(node)
+    count = _scan_inputs(node, view, len(values))
     states, scanned = values[: len(values) - count], values[len(values) - count :]
-    inputs = _scanned(node, "scan_input", count)
-    outputs = _scanned(node, "scan_output", len(graph.outputs) - len(states))
+    inputs = _scanned(node, "scan_input", count, view.input_axes, view.input_directions)
+    results = len(graph.outputs) - len(states)
+    outputs = _scanned(node, "scan_output", results, view.output_axes, view.output_directions)
     slices = [_slice_type(value, scan.axis) for value, scan in zip(scanned, inputs, strict=True)]
     body = _stable(node, graph, build, [], states, slices, first_output=0)
     step = ops.Scan(body=body.block(), inputs=inputs, outputs=outputs, states=len(states))
@@ -77,8 +80,9 @@ def _scan_batch(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
         )
     graph = node.graph("body")
     values = [node.input(index) for index in range(1, len(node.inputs))]
-    count = _scan_inputs(node, len(values))
-    directions = node.ints("directions", None) or [0] * count
+    view = ScanView.read(node)
+    count = _scan_inputs(node, view, len(values))
+    directions = view.input_directions or (0,) * count
     if len(directions) != count:
         node.refuse("CC0202", f"Scan has {count} scanned inputs, but {len(directions)} directions")
     one = build.inner()
@@ -98,8 +102,8 @@ def _scan_batch(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     return build(whole, *values, *batch.captures, outputs=node.outputs)
 
 
-def _scan_inputs(node: Node, most: int) -> int:
-    count = node.int("num_scan_inputs")
+def _scan_inputs(node: Node, view: ScanView[Value], most: int) -> int:
+    count = view.scanned
     if not 1 <= count <= most:
         node.refuse("CC0202", f"{node.op_type}'s num_scan_inputs is {count}: expected a number from 1 to {most}")
     return count
@@ -109,9 +113,10 @@ def _forward(count: int) -> list[ops.Scanned]:
     return [ops.Scanned(axis=0, reverse=False)] * count
 
 
-def _scanned(node: Node, name: str, count: int) -> list[ops.Scanned]:
-    axes = node.ints(f"{name}_axes", None) or [0] * count
-    directions = node.ints(f"{name}_directions", None) or [0] * count
+def _scanned(
+    node: Node, name: str, count: int, axes: tuple[int, ...], directions: tuple[int, ...]
+) -> list[ops.Scanned]:
+    axes, directions = axes or (0,) * count, directions or (0,) * count
     if len(axes) != count or len(directions) != count:
         node.refuse("CC0202", f"Scan has {count} {name}s, but {len(axes)} axes and {len(directions)} directions")
     return [ops.Scanned(axis=axis, reverse=bool(way)) for axis, way in zip(axes, directions, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.ir.views.einsum import EinsumView
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -10,4 +11,4 @@ from compiler.plan import PlanBuilder, Value, ops
 def einsum(node: Node, build: PlanBuilder) -> Value:
     """`Einsum`."""
     inputs = [node.input(index) for index in range(len(node.inputs))]
-    return build(ops.Einsum(equation=node.string("equation")), *inputs)
+    return build(ops.Einsum(equation=EinsumView.read(node).equation), *inputs)

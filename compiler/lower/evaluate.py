@@ -24,7 +24,7 @@ def evaluate(nodes: Sequence[ir.Node], results: Sequence[ir.Value], opsets: Mapp
     """
     block, pool = lower_nodes(nodes, results, opsets)
     try:
-        outputs = _runtime.Session(write(block, pool), "cpu", 1).run({})
+        outputs = _runtime.Session(b"".join(write(block, pool)), "cpu", 1).run({})
         assert outputs is not None  # as always for a block without inputs
     except _runtime.PlanError as error:
         raise CompileError([Diagnostic("CC0401", message) for message in error.args[0]]) from None

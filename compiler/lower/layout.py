@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.ir.views.blocks import BlocksView
 from compiler.ir.views.transpose import TransposeView
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
@@ -20,13 +21,15 @@ def transpose(node: Node, build: PlanBuilder) -> Value:
 @lowers("DepthToSpace", newest=28)
 def depth_to_space(node: Node, build: PlanBuilder) -> Value:
     """`DepthToSpace`."""
-    return build(ops.DepthToSpace(block_size=_block_size(node), channels_first=_channels_first(node)), node.input(0))
+    size, channels_first = _blocks(node)
+    return build(ops.DepthToSpace(block_size=size, channels_first=channels_first), node.input(0))
 
 
 @lowers("SpaceToDepth", newest=28)
 def space_to_depth(node: Node, build: PlanBuilder) -> Value:
     """`SpaceToDepth`."""
-    return build(ops.SpaceToDepth(block_size=_block_size(node), channels_first=_channels_first(node)), node.input(0))
+    size, channels_first = _blocks(node)
+    return build(ops.SpaceToDepth(block_size=size, channels_first=channels_first), node.input(0))
 
 
 @lowers("ReverseSequence", newest=28)
@@ -38,15 +41,11 @@ def reverse_sequence(node: Node, build: PlanBuilder) -> Value:
     return build(ops.ReverseSequence(time_first=axes[0] == 0), node.input(0), node.input(1))
 
 
-def _block_size(node: Node) -> int:
-    size = node.int("blocksize")
-    if size < 1:
-        node.refuse("CC0202", f"blocksize {size} is not positive")
-    return size
-
-
-def _channels_first(node: Node) -> bool:
-    mode = node.string("mode", "DCR")
-    if mode not in ("DCR", "CRD"):
-        node.refuse("CC0202", f"{node.op_type} has no mode {mode!r}")
-    return mode == "CRD"
+def _blocks(node: Node) -> tuple[int, bool]:
+    """The size of the blocks, and whether the channel comes before the place in the block."""
+    view = BlocksView.read(node)
+    if view.size < 1:
+        node.refuse("CC0202", f"blocksize {view.size} is not positive")
+    if view.mode not in ("DCR", "CRD"):
+        node.refuse("CC0202", f"{node.op_type} has no mode {view.mode!r}")
+    return view.size, view.mode == "CRD"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.ir.views.triangle import TriangleView
 from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -9,7 +10,7 @@ from compiler.plan import PlanBuilder, Value, ops
 @lowers("Trilu", newest=14)
 def trilu(node: Node, build: PlanBuilder) -> Value:
     """`Trilu`."""
-    return build(ops.Trilu(upper=node.flag("upper", True)), node.input(0), node.optional(1))
+    return build(ops.Trilu(upper=TriangleView.read(node).is_upper), node.input(0), node.optional(1))
 
 
 @lowers("Compress", newest=28)

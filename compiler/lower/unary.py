@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from compiler.ir.views.hard_sigmoid import HardSigmoidView
 from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -62,7 +63,8 @@ def _gelu(node: Node) -> ops.AnyUnaryFunction:
 
 
 def _hard_sigmoid(node: Node) -> ops.AnyUnaryFunction:
-    return ops.UnaryFunction.HardSigmoid(alpha=node.float("alpha", 0.2), beta=node.float("beta", 0.5))
+    view = HardSigmoidView.read(node)
+    return ops.UnaryFunction.HardSigmoid(alpha=view.slope, beta=view.offset)
 
 
 def _is_inf(node: Node) -> ops.AnyUnaryFunction:

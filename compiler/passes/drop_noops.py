@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from compiler.ir import onnx_schema
 from compiler.ir.graph import constant_of, same_shape
+from compiler.ir.views.blocks import BlocksView
 from compiler.ir.views.gather import GatherView
 from compiler.ir.views.pad import PadView
 from compiler.ir.views.slice import SliceView
@@ -100,7 +101,8 @@ class DropBlock(_Drop):
 
     def why_not(self, match: Match) -> str | None:
         """The block size is 1."""
-        return None if match.root.attributes["blocksize"].as_int() == 1 else "the blocks are larger"
+        view = BlocksView[ir.Value].of(match.root, complete=True)
+        return None if view is not None and view.size == 1 else "the blocks are larger"
 
 
 class DropPad(_Drop):

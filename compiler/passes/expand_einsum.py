@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from compiler.ir.views.einsum import EinsumView
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.permutation import inverse, reordered_shape, typed
 from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
@@ -73,7 +74,10 @@ class EinsumToMatMul(FindingRule[_Einsum]):
 
 def _terms(node: ir.Node) -> tuple[str, str, str] | None:
     """The letters of both inputs and of the result; `None` if a letter occurs twice in one of them."""
-    sides, arrow, result = node.attributes["equation"].as_string().replace(" ", "").partition("->")
+    view = EinsumView[ir.Value].of(node, complete=True)
+    if view is None:
+        return None
+    sides, arrow, result = view.equation.replace(" ", "").partition("->")
     terms = (*sides.split(","), result)
     if not arrow or len(terms) != 3 or any(len(set(term)) < len(term) or "." in term for term in terms):
         return None

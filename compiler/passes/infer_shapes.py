@@ -20,6 +20,7 @@ from compiler.ir import origin
 from compiler.ir.graph import PLAN_DOMAIN, graph_attributes, nodes_of, type_text
 from compiler.ir.inference import Inference
 from compiler.ir.shape_library import ELEMENTS
+from compiler.ir.views.scan import ScanView
 from compiler.lower.lower import can_lower
 from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 
@@ -191,8 +192,8 @@ def _states(node: ir.Node) -> list[tuple[ir.Value, ir.Value, ir.Value]]:
     if node.op_type == "Loop":
         given, inner, results = node.inputs[2:], body.inputs[2:], body.outputs[1:]
     else:
-        first = _scans_batch(node)
-        count = len(node.inputs) - first - node.attributes["num_scan_inputs"].as_int()
+        view, first = ScanView[ir.Value].of(node), _scans_batch(node)
+        count = 0 if view is None else len(node.inputs) - first - view.scanned
         given, inner, results = node.inputs[first : first + count], body.inputs[:count], body.outputs
     triples = zip(given, inner, results, strict=False)
     return [(first, state, last) for first, state, last in triples if first is not None]
@@ -210,9 +211,11 @@ def _set_body_types(node: ir.Node) -> None:
         for value, kind in zip(body.inputs[:2], (ir.DataType.INT64, ir.DataType.BOOL), strict=False):
             value.type, value.shape = ir.TensorType(kind), ir.Shape([])
         return
-    count = node.attributes["num_scan_inputs"].as_int()
-    axes = node.attributes["scan_input_axes"].as_ints() if "scan_input_axes" in node.attributes else [0] * count
-    for outer, inner, axis in zip(node.inputs[-count:], body.inputs[-count:], axes, strict=False):
+    view = ScanView[ir.Value].of(node)
+    if view is None:
+        return  # the lowering reports its invalid attributes
+    scans = zip(node.inputs[-view.scanned :], body.inputs[-view.scanned :], view.axes_of_inputs(), strict=False)
+    for outer, inner, axis in scans:
         if outer is None:
             continue
         inner.type = outer.type or inner.type

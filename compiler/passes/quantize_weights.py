@@ -19,6 +19,7 @@ import onnx_ir as ir
 from compiler.errors import CompileError, Diagnostic
 from compiler.ir import origin
 from compiler.ir.graph import PLAN_DOMAIN
+from compiler.ir.views.gather import GatherView
 from compiler.ir.views.product import ProductView
 from compiler.rewrite.low_bit import low_bit_product
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
@@ -148,9 +149,8 @@ class QuantizeTable(_Quantize):
 
     def rows(self, match: Match) -> np.ndarray | str:
         """The rows of a table."""
-        axis = match.root.attributes.get("axis")
-        weights = match.constant("w")
-        if weights.ndim != 2 or (axis is not None and axis.as_int() not in (0, -2)):
+        view, weights = GatherView[ir.Value].of(match.root, complete=True), match.constant("w")
+        if weights.ndim != 2 or view is None or view.axis not in (0, -2):
             return "it does not read rows of a table"
         return weights
 

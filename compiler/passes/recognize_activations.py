@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from compiler.ir.graph import same_shape
 from compiler.ir.views.clip import ClipView
+from compiler.ir.views.hard_sigmoid import HardSigmoidView
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
@@ -47,10 +48,10 @@ class RecognizeHardSigmoidSwish(Rule):
 
     def check(self, match: Match) -> str | None:
         """The slope is 1/6 and the offset is 1/2."""
-        attributes = match.node("gate").attributes
-        alpha = attributes["alpha"].as_float() if "alpha" in attributes else 0.2
-        beta = attributes["beta"].as_float() if "beta" in attributes else 0.5
-        return None if abs(alpha * 6 - 1) < 1e-6 and beta == 0.5 else f"the slope is {alpha:.6g}"
+        view = HardSigmoidView[ir.Value].of(match.node("gate"), complete=True)
+        if view is None:
+            return "the attributes of HardSigmoid are not valid"
+        return None if abs(view.slope * 6 - 1) < 1e-6 and view.offset == 0.5 else f"the slope is {view.slope:.6g}"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The fused node."""

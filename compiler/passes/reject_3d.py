@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import onnx_ir as ir
 
 from compiler._runtime import MOST_RESIZED_AXES, MOST_WINDOW_AXES
@@ -14,51 +17,21 @@ from compiler.rewrite.report import Pass, PassReport
 
 __all__ = ["reject_3d"]
 
-_NAMES = {
-    "Conv": "convolution",
-    "ConvInteger": "convolution",
-    "QLinearConv": "convolution",
-    "ConvTranspose": "transposed convolution",
-    "DeformConv": "deformable convolution",
-    "MaxPool": "max pooling",
-    "AveragePool": "average pooling",
-    "LpPool": "Lp pooling",
-    "MaxUnpool": "max unpooling",
-    "GlobalMaxPool": "global max pooling",
-    "GlobalAveragePool": "global average pooling",
-    "GlobalLpPool": "global Lp pooling",
-    "BatchNormalization": "batch normalization",
-    "InstanceNormalization": "instance normalization",
-    "Upsample": "upsampling",
-    "Resize": "resizing",
-    "GridSample": "grid sampling",
-    "Col2Im": "column to image",
-}
-"""Operators that cover 1-D, 2-D and 3-D, with their names in messages."""
-
 _HELP = "plans support only 1-D and 2-D operators"
 
 
-def _reject_3d(model: ir.Model, report: PassReport) -> None:
-    """Refuses all operators with three or more spatial dimensions."""
-    opset = model.opset_imports.get("", 1)
-    found = [(node, count) for node in nodes_of(model) if (count := _spatial_dims(node, opset)) > MOST_WINDOW_AXES]
-    report.refused.extend(_diagnostic(node, count) for node, count in found)
-
-
-def _spatial_dims(node: ir.Node, opset: int) -> int:
-    """The number of spatial dimensions of the node; 0 if it has none or they are unknown."""
-    if node.domain != "" or node.op_type not in _NAMES:
-        return 0
-    if node.op_type in ("Resize", "Upsample"):
-        return _resized_dims(node, opset_of(node, opset))
-    if node.op_type == "Col2Im":
-        shape = static_shape(node.inputs[1]) if len(node.inputs) > 1 else None
-        return 0 if not shape else shape[0]
+def _image_dims(node: ir.Node, _opset: int) -> int:
+    """The number of dimensions of the window or of the image `[N, C, D1, …]`, whichever is known and larger."""
     window = WindowView[ir.Value].of(node)
     values = [*node.inputs[:1], None if window is None else window.weights]
     by_kernel = 0 if window is None else len(window.kernel or ())
     return max(by_kernel, *((rank(value) or 2) - 2 for value in values))
+
+
+def _block_dims(node: ir.Node, _opset: int) -> int:
+    """The number of sizes of the image that `Col2Im` makes; 0 if it is unknown."""
+    shape = static_shape(node.inputs[1]) if len(node.inputs) > 1 else None
+    return 0 if not shape else shape[0]
 
 
 def _resized_dims(node: ir.Node, opset: int) -> int:
@@ -66,7 +39,7 @@ def _resized_dims(node: ir.Node, opset: int) -> int:
 
     A 5-D tensor may be resized in two dimensions, and a 4-D tensor in three.
     """
-    view = ResizeView[ir.Value].of(node, opset)
+    view = ResizeView[ir.Value].of(node, opset_of(node, opset))
     if view is None:
         return 0
     shapes = [None if value is None else value.shape for value in (view.x, node.outputs[0])]
@@ -82,13 +55,54 @@ def _resized_dims(node: ir.Node, opset: int) -> int:
     return len(view.axes) if view.axes is not None else len(old) - 2
 
 
-def _diagnostic(node: ir.Node, count: int) -> Diagnostic:
+@dataclass(frozen=True)
+class _Spatial:
+    """An operator that exists for one, two and three spatial dimensions."""
+
+    title: str
+    """Its name in messages."""
+    dims: Callable[[ir.Node, int], int] = _image_dims
+    """The number of spatial dimensions of a node in a model of this opset; 0 if it has none or they are unknown."""
+
+
+_SPATIAL = {
+    "Conv": _Spatial("convolution"),
+    "ConvInteger": _Spatial("convolution"),
+    "QLinearConv": _Spatial("convolution"),
+    "ConvTranspose": _Spatial("transposed convolution"),
+    "DeformConv": _Spatial("deformable convolution"),
+    "MaxPool": _Spatial("max pooling"),
+    "AveragePool": _Spatial("average pooling"),
+    "LpPool": _Spatial("Lp pooling"),
+    "MaxUnpool": _Spatial("max unpooling"),
+    "GlobalMaxPool": _Spatial("global max pooling"),
+    "GlobalAveragePool": _Spatial("global average pooling"),
+    "GlobalLpPool": _Spatial("global Lp pooling"),
+    "BatchNormalization": _Spatial("batch normalization"),
+    "InstanceNormalization": _Spatial("instance normalization"),
+    "Upsample": _Spatial("upsampling", _resized_dims),
+    "Resize": _Spatial("resizing", _resized_dims),
+    "GridSample": _Spatial("grid sampling"),
+    "Col2Im": _Spatial("column to image", _block_dims),
+}
+
+
+def _reject_3d(model: ir.Model, report: PassReport) -> None:
+    """Refuses all operators with three or more spatial dimensions."""
+    opset = model.opset_imports.get("", 1)
+    for node in nodes_of(model):
+        spatial = _SPATIAL.get(node.op_type) if node.domain == "" else None
+        if spatial is not None and (count := spatial.dims(node, opset)) > MOST_WINDOW_AXES:
+            report.refused.append(_diagnostic(node, spatial.title, count))
+
+
+def _diagnostic(node: ir.Node, title: str, count: int) -> Diagnostic:
     window = WindowView[ir.Value].of(node)
     sizes: tuple[int, ...] = ()
     if window is not None:
         sizes = (static_shape(window.weights) or ())[2:] if window.kernel is None else window.kernel
     detail = f" (kernel {'×'.join(map(str, sizes))})" if sizes else ""
-    message = f"{count}-D {_NAMES[node.op_type]} is not supported{detail}"
+    message = f"{count}-D {title} is not supported{detail}"
     return Diagnostic("CC0301", message, origin.of(node), _HELP)
 
 

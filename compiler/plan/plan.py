@@ -106,6 +106,16 @@ class Plan:
         validate_instance("path", path, (str, os.PathLike), "the path of a file")
         write_whole(path, self.data)
 
+    @property
+    def source(self) -> bytes | str:
+        """The bytes of the file, or its path."""
+        return self.data
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of the file."""
+        return len(self.data)
+
     @functools.cached_property
     def document(self) -> dict[str, Any]:
         """The plan without the elements of constants, as JSON of the schema `plan.schema.json`.

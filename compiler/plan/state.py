@@ -37,6 +37,12 @@ class Port(NamedTuple):
     value: int
     name: str
     kind: ops.AnyType
+    branches: Sequence[ops.AnyType] = ()
+    """Its types in the branches of the `If` that makes it, as in a decoder that chooses whether to read a cache."""
+
+
+_Branches = Iterable[tuple[Sequence[int | None], Sequence[ops.AnyType]]]
+"""For each branch of each `If`: the indices of the outputs of the `If`, and their types in the branch."""
 
 
 class _Misfit(Exception):
@@ -49,11 +55,15 @@ def pairs(block: ops.Block, asked: Asked) -> list[ops.StatePair]:
     Raises:
         CompileError: an output or input does not exist, or does not fit the other (CC0406).
     """
-
-    def ports(values: Iterable[int]) -> list[Port]:
-        return [Port(value, block.values[value].name, block.values[value].type) for value in values]
-
-    return _pairs(ports(block.inputs), ports(block.outputs), asked)
+    branches = [
+        (step.outputs, [inner.values[value].type for value in inner.outputs])
+        for step in block.steps
+        if isinstance(step.op, ops.If)
+        for inner in (step.op.then_branch, step.op.else_branch)
+    ]
+    values = {value: block.values[value] for value in (*block.inputs, *block.outputs)}
+    ports = _ports({value: (info.name, info.type) for value, info in values.items()}, branches)
+    return _pairs([ports[value] for value in block.inputs], [ports[value] for value in block.outputs], asked)
 
 
 def add_state(plan: Plan, asked: Asked) -> Plan:
@@ -63,14 +73,24 @@ def add_state(plan: Plan, asked: Asked) -> Plan:
         CompileError: as `pairs`.
     """
     main: dict[str, Any] = plan.document["main"]
+    branches = [
+        (step["outputs"], [type_from(inner["values"][value]["type"]) for value in inner["outputs"]])
+        for step in main["steps"]
+        for inner in step["op"].get("If", {}).values()
+    ]
+    values = {value: main["values"][value] for value in (*main["inputs"], *main["outputs"])}
+    ports = _ports({value: (info["name"], type_from(info["type"])) for value, info in values.items()}, branches)
+    found = _pairs([ports[value] for value in main["inputs"]], [ports[value] for value in main["outputs"]], asked)
+    return Plan(with_state(plan.data, found))
 
-    def ports(values: Iterable[int]) -> list[Port]:
-        return [
-            Port(value, info["name"], type_from(info["type"]))
-            for value, info in ((value, main["values"][value]) for value in values)
-        ]
 
-    return Plan(with_state(plan.data, _pairs(ports(main["inputs"]), ports(main["outputs"]), asked)))
+def _ports(values: Mapping[int, tuple[str, ops.AnyType]], branches: _Branches) -> dict[int, Port]:
+    """The inputs and outputs with these indices, names and types."""
+    kinds: dict[int | None, list[ops.AnyType]] = {}
+    for made, types in branches:
+        for index, kind in zip(made, types, strict=True):
+            kinds.setdefault(index, []).append(kind)
+    return {value: Port(value, *named, kinds.get(value, ())) for value, named in values.items()}
 
 
 def _pairs(inputs: Sequence[Port], outputs: Sequence[Port], asked: Asked) -> list[ops.StatePair]:
@@ -84,6 +104,8 @@ def _pairs(inputs: Sequence[Port], outputs: Sequence[Port], asked: Asked) -> lis
     made = []
     for output, given in found:
         source, target = _port(outputs, output), _port(inputs, given)
+        if asked == "auto" and _emptied(source, target) is not None:
+            continue  # the run that makes these values returns them, and the program passes them to the other runs
         try:
             made.append(ops.StatePair(input=target.value, output=source.value, axis=_axis(source, target, shared)))
         except _Misfit as reason:
@@ -126,11 +148,27 @@ def _axis(output: Port, given: Port, shared: set[str]) -> int | None:
     Raises:
         _Misfit: the output cannot be the input of the next run.
     """
+    emptied = _emptied(output, given)
+    if emptied is not None:
+        raise _Misfit(f"a branch of an If always makes it empty, along dimension {emptied}")
+    kinds = output.branches or (output.kind,)
+    found = [_axes(output._replace(kind=kind), given, shared) for kind in kinds]
+    certain, likely = ({axis for axes in kind for axis in axes} for kind in zip(*found, strict=True))
+    candidates = certain or likely
+    return candidates.pop() if len(candidates) == 1 else None
+
+
+def _axes(output: Port, given: Port, shared: set[str]) -> tuple[list[int], list[int]]:
+    """The axes along which a value of the output's type certainly grows, and those along which it may grow.
+
+    Raises:
+        _Misfit: as `_axis`.
+    """
     source, target = _tensor(output), _tensor(given)
     if source.dtype != target.dtype:
         raise _Misfit(f"it is {source.dtype}, and not {target.dtype}")
     if source.shape is None or target.shape is None:
-        return None
+        return [], []
     if len(source.shape) != len(target.shape):
         raise _Misfit(f"it is {described(output.kind)}, and not {described(given.kind)}")
     dims = list(zip(source.shape, target.shape, strict=True))
@@ -146,8 +184,22 @@ def _axis(output: Port, given: Port, shared: set[str]) -> int | None:
         if isinstance(new, str) and isinstance(old, str) and new != old and old not in shared
     ]
     certain = [axis for axis, new, old in named if new & old]  # as `past + 1` and `past`
-    candidates = certain or [axis for axis, new, _ in named if not any(map(_INVENTED.fullmatch, new))]
-    return candidates[0] if len(candidates) == 1 else None
+    return certain, [axis for axis, new, _ in named if not any(map(_INVENTED.fullmatch, new))]
+
+
+def _emptied(output: Port, given: Port) -> int | None:
+    """The dimension along which a branch of an `If` makes an output empty, but the input that takes it need not be.
+
+    Decoders that Optimum merges have such outputs for the caches of an encoder, in the branch that reads these caches.
+    """
+    shapes = [_shape(kind) for kind in (given.kind, *output.branches)]
+    sizes = [zip(shape, shapes[0], strict=False) for shape in shapes[1:]]
+    found = (axis for dims in sizes for axis, (new, old) in enumerate(dims) if new == 0 and old != 0)
+    return next(found, None)
+
+
+def _shape(kind: ops.AnyType) -> Sequence[int | str | None]:
+    return (kind.value.shape or ()) if isinstance(kind, ops.Type.Tensor) else ()
 
 
 def _least(expression: str) -> int:

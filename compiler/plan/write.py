@@ -1,12 +1,15 @@
-"""Writes a plan file: safetensors with canonical JSON. Equal plans have equal bytes."""
+"""Writes a plan file: safetensors with canonical JSON. Equal plans have equal bytes.
+
+The functions return the file in parts. A caller that writes the parts to a disk needs no memory for the whole file.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -19,11 +22,15 @@ from compiler.plan.encode import canonical, plain
 from compiler.plan.header import read_header
 from compiler.plan.types import tensor
 
-__all__ = ["FORMAT", "VERSION", "with_outputs", "with_state", "write"]
+__all__ = ["FORMAT", "VERSION", "Part", "parts_with_outputs", "with_state", "write"]
 
 FORMAT = "candle-plan"
 VERSION = 1
+Part = bytes | memoryview
+"""Consecutive bytes of a file."""
+
 _ALIGNMENT = 64
+_READ_AT_ONCE = 16 << 20
 _LONGEST_HEADER = 100_000_000
 """The limit of headers in safetensors, in bytes."""
 
@@ -38,8 +45,8 @@ def write(
     metadata: Mapping[str, str] | None = None,
     max_memory: int | None = None,
     state: Sequence[ops.StatePair] = (),
-) -> bytes:
-    """The file of a plan with this main block and these constants.
+) -> list[Part]:
+    """The parts of the file of a plan with this main block and these constants. They share the constants' memory.
 
     Raises:
         CompileError: the description is longer than the file format allows.
@@ -60,31 +67,38 @@ def write(
     return _file(canonical(fields), pool.constants)
 
 
-def with_outputs(data: bytes, values: Sequence[int]) -> bytes:
-    """The file of a plan with these values of its main block as additional outputs, each once."""
+def parts_with_outputs(file: BinaryIO, values: Sequence[int]) -> Iterator[Part]:
+    """The parts of the file of a plan with these values of its main block as additional outputs, each once."""
 
     def add(plan: dict[str, Any]) -> None:
         outputs = plan["main"]["outputs"]
         outputs += [value for value in values if value not in outputs]
 
-    return _changed(data, add)
+    return _changed(file, add)
 
 
 def with_state(data: bytes, pairs: Sequence[ops.StatePair]) -> bytes:
     """The file of a plan with these pairs of its state instead of its own."""
-    return _changed(data, lambda plan: plan.update(state=plain(list(pairs))))
+    return b"".join(_changed(io.BytesIO(data), lambda plan: plan.update(state=plain(list(pairs)))))
 
 
-def _changed(data: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
-    """The file of a plan whose description `change` has changed."""
-    file = io.BytesIO(data)
+def _changed(file: BinaryIO, change: Callable[[dict[str, Any]], None]) -> Iterator[Part]:
+    """The parts of the file of a plan whose description `change` has changed. It reads the constants twice."""
     header, end = read_header(file), file.tell()
     metadata = header["__metadata__"]
     plan = json.loads(metadata["plan"])
     change(plan)
     text = canonical(plan)
-    header["__metadata__"] = {**metadata, "plan": text, "sha256": _digest(text, [memoryview(data)[end:]])}
-    return _header(header) + data[end:]
+    header["__metadata__"] = {**metadata, "plan": text, "sha256": _digest(text, _rest(file, end))}
+    yield _header(header)
+    yield from _rest(file, end)
+
+
+def _rest(file: BinaryIO, begin: int) -> Iterator[bytes]:
+    """The bytes of a file from a position on."""
+    file.seek(begin)
+    while part := file.read(_READ_AT_ONCE):
+        yield part
 
 
 def _constant(array: np.ndarray) -> ops.AnyConstant:
@@ -98,11 +112,11 @@ def _origin(origin: Origin) -> ops.Origin:
     return ops.Origin(module=origin.module, nodes=list(origin.nodes), source=origin.source)
 
 
-def _file(text: str, constants: Sequence[np.ndarray]) -> bytes:
-    """The safetensors file of a plan's JSON and its constants."""
+def _file(text: str, constants: Sequence[np.ndarray]) -> list[Part]:
+    """The parts of the safetensors file of a plan's JSON and its constants."""
     stored = {index: dtypes.to_stored(array) for index, array in enumerate(constants) if array.dtype != object}
     header: dict[str, object] = {}
-    chunks: list[memoryview | bytes] = []
+    chunks: list[Part] = []
     position = 0
     for index in sorted(stored, key=lambda index: _sort_key(stored[index])):
         array, bits = constants[index], stored[index]
@@ -111,7 +125,7 @@ def _file(text: str, constants: Sequence[np.ndarray]) -> bytes:
         header[str(index)] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [begin, position]}
         chunks.append(bits.reshape(-1).view(np.uint8).data)
     metadata = {"format": FORMAT, "plan": text, "plan_version": str(VERSION), "sha256": _digest(text, chunks)}
-    return b"".join([_header({"__metadata__": metadata, **header}), *chunks])
+    return [_header({"__metadata__": metadata, **header}), *chunks]
 
 
 def _sort_key(bits: np.ndarray) -> tuple[bool, int]:
@@ -132,7 +146,7 @@ def _header(header: Mapping[str, object]) -> bytes:
     return len(head).to_bytes(8, "little") + head
 
 
-def _digest(text: str, chunks: Sequence[memoryview | bytes]) -> str:
+def _digest(text: str, chunks: Iterable[Part]) -> str:
     """The checksum of a plan file, over the plan's JSON and the tensors' bytes."""
     digest = hashlib.sha256(text.encode())
     for chunk in chunks:

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of
+from compiler.ir.views.triangle import TriangleView
 from compiler.rewrite.pattern import Match
 from compiler.rewrite.permutation import typed
 from compiler.rewrite.rule import Rewriter
@@ -91,12 +92,12 @@ def _is_above_triangle(hidden: ir.Value, match: Match) -> bool:
 
 def _is_triangle(value: ir.Value, match: Match) -> bool:
     """Whether the value is a lower triangular matrix of ones, with a row for each query and a column for each key."""
-    node, scores = value.producer(), dims_of(match["product"])
-    if node is None or node.op_identifier() != ("", "Trilu", "") or scores is None or None in scores[-2:]:
+    view = TriangleView[ir.Value].of(value.producer(), complete=True)
+    scores = dims_of(match["product"])
+    if view is None or view.is_upper or scores is None or None in scores[-2:]:
         return False
-    is_upper = "upper" not in node.attributes or node.attributes["upper"].as_int() != 0
-    offset = 0 if len(node.inputs) < 2 or node.inputs[1] is None else _number(node.inputs[1])
-    return not is_upper and offset == 0 and _is_all_ones(node.inputs[0]) and dims_of(value) == scores[-2:]
+    offset = 0 if view.diagonal is None else _number(view.diagonal)
+    return offset == 0 and _is_all_ones(view.x) and dims_of(value) == scores[-2:]
 
 
 def _is_all_ones(value: ir.Value | None) -> bool:

@@ -99,10 +99,12 @@ class Linear:
         """The weights times `scale`, and the bias times `scale` plus `shift`, rounded once to the weights' type."""
         kind = self.weights.dtype
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._scaled(scale).astype(kind), (self.bias * scale + shift).astype(kind)
+            return self._scaled(scale).astype(kind, copy=False), (self.bias * scale + shift).astype(kind)
 
     def _scaled(self, scale: np.ndarray) -> np.ndarray:
         weights: np.ndarray = self.weights
+        if (scale == 1).all():  # as for a bias alone: large weights then stay in their file
+            return weights
         if self.node.op_type == "ConvTranspose":
             groups = _group(self.node)
             grouped = weights.reshape(groups, -1, weights.shape[1], math.prod(weights.shape[2:]))

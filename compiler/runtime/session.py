@@ -92,7 +92,7 @@ class Session:
             max_memory = validate_whole_number("max_memory", max_memory, 0, LARGEST - 1)
         if memory not in get_args(Memory):
             raise ValueError(f'memory: expected "full" or "low", found {memory!r}')
-        source = plan.data if isinstance(plan, Plan) else os.fspath(plan)
+        source = plan.source if isinstance(plan, Plan) else os.fspath(plan)
         options = (threads, max_memory, memory == "low")
         self.fallback_reason: str | None = None
         try:

@@ -16,26 +16,24 @@ Each check runs in a process of its own. `compiler.zoo.run` checks a whole folde
 
 from __future__ import annotations
 
-import importlib
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from compiler.zoo.fetching import Fetched as Fetched
+    from compiler.zoo.fetching import fetch as fetch
+    from compiler.zoo.outcome import Outcome as Outcome
+    from compiler.zoo.suite import Case as Case
+    from compiler.zoo.suite import CaseOutcome as CaseOutcome
+    from compiler.zoo.suite import cases as cases
+    from compiler.zoo.suite import run as run
 
-    from compiler.zoo.fetching import Fetched, fetch
-    from compiler.zoo.outcome import Outcome
-    from compiler.zoo.suite import Case, CaseOutcome, cases, run
+else:  # otherwise any misspelled name would have a type
+    from compiler.lazy import lazy_names
 
-__all__ = ["Case", "CaseOutcome", "Fetched", "Outcome", "cases", "fetch", "run"]
-
-if not TYPE_CHECKING:  # otherwise any misspelled name would have a type
-    _MODULES = {**dict.fromkeys(__all__, "suite"), "Outcome": "outcome", "Fetched": "fetching", "fetch": "fetching"}
-
-    def __getattr__(name: str) -> Any:
-        """The object of a public name, whose module is imported at its first use."""
-        if name in _MODULES:
-            return getattr(importlib.import_module(f"compiler.zoo.{_MODULES[name]}"), name)
-        raise AttributeError(f"module 'compiler.zoo' has no attribute {name!r}")
-
-    def __dir__() -> list[str]:
-        return __all__
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "fetching": ("Fetched", "fetch"),
+            "outcome": ("Outcome",),
+            "suite": ("Case", "CaseOutcome", "cases", "run"),
+        },
+    )

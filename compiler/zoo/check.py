@@ -14,9 +14,11 @@ import compiler
 from compiler.accuracy.reference import ReferenceFailed
 from compiler.accuracy.stated import Stated
 from compiler.accuracy.verify import Given, Judge, random_outputs
+from compiler.pipeline import compile_stored
 from compiler.zoo.facts import Facts, facts_of, joined
 from compiler.zoo.outcome import Outcome, Variant, together, variants
 from compiler.zoo.remarks import of_outputs, of_refusal, worst_outputs
+from compiler.zoo.rounding import Rounding, facts_of_roundings, rounding_of
 from compiler.zoo.shapes import alike, pinned, unpinned
 
 if TYPE_CHECKING:
@@ -43,11 +45,17 @@ class _Case:
     given: Given
     stated: Stated | None
 
-    def compare(self, outputs: Mapping[str, Any], tolerance: float | None, random: Collection[str]) -> Report:
-        """The comparison of outputs with onnxruntime's, and with those of the case's files, if it has any."""
-        report = self.given.compare(outputs, tolerance, random)
-        more = () if self.stated is None else self.stated.compare(outputs, tolerance, random).outputs
-        return replace(report, outputs=(*report.outputs, *more))
+    def compare(self, outputs: Mapping[str, Any], entry: Entry, random: Collection[str]) -> Report:
+        """The comparison of outputs with onnxruntime's, with those of the case's files, and by the model's measures.
+
+        Raises:
+            ValueError: the outputs do not have what a measure needs.
+        """
+        report = self.given.compare(outputs, entry.tolerance, random)
+        stated = () if self.stated is None else self.stated.compare(outputs, entry.tolerance, random).outputs
+        has_values = not any(each.problem for each in report.outputs)
+        measured = [task.compare(self.given.expected, outputs) for task in entry.tasks if has_values]
+        return replace(report, outputs=(*report.outputs, *stated, *measured))
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,7 @@ class _Compiled:
     """A plan, or the reason why there is none, and the cases that it runs.
 
     `reports` are those of the passes, and `seconds` is the time of the compilation. The first session of an optimized
-    plan adds its `facts`.
+    plan adds its `facts`, and its first run of each case a rounding.
     """
 
     plan: Plan | compiler.CompileError
@@ -64,6 +72,7 @@ class _Compiled:
     reports: Sequence[PassReport]
     seconds: float
     facts: list[Facts] = field(default_factory=list)
+    roundings: list[Rounding] = field(default_factory=list)
 
 
 def check(asked: Check, channel: Channel) -> dict[Shapes, dict[str, Any]]:
@@ -117,6 +126,8 @@ def _outcomes(asked: Check, channel: Channel, facts: dict[Shapes, list[Facts]]) 
             compiled = [_compile(entry, shapes, optimize, cases, channel) for cases in groups]
             yield from _variants(asked, shapes, compiled, channel)
             facts.setdefault(shapes, []).extend(each for one in compiled for each in one.facts)
+            roundings = [each for one in compiled for each in one.roundings]
+            facts[shapes] += [facts_of_roundings(roundings)] if roundings else []
             del compiled  # before the next compilation, which takes memory too
 
 
@@ -154,7 +165,7 @@ def _compile(entry: Entry, shapes: Shapes, optimize: bool, cases: Sequence[_Case
     model = pinned(entry.path, cases[0].inputs) if shapes == "pinned" else unpinned(entry.path)
     plan: Plan | compiler.CompileError
     try:
-        plan = compiler.compile(model, compiler.Options(optimize=optimize, on_pass=note))
+        plan = compile_stored(model, compiler.Options(optimize=optimize, on_pass=note))
     except compiler.CompileError as error:
         plan = error
     return _Compiled(plan, optimize, cases, reports, time.perf_counter() - began)
@@ -187,7 +198,14 @@ def _run(
             continue
         _refer(case, channel)
         channel.phase(f"compare: {label}, {case.name}")
-        compared = case.compare(outputs, entry.tolerance, random)
+        try:
+            compared = case.compare(outputs, entry, random)
+        except ValueError as error:
+            yield case.number, _failed(entry, variant, case, error)
+            continue
+        if compiled.optimize and len(compiled.roundings) < len(compiled.cases):
+            channel.phase(f"measure rounding errors: {label}, {case.name}")
+            compiled.roundings.append(rounding_of(case.given, outputs, random))
         yield case.number, of_outputs(Outcome(entry.name, str(variant), "equal"), case.name, compared)
 
 

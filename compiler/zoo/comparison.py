@@ -13,6 +13,7 @@ from compiler.zoo.facts import STATUS
 from compiler.zoo.outcome import Result
 from compiler.zoo.pace import Pace
 from compiler.zoo.records import MEASURED, PRECISION
+from compiler.zoo.rounding import AT_MOST, PERCENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,7 +36,7 @@ _MOST_SLOWER, _LEAST_SECONDS = 1.5, 1.0
 _SHARE = "share of onnxruntime's time"
 """The name of the time of a plan."""
 _COSTS = {"plan_bytes", "constant_bytes", "packed_bytes", "unpacked_bytes", "peak_bytes"} | {
-    *("operations", "steps", "host_steps", "no_kernel", "unknown_steps", "added")
+    *("operations", "steps", "host_steps", "no_kernel", "unknown_steps", "added", PERCENT, AT_MOST)
 }
 """The facts that are worse if they grow. No other fact is better or worse."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from compiler.zoo.facts import STATUS, Facts
 from compiler.zoo.pace import TIME, Pace, change_text, has_changed, is_slower, is_time
+from compiler.zoo.rounding import AT_MOST, PERCENT, changed_errors, kept_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -116,9 +117,11 @@ def time_drifts(known: KnownFacts, found: FactsByModel) -> list[Drift]:
 def changed_facts(before: Facts, after: Facts) -> list[tuple[str, Fact | None, Fact | None]]:
     """The names of facts that have changed, with both values, the status first. Levels have to be in both.
 
-    Times are not among them, because no two measurements are equal: see `changed_times`.
+    Times are not among them, because no two measurements are equal: see `changed_times`. A rounding error has changed
+    if it is beyond its former bound.
     """
-    made = list(_changes(before.plan, after.plan))
+    made = [each for each in _changes(before.plan, after.plan) if each[0] not in (PERCENT, AT_MOST)]
+    made += changed_errors(before.plan, after.plan)
     for level in sorted(before.levels.keys() & after.levels.keys()):
         changes = _changes(before.levels[level], after.levels[level])
         made += [(f"{level}.{name}", old, new) for name, old, new in changes if name != TIME]
@@ -163,7 +166,8 @@ def renewed_facts(known: KnownFacts, found: FactsByModel, only: Sequence[str] = 
             before = models.setdefault(name, {}).get(shapes)
             kept = before.levels if before is not None and facts.levels else {}
             levels = {level: {**_time_of(kept.get(level, {})), **each} for level, each in facts.levels.items()}
-            models[name][shapes] = Facts(facts.plan, {**kept, **levels})
+            plan = facts.plan if before is None else kept_bounds(before.plan, facts.plan)
+            models[name][shapes] = Facts(plan, {**kept, **levels})
     return type(known)(known.device, models)
 
 

@@ -42,8 +42,8 @@ class Facts:
 
     `plan` holds those that are the same on all processors: `status`, `plan_bytes`, `constants` and `constant_bytes`,
     the `steps` by operator, `rewrites.PASS` by rule, the steps that a GPU leaves to the host by nature (`host_steps`)
-    and because it has no kernel (`no_kernel`), and the `operations` of their formulas with the given shapes. The
-    optimized plan states all of them, except the status.
+    and because it has no kernel (`no_kernel`), the `operations` of their formulas with the given shapes, and the
+    rounding errors (`compiler.zoo.rounding`). The optimized plan states all of them, except the status.
 
     `levels` maps the level of a processor to those that depend on it: the number of channels in a `block`,
     `packed_bytes` and `unpacked_bytes` of constants, the `peak_bytes` of a run's values, the number `unknown_steps`
@@ -92,7 +92,7 @@ def facts_of(plan: Plan, session: Session, reports: Iterable[PassReport]) -> Fac
     constants, placed = plan.document["constants"], placed_steps(plan)
     hosted = {reason: Counter(step.op for step in placed if step.host == reason) for reason in ("nature", "no_kernel")}
     facts: dict[str, Fact] = {
-        "plan_bytes": len(plan.data),
+        "plan_bytes": plan.size,
         "constants": len(constants),
         "constant_bytes": sum(map(_bytes_of, constants)),
         "steps": operators(plan),
@@ -175,6 +175,8 @@ def _added(facts: Sequence[Mapping[str, Fact]]) -> dict[str, Fact]:
 
 def _sum(name: str, found: Sequence[Fact]) -> Fact:
     numbers = [each for each in found if isinstance(each, int)]
+    if texts := [each for each in found if isinstance(each, str)]:
+        return texts[0]
     if numbers:
         return max(numbers) if name in _LARGEST_COUNTS else sum(numbers)
     return dict(sum((Counter(each) for each in found if isinstance(each, Mapping)), Counter[str]()))

@@ -4,7 +4,8 @@ An object needs `name`, `file` and `cases`. A case is an .npz file of inputs, or
 (`compiler.zoo.data_set`). Without `cases`, they are the folders `test_data_set_*` beside the model. Paths are relative
 to the folder. `tolerance` replaces the tolerance of the dtype, as a fraction of an output's scale; a tolerance above
 that of float32 needs a `reason`. `uncertain` says why results may differ by as much as the reference noise. `tags` are
-words that select models (`compiler.zoo.select`). Other keys are for human readers, but a misspelled key is an error.
+words that select models (`compiler.zoo.select`). `task` names measures that an output must reach
+(`compiler.zoo.agreement.task`). Other keys are for human readers, but a misspelled key is an error.
 
 With `url`, `sha256` and `license`, the model is a download (`compiler.zoo.download`). `file` is its path in the
 archive, and so are cases that are folders. Without an archive, an entry has no `file`.
@@ -25,6 +26,7 @@ import numpy as np
 
 from compiler.accuracy.compare import TOLERANCES
 from compiler.errors import did_you_mean, program
+from compiler.zoo.agreement.task import Task, tasks_of
 from compiler.zoo.data_set import data_sets, files_in
 from compiler.zoo.download import Download, cache_folder
 
@@ -36,7 +38,7 @@ __all__ = ["INDEX", "Entry", "read_index"]
 INDEX = "INDEX.json"
 """The name of the index in its folder."""
 
-_KEYS = ("name", "file", "cases", "tolerance", "reason", "uncertain", "tags", "url", "sha256", "license")
+_KEYS = ("name", "file", "cases", "tolerance", "reason", "uncertain", "tags", "task", "url", "sha256", "license")
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Entry:
     tags: tuple[str, ...] = ()
     download: Download | None = None
     folder: Path = Path()
+    tasks: tuple[Task, ...] = ()
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -154,7 +157,8 @@ def _checked(folder: Path, cache: Path | None, name: str, data: Mapping[str, Any
     reason, uncertain = data.get("reason", ""), data.get("uncertain", "")
     if tolerance is not None:
         _check_tolerance(tolerance, reason)
-    return Entry(name, path, found, tolerance, reason, uncertain, tuple(tags), download, folder)
+    tasks = tasks_of(data["task"]) if "task" in data else ()
+    return Entry(name, path, found, tolerance, reason, uncertain, tuple(tags), download, folder, tasks)
 
 
 def _case(folder: Path, download: Download | None, case: str) -> Path:

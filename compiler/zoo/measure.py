@@ -9,6 +9,7 @@ import compiler
 from compiler.accuracy.precision import Errors, errors_of, in_double_precision, run_exactly, together
 from compiler.accuracy.reference import Reference
 from compiler.errors import Error
+from compiler.pipeline import compile_stored
 from compiler.zoo.shapes import alike, pinned
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _of_cases(asked: Measure, reference: Reference, cases: Sequence[Path], chann
     entry, measured = asked.entry, list[Errors]()
     channel.phase("compile")
     model = pinned(entry.path, entry.inputs(cases[0]))
-    session = compiler.load(compiler.compile(model), threads=asked.threads)
+    session = compiler.load(compile_stored(model), threads=asked.threads)
     channel.phase("compile in double precision")
     double = in_double_precision(model, asked.threads)
     for case in cases:

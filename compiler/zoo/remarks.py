@@ -54,7 +54,7 @@ def _difference(case: str, output: Comparison) -> dict[str, Any]:
     """The difference of an output as JSON. An infinite number, which JSON lacks, becomes null.
 
     `error` and `reference_error` are those of the output and of onnxruntime's against double precision, where they
-    were measured.
+    were measured. `note` is the note on the comparison, such as the value of a measure, if there is one.
     """
     numbers = {
         "difference": output.max_abs,
@@ -65,7 +65,8 @@ def _difference(case: str, output: Comparison) -> dict[str, Any]:
     }
     finite = {key: each if each is not None and math.isfinite(each) else None for key, each in numbers.items()}
     kind = {"dtype": output.dtype, "shape": list(output.shape)}
-    return {"name": output.name, **kind, "verdict": output.verdict, "case": case, **finite}
+    noted = {"note": output.note} if output.note else {}
+    return {"name": output.name, **kind, "verdict": output.verdict, "case": case, **finite, **noted}
 
 
 def _remark(output: Comparison) -> str:

@@ -114,7 +114,8 @@ def _digest(asked: Asked) -> str:
     from compiler.frontend.external import files_of_weights
 
     entry, made = asked.entry, hashlib.sha256()
-    facts = [_versions(), asked.what, entry.name, entry.tolerance, [case.name for case in entry.cases]]
+    facts: list[Any] = [_versions(), asked.what, entry.name, entry.tolerance, [case.name for case in entry.cases]]
+    facts += [asdict(task) for task in entry.tasks]
     made.update(json.dumps(facts).encode())
     for path in (*entry.files, *sorted(files_of_weights(entry.path))):
         made.update(_digest_of_file(path))

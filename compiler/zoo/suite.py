@@ -12,6 +12,7 @@ from compiler.zoo.asked import Check
 from compiler.zoo.batch import Settings, endings_of
 from compiler.zoo.index import Entry, read_index
 from compiler.zoo.judge import judged, outcomes_of, outdated
+from compiler.zoo.measures import with_measures
 from compiler.zoo.outcome import together
 from compiler.zoo.select import selected
 
@@ -96,17 +97,20 @@ def cases(
     baseline: str | os.PathLike[str] | None = None,
     device: str = "cpu",
     cache: str | os.PathLike[str] | None = None,
+    measures: str | os.PathLike[str] | None = None,
 ) -> list[Case]:
     """The models of a folder with an INDEX.json, for each kind of shapes, for example as parameters of a test.
 
     `only` selects models as the option `--only` of `candlec zoo run` does. `baseline` is the file of known differences.
-    `cache` is the folder of the models that `compiler.zoo.fetch` downloads.
+    `cache` is the folder of the models that `compiler.zoo.fetch` downloads. `measures` is a file of measures, in
+    addition to those of INDEX.json.
 
     Raises:
-        OSError: there is no such folder, index or baseline.
-        ValueError: the index or the baseline is invalid, or a selection selects no model.
+        OSError: there is no such folder, index, baseline or file of measures.
+        ValueError: one of these is invalid, or a selection selects no model.
     """
     entries = selected(read_index(Path(folder), None if cache is None else Path(cache)), only)
+    entries = with_measures(entries, None if measures is None else Path(measures), only)
     known: dict[str, KnownDifference] = {}
     if baseline is not None:
         from compiler.zoo.baseline import read_baseline
@@ -128,13 +132,14 @@ def run(
     results: str | os.PathLike[str] | None = None,
     resume: bool = False,
     cache: str | os.PathLike[str] | None = None,
+    measures: str | os.PathLike[str] | None = None,
 ) -> list[CaseOutcome]:
     """Check the models of a folder as `candlec zoo run` does, each in a process of its own, at most `jobs` at a time.
 
     The outcomes have the order of `cases`. A model that takes more than `timeout` seconds or `memory_limit` bytes, or
     that crashes, has an outcome that says so. `results` is a file that gets a line of JSON for each model as soon as it
     is done. With `resume`, models whose results are in this file are not checked again, unless something has changed.
-    `cache` is the folder of the models that `compiler.zoo.fetch` downloads.
+    `cache` is the folder of the models that `compiler.zoo.fetch` downloads, and `measures` a file of measures.
 
     The processes import the program's main module, so a program must call this function below
     `if __name__ == "__main__":`.
@@ -145,7 +150,7 @@ def run(
         ReferenceMissing: onnxruntime is not installed.
         ValueError: the index, the baseline or the file of results is invalid, or a selection selects no model.
     """
-    chosen = cases(folder, shapes=shapes, only=only, baseline=baseline, device=device, cache=cache)
+    chosen = cases(folder, shapes=shapes, only=only, baseline=baseline, device=device, cache=cache, measures=measures)
     file = None if results is None else Path(results)
     return check_all(chosen, Settings(jobs, Limits(timeout, memory_limit), file, resume))
 

@@ -107,3 +107,51 @@ def test_check_tells_programs_too(folder: Path, capsys: pytest.CaptureFixture[st
     shown = json.loads(capsys.readouterr().out)
     assert shown["ok"] is False
     assert [each["code"] for each in shown["diagnostics"]] == ["CC0201", "CC0201"]
+
+
+def layer(number: int, exporter: str) -> onnx.NodeProto:
+    """A refused layer, with the module and the line of Python as a PyTorch exporter records them."""
+    node = onnx.helper.make_node("Conv", [f"x{number}", "w"], [f"x{number + 1}"], pads=[1] * 6)
+    if exporter == "dynamo":
+        node.name = f"node_conv3d_{number}"
+        facts = {
+            "stack_trace": 'File "/home/ann/net.py", line 7, in forward\n    return self.conv(x)',
+            "name_scopes": f"['', 'layers.{number}', 'layers.{number}.conv', 'conv3d']",
+            "class_hierarchy": "['net.Net', 'net.Layer', 'torch.nn.modules.conv.Conv3d', 'aten.conv3d']",
+        }
+        for key, value in facts.items():
+            node.metadata_props.add(key=f"pkg.torch.onnx.{key}", value=value)
+    else:
+        node.name = f"/layers.{number}/conv/Conv"
+        node.doc_string = "/lib/site-packages/torch/nn/modules/conv.py(735): forward\n/home/ann/net.py(7): forward\n"
+    return node
+
+
+@pytest.mark.parametrize(
+    ("exporter", "opset", "place"),
+    [
+        ("dynamo", 18, "net.py:7 in forward   layers.{0}.conv : Conv3d   Conv(node_conv3d_{0})"),
+        ("dynamo", 20, "net.py:7 in forward   layers.{0}.conv : Conv3d   Conv(node_conv3d_{0})"),
+        ("TorchScript", 11, "net.py:7 in forward   layers.{0}.conv   Conv(/layers.{0}/conv/Conv)"),
+        ("TorchScript", 17, "net.py:7 in forward   layers.{0}.conv   Conv(/layers.{0}/conv/Conv)"),
+    ],
+)
+def test_equal_layers_are_one_finding_with_a_count(
+    exporter: str, opset: int, place: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shapes = {"x0": [1, 2, 4, 4, 4], "w": [2, 2, 3, 3, 3], "x24": None}
+    x, w, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shapes[name]) for name in shapes)
+    graph = onnx.helper.make_graph([layer(number, exporter) for number in range(24)], "layers", [x, w], [y])
+    made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=8)
+    onnx.save(made, "model.onnx")
+    for command in (("check", "model.onnx"), ("compile", "model.onnx", "--report", "report.html")):
+        assert run(*command) == 1
+        printed = capsys.readouterr().err
+        assert printed.count("error[CC0301]") == 1
+        assert [line for line in printed.splitlines() if line.startswith("  --> ")] == [
+            *(f"  --> {place.format(number)}" for number in range(20)),
+            "  --> … and 4 more; --json lists all",
+        ]
+        assert printed.endswith("error: the compiler refuses the model: 1 error in 24 places\n")
+    assert run("check", "model.onnx", "--json") == 1
+    assert len(json.loads(capsys.readouterr().out)["diagnostics"]) == 24

@@ -52,7 +52,7 @@ def test_verify_says_that_onnxruntime_is_unsure(unsure: Path, capsys: pytest.Cap
     printed = capsys.readouterr().out
     assert "≈" in printed
     assert "y: onnxruntime's results with and without its optimizations differ by " in printed
-    assert "0 of 1 output equals onnxruntime's; 1 is uncertain: it differs by less" in printed
+    assert "0 of 1 output equals onnxruntime's; 1 is uncertain: it differs by at most" in printed
     assert run("verify", "unsure.onnx", "unsure.plan", "--input", "unsure.npz", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["ok"], shown["equal"], shown["outputs"][0]["verdict"]) == (True, False, "uncertain")

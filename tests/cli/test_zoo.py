@@ -59,7 +59,7 @@ def test_zoo_calls_equal_only_what_is_within_the_tolerance(
     printed = capsys.readouterr()
     assert printed.out.count("≈") == 2 + 1
     assert "from the nearer of onnxruntime's two results" in printed.out
-    summary = "0 of 1 model equals onnxruntime's; 1 is uncertain: it differs by less than the reference noise"
+    summary = "0 of 1 model equals onnxruntime's; 1 is uncertain: it differs by at most the reference noise plus the"
     assert summary in printed.out
     assert printed.err.count("error: unsure: it is uncertain, and neither INDEX.json nor the baseline allows it") == 1
     assert "help: `candlec zoo update --zoo . --baseline FILE` records the results" in printed.err

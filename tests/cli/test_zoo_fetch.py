@@ -67,6 +67,24 @@ def test_another_cache(remote: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert not remote.exists()
 
 
+def test_bench_times_a_model_of_another_cache(
+    remote: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("bench", "--zoo", ".", "--only", "far", "--threads", "1", "--seconds", "0.01", "--json")
+    assert run(*command, "--cache", "other") == 1
+    assert "run `candlec zoo fetch --zoo . --only far --cache other`" in capsys.readouterr().err
+    assert run("zoo", "fetch", "--zoo", ".", "--cache", "other") == 0
+    capsys.readouterr()
+    assert run(*command, "--cache", "other") == 0
+    [timing] = json.loads(capsys.readouterr().out)["timings"]
+    assert timing["model"] == "far"
+    monkeypatch.setenv("CANDLE_ZOO_CACHE", "other")
+    assert run(*command) == 0
+    assert not remote.exists()
+    assert run("bench", "near.onnx", "--cache", "other") == 2
+    assert "--cache needs --zoo" in capsys.readouterr().err
+
+
 def test_a_download_without_a_license_fails(remote: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_index()
     assert run("zoo", "fetch", "--zoo", ".") == 1

@@ -1,6 +1,7 @@
 """Models in ONNX's text form, and their plans. `make bless` accepts a change.
 
-`v1.plan` is a plan of version 1. Every later version must read it.
+`v1.plan` is a plan of version 1. Every later version must read it. `rows.plan` is one whose rows have different
+results, for tests in Rust.
 """
 
 from __future__ import annotations
@@ -50,3 +51,14 @@ def test_version_1_is_read() -> None:
     outputs = session.run({info.name: case[info.name] for info in session.inputs})
     for info in session.outputs:
         np.testing.assert_allclose(outputs[info.name], case[info.name], rtol=1e-5, atol=1e-5)
+
+
+def test_the_rows_of_the_plan_for_rust_differ() -> None:
+    random, session = np.random.default_rng(0), compiler.load(FOLDER / "rows.plan", threads=1)
+    inner, outer = (random.standard_normal(shape).astype(np.float32) for shape in ((4, 32), (32, 3)))
+    x = random.standard_normal((6, 4)).astype(np.float32)
+    found = session.run({"x": x})["y"]
+    np.testing.assert_allclose(found, np.maximum(x @ inner, 0) @ outer, rtol=1e-5, atol=1e-5)
+    assert len(np.unique(found)) == found.size
+    for row, wanted in zip(x, found, strict=True):
+        np.testing.assert_array_equal(session.run({"x": row[None]})["y"][0], wanted)

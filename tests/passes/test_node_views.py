@@ -4,8 +4,11 @@ import onnx_ir as ir
 import pytest
 
 import compiler
+from compiler.ir.views.blocks import BlocksView
 from compiler.ir.views.clip import ClipView
+from compiler.ir.views.einsum import EinsumView
 from compiler.ir.views.gather import GatherNdView
+from compiler.ir.views.hard_sigmoid import HardSigmoidView
 from compiler.ir.views.norm import BatchNormView, NormView
 from compiler.ir.views.pad import PadView
 from compiler.ir.views.product import ProductView
@@ -13,11 +16,13 @@ from compiler.ir.views.quantize import QuantizeView
 from compiler.ir.views.reduce import ReduceView, axes_of
 from compiler.ir.views.reshape import SqueezeView
 from compiler.ir.views.resize import Changes, ResizeView
+from compiler.ir.views.scan import ScanView
 from compiler.ir.views.shape import ShapeView
 from compiler.ir.views.slice import Range, SliceView, ranges_of
 from compiler.ir.views.softmax import SoftmaxView
 from compiler.ir.views.split import Part, SplitToSequenceView
 from compiler.ir.views.transpose import TransposeView
+from compiler.ir.views.triangle import TriangleView
 from compiler.ir.views.window import WindowView
 from compiler.lower import refusals
 
@@ -222,7 +227,30 @@ def test_attributes_of_shapes_norms_and_indices(parse):
     assert [SoftmaxView.of(last(parse, "y = Softmax(x)")).axis(version) for version in (11, 13)] == [1, -1]
 
 
+def test_attributes_of_blocks_triangles_and_equations(parse):
+    assert BlocksView.of(last(parse, "y = SpaceToDepth<blocksize=2>(x)")) == BlocksView(2, "DCR")
+    assert BlocksView.of(last(parse, 'y = DepthToSpace<mode="CRD">(x)')) is None
+    triangle = TriangleView.of(last(parse, "y = Trilu<upper=0>(x, k)"))
+    assert (triangle.x.name, triangle.diagonal.name, triangle.is_upper) == ("x", "k", False)
+    assert TriangleView.of(last(parse, "y = Trilu(x)")).is_upper
+    assert EinsumView.of(last(parse, 'y = Einsum<equation="bij->bji">(x)')).equation == "bij->bji"
+    assert EinsumView.of(last(parse, "y = Einsum(x)")) is None
+    assert HardSigmoidView.of(last(parse, "y = HardSigmoid<beta=0.25>(x)")) == HardSigmoidView(pytest.approx(0.2), 0.25)
+
+
+def test_attributes_of_scans(parse):
+    scan = last(parse, "y = Scan<num_scan_inputs=2, scan_input_axes=[1, -1], scan_output_directions=[1]>(s, x, x)", 9)
+    assert ScanView.of(scan) == ScanView(2, (1, -1), (), (), (1,))
+    assert ScanView.of(last(parse, "y = Scan<num_scan_inputs=2>(x, x)", 9)).axes_of_inputs() == (0, 0)
+    batch = last(parse, "y = Scan<num_scan_inputs=1, directions=[1]>(, x)", 8)
+    assert ScanView.of(batch, complete=True) == ScanView(1, (), (1,), (), ())
+    assert ScanView.of(last(parse, "y = Scan(x)", 9)) is None
+
+
 UNKNOWN = {
+    "DepthToSpace": "a = Unsqueeze(x, zero_axis)  b = DepthToSpace<blocksize=1, other=1>(a)  y = Squeeze(b, zero_axis)",
+    "Einsum": 'y = Einsum<equation="bij,bkj->bik", other=1>(x, x)',
+    "HardSigmoid": "a = HardSigmoid<alpha=0.16666667, other=1>(x)  y = Mul(x, a)",
     "Gemm": "a = Reshape(x, flat)  b = Gemm<other=1>(a, weights)  y = Reshape(b, full)",
     "GatherND": "y = GatherND<other=1>(x, rows)",
     "BatchNormalization": "a = Conv(x, kernel)  y = BatchNormalization<other=1>(a, ones, ones, ones, ones)",
@@ -240,7 +268,7 @@ def test_no_pass_drops_an_unknown_attribute(parse, name):
         int64[2] flat = {-1, 4}, int64[3] full = {2, 6, 4}, int64[2, 1] rows = {1, 0}, float[1] ones = {1},
         float[4, 4] weights = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7},
         float[1, 6, 1] kernel = {1, 2, 3, 4, 5, 6}, float three = {3}, float zero = {0},
-        float six = {6}, float half = {0.5}
+        float six = {6}, float half = {0.5}, int64[1] zero_axis = {0}
     """
     model = parse(f"agraph (float[2, 6, 4] x) => (float[A, B, C] y) <{constants}> {{ {UNKNOWN[name]} }}", opset=18)
     with pytest.raises(compiler.CompileError) as raised:

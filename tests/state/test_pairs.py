@@ -192,3 +192,34 @@ def test_the_runtime_checks_pairs(pairs: list[tuple[int, int | str, int | None]]
 def test_the_text_of_a_plan_shows_its_state() -> None:
     shown = show(cache_plan()).splitlines()
     assert shown[-2:] == ["state present_x → past_x, growing along axis 2", "state state_out → state"]
+
+
+MERGED = """(bool[1] cached, float[n, 4] x, float[past, 4] past_own, float[m, 4] past_other)
+    => (float[n, 4] y, float[a, 4] present_own, float[b, 4] present_other) {
+    y = Identity (x)
+    present_own, present_other = If (cached) <
+        then_branch = with_cache () => (float[c, 4] own, float[d, 4] other) {
+            own = Concat <axis = 0> (past_own, x)
+            other = Constant <value = float[0, 4] {}> ()
+        },
+        else_branch = without () => (float[e, 4] first, float[f, 4] all) {
+            first = Relu (x)
+            all = Concat <axis = 0> (x, x)
+        }
+    >
+}"""
+"""A decoder that two were merged to: with the cache, it does not compute `present_other` again."""
+
+
+def test_the_branches_of_a_merged_decoder_decide_its_pairs() -> None:
+    plan = compiler.compile(model_of(MERGED), Options(state="auto"))
+    assert plan.state == [StateInfo("present_own", "past_own", 0)]
+    assert add_state(compiler.compile(model_of(MERGED)), "auto").data == plan.data
+    session = compiler.load(plan)
+    state, rows, other = session.new_state(), np.arange(8, dtype=np.float32).reshape(2, 4), np.ones((1, 4), np.float32)
+    for cached, count in ((False, 2), (True, 4), (True, 6)):
+        session.run({"cached": np.array([cached]), "x": rows, "past_other": other}, state=state)
+        assert state.length == count
+    np.testing.assert_array_equal(state.numpy()["past_own"], np.concatenate([rows] * 3))
+    with pytest.raises(CompileError, match="'past_other' of the next run: a branch of an If always makes it empty, al"):
+        compiler.compile(model_of(MERGED), Options(state={"present_*": "past_*"}))

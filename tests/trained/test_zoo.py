@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -13,9 +14,11 @@ import pytest
 from compiler.accuracy.reference import Reference
 from compiler.zoo import Case
 from compiler.zoo.drift import Drift, changed_facts
+from compiler.zoo.facts_file import read_facts
 from tests.trained.rewrite import cut_at_quantized, quantized, showing_quantized
 from tests.trained.zoo import (
     ABSENT,
+    FACTS,
     KNOWN,
     OTHERS,
     ROOT,
@@ -40,6 +43,14 @@ def test_there_are_other_models() -> None:
         pytest.skip(ABSENT)
     assert len(ENTRIES) > 1
     assert KNOWN.keys() <= ENTRIES.keys()
+
+
+@pytest.mark.parametrize("path", FACTS, ids=lambda path: path.parent.name)
+def test_the_facts_are_of_every_level(path: Path) -> None:
+    """Facts of a missing level are not compared. The instructions for 8-bit products depend on the machine."""
+    for name, by_shapes in read_facts(path).models.items():
+        for shapes, facts in by_shapes.items():
+            assert {level.partition("-")[0] for level in facts.levels} == {"scalar", "avx2", "avx512"}, (name, shapes)
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.id)

@@ -14,9 +14,10 @@ import onnx_ir
 
 import compiler
 import compiler.zoo.shapes
-from compiler.accuracy.compare import MOST_ERROR, Report, worst_of
+from compiler.accuracy.compare import Report, worst_of
 from compiler.accuracy.precision import exact_outputs
 from compiler.accuracy.verify import Judge
+from compiler.accuracy.yardstick import MOST_ERROR
 from compiler.zoo import Case
 from compiler.zoo.baseline import Expectation, read_baseline
 from compiler.zoo.facts import Facts
@@ -53,7 +54,12 @@ def entries() -> dict[str, Entry]:
 
 def cases() -> list[Case]:
     """Every model of these folders, with both kinds of shapes."""
-    return [case for folder in folders() for case in compiler.zoo.cases(folder, shapes=SHAPES, baseline=BASELINE)]
+    measures = {OTHERS: Path(__file__).with_name("measures.toml")}
+    return [
+        case
+        for folder in folders()
+        for case in compiler.zoo.cases(folder, shapes=SHAPES, baseline=BASELINE, measures=measures.get(folder))
+    ]
 
 
 @functools.cache

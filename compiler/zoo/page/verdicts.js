@@ -20,7 +20,7 @@ const VERDICTS = {
   missing: { mark: "none", tone: "quiet", meaning: "only in an older file of results" },
   equal: { mark: "check", tone: "good", meaning: "equal to onnxruntime’s except for rounding" },
   random: { mark: "random", tone: "good", meaning: "random numbers: only dtype and shape are compared" },
-  uncertain: { mark: "near", tone: "fair", meaning: "differs by less than the reference noise" },
+  uncertain: { mark: "near", tone: "fair", meaning: "differs by at most the reference noise plus the tolerance" },
   different: { mark: "unequal", tone: "bad", meaning: "differs from onnxruntime" },
   refused: { mark: "refused", tone: "fair", meaning: "the compiler refuses the model" },
   failed: { mark: "failed", tone: "bad", meaning: "cannot be checked" },

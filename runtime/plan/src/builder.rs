@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(of(Session::builder(PLAN).device("tpu")), Some(ErrorKind::Device));
         let session = Session::builder(PLAN).threads(1).max_memory(1).build().expect("a sound plan");
         let error = session.run_named([("x", x())]).expect_err("it needs more memory");
-        assert_eq!((error.kind(), error.place().is_some()), (ErrorKind::Op, true));
+        assert_eq!((error.kind(), error.place().is_some()), (ErrorKind::Memory, true));
     }
 
     #[test]

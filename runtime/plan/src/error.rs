@@ -12,7 +12,7 @@ pub enum Error {
     #[error("cannot read the plan: {reason}")]
     Read {
         /// [`NotAPlan`](ErrorKind::NotAPlan), [`Damaged`](ErrorKind::Damaged), [`Version`](ErrorKind::Version),
-        /// [`Invalid`](ErrorKind::Invalid) or [`File`](ErrorKind::File).
+        /// [`Invalid`](ErrorKind::Invalid), [`File`](ErrorKind::File) or [`Memory`](ErrorKind::Memory).
         kind: ErrorKind,
         /// The reason, and a remedy.
         reason: String,
@@ -37,8 +37,8 @@ pub enum Error {
         place: Box<Place>,
         /// The op's message.
         message: String,
-        /// [`Op`](ErrorKind::Op), [`Limit`](ErrorKind::Limit), [`Device`](ErrorKind::Device) or
-        /// [`Setting`](ErrorKind::Setting).
+        /// [`Op`](ErrorKind::Op), [`Limit`](ErrorKind::Limit), [`Memory`](ErrorKind::Memory),
+        /// [`Device`](ErrorKind::Device) or [`Setting`](ErrorKind::Setting).
         kind: ErrorKind,
     },
     /// The device cannot be used.
@@ -80,6 +80,9 @@ pub enum Error {
     /// The message of an op about its inputs or attributes; the executor adds the [`Place`].
     #[error("{0}")]
     Op(String),
+    /// The host lacks memory, or the run would exceed its `max_memory`; the executor adds the [`Place`].
+    #[error("{0}")]
+    Memory(String),
     /// A GPU fails, or lacks memory or a kernel; the executor adds the [`Place`].
     #[error("{0}")]
     Gpu(String),
@@ -120,10 +123,12 @@ kinds! {
     File = "file",
     /// An input of a run does not fit its declaration.
     Input = "input",
-    /// A step refuses its inputs or attributes, or lacks memory of the host.
+    /// A step refuses its inputs or attributes.
     Op = "op",
     /// A step would do more than any kernel does by design.
     Limit = "limit",
+    /// The host lacks memory, or a run would exceed its `max_memory`.
+    Memory = "memory",
     /// The device is not available or fails, or lacks memory or a kernel.
     Device = "device",
     /// An environment variable has a wrong value, or one that does not suit a step.
@@ -213,6 +218,7 @@ impl Error {
             Error::StateFile(_) => ErrorKind::StateFile,
             Error::Limit { .. } => ErrorKind::Limit,
             Error::Op(_) => ErrorKind::Op,
+            Error::Memory(_) => ErrorKind::Memory,
             Error::Setting(_) => ErrorKind::Setting,
         }
     }
@@ -264,6 +270,7 @@ mod tests {
         assert_eq!((run.kind(), run.place()), (ErrorKind::Limit, Some(&place)));
         for (error, kind) in [
             (Error::op("a message"), ErrorKind::Op),
+            (Error::Memory(String::new()), ErrorKind::Memory),
             (Error::Setting(String::new()), ErrorKind::Setting),
             (Error::StateFile(String::new()), ErrorKind::StateFile),
             (Error::Verify(Vec::new()), ErrorKind::Invalid),

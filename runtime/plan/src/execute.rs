@@ -16,7 +16,7 @@ use crate::memory::Bound;
 use crate::prepare::{Executable, Mark, NodeId, Operand, PreparedBlock, PreparedStep};
 use crate::request::{Request, Wanted};
 use crate::size::beyond;
-use crate::slots::{pass, skip, take, Outline};
+use crate::slots::{pass, skip, take, Outline, Slots};
 use crate::value::Value;
 
 impl Executable {
@@ -205,8 +205,8 @@ impl Run<'_> {
 
     /// Returns the [budget](buffer::budget) as the memory limit of a block. Values in `lent` and constants do not
     /// count.
-    fn bound(&self, lent: &[Value]) -> Bound {
-        Bound::new(self.executable.constants.iter().chain(lent))
+    fn bound(&self, lent: &[Value]) -> Bound<'_> {
+        Bound::new(&self.executable.addresses, lent)
     }
 
     /// Runs a block, or the part of it that computes the wanted outputs, and returns these outputs.
@@ -220,12 +220,12 @@ impl Run<'_> {
         if inputs.len() != block.inputs.len() {
             return Err(Error::op(format!("a block takes {} inputs, found {}", block.inputs.len(), inputs.len())));
         }
-        let mut slots: Vec<Option<Value>> = block.held.iter().map(|_| None).collect();
+        let mut slots = Slots::new(block.held.len(), bound);
         for (slot, value) in block.inputs.iter().zip(inputs) {
-            slots[slot.at()] = Some(value);
+            slots.set(*slot, value);
         }
         let mut begun = Begun::default();
-        match buffer::caught(|| self.run_steps(block, wanted, &mut slots, bound, &mut begun)) {
+        match buffer::caught(|| self.run_steps(block, wanted, &mut slots, &mut begun)) {
             Ok(ended) => ended?,
             Err(out_of_memory) => {
                 return Err(self.place_begun(beyond(out_of_memory), &block.steps[begun.step.at()], &slots, &begun))
@@ -247,8 +247,7 @@ impl Run<'_> {
         &self,
         block: &PreparedBlock,
         wanted: Option<&Wanted>,
-        slots: &mut [Option<Value>],
-        bound: Option<&Bound>,
+        slots: &mut Slots,
         begun: &mut Begun,
     ) -> Result<()> {
         if block.steps.is_empty() {
@@ -260,20 +259,14 @@ impl Run<'_> {
             match self.observer {
                 _ if wanted.is_some_and(|wanted| !wanted.needs(at)) => skip(step, slots),
                 _ if self.is_delivered_later(step) => pass(step, slots),
-                None => self.step(step, slots, bound, begun)?,
-                Some(observer) => observer.step(step, &mut || self.step(step, slots, bound, begun))?,
+                None => self.step(step, slots, begun)?,
+                Some(observer) => observer.step(step, &mut || self.step(step, slots, begun))?,
             }
         }
         Ok(())
     }
 
-    fn step(
-        &self,
-        step: &PreparedStep,
-        slots: &mut [Option<Value>],
-        bound: Option<&Bound>,
-        begun: &mut Begun,
-    ) -> Result<()> {
+    fn step(&self, step: &PreparedStep, slots: &mut Slots, begun: &mut Begun) -> Result<()> {
         if let Device::Gpu(gpu) = &self.executable.device {
             gpu.mark(step.mark.0);
         }
@@ -288,21 +281,19 @@ impl Run<'_> {
             Call { inputs: &mut inputs, outputs: step.outputs.len(), threads: self.threads, blocks: &blocks };
         let outputs = match self.observer {
             None if step.grows.is_some() && self.growing.is_some() => growing::append(step, self.growing, &call),
-            None => run_kernel(step, slots, bound, &mut call),
+            None => run_kernel(step, slots, &mut call),
             Some(observer) => {
-                observer.kernel(Seen { step, slots }, &mut call, &mut |call| run_kernel(step, slots, bound, call))
+                observer.kernel(Seen { step, slots }, &mut call, &mut |call| run_kernel(step, slots, call))
             }
         };
         let outputs = outputs.map_err(|error| self.place(error, step, &inputs, &begun.taken))?;
         drop(inputs);
         for (slot, value) in step.outputs.iter().zip(outputs) {
             if let Some(slot) = slot {
-                slots[slot.at()] = Some(value);
+                slots.set(*slot, value);
             }
         }
-        for slot in &step.drops {
-            slots[slot.at()] = None;
-        }
+        step.drops.iter().for_each(|slot| slots.clear(*slot));
         Ok(())
     }
 
@@ -329,7 +320,7 @@ impl Run<'_> {
     fn place(&self, error: Error, step: &PreparedStep, inputs: &[Input], outlines: &[Outline]) -> Error {
         let kind = error.kind();
         let mut message = match error {
-            Error::Op(message) | Error::Gpu(message) | Error::Setting(message) => message,
+            Error::Op(message) | Error::Memory(message) | Error::Gpu(message) | Error::Setting(message) => message,
             Error::Limit { .. } => error.to_string(),
             placed => return placed,
         };
@@ -362,13 +353,8 @@ fn is_on_device(value: &Value) -> bool {
     matches!(value, Value::Tensor(array) if array.is_on_device())
 }
 
-fn run_kernel(
-    step: &PreparedStep,
-    slots: &[Option<Value>],
-    bound: Option<&Bound>,
-    call: &mut Call,
-) -> Result<Vec<Value>> {
-    match bound {
+fn run_kernel(step: &PreparedStep, slots: &Slots, call: &mut Call) -> Result<Vec<Value>> {
+    match slots.bound() {
         None => step.kernel.as_ref().run(call),
         Some(bound) => bound.run((step.kernel.as_ref(), step.operator()), slots, call),
     }

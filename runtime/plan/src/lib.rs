@@ -55,6 +55,8 @@ mod size;
 mod slots;
 pub mod stack;
 pub mod state;
+#[allow(unsafe_code)] // Lends Candle's tensors during a run.
+mod tensors;
 #[cfg(test)]
 pub mod testing;
 pub mod text;

@@ -1,5 +1,8 @@
 //! The memory bound of a run whose plan has `max_memory`.
 
+use std::cell::RefCell;
+use std::iter;
+
 use candle_plan_kernels::buffer;
 
 use crate::dtype::DType;
@@ -8,25 +11,43 @@ use crate::kernel::{Call, Input, Kernel};
 use crate::operator::Operator;
 use crate::types::{TensorType, Type, Types};
 use crate::value::held::{Held, Outside};
-use crate::value::storages::RECORD;
+use crate::value::storages::{Addresses, RECORD};
 use crate::value::Value;
 
 /// A bound on the bytes that the values of one block hold at once.
-pub(crate) struct Bound {
+pub(crate) struct Bound<'c> {
     limit: usize,
     /// The values that the caller holds, and counts itself.
-    outside: Outside,
+    outside: Outside<'c>,
+    /// The values in the block's slots.
+    held: RefCell<Held>,
 }
 
-impl Bound {
-    /// Bounds a block by the bytes that the caller has [left](buffer::budget). Values that are `lent` to the block do
-    /// not count.
-    pub fn new<'a>(lent: impl Iterator<Item = &'a Value>) -> Bound {
-        Bound { limit: buffer::budget(), outside: Outside::of(lent) }
+impl<'c> Bound<'c> {
+    /// Bounds a block by the bytes that the caller has [left](buffer::budget). Constants, and values that are `lent` to
+    /// the block, do not count.
+    pub fn new(constants: &'c Addresses, lent: &[Value]) -> Bound<'c> {
+        let outside = Outside::of_constants(constants).and(lent.iter());
+        Bound { limit: buffer::budget(), outside, held: RefCell::default() }
     }
 
-    /// Runs a step's kernel while `slots` hold the block's other values. The operator, if it is known, infers the sizes
-    /// of the results.
+    /// Counts a value that a slot receives.
+    pub fn add(&self, value: &Value) {
+        self.held.borrow_mut().add(value, &self.outside);
+    }
+
+    /// Stops counting a value that leaves its slot.
+    pub fn remove(&self, value: &Value) {
+        self.held.borrow_mut().remove(value);
+    }
+
+    /// The bytes of the values in slots, and of other values of the block.
+    fn bytes<'v>(&self, slots: &'v [Option<Value>], more: impl Iterator<Item = &'v Value> + Clone) -> usize {
+        self.held.borrow_mut().bytes_with(slots.iter().flatten(), more, &self.outside)
+    }
+
+    /// Runs a step's kernel while `slots` hold the block's other values, which were [added](Bound::add). The operator, if
+    /// it is known, infers the sizes of the results.
     ///
     /// # Errors
     /// The results do not fit beside these values. If their sizes follow from the inputs' shapes, the kernel does not
@@ -38,23 +59,19 @@ impl Bound {
         call: &mut Call,
     ) -> Result<Vec<Value>> {
         let (kernel, operator) = step;
-        let mut held = Held::of(slots.iter().flatten());
-        let shared = held.bytes_beside(&self.outside);
-        held.add(call.inputs.iter().filter_map(owned));
-        let before = held.bytes_beside(&self.outside);
+        let shared = self.bytes(slots, iter::empty());
+        let before = self.bytes(slots, call.inputs.iter().filter_map(owned));
         // The results may reuse the storage of inputs that die.
         self.check(shared.saturating_add(expected(operator, call)).max(before))?;
         let outputs = buffer::within(self.limit - before, || kernel.run(call))?;
-        let mut held = Held::of(slots.iter().flatten());
-        held.add(call.inputs.iter().filter_map(owned).chain(&outputs));
-        self.check(held.bytes_beside(&self.outside))?;
+        self.check(self.bytes(slots, call.inputs.iter().filter_map(owned).chain(&outputs)))?;
         Ok(outputs)
     }
 
     fn check(&self, needed: usize) -> Result<()> {
         match needed <= self.limit {
             true => Ok(()),
-            false => Err(Error::op(format!(
+            false => Err(Error::Memory(format!(
                 "the values need {needed} bytes, but max_memory leaves {}: raise it or use smaller inputs",
                 self.limit
             ))),
@@ -65,7 +82,7 @@ impl Bound {
 /// The values that iterations of a loop made and the loop holds. The caller counts the loop's inputs.
 pub(crate) struct Kept {
     /// The inputs, and the collected values.
-    counted: Outside,
+    counted: Outside<'static>,
     bytes: usize,
 }
 
@@ -91,10 +108,10 @@ impl Kept {
         if !is_bounded() {
             return Ok(usize::MAX);
         }
-        let bytes = Held::of(values.iter()).bytes_beside(&self.counted).saturating_add(self.bytes);
+        let bytes = Held::bytes_of(values.iter(), &self.counted).saturating_add(self.bytes);
         let left = buffer::budget().checked_sub(bytes);
         left.ok_or_else(|| {
-            Error::op(format!(
+            Error::Memory(format!(
                 "its iterations hold {bytes} bytes, but max_memory leaves {}: raise it or use smaller inputs",
                 buffer::budget()
             ))
@@ -114,8 +131,8 @@ fn owned<'a>(input: &'a Input) -> Option<&'a Value> {
 }
 
 /// The bytes of the storages of values.
-pub(crate) fn bytes_held<'a>(values: impl Iterator<Item = &'a Value>) -> usize {
-    Held::of(values).bytes_beside(&Outside::default())
+pub(crate) fn bytes_held<'a>(values: impl Iterator<Item = &'a Value> + Clone) -> usize {
+    Held::bytes_of(values, &Outside::default())
 }
 
 /// The bytes of the results, as far as they follow from the inputs' shapes.

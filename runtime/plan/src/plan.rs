@@ -10,13 +10,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::ids::{ConstantId, OriginId, StepId, ValueId};
-pub use crate::ops::block::{Block, ConstantValue, Step, ValueInfo, MAX_DEPTH};
+use crate::ops::block;
+pub use crate::ops::block::{ConstantValue, ValueInfo, MAX_DEPTH};
+use crate::ops::Op;
 
 /// The value of the metadata key `format`.
 pub const FORMAT: &str = "candle-plan";
 
 /// The newest version that this crate reads and the only one that the compiler writes.
 pub const VERSION: u32 = 1;
+
+/// A graph of a plan.
+pub type Block = block::Block<Op>;
+
+/// One operation of a plan.
+pub type Step = block::Step<Op>;
 
 /// A compiled model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use bytemuck::{cast_slice_mut, Pod};
 use candle_core::CpuStorage;
 use candle_plan_kernels::mapping::Mapping;
+use candle_plan_kernels::uninit::Uninit;
 use safetensors::tensor::{Metadata, SafeTensorError, TensorInfo};
 use safetensors::Dtype;
 use sha2::{Digest, Sha256};
@@ -255,9 +256,8 @@ fn copied(source: &mut impl Read, info: &TensorInfo) -> Result<CpuStorage> {
 
 /// Reads the next `size` bytes. The check of the header guarantees a whole number of elements.
 fn filled<T: Pod>(source: &mut impl Read, size: usize) -> Result<Vec<T>> {
-    let mut data = vec![T::zeroed(); size / size_of::<T>()];
-    source.read_exact(cast_slice_mut(&mut data)).map_err(unreadable)?;
-    Ok(data)
+    let memory = Uninit::try_new(size / size_of::<T>()).ok_or_else(|| no_memory(size))?;
+    memory.try_overwrite(|data| source.read_exact(cast_slice_mut(data)).map_err(unreadable))
 }
 
 fn not_a_plan(reason: String) -> Error {
@@ -274,6 +274,10 @@ fn invalid(reason: String) -> Error {
 
 fn unreadable(error: std::io::Error) -> Error {
     Error::Read { kind: ErrorKind::File, reason: format!("it cannot be read to its end: {error}") }
+}
+
+fn no_memory(size: usize) -> Error {
+    Error::Read { kind: ErrorKind::Memory, reason: format!("there is no memory for a constant of {size} bytes") }
 }
 
 fn check_version(text: &str) -> Result<()> {

@@ -1,17 +1,69 @@
-//! Moves values between the slots of a running block and its steps.
+//! The slots of a running block, and the moves of values between them and the steps.
+
+use std::ops::Deref;
 
 use candle_plan_descriptors::broadcast::Dims;
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::kernel::Input;
-use crate::prepare::{Operand, PreparedStep};
+use crate::memory::Bound;
+use crate::prepare::{Operand, PreparedStep, SlotId};
 use crate::value::Value;
+
+/// The values of a running block. A memory bound counts them.
+pub(crate) struct Slots<'b> {
+    values: Vec<Option<Value>>,
+    bound: Option<&'b Bound<'b>>,
+}
+
+impl<'b> Slots<'b> {
+    /// `count` empty slots.
+    pub fn new(count: usize, bound: Option<&'b Bound<'b>>) -> Slots<'b> {
+        Slots { values: vec![None; count], bound }
+    }
+
+    /// The memory bound of the block.
+    pub fn bound(&self) -> Option<&'b Bound<'b>> {
+        self.bound
+    }
+
+    /// Puts a value into a slot, and drops the previous one.
+    pub fn set(&mut self, slot: SlotId, value: Value) {
+        self.clear(slot);
+        if let Some(bound) = self.bound {
+            bound.add(&value);
+        }
+        self.values[slot.at()] = Some(value);
+    }
+
+    /// Takes the value out of a slot.
+    pub fn take(&mut self, slot: SlotId) -> Option<Value> {
+        let value = self.values[slot.at()].take();
+        if let (Some(bound), Some(value)) = (self.bound, &value) {
+            bound.remove(value);
+        }
+        value
+    }
+
+    /// Drops the value of a slot.
+    pub fn clear(&mut self, slot: SlotId) {
+        drop(self.take(slot));
+    }
+}
+
+impl Deref for Slots<'_> {
+    type Target = [Option<Value>];
+
+    fn deref(&self) -> &[Option<Value>] {
+        &self.values
+    }
+}
 
 /// Takes over the inputs that die with the step, and records their outlines. The other inputs are still absent.
 pub(crate) fn take<'a>(
     step: &PreparedStep,
-    slots: &mut [Option<Value>],
+    slots: &mut Slots,
     inputs: &mut SmallVec<[Input<'a>; 4]>,
     outlines: &mut SmallVec<[Outline; 2]>,
 ) {
@@ -20,34 +72,32 @@ pub(crate) fn take<'a>(
             inputs.push(Input::Absent);
             continue;
         };
-        let slot = &mut slots[slot.at()];
-        if let Some(outline) = slot.as_ref().and_then(|value| Outline::of(at, value)) {
+        if let Some(outline) = slots[slot.at()].as_ref().and_then(|value| Outline::of(at, value)) {
             outlines.push(outline);
         }
-        inputs.push(slot.take().map_or(Input::Absent, Input::Owned));
+        inputs.push(slots.take(slot).map_or(Input::Absent, Input::Owned));
     }
 }
 
 /// Passes a step's input on as its output.
-pub(crate) fn pass(step: &PreparedStep, slots: &mut [Option<Value>]) {
+pub(crate) fn pass(step: &PreparedStep, slots: &mut Slots) {
     if let (Some(Some(from)), Some(Some(to))) = (step.reads.first(), step.outputs.first()) {
-        slots[to.at()] = slots[from.at()].clone();
+        match slots[from.at()].clone() {
+            Some(value) => slots.set(*to, value),
+            None => slots.clear(*to),
+        }
     }
-    for slot in &step.drops {
-        slots[slot.at()] = None;
-    }
+    step.drops.iter().for_each(|slot| slots.clear(*slot));
 }
 
 /// Frees the values that die with a step that does not run.
-pub(crate) fn skip(step: &PreparedStep, slots: &mut [Option<Value>]) {
+pub(crate) fn skip(step: &PreparedStep, slots: &mut Slots) {
     for operand in &step.inputs {
         if let Operand::Dying(slot) = *operand {
-            slots[slot.at()] = None;
+            slots.clear(slot);
         }
     }
-    for slot in &step.drops {
-        slots[slot.at()] = None;
-    }
+    step.drops.iter().for_each(|slot| slots.clear(*slot));
 }
 
 /// The description of an input that the step has taken over, for error messages.

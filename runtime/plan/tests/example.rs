@@ -1,5 +1,8 @@
 //! The examples of docs/using-from-rust.md run plans.
 
+#[path = "../examples/module.rs"]
+#[allow(dead_code)] // its main
+mod module;
 #[path = "../examples/run.rs"]
 #[allow(dead_code)] // its main
 mod run;
@@ -12,6 +15,12 @@ fn a_plan_runs_on_zeros() {
     let report = run::run(include_bytes!("../../../tests/golden/v1.plan")).unwrap();
     let expected = "input x: float32 [batch, 4]\noutput y: [1, 2] [0.500, 0.500] …\n";
     assert_eq!(report, expected);
+}
+
+#[test]
+fn a_plan_is_a_layer() {
+    let report = module::run(include_bytes!("../../../tests/golden/v1.plan")).unwrap();
+    assert_eq!(report, "classes [3, 5], with sums [1.000, 1.000, 1.000]\n");
 }
 
 #[test]

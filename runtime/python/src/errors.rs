@@ -37,6 +37,8 @@ fn exception(error: Error) -> PyErr {
         Error::Threads { .. } | Error::State(_) | Error::StateFile(_) => PyValueError::new_err(error.to_string()),
         Error::Device { .. } => DeviceError::new_err((error.to_string(),)),
         Error::Limit { message, help } => LimitError::new_err((message, help)),
-        Error::Op(message) | Error::Gpu(message) | Error::Setting(message) => OpError::new_err((message,)),
+        Error::Op(message) | Error::Memory(message) | Error::Gpu(message) | Error::Setting(message) => {
+            OpError::new_err((message,))
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use super::cut::Cut;
 use super::lines::Lines;
 use super::operands::{Shared, Sizes};
 use super::panels::{Panels, Source, DEPTH};
@@ -27,7 +28,7 @@ const ROWS: usize = 256;
 const PACKING_ROWS: usize = 512;
 /// The maximum panels per block: with so few, the block's output is still in the L2 cache when the epilogue runs.
 const PANELS: usize = 8;
-/// Blocks per thread, if there are several threads, so that others take over work from a delayed thread.
+/// Blocks per thread, if there are several threads.
 const SHARES: usize = 4;
 /// The minimum number of panels and of tiles of rows in a block, if there are enough of them.
 const LEAST: usize = 2;
@@ -63,34 +64,27 @@ impl<'a> Product<'a> {
     }
 
     pub fn run(&self, threads: &Threads, out: Shared) {
-        let Sizes { m, n, .. } = self.problem.sizes;
-        let (high, panels) = (self.tiles.rows(), n.div_ceil(self.width));
-        let [down, across] = self.cut(threads.count(), m.div_ceil(high), panels);
-        threads.for_each(down * across, |task| {
-            // Blocks with the same panels are consecutive.
-            let (i, j) = (task % down, task / down);
-            let rows = [i, i + 1].map(|i| m.min(m.div_ceil(high) * i / down * high));
-            let panels = [j, j + 1].map(|j| panels * j / across);
+        let (m, high) = (self.problem.sizes.m, self.tiles.rows());
+        self.cut().for_each(threads, |tiles, panels| {
             let mut scratch = SCRATCH.take();
-            self.block(out, rows, panels, &mut scratch);
+            self.block(out, tiles.map(|tile| m.min(tile * high)), panels, &mut scratch);
             SCRATCH.set(scratch);
         });
     }
 
-    /// The number of blocks along the rows and along the columns.
-    fn cut(&self, threads: usize, tiles: usize, panels: usize) -> [usize; 2] {
-        let most = if self.source.is_packed_by_blocks() { PACKING_ROWS } else { ROWS };
-        let [mut down, mut across] = [tiles.div_ceil(most.div_ceil(self.tiles.rows())), panels.div_ceil(PANELS)];
-        if threads > 1 {
-            let more =
-                |count: usize, other: usize, most: usize| (SHARES * threads).div_ceil(other).min(most).max(count);
-            across = more(across, down, panels.div_ceil(LEAST));
-            // Every block packs its panels, so there are only as many blocks along the rows as the threads need.
-            if across < threads || !self.source.is_packed_by_blocks() {
-                down = more(down, across, tiles.div_ceil(LEAST));
-            }
+    /// The blocks of the output, in tiles of rows.
+    fn cut(&self) -> Cut {
+        let (Sizes { m, n, .. }, high) = (self.problem.sizes, self.tiles.rows());
+        // If every block packs its panels, there are only as many blocks along the rows as the threads need.
+        let prefers_panels = self.source.is_packed_by_blocks();
+        let most = if prefers_panels { PACKING_ROWS } else { ROWS };
+        Cut {
+            counts: [m.div_ceil(high), n.div_ceil(self.width)],
+            most: [most.div_ceil(high), PANELS],
+            least: [LEAST; 2],
+            shares: [SHARES; 2],
+            prefers_panels,
         }
-        [down, across]
     }
 
     /// Computes rows `rows[0] .. rows[1]` of panels `panels[0] .. panels[1]`.

@@ -7,6 +7,7 @@
 mod blocks;
 mod case;
 mod cost;
+mod cut;
 mod form;
 mod in_place;
 mod lines;
@@ -30,6 +31,7 @@ pub(crate) mod tests;
 
 pub use case::{ProductCase, RightCase};
 pub(crate) use cost::UNIT;
+pub(crate) use cut::Cut;
 pub(crate) use form::ProductForm;
 pub(crate) use in_place::InPlace;
 pub(crate) use lines::Lines;

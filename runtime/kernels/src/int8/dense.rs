@@ -11,7 +11,7 @@ use super::patches::Patches;
 use super::product::{shifted_zero, Product, Rows};
 use super::tiles::Tiles;
 use super::weights::{Matrix, Weights};
-use crate::buffer::is_cached;
+use crate::buffer::{collected, is_cached};
 use crate::conv_shape::Shape;
 use crate::form::Form;
 use crate::threads::Threads;
@@ -57,7 +57,7 @@ impl QuantizedConvForm for DenseForm {
             row: 0,
             column: depth,
         };
-        let groups = (0..case.groups).map(|g| packed(dots, outputs, kernel, row, &group(g))).collect();
+        let groups = collected((0..case.groups).map(|g| packed(dots, outputs, kernel, row, &group(g))));
         Box::new(Dense { groups, row })
     }
 }
@@ -151,6 +151,20 @@ impl Dense {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffer::{caught, within};
+
+    #[test]
+    fn the_list_of_groups_counts_toward_the_budget() {
+        let (groups, outputs, kernel) = (1 << 15, 1, [1, 1]);
+        let bits = vec![0; groups];
+        let weights = Taps { groups, outputs: groups, kernel, bits: &bits, signed: true, zeros: &[0] };
+        for (isa, dots) in Dots::available() {
+            let case = QuantizedConvCase { isa, dots, groups, outputs, kernel, depth: 1, is_narrow: true };
+            let bytes = |budget: usize| caught(|| within(budget, || DenseForm.pack(&case, &weights).bytes())).ok();
+            let needed = size_of::<Weights>() * groups;
+            assert!(bytes(needed).is_some() && bytes(needed - 1).is_none());
+        }
+    }
 
     #[test]
     fn rows_are_padded_by_at_most_half() {

@@ -1,5 +1,6 @@
 //! The instructions that sum products of bytes, and how they divide the depth of a product.
 
+use crate::buffer::collected_up_to;
 use crate::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Level;
@@ -163,7 +164,8 @@ impl Dots {
         let parts = self.parts(quads);
         debug_assert!(quads.is_multiple_of(parts), "{quads} quads in {parts} parts");
         let each = quads / parts;
-        (pieces.iter().flat_map(|&piece| (0..parts).map(move |part| piece + part * each * 4)).collect(), each)
+        let offsets = pieces.iter().flat_map(|&piece| (0..parts).map(move |part| piece + part * each * 4));
+        (collected_up_to(pieces.len() * parts, offsets), each)
     }
 
     /// The number of parts of a piece of `quads` quads.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::codes::{Codes, SIGN};
 use super::positions::{inside, position};
 use crate::conv_shape::Shape;
+use crate::scratch::Scratch;
 
 /// The input of the windows of a group: for each pixel, `[kernel, C / groups]` unsigned bytes. The rows of the kernel
 /// are `row` bytes apart.
@@ -24,7 +25,7 @@ impl Patches<'_> {
     pub fn write(&self, pixels: Range<usize>, to: &mut [u8]) {
         let (shape, patch) = (self.shape, self.patch);
         let together = if shape.groups == 1 && shape.dilations[1] == 1 { inside(shape) } else { 0..0 };
-        let (mut pixel, mut rows) = (pixels.start, vec![None; shape.kernel[0]]);
+        let (mut pixel, mut rows) = (pixels.start, Scratch::filled(None, shape.kernel[0]));
         while pixel < pixels.end {
             let (line, first) = (pixel / shape.output[1], pixel % shape.output[1]);
             let (image, y) = (line / shape.output[0], line % shape.output[0]);

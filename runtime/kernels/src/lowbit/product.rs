@@ -4,17 +4,18 @@ use super::case::LowBitCase;
 use super::kernels::Kernels;
 use super::pack::PackedCodes;
 use super::tile::Tile;
-use crate::gemm::{Finish, Shared, Sizes};
+use crate::gemm::{Cut, Finish, Shared, Sizes};
 use crate::threads::Threads;
 
 /// The maximum rows per block.
 const ROWS: usize = 256;
 /// The maximum panels per block.
 const PANELS: usize = 8;
-/// Blocks per thread, if there are several threads, so that others take over work from a delayed thread.
-const SHARES: usize = 4;
-/// The minimum rows per block, if there are several blocks of rows.
-const LEAST: usize = 4;
+/// Blocks of rows and of panels per thread, if there are several threads: the rows are cut only as often as the threads
+/// need.
+const SHARES: [usize; 2] = [1, 4];
+/// The minimum rows and panels per block, if the product is cut for several threads.
+const LEAST: [usize; 2] = [4, 1];
 
 /// `out = a · Wᵀ`, where `a` is `[m, k]` and `out` is `[m, n]`, and a function that finishes each row of each block.
 ///
@@ -61,16 +62,9 @@ impl<'a> Product<'a> {
 
     /// Calls `compute(rows, panels)` for every block of a product that is not empty. Then it finishes the block.
     pub(super) fn for_each_block(&self, threads: &Threads, compute: impl Fn([usize; 2], [usize; 2]) + Sync) {
-        let panels = self.b.panels();
-        let (mut down, mut across) = (self.m.div_ceil(ROWS), panels.div_ceil(PANELS));
-        if threads.count() > 1 {
-            across = (SHARES * threads.count()).div_ceil(down).min(panels).max(across);
-            down = threads.count().div_ceil(across).min(self.m.div_ceil(LEAST)).max(down);
-        }
-        threads.for_each(down * across, |task| {
-            // Blocks with the same panels are consecutive.
-            let (i, j) = (task % down, task / down);
-            let (rows, panels) = ([i, i + 1].map(|i| self.m * i / down), [j, j + 1].map(|j| panels * j / across));
+        let counts = [self.m, self.b.panels()];
+        let cut = Cut { counts, most: [ROWS, PANELS], least: LEAST, shares: SHARES, prefers_panels: true };
+        cut.for_each(threads, |rows, panels| {
             compute(rows, panels);
             self.finish(rows, panels);
         });

@@ -95,7 +95,7 @@ impl fmt::Debug for Loan {
 }
 
 /// Returns the bytes of a Candle storage, or none for a storage dtype that no plan uses.
-fn bytes_of(storage: &CpuStorage) -> &[u8] {
+pub(crate) fn bytes_of(storage: &CpuStorage) -> &[u8] {
     match storage {
         CpuStorage::U8(data) => data,
         CpuStorage::U32(data) => cast_slice(data),

@@ -11,13 +11,14 @@ use crate::kernel::{Call, Kernel};
 use crate::memory::Kept;
 use crate::ops::control::{If, Loop, Scan};
 use crate::ops::nested::{axis_of, dims, rank};
+use crate::ops::Op;
 use crate::stack;
 use crate::value::{Array, Value};
 
 /// The only block of a loop.
 const BODY: BlockId = BlockId(0);
 
-impl Kernel for If {
+impl Kernel for If<Op> {
     fn takes_sequence(&self, _: usize) -> bool {
         true
     }
@@ -29,7 +30,7 @@ impl Kernel for If {
     }
 }
 
-impl Kernel for Loop {
+impl Kernel for Loop<Op> {
     fn takes_sequence(&self, _: usize) -> bool {
         true
     }
@@ -58,13 +59,13 @@ impl Kernel for Loop {
     }
 }
 
-impl Loop {
+impl Loop<Op> {
     fn stacked(&self) -> usize {
         self.body.outputs.len().saturating_sub(1 + self.carried)
     }
 }
 
-impl Kernel for Scan {
+impl Kernel for Scan<Op> {
     fn takes_sequence(&self, _: usize) -> bool {
         true
     }
@@ -98,7 +99,7 @@ impl Kernel for Scan {
     }
 }
 
-impl Scan {
+impl Scan<Op> {
     /// Returns the number of slices, which is equal for all scanned inputs.
     fn length(&self, scanned: &[Value], axes: &[usize]) -> Result<usize> {
         let lengths = scanned.iter().zip(axes).map(|(value, &axis)| Ok(dims(value)?[axis]));

@@ -260,6 +260,7 @@ mod tests {
             (plain, [f(&[2, 3]), f(&[2, 3])], "3 columns"),
             (plain, [f(&[2, 2, 3]), f(&[3, 3, 2])], "do not broadcast"),
             (plain, [f(&[]), f(&[3])], "scalars"),
+            (plain, [f(&[1 << 50, 0, 3]), f(&[3, 2])], "no memory"),
             (plain, [f(&[2, 3]), Some(tensor(&[1i32; 3], &[3, 1]))], "int32"),
             (plain, [Some(tensor(&[1i8; 3], &[3])), Some(tensor(&[1i8; 3], &[3]))], "int8"),
             (both, [f(&[2, 3]), f(&[2, 3])], "2 columns"),

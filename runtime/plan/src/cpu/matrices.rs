@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::float::read_f32;
 use crate::form::Form;
 use crate::ops::matrices::ordered;
-use crate::value::Array;
+use crate::value::{list, Array};
 
 /// Describes a matrix `[rows, columns]` whose data is stored in this order or transposed.
 pub(super) fn matrix(data: &[f32], [rows, columns]: [usize; 2], transposed: bool) -> Matrix<'_> {
@@ -39,7 +39,7 @@ pub(super) fn pack_all(b: &Array, transposed: bool, narrow: bool) -> Result<Vec<
         return Ok(Vec::new());
     }
     let data = read_f32(b)?;
-    Ok(data.chunks_exact(k * n).map(|data| pack(data, [k, n], transposed, narrow)).collect())
+    list(data.chunks_exact(k * n).map(|data| pack(data, [k, n], transposed, narrow)))
 }
 
 /// Packs a constant B `[k, n]`. With `narrow`, it uses the narrowest type that holds the numbers exactly.
@@ -55,11 +55,8 @@ pub(super) fn is_single(dtype: DType) -> bool {
 
 /// Describes how the right-hand sides are packed.
 pub(super) fn form(packed: &[PackedB]) -> Form {
-    let mut formats: Vec<Format> = packed.iter().map(PackedB::format).collect();
-    formats.dedup();
-    let kernel = match formats[..] {
-        [format] => packed_name(format),
-        _ => packed_name(Format::Float32),
-    };
+    let first = packed.first().map(PackedB::format);
+    let common = first.filter(|format| packed.iter().all(|packed| packed.format() == *format));
+    let kernel = packed_name(common.unwrap_or(Format::Float32));
     Form::named(kernel).packed(packed.iter().map(PackedB::bytes).sum())
 }

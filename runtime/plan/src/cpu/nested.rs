@@ -5,8 +5,8 @@ use crate::dtype::Bool;
 use crate::error::{Error, Result};
 use crate::kernel::Call;
 use crate::memory::Kept;
-use crate::ops::block::Block;
 use crate::ops::nested::{axis_of, info, rank};
+use crate::plan::Block;
 use crate::stack;
 use crate::value::{out_of_memory, Array, Value};
 

@@ -9,7 +9,7 @@ use crate::bail;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Constants};
 use crate::ops::tf_idf::TfIdfVectorizer;
-use crate::value::{alloc_uninit, list, out_of_memory, scratch, Array, Value};
+use crate::value::{alloc_uninit, copied, list, out_of_memory, scratch, Array, Value};
 
 /// An upper bound on the bytes of a word and its n-gram in a [`Vocabulary`], besides their letters.
 const ENTRY: usize = 192;
@@ -88,7 +88,7 @@ impl TfIdfVectorizer {
                 let column = column.filter(|&column| column < self.columns);
                 let column = column.ok_or_else(|| Error::op("an n-gram of the pool has no column"))?;
                 if (self.shortest..=self.longest).contains(&gram.len()) {
-                    columns.insert(gram.to_vec(), column);
+                    columns.insert(copied(gram)?, column);
                 }
             }
         }
@@ -97,14 +97,18 @@ impl TfIdfVectorizer {
 
     /// Adds the n-grams of a row to the counts.
     fn count(&self, vocabulary: &Vocabulary, row: &[Option<u32>], counts: &mut [f32]) {
-        for length in self.shortest.max(1)..=self.longest.min(row.len()) {
+        let longest = self.longest.min(row.len());
+        let mut gram = Scratch::filled(0, longest);
+        for length in self.shortest.max(1)..=longest {
+            let gram = &mut gram[..length];
             let skips = if length == 1 { 0 } else { self.max_skips };
             // With a greater distance, an n-gram of two or more words does not fit in the row.
             for distance in 1..=skips.min(row.len()) + 1 {
                 let span = (length - 1) * distance;
                 for start in 0..row.len().saturating_sub(span) {
-                    let gram: Option<Vec<u32>> = row[start..=start + span].iter().step_by(distance).copied().collect();
-                    if let Some(&column) = gram.and_then(|gram| vocabulary.columns.get(&gram)) {
+                    let words = row[start..=start + span].iter().step_by(distance);
+                    let is_known = gram.iter_mut().zip(words).all(|(to, word)| word.map(|word| *to = word).is_some());
+                    if let Some(&column) = vocabulary.columns.get(&*gram).filter(|_| is_known) {
                         counts[column] += 1.0;
                     }
                 }

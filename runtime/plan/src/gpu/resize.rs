@@ -14,7 +14,7 @@ use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
 use crate::ops::resample::{AxisMap, Coordinates, Interpolation};
 use crate::ops::resize::Interpolate;
-use crate::value::Value;
+use crate::value::{try_list, with_capacity, Value};
 
 /// X and Y have the shapes that the kernel's struct states, and `Tables` only has indices inside X.
 #[derive(Clone, Copy, Pod, Zeroable, Params)]
@@ -156,10 +156,11 @@ impl InterpolateOnGpu {
         let number = |place: usize| u32::try_from(place).map_err(|_| Error::op(format!("place {place} is too large")));
         if self.is_nearest() {
             let places = self.op.places(map)?.into_iter().map(|place| place.map_or(Ok(NOWHERE), number));
-            return Ok(Table { taps: 1, places: places.collect::<Result<_>>()?, weights: Vec::new() });
+            return Ok(Table { taps: 1, places: try_list(places)?, weights: Vec::new() });
         }
         let lists = self.op.taps(map, dtype == DType::Float64)?;
-        let mut table = Table { taps: lists.count, places: Vec::new(), weights: Vec::new() };
+        let length = lists.count.saturating_mul(map.output);
+        let mut table = Table { taps: lists.count, places: with_capacity(length)?, weights: with_capacity(length)? };
         for k in 0..lists.count {
             // Along the innermost axis, pairs are summed from the last to the first, as on the CPU.
             let k = if inner == 1 && lists.count == 2 { 1 - k } else { k };
@@ -177,12 +178,12 @@ impl InterpolateOnGpu {
 impl Tables {
     /// Copies tables to the GPU; the weights become float32 if they are `single`.
     fn new(gpu: &Gpu, tables: [Table; 2], single: bool) -> Result<Tables> {
-        let mut bytes = Vec::new();
+        let held = tables.iter().map(|table| size_of_val(&table.weights[..]) + size_of_val(&table.places[..]));
+        let mut bytes = with_capacity::<u8>(held.sum())?;
         let weights = tables.each_ref().map(|table| {
             let start = bytes.len() as u64;
             if single {
-                let weights: Vec<f32> = table.weights.iter().map(|&weight| weight as f32).collect();
-                bytes.extend_from_slice(bytemuck::cast_slice(&weights));
+                bytes.extend(table.weights.iter().flat_map(|&weight| (weight as f32).to_ne_bytes()));
             } else {
                 bytes.extend_from_slice(bytemuck::cast_slice(&table.weights));
             }

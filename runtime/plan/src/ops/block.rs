@@ -1,11 +1,10 @@
-//! Blocks: the graphs that a plan consists of.
+//! Blocks: the graphs that a plan consists of. They do not depend on what the type `O` of their steps' operations is.
 
 use std::collections::HashSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Op;
 use crate::ids::{ConstantId, OriginId, StepId, ValueId};
 use crate::types::Type;
 
@@ -13,9 +12,10 @@ use crate::types::Type;
 pub const MAX_DEPTH: usize = 20;
 
 /// A graph: the main graph of the model, or a nested one of a control-flow op. It sees only its own values.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Block {
+#[schemars(rename = "Block")]
+pub struct Block<O> {
     /// Every value of the block; everything else refers to values by their index here.
     pub values: Vec<ValueInfo>,
     /// The values that the caller passes in.
@@ -23,22 +23,16 @@ pub struct Block {
     /// The values that are constants.
     pub constants: Vec<ConstantValue>,
     /// The steps, in order. A step's inputs are defined before it.
-    pub steps: Vec<Step>,
+    pub steps: Vec<Step<O>>,
     /// The values that the caller receives.
     pub outputs: Vec<ValueId>,
 }
 
-impl Block {
-    /// The depth of nested blocks in this one; 0 if there are none.
-    pub fn depth(&self) -> usize {
-        let nested = self.steps.iter().flat_map(|step| step.op.blocks());
-        nested.map(|block| 1 + block.depth()).max().unwrap_or(0)
-    }
-
+impl<O> Block<O> {
     /// Returns the steps with a result that is no constant.
-    pub(crate) fn unknown_steps(&self) -> impl Iterator<Item = (StepId, &Step)> {
+    pub(crate) fn unknown_steps(&self) -> impl Iterator<Item = (StepId, &Step<O>)> {
         let constants: HashSet<ValueId> = self.constants.iter().map(|entry| entry.value).collect();
-        let is_known = move |step: &Step| {
+        let is_known = move |step: &Step<O>| {
             let mut results = step.outputs.iter().flatten().peekable();
             results.peek().is_some() && results.all(|value| constants.contains(value))
         };
@@ -68,9 +62,10 @@ pub struct ConstantValue {
 /// One operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+#[schemars(rename = "Step")]
+pub struct Step<O> {
     /// The op.
-    pub op: Op,
+    pub op: O,
     /// The inputs; `null` for an absent optional one.
     pub inputs: Vec<Option<ValueId>>,
     /// The outputs; `null` for an unused one.

@@ -1,7 +1,9 @@
 //! Nested graphs: branches and loops.
 //!
 //! A block sees no values of the graph around it. The values that it needs from there, its captures, are its last
-//! inputs.
+//! inputs. The type `O` of the operations in blocks is a parameter: its own definition contains these operators.
+
+use std::fmt::Debug;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,9 +17,9 @@ use crate::operator::{Arity, Kind, Needs, Operator};
 use crate::types::{Type, Types};
 
 /// An operator with nested graphs.
-pub trait ControlFlow {
+pub trait ControlFlow<O> {
     /// The nested graphs, in the order of the struct's fields.
-    fn blocks(&self) -> Vec<&Block>;
+    fn blocks(&self) -> Vec<&Block<O>>;
 
     /// The output that is the same as output `index` of every nested graph. `None` if the operator reads or stacks that
     /// output.
@@ -33,12 +35,13 @@ pub trait ControlFlow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
-pub struct If {
-    pub then_branch: Block,
-    pub else_branch: Block,
+#[schemars(rename = "If")]
+pub struct If<O> {
+    pub then_branch: Block<O>,
+    pub else_branch: Block<O>,
 }
 
-impl Operator for If {
+impl<O: Debug + Send + Sync> Operator for If<O> {
     fn arity(&self) -> Arity {
         Arity { inputs: 1..=usize::MAX, outputs: 1..=usize::MAX }
     }
@@ -72,8 +75,8 @@ impl Operator for If {
     }
 }
 
-impl ControlFlow for If {
-    fn blocks(&self) -> Vec<&Block> {
+impl<O> ControlFlow<O> for If<O> {
+    fn blocks(&self) -> Vec<&Block<O>> {
         vec![&self.then_branch, &self.else_branch]
     }
 
@@ -91,14 +94,15 @@ impl ControlFlow for If {
 /// Source: [ONNX Loop](https://onnx.ai/onnx/operators/onnx__Loop.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Loop {
+#[schemars(rename = "Loop")]
+pub struct Loop<O> {
     /// The number of carried values.
     pub carried: usize,
     /// The block to repeat.
-    pub body: Block,
+    pub body: Block<O>,
 }
 
-impl Operator for Loop {
+impl<O: Debug + Send + Sync> Operator for Loop<O> {
     fn arity(&self) -> Arity {
         let inputs = self.carried.saturating_add(2)..=usize::MAX;
         Arity { inputs, outputs: 0..=usize::MAX }
@@ -144,8 +148,8 @@ impl Operator for Loop {
     }
 }
 
-impl ControlFlow for Loop {
-    fn blocks(&self) -> Vec<&Block> {
+impl<O> ControlFlow<O> for Loop<O> {
+    fn blocks(&self) -> Vec<&Block<O>> {
         vec![&self.body]
     }
 
@@ -154,7 +158,7 @@ impl ControlFlow for Loop {
     }
 }
 
-impl Loop {
+impl<O> Loop<O> {
     /// Checks that each carried value has the type of the body's input, because the next iteration reads it.
     fn check_carried(&self, carried: &[&Type]) -> Result<()> {
         let taken = self.body.inputs.iter().skip(2).map(|id| info(&self.body, *id));
@@ -177,7 +181,8 @@ impl Loop {
 /// Source: [ONNX Scan](https://onnx.ai/onnx/operators/onnx__Scan.html), version 9 and newer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Scan {
+#[schemars(rename = "Scan")]
+pub struct Scan<O> {
     /// The number of states.
     pub states: usize,
     /// The axis and order of the slices of each scanned input.
@@ -185,7 +190,7 @@ pub struct Scan {
     /// The axis and order in which each output other than the states is stacked.
     pub outputs: Vec<Scanned>,
     /// The block to repeat.
-    pub body: Block,
+    pub body: Block<O>,
 }
 
 /// The axis along which a tensor is sliced or stacked, and the order of the slices.
@@ -198,7 +203,7 @@ pub struct Scanned {
     pub reverse: bool,
 }
 
-impl Operator for Scan {
+impl<O: Debug + Send + Sync> Operator for Scan<O> {
     fn arity(&self) -> Arity {
         let inputs = self.states.saturating_add(self.inputs.len().max(1))..=usize::MAX;
         Arity { inputs, outputs: 0..=usize::MAX }
@@ -243,8 +248,8 @@ impl Operator for Scan {
     }
 }
 
-impl ControlFlow for Scan {
-    fn blocks(&self) -> Vec<&Block> {
+impl<O> ControlFlow<O> for Scan<O> {
+    fn blocks(&self) -> Vec<&Block<O>> {
         vec![&self.body]
     }
 

@@ -12,7 +12,7 @@ use crate::epilogue;
 use crate::error::Result;
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, Shape, TensorType, Type, Types};
-use crate::value::element_count;
+use crate::value::{element_count, list, with_capacity};
 use crate::work::{self, Work};
 
 /// `Y = A · B`, then the epilogue. The last two dimensions are matrices, and the dimensions before them broadcast. A
@@ -83,7 +83,7 @@ impl Product {
         if shared > 1 {
             // Consecutive left matrices with the same right matrix are one tall matrix.
             sizes.m *= shared;
-            pairs = pairs.into_iter().step_by(shared).map(|[left, right]| [left / shared, right]).collect();
+            pairs = list(pairs.into_iter().step_by(shared).map(|[left, right]| [left / shared, right]))?;
         }
         Ok(Product { sizes, transposed, pairs, dims: factors.result(stack)? })
     }
@@ -101,12 +101,14 @@ fn pair_up(a: &[usize], b: &[usize]) -> Result<(Vec<usize>, Vec<[usize; 2]>)> {
             (x, y) => bail!("batches of {x} and {y} do not broadcast"),
         });
     }
+    element_count(&dims)?;
     let mut pairs = vec![[0, 0]];
-    for (i, &count) in dims.iter().enumerate() {
+    for (i, &count) in dims.iter().enumerate().filter(|(_, &count)| count != 1) {
         let step = |index: usize, j: usize, size: usize| index * size + if size == 1 { 0 } else { j };
         let next = |[x, y]: [usize; 2]| (0..count).map(move |j| [step(x, j, size(a, i)), step(y, j, size(b, i))]);
-        element_count(&dims)?;
-        pairs = pairs.into_iter().flat_map(next).collect();
+        let mut longer = with_capacity(pairs.len() * count)?;
+        longer.extend(pairs.into_iter().flat_map(next));
+        pairs = longer;
     }
     Ok((dims, pairs))
 }

@@ -21,10 +21,10 @@ pub(crate) mod resample;
 pub(crate) mod transposed_window;
 pub mod window;
 
-/// The table of ops. A line holds a family, which is a file, and its ops. The first token is a dollar sign, which the
-/// generated macros need.
+/// The table of ops. A line holds a family, which is a file, and its ops. `<Op>` follows an op with nested graphs, which
+/// consist of ops. The first token is a dollar sign, which the generated macros need.
 macro_rules! ops {
-    ($d:tt $($family:ident: $($op:ident)*;)*) => {
+    ($d:tt $($family:ident: $($op:ident $(<$inner:ident>)?)*;)*) => {
         $(pub mod $family;)*
 
         /// An operation and its attributes, tagged by its name.
@@ -32,13 +32,13 @@ macro_rules! ops {
         pub enum Op {
             $($(
                 #[allow(missing_docs)]
-                $op($family::$op),
+                $op($family::$op $(<$inner>)?),
             )*)*
         }
 
         $($(
-            impl From<$family::$op> for Op {
-                fn from(op: $family::$op) -> Op {
+            impl From<$family::$op $(<$inner>)?> for Op {
+                fn from(op: $family::$op $(<$inner>)?) -> Op {
                     Op::$op(op)
                 }
             }
@@ -66,12 +66,12 @@ macro_rules! ops {
 
             /// The kind of operands.
             pub fn kind(&self) -> Kind {
-                match self { $($(Op::$op(_) => <$family::$op as Operator>::kind(),)*)* }
+                match self { $($(Op::$op(_) => <$family::$op $(<$inner>)? as Operator>::kind(),)*)* }
             }
 
             /// Every op's family, name and kind, in the table's order.
             pub fn all() -> Vec<(&'static str, &'static str, Kind)> {
-                vec![$($((stringify!($family), stringify!($op), <$family::$op as Operator>::kind()),)*)*]
+                vec![$($((stringify!($family), stringify!($op), <$family::$op $(<$inner>)? as Operator>::kind()),)*)*]
             }
         }
     };
@@ -84,7 +84,7 @@ ops! {
     cast: BitCast Cast;
     col2im: Col2Im;
     conditional: Clip Where;
-    control: If Loop Scan;
+    control: If<Op> Loop<Op> Scan<Op>;
     conv: Conv;
     conv_transpose: ConvTranspose;
     cumulative: Cumulative;
@@ -141,7 +141,7 @@ impl Op {
     }
 
     /// The op as control flow, if it has nested graphs.
-    pub fn control_flow(&self) -> Option<&dyn ControlFlow> {
+    pub fn control_flow(&self) -> Option<&dyn ControlFlow<Op>> {
         match self {
             Op::If(op) => Some(op),
             Op::Loop(op) => Some(op),
@@ -151,7 +151,7 @@ impl Op {
     }
 
     /// The nested graphs, in the order of the struct's fields.
-    pub fn blocks(&self) -> Vec<&Block> {
+    pub fn blocks(&self) -> Vec<&Block<Op>> {
         self.control_flow().map_or_else(Vec::new, ControlFlow::blocks)
     }
 
@@ -187,5 +187,13 @@ impl Op {
             }
         }
         self.operator().check(types, stated)
+    }
+}
+
+impl Block<Op> {
+    /// The depth of nested blocks in this one; 0 if there are none.
+    pub fn depth(&self) -> usize {
+        let nested = self.steps.iter().flat_map(|step| step.op.blocks());
+        nested.map(|block| 1 + block.depth()).max().unwrap_or(0)
     }
 }

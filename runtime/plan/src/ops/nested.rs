@@ -34,13 +34,13 @@ pub(crate) fn check_condition(condition: &TensorType) -> Result<()> {
     expect(condition, DType::Bool, "a condition")
 }
 
-pub(crate) fn info(block: &Block, id: ValueId) -> Result<&Type> {
+pub(crate) fn info<O>(block: &Block<O>, id: ValueId) -> Result<&Type> {
     let info = block.values.get(id.at()).ok_or_else(|| Error::op(format!("value {} does not exist", id.0)))?;
     Ok(&info.kind)
 }
 
 /// Checks that inputs of the types `given` fit a block.
-pub(crate) fn check_block(block: &Block, name: &str, given: &[Option<&Type>]) -> Result<()> {
+pub(crate) fn check_block<O>(block: &Block<O>, name: &str, given: &[Option<&Type>]) -> Result<()> {
     if block.inputs.len() != given.len() {
         bail!("{name} takes {} inputs, and is given {}", block.inputs.len(), given.len());
     }
@@ -55,7 +55,7 @@ pub(crate) fn check_block(block: &Block, name: &str, given: &[Option<&Type>]) ->
     Ok(())
 }
 
-pub(crate) fn results(block: &Block) -> Vec<&Type> {
+pub(crate) fn results<O>(block: &Block<O>) -> Vec<&Type> {
     block.outputs.iter().filter_map(|id| info(block, *id).ok()).collect()
 }
 

@@ -72,9 +72,11 @@ impl Slice {
     ) -> Result<SmallVec<[Option<Cut>; 6]>> {
         let required = |i: usize| list(i)?.ok_or_else(|| Error::op(format!("input {i} is missing")));
         let (starts, ends) = (required(1)?, required(2)?);
-        let axes = list(3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
-        let steps = list(4)?.unwrap_or_else(|| vec![1; starts.len()].into());
-        check_lists([&starts, &ends, &axes, &steps].map(|list| Some(list.len())), Some(rank))?;
+        let (axes, steps) = (list(3)?, list(4)?);
+        let lengths = [Some(&starts), Some(&ends), axes.as_ref(), steps.as_ref()];
+        check_lists(lengths.map(|list| list.map(|list| list.len())), Some(rank))?;
+        let axes = axes.unwrap_or_else(|| (0..starts.len() as i64).collect());
+        let steps = steps.unwrap_or_else(|| vec![1; starts.len()].into());
         axes::mask(&axes, rank)?;
         check_steps(&steps)?;
         let mut cuts = smallvec![None; rank];

@@ -27,11 +27,13 @@ use candle_plan_kernels::isa::Isa;
 
 use crate::cpu::Choice;
 use crate::device::{Device, Reason};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Constants, Kernel, Memory};
 use crate::memory::bytes_held;
 use crate::plan::{Block, ConstantId, Origin, Plan, ValueId};
 use crate::types::Type;
+use crate::value::held::addresses;
+use crate::value::storages::Addresses;
 use crate::value::{catch_out_of_memory, Value};
 use graph::{Graph, Node};
 use lifetime::Lifetimes;
@@ -46,6 +48,8 @@ pub struct Executable {
     pub(crate) plan: Plan,
     /// The constants of the plan, followed by the constants that prepare made from them.
     pub(crate) constants: Vec<Value>,
+    /// The storages of the constants, if the plan has a memory bound.
+    pub(crate) addresses: Addresses,
     pub(crate) main: PreparedBlock,
     pub(crate) device: Device,
     /// The blocks of channels of images on the CPU.
@@ -75,7 +79,7 @@ impl Executable {
     ///
     /// # Errors
     /// [`Error::Verify`] with every violation, or with a step whose constants do not fit its op; or the device's error
-    /// if it has no room for the constants.
+    /// if it has no room for the constants; [`ErrorKind::Memory`] if the host has no room for packed constants.
     pub fn prepare(mut plan: Plan, mut constants: Vec<Value>, device: &Device, memory: Memory) -> Result<Executable> {
         let violations = crate::verify::verify(&plan, &constants);
         if !violations.is_empty() {
@@ -111,7 +115,9 @@ impl Executable {
             main.find_deliveries();
             reads_on_host = main.inputs.iter().map(|&slot| main.reads(slot)).collect();
         }
-        Ok(Executable { plan, constants, main, device: device.clone(), blocking, grows, reads_on_host })
+        let addresses = addresses(constants.iter().filter(|_| plan.max_memory.is_some()));
+        let device = device.clone();
+        Ok(Executable { plan, constants, addresses, main, device, blocking, grows, reads_on_host })
     }
 
     /// Dequantizes constants, unless the numbers may take no more memory than the codes. Returns the readers of all
@@ -214,7 +220,10 @@ impl Preparing<'_> {
             kernel => kernel,
         };
         let kernel = graph.operands(node, &self.constants, |operands| catch_out_of_memory(|| pack(operands)));
-        let kernel = kernel.map_err(|error| Error::Verify(vec![self.describe_error(node, &error)]))?;
+        let kernel = kernel.map_err(|error| match (self.describe_error(node, &error), error) {
+            (reason, Error::Memory(_)) => Error::Read { kind: ErrorKind::Memory, reason },
+            (reason, _) => Error::Verify(vec![reason]),
+        })?;
         if matches!(self.device, Device::Cpu) {
             self.readers.release(graph, node, kernel.as_ref(), &mut self.constants)?;
         }

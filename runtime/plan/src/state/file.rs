@@ -12,7 +12,7 @@ use crate::array::words;
 use crate::by_width;
 use crate::error::{Error, Result};
 use crate::read::{check_bits, stored_as};
-use crate::value::{Array, Value};
+use crate::value::{scratch, Array, Value};
 
 /// The value of the metadata key `format`.
 const FORMAT: &str = "candle-state";
@@ -24,7 +24,7 @@ impl State {
     /// first run decides is not in the file.
     ///
     /// # Errors
-    /// [`Error::State`] if the format cannot hold them; also if the device fails.
+    /// [`Error::State`] if the format cannot hold them; also if the device fails, or there is not enough memory.
     pub fn save(&self) -> Result<Vec<u8>> {
         let values = self.to_host()?;
         let mut views = Vec::with_capacity(values.len());
@@ -33,6 +33,7 @@ impl State {
             let view = TensorView::new(stored_as(array.dtype())?, array.dims().to_vec(), array.bytes_on_host()?);
             views.push((*name, view.map_err(refused)?));
         }
+        scratch::<u8>(views.iter().map(|(_, view)| view.data().len()).sum())?;
         let metadata = [("format", FORMAT), ("state_version", VERSION), ("model", self.pairs.model.as_str())];
         let metadata: HashMap<String, String> = metadata.map(|(key, value)| (key.into(), value.into())).into();
         serialize(views, Some(metadata)).map_err(refused)

@@ -1,4 +1,4 @@
-//! The items of a sequence.
+//! The items of a sequence, whatever the type `V` of its values is.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -6,20 +6,28 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use super::storages::{Storages, RECORD};
-use super::Value;
+use super::storages::{Storages, Stored, RECORD};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::size::{out_of_memory, scratch};
 use crate::types::{Dim, TensorType, Type};
 
-/// The items of a sequence. Copies share them until one of the copies changes.
-#[derive(Debug, Clone, Default)]
-pub struct Items(Arc<Shared>);
+/// A value that can be an item of a sequence.
+pub trait Item: Clone + Stored {
+    /// The element type and the dimensions, if the value is a tensor of numbers or strings.
+    fn dtype_and_dims(&self) -> Option<(DType, &[usize])>;
 
-#[derive(Debug, Default)]
-struct Shared {
-    values: VecDeque<Value>,
+    /// Whether the value has a type. Two sizes must be equal where both are known.
+    fn is(&self, kind: &Type) -> bool;
+}
+
+/// The items of a sequence. Copies share them until one of the copies changes.
+#[derive(Debug, Clone)]
+pub struct Items<V>(Arc<Shared<V>>);
+
+#[derive(Debug)]
+struct Shared<V> {
+    values: VecDeque<V>,
     /// The common type of all items, if all are tensors. A loop checks it in every iteration.
     common: Option<Common>,
     /// The storages of the items. Only a run with a memory limit needs them, and then after every change.
@@ -34,16 +42,16 @@ struct Common {
     dims: Option<SmallVec<[Option<usize>; 4]>>,
 }
 
-impl Items {
+impl<V: Item> Items<V> {
     /// Inserts an item before item `at`, which is at most the length. Changes the list in place unless it is shared. The
     /// time depends on the distance to the nearer end.
     ///
     /// # Errors
     /// The allocation fails.
-    pub fn insert(&mut self, at: usize, item: Value) -> Result<()> {
+    pub fn insert(&mut self, at: usize, item: V) -> Result<()> {
         let items = self.unshared()?;
         items.values.try_reserve(1).map_err(|_| {
-            Error::op(format!("there is no memory for a sequence of {}: make it shorter", items.values.len() + 1))
+            Error::Memory(format!("there is no memory for a sequence of {}: make it shorter", items.values.len() + 1))
         })?;
         items.common = match Common::of(&item) {
             one if items.values.is_empty() => one,
@@ -60,7 +68,7 @@ impl Items {
     ///
     /// # Errors
     /// The allocation of a copy fails.
-    pub fn remove(&mut self, at: usize) -> Result<Value> {
+    pub fn remove(&mut self, at: usize) -> Result<V> {
         let items = self.unshared()?;
         let item = items.values.remove(at).ok_or_else(|| Error::op(format!("a sequence has no item {at}")))?;
         if let Some(storages) = items.storages.get_mut() {
@@ -85,10 +93,10 @@ impl Items {
     }
 
     /// Returns the items for changing. Copies the list if it is shared.
-    fn unshared(&mut self) -> Result<&mut Shared> {
+    fn unshared(&mut self) -> Result<&mut Shared<V>> {
         if Arc::get_mut(&mut self.0).is_none() {
             let (mut values, count) = (VecDeque::new(), self.len().saturating_add(1));
-            scratch::<Value>(count)?;
+            scratch::<V>(count)?;
             values.try_reserve(count).map_err(|_| out_of_memory(&[count]))?;
             values.extend(self.iter().cloned());
             self.0 = Arc::new(Shared { values, common: self.0.common.clone(), storages: OnceLock::new() });
@@ -97,7 +105,7 @@ impl Items {
     }
 
     /// Returns the items, without a copy unless they are shared.
-    pub fn into_values(self) -> Vec<Value> {
+    pub fn into_values(self) -> Vec<V> {
         Arc::try_unwrap(self.0).map_or_else(|shared| shared.values.clone(), |items| items.values).into()
     }
 
@@ -105,20 +113,16 @@ impl Items {
     pub fn are_all(&self, kind: &Type) -> bool {
         match (kind, &self.0.common) {
             (Type::Tensor(tensor), Some(common)) if common.matches(tensor) => true,
-            _ => self.iter().all(|item| kind.admits(item)),
+            _ => self.iter().all(|item| item.is(kind)),
         }
     }
 }
 
 impl Common {
     /// Returns the type of one item, if it is a tensor.
-    fn of(item: &Value) -> Option<Common> {
-        let dtype = match item {
-            Value::Tensor(array) => array.dtype(),
-            Value::Strings(_) => DType::String,
-            Value::Sequence(_) | Value::Grown(_) | Value::None => return None,
-        };
-        Some(Common { dtype, dims: Some(item.dims().ok()?.iter().copied().map(Some).collect()) })
+    fn of(item: &impl Item) -> Option<Common> {
+        let (dtype, dims) = item.dtype_and_dims()?;
+        Some(Common { dtype, dims: Some(dims.iter().copied().map(Some).collect()) })
     }
 
     /// Returns the type that both have in common, if their dtypes are equal.
@@ -141,8 +145,14 @@ impl Common {
     }
 }
 
-impl From<Vec<Value>> for Items {
-    fn from(values: Vec<Value>) -> Items {
+impl<V: Item> Default for Items<V> {
+    fn default() -> Items<V> {
+        Items::from(Vec::new())
+    }
+}
+
+impl<V: Item> From<Vec<V>> for Items<V> {
+    fn from(values: Vec<V>) -> Items<V> {
         let common = values.split_first().and_then(|(first, rest)| {
             rest.iter().try_fold(Common::of(first)?, |common, item| common.intersection(&Common::of(item)?))
         });
@@ -150,10 +160,10 @@ impl From<Vec<Value>> for Items {
     }
 }
 
-impl Deref for Items {
-    type Target = VecDeque<Value>;
+impl<V> Deref for Items<V> {
+    type Target = VecDeque<V>;
 
-    fn deref(&self) -> &VecDeque<Value> {
+    fn deref(&self) -> &VecDeque<V> {
         &self.0.values
     }
 }
@@ -162,6 +172,7 @@ impl Deref for Items {
 mod tests {
     use super::*;
     use crate::testing::tensor;
+    use crate::value::Value;
 
     fn item(size: usize) -> Value {
         tensor(&vec![1f32; size], &[size])
@@ -176,7 +187,7 @@ mod tests {
         items.remove(0).expect("there is memory");
         items.insert(0, item(3)).expect("there is memory");
         assert_eq!(items.address(), address, "nobody else has them");
-        let sizes = |items: &Items| items.iter().map(|item| item.dims().unwrap()[0]).collect::<Vec<_>>();
+        let sizes = |items: &Items<Value>| items.iter().map(|item| item.dims().unwrap()[0]).collect::<Vec<_>>();
         assert_eq!((sizes(&before), sizes(&items)), (vec![1], vec![3, 2]));
     }
 
@@ -186,7 +197,7 @@ mod tests {
         let two = || Some(Dim::Size(2));
         let kinds = [kind(None), kind(Some(vec![None])), kind(Some(vec![two()])), kind(Some(vec![two(), None]))];
         let mut items = Items::default();
-        let check = |items: &Items, expected: [bool; 4]| {
+        let check = |items: &Items<Value>, expected: [bool; 4]| {
             assert_eq!(kinds.each_ref().map(|kind| items.are_all(kind)), expected, "{items:?}");
             assert_eq!(
                 kinds.each_ref().map(|kind| Items::from(items.clone().into_values()).are_all(kind)),

@@ -1,5 +1,7 @@
 //! The values that steps read and write.
 
+use std::sync::Arc;
+
 pub(crate) mod grown;
 pub(crate) mod held;
 pub(crate) mod items;
@@ -13,8 +15,12 @@ pub use crate::size::{alloc_uninit, copied, element_count, list, scratch, try_li
 pub(crate) use crate::size::{catch_out_of_memory, charge, out_of_memory};
 use crate::types::Type;
 pub use grown::Grown;
-pub use items::Items;
+use items::Item;
+use storages::Stored;
 pub use strings::Strings;
+
+/// The items of a sequence. Copies share them until one of the copies changes.
+pub type Items = items::Items<Value>;
 
 /// A value: an input, an output or a result of a step.
 #[derive(Debug, Clone)]
@@ -61,6 +67,32 @@ impl Value {
             Value::Tensor(array) => Ok(array),
             other => Err(Error::op(format!("expected a tensor, found {}", other.describe()))),
         }
+    }
+}
+
+impl Stored for Value {
+    fn storage(&self) -> Option<(usize, usize)> {
+        match self {
+            Value::Tensor(array) => Some(array.storage()),
+            Value::Grown(grown) => Some(grown.room().0.storage()),
+            Value::Strings(strings) => Some((Arc::as_ptr(&strings.data).addr(), strings.bytes())),
+            Value::Sequence(items) => Some((items.address(), items.bytes())),
+            Value::None => None,
+        }
+    }
+}
+
+impl Item for Value {
+    fn dtype_and_dims(&self) -> Option<(DType, &[usize])> {
+        match self {
+            Value::Tensor(array) => Some((array.dtype(), array.dims())),
+            Value::Strings(strings) => Some((DType::String, &strings.dims)),
+            Value::Sequence(_) | Value::Grown(_) | Value::None => None,
+        }
+    }
+
+    fn is(&self, kind: &Type) -> bool {
+        kind.admits(self)
     }
 }
 

@@ -1,11 +1,8 @@
 //! The storages of values, and their sizes in bytes.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use rustc_hash::FxBuildHasher;
-
-use super::Value;
 
 /// The approximate memory of a tensor besides its elements, which matters for many small values.
 pub(crate) type Record = [u8; 512];
@@ -15,6 +12,12 @@ pub(crate) const RECORD: usize = size_of::<Record>();
 /// No model chooses addresses, so no model can make their hashes collide.
 pub(crate) type ByAddress<V> = HashMap<usize, V, FxBuildHasher>;
 pub(crate) type Addresses = HashSet<usize, FxBuildHasher>;
+
+/// A value that has a storage, or none.
+pub trait Stored {
+    /// Returns the address of the value's storage and its size in bytes. The size of a sequence includes its items.
+    fn storage(&self) -> Option<(usize, usize)>;
+}
 
 /// The storages of the items of a sequence. Each counts once, even if several items share it.
 #[derive(Debug, Clone, Default)]
@@ -31,15 +34,15 @@ struct Shared {
 }
 
 impl Storages {
-    pub fn of<'v>(items: impl Iterator<Item = &'v Value>) -> Storages {
+    pub fn of<'v, V: Stored + 'v>(items: impl Iterator<Item = &'v V>) -> Storages {
         let mut all = Storages::default();
         items.for_each(|item| all.add(item));
         all
     }
 
     /// Counts an item that was added to the sequence.
-    pub fn add(&mut self, item: &Value) {
-        let Some((address, bytes)) = storage(item) else { return };
+    pub fn add(&mut self, item: &impl Stored) {
+        let Some((address, bytes)) = item.storage() else { return };
         let shared = self.by_address.entry(address).or_insert(Shared { bytes, items: 0 });
         if shared.items == 0 {
             self.bytes = self.bytes.saturating_add(bytes);
@@ -48,8 +51,8 @@ impl Storages {
     }
 
     /// Stops counting an item that was removed from the sequence.
-    pub fn remove(&mut self, item: &Value) {
-        let Some((address, _)) = storage(item) else { return };
+    pub fn remove(&mut self, item: &impl Stored) {
+        let Some((address, _)) = item.storage() else { return };
         let Some(shared) = self.by_address.get_mut(&address) else { return };
         shared.items -= 1;
         if shared.items == 0 {
@@ -72,16 +75,5 @@ impl Storages {
             true => self.by_address.iter().filter(|(at, _)| others.contains(at)).map(|(_, one)| one.bytes).sum(),
             false => others.iter().filter_map(|at| self.by_address.get(at)).map(|one| one.bytes).sum(),
         }
-    }
-}
-
-/// Returns the address of a value's storage and its size in bytes. The size of a sequence includes its items.
-pub(crate) fn storage(value: &Value) -> Option<(usize, usize)> {
-    match value {
-        Value::Tensor(array) => Some(array.storage()),
-        Value::Grown(grown) => Some(grown.room().0.storage()),
-        Value::Strings(strings) => Some((Arc::as_ptr(&strings.data).addr(), strings.bytes())),
-        Value::Sequence(items) => Some((items.address(), items.bytes())),
-        Value::None => None,
     }
 }

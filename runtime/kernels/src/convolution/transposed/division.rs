@@ -6,7 +6,7 @@ use super::super::within_step::WithinStep;
 use super::packed::Transposed;
 use super::part::Part;
 use crate::blocking::Blocking;
-use crate::buffer::collected;
+use crate::buffer::{collected, with_capacity};
 use crate::conv_form::{ConvCase, ImageLayout, PackedConv};
 use crate::gemm::UNIT;
 
@@ -53,7 +53,10 @@ impl Division {
         let form = |part: &Part| {
             planner::fastest_form(&ConvCase::new(blocking, &part.shape(shape), case.may_transform), result)
         };
-        let forms = parts.iter().map(form).collect::<Option<Vec<_>>>()?;
+        let mut forms = with_capacity(parts.len());
+        for part in &parts {
+            forms.push(form(part)?);
+        }
         let image = forms.first().map_or(ImageLayout::Rows, |form| form.layouts()[0]);
         if forms.iter().any(|form| form.layouts()[0] != image) {
             return None;

@@ -115,8 +115,8 @@ impl PackedConv for Transposed {
             let is_counted = part.phases() > 1 && !is_cached::<f32>(shape.outputs);
             Some(packed.scratch(shape)?.saturating_add(if is_counted { shape.outputs } else { 0 }))
         });
-        let within = within.collect::<Option<Vec<usize>>>()?.into_iter().max();
+        let within = within.reduce(|most, one| Some(most?.max(one?))).unwrap_or(Some(0))?;
         let results = if shape.strides == [1, 1] { 0 } else { batch.saturating_mul(self.results(shape, &parts)) };
-        Some(results.saturating_add(within.unwrap_or(0)))
+        Some(results.saturating_add(within))
     }
 }

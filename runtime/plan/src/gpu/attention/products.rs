@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::gpu::gemm::{Matrices, Product};
 use crate::gpu::launch::{alloc_uninit, count, kind, launch, Params};
 use crate::ops::attention::AttentionScores;
-use crate::value::Array;
+use crate::value::{list, Array};
 
 /// The parameters of the softmax of scores. The sizes are those of `Scoring`, and the tensors are allocated with these
 /// sizes.
@@ -91,7 +91,10 @@ struct Run {
 
 impl Part {
     /// Returns the heads in as few runs as possible.
-    fn runs(&self) -> Vec<Run> {
+    ///
+    /// # Errors
+    /// There is not enough memory for the list.
+    fn runs(&self) -> Result<Vec<Run>> {
         let (batches, heads) = (self.batches.len(), self.heads.len());
         let of_batch = |i: usize| {
             let (batch, head) = (self.batches.start + i, self.heads.start);
@@ -102,8 +105,8 @@ impl Part {
             Run { batch, head, count: batches, is_over_batches: true, place: i, apart: heads }
         };
         match batches <= heads {
-            true => (0..batches).map(of_batch).collect(),
-            false => (0..heads).map(of_head).collect(),
+            true => list((0..batches).map(of_batch)),
+            false => list((0..heads).map(of_head)),
         }
     }
 }
@@ -172,7 +175,7 @@ impl Heads<'_> {
 
     /// Computes the outputs of a part.
     fn part(&self, part: &Part, [scores, weights]: [&Array; 2]) -> Result<()> {
-        let (dims, rows, runs) = (self.dims, self.rows(part), part.runs());
+        let (dims, rows, runs) = (self.dims, self.rows(part), part.runs()?);
         let products = || runs.iter().flat_map(|run| (0..rows.times).map(move |time| (run, time)));
         let size = rows.m * dims.keys;
         let square = |tensor, run: &Run, time: usize| Matrices {

@@ -1,0 +1,133 @@
+"""The options of `candlec zoo run` that say what to check, and with which files to compare; and the check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from compiler.atomic_files import write_whole
+from compiler.cli import arguments
+from compiler.cli.checked import Checked
+from compiler.cli.drifts import Compared, compared, show_drifts
+from compiler.cli.folder import known_differences, known_facts, measures_option
+from compiler.cli.grouped import grouped
+from compiler.cli.output import print_json, write_text
+from compiler.cli.profiles import check_profile, profile_option, profiled
+from compiler.cli.progress import Models
+from compiler.cli.times import check_time, measured, time_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from compiler.cli.folder import Selection
+    from compiler.zoo.baseline import KnownDifference
+    from compiler.zoo.batch import Settings
+    from compiler.zoo.outcome import Shapes
+    from compiler.zoo.suite import CaseOutcome
+
+__all__ = ["Checking", "checking_options"]
+
+
+@dataclass(frozen=True)
+class Checking:
+    """What to check, which known differences and facts to compare with, and the files for the results."""
+
+    unpin: bool
+    baseline: Path | None
+    facts: Path | None
+    measures: Path | None
+    is_timed: bool
+    is_profiled: bool
+    report: Path | None
+    summary: Path | None
+    device: str
+
+    @property
+    def shapes(self) -> Shapes:
+        """The kind of shapes of the plans."""
+        return "unpinned" if self.unpin else "pinned"
+
+    def check_usage(self, settings: Settings) -> None:
+        """Refuse options that do not go together."""
+        if self.is_timed:
+            check_time(self.facts, self.device, unpin=self.unpin)
+        if self.is_profiled:
+            check_profile(settings)
+
+    def run(self, selection: Selection, settings: Settings) -> Checked:
+        """Check the models."""
+        from compiler.zoo.suite import Case, check_all
+
+        entries = selection.entries(settings, self.measures)
+        known, recorded = known_differences(self.baseline), known_facts(self.facts, self.device)
+        files = [*selection.files(entries), *(path for path in (self.baseline, self.facts, self.measures) if path)]
+        outputs = {"--junit": self.report, "--summary": self.summary, "--results": settings.results}
+        arguments.check_outputs(outputs, files)
+        with Models(self.shapes, settings.results) as progress:
+            cases = [Case(entry, self.shapes, self.device, known.get(entry.name)) for entry in entries]
+            found = check_all(cases, settings, progress)
+        whole = {each.case.entry: each.facts for each in found if each.facts is not None}
+        times = measured(whole, settings, recorded) if self.is_timed else None
+        profiles = profiled(found, settings) if self.is_profiled else {}
+        drift = compared(found, times, recorded, self.facts, selection.only) if self.facts else Compared()
+        return Checked(found, _stale(found, known, selection.only), times or {}, profiles, drift)
+
+    def report_on(self, checked: Checked, folder: Path, as_json: bool) -> None:
+        """Write the files of results, and print the results."""
+        if self.report is not None:
+            write_whole(self.report, checked.junit())
+        if self.summary is not None:
+            write_text(self.summary, checked.page(f"{folder}, {self.shapes}, {self.device}"))
+        if as_json:
+            print_json(checked.data)
+            return
+        checked.show(self.device)
+        if self.facts:
+            show_drifts(checked.drift, folder, self.facts, self.device)
+
+
+checking_options = grouped(
+    "checking",
+    Checking,
+    click.option(
+        "--unpin",
+        is_flag=True,
+        help="Compile with dynamic shapes. Each input of a static model gets a dynamic first dimension.",
+    ),
+    click.option(
+        "--baseline",
+        type=arguments.INPUT,
+        metavar="FILE",
+        help="File that lists the models with known differences.",
+    ),
+    click.option(
+        "--facts",
+        "facts",
+        type=arguments.INPUT,
+        metavar="FILE",
+        help="Fail if a fact of a model differs from this file: see `candlec zoo update --help`.",
+    ),
+    measures_option,
+    time_option("Also time each plan beside onnxruntime, and compare its time with that in the file of --facts."),
+    profile_option,
+    click.option(
+        "--junit", "report", type=arguments.OUTPUT, metavar="FILE", help="Write the results as JUnit XML to this file."
+    ),
+    click.option(
+        "--summary",
+        type=arguments.OUTPUT,
+        metavar="FILE",
+        help="Write the results as Markdown to this file, for example the summary of a job of GitHub Actions.",
+    ),
+    arguments.named_device_option("Device to run plans on."),
+)
+
+
+def _stale(found: Sequence[CaseOutcome], known: dict[str, KnownDifference], only: Sequence[str]) -> dict[str, str]:
+    """The models with a line of the baseline that no longer holds, and the problem with the line."""
+    names = {each.case.entry.name: each.stale for each in found}
+    missing = {name: "it is in the baseline, but not in the folder" for name in known if not only and name not in names}
+    return {name: problem for name in known if (problem := {**names, **missing}.get(name))}

@@ -1,0 +1,136 @@
+"""The inputs of a run: files of arrays, or random arrays."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from compiler import array_files
+from compiler.cli.arguments import Whole, sizes_of
+from compiler.cli.failure import Failed
+from compiler.cli.grouped import grouped
+from compiler.cli.output import errors, shape_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from compiler import TensorInfo
+
+__all__ = ["Given", "given_options", "input_option", "seed_option", "size_option"]
+
+_UNRELATED_TO_SIZES = ("device", "setting")
+"""The kinds of errors that other sizes cannot fix: errors of GPUs and of environment variables."""
+
+
+def input_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The option `--input`, as the parameter `inputs`, which may be repeated."""
+    help_text = (
+        "One input as NAME=FILE.npy, or all inputs in an .npz or .safetensors file. The items of a sequence are the "
+        "arrays NAME.0, NAME.1 and so on. May be repeated."
+    )
+    return click.option("--input", "inputs", multiple=True, metavar="INPUT", help=help_text)(function)
+
+
+def size_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The option `--size`, as the parameter `sizes`. It sets sizes of random inputs, and may be repeated."""
+    help_text = "Set the size of a symbolic dimension of random inputs, for example batch=1. May be repeated."
+    return click.option("--size", "sizes", multiple=True, metavar="NAME=N", callback=sizes_of, help=help_text)(function)
+
+
+def seed_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The option `--seed`."""
+    help_text = "Set the seed of the random inputs."
+    option = click.option("--seed", type=Whole(0), default=0, show_default=True, metavar="N", help=help_text)
+    return option(function)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user says about inputs: the arguments of `--input`, or the sizes and the seed of random inputs."""
+
+    inputs: Sequence[str] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    seed: int = 0
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the inputs are random, because the user names no file."""
+        return not self.inputs
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that the arguments name."""
+        return [file for _, file in map(_name_and_file, self.inputs)]
+
+    def arrays(self, declared: Sequence[TensorInfo]) -> dict[str, Any]:
+        """The arrays of the files; without files, random arrays, and a message that describes them."""
+        from compiler.accuracy.random_inputs import random_inputs
+
+        if self.inputs and self.sizes:
+            raise click.UsageError(
+                "--size sets sizes of random inputs: leave it out, because the arrays of --input have their own sizes"
+            )
+        if self.inputs:
+            return array_files.gather(_read(self.inputs), declared)
+        try:
+            made = random_inputs(declared, self.sizes, self.seed)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+        except MemoryError as error:
+            raise Failed(f"{error}: give smaller sizes with --size") from None
+        if shapes := ", ".join(f"{name} {shape_text(np.shape(value))}" for name, value in made.items()):
+            said = f"Without --input, the inputs are random (seed {self.seed}): {shapes}"
+            errors.print(said, style="dim", soft_wrap=True)
+        return made
+
+    @contextmanager
+    def suggest_sizes(self, declared: Sequence[TensorInfo]) -> Iterator[None]:
+        """Suggest other sizes or real inputs if a run fails on random inputs."""
+        from compiler import RunError
+
+        symbols = {dim for each in declared for dim in each.shape or () if isinstance(dim, str)}
+        free = symbols - self.sizes.keys()
+        try:
+            yield
+        except RunError as error:
+            if self.inputs or not declared or error.kind in _UNRELATED_TO_SIZES:
+                raise
+            advice = "the command chose random inputs: give real inputs with --input"
+            if free:
+                other = f"--size {min(free)}=N sets another size, or give real inputs with --input"
+                advice = f"the command chose random inputs and their sizes: {other}"
+            raise Failed(f"{error}\n  help: {advice}") from error
+
+
+given_options = grouped("given", Given, input_option, size_option, seed_option)
+"""The options `--input`, `--size` and `--seed`, as the parameter `given`."""
+
+
+def _name_and_file(argument: str) -> tuple[str, Path]:
+    """`x=x.npy` → `("x", Path("x.npy"))`; the name is empty for files of several arrays."""
+    name, _, file = argument.rpartition("=")
+    if not file:
+        raise click.BadParameter(f"{argument!r} names no file: write NAME=FILE.npy", param_hint="--input")
+    path = Path(file if name and not Path(argument).exists() else argument)
+    named = path != Path(argument)
+    if path.suffix not in ((".npy",) if named else array_files.SUFFIXES):
+        wanted = "an .npy file" if named else "NAME=FILE.npy or an .npz or .safetensors file"
+        raise click.BadParameter(f"{path} is not {wanted}", param_hint="--input")
+    return name if named else "", path
+
+
+def _read(given: Sequence[str]) -> dict[str, Any]:
+    """The arrays that `--input` arguments name."""
+    found: dict[str, Any] = {}
+    for name, path in map(_name_and_file, given):
+        read = array_files.read(path)
+        more = {name: read} if name else read
+        if twice := found.keys() & more.keys():
+            raise click.BadParameter(f"{min(twice)!r} appears twice: give it once", param_hint="--input")
+        found |= more
+    return found

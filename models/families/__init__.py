@@ -1,0 +1,1 @@
+"""Small models of many families, which the zoo checks: networks of public libraries with seeded weights."""

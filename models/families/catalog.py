@@ -1,0 +1,29 @@
+"""All recipes, and those whose networks PyTorch cannot export."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from models.families import audio, diffusion, text, timm, torchvision, vision
+from models.families.recipe import Recipe
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["LEDGER", "recipes", "unexportable"]
+
+LEDGER = Path(__file__).parent / "unexportable.toml"
+
+
+def recipes() -> dict[str, Recipe]:
+    """The recipes of all families, by name."""
+    listed = [recipe for family in (text, vision, audio, diffusion, timm, torchvision) for recipe in family.recipes()]
+    return {recipe.name: recipe for recipe in listed}
+
+
+def unexportable() -> dict[str, str]:
+    """The names of the networks that PyTorch cannot export, with the reasons."""
+    return {name: str(reason) for name, reason in tomllib.loads(LEDGER.read_text(encoding="utf-8")).items()}

@@ -1,0 +1,79 @@
+"""The export of a recipe: the network with seeded weights, its ONNX file, and two sets of inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from models.families.recipe import Argument, Recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import torch
+
+    from compiler.processes.child import Channel
+
+__all__ = ["export", "export_task", "files"]
+
+
+def files(recipe: Recipe, folder: Path) -> tuple[Path, Path, Path]:
+    """The files of the model and of its two sets of inputs, for the present state of the recipe."""
+    stem = f"{recipe.name}.{recipe.key}"
+    return folder / f"{stem}.onnx", folder / f"{stem}.0.npz", folder / f"{stem}.1.npz"
+
+
+def export_task(task: tuple[Recipe, Path], _: Channel) -> None:
+    """Export a recipe to a folder in this process. Remove the files of its former states."""
+    recipe, folder = task
+    for path in folder.glob(f"{recipe.name}.????????.*"):
+        path.unlink()
+    export(recipe, folder)
+
+
+def export(recipe: Recipe, folder: Path) -> None:
+    """Write the files of a recipe. The model gets its name when it is complete.
+
+    Raises:
+        ExportError: PyTorch cannot export the network.
+        ModuleNotFoundError: a package is not installed.
+    """
+    import torch
+
+    import compiler
+    from models.weights import seeded
+
+    model, *cases = files(recipe, folder)
+    given = [values(recipe, sizes, seed) for seed, sizes in enumerate(recipe.sizes)]
+    constants = {name: value for name, value in recipe.arguments.items() if name not in recipe.tensors}
+    network = seeded(recipe.network.result, {**given[0], **constants}, by_name=True)
+    dynamic = {name: argument.dynamic for name, argument in recipe.tensors.items() if argument.dynamic}
+    part = folder / f"{model.name}.part"
+    with torch.no_grad():
+        kwargs = {**given[0], **constants}
+        compiler.export(network, (), part, kwargs=kwargs, dynamic=dynamic or None, check=False)
+    for path, tensors in zip(cases, given, strict=True):
+        np.savez(path, **{name: tensor.numpy() for name, tensor in tensors.items()})
+    part.rename(model)
+
+
+def values(recipe: Recipe, sizes: Mapping[str, int], seed: int) -> dict[str, torch.Tensor]:
+    """The tensors of a set of inputs, the same every time."""
+    return {
+        name: _tensor(argument, argument.sizes(sizes), 100 * seed + index)
+        for index, (name, argument) in enumerate(recipe.tensors.items())
+    }
+
+
+def _tensor(argument: Argument, shape: tuple[int, ...], seed: int) -> Any:
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    if argument.kind == "floats":
+        return torch.randn(shape, generator=generator)
+    if argument.kind == "tokens":
+        return torch.randint(3, argument.below, shape, generator=generator)
+    lengths = torch.randint(1, shape[-1] + 1, (*shape[:-1], 1), generator=generator)
+    return (torch.arange(shape[-1]) < lengths).long()

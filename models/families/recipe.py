@@ -1,0 +1,121 @@
+"""A recipe: the call that builds a network, its arguments, and the sizes of two sets of inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.metadata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = ["Argument", "Call", "Recipe", "call", "floats", "mask", "tokens"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a function or class by its full name. Its text is the expression in Python."""
+
+    function: str
+    positional: tuple[Any, ...] = ()
+    named: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        words = [*map(_text, self.positional), *(f"{name}={_text(value)}" for name, value in self.named.items())]
+        return f"{self.function}({', '.join(words)})"
+
+    def result(self) -> Any:
+        """Make the call, and those that are its arguments.
+
+        Raises:
+            ModuleNotFoundError: a package is not installed.
+        """
+        module, _, name = self.function.rpartition(".")
+        function = getattr(importlib.import_module(module), name)
+        return function(*map(_value, self.positional), **{name: _value(value) for name, value in self.named.items()})
+
+
+def call(function: str, *positional: Any, **named: Any) -> Call:
+    """The call of a function with these arguments."""
+    return Call(function, positional, named)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A tensor: its shape, with a name for each size that may vary, and the values of its elements."""
+
+    shape: tuple[int | str, ...]
+    kind: Literal["floats", "tokens", "mask"] = "floats"
+    below: int = 0
+    """The number that all tokens are below."""
+
+    def sizes(self, values: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape with values in place of the names."""
+        return tuple(values[size] if isinstance(size, str) else size for size in self.shape)
+
+    @property
+    def dynamic(self) -> dict[int, str]:
+        """The names of the sizes that may vary, by axis."""
+        return {axis: size for axis, size in enumerate(self.shape) if isinstance(size, str)}
+
+
+def floats(*shape: int | str) -> Argument:
+    """Normal noise."""
+    return Argument(shape)
+
+
+def mask(*shape: int | str) -> Argument:
+    """A mask of padding: each row has ones, of which there is at least one, then zeros."""
+    return Argument(shape, "mask")
+
+
+def tokens(below: int, *shape: int | str) -> Argument:
+    """Tokens of a vocabulary of this size, without the first three, which often have a meaning of their own."""
+    return Argument(shape, "tokens", below)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A model of a family: how to build, to call and to export it.
+
+    `arguments` are those of the network's `forward`: descriptions of tensors, and constants. `sizes` holds the sizes of
+    two sets of inputs.
+    """
+
+    name: str
+    network: Call
+    arguments: Mapping[str, Any]
+    sizes: tuple[Mapping[str, int], Mapping[str, int]]
+    tags: tuple[str, ...] = ()
+
+    @property
+    def library(self) -> str:
+        """The package that defines the network, which is the first word of the name."""
+        return self.name.partition("_")[0]
+
+    @property
+    def key(self) -> str:
+        """A digest of everything that the export depends on: the recipe and the versions of the packages."""
+        versions = [f"{name} {_version(name)}" for name in ("torch", "onnxscript", self.library)]
+        whole = f"{self.network}\n{dict(self.arguments)}\n{self.sizes}\n{versions}"
+        return hashlib.sha256(whole.encode()).hexdigest()[:8]
+
+    @property
+    def tensors(self) -> dict[str, Argument]:
+        """The arguments that are tensors."""
+        return {name: value for name, value in self.arguments.items() if isinstance(value, Argument)}
+
+
+def _text(value: Any) -> str:
+    return str(value) if isinstance(value, Call) else repr(value)
+
+
+def _value(value: Any) -> Any:
+    return value.result() if isinstance(value, Call) else value
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "-"

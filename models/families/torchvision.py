@@ -1,0 +1,68 @@
+"""The networks of torchvision: classification, segmentation, optical flow, video, and the parts of detectors."""
+
+from __future__ import annotations
+
+from models.families.recipe import Recipe, call, floats
+
+__all__ = ["recipes"]
+
+CLASSIFIERS = (
+    "alexnet", "convnext_tiny", "densenet121", "efficientnet_b0", "efficientnet_v2_s", "googlenet", "inception_v3",
+    "maxvit_t", "mnasnet0_5", "mobilenet_v2", "mobilenet_v3_large", "mobilenet_v3_small", "regnet_x_400mf",
+    "regnet_y_400mf", "resnet18", "resnet50", "resnext50_32x4d", "shufflenet_v2_x0_5", "squeezenet1_0",
+    "squeezenet1_1", "swin_t", "swin_v2_t", "vgg11", "vgg11_bn", "vit_b_32", "wide_resnet50_2",
+)  # fmt: skip
+SEGMENTERS = ("deeplabv3_mobilenet_v3_large", "deeplabv3_resnet50", "fcn_resnet50", "lraspp_mobilenet_v3_large")
+DETECTORS = (
+    "fasterrcnn_mobilenet_v3_large_320_fpn", "fcos_resnet50_fpn", "keypointrcnn_resnet50_fpn",
+    "maskrcnn_resnet50_fpn", "retinanet_resnet50_fpn", "ssd300_vgg16", "ssdlite320_mobilenet_v3_large",
+)  # fmt: skip
+VIDEOS = ("mc3_18", "mvit_v1_b", "r2plus1d_18", "r3d_18", "s3d", "swin3d_t")
+
+FIXED = {"inception_v3": 96, "maxvit_t": 224, "vit_b_32": 224}
+"""The sizes of images of networks that accept only one, or have the smallest size."""
+
+
+def recipes() -> list[Recipe]:
+    """One recipe for each network."""
+    return [
+        *map(_classifier, CLASSIFIERS),
+        *map(_segmenter, SEGMENTERS),
+        *map(_detector, DETECTORS),
+        *map(_video, VIDEOS),
+        _flow(),
+    ]
+
+
+def _classifier(name: str) -> Recipe:
+    more = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
+    network = call(f"torchvision.models.{name}", num_classes=10, **more)
+    image = FIXED.get(name, 64)
+    sizes = {"batch": 2}, {"batch": 3}
+    return Recipe(f"torchvision_{name}", network, {"x": floats("batch", 3, image, image)}, sizes, ("classification",))
+
+
+def _segmenter(name: str) -> Recipe:
+    network = call(f"torchvision.models.segmentation.{name}", num_classes=4, weights_backbone=None)
+    sizes = {"batch": 2}, {"batch": 1}
+    return Recipe(f"torchvision_{name}", network, {"input": floats("batch", 3, 64, 96)}, sizes, ("segmentation",))
+
+
+def _detector(name: str) -> Recipe:
+    network = call("models.families.wrapped.Detector", name)
+    sizes = dict[str, int](), dict[str, int]()
+    return Recipe(f"torchvision_{name}", network, {"image": floats(3, 128, 160)}, sizes, ("detection",))
+
+
+def _video(name: str) -> Recipe:
+    network = call(f"torchvision.models.video.{name}", num_classes=4)
+    frames = 16 if name in ("mvit_v1_b", "s3d") else 4
+    size = 224 if name in ("mvit_v1_b", "s3d") else 32
+    sizes = {"batch": 2}, {"batch": 3}
+    return Recipe(f"torchvision_{name}", network, {"x": floats("batch", 3, frames, size, size)}, sizes, ("video",))
+
+
+def _flow() -> Recipe:
+    network = call("models.families.wrapped.Flow", "raft_small", num_flow_updates=2)
+    images = {"image1": floats("batch", 3, 128, 136), "image2": floats("batch", 3, 128, 136)}
+    return Recipe("torchvision_raft_small", network, images, ({"batch": 2}, {"batch": 1}), ("flow",))

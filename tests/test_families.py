@@ -1,0 +1,107 @@
+"""The models of `models/families`: the recipes, their ledger, and the export of some of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import compiler.zoo
+from compiler.zoo.index import read_index
+from models.families import __main__ as exporter
+from models.families import catalog
+from models.families.exporting import files
+from models.families.recipe import Recipe, call, floats, mask, tokens
+
+SMALL = Recipe(
+    "torch_linear",
+    call("torch.nn.Linear", 4, 3),
+    {"input": floats("batch", 4)},
+    ({"batch": 2}, {"batch": 3}),
+    ("tiny",),
+)
+BROKEN = Recipe("torch_broken", call("torch.nn.Linear", 4, 3), {"input": floats("batch", 5)}, SMALL.sizes)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(exporter.main, ["--jobs", "1", *arguments])
+
+
+def test_there_are_hundreds_of_recipes() -> None:
+    recipes = catalog.recipes()
+    assert len(recipes) >= 400
+    libraries = [recipe.library for recipe in recipes.values()]
+    least = {"timm": 120, "transformers": 150, "torchvision": 40, "diffusers": 12}
+    assert {name: libraries.count(name) >= count for name, count in least.items()} == dict.fromkeys(least, True)
+    assert all(recipe.tags and recipe.tensors for recipe in recipes.values())
+    assert len({recipe.key for recipe in recipes.values()}) == len(recipes)
+
+
+def test_the_ledger_names_recipes_and_reasons() -> None:
+    ledger = catalog.unexportable()
+    assert set(ledger) <= set(catalog.recipes())
+    assert all(ledger.values())
+
+
+def test_a_call_is_its_text_and_its_result() -> None:
+    nested = call("fractions.Fraction", call("math.gcd", 12, 18), denominator=9)
+    assert str(nested) == "fractions.Fraction(math.gcd(12, 18), denominator=9)"
+    assert nested.result() == 2 / 3 or str(nested.result()) == "2/3"
+
+
+@pytest.fixture
+def recipes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr(exporter, "recipes", lambda: {each.name: each for each in (SMALL, BROKEN)})
+
+
+def expect(monkeypatch: pytest.MonkeyPatch, **ledger: str) -> None:
+    monkeypatch.setattr(exporter, "unexportable", lambda: ledger)
+
+
+@pytest.mark.usefixtures("recipes")
+def test_models_are_exported_once_and_equal_onnxruntime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expect(monkeypatch, torch_broken="its matrices do not fit")
+    first = run("--folder", str(tmp_path))
+    assert first.exit_code == 0, first.stderr
+    [entry] = json.loads((tmp_path / "INDEX.json").read_text())
+    assert entry["source"] == "torch.nn.Linear(4, 3)" and entry["tags"] == ["torch", "tiny"]
+    model, *cases = files(SMALL, tmp_path)
+    assert [np.load(case)["input"].shape for case in cases] == [(2, 4), (3, 4)]
+    before = model.stat().st_mtime_ns
+    assert "1/1 torch_broken" in run("--folder", str(tmp_path)).stderr
+    assert model.stat().st_mtime_ns == before
+    assert [each.name for each in read_index(tmp_path)] == ["torch_linear"]
+    assert all(outcome.ok for outcome in compiler.zoo.run(tmp_path))
+
+
+@pytest.mark.usefixtures("recipes")
+def test_an_unexpected_failure_and_an_unexpected_success_are_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expect(monkeypatch, torch_linear="nobody has tried it")
+    found = run("--folder", str(tmp_path))
+    assert found.exit_code == 1
+    assert "✗ torch_linear is exported now: remove its line" in found.stderr
+    assert "✗ torch_broken: " in found.stderr
+
+
+def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
+    found = run("nothing", "--folder", str(tmp_path))
+    assert found.exit_code == 2 and "there is no model nothing" in found.stderr
+
+
+def test_inputs_have_the_kinds_that_recipes_state() -> None:
+    pytest.importorskip("torch")
+    from models.families.exporting import values
+
+    given = {"ids": tokens(9, "batch", 50), "mask": mask("batch", 50), "x": floats(2, 50)}
+    recipe = Recipe("torch_kinds", SMALL.network, given, ({"batch": 40}, {"batch": 4}))
+    found = {name: tensor.numpy() for name, tensor in values(recipe, recipe.sizes[0], 0).items()}
+    assert found["ids"].shape == (40, 50) and (found["ids"].min(), found["ids"].max()) == (3, 8)
+    assert found["mask"][:, 0].all() and not found["mask"].all()
+    assert (np.diff(found["mask"], axis=1) <= 0).all()
+    assert found["x"].std() > 0.5
