@@ -36,6 +36,8 @@ struct Place {
 /// The zero points of one block of some columns.
 pub(super) struct Points<V, const VECTORS: usize> {
     places: [Place; MOST],
+    /// The numbers of codes of 4 bits, if the instruction set looks them up.
+    table: Option<V>,
     /// The zero points of the block, if each block has its own.
     each: [V; VECTORS],
 }
@@ -64,16 +66,22 @@ impl<V: Words, const VECTORS: usize> Points<V, VECTORS> {
             let base = base::<BITS>(i);
             *place = Place { mask: ((1 << BITS) - 1) << (BITS * i), base, end: f32::from_bits(base) + zero };
         }
-        Points { places, each }
+        let table = if BITS == 4 { V::table(zero) } else { None };
+        Points { places, table, each }
     }
 
     /// The numbers of code `i` of the lower half of each word: the code minus its zero point.
+    ///
+    /// A lookup is faster for one row. For several rows, its shift by a variable count is slower than the subtraction.
     #[inline(always)]
-    pub fn numbers<const EACH: bool>(&self, words: &[V::Words; VECTORS], i: usize) -> [V; VECTORS] {
+    pub fn numbers<const EACH: bool, const ROWS: usize>(&self, words: &[V::Words; VECTORS], i: usize) -> [V; VECTORS] {
         let Place { mask, base, end } = self.places[i % MOST];
         let mut numbers = self.each;
         for (number, &words) in numbers.iter_mut().zip(words) {
-            let code = V::merged(words, mask, base) - V::splat(end);
+            let code = match self.table {
+                Some(table) if ROWS == 1 => V::looked_up(words, 4 * i as u32, table),
+                _ => V::merged(words, mask, base) - V::splat(end),
+            };
             *number = if EACH { code - *number } else { code };
         }
         numbers

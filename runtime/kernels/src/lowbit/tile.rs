@@ -246,7 +246,7 @@ unsafe fn word<V: Words, const BITS: usize, const EACH: bool, const ROWS: usize,
         let mut words: [V::Words; VECTORS] = std::array::from_fn(|v| V::load_words(words.wrapping_add(v * V::LANES)));
         for first in [0, half] {
             for i in 0..count.saturating_sub(first).min(half) {
-                let numbers = zeros.numbers::<EACH>(&words, i);
+                let numbers = zeros.numbers::<EACH, ROWS>(&words, i);
                 if is_stored {
                     let to = stored.wrapping_add((first + i) * width);
                     for (v, number) in numbers.iter().enumerate() {

@@ -21,6 +21,18 @@ pub(crate) trait Words: Vector {
 
     /// The numbers whose representation has the bits of `mask` from each word, and also `bits`.
     fn merged(words: Self::Words, mask: u32, bits: u32) -> Self;
+
+    /// The numbers 0, 1, …, 15 minus `zero`, for [`looked_up`](Words::looked_up). `None` if the instruction set lacks it.
+    #[inline(always)]
+    fn table(_zero: f32) -> Option<Self> {
+        None
+    }
+
+    /// The element of a table at bits `shift … shift + 3` of each word.
+    #[inline(always)]
+    fn looked_up(_words: Self::Words, _shift: u32, table: Self) -> Self {
+        table
+    }
 }
 
 impl Words for f32 {
@@ -88,5 +100,18 @@ impl Words for F32x16 {
             // The table of `words & mask | bits`.
             F32x16(_mm512_castsi512_ps(_mm512_ternarylogic_epi32::<0xea>(words, mask, bits)))
         }
+    }
+
+    #[inline(always)]
+    fn table(zero: f32) -> Option<Self> {
+        let codes: [f32; 16] = std::array::from_fn(|code| code as f32 - zero);
+        // SAFETY: the list has a number for each lane.
+        Some(unsafe { F32x16::load(codes.as_ptr()) })
+    }
+
+    #[inline(always)]
+    fn looked_up(words: __m512i, shift: u32, table: Self) -> Self {
+        // SAFETY: see above. Only the four low bits of a word count.
+        unsafe { F32x16(_mm512_permutexvar_ps(_mm512_srl_epi32(words, _mm_cvtsi32_si128(shift as i32)), table.0)) }
     }
 }
