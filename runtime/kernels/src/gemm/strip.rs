@@ -217,3 +217,27 @@ pub(super) mod x86 {
         bfloat: Kernels { panel: kernels!(avx2 panels avx2 bf16), pair: Some(avx2_pair::<bf16>) },
     };
 }
+
+#[cfg(target_arch = "aarch64")]
+pub(super) mod neon {
+    use half::{bf16, f16};
+
+    use super::{kernels, strip, Kernel, Kernels, Stored, Strip, Strips, PAIRED};
+    use crate::vector::F32x4x2;
+
+    unsafe fn neon<T: Stored, const ROWS: usize, const VECTORS: usize>(s: &Strip) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { strip::<F32x4x2, T, ROWS, VECTORS, 1>(s) }
+    }
+
+    unsafe fn pair<T: Stored>(s: &Strip) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { strip::<F32x4x2, T, 1, PAIRED, 2>(s) }
+    }
+
+    pub static NEON: Strips = Strips {
+        single: Kernels { panel: kernels!(avx2 neon f32), pair: Some(pair::<f32>) },
+        half: Kernels { panel: kernels!(avx2 panels neon f16), pair: Some(pair::<f16>) },
+        bfloat: Kernels { panel: kernels!(avx2 panels neon bf16), pair: Some(pair::<bf16>) },
+    };
+}

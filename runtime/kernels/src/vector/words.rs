@@ -1,8 +1,12 @@
 //! Words of 32 bits in registers, and the numbers of the codes in them.
 
+#[cfg(target_arch = "aarch64")]
+use std::arch::aarch64::*;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
+#[cfg(target_arch = "aarch64")]
+use super::F32x4x2;
 use super::Vector;
 #[cfg(target_arch = "x86_64")]
 use super::{F32x16, F32x8};
@@ -139,6 +143,43 @@ impl Words for F32x16 {
             }
             let codes = _mm512_and_si512(words, _mm512_set1_epi32(mask::<BITS>() as i32));
             F32x16(_mm512_cvtepi32_ps(codes)) - table
+        }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+impl Words for F32x4x2 {
+    type Words = [uint32x4_t; 2];
+
+    #[inline(always)]
+    unsafe fn load_words(from: *const u32) -> [uint32x4_t; 2] {
+        unsafe { [vld1q_u32(from), vld1q_u32(from.add(4))] }
+    }
+
+    #[inline(always)]
+    fn next<const BITS: usize>(words: [uint32x4_t; 2]) -> [uint32x4_t; 2] {
+        words.map(
+            #[inline(always)]
+            |words| unsafe {
+                match BITS {
+                    2 => vshrq_n_u32::<2>(words),
+                    4 => vshrq_n_u32::<4>(words),
+                    _ => vshrq_n_u32::<8>(words),
+                }
+            },
+        )
+    }
+
+    #[inline(always)]
+    fn table<const BITS: usize>(zero: f32) -> Self {
+        F32x4x2::splat(zero)
+    }
+
+    #[inline(always)]
+    fn numbers<const BITS: usize>([first, last]: [uint32x4_t; 2], table: Self) -> Self {
+        unsafe {
+            let mask = vdupq_n_u32(mask::<BITS>());
+            F32x4x2(vcvtq_f32_u32(vandq_u32(first, mask)), vcvtq_f32_u32(vandq_u32(last, mask))) - table
         }
     }
 }
