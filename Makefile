@@ -38,7 +38,7 @@ EXTENSION := cd runtime && for file in target/maturin/pyo3-config-*.txt; do \
 	[ ! -e "$$file" ] || export PYO3_CONFIG_FILE="$$PWD/$$file"; done; cargo build --features extension-module
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated test-page sanitize generate bless bench bench-models bench-small bench-kernels bench-startup bench-commits zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated test-arm test-page sanitize generate bless bench bench-models bench-small bench-kernels bench-startup bench-commits zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -234,6 +234,24 @@ test-processors: ## some tests on other x86-64 processors, which qemu emulates
 test-emulated: $(VENV)/.dev $(NEXTEST)
 	cd runtime && $(NEXTEST) nextest list --release --workspace --message-format json >../build/rust-tests.json
 	$(BIN)/python -m pytest -q -n 2 tests/processors.py
+
+# The kernels for ARM, on any processor. Debian has a compiler for ARM, but rustup has none of this name on all machines. Not a
+# part of `make check`: with the build, it takes several minutes.
+ARM      := aarch64-unknown-linux-gnu
+ARM_DEBS := rustc-web libstd-rust-web-dev:arm64 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
+ARM_HELP := as root on Debian, dpkg --add-architecture arm64 && apt-get update && apt-get install $(ARM_DEBS)
+# These tests take minutes in the emulator.
+ARM_TESTS := not test(/ARM_SLOW/)
+test-arm: $(NEXTEST) ## the tests of the kernels for ARM, which qemu emulates (some minutes)
+	$(SAY) "Tests of the kernels for ARM"
+	@mkdir -p build
+	@test -d /usr/lib/rustlib/$(ARM) && command -v aarch64-linux-gnu-gcc qemu-aarch64-static >/dev/null || \
+		{ dpkg --add-architecture arm64 && apt-get update && apt-get install -y --no-install-recommends $(ARM_DEBS); } >build/arm.log 2>&1 || \
+		{ echo "A compiler for ARM or its emulator is missing, and could not be installed: $(ARM_HELP)"; exit 1; }
+	cd runtime && RUSTC=/usr/bin/rustc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+		CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
+		$(NEXTEST) nextest run --no-fail-fast --release --target $(ARM) --package candle-plan-kernels -E '$(ARM_TESTS)'
+	$(PYTHON) tools/arm_loops.py $$(ls -t runtime/target/$(ARM)/release/deps/candle_plan_kernels-* | grep -v '\.' | head -1)
 
 # The target installs Chromium, if it may; otherwise its tests say that they are skipped.
 test-page: $(VENV)/.test ## the tests of the page of results, in Chromium

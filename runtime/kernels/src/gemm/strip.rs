@@ -236,8 +236,8 @@ pub(super) mod neon {
     }
 
     pub static NEON: Strips = Strips {
-        single: Kernels { panel: kernels!(avx2 neon f32), pair: Some(pair::<f32>) },
-        half: Kernels { panel: kernels!(avx2 panels neon f16), pair: Some(pair::<f16>) },
-        bfloat: Kernels { panel: kernels!(avx2 panels neon bf16), pair: Some(pair::<bf16>) },
+        single: Kernels { panel: kernels!(neon neon f32), pair: Some(pair::<f32>) },
+        half: Kernels { panel: kernels!(neon panels neon f16), pair: Some(pair::<f16>) },
+        bfloat: Kernels { panel: kernels!(neon panels neon bf16), pair: Some(pair::<bf16>) },
     };
 }

@@ -215,9 +215,8 @@ unsafe fn neon<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
     unsafe { tile::<crate::vector::F32x4x2, ROWS, VECTORS>(t) }
 }
 
-/// The registers of NEON have the size of those of AVX2; see [`F32x4x2`](crate::vector::F32x4x2).
 #[cfg(target_arch = "aarch64")]
-pub(super) static NEON: &[&[Kernel]] = kernels!(avx2 neon);
+pub(super) static NEON: &[&[Kernel]] = kernels!(neon neon);
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86 {

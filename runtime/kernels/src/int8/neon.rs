@@ -11,11 +11,17 @@ use super::operands::Tile;
 use super::tile::{kernels, tile, Kernel};
 
 /// How registers of bytes are multiplied and summed.
+///
+/// The instructions are in the order of the program: without `pure`, the compiler keeps it. Otherwise, it would load four
+/// bytes of every row first, which leaves too few registers for the sums.
 trait Multiply {
-    /// Prepares four bytes of a row.
-    fn left(bytes: i32) -> int8x16_t;
+    /// Loads four bytes of a row into each lane.
+    ///
+    /// # Safety
+    /// They can be read.
+    unsafe fn left(from: *const u8) -> int8x16_t;
 
-    /// Adds to each lane its four products of the first bytes of `left` and those of `right`.
+    /// Adds to each lane its four products of the bytes of `left` and `right`.
     fn dot(sums: int32x4_t, left: int8x16_t, right: int8x16_t) -> int32x4_t;
 }
 
@@ -23,13 +29,13 @@ trait Multiply {
 struct Mixed;
 
 /// The instruction `SDOT` of the extension `dotprod`: signed bytes. The unsigned bytes of a row are converted to signed
-/// ones, 128 less. [`Weights`](super::weights::Weights) add the sum of the differences to the start values.
+/// ones, 128 less. [`Weights`](super::weights::Weights) add what this changes to the start values.
 struct Signed;
 
-/// Adds four products per lane. The function that contains it has the instruction.
+/// Adds four products per lane with an instruction that the function has.
 macro_rules! dot {
-    ($instruction:literal, $sums:expr, $left:expr, $right:expr) => {{
-        let mut sums: int32x4_t = $sums;
+    ($instruction:literal, $sums:ident, $left:ident, $right:ident) => {{
+        let mut sums = $sums;
         // SAFETY: by the contract of `Dot`, the caller has the instruction set; the instruction changes one register.
         unsafe {
             asm!(
@@ -37,25 +43,29 @@ macro_rules! dot {
                 sums = inout(vreg) sums,
                 right = in(vreg) $right,
                 left = in(vreg) $left,
-                options(pure, nomem, nostack, preserves_flags)
+                options(nomem, nostack, preserves_flags)
             );
         }
         sums
     }};
 }
 
-/// Loads four bytes into the first lane of a register.
-#[inline(always)]
-fn first_lane(bytes: i32) -> int32x4_t {
-    // SAFETY: every processor with the architecture has NEON.
-    unsafe { vsetq_lane_s32::<0>(bytes, vdupq_n_s32(0)) }
-}
-
 impl Multiply for Signed {
     #[inline(always)]
-    fn left(bytes: i32) -> int8x16_t {
-        // SAFETY: as above.
-        unsafe { veorq_s8(vreinterpretq_s8_s32(first_lane(bytes)), vdupq_n_s8(SIGN as i8)) }
+    unsafe fn left(from: *const u8) -> int8x16_t {
+        let left;
+        // SAFETY: guaranteed by the caller; the instructions change one register.
+        unsafe {
+            asm!(
+                "ld1r {{{left:v}.4s}}, [{from}]",
+                "eor {left:v}.16b, {left:v}.16b, {flip:v}.16b",
+                left = out(vreg) left,
+                from = in(reg) from,
+                flip = in(vreg) vdupq_n_s8(SIGN as i8),
+                options(readonly, nostack, preserves_flags)
+            );
+        }
+        left
     }
 
     #[inline(always)]
@@ -66,14 +76,22 @@ impl Multiply for Signed {
 
 impl Multiply for Mixed {
     #[inline(always)]
-    fn left(bytes: i32) -> int8x16_t {
-        // SAFETY: as above.
-        unsafe { vreinterpretq_s8_s32(first_lane(bytes)) }
+    unsafe fn left(from: *const u8) -> int8x16_t {
+        let left;
+        // SAFETY: guaranteed by the caller; the instruction changes one register.
+        unsafe {
+            asm!(
+                "ld1r {{{left:v}.4s}}, [{from}]",
+                left = out(vreg) left,
+                from = in(reg) from,
+                options(readonly, nostack, preserves_flags)
+            );
+        }
+        left
     }
 
     #[inline(always)]
     fn dot(sums: int32x4_t, left: int8x16_t, right: int8x16_t) -> int32x4_t {
-        // The operands of this form are signed by unsigned bytes.
         dot!("sudot", sums, left, right)
     }
 }
@@ -99,7 +117,7 @@ impl<M: Multiply> Dot for Pair<M> {
     #[inline(always)]
     unsafe fn left(from: *const u8) -> int8x16_t {
         // SAFETY: as above.
-        M::left(unsafe { from.cast::<i32>().read_unaligned() })
+        unsafe { M::left(from) }
     }
 
     #[inline(always)]
