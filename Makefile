@@ -249,7 +249,7 @@ test-arm: $(NEXTEST) ## the tests of the kernels for ARM, which qemu emulates (s
 		{ dpkg --add-architecture arm64 && apt-get update && apt-get install -y --no-install-recommends $(ARM_DEBS); } >build/arm.log 2>&1 || \
 		{ echo "A compiler for ARM or its emulator is missing, and could not be installed: $(ARM_HELP)"; exit 1; }
 	cd runtime && RUSTC=/usr/bin/rustc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
-		CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
+		CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=qemu-aarch64-static \
 		$(NEXTEST) nextest run --no-fail-fast --release --target $(ARM) --package candle-plan-kernels -E '$(ARM_TESTS)'
 	$(PYTHON) tools/arm_loops.py $$(ls -t runtime/target/$(ARM)/release/deps/candle_plan_kernels-* | grep -v '\.' | head -1)
 
