@@ -303,8 +303,10 @@ impl Vector for F32x4x2 {
 
     #[inline(always)]
     fn any(mask: Mask) -> bool {
+        // The maximum of pairs of lanes, not the bits of both masks: LLVM turns `a < x | a < y` into a comparison with
+        // the maximum of `x` and `y`, which is NaN if one of them is a signaling NaN.
         // SAFETY: as in `each`.
-        unsafe { vmaxvq_u32(vorrq_u32(mask.0, mask.1)) != 0 }
+        unsafe { vmaxvq_u32(vpmaxq_u32(mask.0, mask.1)) != 0 }
     }
 }
 
