@@ -2,7 +2,7 @@
 
 No machine with ARM measures the speed of these kernels, so this program counts. One instruction multiplies and adds 4
 numbers in float32, or 16 codes of 8 bits, and no loop has fewer instructions than these. The others load operands and
-count rounds. The program fails if a loop has more of them than the table allows, or keeps sums in memory.
+count rounds, or store sums to memory. The program fails if a loop has more of them than the table allows.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 KERNELS = {
-    "matrix product, float32": (r"gemm::strip::neon::neon", "fmla", 1.5),
+    "matrix product, float32": (r"gemm::strip::neon::neon", "fmla", 2.0),
+    "matrix product, float32, without packing": (r"gemm::tile::neon", "fmla", 1.7),
     "convolution in blocks of channels": (r"blocked::tile::neon", "fmla", 1.7),
-    "depthwise convolution": (r"depthwise::rows::neon", "fmla", 2.5),
+    "depthwise convolution": (r"depthwise::rows::neon", "fmla", 2.1),
     "product of 8-bit codes, dotprod": (r"int8::neon::dotprod", "sdot", 2.0),
     "product of 8-bit codes, i8mm": (r"int8::neon::i8mm", "sudot", 1.75),
 }
@@ -93,8 +94,9 @@ def main(program: str) -> int:
         if loop is None:
             text, is_good = "no loop found", False
         else:
-            is_good = loop.ratio <= most and not loop.stores
+            is_good = loop.ratio <= most
             text = f"{loop.multiplications} {multiply} of {loop.instructions} instructions, {loop.ratio:.2f} each"
+            text += f", {loop.stores} stores"
         print(f"{kernel}: {text}{'' if is_good else f' ✗ (at most {most})'}")
         failed |= not is_good
     return failed
