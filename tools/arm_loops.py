@@ -96,7 +96,7 @@ def main(program: str) -> int:
         else:
             is_good = loop.ratio <= most
             text = f"{loop.multiplications} {multiply} of {loop.instructions} instructions, {loop.ratio:.2f} each"
-            text += f", {loop.stores} stores"
+            text += f", stores: {loop.stores}"
         print(f"{kernel}: {text}{'' if is_good else f' ✗ (at most {most})'}")
         failed |= not is_good
     return failed
