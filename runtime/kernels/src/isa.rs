@@ -45,8 +45,8 @@ impl Isa {
     }
 
     /// Returns the widest level of this processor, or the level in the environment variable `CANDLE_PLAN_ISA`:
-    /// `scalar`, `neon`, `avx2`, `avx512` or `amx`. `amx` is AVX-512 with AMX tiles; it is the default where the processor has
-    /// them. Reads it once.
+    /// `scalar`, `neon`, `avx2`, `avx512` or `amx`. `amx` is AVX-512 with AMX tiles; it is the default where the
+    /// processor has them. Reads it once.
     pub fn get() -> Isa {
         static CHOSEN: OnceLock<Isa> = OnceLock::new();
         *CHOSEN.get_or_init(|| Isa::named(&wanted()).ok().flatten().unwrap_or_else(Isa::widest))
