@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 KERNELS = {
-    "matrix product, float32": (r"gemm::strip::neon::neon", "fmla", 2.0),
+    "matrix product, float32": (r"gemm::strip::neon::neon", "fmla", 1.5),
     "matrix product, float32, without packing": (r"gemm::tile::neon", "fmla", 1.7),
     "convolution in blocks of channels": (r"blocked::tile::neon", "fmla", 1.7),
     "depthwise convolution": (r"depthwise::rows::neon", "fmla", 2.1),

@@ -109,7 +109,7 @@ unsafe fn piece<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize, c
     // SAFETY: the caller guarantees every address below, except those that are only prefetched.
     unsafe {
         for _ in 0..(end - depth) / STEPS {
-            for _ in 0..STEPS {
+            for _ in 0..steps() {
                 step(a, t.a_row, b, s.b_panel, &mut sums);
                 (a, b) = (a.wrapping_add(t.a_step), b.wrapping_add(s.b_step));
             }
@@ -129,6 +129,17 @@ unsafe fn piece<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize, c
             let last = (t.width - p * width).min(width) - (VECTORS - 1) * V::LANES;
             finish::<V, ROWS, VECTORS>(&panel, last, start.at(p * width), sums);
         }
+    }
+}
+
+/// Returns [`STEPS`]. For ARM, the compiler does not know this number: if it unrolled the loop over the steps, it would keep
+/// sums in memory.
+#[inline(always)]
+fn steps() -> usize {
+    if cfg!(target_arch = "aarch64") {
+        std::hint::black_box(STEPS)
+    } else {
+        STEPS
     }
 }
 
