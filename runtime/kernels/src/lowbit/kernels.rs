@@ -3,7 +3,7 @@
 use super::pack::{PackedCodes, Zeros};
 use super::tile::{tile, Kernel, Packed, Source, Tile, Unpacked};
 use crate::isa::Isa;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::isa::Level;
 
 /// The tiles of an instruction set, by number of rows - 1.
@@ -22,6 +22,8 @@ impl Kernels {
             Level::Avx512 => &x86::AVX512,
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => &x86::AVX2,
+            #[cfg(target_arch = "aarch64")]
+            Level::Neon => &NEON,
             _ => &SCALAR,
         }
     }
@@ -64,6 +66,15 @@ unsafe fn scalar<S: Source, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
 }
 
 static SCALAR: Kernels = kernels!(scalar [1 4, 2 4] [1 4, 2 4]);
+
+#[cfg(target_arch = "aarch64")]
+unsafe fn neon<S: Source, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+    // SAFETY: guaranteed by the caller.
+    unsafe { tile::<crate::vector::F32x4x2, S, ROWS, VECTORS>(t) }
+}
+
+#[cfg(target_arch = "aarch64")]
+static NEON: Kernels = kernels!(neon [1 4, 2 4, 3 2, 4 2, 5 2, 6 2] [1 2, 2 2, 3 2, 4 2, 5 2, 6 2]);
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {

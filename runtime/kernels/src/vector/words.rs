@@ -1,8 +1,12 @@
 //! Words of 32 bits in registers, and the numbers of the codes in them.
 
+#[cfg(target_arch = "aarch64")]
+use std::arch::aarch64::*;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
+#[cfg(target_arch = "aarch64")]
+use super::F32x4x2;
 use super::Vector;
 #[cfg(target_arch = "x86_64")]
 use super::{F32x16, F32x8};
@@ -113,5 +117,29 @@ impl Words for F32x16 {
     fn looked_up(words: __m512i, shift: u32, table: Self) -> Self {
         // SAFETY: see above. Only the four low bits of a word count.
         unsafe { F32x16(_mm512_permutexvar_ps(_mm512_srl_epi32(words, _mm_cvtsi32_si128(shift as i32)), table.0)) }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+impl Words for F32x4x2 {
+    type Words = [uint32x4_t; 2];
+
+    #[inline(always)]
+    unsafe fn load_words(from: *const u32) -> [uint32x4_t; 2] {
+        unsafe { [vld1q_u32(from), vld1q_u32(from.add(4))] }
+    }
+
+    #[inline(always)]
+    fn upper([first, last]: [uint32x4_t; 2]) -> [uint32x4_t; 2] {
+        unsafe { [vshrq_n_u32::<16>(first), vshrq_n_u32::<16>(last)] }
+    }
+
+    #[inline(always)]
+    fn merged([first, last]: [uint32x4_t; 2], mask: u32, bits: u32) -> Self {
+        unsafe {
+            let (mask, bits) = (vdupq_n_u32(mask), vdupq_n_u32(bits));
+            let merged = |words| vreinterpretq_f32_u32(vorrq_u32(vandq_u32(words, mask), bits));
+            F32x4x2(merged(first), merged(last))
+        }
     }
 }
