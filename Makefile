@@ -38,7 +38,7 @@ EXTENSION := cd runtime && for file in target/maturin/pyo3-config-*.txt; do \
 	[ ! -e "$$file" ] || export PYO3_CONFIG_FILE="$$PWD/$$file"; done; cargo build --features extension-module
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated test-page sanitize generate bless bench bench-models bench-small bench-kernels bench-startup bench-commits zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated test-arm test-page sanitize generate bless bench bench-models bench-small bench-kernels bench-startup bench-commits zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -239,6 +239,37 @@ test-processors: ## some tests on other x86-64 processors, which qemu emulates
 test-emulated: $(VENV)/.dev $(NEXTEST)
 	cd runtime && $(NEXTEST) nextest list --release --workspace --message-format json >../build/rust-tests.json
 	$(BIN)/python -m pytest -q -n 2 tests/processors.py
+
+# The kernels for ARM, with Debian's compiler and an emulator. Not a part of `make check`: it takes too long.
+ARM      := aarch64-unknown-linux-gnu
+ARM_DEBS := rustc-web libstd-rust-web-dev:arm64 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
+ARM_HELP := as root on Debian, dpkg --add-architecture arm64 && apt-get update && apt-get install $(ARM_DEBS)
+# The longest in the emulator: the first 13 of them were stopped after 15 seconds, the others after 100.
+ARM_SLOW := convolution::tests::depthwise_windows_of_every_tile \
+	convolution::tests::dilated::dilated_shapes_of_several_parts_and_tasks \
+	convolution::tests::dilated::random_dilated_windows \
+	convolution::tests::positions::weights_packed_for_few_positions_compute_many \
+	convolution::tests::positions::windows_of_few_positions convolution::tests::random_shapes \
+	convolution::tests::random_shapes_of_three_by_three convolution::tests::random_windows_along_a_line \
+	convolution::tests::residuals_are_added_before_outputs_are_clamped \
+	convolution::tests::shapes_of_several_parts_and_tasks \
+	convolution::transposed::tests::random_shapes_of_every_stride_and_kernel \
+	convolution::transposed::tests::random_shapes_of_few_channels \
+	convolution::transposed::tests::results_of_several_tasks_and_pieces gemm::tests::products_of_all_shapes \
+	vector::tests::functions_are_within_two_ulps
+empty :=
+space := $(empty) $(empty)
+test-arm: $(NEXTEST) ## the tests of the kernels for ARM, which qemu emulates (some minutes)
+	$(SAY) "Tests of the kernels for ARM"
+	@mkdir -p build
+	@test -d /usr/lib/rustlib/$(ARM) && command -v aarch64-linux-gnu-gcc qemu-aarch64-static >/dev/null || \
+		{ dpkg --add-architecture arm64 && apt-get update && apt-get install -y --no-install-recommends $(ARM_DEBS); } >build/arm.log 2>&1 || \
+		{ echo "A compiler for ARM or its emulator is missing, and could not be installed: $(ARM_HELP)"; exit 1; }
+	cd runtime && RUSTC=/usr/bin/rustc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+		CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=qemu-aarch64-static \
+		$(NEXTEST) nextest run --no-fail-fast --release --target $(ARM) --package candle-plan-kernels \
+		-E 'not test(/^($(subst $(space),|,$(strip $(ARM_SLOW))))$$/)'
+	$(PYTHON) tools/arm_loops.py $$(ls -t runtime/target/$(ARM)/release/deps/candle_plan_kernels-* | grep -v '\.' | head -1)
 
 # The target installs Chromium, if it may; otherwise its tests say that they are skipped.
 test-page: $(VENV)/.test ## the tests of the page of results, in Chromium

@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 pub enum Level {
     /// Portable Rust, on any architecture: the reference for the other levels.
     Scalar,
+    /// ARM with 64 bits, which always has NEON: two registers of 128 bits per vector.
+    Neon,
     /// x86-64 with AVX2, FMA and F16C: 256-bit vectors.
     Avx2,
     /// x86-64 with AVX-512 F, BW, CD, DQ and VL (and all of [`Level::Avx2`]): 512-bit vectors.
@@ -18,6 +20,7 @@ impl Level {
     pub fn name(self) -> &'static str {
         match self {
             Level::Scalar => "scalar",
+            Level::Neon => "neon",
             Level::Avx2 => "avx2",
             Level::Avx512 => "avx512",
         }
@@ -41,12 +44,13 @@ impl Isa {
         self.0
     }
 
-    /// Returns the widest level of this processor, or the level in the environment variable `CANDLE_PLAN_ISA`:
-    /// `scalar`, `avx2`, `avx512` or `amx`. `amx` is AVX-512 with AMX tiles; it is the default where the processor has
-    /// them. Reads it once.
+    /// Returns the level in the environment variable `CANDLE_PLAN_ISA`: `scalar`, `neon`, `avx2`, `avx512` or `amx`.
+    /// `amx` is AVX-512 with AMX tiles; it is the default where the processor has them. Without the variable, returns the
+    /// widest level of this processor, except for NEON: some of its tests take too long in an emulator to end. Reads the
+    /// variable once.
     pub fn get() -> Isa {
         static CHOSEN: OnceLock<Isa> = OnceLock::new();
-        *CHOSEN.get_or_init(|| Isa::named(&wanted()).ok().flatten().unwrap_or_else(Isa::widest))
+        *CHOSEN.get_or_init(|| Isa::named(&wanted()).ok().flatten().unwrap_or_else(Isa::default_level))
     }
 
     /// Whether 8-bit matrix products use AMX tiles at the level AVX-512: the processor has them, and `CANDLE_PLAN_ISA`
@@ -101,8 +105,20 @@ impl Isa {
 
     /// Returns every level that this processor supports, narrowest first; tests iterate over them.
     pub fn available() -> impl Iterator<Item = Isa> {
+        #[cfg(target_arch = "aarch64")]
+        const LEVELS: [Level; 2] = [Level::Scalar, Level::Neon];
+        #[cfg(not(target_arch = "aarch64"))]
+        const LEVELS: [Level; 3] = [Level::Scalar, Level::Avx2, Level::Avx512];
         let widest = Isa::widest();
-        [Level::Scalar, Level::Avx2, Level::Avx512].into_iter().filter(move |level| *level <= widest.level()).map(Isa)
+        LEVELS.into_iter().filter(move |level| *level <= widest.level()).map(Isa)
+    }
+
+    /// The level without a choice of the user.
+    fn default_level() -> Isa {
+        match Isa::widest() {
+            Isa(Level::Neon) => Isa::SCALAR,
+            isa => isa,
+        }
     }
 
     /// The widest level that this processor supports.
@@ -119,7 +135,13 @@ impl Isa {
     }
 
     /// The widest level that this processor supports.
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    pub fn widest() -> Isa {
+        Isa(Level::Neon)
+    }
+
+    /// The widest level that this processor supports.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub fn widest() -> Isa {
         Isa::SCALAR
     }

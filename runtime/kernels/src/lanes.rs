@@ -44,10 +44,15 @@ macro_rules! per_isa {
                 body::<$($($generic,)+)? true>($($arg),*)
             }
 
+            // Every processor with the architecture has NEON.
+            #[cfg(target_arch = "aarch64")]
+            if isa.level() == $crate::isa::Level::Neon && $widest as u8 >= $crate::isa::Level::Neon as u8 {
+                return body::<$($($generic,)+)? true>($($arg),*);
+            }
             // The compiler generates no code for a branch whose constant condition is false.
             #[cfg(target_arch = "x86_64")]
             match isa.level().min($widest) {
-                $crate::isa::Level::Scalar => {}
+                $crate::isa::Level::Scalar | $crate::isa::Level::Neon => {}
                 $crate::isa::Level::Avx2 => {
                     if const { $widest as u8 >= $crate::isa::Level::Avx2 as u8 } {
                         // SAFETY: `isa` proves that the processor has its level, and this level is not above it.

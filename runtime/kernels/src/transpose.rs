@@ -29,15 +29,15 @@ pub fn transpose<T: Word>(source: &[T], out: &mut [T], plane: Plane, isa: Isa) {
     }
     assert!((plane.columns - 1) * plane.from + plane.rows <= source.len(), "{plane:?} leaves its source");
     assert!((plane.rows - 1) * plane.to + plane.columns <= out.len(), "{plane:?} leaves its result");
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     if size_of::<T>() == 1
-        && x86::transpose_bytes(bytemuck::cast_slice(source), bytemuck::cast_slice_mut(out), plane, isa)
+        && registers::transpose_bytes(bytemuck::cast_slice(source), bytemuck::cast_slice_mut(out), plane, isa)
     {
         return;
     }
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     if let (Ok(source), Ok(out)) = (bytemuck::try_cast_slice(source), bytemuck::try_cast_slice_mut(&mut *out)) {
-        if size_of::<T>() == 4 && x86::transpose(source, out, plane, isa) {
+        if size_of::<T>() == 4 && registers::transpose(source, out, plane, isa) {
             return;
         }
     }
@@ -120,6 +120,11 @@ fn weave<T: Word, const N: usize>(source: &[T], out: &mut [T], plane: Plane) {
         out[..N].copy_from_slice(&values);
     }
 }
+
+#[cfg(target_arch = "aarch64")]
+use neon as registers;
+#[cfg(target_arch = "x86_64")]
+use x86 as registers;
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
@@ -291,6 +296,77 @@ mod x86 {
                 let (a, b) = (fours[2 * j], fours[2 * j + 1]);
                 _mm256_storeu_ps(to.add(j * to_stride), _mm256_permute2f128_ps::<0x20>(a, b));
                 _mm256_storeu_ps(to.add((4 + j) * to_stride), _mm256_permute2f128_ps::<0x31>(a, b));
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod neon {
+    use std::arch::aarch64::*;
+
+    use super::{tiled, Plane};
+    use crate::isa::Isa;
+
+    /// Transposes in tiles. Returns `false` if none fits. The caller has checked that the plane is inside both slices.
+    pub fn transpose(source: &[f32], out: &mut [f32], plane: Plane, isa: Isa) -> bool {
+        let (from, to) = (source.as_ptr(), out.as_mut_ptr());
+        let fits = isa != Isa::SCALAR && plane.rows.min(plane.columns) >= 8;
+        if fits {
+            tiled::<8>(plane, |row, column| {
+                let (i, j) = (column * plane.from + row, row * plane.to + column);
+                // SAFETY: the tile is inside the plane, and the plane is inside both slices.
+                unsafe { crate::vector::transpose::<8>(from.add(i), plane.from, to.add(j), plane.to) }
+            });
+        }
+        fits
+    }
+
+    /// [`transpose`] for bytes. Also supports three columns to contiguous rows, as in RGB images.
+    pub fn transpose_bytes(source: &[u8], out: &mut [u8], plane: Plane, isa: Isa) -> bool {
+        let (from, to) = (source.as_ptr(), out.as_mut_ptr());
+        match (plane.columns, plane.to) {
+            _ if isa == Isa::SCALAR || plane.rows < 16 => return false,
+            (16.., _) => tiled::<16>(plane, |row, column| {
+                let (i, j) = (column * plane.from + row, row * plane.to + column);
+                // SAFETY: the tile is inside the plane, and the plane is inside both slices.
+                unsafe { tile_bytes(from.add(i), plane.from, to.add(j), plane.to) }
+            }),
+            (3, 3) => {
+                for row in (0..plane.rows).step_by(16).map(|row| row.min(plane.rows - 16)) {
+                    // SAFETY: as above, for sixteen rows.
+                    unsafe {
+                        let column = |i: usize| vld1q_u8(from.add(i * plane.from + row));
+                        vst3q_u8(to.add(3 * row), uint8x16x3_t(column(0), column(1), column(2)));
+                    }
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Transposes 16×16 bytes, as on x86: each round interleaves the first half of the rows with the second one.
+    ///
+    /// # Safety
+    /// 16 rows of 16 bytes can be read at `from` and written at `to`.
+    unsafe fn tile_bytes(from: *const u8, from_stride: usize, to: *mut u8, to_stride: usize) {
+        // SAFETY: the function's contract.
+        unsafe {
+            let mut rows: [uint8x16_t; 16] = std::array::from_fn(|i| vld1q_u8(from.add(i * from_stride)));
+            for _ in 0..4 {
+                let zipped = |i: usize| {
+                    let (a, b) = (rows[i / 2], rows[i / 2 + 8]);
+                    if i % 2 == 0 {
+                        vzip1q_u8(a, b)
+                    } else {
+                        vzip2q_u8(a, b)
+                    }
+                };
+                rows = std::array::from_fn(zipped);
+            }
+            for (j, row) in rows.into_iter().enumerate() {
+                vst1q_u8(to.add(j * to_stride), row);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::Images;
 use crate::blocking::Blocking;
 use crate::gemm::{Finish, Shared};
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::isa::Level;
 use crate::threads::Threads;
 
@@ -142,6 +142,10 @@ fn transpose(blocking: Blocking, x: &[f32], from: usize, out: &mut [f32], to: us
         (Level::Avx2, 8) => x86::tile_256::<8>,
         #[cfg(target_arch = "x86_64")]
         (Level::Avx2, _) => x86::tile_256::<16>,
+        #[cfg(target_arch = "aarch64")]
+        (Level::Neon, 8) => crate::vector::transpose::<8>,
+        #[cfg(target_arch = "aarch64")]
+        (Level::Neon, _) => crate::vector::transpose::<16>,
         (_, 8) => tile::<8>,
         _ => tile::<16>,
     };

@@ -10,7 +10,7 @@ use super::addend::Addend;
 use super::terms::{Tap, SUMMED};
 use crate::blocking::Blocking;
 use crate::conv_form::Epilogue;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::isa::Level;
 use crate::prefetch::prefetch;
 use crate::vector::Vector;
@@ -72,6 +72,10 @@ impl Tiles {
             (Level::Avx2, 8) => x86::AVX2_BY_8,
             #[cfg(target_arch = "x86_64")]
             (Level::Avx2, _) => x86::AVX2_BY_16,
+            #[cfg(target_arch = "aarch64")]
+            (Level::Neon, 8) => NEON_BY_8,
+            #[cfg(target_arch = "aarch64")]
+            (Level::Neon, _) => NEON_BY_16,
             (_, 8) => SCALAR_BY_8,
             _ => SCALAR_BY_16,
         }
@@ -279,6 +283,38 @@ macro_rules! tiles {
     };
 }
 
+/// The tiles with blocks of 16 channels for 16 registers of 8 lanes.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! by_16 {
+    ($function:ident) => {
+        Tiles {
+            block: 16,
+            widths: &[[
+                tiles!($function 16: 1 x 2 by [0 1 16]: [1 2 3 4 5 6]),
+                tiles!($function 16: 2 x 2 by [0 16]: [1 2 3]),
+            ]],
+        }
+    };
+}
+
+/// The same with blocks of 8 channels.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! by_8 {
+    ($function:ident) => {
+        Tiles {
+            block: 8,
+            widths: &[
+                [
+                    tiles!($function 8: 1 x 1 by [0 1 8]: [1 2 3 4 5 6 7 8 9 10 11 12]),
+                    tiles!($function 8: 2 x 1 by [0 8]: [1 2 3 4 5 6]),
+                ],
+                [tiles!($function 8: 1 x 2 by [0 1 8]: [1 2 3 4 5 6]), tiles!($function 8: 2 x 2 by [0 8]: [1 2 3])],
+                [tiles!($function 8: 1 x 3 by [0 1 8]: [1 2 3 4]), tiles!($function 8: 2 x 3 by [0 8]: [1 2])],
+            ],
+        }
+    };
+}
+
 unsafe fn scalar<
     const BLOCK: usize,
     const ROWS: usize,
@@ -346,22 +382,17 @@ mod x86 {
         ],
     };
 
-    /// For 16 registers.
-    pub(super) const AVX2_BY_16: Tiles = Tiles {
-        block: 16,
-        widths: &[[tiles!(avx2 16: 1 x 2 by [0 1 16]: [1 2 3 4 5 6]), tiles!(avx2 16: 2 x 2 by [0 16]: [1 2 3])]],
-    };
-
-    /// For 16 registers.
-    pub(super) const AVX2_BY_8: Tiles = Tiles {
-        block: 8,
-        widths: &[
-            [
-                tiles!(avx2 8: 1 x 1 by [0 1 8]: [1 2 3 4 5 6 7 8 9 10 11 12]),
-                tiles!(avx2 8: 2 x 1 by [0 8]: [1 2 3 4 5 6]),
-            ],
-            [tiles!(avx2 8: 1 x 2 by [0 1 8]: [1 2 3 4 5 6]), tiles!(avx2 8: 2 x 2 by [0 8]: [1 2 3])],
-            [tiles!(avx2 8: 1 x 3 by [0 1 8]: [1 2 3 4]), tiles!(avx2 8: 2 x 3 by [0 8]: [1 2])],
-        ],
-    };
+    pub(super) const AVX2_BY_16: Tiles = by_16!(avx2);
+    pub(super) const AVX2_BY_8: Tiles = by_8!(avx2);
 }
+
+#[cfg(target_arch = "aarch64")]
+unsafe fn neon<const B: usize, const R: usize, const P: usize, const V: usize, const S: usize>(t: &Tile) {
+    // SAFETY: guaranteed by the caller.
+    unsafe { tile::<crate::vector::F32x4x2, B, R, P, V, S>(t) }
+}
+
+#[cfg(target_arch = "aarch64")]
+const NEON_BY_16: Tiles = by_16!(neon);
+#[cfg(target_arch = "aarch64")]
+const NEON_BY_8: Tiles = by_8!(neon);

@@ -26,7 +26,7 @@ pub fn reorder(isa: Isa, vectors: f64) -> f64 {
     match isa.level() {
         Level::Avx512 => 15.0 * vectors,
         // A multiply-add takes two instructions, and a reorder waits for memory.
-        Level::Avx2 | Level::Scalar => 200.0 + 8.0 * vectors,
+        Level::Avx2 | Level::Neon | Level::Scalar => 200.0 + 8.0 * vectors,
     }
 }
 

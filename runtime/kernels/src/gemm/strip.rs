@@ -109,7 +109,7 @@ unsafe fn piece<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize, c
     // SAFETY: the caller guarantees every address below, except those that are only prefetched.
     unsafe {
         for _ in 0..(end - depth) / STEPS {
-            for _ in 0..STEPS {
+            for _ in 0..steps() {
                 step(a, t.a_row, b, s.b_panel, &mut sums);
                 (a, b) = (a.wrapping_add(t.a_step), b.wrapping_add(s.b_step));
             }
@@ -129,6 +129,17 @@ unsafe fn piece<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize, c
             let last = (t.width - p * width).min(width) - (VECTORS - 1) * V::LANES;
             finish::<V, ROWS, VECTORS>(&panel, last, start.at(p * width), sums);
         }
+    }
+}
+
+/// Returns [`STEPS`]. For ARM, the compiler does not know this number: if it unrolled the loop over the steps, it would keep
+/// sums in memory.
+#[inline(always)]
+fn steps() -> usize {
+    if cfg!(target_arch = "aarch64") {
+        std::hint::black_box(STEPS)
+    } else {
+        STEPS
     }
 }
 
@@ -215,5 +226,29 @@ pub(super) mod x86 {
         single: Kernels { panel: kernels!(avx2 avx2 f32), pair: Some(avx2_pair::<f32>) },
         half: Kernels { panel: kernels!(avx2 panels avx2 f16), pair: Some(avx2_pair::<f16>) },
         bfloat: Kernels { panel: kernels!(avx2 panels avx2 bf16), pair: Some(avx2_pair::<bf16>) },
+    };
+}
+
+#[cfg(target_arch = "aarch64")]
+pub(super) mod neon {
+    use half::{bf16, f16};
+
+    use super::{kernels, strip, Kernel, Kernels, Stored, Strip, Strips, PAIRED};
+    use crate::vector::F32x4x2;
+
+    unsafe fn neon<T: Stored, const ROWS: usize, const VECTORS: usize>(s: &Strip) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { strip::<F32x4x2, T, ROWS, VECTORS, 1>(s) }
+    }
+
+    unsafe fn pair<T: Stored>(s: &Strip) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { strip::<F32x4x2, T, 1, PAIRED, 2>(s) }
+    }
+
+    pub static NEON: Strips = Strips {
+        single: Kernels { panel: kernels!(neon neon f32), pair: Some(pair::<f32>) },
+        half: Kernels { panel: kernels!(neon panels neon f16), pair: Some(pair::<f16>) },
+        bfloat: Kernels { panel: kernels!(neon panels neon bf16), pair: Some(pair::<bf16>) },
     };
 }

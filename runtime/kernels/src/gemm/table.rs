@@ -16,6 +16,13 @@ macro_rules! kernels {
     (avx2 $function:ident $($T:ident)?) => {
         kernels!($function [$($T)?]: 1 [1 2 3 4 5 6] 2 [1 2 3 4] 3 [1 2 3] 4 [1 2] 5 [1 2] 6 [1 2])
     };
+    // With six rows of two vectors, the compiler stores some sums to memory in each round.
+    (neon panels $function:ident $T:ident) => {
+        kernels!($function [$T]: 1 [1 2 3] 2 [1 2 3] 3 [1 2 3] 4 [1 2 3])
+    };
+    (neon $function:ident $($T:ident)?) => {
+        kernels!($function [$($T)?]: 1 [1 2 3 4 5 6] 2 [1 2 3 4] 3 [1 2 3] 4 [1 2 3])
+    };
     (scalar $function:ident $($T:ident)?) => {
         kernels!($function [$($T)?]: 1 [1 2 3 4] 2 [1 2 3 4])
     };

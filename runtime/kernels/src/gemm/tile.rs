@@ -209,6 +209,15 @@ unsafe fn scalar<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
 
 pub(super) static SCALAR: &[&[Kernel]] = kernels!(scalar scalar);
 
+#[cfg(target_arch = "aarch64")]
+unsafe fn neon<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+    // SAFETY: guaranteed by the caller.
+    unsafe { tile::<crate::vector::F32x4x2, ROWS, VECTORS>(t) }
+}
+
+#[cfg(target_arch = "aarch64")]
+pub(super) static NEON: &[&[Kernel]] = kernels!(neon neon);
+
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86 {
     use super::{kernels, tile, Kernel, Tile};

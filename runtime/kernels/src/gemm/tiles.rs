@@ -3,7 +3,7 @@
 use super::strip;
 use super::tile::{self, Kernel, Tile};
 use crate::isa::Isa;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::isa::Level;
 
 /// The tiles of one instruction set.
@@ -24,6 +24,8 @@ impl Tiles {
             Level::Avx512 => Tiles { lanes: 16, kernels: tile::x86::AVX512, strips: &strip::x86::AVX512 },
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => Tiles { lanes: 8, kernels: tile::x86::AVX2, strips: &strip::x86::AVX2 },
+            #[cfg(target_arch = "aarch64")]
+            Level::Neon => Tiles { lanes: 8, kernels: tile::NEON, strips: &strip::neon::NEON },
             _ => Tiles { lanes: 1, kernels: tile::SCALAR, strips: &strip::SCALAR },
         }
     }

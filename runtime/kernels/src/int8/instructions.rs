@@ -2,7 +2,7 @@
 
 use crate::buffer::collected_up_to;
 use crate::isa::Isa;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::isa::Level;
 
 /// The instructions that sum products of bytes. No sum saturates.
@@ -10,6 +10,13 @@ use crate::isa::Level;
 pub(super) enum Instructions {
     /// Portable Rust.
     Scalar,
+    /// Four products of signed bytes per lane, and their sum, in one instruction of ARM's extension `dotprod`. The bytes
+    /// of a row are [made signed](Dots::flips).
+    #[cfg(target_arch = "aarch64")]
+    Dotprod,
+    /// The same for unsigned by signed bytes, with the extension `i8mm`.
+    #[cfg(target_arch = "aarch64")]
+    I8mm,
     /// Pairs of products, added with saturation to 16 bits; weights are [split](super::remainder::Remainder) so that none
     /// saturates.
     #[cfg(target_arch = "x86_64")]
@@ -46,6 +53,10 @@ impl Dots {
     pub fn name(self) -> &'static str {
         match self.0 {
             Instructions::Scalar => "scalar",
+            #[cfg(target_arch = "aarch64")]
+            Instructions::Dotprod => "NEON dotprod",
+            #[cfg(target_arch = "aarch64")]
+            Instructions::I8mm => "NEON i8mm",
             #[cfg(target_arch = "x86_64")]
             Instructions::Avx2 => "AVX2",
             #[cfg(target_arch = "x86_64")]
@@ -66,12 +77,23 @@ impl Dots {
             Level::Avx512 if has!("avx512vnni") => Instructions::Avx512Vnni,
             Level::Avx512 | Level::Avx2 if has!("avxvnni") => Instructions::AvxVnni,
             Level::Avx512 | Level::Avx2 => Instructions::Avx2,
-            Level::Scalar => Instructions::Scalar,
+            Level::Neon | Level::Scalar => Instructions::Scalar,
         })
     }
 
     /// The best instructions that this processor has at a level.
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    pub fn of(isa: Isa) -> Dots {
+        use std::arch::is_aarch64_feature_detected as has;
+        Dots(match isa.level() {
+            Level::Neon if has!("i8mm") => Instructions::I8mm,
+            Level::Neon if has!("dotprod") => Instructions::Dotprod,
+            _ => Instructions::Scalar,
+        })
+    }
+
+    /// The best instructions that this processor has at a level.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub fn of(_: Isa) -> Dots {
         Dots(Instructions::Scalar)
     }
@@ -90,6 +112,10 @@ impl Dots {
             ];
             all.extend(others.into_iter().filter(|(_, has)| *has).map(|(instructions, _)| (isa, Dots(instructions))));
         }
+        #[cfg(target_arch = "aarch64")]
+        if std::arch::is_aarch64_feature_detected!("dotprod") {
+            all.push((Isa::widest(), Dots(Instructions::Dotprod)));
+        }
         all.dedup();
         all
     }
@@ -99,6 +125,15 @@ impl Dots {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             Instructions::Avx2 => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the instructions subtract 128 from the bytes of the left operand, which makes them signed.
+    pub fn flips(self) -> bool {
+        match self.0 {
+            #[cfg(target_arch = "aarch64")]
+            Instructions::Dotprod => true,
             _ => false,
         }
     }
@@ -124,6 +159,8 @@ impl Dots {
         match self.0 {
             // Four multiplications and additions, with conversions.
             Instructions::Scalar => 16 * pieces * quads,
+            #[cfg(target_arch = "aarch64")]
+            Instructions::Dotprod | Instructions::I8mm => pieces * quads,
             #[cfg(target_arch = "x86_64")]
             Instructions::Avx2 => 3 * pieces * quads,
             #[cfg(target_arch = "x86_64")]

@@ -18,6 +18,8 @@ mod form;
 mod instructions;
 #[cfg(target_arch = "x86_64")]
 mod interleaved;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod operands;
 #[cfg(target_arch = "x86_64")]
 mod paired;

@@ -32,7 +32,7 @@ mod tests {
 
     /// The name of the form without costs: the most special one that fits.
     fn by_rule(case: &QuantizedConvCase) -> String {
-        let has_vnni = !matches!(case.dots.name(), "scalar" | "AVX2");
+        let has_vnni = matches!(case.dots.name(), "AVX-VNNI" | "AVX-512 VNNI" | "AMX");
         match case.groups > 1 && case.outputs == 1 && case.depth == case.taps() && case.depth > 0 {
             true if has_vnni && case.is_narrow => "int8, depthwise, rows interleaved for VNNI".to_string(),
             true if case.dots.name() == "AVX2" && case.groups >= 16 => "int8, depthwise, taps in pairs".to_string(),

@@ -1,7 +1,9 @@
 //! Compares every level with sums computed one by one.
 
 use super::form::QuantizedConvCase;
-use super::instructions::{Dots, Instructions};
+use super::instructions::Dots;
+#[cfg(target_arch = "x86_64")]
+use super::instructions::Instructions;
 use super::planner::FORMS;
 use super::*;
 use crate::conv_shape::Shape;

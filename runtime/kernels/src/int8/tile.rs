@@ -12,7 +12,7 @@ pub(super) type Kernel = unsafe fn(&Tile);
 
 /// See [`Kernel`].
 #[inline(always)]
-unsafe fn tile<D: Dot, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+pub(super) unsafe fn tile<D: Dot, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
     // SAFETY: the caller guarantees every address below.
     unsafe {
         let mut sums = [[D::start(t.finish, t.column); VECTORS]; ROWS];
@@ -73,7 +73,7 @@ macro_rules! kernels {
         &[$(&[$(($rows as usize, $function::<$rows, $vectors> as Kernel)),*] as &[(usize, Kernel)]),*]
     };
 }
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) use kernels;
 
 unsafe fn scalar<const ROWS: usize, const VECTORS: usize>(t: &Tile) {

@@ -4,6 +4,8 @@
 use super::amx::{self, Configured};
 use super::dot::{Dot, Scalar};
 use super::instructions::{Dots, Instructions};
+#[cfg(target_arch = "aarch64")]
+use super::neon;
 use super::operands::Tile;
 use super::tile::{self, Kernel};
 
@@ -40,6 +42,10 @@ impl Tiles {
             Instructions::AvxVnni => Tiles { lanes: 8, kernels: tile::x86::AVX_VNNI },
             #[cfg(target_arch = "x86_64")]
             Instructions::Avx2 => Tiles { lanes: 8, kernels: tile::x86::AVX2 },
+            #[cfg(target_arch = "aarch64")]
+            Instructions::I8mm => Tiles { lanes: 8, kernels: neon::I8MM },
+            #[cfg(target_arch = "aarch64")]
+            Instructions::Dotprod => Tiles { lanes: 8, kernels: neon::DOTPROD },
             Instructions::Scalar => Tiles { lanes: Scalar::LANES, kernels: tile::SCALAR },
         }
     }

@@ -39,6 +39,9 @@ pub struct Weights {
     remainder: Remainder,
     /// The sum of each column's differences from its zero point, padded.
     pub(super) sums: Vec<i32>,
+    /// 128 times the sum of each column as stored, padded; empty unless the instructions
+    /// [subtract 128](Dots::flips) from the other operand.
+    flipped: Vec<i32>,
     /// Each column's stored zero point, padded; empty if all are 0.
     pub(super) zeros: Vec<i32>,
 }
@@ -53,7 +56,10 @@ pub(super) struct Panel<'a> {
 impl Weights {
     /// The size of the packed matrix in bytes.
     pub fn bytes(&self) -> usize {
-        size_of_val(&self.data[..]) + size_of_val(&self.sums[..]) + size_of_val(&self.zeros[..])
+        size_of_val(&self.data[..])
+            + size_of_val(&self.sums[..])
+            + size_of_val(&self.zeros[..])
+            + size_of_val(&self.flipped[..])
     }
 
     /// The instructions that its products are summed with, in words.
@@ -87,6 +93,7 @@ impl Weights {
             data: Lines::zeroed(padded * quads),
             remainder: Remainder::default(),
             sums: filled(0, padded),
+            flipped: if dots.flips() { filled(0, padded) } else { Vec::new() },
             zeros: filled(0, padded),
         };
         let data: &mut [i8] = bytemuck::cast_slice_mut(&mut packed.data);
@@ -97,6 +104,9 @@ impl Weights {
             let zero = b.zeros[if b.zeros.len() == 1 { 0 } else { j }];
             packed.zeros[j] = stored(b, &rows, j, zero, &mut column);
             packed.sums[j] = column.iter().fold(0, |sum: i32, &w| sum.wrapping_add(i32::from(w)));
+            if let Some(flipped) = packed.flipped.get_mut(j) {
+                *flipped = packed.sums[j].wrapping_mul(128);
+            }
             packed.sums[j] = packed.sums[j].wrapping_sub(packed.zeros[j].wrapping_mul(rows.len() as i32));
             let panel = j / width * width * quads * 4 + j % width * 4;
             for (i, &w) in places.iter().zip(column.iter()) {
@@ -148,6 +158,9 @@ impl Weights {
     pub(super) fn finish(&self, zero: i32, bias: Option<&[i32]>, out: &mut Out, first: usize) -> Finish {
         assert!(bias.is_none_or(|bias| bias.len() == self.n), "the bias does not fit");
         let mut start = Scratch::of(self.sums.iter().map(|sum| sum.wrapping_mul(zero).wrapping_neg()));
+        for (start, flipped) in start.iter_mut().zip(&self.flipped) {
+            *start = start.wrapping_add(*flipped);
+        }
         for (start, bias) in start.iter_mut().zip(bias.unwrap_or_default()) {
             *start = start.wrapping_add(*bias);
         }

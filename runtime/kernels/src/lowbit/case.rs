@@ -1,5 +1,6 @@
 //! The facts that decide the form of a product with codes of few bits.
 
+use super::kernels::Kernels;
 use crate::gemm::tiles::Tiles;
 use crate::gemm::{Sizes, UNIT};
 use crate::isa::Isa;
@@ -13,13 +14,19 @@ pub struct LowBitCase {
     pub sizes: Sizes,
 }
 
-/// The instructions that convert a vector of codes to numbers.
-pub(super) const CONVERT: f64 = 2.5;
+/// The part of the conversion of a vector of codes that takes time of its own. The processor executes the rest beside the
+/// multiply-adds.
+pub(super) const CONVERT: f64 = 1.0;
 
 impl LowBitCase {
     /// The cost of the product if each vector of codes, with all rows, costs `each` instructions.
     pub(super) fn cost_of(&self, each: f64) -> f64 {
         let lanes = Tiles::of(self.isa).lanes;
         self.sizes.k as f64 * self.sizes.n.next_multiple_of(lanes) as f64 / UNIT * each
+    }
+
+    /// The number of tiles that cover all rows.
+    pub(super) fn tiles(&self) -> usize {
+        self.sizes.m.div_ceil(Kernels::of(self.isa).unpacked.len())
     }
 }

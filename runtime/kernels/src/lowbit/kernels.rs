@@ -3,7 +3,7 @@
 use super::pack::{PackedCodes, Zeros};
 use super::tile::{tile, Kernel, Packed, Source, Tile, Unpacked};
 use crate::isa::Isa;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::isa::Level;
 
 /// The tiles of an instruction set, by number of rows - 1.
@@ -22,6 +22,8 @@ impl Kernels {
             Level::Avx512 => &x86::AVX512,
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => &x86::AVX2,
+            #[cfg(target_arch = "aarch64")]
+            Level::Neon => &NEON,
             _ => &SCALAR,
         }
     }
@@ -41,20 +43,19 @@ impl Kernels {
     }
 }
 
-/// The tiles of an instruction set: the numbers of rows for words of codes; the number of vectors and the numbers of
-/// rows for numbers.
+/// The tiles of an instruction set: for each number of rows, the number of vectors.
 macro_rules! kernels {
-    ($function:ident $rows:tt $vectors:literal $more:tt) => {
+    ($function:ident $packed:tt $unpacked:tt) => {
         Kernels {
             packed: [
-                [kernels!(@ $function Packed<2, false>, 4, $rows), kernels!(@ $function Packed<2, true>, 4, $rows)],
-                [kernels!(@ $function Packed<4, false>, 4, $rows), kernels!(@ $function Packed<4, true>, 4, $rows)],
-                [kernels!(@ $function Packed<8, false>, 4, $rows), kernels!(@ $function Packed<8, true>, 4, $rows)],
+                [kernels!(@ $function Packed<2, false>, $packed), kernels!(@ $function Packed<2, true>, $packed)],
+                [kernels!(@ $function Packed<4, false>, $packed), kernels!(@ $function Packed<4, true>, $packed)],
+                [kernels!(@ $function Packed<8, false>, $packed), kernels!(@ $function Packed<8, true>, $packed)],
             ],
-            unpacked: kernels!(@ $function Unpacked, $vectors, $more),
+            unpacked: kernels!(@ $function Unpacked, $unpacked),
         }
     };
-    (@ $function:ident $source:ty, $vectors:literal, [$($rows:literal)*]) => {
+    (@ $function:ident $source:ty, [$($rows:literal $vectors:literal),*]) => {
         &[$($function::<$source, $rows, $vectors> as Kernel),*]
     };
 }
@@ -64,7 +65,16 @@ unsafe fn scalar<S: Source, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
     unsafe { tile::<f32, S, ROWS, VECTORS>(t) }
 }
 
-static SCALAR: Kernels = kernels!(scalar [1 2] 4 [1 2]);
+static SCALAR: Kernels = kernels!(scalar [1 4, 2 4] [1 4, 2 4]);
+
+#[cfg(target_arch = "aarch64")]
+unsafe fn neon<S: Source, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+    // SAFETY: guaranteed by the caller.
+    unsafe { tile::<crate::vector::F32x4x2, S, ROWS, VECTORS>(t) }
+}
+
+#[cfg(target_arch = "aarch64")]
+static NEON: Kernels = kernels!(neon [1 4, 2 4, 3 2, 4 2, 5 2, 6 2] [1 2, 2 2, 3 2, 4 2, 5 2, 6 2]);
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
@@ -83,6 +93,6 @@ mod x86 {
         unsafe { tile::<F32x8, S, ROWS, VECTORS>(t) }
     }
 
-    pub static AVX512: Kernels = kernels!(avx512 [1 2 3 4] 4 [1 2 3 4 5 6]);
-    pub static AVX2: Kernels = kernels!(avx2 [1 2] 2 [1 2 3 4 5 6]);
+    pub static AVX512: Kernels = kernels!(avx512 [1 4, 2 4, 3 4, 4 4, 5 4, 6 4] [1 4, 2 4, 3 4, 4 2, 5 2, 6 2]);
+    pub static AVX2: Kernels = kernels!(avx2 [1 4, 2 4, 3 2, 4 2, 5 2, 6 2] [1 2, 2 2, 3 2, 4 2, 5 2, 6 2]);
 }

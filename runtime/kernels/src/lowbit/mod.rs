@@ -13,7 +13,6 @@ mod pack;
 mod points;
 mod product;
 mod tile;
-mod unpack;
 
 #[cfg(test)]
 mod tests;

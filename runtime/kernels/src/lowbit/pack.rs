@@ -33,8 +33,8 @@ pub struct Codes<'a> {
 /// The zero points of a packed matrix.
 #[derive(Debug, Clone)]
 pub(super) enum Zeros {
-    /// All are this number.
-    All(f32),
+    /// All are this integer.
+    All(u8),
     /// One for each block.
     Each(Numbers),
 }
@@ -89,9 +89,11 @@ impl PackedCodes {
         });
         let numbers = |numbers: &[f32]| Numbers::new(isa, &in_panels(numbers, [n, blocks], width));
         let zeros = match codes.zeros {
-            None => Zeros::All((1 << (bits - 1)) as f32),
-            Some([first, rest @ ..]) if rest.iter().all(|zero| zero == first) => Zeros::All(*first),
-            Some(zeros) => Zeros::Each(numbers(zeros)),
+            None => Zeros::All(1 << (bits - 1)),
+            Some(zeros) => match common(zeros) {
+                Some(zero) => Zeros::All(zero),
+                None => Zeros::Each(numbers(zeros)),
+            },
         };
         PackedCodes { isa, n, k, bits, block, width, deep, words, scales: numbers(codes.scales), zeros }
     }
@@ -119,6 +121,12 @@ impl PackedCodes {
     pub(super) fn words(&self, panel: usize, k: usize) -> *const u32 {
         self.words.as_ptr().cast::<u32>().wrapping_add((panel * self.deep + k * self.bits / 32) * self.width)
     }
+}
+
+/// The integer from 0 to 255 that all numbers are, if there is one.
+fn common(numbers: &[f32]) -> Option<u8> {
+    let first = *numbers.first()? as u8;
+    numbers.iter().all(|&number| number == f32::from(first)).then_some(first)
 }
 
 /// `[n, blocks]` as `[panel][block][column]`, padded with zeros.

@@ -3,7 +3,7 @@
 use super::case::LowBitCase;
 use super::kernels::Kernels;
 use super::pack::PackedCodes;
-use super::tile::{Kernel, Tile};
+use super::tile::Tile;
 use crate::gemm::{Cut, Finish, Shared, Sizes};
 use crate::threads::Threads;
 
@@ -70,18 +70,12 @@ impl<'a> Product<'a> {
         });
     }
 
-    /// Computes some rows of a panel over a part of the depth, tile after tile. `kernels` are the tiles by number of rows;
-    /// `numbers` are those of the part of the panel, if the tiles read them.
-    pub(super) fn tiles(
-        &self,
-        rows: [usize; 2],
-        panel: usize,
-        depth: [usize; 2],
-        numbers: *const f32,
-        kernels: &[Kernel],
-    ) {
+    /// Computes some rows of a panel over a part of the depth, tile after tile. If there are several tiles, the first one
+    /// stores the numbers of the codes in `numbers`, and the others read them.
+    pub(super) fn tiles(&self, rows: [usize; 2], panel: usize, depth: [usize; 2], numbers: *mut f32) {
         let (n, k, column) = (self.b.n, self.b.k, panel * self.b.width);
-        let count = (rows[1] - rows[0]).div_ceil(kernels.len());
+        let (packed, unpacked) = (self.kernels.packed(self.b), self.kernels.unpacked);
+        let count = (rows[1] - rows[0]).div_ceil(packed.len());
         for i in 0..count {
             let [row, end] = [i, i + 1].map(|i| rows[0] + (rows[1] - rows[0]) * i / count);
             let tile = Tile {
@@ -89,12 +83,13 @@ impl<'a> Product<'a> {
                 a: self.a[row * k..].as_ptr(),
                 a_row: k,
                 panel,
-                numbers,
+                numbers: if count > 1 { numbers } else { std::ptr::null_mut() },
                 depth,
                 out: self.out.at(row * n + column),
                 out_row: n,
                 columns: self.b.width.min(n - column),
             };
+            let kernels = if i == 0 || numbers.is_null() { packed } else { unpacked };
             // SAFETY: `new` checked that the sizes fit the slices. The part of the output belongs to this task alone.
             // `numbers` holds those of this part of the panel. The matrix is packed for an `Isa`, which proves that the
             // processor has the instructions of `kernels`.

@@ -16,13 +16,15 @@ enum Points {
     Absent,
     /// All are 3.
     Alike,
+    /// All are 2.5.
+    Fractions,
     /// A code for each block.
     Codes,
     /// Numbers that are no integers.
     Numbers,
 }
 
-const POINTS: [Points; 4] = [Points::Absent, Points::Alike, Points::Codes, Points::Numbers];
+const POINTS: [Points; 5] = [Points::Absent, Points::Alike, Points::Fractions, Points::Codes, Points::Numbers];
 
 /// A matrix of codes.
 #[derive(Debug)]
@@ -47,6 +49,7 @@ impl Case {
         let zeros = match points {
             Points::Absent => None,
             Points::Alike => Some(vec![3.0; len]),
+            Points::Fractions => Some(vec![2.5; len]),
             Points::Codes => Some((0..len).map(|i| ((i * 7 + i / 3) % (1 << bits)) as f32).collect()),
             Points::Numbers => Some(noise(len, 3).iter().map(|x| x * 4.0).collect()),
         };
@@ -149,7 +152,7 @@ fn codes_of_all_sizes_in_all_blocks() {
     for bits in [2, 4, 8] {
         for block in [16, 32, 64, 96, 128, 256, 1024] {
             for points in POINTS {
-                for m in [1, 2, 7] {
+                for m in [1, 2, 7, 14] {
                     check(m, &Case::new([9, 300], bits, block, points));
                 }
             }
@@ -162,13 +165,13 @@ fn codes_of_all_sizes_in_all_blocks() {
 #[test]
 fn partial_panels_and_blocks() {
     for n in [1, 3, 4, 5, 15, 16, 17, 31, 33, 63, 64, 65, 129] {
-        for m in [1, 3, 5] {
+        for m in [1, 3, 5, 7] {
             check(m, &Case::new([n, 41], 4, 32, Points::Codes));
         }
     }
     for k in [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65, 95, 97, 255, 256, 257, 515] {
         for (bits, block) in [(2, 16), (4, 32), (4, 96), (8, 256), (2, 528)] {
-            for m in [1, 4, 6] {
+            for m in [1, 4, 6, 13] {
                 check(m, &Case::new([5, k], bits, block, Points::Codes));
             }
         }
@@ -178,7 +181,7 @@ fn partial_panels_and_blocks() {
 /// More panels than a block has, with enough multiplications for several threads.
 #[test]
 fn large_products() {
-    for m in [1, 4, 9] {
+    for m in [1, 4, 9, 40] {
         check(m, &Case::new([1100, 530], 4, 32, Points::Absent));
     }
 }

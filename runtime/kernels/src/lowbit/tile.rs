@@ -5,7 +5,7 @@
 //! scale of its block to the output, with one `mul_add`. A piece is a block, or [`PIECE`] terms of a longer block.
 
 use super::pack::{PackedCodes, PANEL};
-use super::points::Points;
+use super::points::{codes_of_half, Points};
 use crate::gemm::tile::PIECE;
 use crate::prefetch::prefetch_l2;
 use crate::vector::{Vector, Words};
@@ -23,8 +23,9 @@ pub(super) struct Tile<'a> {
     pub a: *const f32,
     pub a_row: usize,
     pub panel: usize,
-    /// `[depth][column]`: the codes of the panel minus their zero points, for [`Unpacked`].
-    pub numbers: *const f32,
+    /// `[depth][column]`: the codes of the panel minus their zero points. [`Unpacked`] reads them. [`Packed`] writes them,
+    /// unless this is null.
+    pub numbers: *mut f32,
     /// The depth to sum. It begins and ends where pieces do.
     pub depth: [usize; 2],
     /// The output, from the panel's first column on.
@@ -59,48 +60,96 @@ pub(super) trait Source {
 /// The numbers are computed from words of codes of `BITS` bits. With `EACH`, each block has a zero point.
 pub(super) struct Packed<const BITS: usize, const EACH: bool>;
 
-/// The numbers were computed before, for many rows.
+/// The numbers were stored by a tile of other rows.
 pub(super) struct Unpacked;
+
+/// Whether a tile of words stores numbers for other tiles: those of few rows have no time for it.
+pub(super) const fn can_store<V: Vector>(rows: usize) -> bool {
+    rows >= 3 || V::LANES == 1
+}
 
 /// See [`Kernel`].
 #[inline(always)]
 pub(super) unsafe fn tile<V: Words, S: Source, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
     let size = t.b.block;
     for column in (0..t.columns).step_by(VECTORS * V::LANES) {
-        for block in t.depth[0] / size..t.depth[1].div_ceil(size) {
-            let place = t.b.place(t.panel, block) + column;
-            let (first, end) = (t.depth[0].max(block * size), t.depth[1].min((block + 1) * size));
-            for k in (first..end).step_by(PIECE) {
-                // SAFETY: guaranteed by the caller.
-                unsafe {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            let mut totals = totals::<V, ROWS, VECTORS>(t, column);
+            for block in t.depth[0] / size..t.depth[1].div_ceil(size) {
+                let place = t.b.place(t.panel, block) + column;
+                let (first, end) = (t.depth[0].max(block * size), t.depth[1].min((block + 1) * size));
+                for k in (first..end).step_by(PIECE) {
                     let sums = S::sums::<V, ROWS, VECTORS>(t, column, place, [k, end.min(k + PIECE)]);
-                    add(t, column, place, k == 0, &sums);
+                    add(t.b, place, &sums, &mut totals);
+                }
+            }
+            store(t, column, &totals);
+        }
+    }
+}
+
+/// Returns the sums over the depth before this one.
+#[inline(always)]
+unsafe fn totals<V: Vector, const ROWS: usize, const VECTORS: usize>(t: &Tile, column: usize) -> [[V; VECTORS]; ROWS] {
+    let mut totals = [[V::splat(0.0); VECTORS]; ROWS];
+    if t.depth[0] > 0 {
+        let is_whole = column + VECTORS * V::LANES <= t.columns;
+        for (m, totals) in totals.iter_mut().enumerate() {
+            for (v, total) in totals.iter_mut().enumerate() {
+                let column = column + v * V::LANES;
+                let out = t.out.wrapping_add(m * t.out_row + column);
+                // SAFETY: guaranteed by the caller; only columns of the output are accessed.
+                *total = unsafe {
+                    if is_whole {
+                        V::load(out)
+                    } else {
+                        V::load_first(out, t.columns.saturating_sub(column).min(V::LANES))
+                    }
+                };
+            }
+        }
+    }
+    totals
+}
+
+/// Stores the sums.
+#[inline(always)]
+unsafe fn store<V: Vector, const ROWS: usize, const VECTORS: usize>(
+    t: &Tile,
+    column: usize,
+    totals: &[[V; VECTORS]; ROWS],
+) {
+    let is_whole = column + VECTORS * V::LANES <= t.columns;
+    for (m, totals) in totals.iter().enumerate() {
+        for (v, total) in totals.iter().enumerate() {
+            let column = column + v * V::LANES;
+            let out = t.out.wrapping_add(m * t.out_row + column);
+            // SAFETY: guaranteed by the caller; only columns of the output are accessed.
+            unsafe {
+                if is_whole {
+                    total.store(out);
+                } else {
+                    total.store_first(out, t.columns.saturating_sub(column).min(V::LANES));
                 }
             }
         }
     }
 }
 
-/// Adds the sums of a piece, times their scales, to the output; `is_first` if this is the first piece.
+/// Adds the sums of a piece, times their scales, to the totals.
 #[inline(always)]
 unsafe fn add<V: Vector, const ROWS: usize, const VECTORS: usize>(
-    t: &Tile,
-    column: usize,
+    b: &PackedCodes,
     place: usize,
-    is_first: bool,
     sums: &[[V; VECTORS]; ROWS],
+    totals: &mut [[V; VECTORS]; ROWS],
 ) {
     for v in 0..VECTORS {
-        let column = column + v * V::LANES;
-        let count = t.columns.saturating_sub(column).min(V::LANES);
-        // SAFETY: guaranteed by the caller; only the first `count` columns are accessed.
-        unsafe {
-            let scale = t.b.scales.load::<V>(place + v * V::LANES);
-            for (m, sums) in sums.iter().enumerate() {
-                let out = t.out.wrapping_add(m * t.out_row + column);
-                let total = if is_first { V::splat(0.0) } else { V::load_first(out, count) };
-                sums[v].mul_add(scale, total).store_first(out, count);
-            }
+        // SAFETY: guaranteed by the caller.
+        let scale = unsafe { b.scales.load::<V>(place + v * V::LANES) };
+        for (sums, totals) in sums.iter().zip(totals.iter_mut()) {
+            totals[v] = sums[v].mul_add(scale, totals[v]);
         }
     }
 }
@@ -157,42 +206,57 @@ impl<const BITS: usize, const EACH: bool> Source for Packed<BITS, EACH> {
         let (mut words, per_word) = (t.b.words(t.panel, from).wrapping_add(column), 32 / BITS);
         // SAFETY: guaranteed by the caller.
         let zeros = unsafe { Points::<V, VECTORS>::load::<BITS>(t.b, place) };
-        let mut k = from;
-        while k + per_word <= to {
+        for k in (from..to).step_by(per_word) {
             if V::LANES > 1 {
                 for line in (0..VECTORS * V::LANES).step_by(LINE) {
                     prefetch_l2(words.wrapping_add(AHEAD + line));
                 }
             }
+            let count = per_word.min(to - k);
             // SAFETY: guaranteed by the caller.
-            unsafe { word::<V, BITS, EACH, ROWS, VECTORS>(t, words, &zeros, [k, per_word], &mut sums) };
-            k += per_word;
+            unsafe {
+                if ROWS == 1 && count == per_word {
+                    word::<V, BITS, EACH, ROWS, VECTORS>(t, words, &zeros, [column, k, per_word], &mut sums);
+                } else {
+                    word::<V, BITS, EACH, ROWS, VECTORS>(t, words, &zeros, [column, k, count], &mut sums);
+                }
+            }
             words = words.wrapping_add(PANEL * V::LANES);
-        }
-        if k < to {
-            // SAFETY: guaranteed by the caller.
-            unsafe { word::<V, BITS, EACH, ROWS, VECTORS>(t, words, &zeros, [k, to - k], &mut sums) };
         }
         sums
     }
 }
 
-/// Adds the terms of the first `count` codes of a word in each lane.
+/// Adds the terms of the first `count` codes of a word in each lane. Stores their numbers if there is room for them.
 #[inline(always)]
 unsafe fn word<V: Words, const BITS: usize, const EACH: bool, const ROWS: usize, const VECTORS: usize>(
     t: &Tile,
     words: *const u32,
     zeros: &Points<V, VECTORS>,
-    [k, count]: [usize; 2],
+    [column, k, count]: [usize; 3],
     sums: &mut [[V; VECTORS]; ROWS],
 ) {
+    let width = PANEL * V::LANES;
+    // The compiler unrolls loops of a known count, and then has too few registers for several rows.
+    let half = if ROWS == 1 { codes_of_half::<BITS>() } else { std::hint::black_box(codes_of_half::<BITS>()) };
+    let stored = t.numbers.wrapping_add((k - t.depth[0]) * width + column);
+    let is_stored = can_store::<V>(ROWS) && !t.numbers.is_null();
     // SAFETY: guaranteed by the caller.
     unsafe {
         let mut words: [V::Words; VECTORS] = std::array::from_fn(|v| V::load_words(words.wrapping_add(v * V::LANES)));
-        for i in 0..count {
-            step(t.a.wrapping_add(k + i), t.a_row, &zeros.numbers::<BITS, EACH>(&words), sums);
+        for first in [0, half] {
+            for i in 0..count.saturating_sub(first).min(half) {
+                let numbers = zeros.numbers::<EACH, ROWS>(&words, i);
+                if is_stored {
+                    let to = stored.wrapping_add((first + i) * width);
+                    for (v, number) in numbers.iter().enumerate() {
+                        number.store(to.wrapping_add(v * V::LANES));
+                    }
+                }
+                step(t.a.wrapping_add(k + first + i), t.a_row, &numbers, sums);
+            }
             for words in &mut words {
-                *words = V::next::<BITS>(*words);
+                *words = V::upper(*words);
             }
         }
     }

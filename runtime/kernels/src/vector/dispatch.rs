@@ -16,6 +16,11 @@ macro_rules! dispatch_isa {
             type $V = $crate::vector::F32x8;
             $body
         }
+        #[cfg(target_arch = "aarch64")]
+        fn neon($($name: $type),*) {
+            type $V = $crate::vector::F32x4x2;
+            $body
+        }
         fn scalar($($name: $type),*) {
             type $V = f32;
             $body
@@ -27,6 +32,8 @@ macro_rules! dispatch_isa {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             $crate::isa::Level::Avx2 => unsafe { avx2($($value),*) },
+            #[cfg(target_arch = "aarch64")]
+            $crate::isa::Level::Neon => neon($($value),*),
             _ => scalar($($value),*),
         }
     }};

@@ -11,6 +11,8 @@ mod avx512;
 mod dispatch;
 mod half;
 pub(crate) mod math;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod pow;
 mod register;
 mod scalar;
@@ -34,3 +36,5 @@ pub(crate) use words::Words;
 pub(crate) use avx2::F32x8;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::F32x16;
+#[cfg(target_arch = "aarch64")]
+pub(crate) use neon::{transpose, F32x4x2};

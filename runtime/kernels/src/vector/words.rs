@@ -1,8 +1,12 @@
 //! Words of 32 bits in registers, and the numbers of the codes in them.
 
+#[cfg(target_arch = "aarch64")]
+use std::arch::aarch64::*;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
+#[cfg(target_arch = "aarch64")]
+use super::F32x4x2;
 use super::Vector;
 #[cfg(target_arch = "x86_64")]
 use super::{F32x16, F32x8};
@@ -16,14 +20,23 @@ pub(crate) trait Words: Vector {
     /// `LANES` words can be read at `from`.
     unsafe fn load_words(from: *const u32) -> Self::Words;
 
-    /// Removes the first code of each word: shifts the word right by `BITS`.
-    fn next<const BITS: usize>(words: Self::Words) -> Self::Words;
+    /// Removes the lower half of each word: shifts the word right by 16 bits.
+    fn upper(words: Self::Words) -> Self::Words;
 
-    /// The table of [`numbers`](Words::numbers) for codes of `BITS` bits with this zero point.
-    fn table<const BITS: usize>(zero: f32) -> Self;
+    /// The numbers whose representation has the bits of `mask` from each word, and also `bits`.
+    fn merged(words: Self::Words, mask: u32, bits: u32) -> Self;
 
-    /// The first code of each word, minus the zero point of the table.
-    fn numbers<const BITS: usize>(words: Self::Words, table: Self) -> Self;
+    /// The numbers 0, 1, …, 15 minus `zero`, for [`looked_up`](Words::looked_up). `None` if the instruction set lacks it.
+    #[inline(always)]
+    fn table(_zero: f32) -> Option<Self> {
+        None
+    }
+
+    /// The element of a table at bits `shift … shift + 3` of each word.
+    #[inline(always)]
+    fn looked_up(_words: Self::Words, _shift: u32, table: Self) -> Self {
+        table
+    }
 }
 
 impl Words for f32 {
@@ -36,24 +49,14 @@ impl Words for f32 {
     }
 
     #[inline(always)]
-    fn next<const BITS: usize>(words: u32) -> u32 {
-        words >> BITS
+    fn upper(words: u32) -> u32 {
+        words >> 16
     }
 
     #[inline(always)]
-    fn table<const BITS: usize>(zero: f32) -> f32 {
-        zero
+    fn merged(words: u32, mask: u32, bits: u32) -> f32 {
+        f32::from_bits(words & mask | bits)
     }
-
-    #[inline(always)]
-    fn numbers<const BITS: usize>(words: u32, table: f32) -> f32 {
-        (words & mask::<BITS>()) as f32 - table
-    }
-}
-
-/// Its low `BITS` bits are set.
-const fn mask<const BITS: usize>() -> u32 {
-    (1 << BITS) - 1
 }
 
 // SAFETY of the intrinsics below: see `Vector`. The caller guarantees that memory accesses are valid.
@@ -67,39 +70,19 @@ impl Words for F32x8 {
     }
 
     #[inline(always)]
-    fn next<const BITS: usize>(words: __m256i) -> __m256i {
-        unsafe {
-            match BITS {
-                2 => _mm256_srli_epi32::<2>(words),
-                4 => _mm256_srli_epi32::<4>(words),
-                _ => _mm256_srli_epi32::<8>(words),
-            }
-        }
+    fn upper(words: __m256i) -> __m256i {
+        unsafe { _mm256_srli_epi32::<16>(words) }
     }
 
     #[inline(always)]
-    fn table<const BITS: usize>(zero: f32) -> Self {
-        F32x8::splat(zero)
-    }
-
-    #[inline(always)]
-    fn numbers<const BITS: usize>(words: __m256i, table: Self) -> Self {
+    fn merged(words: __m256i, mask: u32, bits: u32) -> Self {
         unsafe {
-            let codes = _mm256_and_si256(words, _mm256_set1_epi32(mask::<BITS>() as i32));
-            F32x8(_mm256_cvtepi32_ps(codes)) - table
+            let kept = _mm256_and_si256(words, _mm256_set1_epi32(mask as i32));
+            F32x8(_mm256_castsi256_ps(_mm256_or_si256(kept, _mm256_set1_epi32(bits as i32))))
         }
     }
 }
 
-/// The numbers of all codes of up to 4 bits.
-#[cfg(target_arch = "x86_64")]
-const CODES: [f32; 16] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0];
-
-/// The numbers of all codes of 2 bits, whatever the next two bits are.
-#[cfg(target_arch = "x86_64")]
-const SHORT_CODES: [f32; 16] = [0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 3.0];
-
-/// A table of 16 numbers replaces the conversion of codes of up to 4 bits.
 #[cfg(target_arch = "x86_64")]
 impl Words for F32x16 {
     type Words = __m512i;
@@ -110,35 +93,53 @@ impl Words for F32x16 {
     }
 
     #[inline(always)]
-    fn next<const BITS: usize>(words: __m512i) -> __m512i {
+    fn upper(words: __m512i) -> __m512i {
+        unsafe { _mm512_srli_epi32::<16>(words) }
+    }
+
+    #[inline(always)]
+    fn merged(words: __m512i, mask: u32, bits: u32) -> Self {
         unsafe {
-            match BITS {
-                2 => _mm512_srli_epi32::<2>(words),
-                4 => _mm512_srli_epi32::<4>(words),
-                _ => _mm512_srli_epi32::<8>(words),
-            }
+            let (mask, bits) = (_mm512_set1_epi32(mask as i32), _mm512_set1_epi32(bits as i32));
+            // The table of `words & mask | bits`.
+            F32x16(_mm512_castsi512_ps(_mm512_ternarylogic_epi32::<0xea>(words, mask, bits)))
         }
     }
 
     #[inline(always)]
-    fn table<const BITS: usize>(zero: f32) -> Self {
-        let zero = F32x16::splat(zero);
-        match BITS {
-            // SAFETY: the lists have a number for each lane.
-            2 => unsafe { F32x16::load(SHORT_CODES.as_ptr()) - zero },
-            4 => unsafe { F32x16::load(CODES.as_ptr()) - zero },
-            _ => zero,
-        }
+    fn table(zero: f32) -> Option<Self> {
+        let codes: [f32; 16] = std::array::from_fn(|code| code as f32 - zero);
+        // SAFETY: the list has a number for each lane.
+        Some(unsafe { F32x16::load(codes.as_ptr()) })
     }
 
     #[inline(always)]
-    fn numbers<const BITS: usize>(words: __m512i, table: Self) -> Self {
+    fn looked_up(words: __m512i, shift: u32, table: Self) -> Self {
+        // SAFETY: see above. Only the four low bits of a word count.
+        unsafe { F32x16(_mm512_permutexvar_ps(_mm512_srl_epi32(words, _mm_cvtsi32_si128(shift as i32)), table.0)) }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+impl Words for F32x4x2 {
+    type Words = [uint32x4_t; 2];
+
+    #[inline(always)]
+    unsafe fn load_words(from: *const u32) -> [uint32x4_t; 2] {
+        unsafe { [vld1q_u32(from), vld1q_u32(from.add(4))] }
+    }
+
+    #[inline(always)]
+    fn upper([first, last]: [uint32x4_t; 2]) -> [uint32x4_t; 2] {
+        unsafe { [vshrq_n_u32::<16>(first), vshrq_n_u32::<16>(last)] }
+    }
+
+    #[inline(always)]
+    fn merged([first, last]: [uint32x4_t; 2], mask: u32, bits: u32) -> Self {
         unsafe {
-            if BITS <= 4 {
-                return F32x16(_mm512_permutexvar_ps(words, table.0)); // only the four low bits of a word count
-            }
-            let codes = _mm512_and_si512(words, _mm512_set1_epi32(mask::<BITS>() as i32));
-            F32x16(_mm512_cvtepi32_ps(codes)) - table
+            let (mask, bits) = (vdupq_n_u32(mask), vdupq_n_u32(bits));
+            let merged = |words| vreinterpretq_f32_u32(vorrq_u32(vandq_u32(words, mask), bits));
+            F32x4x2(merged(first), merged(last))
         }
     }
 }

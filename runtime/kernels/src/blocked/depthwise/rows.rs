@@ -3,7 +3,7 @@
 //! distance.
 
 use crate::blocking::Blocking;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::isa::Level;
 use crate::vector::Vector;
 
@@ -55,6 +55,10 @@ pub(super) fn table(blocking: Blocking, columns: usize, stride: usize) -> Option
         Level::Avx2 if blocking.block() == 8 => x86::Avx2::<8>::TABLE,
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => x86::Avx2::<16>::TABLE,
+        #[cfg(target_arch = "aarch64")]
+        Level::Neon if blocking.block() == 8 => Neon::<8>::TABLE,
+        #[cfg(target_arch = "aarch64")]
+        Level::Neon => Neon::<16>::TABLE,
         _ => &[],
     };
     tables.iter().find(|(window, _)| *window == [columns, stride]).map(|(_, table)| *table)
@@ -226,7 +230,7 @@ unsafe fn write<V: Vector, const BLOCK: usize, const PIXELS: usize>(
 
 /// A table of [`Kernel`]s by number of pixels, for a size of blocks, a number of columns of taps, a stride and a number of
 /// rows.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! kernels {
     ($function:ident $block:tt $columns:literal $stride:literal $rows:literal: $($pixels:literal)*) => {
         &[$($function::<$block, $columns, $stride, $rows, $pixels> as Kernel),*] as &[Kernel]
@@ -284,4 +288,22 @@ mod x86 {
             ([5, 1], [kernels!(avx2 BLOCK 5 1 1: 1 2 3 4 5), &[]]),
         ];
     }
+}
+
+#[cfg(target_arch = "aarch64")]
+unsafe fn neon<const B: usize, const C: usize, const S: usize, const R: usize, const P: usize>(t: &Rows) {
+    // SAFETY: guaranteed by the caller.
+    unsafe { rows::<crate::vector::F32x4x2, B, C, S, R, P>(t) }
+}
+
+/// For 32 registers with half of a vector each.
+#[cfg(target_arch = "aarch64")]
+struct Neon<const BLOCK: usize>;
+
+#[cfg(target_arch = "aarch64")]
+impl<const BLOCK: usize> Neon<BLOCK> {
+    const TABLE: &'static [([usize; 2], Table)] = &[
+        ([3, 1], [kernels!(neon BLOCK 3 1 1: 1 2 3 4 5 6), kernels!(neon BLOCK 3 1 2: 1 2 3 4)]),
+        ([5, 1], [kernels!(neon BLOCK 5 1 1: 1 2 3 4 5), &[]]),
+    ];
 }

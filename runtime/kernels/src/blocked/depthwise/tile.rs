@@ -1,7 +1,7 @@
 //! The register tiles of depthwise convolutions: some pixels of one block of channels, whose sums stay in registers.
 
 use crate::blocking::Blocking;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::isa::Level;
 use crate::vector::Vector;
 
@@ -50,6 +50,10 @@ pub(super) fn tiles(blocking: Blocking) -> &'static [Kernel] {
         (Level::Avx2, 8) => kernels!(avx2 8: 1 2 3 4 5 6 7 8 9 10 11 12),
         #[cfg(target_arch = "x86_64")]
         (Level::Avx2, _) => kernels!(avx2 16: 1 2 3 4 5 6 7 8 9 10 11 12),
+        #[cfg(target_arch = "aarch64")]
+        (Level::Neon, 8) => kernels!(neon 8: 1 2 3 4 5 6 7 8 9 10 11 12),
+        #[cfg(target_arch = "aarch64")]
+        (Level::Neon, _) => kernels!(neon 16: 1 2 3 4 5 6 7 8 9 10 11 12),
         (_, 8) => kernels!(scalar 8: 1 2 3 4),
         _ => kernels!(scalar 16: 1 2 3 4),
     }
@@ -121,4 +125,10 @@ unsafe fn avx512<const BLOCK: usize, const PIXELS: usize>(t: &Tile) {
 unsafe fn avx2<const BLOCK: usize, const PIXELS: usize>(t: &Tile) {
     // SAFETY: guaranteed by the caller.
     unsafe { any::<crate::vector::F32x8, BLOCK, PIXELS>(t) }
+}
+
+#[cfg(target_arch = "aarch64")]
+unsafe fn neon<const BLOCK: usize, const PIXELS: usize>(t: &Tile) {
+    // SAFETY: guaranteed by the caller.
+    unsafe { any::<crate::vector::F32x4x2, BLOCK, PIXELS>(t) }
 }
