@@ -82,7 +82,7 @@ settings_options = grouped(
         default=65_536,
         show_default=True,
         metavar="N",
-        help="End a part of the output after N rows. It ends earlier after 64 MiB or a minute.",
+        help="End a part of the output after N rows. A part ends earlier after 64 MiB or a minute.",
     ),
     click.option(
         "--format",
@@ -172,16 +172,19 @@ def command(
     """Run PLAN over the rows of files, and write the outputs in parts.
 
     The first axis of the inputs and outputs holds the rows. Each column or array has the name of an input. Lists of a
-    Parquet column have the size of a row of the input. An image is one row. It has the input's size and channels.
+    Parquet column have the size of a row of the input. An image is one row, and must have the size and the channels of
+    the input.
 
-    Rows that do not fit, and rows for which a step of the plan fails, are bad rows. They are not in the output, and
-    _bad_rows.jsonl lists them with file, row and reason. The exit code is 0 nevertheless, or 1 with --strict.
+    Rows that do not fit, and rows for which a step of the plan fails, are bad rows. The output does not contain them.
+    The file _bad_rows.jsonl lists them with file, row and reason. If there are bad rows, the exit code is still 0, or 1
+    with --strict.
 
-    If the command ends early, for whatever reason, the same command with --resume continues. It loses no row and
-    writes none twice. Ctrl-C ends the command after the present batch, and a second Ctrl-C ends it at once.
+    If the command ends early for any reason, the same command with --resume continues the run. It loses no row, and
+    writes no row twice. Ctrl-C ends the command after the current batch, and a second Ctrl-C ends it at once.
 
-    With --engine ray, the batches run in workers on the Ray cluster of RAY_ADDRESS or of this machine, or on one that
-    the command starts. --threads is the number of threads of a worker, by default 1.
+    With --engine ray, the batches run in workers on a Ray cluster: the cluster that RAY_ADDRESS names, or the one on
+    this machine, or else a cluster that the command starts. --threads is the number of threads of a worker, by default
+    1.
 
     \b
     candlec batch model.plan --input rows.parquet --output results

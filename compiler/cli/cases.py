@@ -93,7 +93,7 @@ case_options = grouped(
         "--zoo",
         type=arguments.INPUT,
         metavar="FOLDER",
-        help="Folder of models, with an INDEX.json: time every model. See `candlec zoo --help`.",
+        help="Folder of models, with a file INDEX.json: time every model. See `candlec zoo --help`.",
     ),
     only_option("With --zoo, time only these models: {}. May be repeated."),
     cache_option,

@@ -29,8 +29,8 @@ _MARKS: dict[str, Cell] = {"worse": WRONG, "better": RIGHT, "": ""}
 def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None:
     """Show what has changed between two files of results, OLD and NEW. `candlec zoo run --results` writes such files.
 
-    Each of them may also be a file of facts (`candlec zoo update --facts`), whose name ends with .toml. The command
-    then compares only the kinds of shapes that both files have.
+    OLD or NEW may also be a file of facts (`candlec zoo update --facts`). The name of such a file ends with .toml. The
+    command then compares only the kinds of shapes that both files have.
 
     The table begins with the most important changes. It marks a change with ✗ if NEW is worse, and with ✓ if it is
     better. The kinds of changes are:

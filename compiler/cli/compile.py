@@ -117,8 +117,9 @@ compiler_options = grouped(
     click.option("--no-optimize", is_flag=True, help="Run none of the optional passes."),
     arguments.memory_option("Limit the memory of all values of a run, for example 2GB. Use it for untrusted models."),
     states.state_option(
-        "Feed outputs back: a pair of names, where * stands for any text, as 'present.*=past.*'; or auto for the names "
-        "that exporters write. A plan with a state can run with --steps. May be repeated."
+        "Feed outputs back as inputs of the next run. OUT=IN is a pair of names, as 'present.*=past.*', where * stands "
+        "for any text. auto pairs the names that exporters write. `candlec run --steps` runs a plan with a state. May "
+        "be repeated."
     ),
     quantized.weights_options,
     click.option("--strip-origins", is_flag=True, help="Omit module paths and source lines from the plan."),

@@ -39,11 +39,12 @@ def command(factory: str, output: Path, opset: int | None, no_check: bool, locat
     for example, {"x": {0: "batch"}} names the first dimension of the argument x. The command looks for PACKAGE in the
     current folder first.
 
-    PyTorch's exporter sometimes writes a model that computes another function than the module. The command therefore
-    compiles the model, runs the module and the plan, and compares every output. It uses the given arguments and, if
-    `dynamic` names dimensions, random ones of other sizes. If an output differs, the exit code is 1, and the file of
-    the model stays for examination. --no-check skips the comparison, which takes about as long as a compilation and
-    a few runs of the module. --locate names the first module that differs, its class and its line of Python.
+    PyTorch's exporter sometimes writes a model that computes a different function than the module. The command
+    therefore compiles the model, runs the module and the plan, and compares every output. It uses the given arguments.
+    If `dynamic` names dimensions, it also uses random arguments of other sizes. If an output differs, the exit code is
+    1. The command keeps the file of the model, so that you can examine it. --no-check skips the comparison, which takes
+    about as long as a compilation and a few runs of the module. --locate names the first module that differs, its class
+    and its line of Python.
 
     \b
     candlec export nets.unet:build -o unet.onnx

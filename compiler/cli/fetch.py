@@ -1,4 +1,4 @@
-"""`candlec zoo fetch`: download the models of a folder that its INDEX.json names by their addresses."""
+"""`candlec zoo fetch`: download the models of a folder for which its INDEX.json gives an address."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _STATES = {"known": "in the cache", "new": "downloaded", "failed": "✗"}
 
 
-@click.command(short_help="Download the models that INDEX.json names by their addresses.")
+@click.command(short_help="Download the models for which INDEX.json gives an address.")
 @click.option(
     "--zoo", "folder", type=arguments.INPUT, default="models", show_default=True, metavar="FOLDER", help="Folder."
 )
@@ -35,14 +35,14 @@ def command(
 
     Such an entry also has `sha256`, the digest of the file at this address, and `license`, its license in words. The
     address begins with https, http or file. If it ends with .tar.gz, .tgz or .tar, the command unpacks the archive, and
-    `file` is the path of the model in it. Other addresses are those of a model, and the entry has no `file`. The cases
-    of an archive are the folders `test_data_set_*` beside the model, unless `cases` lists others.
+    `file` is the path of the model in it. Otherwise, the file at this address is the model, and the entry has no
+    `file`. The cases of an archive are the folders `test_data_set_*` beside the model, unless `cases` lists others.
 
     The command checks the digest of each file before it moves the file to the cache. If the connection ends, the next
-    call continues where the file ends. Two processes may fetch the same model: one of them waits. Models without a
-    `url` are in the folder, and need no download.
+    call continues the download. If two processes fetch the same model, one waits for the other. Models without a `url`
+    are in the folder, and need no download.
 
-    The exit code is 1 if a model could not be fetched. The others are in the cache nevertheless.
+    The exit code is 1 if a model could not be fetched. The other models are still in the cache.
 
     \b
     candlec zoo fetch --zoo models

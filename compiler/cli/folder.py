@@ -46,14 +46,14 @@ cache_option = click.option(
     envvar=CACHE,
     metavar="FOLDER",
     help=f"Folder of the models that `candlec zoo fetch` downloads.  [default: {CACHE}, or candle-compiler/zoo in the "
-    "user's folder of caches]",
+    "user's cache folder]",
 )
 """The option `--cache`."""
 measures_option = click.option(
     "--measures",
     type=arguments.INPUT,
     metavar="FILE",
-    help="File of measures, which adds to the key `task` of INDEX.json.",
+    help="File with measures, in addition to those of the key `task` in INDEX.json.",
 )
 """The option `--measures`."""
 
@@ -85,7 +85,7 @@ folder_options = grouped(
         default="models",
         show_default=True,
         metavar="FOLDER",
-        help="Folder of models, with an INDEX.json.",
+        help="Folder of models, with a file INDEX.json.",
     ),
     only_option("Use only these models: {}, or failed (those that failed in the file of --results). May be repeated."),
     cache_option,

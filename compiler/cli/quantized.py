@@ -47,7 +47,8 @@ def weights_options(function: Callable[..., Any]) -> Callable[..., Any]:
         callback=_format,
         is_eager=True,
         metavar="FORMAT",
-        help="Store weights with fewer bits, less precisely: int8, int4, or int4:64 for a scale for each block of 64.",
+        help="Store weights with fewer bits, which makes results less precise: int8 or int4. int4:64 has a scale for "
+        "each block of 64 numbers.",
     )
     return weights(keep(function))
 

@@ -108,11 +108,12 @@ kind_options = grouped(
         type=arguments.Whole(1),
         metavar="N",
         help="Run the plan N times. Each run takes the state that the run before it left, such as the caches of a "
-        "language model. Every run gets the inputs of --input. A file may also hold the first values of the state.",
+        "language model. Every run gets the inputs of --input. A file of --input may also hold the first values of the "
+        "state.",
     ),
     states.state_option(
-        "With --steps: the state, if the plan was compiled without --state. Pairs of names, as 'present.*=past.*', or "
-        "auto for the names that exporters write. May be repeated."
+        "With --steps, define the state of a plan that was compiled without --state: a pair of names, as "
+        "'present.*=past.*', or auto for the names that exporters write. May be repeated."
     ),
 )
 

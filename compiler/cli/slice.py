@@ -19,9 +19,9 @@ from compiler.cli.streams import echo
 def command(file: Path, as_json: bool) -> None:
     """Print the names of models that together have every operator, rule and kernel form of all models in FILE.
 
-    FILE is a file of results (`candlec zoo run --results`) or a file of facts (`candlec zoo update --facts`), whose
-    name ends with .toml. The operators are those of the plans. A kernel form counts once for each level of the
-    processor that FILE has. A model that the compiler refuses has none of them.
+    FILE is a file of results (`candlec zoo run --results`) or a file of facts (`candlec zoo update --facts`). The name
+    of a file of facts ends with .toml. The operators are the operators of the plans. A kernel form counts once for each
+    level of the processor that FILE has. A model that the compiler refuses has no operators, rules or forms.
 
     The command chooses the models by the times in the file of results, so that their checks take little time. Without
     times, it chooses few models. Equal files give the same models.

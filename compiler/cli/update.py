@@ -132,9 +132,9 @@ def command(
     """Check the models as `candlec zoo run` does, with and without --unpin, and write the differences to a baseline.
 
     The command keeps the reasons in the baseline, and the entries that are still correct. The reason of a new entry is
-    the measured difference; you can replace it with a better one. The command removes the entries of models
-    whose results equal onnxruntime's, and of models that INDEX.json no longer lists. With --only, it changes only the
-    entries of these models. Review the changes to the file.
+    the measured difference. You can replace it with a better reason. The command removes the entries of models whose
+    results equal onnxruntime's, and of models that INDEX.json no longer lists. With --only, it changes only the entries
+    of the selected models. Review the changes to the file.
 
     With --facts, the command writes the facts of the models to this file, which `candlec zoo run --facts` compares. It
     replaces the facts of the models in the folder, but keeps the facts of other instruction-set levels. You can

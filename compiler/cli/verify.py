@@ -84,8 +84,9 @@ def command(
 ) -> None:
     """Run MODEL in onnxruntime and PLAN on the same inputs, and compare every output.
 
-    Without PLAN, the command compiles MODEL. For each output it shows the worst absolute difference with its tolerance,
-    and the largest differences relative to the element, and in units in the last place.
+    Without PLAN, the command compiles MODEL. For each output, it shows the worst absolute difference with its
+    tolerance. It also shows the largest difference relative to the element, and the largest difference in units in the
+    last place.
 
     \b
     ✓  equal: each difference is at most the tolerance times the largest element of the same kind, such as all scores
@@ -98,11 +99,11 @@ def command(
 
     Without --tolerance, an output with a difference above the tolerance of its dtype also counts as equal in two cases.
     In the first case, it is within this tolerance of the result that onnxruntime gives without its optimizations. In
-    the second case, its rounding errors are similar to onnxruntime's: at most three times as large, in each kind too.
-    The largest error must also be at least 1/30 of onnxruntime's largest: a smaller one means that onnxruntime's error
-    is not rounding alone. A rounding error is the difference from the model's result in double precision, which this
-    compiler computes for models without quantization. With --tolerance, neither case counts, and no output is
-    uncertain.
+    the second case, its rounding errors are similar to onnxruntime's: at most three times as large, also among the
+    elements of the same kind. The largest error must also be at least 1/30 of onnxruntime's largest error. A smaller
+    error means that onnxruntime's error is not rounding alone. A rounding error is the difference from the model's
+    result in double precision, which this compiler computes for models without quantization. With --tolerance, neither
+    case counts, and no output is uncertain.
 
     The exit code is 1 if an output has a ✗.
 
@@ -111,8 +112,8 @@ def command(
 
     With --layerwise, the command also compares the intermediate values of the plan that have a name in the model. It
     compares them in the order of the plan, with the values that onnxruntime computes node by node. The first value that
-    differs shows where to look. A plan that `candlec compile --no-optimize` wrote has nearly all values of the model; a
-    plan with fused steps has few.
+    differs shows where to look. A plan of `candlec compile --no-optimize` has nearly all values of the model. A plan
+    with fused steps has few of them.
 
     \b
     candlec verify model.onnx

@@ -24,16 +24,17 @@ def command() -> None:
 
     INDEX.json is a list with one object for each model. `name` is the name of the model, `file` is the model file, and
     `cases` lists .npz files of inputs, or folders with the files input_0.pb, output_0.pb and so on. Without `cases`,
-    they are the folders test_data_set_* beside the model. Paths are relative to the folder. An entry may have a `url`
-    instead: see `candlec zoo fetch --help`. An optional `tolerance`, with its `reason`,
-    replaces the tolerance of the dtype. An optional `uncertain` allows uncertain results (≈, see `candlec verify`), and
-    gives the reason. An optional list `tags` has words for --only. Other keys are for human readers. `zoo index` writes
-    such a file.
+    the cases are the folders test_data_set_* beside the model. Paths are relative to the folder. An entry may have a
+    `url` instead: see `candlec zoo fetch --help`. The optional key `tolerance`, with its `reason`, replaces the
+    tolerance of the dtype. The optional key `uncertain` allows uncertain results (≈, see `candlec verify`), and gives
+    the reason. The optional list `tags` has words for --only. Other keys are for human readers. `zoo index` writes such
+    a file.
 
-    An optional `task` names measures of the model's task, such as {"measure": "top1", "output": "y", "at_least": 1}. A
-    result that does not reach one is different (✗), and no baseline allows it. The measures are `top1` and `top5` (the
-    most probable classes), `cosine` (embeddings), `psnr` (images and signals, in decibels), `boxes` (detections) and
-    `tokens` (greedy decoding). A file of --measures adds some to a folder whose INDEX.json you cannot change.
+    The optional key `task` names measures of the model's task, such as {"measure": "top1", "output": "y", "at_least":
+    1}. A result that does not reach a measure is different (✗), and no baseline allows it. The measures are `top1` and
+    `top5` (the most probable classes), `cosine` (embeddings), `psnr` (images and signals, in decibels), `boxes`
+    (detections) and `tokens` (greedy decoding). If you cannot change INDEX.json, write measures into a file, and name
+    it with --measures.
 
     A baseline is a TOML file of your own that lists known differences. Use it for a folder whose INDEX.json you cannot
     change. It has one table for each model, with the `reason`. The entry `pinned` is for plans that are compiled for
@@ -84,8 +85,8 @@ def run(context: click.Context, selection: Selection, checking: Checking, settin
     --device cuda on the GPU. A case is a file of inputs that INDEX.json lists. Without --unpin, the command compiles
     for the input shapes of each case. `candlec verify --help` explains the marks.
 
-    If a case has files of outputs, each variant must equal these too. A model that is not in the cache fails, and its
-    result names the command that fetches it.
+    If a case has files of outputs, the outputs of each variant must equal these too. A model that is not in the cache
+    fails, and its result names the command that fetches it.
 
     Each model has a process of its own. If it crashes, takes longer than --timeout, or takes more memory than
     --memory-limit, its result says so and names its last phase, such as the last pass or the case. The other models are
@@ -94,7 +95,7 @@ def run(context: click.Context, selection: Selection, checking: Checking, settin
     --results writes each result to a file as soon as it is known. If the command ends early, the same command with
     --resume keeps these results and checks the other models. It also checks a model again if the model file, its
     inputs, the options, the compiler or onnxruntime have changed, or if the model reached a limit that has another
-    value now. `--only failed` checks the models again that failed in this file.
+    value now. `--only failed` checks again the models that failed in this file.
 
     The exit code is 1 if the compiler refuses a model, or if a result is different (✗) or uncertain (≈) and neither
     INDEX.json nor the baseline allows it. It is also 1 if the baseline lists a model that is equal now, or that is not
@@ -111,7 +112,7 @@ def run(context: click.Context, selection: Selection, checking: Checking, settin
     their median. The exit code is also 1 if a model takes longer than the file allows: a tenth more than the recorded
     time, or three times the larger noise if that is more. The command times such a model again, and only the second
     result counts. For a shorter time, it only prints a note. A model that cannot be timed is an error. Run no other
-    programs meanwhile.
+    programs during the measurement.
 
     With --profile, the command also runs the first case of each model step by step, ten times with one thread, one
     model at a time. The file of --results then has the time, the memory and the operations of each step, and
