@@ -27,7 +27,7 @@ class Case:
         return self.plan["main"]
 
     def data(self) -> bytes:
-        return _file(json.dumps(self.plan, sort_keys=True, separators=(",", ":")), self.constants)
+        return b"".join(_file(json.dumps(self.plan, sort_keys=True, separators=(",", ":")), self.constants))
 
 
 def blocks(plan: Json) -> Iterator[dict[str, Json]]:

@@ -112,7 +112,7 @@ def results(plan: compiler.Plan, feeds: dict[str, Any]) -> dict[str, np.ndarray]
 def plan_of(model: ir.Model) -> compiler.Plan:
     """The plan of a model as the passes left it."""
     block, pool = lower.lower(model)
-    return compiler.Plan(write(block, pool))
+    return compiler.Plan(b"".join(write(block, pool)))
 
 
 def close(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:

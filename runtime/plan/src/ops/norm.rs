@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bail;
 use crate::error::Result;
-use crate::extent::count;
+use crate::extent::{all_fit, count, text};
 use crate::float::{require_dtype, FLOATS};
 use crate::operator::{Arity, Operator};
 use crate::types::{TensorType, Type, Types};
@@ -72,8 +72,12 @@ impl Operator for BatchNorm {
         for (i, name) in (1..).zip(["scale", "B", "mean", "var"]) {
             let values = inputs.tensor(i)?;
             require_dtype(name, values.dtype, &FLOATS)?;
-            if values.rank() == Some(1) {
-                require_channels(name, values, x)?;
+            match (&values.shape, &x.shape) {
+                (Some(dims), _) if dims.len() == 1 => require_channels(name, values, x)?,
+                (Some(dims), Some(image)) if !all_fit(dims, image.get(1..).unwrap_or_default()) => {
+                    bail!("{name} of shape {} does not fit X of shape {}", text(dims), text(image))
+                }
+                _ => {}
             }
         }
         Ok(vec![Type::Tensor(x.clone())])
@@ -87,6 +91,9 @@ impl Operator for InstanceNorm {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = spatial_input(inputs, "instance normalization")?;
+        if x.rank().is_some_and(|rank| rank < 2) {
+            bail!("X has no channels: it is {:?}", x.shape);
+        }
         for (i, name) in [(1, "scale"), (2, "B")] {
             require_dtype(name, inputs.tensor(i)?.dtype, &[x.dtype])?;
             require_channels(name, inputs.tensor(i)?, x)?;
@@ -162,7 +169,8 @@ fn require_channels(name: &str, values: &TensorType, x: &TensorType) -> Result<(
     if let Some(rank) = values.rank().filter(|rank| *rank != 1) {
         bail!("{name} has {rank} dimensions; it must have one, the channels");
     }
-    match (values.size(0), x.size(1)) {
+    let channels = if x.rank() == Some(1) { Some(1) } else { x.size(1) };
+    match (values.size(0), channels) {
         (Some(found), Some(channels)) if found != channels => {
             bail!("{name} has {found} elements for {channels} channels")
         }

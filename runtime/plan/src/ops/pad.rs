@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::axes;
 use crate::bail;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{count, Extent};
 use crate::operator::{Arity, Needs, Operator};
@@ -46,6 +47,10 @@ impl Operator for Pad {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
+        let has_value = self.mode == PadMode::Constant && inputs.optional(2).is_some();
+        if x.dtype == DType::String && !has_value {
+            bail!("strings are padded with a given value only");
+        }
         if let Some(value) = inputs.optional_tensor(2)?.filter(|value| value.dtype != x.dtype) {
             bail!("a {} tensor cannot be padded with {}", x.dtype, value.dtype);
         }
@@ -163,6 +168,9 @@ impl Operator for CenterCropPad {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
+        if x.dtype == DType::String {
+            bail!("a string tensor cannot be cropped or padded around its center");
+        }
         let given = inputs.tensor(1)?.shape.as_deref().and_then(count);
         check_sizes(given, self.axes.as_ref().map(Vec::len).or(x.rank()))?;
         let Some(shape) = &x.shape else { return Ok(vec![Type::any(x.dtype)]) };

@@ -58,7 +58,7 @@ impl Operator for ScatterElements {
         if let (Some(indices), Some(updates)) = (indices, updates) {
             check_elements(updates, indices)?;
         }
-        written(inputs, 2)
+        combined(inputs, self.reduction)
     }
 
     fn checks(&self, input: usize) -> bool {
@@ -90,7 +90,7 @@ impl Operator for ScatterNd {
             check_constant(inputs, parts.picked, 0)?;
             inputs.shape(2)?.map_or(Ok(()), |updates| check_parts(updates, &parts))?;
         }
-        written(inputs, 2)
+        combined(inputs, self.reduction)
     }
 
     fn checks(&self, input: usize) -> bool {
@@ -225,6 +225,14 @@ fn written(inputs: &Types, updates: usize) -> Result<Vec<Type>> {
         bail!("{} updates cannot be written into a {} tensor", updates.dtype, x.dtype);
     }
     Ok(vec![Type::Tensor(x.clone())])
+}
+
+/// The type of input 0, with which updates of the same dtype in input 2 are combined.
+fn combined(inputs: &Types, reduction: Combination) -> Result<Vec<Type>> {
+    if inputs.tensor(0)?.dtype == DType::String && reduction != Combination::None {
+        bail!("strings cannot be combined by the reduction {reduction:?}");
+    }
+    written(inputs, 2)
 }
 
 impl Combination {
