@@ -50,13 +50,12 @@ def _unets() -> list[Recipe]:
 
 
 def _transformers() -> list[Recipe]:
-    patches = {"patch_size": 2, "norm_num_groups": 8}
+
     reads = {"cross_attention_dim": 32, "caption_channels": 32}
     joint = {"joint_attention_dim": 32, "caption_projection_dim": 32, "pooled_projection_dim": 24}
     pooled = {"pooled_projections": floats("batch", 24)}
     sana = {"num_cross_attention_heads": 2, "cross_attention_head_dim": 16, "out_channels": 4, **reads}
     return [
-        _recipe("pixart", {**HIDDEN, **TEXT}, "PixArtTransformer2DModel", out_channels=8, **HEADS, **patches, **reads),
         _recipe("sd3", {**HIDDEN, **TEXT, **pooled}, "SD3Transformer2DModel", out_channels=4, **HEADS, **joint),
         _recipe("sana", {**HIDDEN, **TEXT}, "SanaTransformer2DModel", **HEADS, **sana),
     ]
