@@ -66,13 +66,13 @@ def expect(monkeypatch: pytest.MonkeyPatch, **ledger: str) -> None:
 def test_models_are_exported_once_and_equal_onnxruntime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expect(monkeypatch, torch_broken="its matrices do not fit")
     first = run("--folder", str(tmp_path))
-    assert first.exit_code == 0, first.stderr
+    assert first.exit_code == 0, first.output
     [entry] = json.loads((tmp_path / "INDEX.json").read_text())
     assert entry["source"] == "torch.nn.Linear(4, 3)" and entry["tags"] == ["torch", "tiny"]
     model, *cases = files(SMALL, tmp_path)
     assert [np.load(case)["input"].shape for case in cases] == [(2, 4), (3, 4)]
     before = model.stat().st_mtime_ns
-    assert "1/1 torch_broken" in run("--folder", str(tmp_path)).stderr
+    assert "1/1 torch_broken" in run("--folder", str(tmp_path)).output
     assert model.stat().st_mtime_ns == before
     assert [each.name for each in read_index(tmp_path)] == ["torch_linear"]
     assert all(outcome.ok for outcome in compiler.zoo.run(tmp_path))
@@ -85,13 +85,13 @@ def test_an_unexpected_failure_and_an_unexpected_success_are_errors(
     expect(monkeypatch, torch_linear="nobody has tried it")
     found = run("--folder", str(tmp_path))
     assert found.exit_code == 1
-    assert "✗ torch_linear is exported now: remove its line" in found.stderr
-    assert "✗ torch_broken: " in found.stderr
+    assert "✗ torch_linear is exported now: remove its line" in found.output
+    assert "✗ torch_broken: " in found.output
 
 
 def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
     found = run("nothing", "--folder", str(tmp_path))
-    assert found.exit_code == 2 and "there is no model nothing" in found.stderr
+    assert found.exit_code == 2 and "there is no model nothing" in found.output
 
 
 def test_inputs_have_the_kinds_that_recipes_state() -> None:

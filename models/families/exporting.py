@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from compiler.processes.child import Channel
 
+STATISTICS = 8
+"""The batch for the running statistics of batch normalizations. A few numbers would enlarge rounding errors."""
+
 __all__ = ["export", "export_task", "files"]
 
 
@@ -48,7 +51,8 @@ def export(recipe: Recipe, folder: Path) -> None:
     model, *cases = files(recipe, folder)
     given = [values(recipe, sizes, seed) for seed, sizes in enumerate(recipe.sizes)]
     constants = {name: value for name, value in recipe.arguments.items() if name not in recipe.tensors}
-    network = seeded(recipe.network.result, {**given[0], **constants}, by_name=True)
+    many = values(recipe, {**recipe.sizes[0], "batch": STATISTICS}, seed=2)
+    network = seeded(recipe.network.result, {**many, **constants}, by_name=True)
     dynamic = {name: argument.dynamic for name, argument in recipe.tensors.items() if argument.dynamic}
     part = folder / f"{model.name}.part"
     with torch.no_grad():

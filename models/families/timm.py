@@ -53,7 +53,7 @@ FIXED = {
 def recipes() -> list[Recipe]:
     """One recipe for each network."""
     fixed = [_recipe(name, image) for image, names in FIXED.items() for name in names]
-    return [*(_recipe(name, 64) for name in NAMES), *fixed]
+    return [*(_recipe(name, 96) for name in NAMES), *fixed]
 
 
 def _recipe(name: str, image: int) -> Recipe:

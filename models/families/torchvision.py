@@ -15,7 +15,7 @@ CLASSIFIERS = (
 SEGMENTERS = ("deeplabv3_mobilenet_v3_large", "deeplabv3_resnet50", "fcn_resnet50", "lraspp_mobilenet_v3_large")
 DETECTORS = (
     "fasterrcnn_mobilenet_v3_large_320_fpn", "fcos_resnet50_fpn", "keypointrcnn_resnet50_fpn",
-    "maskrcnn_resnet50_fpn", "retinanet_resnet50_fpn", "ssd300_vgg16", "ssdlite320_mobilenet_v3_large",
+    "maskrcnn_resnet50_fpn", "retinanet_resnet50_fpn", "ssd300_vgg16",
 )  # fmt: skip
 VIDEOS = ("mc3_18", "mvit_v1_b", "r2plus1d_18", "r3d_18", "s3d", "swin3d_t")
 
@@ -45,7 +45,8 @@ def _classifier(name: str) -> Recipe:
 def _segmenter(name: str) -> Recipe:
     network = call(f"torchvision.models.segmentation.{name}", num_classes=4, weights_backbone=None)
     sizes = {"batch": 2}, {"batch": 1}
-    return Recipe(f"torchvision_{name}", network, {"input": floats("batch", 3, 64, 96)}, sizes, ("segmentation",))
+    image = "input" if name.startswith("lraspp") else "x"
+    return Recipe(f"torchvision_{name}", network, {image: floats("batch", 3, 64, 96)}, sizes, ("segmentation",))
 
 
 def _detector(name: str) -> Recipe:

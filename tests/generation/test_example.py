@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from itertools import islice
@@ -157,5 +158,6 @@ def test_a_missing_package_is_an_error(
 
 def test_the_program_is_short_and_shows_an_example() -> None:
     assert len(PATH.read_text().splitlines()) <= 160
-    done = subprocess.run([sys.executable, PATH, "--help"], capture_output=True, text=True, check=True)
+    environment = {**os.environ, "PYTHONPATH": str(PATH.parent.parent)}
+    done = subprocess.run([sys.executable, PATH, "--help"], capture_output=True, text=True, check=True, env=environment)
     assert "examples/generate.py decoder.plan" in done.stdout

@@ -116,14 +116,15 @@ impl Weights {
         if packed.zeros.iter().all(|&zero| zero == 0) {
             packed.zeros.clear();
         }
-        if dots.saturates() {
-            packed.split();
-        }
+        packed.split();
         packed
     }
 
-    /// Splits columns so that no pair of products saturates.
+    /// Splits columns so that no pair of products saturates, if the instructions can saturate.
     fn split(&mut self) {
+        if !self.dots.saturates() {
+            return;
+        }
         let (size, width) = (self.depth() * self.width(), self.width());
         let panels = &bytemuck::cast_slice::<f32, i8>(&self.data)[..size * self.panels()];
         self.remainder = Remainder::of(panels, size, width);
