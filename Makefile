@@ -123,7 +123,7 @@ bench-commits: $(VENV)/.demo ## compare the speed of two commits or checkouts: m
 	$(SAY) "Timing the models of $(ZOO) with the compilers of $(OLD) and $(NEW)"
 	$(BIN)/python -m benchmarks.commits $(OLD) $(NEW) --zoo $(ZOO) $(COMMITS)
 
-zoo: $(VENV)/.models ## compare hundreds of models with onnxruntime, after exporting them (about an hour)
+zoo: $(VENV)/.models ## compare hundreds of models with onnxruntime, after exporting them
 	$(SAY) "Exporting the models of models/families"
 	$(BIN)/python -m models.families --folder build/families
 	$(SAY) "Checking them against onnxruntime, with fixed and with symbolic shapes"

@@ -1,6 +1,7 @@
 """`python -m models.families`: exports small models of many families to a folder for `candlec zoo`.
 
-Each export runs in a process of its own, and stays until its recipe or the version of a package changes.
+Each export runs in a process of its own. It stays until its recipe, the code of exports or the version of a package
+changes.
 """
 
 from __future__ import annotations

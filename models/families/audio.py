@@ -11,7 +11,7 @@ __all__ = ["recipes"]
 WAVES = {"conv_dim": [16, 16], "conv_stride": [5, 2], "conv_kernel": [10, 3], "num_conv_pos_embeddings": 8}
 KEPT = {"apply_spec_augment": False, "num_conv_pos_embedding_groups": 2}
 ENCODERS: dict[str, dict[str, Any]] = {
-    "data2vec-audio": {**WAVES, "apply_spec_augment": False, "num_conv_pos_embedding_groups": 2},
+    "data2vec-audio": {**WAVES, **KEPT},
     "hubert": {**WAVES, **KEPT},
     "sew": {**WAVES, **KEPT},
     "sew-d": {**WAVES, **KEPT},

@@ -50,7 +50,6 @@ def _unets() -> list[Recipe]:
 
 
 def _transformers() -> list[Recipe]:
-
     reads = {"cross_attention_dim": 32, "caption_channels": 32}
     joint = {"joint_attention_dim": 32, "caption_projection_dim": 32, "pooled_projection_dim": 24}
     pooled = {"pooled_projections": floats("batch", 24)}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import importlib.metadata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 __all__ = ["Argument", "Call", "Recipe", "call", "floats", "mask", "tokens"]
@@ -65,7 +67,7 @@ def floats(*shape: int | str) -> Argument:
 
 
 def mask(*shape: int | str) -> Argument:
-    """A mask of padding: each row has ones, of which there is at least one, then zeros."""
+    """A mask of padding. Each row begins with at least one 1, and zeros follow."""
     return Argument(shape, "mask")
 
 
@@ -95,9 +97,9 @@ class Recipe:
 
     @property
     def key(self) -> str:
-        """A digest of everything that the export depends on: the recipe and the versions of the packages."""
+        """A digest of everything that the export depends on: the recipe, its code, and the versions of the packages."""
         versions = [f"{name} {_version(name)}" for name in ("torch", "onnxscript", self.library)]
-        whole = f"{self.network}\n{dict(self.arguments)}\n{self.sizes}\n{versions}"
+        whole = f"{self.network}\n{dict(self.arguments)}\n{self.sizes}\n{versions}\n{_code()}"
         return hashlib.sha256(whole.encode()).hexdigest()[:8]
 
     @property
@@ -112,6 +114,14 @@ def _text(value: Any) -> str:
 
 def _value(value: Any) -> Any:
     return value.result() if isinstance(value, Call) else value
+
+
+@functools.cache
+def _code() -> str:
+    """A digest of the code that builds, seeds and exports networks."""
+    folder = Path(__file__).parent
+    files = [folder.parent / "weights.py", *(folder / f"{name}.py" for name in ("exporting", "tiny", "wrapped"))]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _version(package: str) -> str:
