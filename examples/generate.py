@@ -81,7 +81,7 @@ def generate(session: compiler.Session, prompt: Sequence[int], choose: Callable[
 
 
 def opened_tokenizer(path: Path) -> tuple[Any, set[int]]:
-    """The tokenizer, and the tokens that end a text, of which transformers' files in the same folder tell."""
+    """The tokenizer, and the tokens that end a text. The files of transformers in its folder name these tokens."""
     try:
         from tokenizers import Tokenizer
     except ModuleNotFoundError:

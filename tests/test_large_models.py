@@ -24,7 +24,7 @@ MOST = 2.5
 
 
 def measured(command: str, large: int) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """What the command printed for a small and for the large model, and the memory that the large one took."""
+    """The output of the command for a small and for the large model, and the memory of the run of the large one."""
     program = [sys.executable, "-m", "tests.large_model", str(LAYERS), str(SIDE), command, "--large", str(large)]
     done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=True)
     *printed, taken = [json.loads(each) for each in _documents(done.stdout)]

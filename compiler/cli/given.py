@@ -51,7 +51,7 @@ def seed_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class Given:
-    """What the user says about inputs: the arguments of `--input`, or the sizes and the seed of random inputs."""
+    """The choice of inputs: the arguments of `--input`, or the sizes and the seed of random inputs."""
 
     inputs: Sequence[str] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)

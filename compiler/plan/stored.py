@@ -18,7 +18,7 @@ from compiler.plan.write import Part, parts_with_outputs
 __all__ = ["StoredPlan", "plan_of", "with_outputs"]
 
 _OPEN_FILES = Path("/proc/self/fd")
-"""The folder in which Linux shows the files that a process has open, also those without a name."""
+"""The folder of this process's open files on Linux. It also lists files without a name."""
 
 
 class StoredPlan(Plan):

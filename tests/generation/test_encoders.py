@@ -71,7 +71,7 @@ def chosen(hidden: Any, decoder: compiler.Session) -> Iterator[int]:
 
 
 def likeliest(outputs: dict[str, Any], run: Callable[[Any], dict[str, Any]]) -> Iterator[int]:
-    """The likeliest tokens, of which `run` reads each but the last."""
+    """The likeliest tokens. `run` reads each of them except the last."""
     for at in range(COUNT):
         ids = outputs["logits"][:, -1:].argmax(-1)
         yield int(ids[0, 0])

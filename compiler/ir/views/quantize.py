@@ -31,7 +31,7 @@ class QuantizeView(View[V]):
     saturate: bool
     """Whether QuantizeLinear converts numbers beyond the largest float8 to this number. No effect on integers."""
     precision: str | None
-    """The dtype in which QuantizeLinear divides; `None` for the dtype of the scale."""
+    """The dtype of the division in QuantizeLinear; `None` if it is the dtype of the scale."""
 
     @classmethod
     def read(cls, node: Source[V]) -> QuantizeView[V]:

@@ -1,4 +1,4 @@
-//! What the server answers: to each path, and to requests that it refuses.
+//! The responses of the server: for each path, and for refused requests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;

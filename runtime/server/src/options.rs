@@ -16,7 +16,7 @@ usage: candle-plan-server FILE.plan [OPTION VALUE]…
   --threads COUNT     the threads of a run; one for each processor by default
   --grace MS          how long the server finishes requests after SIGTERM; 30000 by default";
 
-/// What the command line says.
+/// The options of the command line.
 #[derive(Debug, PartialEq)]
 pub struct Options {
     pub plan: String,

@@ -44,7 +44,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Removes the requests whose client has gone or whose time is over.
+    /// Removes requests that timed out, and those of closed connections.
     fn clean(&mut self) {
         self.jobs.retain(|job| !job.reply.is_closed());
     }

@@ -97,7 +97,7 @@ fn request(x: &[f32]) -> String {
     json!({"inputs": {"x": {"shape": [x.len() / 4, 4], "data": x}}}).to_string()
 }
 
-/// Numbers of which no two rows are equal.
+/// Numbers in rows that all differ.
 fn numbers(seed: usize, rows: usize) -> Vec<f32> {
     (0..rows * 4).map(|at| ((seed * 977 + at * 131) % 1009) as f32 / 7.0 - 72.0).collect()
 }
