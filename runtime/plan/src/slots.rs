@@ -1,5 +1,6 @@
 //! The slots of a running block, and the moves of values between them and the steps.
 
+use std::iter;
 use std::ops::Deref;
 
 use candle_plan_descriptors::broadcast::Dims;
@@ -20,7 +21,7 @@ pub(crate) struct Slots<'b> {
 impl<'b> Slots<'b> {
     /// `count` empty slots.
     pub fn new(count: usize, bound: Option<&'b Bound<'b>>) -> Slots<'b> {
-        Slots { values: vec![None; count], bound }
+        Slots { values: iter::repeat_with(|| None).take(count).collect(), bound }
     }
 
     /// The memory bound of the block.
@@ -29,26 +30,38 @@ impl<'b> Slots<'b> {
     }
 
     /// Puts a value into a slot, and drops the previous one.
+    #[inline]
     pub fn set(&mut self, slot: SlotId, value: Value) {
-        self.clear(slot);
         if let Some(bound) = self.bound {
+            self.uncount(slot, bound);
             bound.add(&value);
         }
         self.values[slot.at()] = Some(value);
     }
 
     /// Takes the value out of a slot.
+    #[inline]
     pub fn take(&mut self, slot: SlotId) -> Option<Value> {
-        let value = self.values[slot.at()].take();
-        if let (Some(bound), Some(value)) = (self.bound, &value) {
-            bound.remove(value);
+        if let Some(bound) = self.bound {
+            self.uncount(slot, bound);
         }
-        value
+        self.values[slot.at()].take()
     }
 
     /// Drops the value of a slot.
+    #[inline]
     pub fn clear(&mut self, slot: SlotId) {
-        drop(self.take(slot));
+        if let Some(bound) = self.bound {
+            self.uncount(slot, bound);
+        }
+        self.values[slot.at()] = None;
+    }
+
+    /// Stops counting the value of a slot, which leaves it.
+    fn uncount(&self, slot: SlotId, bound: &Bound) {
+        if let Some(value) = &self.values[slot.at()] {
+            bound.remove(value);
+        }
     }
 }
 

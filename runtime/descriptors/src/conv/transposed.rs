@@ -35,6 +35,7 @@ impl Taps {
     }
 
     /// The first output of this phase, and the number of outputs.
+    #[inline]
     pub fn outputs(&self, shape: &Shape, axis: usize) -> (usize, usize) {
         let stride = shape.strides[axis];
         let before = shape.before[axis].rem_euclid(stride as isize) as usize;
