@@ -12,7 +12,7 @@ use crate::gpu::launch::count;
 #[derive(Debug)]
 pub(super) struct DirectForm;
 
-/// The multiply-adds of a multiprocessor in a nanosecond: half as many as with small tiles, half of which is unused with
+/// The multiply-adds of a multiprocessor in a nanosecond: half as many as with small tiles, which are half unused with
 /// `FEW` outputs.
 const RATE: f64 = 25.5;
 

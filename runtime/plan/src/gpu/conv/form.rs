@@ -18,8 +18,8 @@ pub(super) trait ConvForm: Debug + Sync {
     /// Why it cannot compute a convolution, as a relative clause or a clause with "and". `None` if it can.
     fn refusal(&self, case: &Case) -> Option<String>;
 
-    /// Why the planner does not choose it for a convolution that it can compute. Outside of such limits, the estimate of
-    /// its time is based on no measurement.
+    /// Why the planner does not choose it for a convolution that it can compute. No measurement supports the estimated
+    /// time of a form beyond its limit.
     fn limit(&self, _case: &Case) -> Option<&'static str> {
         None
     }

@@ -144,8 +144,8 @@ impl<Op: Convolves + std::fmt::Debug + Send + Sync> OnGpu for Convolution<Op> {
     }
 }
 
-/// Computes a convolution or transposed convolution, clamped to limits. The operands fit the case, and the result is not
-/// empty.
+/// Computes a convolution or transposed convolution, clamped to limits. The operands fit the case, and the result is
+/// not empty.
 ///
 /// # Errors
 /// The dtypes differ, a size is too large for kernels, or the device fails.

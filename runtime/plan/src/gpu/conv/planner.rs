@@ -56,8 +56,8 @@ impl fmt::Display for Choice {
 }
 
 /// Returns the forms that can compute a convolution, each with its own number of parts.
-fn choices<'a>(case: &'a Case) -> impl Iterator<Item = Choice> + 'a {
-    FORMS.iter().filter(|form| form.refusal(case).is_none()).map(|&form| Choice::new(form, case))
+fn choices<'a>(case: &'a Case<'a>) -> impl Iterator<Item = Choice> + 'a {
+    FORMS.iter().filter(move |form| form.refusal(case).is_none()).map(move |&form| Choice::new(form, case))
 }
 
 /// Returns the form with the least expected time, of those within their limits.
@@ -178,9 +178,6 @@ mod tests {
                         if transposed {
                             shape.output = [size * stride; 2];
                         }
-                        if kernel == 1 {
-                            shape.before = [0; 2];
-                        }
                         (shape, transposed)
                     })
                 })
@@ -203,7 +200,7 @@ mod tests {
                 others.push((shape, before, found));
             }
         }
-        assert!(all > 40_000 && others.len() * 15 < all, "{} of {all}: {:?}", others.len(), others.first());
+        assert!(all > 80_000 && others.len() * 50 < all, "{} of {all}: {:?}", others.len(), others.first());
     }
 
     #[test]
@@ -254,8 +251,7 @@ mod tests {
             ([32, 128, 128, 1], 28, 3, 1, "large:1", 274.4),
             ([32, 512, 512, 1], 7, 3, 1, "large:3", 363.7),
         ] {
-            let mut layer = shape(numbers, size, kernel, stride);
-            layer.before = [(kernel / 2) as isize; 2];
+            let layer = shape(numbers, size, kernel, stride);
             let case = Case { shape: &layer, transposed: false, dtype: DType::Float32 };
             let found = fastest(&case);
             let allowed = if form == "product" { 0.15 } else { 0.07 };

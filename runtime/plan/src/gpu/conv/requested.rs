@@ -21,8 +21,8 @@ const VARIABLE: &str = "CANDLE_PLAN_CONV";
 const MOST_PARTS: usize = 1024;
 
 impl Requested {
-    /// Returns the form in the environment variable `CANDLE_PLAN_CONV`: the name of a form, or a tile with its parts, as in
-    /// `medium:8`; `None` if it is unset or empty. The variable is read once.
+    /// Returns the form in the environment variable `CANDLE_PLAN_CONV`: the name of a form, or a tile with its parts, as
+    /// in `medium:8`; `None` if it is unset or empty. The variable is read once.
     ///
     /// # Errors
     /// The variable has another value.

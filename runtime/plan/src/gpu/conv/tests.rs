@@ -168,7 +168,8 @@ fn wide_shape(transposed: bool) -> Shape {
     }
 }
 
-/// Asserts that `forms`, named as in `CANDLE_PLAN_CONV`, compute the wide shape as the definition does, within limits and up to rounding.
+/// Asserts that `forms`, named as in `CANDLE_PLAN_CONV`, compute the wide shape as the definition does, within limits
+/// and up to rounding.
 fn check_ways<T: Element>(
     transposed: bool,
     from: impl Fn(f64) -> T,
