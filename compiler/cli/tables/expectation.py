@@ -20,7 +20,7 @@ __all__ = ["expectation_data", "show_expectation", "show_gpu_alternatives"]
 
 ALTERNATIVES_LEGEND = """\
 µs on H100: estimated from measurements of float32 on an H100, without a bias or an epilogue
-limit: why the runtime does not choose a form, whatever its time. No measurement supports the estimate of such a form."""
+limit: why the runtime does not choose a form, whatever its time. No measurement supports the estimate of its time."""
 
 
 def show_expectation(steps: Sequence[GpuStep]) -> None:
