@@ -117,11 +117,9 @@ impl<Op: Convolves + std::fmt::Debug + Send + Sync> OnGpu for Convolution<Op> {
             let shape = self.op.sizes(&x.sizes()?, &inputs.sizes(1).ok()??, None).ok()?;
             let case = Case { shape: &shape, transposed: Op::TRANSPOSED, dtype: x.dtype };
             let is_empty = element_count(&out_dims(&shape, x.rank()?)).ok()? == 0;
-            if is_empty {
-                None
-            } else {
-                planner::estimates(&case, Requested::read().ok()?).ok()
-            }
+            let requested =
+                Requested::read().and_then(|requested| requested.map(|form| form.choice(&case)).transpose());
+            Some(if is_empty { Vec::new() } else { planner::estimates(&case, requested.ok()?) })
         };
         estimates().unwrap_or_default()
     }
@@ -135,7 +133,10 @@ impl<Op: Convolves + std::fmt::Debug + Send + Sync> OnGpu for Convolution<Op> {
         let requested = Requested::read()?;
         let y = match count(element_count(&dims)?)? {
             0 => alloc_uninit(gpu, &dims, dtype)?,
-            _ => convolve(gpu, case, operands, self.limits, Choice::of(&case, requested)?)?,
+            _ => {
+                let choice = requested.map_or_else(|| Ok(planner::fastest(&case)), |form| form.choice(&case))?;
+                convolve(gpu, case, operands, self.limits, choice)?
+            }
         };
         if let Some(program) = &self.program {
             program.run(call, &y, true, None)?;

@@ -6,9 +6,7 @@ use super::case::Case;
 use super::direct::DirectForm;
 use super::form::ConvForm;
 use super::product::ProductForm;
-use super::requested::Requested;
 use super::tiles::TileForm;
-use crate::error::Result;
 use crate::form::Estimate;
 
 /// Every form: of equally fast forms, the first one is chosen. Small tiles can compute every convolution.
@@ -26,17 +24,6 @@ impl Choice {
     /// Returns a form with its own number of parts.
     pub fn new(form: &'static dyn ConvForm, case: &Case) -> Choice {
         Choice { form, parts: form.parts(case) }
-    }
-
-    /// Returns the requested form, or the fastest one.
-    ///
-    /// # Errors
-    /// The requested form cannot compute this convolution.
-    pub fn of(case: &Case, requested: Option<Requested>) -> Result<Choice> {
-        match requested {
-            Some(requested) => requested.choice(case),
-            None => Ok(fastest(case)),
-        }
     }
 
     fn cost(&self, case: &Case) -> f64 {
@@ -70,11 +57,8 @@ pub(super) fn fastest(case: &Case) -> Choice {
 
 /// Lists the forms that can compute a convolution, with their expected times. If a form is requested, it is the chosen
 /// one.
-///
-/// # Errors
-/// As [`Choice::of`].
-pub(super) fn estimates(case: &Case, requested: Option<Requested>) -> Result<Vec<Estimate>> {
-    let chosen = Choice::of(case, requested)?;
+pub(super) fn estimates(case: &Case, requested: Option<Choice>) -> Vec<Estimate> {
+    let chosen = requested.unwrap_or_else(|| fastest(case));
     let is_chosen = |choice: &Choice| choice.form.name() == chosen.form.name();
     let estimate = |choice: Choice| Estimate {
         form: choice.to_string(),
@@ -86,7 +70,7 @@ pub(super) fn estimates(case: &Case, requested: Option<Requested>) -> Result<Vec
             None => choice.form.limit(case),
         },
     };
-    Ok(choices(case).map(|choice| if is_chosen(&choice) { chosen } else { choice }).map(estimate).collect())
+    choices(case).map(|choice| if is_chosen(&choice) { chosen } else { choice }).map(estimate).collect()
 }
 
 #[cfg(test)]
@@ -208,8 +192,7 @@ mod tests {
         let layer = shape([1, 128, 128, 1], 28, 3, 1);
         let case = Case { shape: &layer, transposed: false, dtype: DType::Float32 };
         let told = |requested| {
-            let listed = estimates(&case, requested).expect("it can be computed");
-            let words = listed.into_iter().map(|each| (each.form, each.chosen, each.limit));
+            let words = estimates(&case, requested).into_iter().map(|each| (each.form, each.chosen, each.limit));
             words.map(|(form, chosen, limit)| format!("{form} {chosen} {}", limit.unwrap_or("-"))).collect::<Vec<_>>()
         };
         let (few, unused) = ("too few blocks to fill the GPU", "many outputs in a group");
@@ -222,9 +205,8 @@ mod tests {
                 "small:3 true -".to_string(),
             ]
         );
-        let requested = Requested::named("medium:4").expect("a form");
         assert_eq!(
-            told(requested),
+            told(Some(Choice { form: &TileForm::MEDIUM, parts: 4 })),
             [
                 "direct false another form is requested",
                 "large:9 false another form is requested",
@@ -232,8 +214,6 @@ mod tests {
                 "small:3 false another form is requested",
             ]
         );
-        let requested = Requested::named("product").expect("a form");
-        assert!(estimates(&case, requested).is_err());
     }
 
     /// The times that an H100 took, in `benchmarks/results/cuda-tune.md`.

@@ -5,7 +5,6 @@ use candle_plan_descriptors::program::{Binary, Instruction, Operand, Program, Un
 use half::{bf16, f16};
 
 use super::case::Case;
-use super::planner::Choice;
 use super::requested::Requested;
 use super::{convolve, Operands};
 use crate::dtype::Element;
@@ -193,7 +192,8 @@ fn check_ways<T: Element>(
     let operands = Operands { x: x.tensor().unwrap(), w: w.tensor().unwrap(), bias: bias.tensor().ok() };
     let case = Case { shape: &s, transposed, dtype: operands.x.dtype() };
     for &form in forms {
-        let choice = Choice::of(&case, Requested::named(form).expect("a name")).expect("it can compute the shape");
+        let requested = Requested::named(form).expect("a name").expect("not empty");
+        let choice = requested.choice(&case).expect("it can compute the shape");
         let y = convolve(&gpu, case, operands, [-0.5, 1.0], choice).unwrap();
         let y = download(&y).unwrap();
         for (at, (&y, expected)) in y.read::<T>().unwrap().iter().zip(&expected).enumerate() {
