@@ -1,4 +1,4 @@
-"""The sweep over forms of convolutions: its copy of `form.rs`, the fit of the constants, and the page."""
+"""The sweep over forms of convolutions: its copy of the planner, the fit of the limits, and the page."""
 
 from __future__ import annotations
 
@@ -22,32 +22,46 @@ import compiler
 from compiler.bench.expectation import expected_steps
 from tests.gpu_bundle import ROOT, tool
 
-RUST = ROOT / "runtime/plan/src/gpu/conv/form.rs"
+RUST = ROOT / "runtime/plan/src/gpu/conv"
+LIMITS = RUST / "constants.rs"
 SHAPES, FORMS, FIT = tool("gpu.shapes"), tool("gpu.forms"), tool("gpu.fit")
 PRESENT = FORMS.Constants()
 
 
 def constants_of_rust() -> dict[str, int]:
-    """The constants of `form.rs` by name."""
-    found = re.findall(r"^const (\w+): usize = (\d+)(?: << (\d+))?;$", RUST.read_text(), re.MULTILINE)
+    """The limits in `constants.rs` by name."""
+    found = re.findall(r"^pub\(super\) const (\w+): usize = (\d+)(?: << (\d+))?;$", LIMITS.read_text(), re.MULTILINE)
     return {name.lower(): int(number) << int(shift or 0) for name, number, shift in found}
 
 
+def numbers_of_rust(file: str) -> dict[str, float]:
+    """The constants of a file of Rust by name, and the rates of its tiles by the names of the tiles."""
+    text = (RUST / file).read_text()
+    constants = re.findall(r"^(?:pub\(super\) )?const (\w+): (?:f64|usize) = ([\d.e]+);$", text, re.MULTILINE)
+    tiles = re.findall(r'name: "(\w+)",[^}]*?rate: ([\d.]+)', text)
+    return {name: float(value) for name, value in [*constants, *tiles]}
+
+
 def test_the_twin_has_the_constants_of_rust() -> None:
-    assert constants_of_rust() == asdict(PRESENT)
+    limits = constants_of_rust()
+    assert limits.pop("multiprocessors") == FORMS.MULTIPROCESSORS
+    assert limits == asdict(PRESENT)
+    times = numbers_of_rust("constants.rs")
+    assert (times["LAUNCH"], times["FINISH"], times["BYTES"]) == (FORMS.LAUNCH, FORMS.FINISH, FORMS.BYTES)
+    product, direct, tiles = (numbers_of_rust(f"{form}.rs") for form in ("product", "direct", "tiles"))
+    assert (product["RATE"], product["TERM"], product["SPLIT"]) == (FORMS.RATES["product"], FORMS.TERM, FORMS.SPLIT)
+    assert (direct["RATE"], direct["START"]) == (FORMS.RATES["direct"], FORMS.DIRECT_START)
+    assert {tile: tiles[tile] for tile in FORMS.TILES} == {tile: FORMS.RATES[tile] for tile in FORMS.TILES}
+    assert (tiles["DEPTH"], tiles["START"]) == (FORMS.DEPTH, FORMS.START)
 
 
 def test_the_twin_chooses_what_the_tests_of_rust_expect() -> None:
-    row = re.compile(
-        r"\(\[(\d+), (\d+), (\d+), (\d+)\], (\d+), (\d+), Form::(?:(Product|Direct)|"
-        r"Tiles \{ tile: Tile::(\w+), parts: (\d+) \})\)"
-    )
-    rows = row.findall(RUST.read_text())
+    row = re.compile(r'\(\[(\d+), (\d+), (\d+), (\d+)\], (\d+), (\d+), "(\w+)(?::(\d+))?"\)')
+    rows = row.findall((RUST / "planner.rs").read_text())
     assert len(rows) >= 10
-    for batch, channels, outputs, groups, size, kernel, kind, tile, parts in rows:
+    for batch, channels, outputs, groups, size, kernel, kind, parts in rows:
         shape = SHAPES.Shape(*map(int, (batch, channels, outputs, size, kernel)), groups=int(groups))
-        expected = FORMS.Form((kind or tile).lower(), int(parts or 1))
-        assert FORMS.form_of(shape, PRESENT) == expected, shape
+        assert FORMS.form_of(shape, PRESENT) == FORMS.Form(kind, int(parts or 1)), shape
 
 
 def drawn(seed: int) -> Any:
@@ -69,6 +83,17 @@ def drawn(seed: int) -> Any:
         is_transposed=is_transposed,
         is_line=generator.random() < 0.3,
     )
+
+
+@pytest.mark.parametrize("shape", [SHAPES.SHAPES[2], *map(drawn, range(5))], ids=lambda shape: shape.name)
+def test_the_twin_estimates_as_a_plan_does(shape: Any) -> None:
+    plan = compiler.compile(tool("gpu.gather").convolution(shape))
+    given = {"x": np.zeros(shape.input, np.float32), "w": np.zeros(shape.weights, np.float32)}
+    (step,) = [step for step in expected_steps(plan, given) if step.op.startswith("Conv")]
+    assert [each.form for each in step.alternatives if each.chosen] == [FORMS.form_of(shape, PRESENT).name]
+    for each in step.alternatives:
+        kind, _, parts = each.form.partition(":")
+        assert each.microseconds == pytest.approx(FORMS.cost(shape, FORMS.Form(kind, int(parts or 1)))), each
 
 
 @pytest.mark.parametrize("shape", [*SHAPES.SHAPES, *map(drawn, range(80))], ids=lambda shape: shape.name)
@@ -158,8 +183,7 @@ def test_times_between_timed_parts() -> None:
 
 
 def test_the_lines_for_rust_are_those_of_rust() -> None:
-    written = [line for line in RUST.read_text().splitlines() if line.startswith("const ")]
-    assert FIT.source(PRESENT) == written
+    assert set(FIT.source(PRESENT)) <= set(LIMITS.read_text().splitlines())
 
 
 def test_the_page_of_forms_and_constants(tmp_path: Path) -> None:
@@ -187,7 +211,7 @@ def test_the_page_of_forms_and_constants(tmp_path: Path) -> None:
         r"^\| 1×512→512 7² k3 \| ✓ \| medium:32 \| 20 \| \w+:\d+ \| 10 \| 2 \| 5 \| 5 \| 4 \|", page, re.MULTILINE
     )
     assert re.search(r"^- product: 2\.00 of cuDNN's time, \d+ shapes$", page, re.MULTILINE), page
-    assert f"const ENOUGH: usize = {found['constants']['enough']};\nconst PART: usize = " in page
+    assert f"const ENOUGH: usize = {found['constants']['enough']};\npub(super) const PART: usize = " in page
     assert re.search(r"^- 1×512→512 7² k3: medium:32 → small:", page, re.MULTILINE)
 
 

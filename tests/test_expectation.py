@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnx.numpy_helper
 import onnx.parser
 import pytest
 
@@ -110,6 +115,57 @@ def test_the_command_prints_an_expectation(capsys: pytest.CaptureFixture[str]) -
     shown = json.loads(capsys.readouterr().out)
     assert shown["ok"] and set(shown["least_seconds"]) == {gpu.name for gpu in GPUS}
     assert sum(step["launches"] for step in shown["steps"]) > 0
+
+
+CONVOLUTION = """<ir_version: 10, opset_import: ["" : 20]>
+m (float[n, 128, 28, 28] x) => (float[n, 96, 28, 28] z) {
+    y = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x, w)
+    z = Add (y, y)
+}"""
+
+
+@pytest.fixture
+def convolution(tmp_path: Path) -> str:
+    """The file of a plan with a convolution whose batch is unknown."""
+    model = onnx.parser.parse_model(CONVOLUTION)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((96, 128, 3, 3), np.float32), "w"))
+    compiler.compile(model).save(tmp_path / "convolution.plan")
+    return str(tmp_path / "convolution.plan")
+
+
+def test_the_command_prints_the_forms_of_a_convolution(convolution: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--prepared", "--device", "cuda", "--alternatives")
+    assert run("inspect", convolution, *options, "--size", "n=1") == 0
+    *rows, fastest, limits = capsys.readouterr().out.splitlines()
+    assert fastest.startswith("µs on H100: ") and limits.startswith("limit: ")
+    (chosen,) = [row for row in rows if "chosen" in row.split()]
+    assert chosen.split()[:3] == ["0", "Conv", "small:4"]
+    (direct,) = [row for row in rows if " direct " in row]
+    assert "many outputs in a group" in direct
+    assert run("inspect", convolution, *options, "--size", "n=32", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    (forms,) = [step["alternatives"] for step in shown["steps"] if step["alternatives"]]
+    within = {form["form"]: form["microseconds"] for form in forms if form["limit"] is None}
+    assert [form["form"] for form in forms if form["chosen"]] == [min(within, key=within.__getitem__)] == ["large:1"]
+
+
+def test_a_request_replaces_the_choice(convolution: str) -> None:
+    environment = {**os.environ, "CANDLE_PLAN_CONV": "medium:2"}
+    options = ("--prepared", "--device", "cuda", "--alternatives", "--size", "n=1", "--json")
+    command = [sys.executable, "-m", "compiler", "inspect", convolution, *options]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    (step,) = [step for step in json.loads(done.stdout)["steps"] if step["alternatives"]]
+    limits = {form["form"]: form["limit"] for form in step["alternatives"]}
+    assert limits.pop("medium:2") is None and set(limits.values()) == {"another form is requested"}
+    assert step["kernels"] == {"conv/conv_medium_f32": 1, "conv/conv_finish_f32": 1}
+
+
+def test_a_plan_without_a_choice_lists_no_forms(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    compiler.compile(onnx.parser.parse_model(PRODUCT)).save(tmp_path / "product.plan")
+    options = ("--prepared", "--device", "cuda", "--alternatives", "--size", "n=8")
+    assert run("inspect", str(tmp_path / "product.plan"), *options) == 0
+    assert capsys.readouterr().out == "no step has several forms\n"
+    assert run("inspect", str(tmp_path / "product.plan"), "--alternatives", "--device", "cuda") == 2
 
 
 def test_the_device_is_for_prepared_steps(capsys: pytest.CaptureFixture[str]) -> None:

@@ -99,6 +99,18 @@ def test_every_form_of_convolutions_is_in_the_table_of_forms() -> None:
     assert not missing, f"add these forms to FORMS in runtime/kernels/src/convolution/planner.rs: {missing}"
 
 
+def test_every_form_of_convolutions_on_a_gpu_is_in_the_table_of_forms() -> None:
+    folder = TESTS.parent / "runtime/plan/src/gpu/conv"
+    sources = "".join(path.read_text() for path in sorted(folder.glob("*.rs")) if path.name != "planner.rs")
+    forms = re.findall(r"^impl ConvForm for (\w+)", sources, re.MULTILINE)
+    tiles = re.findall(r"pub const (\w+): (\w+Form)\b", sources)
+    table = re.search(r"const FORMS: .*?\];", (folder / "planner.rs").read_text(), re.DOTALL)
+    assert len(forms) > 2 and len(tiles) > 2 and table is not None
+    wanted = [*forms, *(f"{form}::{name}" for name, form in tiles)]
+    missing = [form for form in wanted if not re.search(rf"&{form}\b", table[0])]
+    assert not missing, f"add these forms to FORMS in runtime/plan/src/gpu/conv/planner.rs: {missing}"
+
+
 def test_every_form_of_products_is_in_a_table_of_forms() -> None:
     kernels = TESTS.parent / "runtime/kernels/src"
     tables = (kernels / "products/planner.rs").read_text()

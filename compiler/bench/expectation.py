@@ -11,7 +11,7 @@ tensor may stay in the L2 cache between two steps, which can then take less time
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from compiler import _runtime
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from compiler.plan import Plan
 
-__all__ = ["GPUS", "GpuLimits", "GpuStep", "Product", "expected_steps"]
+__all__ = ["GPUS", "GpuForm", "GpuLimits", "GpuStep", "Product", "expected_steps"]
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,27 @@ class Product:
 
 
 @dataclass(frozen=True)
+class GpuForm:
+    """A form of a step that the runtime compared, and its expected time on an H100 in microseconds.
+
+    `chosen` marks the form in which the step runs. `limit` is the reason why the runtime does not choose a form,
+    whatever its time; `None` if it may choose the form.
+    """
+
+    form: str
+    microseconds: float
+    chosen: bool
+    limit: str | None
+
+
+@dataclass(frozen=True)
 class GpuStep:
     """The commands of a step in one run.
 
     `kernels` counts the launches of each kernel, named `module/kernel`. `layout` is the layout of the first output.
     `operations` and `bytes` come from the op's formula, and are 0 if it is unknown. `host` is the reason why the step
-    runs on the host, and `None` for a step on the GPU.
+    runs on the host, and `None` for a step on the GPU. `alternatives` are the forms that the runtime compared in the
+    step's first run, if the step has several.
     """
 
     index: int
@@ -117,6 +132,7 @@ class GpuStep:
     waits: int
     operations: int
     bytes: int
+    alternatives: list[GpuForm] = field(default_factory=list)
 
     @property
     def launches(self) -> int:
@@ -162,5 +178,7 @@ def expected_steps(plan: Plan, inputs: Mapping[str, Any]) -> list[GpuStep]:
 def _step(data: dict[str, Any]) -> GpuStep:
     products = [Product(**product) for product in data.pop("products")]
     work = data.pop("work") or {"operations": 0, "bytes": 0}
+    alternatives = [GpuForm(**form) for form in data.pop("alternatives")]
     data["origin"] = shown(data["origin"])
-    return GpuStep(**data, products=products, operations=work["operations"], bytes=work["bytes"])
+    facts = {**data, "products": products, "alternatives": alternatives}
+    return GpuStep(**facts, operations=work["operations"], bytes=work["bytes"])

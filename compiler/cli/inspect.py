@@ -47,13 +47,13 @@ class Preparation:
             raise click.UsageError("--size needs --prepared --device cuda, which runs the plan on random inputs")
         if steps and self.prepared:
             raise click.UsageError("--prepared shows every step: leave out --steps")
-        if self.alternatives and (not self.prepared or self.device != "cpu"):
-            raise click.UsageError("--alternatives needs --prepared, and shows the forms of the CPU")
+        if self.alternatives and not self.prepared:
+            raise click.UsageError("--alternatives needs --prepared")
 
     def show(self, file: Path, as_json: bool) -> None:
         """Print the prepared steps of a plan, or of a model after compiling it."""
         if self.device != "cpu":
-            _show_expectation(file, self.dims, self.sizes, as_json)
+            self._show_on_gpu(file, as_json)
             return
         import compiler
         from compiler.cli.tables.prepared import show_alternatives, show_prepared
@@ -69,6 +69,25 @@ class Preparation:
         else:
             show_prepared(prepared)
 
+    def _show_on_gpu(self, file: Path, as_json: bool) -> None:
+        """Print the steps as a GPU would run them on random inputs."""
+        from compiler.bench.expectation import expected_steps
+        from compiler.cli.tables.expectation import expectation_data, show_expectation, show_gpu_alternatives
+
+        dims, sizes = self.dims, self.sizes
+        if dims and _is_plan(file):
+            warning = "warning: --dim of a plan is deprecated: use --size for the sizes of random inputs"
+            errors.print(warning, style="yellow", soft_wrap=True)
+            dims, sizes = {}, {**dims, **sizes}
+        plan = _plan_of(file, dims)
+        steps = expected_steps(plan, Given(sizes=sizes).arrays(plan.inputs))
+        if as_json:
+            print_json({"ok": True, **expectation_data(steps)})
+        elif self.alternatives:
+            show_gpu_alternatives(steps)
+        else:
+            show_expectation(steps)
+
 
 preparation_options = grouped(
     "preparation",
@@ -81,8 +100,8 @@ preparation_options = grouped(
     click.option(
         "--alternatives",
         is_flag=True,
-        help="With --prepared, print the forms that the runtime compared for each convolution and matrix "
-        "product, and their expected times.",
+        help="With --prepared, print the forms that the runtime compared for each convolution and, on the CPU, each "
+        "matrix product, and their expected times.",
     ),
     click.option(
         "--device",
@@ -122,7 +141,8 @@ def command(file: Path, steps: bool, preparation: Preparation, as_json: bool) ->
 
     With --prepared --device cuda, the command lists the steps as a GPU would run them: kernels and library calls,
     launches and bytes. It also estimates the time on some GPUs from their published speed. It needs no GPU, because it
-    only records the work of a run on random inputs.
+    only records the work of a run on random inputs. With --alternatives, the command lists the forms of each
+    convolution, with their expected times on an H100.
 
     \b
     candlec inspect model.plan
@@ -131,6 +151,7 @@ def command(file: Path, steps: bool, preparation: Preparation, as_json: bool) ->
     candlec inspect model.onnx --prepared --dim batch=1
     candlec inspect model.onnx --prepared --alternatives
     candlec inspect model.plan --prepared --device cuda --size batch=8
+    candlec inspect model.plan --prepared --device cuda --alternatives
     """
     preparation.check_usage(steps)
     if preparation.prepared:
@@ -159,23 +180,6 @@ def _loaded(file: Path) -> Loaded:
     from compiler.frontend.load import load_model
 
     return load_model(file)
-
-
-def _show_expectation(file: Path, dims: dict[str, int], sizes: dict[str, int], as_json: bool) -> None:
-    """Print the steps as a GPU would run them on random inputs."""
-    from compiler.bench.expectation import expected_steps
-    from compiler.cli.tables.expectation import expectation_data, show_expectation
-
-    if dims and _is_plan(file):
-        warning = "warning: --dim of a plan is deprecated: use --size for the sizes of random inputs"
-        errors.print(warning, style="yellow", soft_wrap=True)
-        dims, sizes = {}, {**dims, **sizes}
-    plan = _plan_of(file, dims)
-    steps = expected_steps(plan, Given(sizes=sizes).arrays(plan.inputs))
-    if as_json:
-        print_json({"ok": True, **expectation_data(steps)})
-    else:
-        show_expectation(steps)
 
 
 def _plan_of(file: Path, dims: dict[str, int]) -> Plan:

@@ -1,4 +1,4 @@
-"""New constants for `form.rs`, from the times that the section on convolutions has written."""
+"""New limits for `constants.rs`, from the times that the section on convolutions has written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpu.report import Part
 from gpu.results import Result, unavailable
 from gpu.shapes import SHAPES
 
-NAME = "the constants of form.rs"
+NAME = "the limits in constants.rs"
 PAGE = "cuda-tune.json"
 
 
@@ -42,7 +42,7 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
 
 
 def lines(part: Part) -> Iterator[str]:
-    """The means, the lines for `form.rs`, and the shapes whose chosen form changes."""
+    """The means, the lines for `constants.rs`, and the shapes whose chosen form changes."""
     yield from bullets(part)
     for result in part.results.values():
         if "constants" in result:

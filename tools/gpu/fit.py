@@ -1,4 +1,4 @@
-"""Fits the constants of `form.rs` to measured times, so that plans choose the fastest forms."""
+"""Fits the limits in `constants.rs` to measured times, so that plans choose the fastest forms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
-from gpu.forms import DIRECT, PRODUCT, TILES, Constants, Form, form_of, is_direct, is_product, parts, tiles
+from gpu.forms import DIRECT, PRODUCT, TILES, Constants, Form, cost, form_of, is_direct, is_product, parts, tiles
 from gpu.shapes import Shape
 
 Times = Mapping[str, float]
@@ -70,11 +70,13 @@ def fitted(times: Mapping[Shape, Times], present: Constants) -> Fit | None:
         return None
     of_tiles = _candidates(present, enough=ENOUGH, part=PART, most_parts=MOST_PARTS)
     of_forms = _candidates(present, few=FEW, short=SHORT, many=MANY)
-    by_tile = np.array([[_loss(tiles(shape, each), found) for shape, found in known.items()] for each in of_tiles])
+    chosen = [[tiles(shape, each) for shape in known] for each in of_tiles]
+    by_tile = np.array([[_loss(form, known[shape]) for shape, form in zip(known, row, strict=True)] for row in chosen])
+    costs = np.array([[cost(shape, form) for shape, form in zip(known, row, strict=True)] for row in chosen])
     scores = {}
     for each in of_forms:
-        others = [_other_loss(shape, each, found) for shape, found in known.items()]
-        means = np.where(np.isnan(others), by_tile, others).mean(axis=1)
+        other_costs, others = zip(*(_other(shape, each, found) for shape, found in known.items()), strict=True)
+        means = np.where(np.array(other_costs) <= costs, others, by_tile).mean(axis=1)
         for tile_constants, mean in zip(of_tiles, means, strict=True):
             scores[_joined(tile_constants, each)] = float(mean)
     least = min(scores.values())
@@ -102,11 +104,14 @@ def _loss(form: Form, times: Times) -> float:
     return math.log(time_of(form, times) / min(times.values()))
 
 
-def _other_loss(shape: Shape, constants: Constants, times: Times) -> float:
-    """The same logarithm for a convolution without tiles; NaN for a convolution with tiles."""
-    if is_product(shape, constants):
-        return _loss(PRODUCT, times)
-    return _loss(DIRECT, times) if is_direct(shape, constants) else math.nan
+def _other(shape: Shape, constants: Constants, times: Times) -> tuple[float, float]:
+    """The expected time of the fastest form without tiles, and its loss; infinity if there is none."""
+    found = [PRODUCT] if is_product(shape, constants) else []
+    found += [DIRECT] if is_direct(shape, constants) else []
+    if not found:
+        return math.inf, math.inf
+    form = min(found, key=lambda form: cost(shape, form))
+    return cost(shape, form), _loss(form, times)
 
 
 def _distance(constants: Constants, present: Constants) -> float:
@@ -116,10 +121,9 @@ def _distance(constants: Constants, present: Constants) -> float:
 
 
 def source(constants: Constants) -> list[str]:
-    """The lines for `form.rs`."""
-    return [
-        f"const {field.name.upper()}: usize = {_number(getattr(constants, field.name))};" for field in fields(Constants)
-    ]
+    """The lines for `constants.rs`."""
+    values = {field.name.upper(): _number(getattr(constants, field.name)) for field in fields(Constants)}
+    return [f"pub(super) const {name}: usize = {value};" for name, value in values.items()]
 
 
 def _number(value: int) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from compiler.bench.expectation import GPUS
 from compiler.cli.output import Cell, console, megabytes, table
+from compiler.cli.tables.prepared import CHOSEN, NO_ALTERNATIVES
 from compiler.cli.tables.profile import HOSTED
 
 if TYPE_CHECKING:
@@ -14,7 +15,12 @@ if TYPE_CHECKING:
 
     from compiler.bench.expectation import GpuStep
 
-__all__ = ["expectation_data", "show_expectation"]
+__all__ = ["expectation_data", "show_expectation", "show_gpu_alternatives"]
+
+
+ALTERNATIVES_LEGEND = """\
+µs on H100: estimated from measurements of float32 on an H100, without a bias or an epilogue
+limit: why the runtime does not choose a form, whatever its time. No measurement supports the estimate of its time."""
 
 
 def show_expectation(steps: Sequence[GpuStep]) -> None:
@@ -36,6 +42,21 @@ def show_expectation(steps: Sequence[GpuStep]) -> None:
         "crosses the GPU's memory once in each step; small tensors may stay in its L2 cache and take less time."
     )
     console.print(legend, style="dim", soft_wrap=True)
+
+
+def show_gpu_alternatives(steps: Sequence[GpuStep]) -> None:
+    """Print the forms of steps that have several, with their expected times, the fastest first."""
+    columns = (">step", "op", "form", ">µs on H100", "", "limit")
+    rows: list[list[Cell]] = []
+    for step in steps:
+        for each in sorted(step.alternatives, key=lambda form: form.microseconds):
+            chosen, time = CHOSEN if each.chosen else "", f"{each.microseconds:.1f}"
+            rows.append([str(step.index), "  " * step.depth + step.op, each.form, time, chosen, each.limit or ""])
+    if not rows:
+        console.print(NO_ALTERNATIVES, soft_wrap=True)
+        return
+    table(columns, rows)
+    console.print(ALTERNATIVES_LEGEND, style="dim", soft_wrap=True)
 
 
 def expectation_data(steps: Sequence[GpuStep]) -> dict[str, Any]:

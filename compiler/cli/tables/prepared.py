@@ -21,6 +21,7 @@ BLOCKS = "▦"
 """Marks a value in blocks of channels."""
 
 CHOSEN = "chosen"
+NO_ALTERNATIVES = "no step has several forms"
 ALTERNATIVES_LEGEND = """\
 expected: the time of one image or of one product, in multiply-adds of a vector
 in blocks: without the time of the conversions to blocks and back. Prepare counts these once for all steps."""
@@ -59,7 +60,7 @@ def show_alternatives(prepared: Prepared) -> None:
             time = f"{each.time:,.0f}"
             rows.append([str(step.index), "  " * step.depth + step.op, each.form, time, chosen, saving])
     if not rows:
-        console.print("no step has several forms", soft_wrap=True)
+        console.print(NO_ALTERNATIVES, soft_wrap=True)
         return
     table(columns, rows)
     console.print(ALTERNATIVES_LEGEND, style="dim", soft_wrap=True)

@@ -14,13 +14,14 @@ use serde::Serialize;
 use crate::device::{Device, Reason};
 use crate::error::Result;
 use crate::execute::{KernelRun, Observer, Seen};
+use crate::form::Estimate;
 use crate::ids::StepId;
 use crate::kernel::Call;
 use crate::layout::Layout;
 use crate::memory::type_of;
-use crate::prepare::{Executable, Mark, PreparedBlock};
+use crate::prepare::{Executable, Mark, PreparedBlock, PreparedStep};
 use crate::profile::work_of;
-use crate::types::Type;
+use crate::types::{Type, Types};
 use crate::value::Value;
 use crate::work::Work;
 
@@ -55,6 +56,8 @@ pub struct StepCommands {
     pub waits: u64,
     /// Its work by the op's formula, if it is known.
     pub work: Option<Work>,
+    /// The forms that its kernel compared in its first run, if it has several.
+    pub alternatives: Vec<Estimate>,
 }
 
 /// Equal matrix products, `[m, k] · [k, n]`, `batch` of them in each of `calls` calls.
@@ -92,7 +95,7 @@ impl Executable {
 
     fn list_commands(&self, block: &PreparedBlock, depth: usize, facts: &StepFacts, steps: &mut Vec<StepCommands>) {
         for step in &block.steps {
-            let Facts { calls, commands, work } = facts.get(&step.mark).cloned().unwrap_or_default();
+            let Facts { calls, commands, work, alternatives } = facts.get(&step.mark).cloned().unwrap_or_default();
             steps.push(StepCommands {
                 index: step.index,
                 op: step.name,
@@ -103,6 +106,7 @@ impl Executable {
                 host: step.host.map(|hosted| hosted.reason),
                 calls,
                 work,
+                alternatives,
                 ..StepCommands::of(&commands)
             });
             for block in &step.blocks {
@@ -147,6 +151,7 @@ struct Facts {
     calls: u64,
     commands: Vec<Command>,
     work: Option<Work>,
+    alternatives: Vec<Estimate>,
 }
 
 struct Recorder<'a> {
@@ -164,14 +169,22 @@ impl Observer for Recorder<'_> {
             (0..call.len()).map(|i| call.optional(i).map(type_of).transpose().ok()).collect();
         self.gpu.take_commands(); // of no step: a run begins with the record of faults
         let outputs = run(call)?;
-        let work = input_types.and_then(|input_types| work_of(seen.step, &input_types, &outputs));
+        let work = input_types.as_ref().and_then(|input_types| work_of(seen.step, input_types, &outputs));
         let mut steps = self.facts.lock();
         let facts = steps.entry(seen.step.mark).or_default();
+        if facts.calls == 0 {
+            facts.alternatives = input_types.map(|types| alternatives(seen.step, &types)).unwrap_or_default();
+        }
         facts.work = if facts.calls == 0 { work } else { facts.work.zip(work).map(|(sum, work)| sum + work) };
         facts.calls += 1;
         facts.commands.extend(self.gpu.take_commands());
         Ok(outputs)
     }
+}
+
+fn alternatives(step: &PreparedStep, inputs: &[Option<Type>]) -> Vec<Estimate> {
+    let inputs: Vec<Option<&Type>> = inputs.iter().map(Option::as_ref).collect();
+    step.kernel.estimates(&Types::of(&inputs, step.outputs.len()))
 }
 
 fn kernels(commands: &[Command]) -> BTreeMap<String, u64> {

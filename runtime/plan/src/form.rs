@@ -16,6 +16,19 @@ pub struct Form {
     pub packed_bytes: usize,
 }
 
+/// A form of a kernel for a device, and its expected time. The kernel chooses a form in every run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The form.
+    pub form: String,
+    /// The expected time on the device that the kernel's file names, in microseconds.
+    pub microseconds: f64,
+    /// Whether the kernel runs in this form.
+    pub chosen: bool,
+    /// Why the kernel does not choose the form, whatever its time; `None` if it may.
+    pub limit: Option<&'static str>,
+}
+
 impl Form {
     /// A form of this name.
     pub fn named(kernel: impl Into<String>) -> Form {

@@ -8,7 +8,7 @@ use candle_plan_kernels::threads::Threads;
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::form::{Alternative, Form};
+use crate::form::{Alternative, Estimate, Form};
 use crate::ids::BlockId;
 use crate::types::{Type, Types};
 use crate::value::{Array, Items, Value};
@@ -50,6 +50,11 @@ pub trait Kernel: Debug + Send + Sync {
     /// [`form`](Kernel::form) names, unless the planner chooses in every run. The planner assumes typical values for unknown
     /// sizes.
     fn alternatives(&self, _inputs: &Types) -> Vec<Alternative> {
+        Vec::new()
+    }
+
+    /// The forms that a kernel for a device compares in a run on inputs of these types, if it has several.
+    fn estimates(&self, _inputs: &Types) -> Vec<Estimate> {
         Vec::new()
     }
 

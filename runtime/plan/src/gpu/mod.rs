@@ -54,9 +54,11 @@ mod unpool;
 use candle_plan_device::{Gpu, Report};
 
 use crate::error::Result;
+use crate::form::Estimate;
 use crate::kernel::{Call, Constants};
 use crate::operator::Kind;
 use crate::ops::{self, Op};
+use crate::types::Types;
 use crate::value::Value;
 
 pub(crate) use copy::copied;
@@ -88,6 +90,11 @@ pub trait OnGpu: std::fmt::Debug + Send + Sync {
     /// Returns the error for a value that the kernel reported. It equals the error of the CPU kernel.
     fn fault(&self, report: &Report) -> String {
         report.to_string()
+    }
+
+    /// The forms that the kernel [compares](crate::kernel::Kernel::estimates) in a run on inputs of these types.
+    fn estimates(&self, _inputs: &Types) -> Vec<Estimate> {
+        Vec::new()
     }
 
     /// Computes the outputs. The inputs and outputs are on the GPU, except those that the op

@@ -5,7 +5,9 @@ use candle_plan_device::{Gpu, Report};
 use super::OnGpu;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::form::Estimate;
 use crate::kernel::{Call, Kernel};
+use crate::types::Types;
 use crate::value::Value;
 
 /// A kernel and its GPU.
@@ -22,6 +24,10 @@ impl Kernel for Placed {
 
     fn fault(&self, report: &Report) -> String {
         self.kernel.fault(report)
+    }
+
+    fn estimates(&self, inputs: &Types) -> Vec<Estimate> {
+        self.kernel.estimates(inputs)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

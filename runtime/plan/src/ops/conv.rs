@@ -14,7 +14,6 @@ use crate::error::Result;
 use crate::float::FLOATS;
 use crate::operator::{Arity, Operator};
 use crate::types::{Type, Types};
-use crate::value::Array;
 use crate::work::{self, Work};
 
 /// `Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · X[n, c, y·s + i·d − before, x·s + j·d − before]`, then the epilogue.
@@ -60,9 +59,9 @@ impl Conv {
         Window { strides: &self.strides, dilations: &self.dilations, pads: &self.pads, groups: self.groups }
     }
 
-    pub(crate) fn shape(&self, x: &[usize], w: &[usize], bias: Option<&Array>) -> Result<Shape> {
+    pub(crate) fn shape(&self, x: &[usize], w: &[usize], bias: Option<&[usize]>) -> Result<Shape> {
         let shape = self.window().shape(x, w)?;
-        check_bias(bias.map(Array::dims), Some(shape.outputs))?;
+        check_bias(bias, Some(shape.outputs))?;
         Ok(shape)
     }
 }

@@ -3,21 +3,16 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use candle_plan_descriptors::conv::Shape;
-
-use super::form::{Form, Tile};
-use crate::dtype::DType;
+use super::case::Case;
+use super::form::ConvForm;
+use super::planner::{Choice, FORMS};
 use crate::error::{Error, Result};
 
-/// The form that is requested for all convolutions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Requested {
-    /// Matrix products.
-    Product,
-    /// One thread per output.
-    Direct,
-    /// Tiles, with the depth split into parts. Without a number of parts, [`Form::parts`] chooses it.
-    Tiles { tile: Tile, parts: Option<usize> },
+/// The form that is requested for all convolutions. Without a number of parts, the form chooses it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Requested {
+    form: &'static dyn ConvForm,
+    parts: Option<usize>,
 }
 
 const VARIABLE: &str = "CANDLE_PLAN_CONV";
@@ -26,8 +21,8 @@ const VARIABLE: &str = "CANDLE_PLAN_CONV";
 const MOST_PARTS: usize = 1024;
 
 impl Requested {
-    /// Returns the form in the environment variable `CANDLE_PLAN_CONV`: `product`, `direct`, `small`, `medium`,
-    /// `large`, or a tile with its parts, as in `medium:8`; `None` if it is unset or empty. The variable is read once.
+    /// Returns the form in the environment variable `CANDLE_PLAN_CONV`: the name of a form, or a tile with its parts, as
+    /// in `medium:8`; `None` if it is unset or empty. The variable is read once.
     ///
     /// # Errors
     /// The variable has another value.
@@ -40,50 +35,36 @@ impl Requested {
     }
 
     /// Parses the name of a form; `None` for an empty name.
-    fn named(text: &str) -> std::result::Result<Option<Requested>, String> {
+    pub fn named(text: &str) -> std::result::Result<Option<Requested>, String> {
         let (name, parts) = text.split_once(':').map_or((text, None), |(name, parts)| (name, Some(parts)));
         let number = parts.map(|parts| parts.parse().ok().filter(|parts| (1..=MOST_PARTS).contains(parts)));
-        let tile = [Tile::Small, Tile::Medium, Tile::Large].into_iter().find(|&tile| Requested::name(tile) == name);
-        match (name, tile, number) {
-            ("", _, None) => Ok(None),
-            ("product", _, None) => Ok(Some(Requested::Product)),
-            ("direct", _, None) => Ok(Some(Requested::Direct)),
-            (_, Some(tile), None) => Ok(Some(Requested::Tiles { tile, parts: None })),
-            (_, Some(tile), Some(Some(parts))) => Ok(Some(Requested::Tiles { tile, parts: Some(parts) })),
-            _ => Err(format!(
-                "{VARIABLE} is {text:?}; it may be product, direct, small, medium or large, and a tile may have up to \
-                 {MOST_PARTS} parts, as in medium:8"
-            )),
+        let form = FORMS.iter().copied().find(|form| form.name() == name);
+        match (form, number) {
+            (None, None) if name.is_empty() => Ok(None),
+            (Some(form), None) => Ok(Some(Requested { form, parts: None })),
+            (Some(form), Some(Some(parts))) if form.splits() => Ok(Some(Requested { form, parts: Some(parts) })),
+            _ => {
+                let names: Vec<&str> = FORMS.iter().map(|form| form.name()).collect();
+                let (last, others) = names.split_last().map_or(("", &[][..]), |(last, others)| (*last, others));
+                Err(format!(
+                    "{VARIABLE} is {text:?}; it may be {} or {last}, and a tile may have up to {MOST_PARTS} parts, as in \
+                     medium:8",
+                    others.join(", ")
+                ))
+            }
         }
     }
 
-    /// Returns the name of a tile.
-    fn name(tile: Tile) -> &'static str {
-        match tile {
-            Tile::Small => "small",
-            Tile::Medium => "medium",
-            Tile::Large => "large",
-        }
-    }
-
-    /// Returns the form for the sizes of a convolution.
+    /// Returns the form for a convolution.
     ///
     /// # Errors
     /// The convolution cannot be computed in this form.
-    pub fn form(self, shape: &Shape, transposed: bool, dtype: DType) -> Result<Form> {
-        match self {
-            Requested::Product if transposed || !Form::is_product(shape) => Err(Error::Setting(format!(
-                "{VARIABLE} is \"{self}\", which is for windows of one element at every element, of one image or of one \
-                 image's large groups"
-            ))),
-            Requested::Product => Ok(Form::Product),
-            Requested::Direct => Ok(Form::Direct),
-            Requested::Tiles { tile, .. } if !tile.takes(dtype) => {
-                Err(Error::Setting(format!("{VARIABLE} is \"{self}\", and there is no such tile of {dtype}")))
-            }
-            Requested::Tiles { tile, parts } => {
-                let parts = parts.unwrap_or_else(|| Form::parts(shape, transposed, tile));
-                Ok(Form::Tiles { tile, parts })
+    pub fn choice(self, case: &Case) -> Result<Choice> {
+        match self.form.refusal(case) {
+            Some(refusal) => Err(Error::Setting(format!("{VARIABLE} is \"{self}\", {refusal}"))),
+            None => {
+                let parts = self.parts.unwrap_or_else(|| self.form.parts(case));
+                Ok(Choice { form: self.form, parts })
             }
         }
     }
@@ -91,18 +72,17 @@ impl Requested {
 
 impl fmt::Display for Requested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Requested::Product => f.write_str("product"),
-            Requested::Direct => f.write_str("direct"),
-            Requested::Tiles { tile, parts: None } => f.write_str(Requested::name(tile)),
-            Requested::Tiles { tile, parts: Some(parts) } => write!(f, "{}:{parts}", Requested::name(tile)),
-        }
+        f.write_str(self.form.name())?;
+        self.parts.map_or(Ok(()), |parts| write!(f, ":{parts}"))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use candle_plan_descriptors::conv::Shape;
+
     use super::*;
+    use crate::dtype::DType;
     use crate::error::ErrorKind;
 
     const IMAGES: Shape = Shape {
@@ -118,8 +98,9 @@ mod tests {
         before: [1; 2],
     };
 
-    fn form(name: &str, shape: &Shape, transposed: bool, dtype: DType) -> Result<Form> {
-        Requested::named(name).unwrap().expect("it is a name").form(shape, transposed, dtype)
+    fn choice(name: &str, shape: &Shape, transposed: bool, dtype: DType) -> Result<String> {
+        let requested = Requested::named(name).unwrap().expect("it is a name");
+        requested.choice(&Case { shape, transposed, dtype }).map(|choice| choice.to_string())
     }
 
     #[test]
@@ -127,7 +108,7 @@ mod tests {
         for name in ["product", "direct", "small", "medium", "large", "small:1", "medium:8", "large:1024"] {
             assert_eq!(Requested::named(name).unwrap().expect("it is a name").to_string(), name);
         }
-        assert_eq!(Requested::named(""), Ok(None));
+        assert!(Requested::named("").unwrap().is_none());
     }
 
     #[test]
@@ -135,7 +116,9 @@ mod tests {
         for name in ["huge", "Small", "small:", "small:0", "small:-1", "small:1025", "direct:2", "product:1", ":2", " "]
         {
             let error = Requested::named(name).expect_err(name);
-            assert!(error.starts_with(&format!("CANDLE_PLAN_CONV is {name:?}; it may be ")), "{error}");
+            let words =
+                format!("CANDLE_PLAN_CONV is {name:?}; it may be product, direct, large, medium or small, and ");
+            assert!(error.starts_with(&words), "{error}");
         }
     }
 
@@ -143,31 +126,31 @@ mod tests {
     fn requests_give_forms() {
         let points = Shape { kernel: [1; 2], before: [0; 2], ..IMAGES };
         for (name, shape, expected) in [
-            ("product", &points, Form::Product),
-            ("direct", &IMAGES, Form::Direct),
-            ("small", &IMAGES, Form::Tiles { tile: Tile::Small, parts: 8 }),
-            ("medium", &IMAGES, Form::Tiles { tile: Tile::Medium, parts: 32 }),
-            ("medium:3", &points, Form::Tiles { tile: Tile::Medium, parts: 3 }),
-            ("large:64", &IMAGES, Form::Tiles { tile: Tile::Large, parts: 64 }),
+            ("product", &points, "product"),
+            ("direct", &IMAGES, "direct"),
+            ("small", &IMAGES, "small:8"),
+            ("medium", &IMAGES, "medium:32"),
+            ("medium:3", &points, "medium:3"),
+            ("large:64", &IMAGES, "large:64"),
         ] {
-            assert_eq!(form(name, shape, false, DType::Float32).unwrap(), expected, "{name}");
+            assert_eq!(choice(name, shape, false, DType::Float32).unwrap(), expected, "{name}");
         }
-        assert_eq!(form("direct", &points, true, DType::Float64).unwrap(), Form::Direct);
+        assert_eq!(choice("direct", &points, true, DType::Float64).unwrap(), "direct");
     }
 
     #[test]
     fn unsuitable_forms_are_errors() {
         let points = Shape { kernel: [1; 2], before: [0; 2], ..IMAGES };
         for (name, shape, transposed, dtype, words) in [
-            ("product", &IMAGES, false, DType::Float32, "is for windows of one element"),
-            ("product", &points, true, DType::Float32, "is for windows of one element"),
-            ("large", &IMAGES, false, DType::Float64, "there is no such tile of float64"),
-            ("large:2", &IMAGES, true, DType::Float64, "there is no such tile of float64"),
+            ("product", &IMAGES, false, DType::Float32, "which is for windows of one element"),
+            ("product", &points, true, DType::Float32, "which is for windows of one element"),
+            ("large", &IMAGES, false, DType::Float64, "and there is no such tile of float64"),
+            ("large:2", &IMAGES, true, DType::Float64, "and there is no such tile of float64"),
         ] {
-            let error = form(name, shape, transposed, dtype).expect_err(name);
+            let error = choice(name, shape, transposed, dtype).expect_err(name);
             assert_eq!(error.kind(), ErrorKind::Setting);
             let error = error.to_string();
-            assert!(error.contains(&format!("CANDLE_PLAN_CONV is \"{name}\"")) && error.contains(words), "{error}");
+            assert!(error.contains(&format!("CANDLE_PLAN_CONV is \"{name}\", {words}")), "{error}");
         }
     }
 }

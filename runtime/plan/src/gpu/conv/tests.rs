@@ -4,7 +4,8 @@ use candle_plan_descriptors::conv::Shape;
 use candle_plan_descriptors::program::{Binary, Instruction, Operand, Program, Unary};
 use half::{bf16, f16};
 
-use super::form::{Form, Tile};
+use super::case::Case;
+use super::requested::Requested;
 use super::{convolve, Operands};
 use crate::dtype::Element;
 use crate::gpu::{download, upload};
@@ -166,12 +167,13 @@ fn wide_shape(transposed: bool) -> Shape {
     }
 }
 
-/// Asserts that `forms` compute the wide shape as the definition does, within limits and up to rounding.
+/// Asserts that `forms`, named as in `CANDLE_PLAN_CONV`, compute the wide shape as the definition does, within limits
+/// and up to rounding.
 fn check_ways<T: Element>(
     transposed: bool,
     from: impl Fn(f64) -> T,
     to: impl Fn(T) -> f64,
-    forms: &[Form],
+    forms: &[&str],
     rounding: f64,
 ) {
     let (gpu, mut draw, s) =
@@ -188,8 +190,11 @@ fn check_ways<T: Element>(
     let (bias, bias_data) = data(&[s.outputs]);
     let expected = convolved_on_host(transposed, &s, [&w_data, &bias_data, &x_data]);
     let operands = Operands { x: x.tensor().unwrap(), w: w.tensor().unwrap(), bias: bias.tensor().ok() };
+    let case = Case { shape: &s, transposed, dtype: operands.x.dtype() };
     for &form in forms {
-        let y = convolve(&gpu, &s, transposed, operands, [-0.5, 1.0], form).unwrap();
+        let requested = Requested::named(form).expect("a name").expect("not empty");
+        let choice = requested.choice(&case).expect("it can compute the shape");
+        let y = convolve(&gpu, case, operands, [-0.5, 1.0], choice).unwrap();
         let y = download(&y).unwrap();
         for (at, (&y, expected)) in y.read::<T>().unwrap().iter().zip(&expected).enumerate() {
             let (y, expected) = (to(y), expected.clamp(-0.5, 1.0));
@@ -200,13 +205,12 @@ fn check_ways<T: Element>(
 
 #[test]
 fn every_way_gives_the_same_result() {
-    let tiles = |parts: usize| [Tile::Small, Tile::Medium, Tile::Large].map(|tile| Form::Tiles { tile, parts });
     for transposed in [false, true] {
-        let all = [&[Form::Direct][..], &tiles(1), &tiles(3)].concat();
+        let all = ["direct", "small:1", "medium:1", "large:1", "small:3", "medium:3", "large:3"];
         check_ways(transposed, |x| x as f32, f64::from, &all, 1e-5);
-        check_ways(transposed, |x| x, |x| x, &[&tiles(1)[..2], &tiles(2)[..2]].concat(), 1e-13);
-        check_ways(transposed, f16::from_f64, f64::from, &tiles(2)[2..], 1e-3);
-        check_ways(transposed, bf16::from_f64, f64::from, &tiles(1)[1..], 1e-2);
+        check_ways(transposed, |x| x, |x| x, &["small:1", "medium:1", "small:2", "medium:2"], 1e-13);
+        check_ways(transposed, f16::from_f64, f64::from, &["large:2"], 1e-3);
+        check_ways(transposed, bf16::from_f64, f64::from, &["medium:1", "large:1"], 1e-2);
     }
 }
 
