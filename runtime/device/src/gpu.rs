@@ -108,7 +108,7 @@ impl Gpu {
     pub(crate) fn check_is(&self, name: &str) -> Result<()> {
         match self.name() {
             own if own == name => Ok(()),
-            own => Err(Error::Failed(format!("the memory is that of the device {name}, not of {own}"))),
+            own => Err(Error::Failed(format!("the memory is on the device {name}, not on {own}"))),
         }
     }
 
