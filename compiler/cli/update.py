@@ -149,7 +149,7 @@ def command(
     steps                          steps by operator
     rewrites.PASS                  rewrites of a pass, by rule
     host_steps, no_kernel          steps on the host: those that belong there, and those without a kernel for the GPU
-    yardstick                      what measured the rounding errors: double precision, or the reference noise
+    yardstick                      the measure for the rounding errors: double precision, or the reference noise
     error_percent, error_at_most   error of each output in percent of onnxruntime's, and the largest allowed one
     level.LEVEL.forms.OPERATOR     steps by the form of their kernel, see `candlec inspect --prepared`
     level.LEVEL.added              steps that the runtime adds
