@@ -186,8 +186,8 @@ PAGES = {
     "CC0407": Page(
         "The option `keep` names weights that the model lacks. The compiler refuses the model, because it would "
         "quantize the weights that the name should keep.",
-        "Correct the name. It is the name of a weight, a node or a module, or a part of its path; `*` stands for any text. "
-        "`candlec compile MODEL --weights int8 --report report.html` lists the modules and nodes.",
+        "Correct the name. It is the name of a weight, a node or a module, or a part of its path; `*` stands for any "
+        "text. `candlec compile MODEL --weights int8 --report report.html` lists the modules and nodes.",
     ),
     "CC0501": Page(
         "A pass made the graph invalid.",

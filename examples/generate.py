@@ -120,7 +120,8 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     add("prompt", help="the beginning of the text")
     add("--tokenizer", type=Path, metavar="FILE", help="the model's tokenizer.json")
     add("--tokens", type=int, default=100, metavar="N", help="write at most N tokens (default 100)")
-    add("--temperature", type=float, default=1.0, metavar="T", help="0 always takes the most probable token (default 1)")
+    help_t = "0 always takes the most probable token (default 1)"
+    add("--temperature", type=float, default=1.0, metavar="T", help=help_t)
     add("--top-k", type=int, default=0, metavar="K", help="draw one of the K most probable tokens (default 0: of all)")
     help_p = "draw one of the fewest tokens whose probabilities sum to P (default 1)"
     add("--top-p", type=float, default=1.0, metavar="P", help=help_p)

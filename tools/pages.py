@@ -30,8 +30,8 @@ The compiler also supports every operator that the installed onnx package define
 """
 ONNXRUNTIME = """# Names of onnxruntime
 
-The tables list the names of onnxruntime's Python package, and how `compiler.ort` supports them. *The same* means: the same
-as in onnxruntime. Any other name is an error.
+The tables list the names of onnxruntime's Python package, and how `compiler.ort` supports them. *The same* means: the
+same as in onnxruntime. Any other name is an error.
 [Using plans from Python](using-from-python.md#a-program-written-for-onnxruntime) shows a program.
 """
 NAMES = {

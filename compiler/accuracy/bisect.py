@@ -47,8 +47,9 @@ Inputs = Mapping[str, Any] | Callable[[Sequence["TensorInfo"]], Mapping[str, Any
 class Culprit:
     """The first optional pass after which a plan is wrong.
 
-    `result` names its rewrites, and `places` are their origins. `others` are the passes just before it. One of them may
-    be the cause instead, because the model does not compile if one of them is the last pass.
+    `result` names its rewrites, and `places` are their origins. `others` are the passes just before it. Any of them
+    may be the cause instead: the model does not compile with one of them as the last pass, so none of these plans was
+    compared.
     """
 
     name: str

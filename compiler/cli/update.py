@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Renewing:
-    """The files to write, and what to measure for them."""
+    """The files to write, and the measurements for them."""
 
     baseline: Path | None
     facts: Path | None
@@ -221,7 +221,7 @@ def _show_changes(baseline: Path, changes: Mapping[str, str], count: int) -> Non
 
 
 def _show_facts(path: Path, found: Mapping[str, Renewal], drifts: Sequence[Drift]) -> None:
-    """Print the changes of facts, and the levels and the number of models that were written."""
+    """Print the changes of facts, the levels in the file, and the number of models."""
     for each in drifts:
         console.print(f"{each.model}, {each}", soft_wrap=True)
     every = [facts for each in found.values() for facts in each.facts.values()]

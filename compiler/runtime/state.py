@@ -157,7 +157,7 @@ def _check_lengths(
 
 
 def _is_place(name: str, inputs: list[str]) -> bool:
-    """Whether a name is that of an input, a point and a number."""
+    """Whether a name consists of the name of an input, a point and a number."""
     given, _, axis = name.rpartition(".")
     return given in inputs and axis.isdecimal()
 

@@ -49,7 +49,7 @@ class _Case:
         """The comparison of outputs with onnxruntime's, with those of the case's files, and by the model's measures.
 
         Raises:
-            ValueError: the outputs do not have what a measure needs.
+            ValueError: an output that a measure needs is missing, or does not fit the measure.
         """
         report = self.given.compare(outputs, entry.tolerance, random)
         stated = () if self.stated is None else self.stated.compare(outputs, entry.tolerance, random).outputs
