@@ -134,7 +134,7 @@ impl Gpu {
     /// The device reports an error.
     ///
     /// # Safety
-    /// The addresses are those of matrices with these sizes.
+    /// Matrices with these sizes are at the addresses.
     pub unsafe fn gemm(&self, gemm: &Gemm) -> Result<()> {
         if gemm.m == 0 || gemm.n == 0 {
             return Ok(());
