@@ -113,8 +113,8 @@ def command(
 
     With --layerwise, the command also compares the intermediate values of the plan that have a name in the model. It
     compares them in the order of the plan, with the values that onnxruntime computes node by node. The first value that
-    differs shows where to look. With `candlec compile --no-optimize`, a plan has nearly all values of the model. A plan
-    with fused steps has few of them.
+    differs shows where to look. A plan without optimization (`candlec compile --no-optimize`) has nearly all values of
+    the model. A plan with fused steps has few of them.
 
     \b
     candlec verify model.onnx
