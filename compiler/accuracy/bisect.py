@@ -86,8 +86,8 @@ def find_error(
 ) -> WrongResult:
     """Find the first pass after which the results differ from onnxruntime's, and the first step whose value differs.
 
-    `dims` gives sizes of symbolic dimensions when compiling. `tolerance` is that of `verify`. The function calls
-    `on_phase` with a text that says what it does next.
+    `dims` gives sizes of symbolic dimensions when compiling. `tolerance` is the tolerance of `verify`. The
+    function calls `on_phase` with the name of each phase.
 
     Raises:
         CompileError: the model is refused.

@@ -134,8 +134,8 @@ class Session:
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """Run the plan with its inputs in order, and return its only output, or a tuple of several outputs.
 
-        The options are those of `run`. The caller may leave out optional inputs at the end, and leaves out those that a
-        state holds.
+        The options are the same as in `run`. The caller may leave out optional inputs at the end. The caller leaves out
+        inputs that a state holds.
 
         Raises: as `run`; also TypeError, if there are too many inputs.
         """

@@ -62,8 +62,8 @@ class _Case:
 class _Compiled:
     """A plan, or the reason why there is none, and the cases that it runs.
 
-    `reports` are those of the passes, and `seconds` is the time of the compilation. The first session of an optimized
-    plan adds its `facts`, and its first run of each case a rounding.
+    `reports` are the reports of the passes, and `seconds` is the time of the compilation. The first session of an
+    optimized plan adds its `facts`, and its first run of each case a rounding.
     """
 
     plan: Plan | compiler.CompileError
