@@ -34,14 +34,15 @@ HERE = {
     "run makes new output arrays. With a buffer on the CPU, the run copies the output into this buffer at the end.",
     "OrtValue": "also holds `ml_dtypes` arrays and strings. `from_dlpack` takes tensors on a GPU.",
     "NodeArg, ModelMetadata": "are the same.",
-    "SessionOptions": "has the attributes of onnxruntime's class. `intra_op_num_threads` is the number of threads of a run. "
-    "With `ORT_DISABLE_ALL`, the compiler runs only the passes that it needs. An unknown attribute or value is an "
+    "SessionOptions": "has the attributes of onnxruntime's class. `intra_op_num_threads` is the number of threads of a "
+    "run. With `ORT_DISABLE_ALL`, the compiler runs only the passes that it needs. An unknown attribute or value is an "
     "error.",
     "SessionOptions.add_free_dimension_override_by_name": "sets a size at compile time. A name that no input has is "
     "an error.",
     "SessionOptions.add_session_config_entry": "takes only the keys below.",
     "SessionOptions.add_provider": "is the same, for both providers.",
-    "RunOptions": "has the attributes of onnxruntime's class. `terminate` ends runs from any thread, between two steps.",
+    "RunOptions": "has the attributes of onnxruntime's class. `terminate` ends runs from any thread, between two "
+    "steps.",
     "GraphOptimizationLevel, ExecutionMode, ExecutionOrder": "are the same.",
     "CPUExecutionProvider, CUDAExecutionProvider": "are the providers. The session uses the first provider of the "
     "list. Without a list, it runs on the CPU. If CUDA comes first and does not work, the session raises an error; "
