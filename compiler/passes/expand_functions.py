@@ -174,7 +174,7 @@ class _Bodies:
 
 
 def refused_expansions(model: ir.Model, origins: Collection[Origin]) -> list[Diagnostic]:
-    """Why the model's own bodies stand in the place of expansions, for the bodies with nodes of these origins."""
+    """The reasons why bodies of the model replace expansions, for the bodies with nodes of these origins."""
     known: list[list[Diagnostic]] = model.meta.get(_REFUSED, [])
     nodes = (node for node in nodes_of(model) if _REFUSED in node.metadata_props and origin.of(node) in origins)
     found = dict.fromkeys(int(node.metadata_props[_REFUSED]) for node in nodes)
