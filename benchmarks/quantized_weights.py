@@ -1,4 +1,4 @@
-"""What weights with fewer bits cost: the size and error of trained models, and the time of products.
+"""The costs of weights with fewer bits: the size and error of trained models, and the time of products.
 
     python benchmarks/quantized_weights.py ZOO
 
@@ -28,7 +28,7 @@ LAYERS, SIZE, TURNS = 8, 2048, 12
 
 def main() -> None:
     """Print both tables."""
-    print("| model | plan, MB | with int8, of it | relative error |\n| --- | ---: | ---: | ---: |")
+    print("| model | plan, MB | with int8 ÷ without | relative error |\n| --- | ---: | ---: | ---: |")
     for entry in read_index(Path(sys.argv[1])):
         plans = [compiler.compile(entry.path, compiler.Options(weights=weights)) for weights in (None, "int8")]
         wanted, found = (compiler.load(plan).run(entry.inputs(entry.cases[0])) for plan in plans)

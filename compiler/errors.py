@@ -186,8 +186,8 @@ PAGES = {
     "CC0407": Page(
         "The option `keep` names weights that the model lacks. The compiler refuses the model, because it would "
         "quantize the weights that the name should keep.",
-        "Correct the name. It is that of a weight, a node or a module, or a part of its path; `*` stands for any text. "
-        "`candlec compile MODEL --weights int8 --report report.html` lists the modules and nodes.",
+        "Correct the name. It is the name of a weight, a node or a module, or a part of its path; `*` stands for any "
+        "text. `candlec compile MODEL --weights int8 --report report.html` lists the modules and nodes.",
     ),
     "CC0501": Page(
         "A pass made the graph invalid.",
@@ -236,7 +236,7 @@ def note(error: BaseException, text: str) -> None:
 
 
 def root_cause(error: BaseException) -> BaseException:
-    """The first exception of those that caused an exception."""
+    """The first exception in the chain of causes of an exception."""
     return error if error.__cause__ is None else root_cause(error.__cause__)
 
 
@@ -244,7 +244,7 @@ def did_you_mean(name: str, names: Iterable[str], least: float = 0.75) -> str:
     """A question that suggests a known name with a similar spelling; an empty string if there is none.
 
     `least` is the similarity of the name, between 0 and 1 (`difflib.SequenceMatcher.ratio`). Short names need a lower
-    one, because one wrong letter is a large part of them.
+    value, because one wrong letter is a large part of them.
     """
     known = {each.lower(): each for each in names}
     near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=least)
@@ -353,9 +353,10 @@ class RunError(Error):
     """A step of a run failed.
 
     `inputs` holds the dtypes and shapes of its inputs, and is empty if these are no longer known. `within` lists the
-    blocks of other steps that contain it, outermost first. `kind` is `op` (the step refuses its inputs), `limit` (no
-    kernel does so much by design), `memory` (the host lacks memory, or the run would exceed `max_memory`), `device`
-    (the GPU fails, or lacks memory or a kernel) or `setting` (an environment variable does not suit the step).
+    blocks of other steps that contain it, outermost first. `kind` is `op` (the step refuses its inputs), `limit` (it
+    exceeds a limit that all kernels have by design), `memory` (the host lacks memory, or the run would exceed
+    `max_memory`), `device` (the GPU fails, or lacks memory or a kernel) or `setting` (an environment variable does not
+    suit the step).
     """
 
     def __init__(

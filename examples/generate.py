@@ -19,7 +19,7 @@ EXAMPLE = """example:
   candlec compile decoder.onnx --state auto -o decoder.plan
   python examples/generate.py decoder.plan "Once upon a time" --tokenizer tokenizer.json --top-p 0.9 --seed 1
 
-Without --tokenizer, texts are numbers of tokens:
+Without --tokenizer, texts are lists of token ids:
   python examples/generate.py decoder.plan "5 17 3" --temperature 0
 """
 
@@ -51,9 +51,10 @@ def inputs_of(session: compiler.Session, tokens: Sequence[int], past: int) -> di
 
 
 def sample(logits: Any, random: np.random.Generator, temperature: float, top_k: int, top_p: float) -> int:
-    """A token of the probabilities `softmax(logits / temperature)`; the likeliest token if the temperature is 0.
+    """A token of the probabilities `softmax(logits / temperature)`; the most probable token if the temperature is 0.
 
-    It is one of the `top_k` likeliest (0: of all), and of the fewest of these whose probabilities sum to `top_p`.
+    It is one of the `top_k` most probable tokens (0: of all), and of the fewest of these whose probabilities sum to
+    `top_p`.
     """
     if np.isnan(logits).any():
         raise ValueError("the model computed NaN instead of the logits of the next token")
@@ -119,9 +120,11 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     add("prompt", help="the beginning of the text")
     add("--tokenizer", type=Path, metavar="FILE", help="the model's tokenizer.json")
     add("--tokens", type=int, default=100, metavar="N", help="write at most N tokens (default 100)")
-    add("--temperature", type=float, default=1.0, metavar="T", help="0 always takes the likeliest token (default 1)")
-    add("--top-k", type=int, default=0, metavar="K", help="draw one of the K likeliest tokens (default 0: of all)")
-    add("--top-p", type=float, default=1.0, metavar="P", help="draw one of the fewest with probability P (default 1)")
+    help_t = "0 always takes the most probable token (default 1)"
+    add("--temperature", type=float, default=1.0, metavar="T", help=help_t)
+    add("--top-k", type=int, default=0, metavar="K", help="draw one of the K most probable tokens (default 0: of all)")
+    help_p = "draw one of the fewest tokens whose probabilities sum to P (default 1)"
+    add("--top-p", type=float, default=1.0, metavar="P", help=help_p)
     add("--seed", type=int, help="a number with which each call draws the same tokens")
     add("--stop", action="append", default=[], metavar="TOKEN", help="end before this token; may be repeated")
     add("--device", default="cpu", help="cpu (default), cuda or auto")

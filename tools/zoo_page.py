@@ -20,11 +20,11 @@ public libraries, with few layers and channels where the library allows it. Thei
 time. Each model has two sets of inputs, and symbolic dimensions where PyTorch exports them. INDEX.json in
 build/families has the Python expression of each network. To export one model, run `python -m models.families NAME`.
 
-[Checks of a zoo](zoo.md) describes the comparison. models/families/zoo.toml lists the models whose results do not
-simply equal onnxruntime's. For example, the compiler refuses networks with 3-D convolutions.
+[Checks of a zoo](zoo.md) describes the comparison. models/families/zoo.toml lists the models whose results differ
+from onnxruntime's, and the models that the compiler refuses, such as networks with 3-D convolutions.
 """
 UNEXPORTABLE = """
-## What PyTorch cannot export
+## Models that PyTorch cannot export
 
 | recipe | reason |
 |---|---|

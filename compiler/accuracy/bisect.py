@@ -47,8 +47,9 @@ Inputs = Mapping[str, Any] | Callable[[Sequence["TensorInfo"]], Mapping[str, Any
 class Culprit:
     """The first optional pass after which a plan is wrong.
 
-    `result` names its rewrites, and `places` are their origins. `others` are the passes just before it. One of them may
-    be the cause instead, because the model does not compile if one of them is the last pass.
+    `result` names its rewrites, and `places` are their origins. `others` are the passes just before it. Any of them
+    may be the cause instead: the model does not compile with one of them as the last pass, so none of these plans was
+    compared.
     """
 
     name: str
@@ -85,8 +86,8 @@ def find_error(
 ) -> WrongResult:
     """Find the first pass after which the results differ from onnxruntime's, and the first step whose value differs.
 
-    `dims` gives sizes of symbolic dimensions when compiling. `tolerance` is that of `verify`. The function calls
-    `on_phase` with a text that says what it does next.
+    `dims` gives sizes of symbolic dimensions when compiling. `tolerance` is the tolerance of `verify`. The
+    function calls `on_phase` with the name of each phase.
 
     Raises:
         CompileError: the model is refused.

@@ -47,7 +47,7 @@ def compare_layers(
 ) -> list[Layer]:
     """Run the plan and onnxruntime with every common value as an output, and compare the values in the plan's order.
 
-    onnxruntime computes the model node by node, without optimizations. `sliced` is that of `compare`.
+    onnxruntime computes the model node by node, without optimizations. `compare` explains `sliced`.
 
     Raises:
         CompileError: the model cannot be read.

@@ -32,10 +32,10 @@ class ReferenceFailed(Error):
 
 
 class OnnxruntimeSession:
-    """A session of onnxruntime. Its inputs and outputs are arrays of the declared dtypes, also those NumPy lacks.
+    """A session of onnxruntime. Its inputs and outputs are arrays of the declared dtypes, even dtypes that NumPy lacks.
 
     `source` is a path, the bytes of a file, or a model whose weights may be in other files. With `lean`, onnxruntime
-    makes no faster copies of weights, and reads those in other files from these files.
+    makes no packed copies of weights, and reads the weights in other files from these files.
 
     Raises:
         ReferenceMissing: onnxruntime is not installed.

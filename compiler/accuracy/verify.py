@@ -82,7 +82,7 @@ def verify(
 class Judge:
     """A model in onnxruntime and in double precision, as the reference for the outputs of its plans.
 
-    `threads` is the number of threads of the model in double precision. `note` is that of the `Reference`. A large
+    `threads` is the number of threads of the model in double precision. `note` is the note of the `Reference`. A large
     model is loaded for each reading of `reference` and `double`, so that its weights are in memory once at most.
 
     Raises:

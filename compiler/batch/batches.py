@@ -65,7 +65,7 @@ def batches(chunks: Iterator[Chunk], size: int, count: int) -> Iterator[Batch]:
 
 @dataclass(frozen=True)
 class Work:
-    """What to compute for batches: the outputs. `size` is the number of rows of a run, which the plan may fix."""
+    """The work of a batch: the outputs to compute. `size` is the number of rows of a run, which the plan may fix."""
 
     size: int
     is_fixed: bool

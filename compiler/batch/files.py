@@ -1,4 +1,4 @@
-"""The files of the data: which ones a path names, what they are now, and their sources."""
+"""The files of the data: the files that a path names, their present state, and their sources."""
 
 from __future__ import annotations
 

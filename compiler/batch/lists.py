@@ -133,7 +133,7 @@ def _offsets(array: Any) -> Array:
 
 
 def _numpy(array: Any) -> Array:
-    """The elements; those that are null are 0, false or empty."""
+    """The elements, with 0, false or an empty text instead of null."""
     if array.null_count:
         types = pyarrow().types
         is_text = types.is_string(array.type) or types.is_large_string(array.type)

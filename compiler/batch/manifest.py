@@ -48,7 +48,7 @@ class Part:
 
 
 class Manifest:
-    """The manifest of a folder, which nobody else writes to meanwhile."""
+    """The manifest of a folder. No other process writes to the folder meanwhile."""
 
     def __init__(self, folder: Path, file: IO[bytes], parts: list[Part]) -> None:
         self._folder, self._file, self.parts = folder, file, parts

@@ -17,10 +17,10 @@ class Settings:
 
     `columns` maps inputs to the columns or arrays that hold them; another input has the column of its own name. `batch`
     is the number of rows of a run, by default the size that the plan fixes, else 32. A part of the output ends after
-    `part_rows` rows, or earlier (`compiler.batch.parts`). With `cast`, numbers are converted to the input's dtype even
-    if this rounds them. The values of the pixels of images are multiplied by `scale`. `format` is the format of the
+    `part_rows` rows, or earlier (`compiler.batch.parts`). With `cast`, the run converts numbers to the input's
+    dtype even if this rounds them. It multiplies the pixels of images by `scale`. `format` is the format of the
     parts: by default npz if all data are .npz or .safetensors files, else Parquet. `outputs` names the outputs to
-    compute, by default all. With `resume`, an interrupted run in the same folder continues.
+    compute, by default all. With `resume`, the run continues an interrupted run in the same folder.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)

@@ -171,9 +171,9 @@ def command(
 ) -> None:
     """Run PLAN over the rows of files, and write the outputs in parts.
 
-    The first axis of the inputs and outputs holds the rows. Each column or array has the name of an input. Lists of a
-    Parquet column have the size of a row of the input. An image is one row, and must have the size and the channels of
-    the input.
+    The first axis of the inputs and outputs holds the rows. Each column or array has the name of an input. A list in a
+    Parquet column holds all elements of a row. An image is one row, and must have the size and the channels of the
+    input.
 
     Rows that do not fit, and rows for which a step of the plan fails, are bad rows. The output does not contain them.
     The file _bad_rows.jsonl lists them with file, row and reason. If there are bad rows, the exit code is still 0, or 1

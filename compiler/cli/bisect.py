@@ -26,7 +26,7 @@ MOST_PLACES = 10
 
 @dataclass(frozen=True)
 class Search:
-    """What to look for, on which inputs, and where to write the first wrong step."""
+    """The kind of failure to find, the inputs, and the folder for the first wrong step."""
 
     inputs: tuple[str, ...]
     sizes: dict[str, int]

@@ -43,7 +43,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What to time: named files or the models of a folder, on which inputs, and beside which runtimes."""
+    """The models to time (named files, or the models of a folder), their inputs, and the other runtimes."""
 
     against: tuple[str, ...] | None
     zoo: Path | None

@@ -1,4 +1,4 @@
-"""The options of `candlec zoo run` that say what to check, and with which files to compare; and the check."""
+"""The options of `candlec zoo run` for the checks and for the files to compare with; and the check."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["Checking", "checking_options"]
 
 @dataclass(frozen=True)
 class Checking:
-    """What to check, which known differences and facts to compare with, and the files for the results."""
+    """The checks to do, the known differences and facts to compare with, and the files for the results."""
 
     unpin: bool
     baseline: Path | None

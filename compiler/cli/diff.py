@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What to compare: the files, or the plans of models; and whether to run both on the same inputs."""
+    """The objects to compare: the files, or the plans of models; and whether to run both on the same inputs."""
 
     plans: bool
     runs: bool

@@ -21,7 +21,13 @@ _STATES = {"known": "in the cache", "new": "downloaded", "failed": "✗"}
 
 @click.command(short_help="Download the models for which INDEX.json gives an address.")
 @click.option(
-    "--zoo", "folder", type=arguments.INPUT, default="models", show_default=True, metavar="FOLDER", help="Folder."
+    "--zoo",
+    "folder",
+    type=arguments.INPUT,
+    default="models",
+    show_default=True,
+    metavar="FOLDER",
+    help="Folder of models, with a file INDEX.json.",
 )
 @only_option("Fetch only these models: {}. May be repeated.")
 @cache_option

@@ -45,8 +45,8 @@ cache_option = click.option(
     type=arguments.INPUT,
     envvar=CACHE,
     metavar="FOLDER",
-    help=f"Folder of the models that `candlec zoo fetch` downloads.  [default: {CACHE}, or candle-compiler/zoo in the "
-    "user's cache folder]",
+    help=f"Folder of the models that `candlec zoo fetch` downloads.  [default: {CACHE}, or in the "
+    "user's cache folder: candle-compiler/zoo]",
 )
 """The option `--cache`."""
 measures_option = click.option(

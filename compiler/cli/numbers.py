@@ -20,7 +20,9 @@ else:  # before click 8.4 the class takes no parameter
 
 
 def _in_words(numbers: Whole | Finite) -> str:
-    """`from 1 to 1024`, `from 0`, `above 0`."""
+    """`from 1 to 1024`, `from 0`, `above 0`; nothing for every number."""
+    if numbers.min is None:
+        return ""
     words = f"{'above' if numbers.min_open else 'from'} {numbers.min}"
     return words if numbers.max is None else f"{words} to {numbers.max}"
 

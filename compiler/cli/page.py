@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 def command(results: tuple[Path, ...], output: Path, title: str) -> None:
     """Write one HTML file that shows files of RESULTS. `candlec zoo run --results` writes such files.
 
-    The page has a table of the models, which it can filter and sort, with a column for each variant: a combination of
-    optimization and threads. Each model has a view with its results, the differences of its outputs, the compiler's
-    diagnostics, and the facts of its plan. The view also has the time of each layer, operator and step, and the memory
-    of a run over its steps, if the results come from `zoo run --profile`. The page can filter models by the `tags` in
-    INDEX.json.
+    The page has a table of the models, with a column for each variant: a combination of optimization and threads. The
+    reader can filter and sort this table. Each model has a view with its results, the differences of its outputs, the
+    compiler's diagnostics, and the facts of its plan. The view also has the time of each layer, operator and step, and
+    the memory of a run over its steps, if the results come from `zoo run --profile`. The page can filter models by the
+    `tags` in INDEX.json.
 
     Name several files from the oldest to the newest: the page then draws the history of each number as a line. The
     files may have several kinds of checks: with pinned or unpinned shapes, on the CPU or on a GPU. For each kind, the

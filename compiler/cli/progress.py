@@ -73,7 +73,7 @@ class Models(_Shown):
         self._update()
 
     def end(self, name: str, said: str, seconds: float) -> None:
-        """Show the result of a task, and the time that the others will take if they are like those before."""
+        """Show the result of a task, and the time of the remaining tasks if they are like the finished ones."""
         self._phases.pop(name, None)
         self._done += 1
         self._update()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Renewing:
-    """The files to write, and what to measure for them."""
+    """The files to write, and the measurements for them."""
 
     baseline: Path | None
     facts: Path | None
@@ -149,7 +149,7 @@ def command(
     steps                          steps by operator
     rewrites.PASS                  rewrites of a pass, by rule
     host_steps, no_kernel          steps on the host: those that belong there, and those without a kernel for the GPU
-    yardstick                      what measured the rounding errors: double precision, or the reference noise
+    yardstick                      the measure for the rounding errors: double precision, or the reference noise
     error_percent, error_at_most   error of each output in percent of onnxruntime's, and the largest allowed one
     level.LEVEL.forms.OPERATOR     steps by the form of their kernel, see `candlec inspect --prepared`
     level.LEVEL.added              steps that the runtime adds
@@ -221,7 +221,7 @@ def _show_changes(baseline: Path, changes: Mapping[str, str], count: int) -> Non
 
 
 def _show_facts(path: Path, found: Mapping[str, Renewal], drifts: Sequence[Drift]) -> None:
-    """Print the changes of facts, and the levels and the number of models that were written."""
+    """Print the changes of facts, the levels in the file, and the number of models."""
     for each in drifts:
         console.print(f"{each.model}, {each}", soft_wrap=True)
     every = [facts for each in found.values() for facts in each.facts.values()]

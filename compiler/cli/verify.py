@@ -89,8 +89,9 @@ def command(
     last place.
 
     \b
-    ✓  equal: each difference is at most the tolerance times the largest element of the same kind, such as all scores
-       beside coordinates, plus one rounding of the largest of all; integers, strings and booleans are identical
+    ✓  equal: each difference is at most the tolerance times the largest element of the same kind, plus one rounding
+       of the largest element of all; integers, strings and booleans are identical. For example, scores and
+       coordinates in one output are two kinds.
     ≈  uncertain: onnxruntime's results with and without its optimizations differ by more than the tolerance. This
        difference is the reference noise. The output is not equal, but differs from one of these results by at most
        the reference noise plus the tolerance.
@@ -99,11 +100,11 @@ def command(
 
     Without --tolerance, an output with a difference above the tolerance of its dtype also counts as equal in two cases.
     In the first case, it is within this tolerance of the result that onnxruntime gives without its optimizations. In
-    the second case, its rounding errors are similar to onnxruntime's: at most three times as large, also among the
-    elements of the same kind. The largest error must also be at least 1/30 of onnxruntime's largest error. A smaller
-    error means that onnxruntime's error is not rounding alone. A rounding error is the difference from the model's
-    result in double precision, which this compiler computes for models without quantization. With --tolerance, neither
-    case counts, and no output is uncertain.
+    the second case, its rounding errors are similar to onnxruntime's: at most three times as large. This must also be
+    true of each kind of elements alone. The largest error must also be at least 1/30 of onnxruntime's largest error. A
+    smaller error means that onnxruntime's error is not rounding alone. A rounding error is the difference from the
+    model's result in double precision, which this compiler computes for models without quantization. With --tolerance,
+    neither case counts, and no output is uncertain.
 
     The exit code is 1 if an output has a ✗.
 
@@ -112,8 +113,8 @@ def command(
 
     With --layerwise, the command also compares the intermediate values of the plan that have a name in the model. It
     compares them in the order of the plan, with the values that onnxruntime computes node by node. The first value that
-    differs shows where to look. A plan of `candlec compile --no-optimize` has nearly all values of the model. A plan
-    with fused steps has few of them.
+    differs shows where to look. A plan without optimization (`candlec compile --no-optimize`) has nearly all values of
+    the model. A plan with fused steps has few of them.
 
     \b
     candlec verify model.onnx

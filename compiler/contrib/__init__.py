@@ -1,8 +1,8 @@
 """onnxruntime's own operators, expanded into operators of the ONNX standard. Each family has one file.
 
-An expansion computes what onnxruntime's CPU provider computes. It refuses a node if it does not handle an attribute, an
-input or an output of the node. `expansion/` holds what the families share. A family is imported when a model has one
-of its operators.
+An expansion gives the results of onnxruntime's CPU provider. It refuses a node if it does not handle an attribute, an
+input or an output of the node. `expansion/` holds the code that the families share. The compiler imports a family
+when a model has one of its operators.
 """
 
 from compiler.contrib.expansion.expand import expand, is_known, is_operator, refusals

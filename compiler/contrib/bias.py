@@ -1,4 +1,4 @@
-"""Sums with a bias, and what follows them: BiasAdd, BiasSoftmax, BiasSplitGelu."""
+"""Sums with a bias, and the functions after them: BiasAdd, BiasSoftmax, BiasSplitGelu."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def group_query_attention(node: Node, new: Body) -> list[ir.Value | None]:
 
 
 def _check(node: Node) -> None:
-    """Refuses quantized caches, and what onnxruntime's CPU provider refuses."""
+    """Refuses quantized caches, and nodes that onnxruntime's CPU provider refuses."""
     for index, name in _UNSUPPORTED.items():
         node.refuse_input(index, name)
     node.choice("sliding_window_cache", 0)

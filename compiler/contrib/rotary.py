@@ -16,7 +16,7 @@ __all__: list[str] = []
 def rotary_embedding(node: Node, new: Body) -> ir.Value:
     """`RotaryEmbedding` of `[B, S, N · H]` or `[B, N, S, H]`.
 
-    A single position is that of the first query, and the other queries follow it.
+    A single position is the position of the first query, and the other queries follow it.
     """
     node.flag("is_packed_batching", False)  # it only allows more positions than the tables have
     node.float("scale", 1.0)  # onnxruntime reads it, but does not use it

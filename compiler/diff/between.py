@@ -50,12 +50,12 @@ class Operator:
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs between two graphs, which both have this `kind`: `model` or `plan`.
+    """The differences between two graphs of the same `kind`: `model` or `plan`.
 
-    `operators` lists all operators. `shared` is the number of equal constants, and their size in bytes. `facts` are
-    those that differ, with both values: the opsets and functions of models; and of plans, the sizes, the multiply-adds
-    and the forms of kernels, see `compiler.zoo.facts`. Of counts, only those that differ are there. `numbers` are the
-    results on the same inputs; `None` without a run.
+    `operators` lists all operators. `shared` is the number of equal constants, and their size in bytes. `facts` are the
+    differing facts, with both values. Facts of a model are its opsets and functions. Facts of a plan are its sizes,
+    multiply-adds and forms of kernels (`compiler.zoo.facts`). A fact that holds counts has only the differing counts.
+    `numbers` are the results on the same inputs; `None` without a run.
     """
 
     kind: str

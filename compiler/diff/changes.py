@@ -22,9 +22,9 @@ Kind = Literal["added", "removed", "changed"]
 
 @dataclass(frozen=True)
 class EndChange:
-    """An input or output that differs. `before` and `after` are its name and type; `None` if it is not there.
+    """An input or output that differs. `before` and `after` are its name and type; `None` if it is absent.
 
-    `note` says what else differs.
+    `note` names other differences.
     """
 
     which: Literal["input", "output"]
@@ -45,9 +45,9 @@ class EndChange:
 
 @dataclass(frozen=True)
 class NodeChange:
-    """A node or step that differs. Its name is that of its first output.
+    """A node or step that differs. It has the name of its first output.
 
-    `details` lists the attributes and inputs that differ: what it is, and its texts before and after.
+    `details` lists the differences: the name of the attribute or input, and its texts before and after.
     """
 
     change: Kind

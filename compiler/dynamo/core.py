@@ -128,7 +128,7 @@ def _size(graph: fx.Graph, node: fx.Node, places: _Places, copies: dict[fx.Node,
 
 
 def _order(value: torch.Tensor) -> tuple[int, ...] | None:
-    """The order of a tensor's dims in memory; `None` if it is that of the dims, or if the elements are not dense."""
+    """The order of a tensor's dims in memory; `None` if this is the order of the dims, or if gaps separate elements."""
     sizes, strides = ([_hint(each) for each in shape] for shape in (value.shape, value.stride()))
     if None in sizes or None in strides or 0 in sizes:
         return None

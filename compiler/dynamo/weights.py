@@ -17,11 +17,11 @@ def can_watch(value: Any) -> bool:
 
 
 class Watched:
-    """A tensor as it was at a time.
+    """The state of a tensor at one time.
 
-    PyTorch counts changes in place (`Tensor._version`), also those through views and `load_state_dict`. Assigning to
-    `data` gives the tensor other memory. Changes through `data` itself (`tensor.data.add_(1)`) or through a NumPy array
-    of the same memory are not counted, and stay unnoticed.
+    PyTorch counts changes in place (`Tensor._version`), also changes through views and `load_state_dict`. An assignment
+    to `data` gives the tensor other memory. PyTorch does not count changes through `data` itself
+    (`tensor.data.add_(1)`) or through a NumPy array of the same memory. Such changes stay unnoticed.
     """
 
     def __init__(self, tensor: torch.Tensor, ended: Callable[[], None]) -> None:

@@ -112,7 +112,7 @@ _Tensor = tuple[str, ir.TensorProtocol, Callable[[], object]]
 
 
 def tensors_in(model: ir.Model) -> Iterator[_Tensor]:
-    """The tensors of a model: initializers, and those in attributes of nodes and functions."""
+    """The tensors of a model: initializers, and the tensors in attributes of nodes and functions."""
     for graph in _graphs(model):
         for value in graph.initializers.values():
             if value.const_value is not None:

@@ -52,8 +52,8 @@ def dequantize_linear(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "DequantizeLinear",
-    "A matrix product with constant codes of 2, 4 or 8 bits in blocks adds the products with codes of a block, and "
-    "then multiplies the sum with the scale. It is infinite if such a sum exceeds float32.",
+    "A matrix product with constant codes of 2, 4 or 8 bits in blocks first sums the products of a block, and then "
+    "multiplies the sum by the scale. If such a sum exceeds float32, the result is infinite.",
 )
 
 

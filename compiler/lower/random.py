@@ -24,7 +24,7 @@ def random_normal(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("RandomNormalLike", newest=22)
 def random_normal_like(node: Node, build: PlanBuilder) -> Value:
-    """`RandomNormalLike``: the input's shape; the default dtype is the input's."""
+    """`RandomNormalLike`: the input's shape; the default dtype is the input's."""
     return build(_normal(node, node.dtype_attr("dtype", node.input(0).dtype)), build(ops.Shape(start=0), node.input(0)))
 
 
@@ -36,7 +36,7 @@ def random_uniform(node: Node, build: PlanBuilder) -> Value:
 
 @lowers("RandomUniformLike", newest=22)
 def random_uniform_like(node: Node, build: PlanBuilder) -> Value:
-    """`RandomUniformLike``: the input's shape; the default dtype is the input's."""
+    """`RandomUniformLike`: the input's shape; the default dtype is the input's."""
     return build(
         _uniform(node, node.dtype_attr("dtype", node.input(0).dtype)), build(ops.Shape(start=0), node.input(0))
     )

@@ -41,7 +41,7 @@ class ModelMetadata:
 
 @dataclass(frozen=True)
 class Opened:
-    """A session, and what the model says of itself."""
+    """A session, and the metadata of the model."""
 
     session: Session
     metadata: ModelMetadata

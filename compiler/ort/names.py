@@ -11,8 +11,8 @@ __all__ = ["CONFIGURATION", "CUDA_OPTIONS", "HERE", "MISSING", "REFUSED", "WITHO
 
 HERE = {
     "InferenceSession": "compiles an ONNX model (a path or bytes), or loads a plan. It never falls back to other "
-    "providers, whatever `enable_fallback` is. A model with a wrong type or shape that onnxruntime accepts may be "
-    "refused.",
+    "providers, whatever `enable_fallback` is. The compiler may refuse a model with a wrong type or "
+    "shape that onnxruntime accepts.",
     "InferenceSession.run": "also takes PyTorch tensors, `ml_dtypes` arrays and tuples. It skips the steps that no "
     "requested output needs, as with onnxruntime's `only_execute_path_to_fetches`. It refuses inputs in which "
     "dimensions of the same name have different sizes, arrays with dimensions for a scalar input, and lists with "
@@ -31,20 +31,21 @@ HERE = {
     "InferenceSession.get_session_options": "is the same.",
     "InferenceSession.set_providers": "accepts the providers that the session has.",
     "IOBinding": "has the methods for inputs and outputs on the CPU and on the session's GPU. Without a buffer, each "
-    "run makes new output arrays. With a buffer on the CPU, the outputs are copied into it at the end of the run.",
+    "run makes new output arrays. With a buffer on the CPU, the run copies the output into this buffer at the end.",
     "OrtValue": "also holds `ml_dtypes` arrays and strings. `from_dlpack` takes tensors on a GPU.",
     "NodeArg, ModelMetadata": "are the same.",
-    "SessionOptions": "has the attributes of onnxruntime's. `intra_op_num_threads` is the number of threads of a run. "
-    "With `ORT_DISABLE_ALL`, the compiler runs only the passes that it needs. An unknown attribute or value is an "
+    "SessionOptions": "has the attributes of onnxruntime's class. `intra_op_num_threads` is the number of threads of a "
+    "run. With `ORT_DISABLE_ALL`, the compiler runs only the passes that it needs. An unknown attribute or value is an "
     "error.",
     "SessionOptions.add_free_dimension_override_by_name": "sets a size at compile time. A name that no input has is "
     "an error.",
     "SessionOptions.add_session_config_entry": "takes only the keys below.",
     "SessionOptions.add_provider": "is the same, for both providers.",
-    "RunOptions": "has the attributes of onnxruntime's. `terminate` ends runs from any thread, between two steps.",
+    "RunOptions": "has the attributes of onnxruntime's class. `terminate` ends runs from any thread, between two "
+    "steps.",
     "GraphOptimizationLevel, ExecutionMode, ExecutionOrder": "are the same.",
-    "CPUExecutionProvider, CUDAExecutionProvider": "are the providers. The first provider of the list is used. "
-    "Without a list, the session runs on the CPU. If CUDA comes first and cannot be used, that is an error; "
+    "CPUExecutionProvider, CUDAExecutionProvider": "are the providers. The session uses the first provider of the "
+    "list. Without a list, it runs on the CPU. If CUDA comes first and does not work, the session raises an error; "
     "onnxruntime itself falls back to the CPU. CUDA has only the options below, and the CPU has none.",
     "get_available_providers, get_all_providers, get_device": "consider CUDA available if its extension is built and "
     "NVIDIA's driver is installed.",
@@ -55,15 +56,15 @@ HERE = {
 
 WITHOUT_EFFECT = {
     "SessionOptions.inter_op_num_threads, execution_mode": "Steps run one after the other.",
-    "SessionOptions.log_severity_level, log_verbosity_level, logid": "Nothing is logged.",
-    "SessionOptions.profile_file_prefix": "No profile is written.",
+    "SessionOptions.log_severity_level, log_verbosity_level, logid": "The runtime writes no log.",
+    "SessionOptions.profile_file_prefix": "The runtime writes no profile.",
     "SessionOptions.use_deterministic_compute": "Results never depend on the number of threads.",
     "SessionOptions.use_per_session_threads": "A session always has its own threads.",
-    "RunOptions.log_severity_level, log_verbosity_level, logid": "Nothing is logged.",
-    "RunOptions.only_execute_path_to_fetches": "Steps that no requested output needs are always skipped.",
+    "RunOptions.log_severity_level, log_verbosity_level, logid": "The runtime writes no log.",
+    "RunOptions.only_execute_path_to_fetches": "A run always skips the steps that no requested output needs.",
     "IOBinding.synchronize_inputs, synchronize_outputs": "A run waits for its inputs and its outputs.",
     "InferenceSession.disable_fallback": "There is no fallback.",
-    "set_default_logger_severity, set_default_logger_verbosity": "Nothing is logged.",
+    "set_default_logger_severity, set_default_logger_verbosity": "The runtime writes no log.",
     "disable_telemetry_events": "There is no telemetry.",
     "preload_dlls": "A session opens the libraries of CUDA itself.",
 }

@@ -104,7 +104,7 @@ class InferenceSession(Partial):
         """Accept the providers that the session has.
 
         Raises:
-            NotImplementedError: they mean another device.
+            NotImplementedError: the providers are for another device.
             RuntimeError, ValueError: as the constructor.
         """
         if device_of(providers, provider_options) != self._device:

@@ -160,7 +160,7 @@ class _Bodies:
         infer_shapes.run(self.model)
 
     def prepare(self) -> None:
-        """Does for the nodes of the model's bodies what earlier passes did for other nodes."""
+        """Prepares the nodes of the model's bodies as earlier passes prepared the other nodes."""
         sort_nodes.run(self.model)
         if found := violations(self.model):
             raise CompileError(found)
@@ -168,13 +168,13 @@ class _Bodies:
             self.report.refused += step.run(self.model).refused
 
     def keep_called(self) -> None:
-        """Leaves only those functions in the model that it still calls."""
+        """Removes the functions that the model no longer calls."""
         self.model.functions.clear()
         self.model.functions.update(reached(self.own, [self.model.graph]))
 
 
 def refused_expansions(model: ir.Model, origins: Collection[Origin]) -> list[Diagnostic]:
-    """Why the model's own bodies stand in the place of expansions, for the bodies with nodes of these origins."""
+    """The reasons why bodies of the model replace expansions, for the bodies with nodes of these origins."""
     known: list[list[Diagnostic]] = model.meta.get(_REFUSED, [])
     nodes = (node for node in nodes_of(model) if _REFUSED in node.metadata_props and origin.of(node) in origins)
     found = dict.fromkeys(int(node.metadata_props[_REFUSED]) for node in nodes)

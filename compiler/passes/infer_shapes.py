@@ -2,9 +2,9 @@
 
 A size is a number, a symbol or an expression of symbols. The pass does not trust the shapes that the file declares for
 intermediate values: exporters and optimizers write wrong shapes. It also follows values that hold shapes (Shape,
-Gather, Concat …); if all elements of such a value are known, the value gets a `const_value`. Nodes that passes made for
-the plan keep the shapes that those passes gave them. The types of one of onnxruntime's own operators are those of its
-expansion.
+Gather, Concat …); if all elements of such a value are known, the value gets a `const_value`. If a pass has
+made a node for the plan, the values of the node keep the shapes from this pass. If a node is one of onnxruntime's own
+operators, its expansion gives the types.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _SEPARATORS = re.compile(r"[./()\s]+")
 
 
 class _Kept:
-    """The names of weights that stay as they are, and those among them that named a weight."""
+    """The names of weights that stay unchanged, and the names among them that fit a weight."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = patterns

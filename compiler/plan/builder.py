@@ -39,7 +39,7 @@ class RefusedError(Exception):
 
 
 class LimitError(RefusedError):
-    """An op would do more than any kernel of the runtime does by design. `help` says what to do instead."""
+    """An op exceeds a limit that all kernels have by design. `help` gives an alternative."""
 
     def __init__(self, message: str, help: str) -> None:
         self.help = help

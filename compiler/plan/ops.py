@@ -277,7 +277,9 @@ class Concat(Op):
 
 
 class ConcatFromSequence(Op):
-    """A sequence's tensors joined along `axis`, or, where `new_axis`, stacked along an axis that is put in there."""
+    """Joins the tensors of a sequence along `axis`. With `new_axis`, it stacks them along a new axis at this
+    position.
+    """
 
     axis: int
     """The axis of the result; a negative one counts from the end."""
@@ -1574,8 +1576,9 @@ class SplitToSequence(Op):
 
 
 class Squeeze(Op):
-    """`Y = X` without some dimensions of size 1: those in `axes`, or those in input 1, `axes: int64 [n]`, or, if
-    both are absent, all. Source: [ONNX Squeeze](https://onnx.ai/onnx/operators/onnx__Squeeze.html).
+    """`Y = X` without some dimensions of size 1. `axes` lists these dimensions, or otherwise input 1, `axes: int64
+    [n]`. If both are absent, the op drops all dimensions of size 1. Source: [ONNX
+    Squeeze](https://onnx.ai/onnx/operators/onnx__Squeeze.html).
     """
 
     axes: list[int] | None = None
@@ -1615,7 +1618,7 @@ class Stft(Op):
     """The spectra of the frames of a signal `X [B, L, 1]` (real) or `[B, L, 2]` (complex). Frame `f` is `X[f·step
     ..][..length]`, multiplied by the window. The result is `Y [B, frames, length, 2]`, or, with `one_sided`,
     the first `⌊length/2⌋ + 1` elements of each spectrum. Computed in float64. Inputs: `X`, `step: []`, `window:
-    [length]` (absent: ones), `length: []` (absent: that of the window, or `L`).
+    [length]` (absent: ones), `length: []` (absent: the window's length, or `L`).
     """
 
     one_sided: bool
@@ -1886,8 +1889,8 @@ class Unique(Op):
 
 
 class Unsqueeze(Op):
-    """`Y = X` with new dimensions of size 1, at the positions in `Y` that `axes`, or input 1, `axes: int64 [n]`,
-    gives. Source: [ONNX Unsqueeze](https://onnx.ai/onnx/operators/onnx__Unsqueeze.html).
+    """`Y = X` with new dimensions of size 1. `axes`, or otherwise input 1, `axes: int64 [n]`, gives their
+    positions in `Y`. Source: [ONNX Unsqueeze](https://onnx.ai/onnx/operators/onnx__Unsqueeze.html).
     """
 
     axes: list[int] | None = None

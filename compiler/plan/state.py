@@ -120,7 +120,7 @@ def _pairs(inputs: Sequence[Port], outputs: Sequence[Port], asked: Asked) -> lis
 def _named(
     inputs: Sequence[str], outputs: Sequence[str], asked: Mapping[str, str], wrong: list[str]
 ) -> Iterable[tuple[str, str]]:
-    """The names of outputs and inputs that fit the patterns; adds what does not exist to `wrong`."""
+    """The outputs and inputs that fit the patterns. `wrong` gets a sentence for each name that does not exist."""
     for source, target in asked.items():
         pattern = re.compile("(.*)".join(map(re.escape, source.split("*"))), re.DOTALL)
         found = [(name, match) for name in outputs if (match := pattern.fullmatch(name))]

@@ -28,10 +28,11 @@ class Predictor:
 
     `plan` is a `Plan`, or a path that every node of the cluster has. An input takes the column with its own name, or
     the one that `columns` names. `outputs` names the outputs to compute, by default all. The result holds the outputs
-    and the columns of `keep`. With `cast`, numbers are converted to the input's dtype even if this rounds them.
+    and the columns of `keep`. With `cast`, the predictor converts numbers to the input's dtype even if this rounds
+    them.
 
-    In an actor, `threads` is by default its `num_cpus`, and `device` is "cuda" if it has a GPU, otherwise "cpu". These
-    and `max_memory` are those of `compiler.load`.
+    In an actor, `threads` is by default its `num_cpus`, and `device` is "cuda" if it has a GPU, otherwise "cpu".
+    `threads`, `device` and `max_memory` have the same meaning as in `compiler.load`.
 
     Raises:
         Error: an input or output has no axis for the rows, or a name is unknown or appears twice.

@@ -50,11 +50,11 @@ class PreparedStep:
     `packed_bytes` the size of its packed constants. `dies` lists the values that no later step reads. `alive_bytes` is
     an upper bound on the memory of its block's values and of its kernel's buffers while it runs, without constants. It
     is `None` if a size is unknown, or if the kernel does not state its buffers. `operations` is the number of
-    multiplications and additions of its formula, without those of its blocks; `None` if a size is unknown.
+    multiplications and additions of its formula, without the operations of its blocks; `None` if a size is unknown.
 
     `in_place` and `shares` describe the kernel in general, not this step. Its first output reuses the storage of one of
     the inputs whose indices are in `in_place`, if both have one type and nothing else needs this storage. Its outputs
-    may share the storage of those in `shares`.
+    may share the storage of the inputs in `shares`.
 
     Steps of the main block have depth 0. If a step of depth `n` runs a nested block, the steps of this block have depth
     `n + 1`.

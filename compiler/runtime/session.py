@@ -124,7 +124,7 @@ class Session:
 
     @cached_property
     def state(self) -> list[StateInfo]:
-        """The outputs that a state hands on, with the inputs that take them; empty if the plan has no state."""
+        """The pairs of the state: an output, and the input that takes its value; empty if the plan has no state."""
         return [StateInfo(*pair) for pair in self._module.State.pairs(self._runtime)]
 
     def __repr__(self) -> str:
@@ -134,8 +134,8 @@ class Session:
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """Run the plan with its inputs in order, and return its only output, or a tuple of several outputs.
 
-        The options are those of `run`. The caller may leave out optional inputs at the end, and leaves out those that a
-        state holds.
+        The options are the same as in `run`. The caller may leave out optional inputs at the end. The caller leaves out
+        inputs that a state holds.
 
         Raises: as `run`; also TypeError, if there are too many inputs.
         """
@@ -198,8 +198,8 @@ class Session:
         It skips the steps that these outputs do not need.
 
         Inputs are NumPy arrays, tensors of libraries that support DLPack, or other objects that NumPy converts to
-        arrays. Lists and tuples are sequences, not arrays. The session reads inputs in place and never writes to them.
-        It copies an array only if its elements are not contiguous. No other thread may write to an input before `run`
+        arrays. Lists and tuples are sequences, not arrays. The session reads contiguous arrays of more than 4 KiB in
+        place, and copies other arrays. It never writes to an input. No other thread may write to an input before `run`
         returns, unless `run` copies every input first (`copy`).
 
         With CUDA, an input may be a tensor on the session's device, of any library that supports DLPack or

@@ -19,11 +19,11 @@ __all__ = ["State", "checked_state", "made"]
 
 
 class State:
-    """Values that runs of one plan hand on: `session.run(inputs, state=state)`.
+    """The values that a run of a plan passes to the next run: `session.run(inputs, state=state)`.
 
     The values stay in the runtime, on the session's device. A run reads them, and replaces them if it succeeds. If it
-    fails or is canceled, they stay as they were. One thread at a time can use a state, and many states can go on with
-    one session at the same time.
+    fails or is canceled, the values do not change. One thread at a time can use a state. One session can run with many
+    states at the same time.
     """
 
     def __init__(self, module: Any, runtime: Any) -> None:
@@ -56,7 +56,7 @@ class State:
     def copy(self) -> State:
         """A state that begins with the present values and goes on separately, such as a fork of a conversation.
 
-        Both share the values until one of them goes on.
+        Both states share the values until a run changes one of them.
 
         Raises: as `reset`.
         """
@@ -157,7 +157,7 @@ def _check_lengths(
 
 
 def _is_place(name: str, inputs: list[str]) -> bool:
-    """Whether a name is that of an input, a point and a number."""
+    """Whether a name consists of the name of an input, a point and a number."""
     given, _, axis = name.rpartition(".")
     return given in inputs and axis.isdecimal()
 

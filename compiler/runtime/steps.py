@@ -32,8 +32,8 @@ class StepTime:
     `alive_bytes` is the peak memory of the run's values during the step, without constants. The run measures it, unlike
     `PreparedStep.alive_bytes`.
 
-    `kernel`, `program` and `packed_bytes` are those of `PreparedStep`, `host` is that of `PlacedStep`. On a GPU, a
-    profile waits for each step, unlike a run. A step `Transfer` moves values to the GPU or back.
+    `kernel`, `program` and `packed_bytes` have the same meaning as in `PreparedStep`, and `host` as in `PlacedStep`. On
+    a GPU, a profile waits for each step, unlike a run. A step `Transfer` moves values to the GPU or back.
 
     Steps of the main block have depth 0. If a step of depth `n` runs a nested block, the steps of this block have depth
     `n + 1`, and their time is part of the time of that step.

@@ -70,7 +70,7 @@ class Measure:
 class Time:
     """A model to time beside onnxruntime, at the level of this processor.
 
-    `number` is that of the process, because several processes time a model.
+    `number` is the number of the process, because several processes time a model.
     """
 
     entry: Entry

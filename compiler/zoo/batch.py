@@ -53,7 +53,7 @@ class Settings:
 
 
 class Progress(Protocol):
-    """What happens to tasks, which have the names of their models."""
+    """A reader of the progress of tasks. A task has the name of its model."""
 
     def begin(self, names: Sequence[str], known: int) -> None:
         """These tasks will run. The results of `known` others are in the file of results."""
@@ -140,7 +140,7 @@ def _run(
 
 
 def _check_requirements(settings: Settings) -> None:
-    """Refuse what would fail for every model."""
+    """Refuse settings that would fail for every model."""
     if importlib.util.find_spec("onnxruntime") is None:
         from compiler.accuracy.reference import missing
 

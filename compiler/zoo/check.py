@@ -49,7 +49,7 @@ class _Case:
         """The comparison of outputs with onnxruntime's, with those of the case's files, and by the model's measures.
 
         Raises:
-            ValueError: the outputs do not have what a measure needs.
+            ValueError: an output that a measure needs is missing, or does not fit the measure.
         """
         report = self.given.compare(outputs, entry.tolerance, random)
         stated = () if self.stated is None else self.stated.compare(outputs, entry.tolerance, random).outputs
@@ -62,8 +62,8 @@ class _Case:
 class _Compiled:
     """A plan, or the reason why there is none, and the cases that it runs.
 
-    `reports` are those of the passes, and `seconds` is the time of the compilation. The first session of an optimized
-    plan adds its `facts`, and its first run of each case a rounding.
+    `reports` are the reports of the passes, and `seconds` is the time of the compilation. The first session of an
+    optimized plan adds its `facts`, and its first run of each case a rounding.
     """
 
     plan: Plan | compiler.CompileError

@@ -45,7 +45,7 @@ _COSTS = {"plan_bytes", "constant_bytes", "packed_bytes", "unpacked_bytes", "pea
 class Change:
     """A change of a result. `effect` is `worse`, `better`, or empty for a fact that is neither.
 
-    `before` and `after` are JSON data: a text, a number, or those numbers by name that have changed. `None` stands for
+    `before` and `after` are JSON data: a text, a number, or the changed numbers by name. `None` stands for
     a missing result, number or text.
     """
 
@@ -79,7 +79,7 @@ class Change:
 
 
 def changes(old: Mapping[ResultName, Record], new: Mapping[ResultName, Record]) -> list[Change]:
-    """The changes, the most important first: by kind, then the worse ones, then those by a larger factor."""
+    """The changes, the most important first: by kind, then worse ones before better ones, then by their factor."""
     found = [each for name in {**old, **new} for each in _changes_of(name, old.get(name), new.get(name))]
     effects = ("worse", "", "better")
     return sorted(found, key=lambda each: (KINDS.index(each.kind), effects.index(each.effect), -each.factor))

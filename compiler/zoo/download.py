@@ -25,7 +25,7 @@ _ARCHIVES = (".tar.gz", ".tgz", ".tar")
 class Download:
     """A file at an address, or an archive of files.
 
-    `sha256` is the digest of what the address sends, as 64 hexadecimal digits. `license` may be empty.
+    `sha256` is the digest of the file at the address, as 64 hexadecimal digits. `license` may be empty.
     """
 
     url: str
@@ -61,7 +61,7 @@ class Download:
 
     @property
     def is_archive(self) -> bool:
-        """Whether the name is that of an archive, which is unpacked."""
+        """Whether the file is an archive by its name. The fetch then unpacks it."""
         return self.name.endswith(_ARCHIVES)
 
     def misplaced(self, file: str | None) -> str:

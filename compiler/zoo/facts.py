@@ -1,7 +1,7 @@
 """The facts of a model's check that must not drift: the status, sizes, steps, rewrites and kernels of its plans.
 
 The compiler and the runtime state these facts, and the same versions state the same facts in every run. The kernels,
-and what depends on them, also follow from the level of the processor.
+and the facts that depend on them, also follow from the level of the processor.
 """
 
 from __future__ import annotations

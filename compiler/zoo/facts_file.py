@@ -115,7 +115,7 @@ def _level(place: str, table: dict[str, Any]) -> dict[str, Fact]:
 
 
 def _flat(place: str, prefix: str, table: dict[str, Any]) -> Iterator[tuple[str, Fact]]:
-    """The facts of a table by dotted name. A table of numbers is a fact; any other holds facts."""
+    """The facts of a table by dotted name. A table of numbers is one fact. Any other table holds facts."""
     for name, value in table.items():
         if isinstance(value, str | int) and not isinstance(value, bool):
             yield prefix + name, value

@@ -29,7 +29,7 @@ __all__ = ["Arrival", "Fetched", "fetch"]
 
 
 class Arrival(Protocol):
-    """What happens to the download of a model."""
+    """A reader of the progress of a model's download."""
 
     def bytes(self, name: str, size: int, total: int | None) -> None:
         """So many bytes have arrived, of a total that the server may not say."""

@@ -43,7 +43,7 @@ _KEYS = ("name", "file", "cases", "tolerance", "reason", "uncertain", "tags", "t
 
 @dataclass(frozen=True)
 class Entry:
-    """A model of the folder, or of the cache if it is a download. `folder` is that of the index."""
+    """A model of the folder, or of the cache if it is a download. `folder` is the folder of the index."""
 
     name: str
     path: Path

@@ -1,4 +1,4 @@
-"""A file of measures: the measures of models whose INDEX.json names none, because nobody may change it.
+"""A file of measures: the measures of models, for a user who cannot change INDEX.json.
 
 The file is TOML. It has a table for each model, with the key `task` of INDEX.json (`compiler.zoo.agreement.task`).
 """

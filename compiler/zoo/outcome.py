@@ -102,10 +102,10 @@ class Result:
 
     @classmethod
     def of_text(cls, text: str) -> Result:
-        """The result of its text, with an unknown difference.
+        """The result that its text describes, with an unknown difference.
 
         Raises:
-            ValueError: it is another text.
+            ValueError: the text describes no result.
         """
         verdict, _, codes = text.removesuffix(")").partition(" (")
         found = next((each for each in get_args(Verdict) if each == verdict), None)

@@ -71,7 +71,7 @@ def has_changed(before: Pace, after: Pace) -> bool:
 
 
 def is_time(name: str) -> bool:
-    """Whether a name of a fact, such as `avx2.time`, is that of a pace."""
+    """Whether a fact with this name, such as `avx2.time`, is a pace."""
     return name.partition(".")[2] == TIME
 
 

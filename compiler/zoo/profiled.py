@@ -23,7 +23,7 @@ __all__ = ["problem_of", "profiles"]
 def profiles(
     entries: Iterable[Entry], shapes: Shapes, device: str, settings: Settings, progress: Progress | None = None
 ) -> dict[str, Ending]:
-    """Profile the models, which have a plan. Returns how each profile ended, by model.
+    """Profile models that have plans. Returns how each profile ended, by model.
 
     Raises: as `endings_of`.
     """

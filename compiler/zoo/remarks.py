@@ -27,7 +27,7 @@ def of_refusal(outcome: Outcome, error: CompileError) -> Outcome:
 
 
 def of_outputs(outcome: Outcome, case: str, report: Report) -> Outcome:
-    """The outcome of a case: the worst verdict on its outputs, and remarks on those beyond the tolerance."""
+    """The outcome of a case: the worst verdict on its outputs, and remarks on outputs beyond the tolerance."""
     in_order = sorted(report.outputs, key=lambda each: (each.verdict == "random", -each.share))
     remarks = tuple(f"{case}: {_remark(each)}" for each in in_order if each.max_abs > each.allowed or not each.ok)
     verdict = worst_of([each.verdict for each in report.outputs])

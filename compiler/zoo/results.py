@@ -1,9 +1,9 @@
 """The file of results: one line of JSON for each model, written as soon as the model is done.
 
-A line has the name of the `model`, its `tags`, and `what` was done. `digest` covers everything that decides the result:
-the files of the model, the options, and the versions of the compiler and of onnxruntime. `ok` says whether the result
-was acceptable at that time, and `result` is the result in words. `limits` are those of the task, and `ending` is how it
-ended.
+A line has the name of the `model`, its `tags`, and a text `what`, which names the task. `digest` covers everything that
+decides the result: the files of the model, the options, and the versions of the compiler and of onnxruntime. `ok` says
+whether the result was acceptable at that time, and `result` is the result in words. `limits` are the limits of the
+task, and `ending` is how it ended.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Results:
         return {line["model"] for line in self._lines.values() if not line["ok"]}
 
     def ending(self, asked: Asked, limits: Limits) -> Ending | None:
-        """The known ending of a task; `None` if it has to run, because it is unknown or something has changed.
+        """The known ending of a task; `None` if it has no result, or a file, an option or a version has changed.
 
         The ending of a task that reached a limit counts only for equal limits.
         """

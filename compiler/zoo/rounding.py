@@ -85,7 +85,10 @@ def facts_of_roundings(roundings: Iterable[Rounding]) -> Facts:
 def changed_errors(
     before: Mapping[str, Fact], after: Mapping[str, Fact]
 ) -> Iterator[tuple[str, Mapping[str, int], Mapping[str, int]]]:
-    """The errors beyond their former bounds, and those that are new or gone, with the bounds: names and both values."""
+    """The errors that exceed their former bounds, new errors, and errors that are gone, with their bounds.
+
+    Each item has a name, the values before, and the values after.
+    """
     allowed, errors = _numbers(before, AT_MOST), _numbers(after, PERCENT)
     names = {name for name in {*allowed, *errors} if errors.get(name, 0) > allowed.get(name, 0) or name not in errors}
     for fact in (PERCENT, AT_MOST):

@@ -1,4 +1,4 @@
-"""A model with the shapes that it is compiled for: pinned to the shapes of a case, or with symbolic dims."""
+"""A model with the shapes for its compilation: pinned to the shapes of a case, or with symbolic dims."""
 
 from __future__ import annotations
 

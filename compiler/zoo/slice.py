@@ -26,7 +26,9 @@ _LEAST_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class Slice:
-    """The models of a slice in alphabetical order, with the seconds of their checks, and what they cover.
+    """The models of a slice in alphabetical order, the seconds of their checks, and the features that they cover.
+
+    A feature is an operator, a rule or a form of a kernel.
 
     `whole` has the same seconds of all models. The seconds are `None` if the file does not have them.
     """

@@ -1,4 +1,4 @@
-"""Unpacks an archive of a model and its data, which nobody has to trust."""
+"""Unpacks an archive of a model and its data. The archive may be malicious."""
 
 from __future__ import annotations
 

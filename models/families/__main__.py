@@ -31,8 +31,8 @@ console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 def main(names: tuple[str, ...], folder: Path, jobs: int | None, timeout: float) -> None:
     """Export the named models, by default all, to FOLDER, with inputs and an INDEX.json.
 
-    Models that PyTorch cannot export stand in models/families/unexportable.toml. Another failure is an error, and so is
-    an export that succeeds although the model stands there.
+    models/families/unexportable.toml lists the models that PyTorch cannot export. It is an error if the export of
+    another model fails, or if the export of one of these models succeeds.
     """
     known = recipes()
     if unknown := [name for name in names if name not in known]:

@@ -56,8 +56,8 @@ def expand(node: ir.Node) -> Expansion:
     """The expansion of a node whose operator is known. It depends on the types of the node's inputs.
 
     Raises:
-        CompileError: the node has an attribute, input or output that the expansion does not handle, or too little is
-            known about its inputs.
+        CompileError: the expansion does not handle an attribute, input or output of the node, or the types or shapes
+            of its inputs are unknown.
     """
     view, new = Node(node), Body(node.graph)
     try:

@@ -35,7 +35,7 @@ class SplitView(View[V]):
 
 @dataclass(frozen=True)
 class SplitToSequenceView(View[V]):
-    """`SplitToSequence`: a scalar `size` is that of every part but the last, and a 1-D one lists the sizes.
+    """`SplitToSequence`: a scalar `size` is the size of every part but the last, and a 1-D `size` lists the sizes.
 
     Without sizes, parts have size 1, and `keepdims=0` drops the axis.
 

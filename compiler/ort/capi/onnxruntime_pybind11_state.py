@@ -1,7 +1,7 @@
 """The exceptions of `compiler.ort`, under the names of onnxruntime's.
 
-Where onnxruntime's class depends on the operator or on the first check that fails, the exception here has each of these
-classes. A message begins as onnxruntime's does, with another name in brackets.
+Sometimes onnxruntime's class depends on the operator or on the first check that fails. The exception here then has all
+of these classes. A message begins as onnxruntime's does, with another name in brackets.
 """
 
 from __future__ import annotations

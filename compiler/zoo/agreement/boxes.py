@@ -18,8 +18,8 @@ def boxes(expected: tuple[_Array, _Array], found: tuple[_Array, _Array], overlap
     """Twice the number of matched boxes, divided by the number of all boxes of both detections: from 0 to 1.
 
     A detection is a pair of boxes `[n, 4]` and labels `[n]`. Two boxes with equal labels match if the area of their
-    intersection is at least `overlap` times that of their union. Each box matches at most one other; those with the
-    largest overlap match first. Without any box in both detections, the result is 1.
+    intersection is at least `overlap` times the area of their union. Each box matches at most one other. The pairs
+    with the largest overlap match first. Without any box in both detections, the result is 1.
     """
     count = len(expected[0]) + len(found[0])
     if not count:

@@ -65,7 +65,7 @@ class Task:
         """The measure as a comparison, which is different if the value is too small.
 
         Raises:
-            ValueError: the outputs do not have what the measure needs.
+            ValueError: an output that the measure needs is missing, or does not fit the measure.
         """
         try:
             value = self.value(expected, found)
@@ -78,7 +78,7 @@ class Task:
         """The value of the measure for the expected outputs and those of a plan.
 
         Raises:
-            ValueError: the outputs do not have what the measure needs.
+            ValueError: an output that the measure needs is missing, or does not fit the measure.
         """
         one, other = (_numbers(outputs, self.output) for outputs in (expected, found))
         if one.shape != other.shape:

@@ -12,7 +12,7 @@ __all__ = ["top"]
 def top(expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any], count: int, axis: int = -1) -> float:
     """The mean fraction of the `count` largest scores of `found` that are among those of `expected`.
 
-    `axis` is that of the classes. Classes with equal scores are interchangeable. The result is from 0 to 1.
+    `axis` is the axis of the classes. Classes with equal scores are interchangeable. The result is from 0 to 1.
 
     Raises:
         ValueError: the axis does not exist, or has fewer classes.

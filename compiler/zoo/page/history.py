@@ -48,9 +48,9 @@ class Run:
         return Pace.of_fact(times.levels.get(level, {}).get(TIME)) if times else None
 
     def numbers(self, name: ResultName, level: str) -> dict[str, float | None]:
-        """The numbers of a check; `None` for those that the file does not have.
+        """The numbers of a check; `None` for a number that the file lacks.
 
-        The peak memory and the time in percent are those at a level of the processor.
+        The peak memory and the time in percent depend on the level of the processor.
         """
         record = self.checks.get(name)
         if record is None:

@@ -60,13 +60,13 @@ pub unsafe trait Backend: Debug + Send + Sync {
     /// Queues a kernel.
     ///
     /// # Safety
-    /// The parameters are those of the kernel, and the kernel accesses valid memory with them.
+    /// The parameters fit the kernel, and the kernel accesses valid memory with them.
     unsafe fn launch(&self, symbol: Symbol, grid: Grid, params: &[u8]) -> Result<()>;
 
     /// Queues matrix products.
     ///
     /// # Safety
-    /// The addresses are those of matrices with these sizes. `gemm.batch` is at most
+    /// Matrices with these sizes are at the addresses. `gemm.batch` is at most
     /// [`MOST_BLOCKS`](crate::launch::MOST_BLOCKS).
     unsafe fn gemm(&self, gemm: &Gemm) -> Result<()>;
 

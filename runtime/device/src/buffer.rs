@@ -11,7 +11,7 @@ use crate::memory::{Download, Memory};
 pub struct Buffer {
     memory: Memory,
     bytes: usize,
-    /// Whether somebody else owns the memory, and may read it too.
+    /// Whether the memory has another owner, who may read it too.
     is_lent: bool,
     gpu: Gpu,
 }
@@ -25,7 +25,7 @@ impl Gpu {
         Ok(Buffer { memory: self.backend.allocate(bytes)?, bytes, is_lent: false, gpu: self.clone() })
     }
 
-    /// Wraps memory that somebody else owns. `owner` is dropped with the buffer.
+    /// Wraps memory of another owner. The buffer drops `owner` at its end.
     ///
     /// # Errors
     /// The first or the last byte is not this GPU's memory.
@@ -75,7 +75,7 @@ impl Buffer {
         self.bytes == 0
     }
 
-    /// Whether somebody else owns the memory; then it is never written.
+    /// Whether the memory has another owner. Then nothing writes to it.
     pub fn is_lent(&self) -> bool {
         self.is_lent
     }

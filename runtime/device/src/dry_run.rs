@@ -28,7 +28,7 @@ impl DryRun {
     }
 }
 
-// SAFETY: no method accesses memory of a GPU; `download` writes what its argument lends.
+// SAFETY: no method accesses memory of a GPU; `download` writes to the memory that its argument lends.
 unsafe impl Backend for DryRun {
     fn name(&self) -> &str {
         "dry run"

@@ -108,7 +108,7 @@ impl Gpu {
     pub(crate) fn check_is(&self, name: &str) -> Result<()> {
         match self.name() {
             own if own == name => Ok(()),
-            own => Err(Error::Failed(format!("the memory is that of the device {name}, not of {own}"))),
+            own => Err(Error::Failed(format!("the memory is on the device {name}, not on {own}"))),
         }
     }
 
@@ -134,7 +134,7 @@ impl Gpu {
     /// The device reports an error.
     ///
     /// # Safety
-    /// The addresses are those of matrices with these sizes.
+    /// Matrices with these sizes are at the addresses.
     pub unsafe fn gemm(&self, gemm: &Gemm) -> Result<()> {
         if gemm.m == 0 || gemm.n == 0 {
             return Ok(());

@@ -16,8 +16,8 @@ impl Memory {
     /// The memory at an address.
     ///
     /// # Safety
-    /// The address is that of memory of a GPU, which exists until the owner is dropped. Any address will do for memory without
-    /// bytes, and for a backend that accesses no memory.
+    /// At the address is memory of a GPU, which exists until the owner is dropped. Memory without bytes, and a backend that
+    /// accesses no memory, may have any address.
     pub unsafe fn new(address: u64, owner: Box<dyn Any + Send + Sync>) -> Memory {
         Memory { address, _owner: owner }
     }

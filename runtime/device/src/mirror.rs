@@ -5,7 +5,7 @@ pub use candle_plan_derive::Mirror;
 /// A structure with the memory layout of a struct of the kernels. `#[derive(Mirror)]` compares the fields of both.
 ///
 /// # Safety
-/// The fields are those of the struct in the file that [`TWIN`](Mirror::TWIN) names.
+/// The struct in the file that [`TWIN`](Mirror::TWIN) names has the same fields.
 #[diagnostic::on_unimplemented(message = "`{Self}` is part of a kernel's parameters, but does not derive `Mirror`")]
 pub unsafe trait Mirror {
     /// The kernels' struct and its file, as `Dims in device.cuh`.

@@ -176,8 +176,8 @@ fn freeze<T: Pod>(elements: &mut [MaybeUninit<T>]) {
 #[cfg(target_os = "linux")]
 const HUGE: usize = 2 << 20;
 
-/// Requests huge pages for the part of a buffer that covers whole ones; this reduces TLB misses. Elsewhere, a huge page
-/// would hold unused memory.
+/// Requests huge pages for the part of a buffer that covers whole huge pages. This reduces TLB misses. In the rest of the
+/// buffer, a huge page would hold unused memory.
 #[cfg(target_os = "linux")]
 fn prefer_huge_pages<T>(data: &Vec<T>) {
     let start = data.as_ptr().addr();

@@ -1,7 +1,7 @@
 //! The commands that a run would give a GPU, step by step, recorded on a machine without one.
 //!
 //! Steps on the host run, and read zeros from the GPU. If shapes or branches of a plan depend on values that the GPU
-//! computes, the commands are those for zeros.
+//! computes, the dry run gives the commands for zeros.
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;

@@ -63,13 +63,13 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// A state does not fit the session, or what the caller asks of it.
+    /// A state does not fit the session or the request of the caller.
     #[error("{0}")]
     State(String),
     /// The bytes are not a saved state, or damaged.
     #[error("cannot load the state: {0}")]
     StateFile(String),
-    /// An op would do more than any kernel does by design; the executor adds the [`Place`].
+    /// An op exceeds a limit that all kernels have by design; the executor adds the [`Place`].
     #[error("{message}: {help}")]
     Limit {
         /// The limit.
@@ -125,7 +125,7 @@ kinds! {
     Input = "input",
     /// A step refuses its inputs or attributes.
     Op = "op",
-    /// A step would do more than any kernel does by design.
+    /// A step exceeds a limit that all kernels have by design.
     Limit = "limit",
     /// The host lacks memory, or a run would exceed its `max_memory`.
     Memory = "memory",
@@ -139,7 +139,7 @@ kinds! {
     TimedOut = "timed_out",
     /// A session cannot have the requested number of threads.
     Threads = "threads",
-    /// A state does not fit the session, or what the caller asks of it.
+    /// A state does not fit the session or the request of the caller.
     State = "state",
     /// The bytes are not a saved state, or damaged.
     StateFile = "state_file",

@@ -49,7 +49,7 @@ pub fn checked_inputs(op: &str, count: usize) -> Result<Vec<usize>> {
 }
 
 /// Checks that the outputs of an op on these inputs can have the types that a plan states. `outputs` is a JSON list of
-/// these types, with null for an output that no step reads. The other arguments are those of [`infer`].
+/// these types, with null for an output that no step reads. The other arguments are the same as in [`infer`].
 ///
 /// # Errors
 /// As [`infer`], and where the op refuses the outputs.

@@ -199,7 +199,7 @@ pub struct Types<'a> {
 }
 
 impl<'a> Types<'a> {
-    /// The types of inputs of which none is known to be constant.
+    /// The types of inputs without known constants.
     pub fn of(inputs: &'a [Option<&'a Type>], outputs: usize) -> Types<'a> {
         Types { inputs, constants: &[], outputs }
     }

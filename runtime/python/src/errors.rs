@@ -11,7 +11,7 @@ create_exception!(_runtime, InputError, PyException, "An input that does not fit
 create_exception!(_runtime, RunError, PyException, "A step that failed: step, op, inputs, origin, message, within.");
 create_exception!(_runtime, DeviceError, PyException, "A device that cannot be used: message.");
 create_exception!(_runtime, OpError, PyException, "An op refuses its inputs or attributes: message.");
-create_exception!(_runtime, LimitError, OpError, "An op would do more than any kernel does by design: message, help.");
+create_exception!(_runtime, LimitError, OpError, "An op exceeds a limit of all kernels: message, help.");
 
 /// Returns the exception for an error.
 pub fn to_python(error: Error) -> PyErr {

@@ -1,4 +1,4 @@
-//! The functions of the extension for the CPU: what the compiler asks about ops, plans and the machine.
+//! The functions of the extension for the CPU. They answer the compiler's questions about ops, plans and the machine.
 
 use candle_plan::error::{Error, ErrorKind};
 use candle_plan_kernels::isa::Isa;

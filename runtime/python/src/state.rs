@@ -41,7 +41,7 @@ impl State {
     }
 
     /// Runs the plan. `inputs` is a dict with the names of all inputs that the state does not hold. The other arguments
-    /// are those of `Session.run`.
+    /// are the same as in `Session.run`.
     #[allow(clippy::too_many_arguments)] // one for each argument of Python's `Session.run`
     fn run<'py>(
         &self,

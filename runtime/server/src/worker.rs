@@ -21,8 +21,8 @@ pub fn work(session: &Session, queue: &Queue) {
     }
 }
 
-/// The outputs of requests that fit each other. If they fail together, each runs alone, so that only the one that is
-/// wrong has an error.
+/// The outputs of requests that fit each other. If the joined run fails, each request runs alone, so that only a
+/// wrong request has an error.
 fn together(session: &Session, jobs: &[Job]) -> Vec<Result<Vec<Value>>> {
     if jobs.len() > 1 {
         if let Ok(outputs) = joined(session, jobs) {

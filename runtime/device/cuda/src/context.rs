@@ -118,8 +118,8 @@ impl Context {
         let known = unsafe { cuPointerGetAttribute((&raw mut device).cast(), DEVICE_ORDINAL, address) };
         match known {
             Ok(()) if device == self.device => Ok(()),
-            Ok(()) => Err(Error::Failed(format!("the memory is that of GPU {device}"))),
-            Err(Failure::Driver(INVALID_VALUE)) => Err(Error::Failed("the memory is that of no GPU".to_string())),
+            Ok(()) => Err(Error::Failed(format!("the memory is on GPU {device}"))),
+            Err(Failure::Driver(INVALID_VALUE)) => Err(Error::Failed("the memory is on no GPU".to_string())),
             Err(error) => Err(error.into()),
         }
     }

@@ -16,7 +16,7 @@ const COMPUTE: [c_uint; 2] = [68, 70];
 /// multiplies the transposed matrices in the opposite order.
 ///
 /// # Safety
-/// The addresses are those of matrices with these sizes, on the handle's device.
+/// Matrices with these sizes are at the addresses, on the handle's device.
 pub(super) unsafe fn multiply(handle: BlasHandle, gemm: &Gemm) -> Result<(), Failure> {
     let [kind, result] = kinds(gemm.kind);
     let single = [gemm.alpha, gemm.beta];

@@ -44,7 +44,7 @@ fn a_safe_copy_stays_on_its_gpu() {
     let (here, there) = (emulator.uploaded(&[7; 4]).expect("few"), other.uploaded(&[7; 4]).expect("few"));
     let mut bytes = [0; 4];
     let parts = vec![there.part(0, &mut bytes).expect("it has four")];
-    let refused = "the memory is that of the device dry run, not of emulator";
+    let refused = "the memory is on the device dry run, not on emulator";
     assert_eq!(emulator.download(parts).expect_err("another GPU").to_string(), refused);
     assert_eq!(there.copied(&emulator, 0, 4).expect_err("another GPU").to_string(), refused);
     let copy = here.copied(&open().expect("enough memory"), 1, 2).expect("the same GPU");

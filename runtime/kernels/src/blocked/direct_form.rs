@@ -8,8 +8,8 @@ use crate::isa::Level;
 
 /// The time of a product in a tile of 8 outputs, relative to a wider one: the processor loads a pixel for each product.
 const NARROW: f64 = 1.25;
-/// The time of a product of a single channel without AVX-512, relative to one of a block, and the products that take as
-/// long as the rest of an output: the copy of the image, and the sums of pieces.
+/// For a single channel without AVX-512: the time of a product, relative to a product of a block; and the time of the
+/// remaining work for an output (the copy of the image, and the sums of pieces), in products.
 const SINGLE: [f64; 2] = [1.2, 10.0];
 
 /// Tap by tap over blocks of channels.

@@ -120,7 +120,7 @@ impl Tiles {
         }
     }
 
-    /// The kernels for a fixed stride of pixels, or those for any stride.
+    /// The kernels for a fixed stride of pixels, or otherwise the kernels for any stride.
     fn kernels(&self, rows: usize, outputs: usize, step: usize) -> &'static [Kernel] {
         let steps = self.widths[outputs / self.block - 1][rows - 1];
         steps.iter().find(|(made_for, _)| *made_for == step).unwrap_or(&steps[0]).1

@@ -59,8 +59,8 @@ pub(super) struct Bounds {
     pub limits: [i32; 2],
     /// Whether every scaled sum fits in 32 bits.
     pub is_small: bool,
-    /// Whether saturation alone converts rounded numbers to codes: the code of 0 is 0, and the limits are those of a
-    /// byte.
+    /// Whether saturation alone converts rounded numbers to codes: the code of 0 is 0, and the limits are the least
+    /// and the largest byte.
     pub is_plain: bool,
 }
 

@@ -46,7 +46,7 @@ pub(super) struct QuantizedConvCase {
     pub is_narrow: bool,
 }
 
-/// A form of a convolution of codes. All forms compute the same sums. The cost is that of one pixel of the output.
+/// A form of a convolution of codes. All forms compute the same sums. The cost is the time of one pixel of the output.
 pub(super) trait QuantizedConvForm: Form<QuantizedConvCase> {
     /// Packs the weights of a case that fits.
     fn pack(&self, case: &QuantizedConvCase, weights: &Taps) -> Box<dyn PackedQuantizedConv>;

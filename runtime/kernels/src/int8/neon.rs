@@ -28,8 +28,8 @@ trait Multiply {
 /// The instruction `SUDOT` of the extension `i8mm`: signed by unsigned bytes.
 struct Mixed;
 
-/// The instruction `SDOT` of the extension `dotprod`: signed bytes. The unsigned bytes of a row are converted to signed
-/// ones, 128 less. [`Weights`](super::weights::Weights) add what this changes to the start values.
+/// The instruction `SDOT` of the extension `dotprod`: signed bytes. The kernel subtracts 128 from the unsigned bytes
+/// of a row. [`Weights`](super::weights::Weights) add the difference to the start values.
 struct Signed;
 
 /// Adds four products per lane with an instruction that the function has.

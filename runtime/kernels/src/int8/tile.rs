@@ -109,7 +109,7 @@ pub(super) mod x86 {
         unsafe { tile::<Registers<__m256i, Pairs>, ROWS, VECTORS>(t) }
     }
 
-    /// For 32 registers: the sums, one vector of each kind of operand, and those for the conversion.
+    /// For 32 registers: the sums, one vector of each kind of operand, and the vectors for the conversion.
     pub static AVX512_VNNI: &[&[(usize, Kernel)]] = kernels!(avx512_vnni:
         1 [12 4 2 1] 2 [12 4 2 1] 3 [8 4 2 1] 4 [6 2 1]);
     /// For 16 registers, with operands that are read once taken from memory.

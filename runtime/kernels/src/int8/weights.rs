@@ -145,7 +145,7 @@ impl Weights {
         self.sums.len() / self.width()
     }
 
-    /// Returns a panel. `pieces` are those of a row of the left operand, with `quads` quads each.
+    /// Returns a panel. `pieces` are the pieces of a row of the left operand, with `quads` quads each.
     pub(super) fn panel(&self, panel: usize, pieces: &[usize], quads: usize) -> Panel<'_> {
         let first = panel * self.depth() + self.remainder.before(panel) * 4;
         let again = self.remainder.places(panel, pieces, quads);
@@ -184,7 +184,7 @@ impl Weights {
     }
 }
 
-/// Writes column `j` as it is stored, and returns its stored zero point.
+/// Writes column `j` in its stored form, and returns its stored zero point.
 fn stored(b: &Matrix, rows: &[usize], j: usize, zero: i32, out: &mut [i8]) -> i32 {
     let code = |bits: u8| if b.signed { i32::from(bits as i8) } else { i32::from(bits) };
     let codes = rows.iter().map(|row| b.bits[row + j * b.column]);

@@ -8,7 +8,7 @@ use crate::isa::Level;
 
 /// The tiles of an instruction set, by number of rows - 1.
 pub(super) struct Kernels {
-    /// For words of codes: for 2, 4 and 8 bits, those for one zero point and those for a zero point for each block.
+    /// For words of codes: for 2, 4 and 8 bits, the tiles for one zero point, and the tiles for one zero point a block.
     packed: [[&'static [Kernel]; 2]; 3],
     /// For numbers that were computed before.
     pub unpacked: &'static [Kernel],

@@ -7,7 +7,7 @@
 use super::pack::{PackedCodes, Zeros};
 use crate::vector::Words;
 
-/// The bits of half a word. Codes of half a word fit the 23 bits of a significand, wherever they are.
+/// The bits of half a word. Codes of half a word fit the 23 bits of a significand, at any position.
 const HALF: usize = 16;
 /// The most codes in half a word.
 const MOST: usize = HALF / 2;

@@ -129,8 +129,8 @@ impl Board {
         wait(|| self.state.load(SeqCst) & JOINED == 0);
     }
 
-    /// Runs tasks until all have started. Every second thread starts from the back. Neighboring tasks of the next job
-    /// read what neighboring tasks of this one wrote, so each thread finds its data in its own cache.
+    /// Runs tasks until all have started. Every second thread starts from the back. The tasks of
+    /// the next job read the results of neighboring tasks of this job, so each thread finds its data in its own cache.
     fn work(&self, job: Job, thread: usize) {
         let is_back = !thread.is_multiple_of(2);
         loop {

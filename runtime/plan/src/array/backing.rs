@@ -82,7 +82,7 @@ pub(crate) struct Loan {
 }
 
 impl Loan {
-    /// Lends bytes whose lifetime is that of `owner`.
+    /// Lends bytes that exist as long as `owner`.
     pub fn new(bytes: &'static [u8], owner: Box<dyn Any + Send + Sync>) -> Loan {
         Loan { bytes, _owner: owner }
     }

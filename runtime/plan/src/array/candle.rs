@@ -18,7 +18,7 @@ impl Array {
     /// The tensor's type is not `dtype`'s storage dtype, or Candle fails.
     pub fn from_candle(tensor: &Tensor, dtype: DType) -> Result<Array> {
         if tensor.dtype() != dtype.storage_dtype()? {
-            return Err(Error::op(format!("a {:?} tensor does not carry {dtype}", tensor.dtype())));
+            return Err(Error::op(format!("a Candle tensor of type {:?} cannot hold {dtype}", tensor.dtype())));
         }
         let tensor = tensor.contiguous()?;
         let (storage, layout) = tensor.storage_and_layout();

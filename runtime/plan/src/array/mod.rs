@@ -69,7 +69,7 @@ impl Array {
     /// The number of elements is not the product of the dimensions, or the storage is not `dtype`'s storage dtype.
     pub fn from_storage(storage: CpuStorage, dims: &[usize], dtype: DType) -> Result<Array> {
         if storage.dtype() != dtype.storage_dtype()? {
-            return Err(Error::op(format!("{:?} storage does not carry {dtype}", storage.dtype())));
+            return Err(Error::op(format!("a Candle storage of type {:?} cannot hold {dtype}", storage.dtype())));
         }
         Array::lying_in(Backing::host(storage), dims, dtype)
     }

@@ -28,8 +28,8 @@ impl ConvOutput {
         self.residual.as_ref().is_some_and(|(residual, _)| *residual == input)
     }
 
-    /// Returns the result of shape `dims`; `compute` writes its elements and applies the epilogue. `program` is that of
-    /// [`ConvOutput::new`].
+    /// Returns the result of shape `dims`; `compute` writes its elements and applies the epilogue. `program` is the
+    /// program of [`ConvOutput::new`].
     ///
     /// # Errors
     /// See [`with_finish`].

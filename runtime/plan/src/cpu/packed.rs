@@ -10,9 +10,9 @@ use crate::ops::{each_op, Op};
 use crate::types::Types;
 use crate::value::Value;
 
-/// An operator whose kernel packs constants before a run. Its methods are those of [`Kernel`] with the packed constants
-/// added; these are `None` if the operands are not constant. It lacks [`Kernel::fault`], because only the kernels of a
-/// device report values.
+/// An operator whose kernel packs constants before a run. It has the methods of [`Kernel`], with an argument for the
+/// packed constants. The argument is `None` if the operands are not constant. The trait lacks [`Kernel::fault`],
+/// because only the kernels of a device report values.
 pub(super) trait Packs: Debug + Clone + Send + Sync + 'static {
     /// The packed constants.
     type Packed: Send + Sync + 'static;
@@ -73,8 +73,8 @@ pub(crate) fn kernel(op: &Op, operands: &Constants) -> Result<Box<dyn Kernel>> {
     each_op!(op, op => Packed::boxed(op, operands))
 }
 
-/// An operator that packs nothing is its own kernel. Its packed constants are empty and always there, so that
-/// [`Packed`] also asks its `is_replaced`.
+/// An operator that packs nothing is its own kernel. Its packed constants are always present and empty, so
+/// [`Packed`] also calls its `is_replaced`.
 impl<K: Kernel + Clone + 'static> Packs for K {
     type Packed = ();
 

@@ -35,8 +35,8 @@ pub(super) fn pack(
     Ok(Some(KnownPlaces { dims, places }))
 }
 
-/// Returns the positions in a tensor of shape `dims`: those found in advance, or those that `find` returns for the
-/// indices (input 1).
+/// Returns the positions in a tensor of shape `dims`: the positions that were found in advance, or otherwise the
+/// positions that `find` returns for the indices (input 1).
 ///
 /// # Errors
 /// `find` fails, or the indices are missing.

@@ -18,7 +18,7 @@ use crate::ops::window::{check_bias, out_dims};
 use crate::types::Types;
 use crate::value::{Array, Value};
 
-/// The two convolutions. The inputs are those of the first, then those of the second without its image.
+/// The two convolutions. Its inputs are the inputs of the first, then the inputs of the second without its image.
 #[derive(Debug, Clone)]
 pub(crate) struct Separable {
     first: ConvBlocks<Conv>,

@@ -20,7 +20,7 @@ use crate::operands::attention::{Layout, Strides};
 use crate::ops::attention::Attention;
 use crate::value::{Array, Value};
 
-/// The parameters of the joining of past and new keys, or values. The sizes are those of `Scoring`.
+/// The parameters of the kernel that joins past and new keys, or values. The sizes are the sizes of `Scoring`.
 #[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
 #[kernel(JoinedKeys in "attention.cu")]

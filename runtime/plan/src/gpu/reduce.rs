@@ -37,7 +37,7 @@ struct ReduceParams {
     reduced_steps: Strides,
 }
 
-/// The kernel that reduces, and the one that combines the totals of parts.
+/// The kernel that reduces, and the kernel that combines the totals of parts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kernels {
     pub module: &'static str,

@@ -36,7 +36,7 @@ impl Listing<'_> {
         ask(&Types { inputs: &self.input_types(step), constants: &constants, outputs: step.outputs.len() })
     }
 
-    /// The bytes of the outputs that a step computes and nobody reads, if they are known.
+    /// The bytes of the outputs that a step computes and no step reads, if they are known.
     pub(super) fn dropped_bytes(&self, step: &PreparedStep) -> Option<usize> {
         if step.outputs.iter().all(Option::is_some) {
             return Some(0);

@@ -40,7 +40,7 @@ impl Interpolate {
 
     /// The source position for each position of the result; `None` outside the region.
     pub(crate) fn places(&self, map: &AxisMap) -> Result<Vec<Option<usize>>> {
-        let Interpolation::Nearest(rounding) = self.mode else { bail!("only mode Nearest takes places") };
+        let Interpolation::Nearest(rounding) = self.mode else { bail!("only the mode Nearest has source positions") };
         if map.keeps() {
             return list((0..map.input).map(Some));
         }

@@ -1,4 +1,4 @@
-//! Blocks: the graphs that a plan consists of. They do not depend on what the type `O` of their steps' operations is.
+//! Blocks: the graphs that a plan consists of. Their steps may have operations of any type `O`.
 
 use std::collections::HashSet;
 

@@ -94,7 +94,7 @@ impl DeformConv {
         let divides = |groups: usize, count: usize| groups > 0 && count.is_multiple_of(groups);
         if !divides(self.groups, channels) || !divides(self.groups, outputs) || !divides(self.offset_groups, channels) {
             bail!(
-                "{channels} channels and {outputs} outputs do not fall into {} and {} groups",
+                "{channels} channels and {outputs} outputs cannot be divided into {} and {} groups",
                 self.groups,
                 self.offset_groups
             );

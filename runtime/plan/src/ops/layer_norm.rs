@@ -104,7 +104,7 @@ pub(crate) fn fitted<'a, D: Extent>(from: &'a [usize], dims: &[D], axis: usize) 
     Ok(from)
 }
 
-/// The dimensions that `from` broadcasts to: those from `axis` on if these are at least as many, else all.
+/// The dimensions that `from` broadcasts to: the dimensions from `axis` on if `from` does not have more, otherwise all.
 pub(crate) fn target<'a, D>(from: &[usize], dims: &'a [D], axis: usize) -> &'a [D] {
     if from.len() <= dims.len() - axis {
         &dims[axis..]

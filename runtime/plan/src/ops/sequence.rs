@@ -250,7 +250,7 @@ impl Parts {
     }
 }
 
-/// A sequence's tensors joined along `axis`, or, where `new_axis`, stacked along an axis that is put in there.
+/// Joins the tensors of a sequence along `axis`. With `new_axis`, it stacks them along a new axis at this position.
 ///
 /// Source: [ONNX ConcatFromSequence](https://onnx.ai/onnx/operators/onnx__ConcatFromSequence.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -129,8 +129,8 @@ impl Operator for Flatten {
     view_of_first_input!();
 }
 
-/// `Y = X` without some dimensions of size 1: those in `axes`, or those in input 1, `axes: int64 [n]`, or, if both are
-/// absent, all. Source: [ONNX Squeeze](https://onnx.ai/onnx/operators/onnx__Squeeze.html).
+/// `Y = X` without some dimensions of size 1. `axes` lists these dimensions, or otherwise input 1, `axes: int64 [n]`. If
+/// both are absent, the op drops all dimensions of size 1. Source: [ONNX Squeeze](https://onnx.ai/onnx/operators/onnx__Squeeze.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Squeeze {
@@ -163,7 +163,7 @@ impl Operator for Squeeze {
     view_of_first_input!();
 }
 
-/// `Y = X` with new dimensions of size 1, at the positions in `Y` that `axes`, or input 1, `axes: int64 [n]`, gives.
+/// `Y = X` with new dimensions of size 1. `axes`, or otherwise input 1, `axes: int64 [n]`, gives their positions in `Y`.
 /// Source: [ONNX Unsqueeze](https://onnx.ai/onnx/operators/onnx__Unsqueeze.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

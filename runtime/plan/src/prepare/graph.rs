@@ -127,8 +127,8 @@ impl Node {
         self.ops.needs(input)
     }
 
-    /// Fuses `first`, whose output is input 0 of this step, into this step. The new inputs are those of `first`, then
-    /// the other inputs of this step.
+    /// Fuses `first`, whose output is input 0 of this step, into this step. The new inputs are the inputs of `first`,
+    /// then the other inputs of this step.
     pub fn follow(&mut self, first: &Node, choice: Choice) {
         let mut channels = first.channels.clone();
         channels.resize(first.inputs.len(), None);

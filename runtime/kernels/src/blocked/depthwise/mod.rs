@@ -114,7 +114,7 @@ pub fn depthwise(threads: &Threads, filter: &DepthwiseFilter, operands: ConvOper
 enum Form {
     /// A window of a common size: by whole rows. The second kernel computes two rows at once.
     Rows(rows::Kernel, Option<rows::Kernel>),
-    /// Any other window. The runs are those of a row.
+    /// Any other window, with the runs of a row.
     Any([Axis; 2], Vec<Run>),
 }
 

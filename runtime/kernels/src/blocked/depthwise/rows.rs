@@ -39,7 +39,7 @@ pub(super) struct Rows {
 /// # Safety
 /// The pointers and sizes describe valid memory for the image, the weights, the bias and the output rows. Nothing else
 /// writes the output, which has at least one tile of pixels for each of the `apart` interleaved sets of columns. The
-/// processor has the instruction set, and the window is the one that the kernel is compiled for.
+/// processor has the instruction set, and the kernel is compiled for this window.
 pub(super) type Kernel = unsafe fn(&Rows);
 
 /// Indexed by number of rows - 1, then by number of pixels - 1.
@@ -296,7 +296,7 @@ unsafe fn neon<const B: usize, const C: usize, const S: usize, const R: usize, c
     unsafe { rows::<crate::vector::F32x4x2, B, C, S, R, P>(t) }
 }
 
-/// For 32 registers with half of a vector each.
+/// The tiles for 32 registers. A register holds half of a vector.
 #[cfg(target_arch = "aarch64")]
 struct Neon<const BLOCK: usize>;
 

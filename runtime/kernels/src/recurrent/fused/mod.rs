@@ -1,7 +1,7 @@
 //! Layers with the standard activation functions, sigmoid and tanh. The weights are read from front to back, one block
 //! of units at a time. A unit's activations are applied while its sums are in registers.
 //!
-//! The operations and their order are those of the general steps, so both give the same bits. A product is a sum of
+//! The operations and their order are the same as in the general steps, so both give the same bits. A product is a sum of
 //! partial sums over [`PIECE`] terms, which are added to the bias one after the other. The state's product is added to
 //! the input's.
 
