@@ -1,6 +1,6 @@
 //! The allocator of the extensions.
 
-use candle_plan_kernels::allocator::Allocator;
+use candle_plan_memory::allocator::Allocator;
 use mimalloc::MiMalloc;
 
 #[global_allocator]
