@@ -282,7 +282,7 @@ test-page: $(VENV)/.test ## the tests of the page of results, in Chromium
 sanitize: $(NEXTEST) ## the Rust tests of kernels, devices and plans under AddressSanitizer, on Linux (some minutes)
 	$(SAY) "Rust tests of kernels, devices and plans, on the emulator too, under AddressSanitizer"
 	cd runtime && RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CXXFLAGS=-fsanitize=address ASAN_OPTIONS=detect_leaks=0 \
-		$(NEXTEST) nextest run --no-fail-fast --package candle-plan-kernels --package candle-plan-device --package candle-plan-device-emulator --package candle-plan \
+		$(NEXTEST) nextest run --no-fail-fast --package candle-plan-kernels --package candle-plan-memory --package candle-plan-device --package candle-plan-device-emulator --package candle-plan \
 		--target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/sanitize
 
 check: format ## all checks of CI: format, lints, types, every test

@@ -66,7 +66,7 @@ CONSTANTS: list[tuple[Op, str, str]] = [
     (RESHAPE, "f[3,?] i[3]={3,4,0}", "the 0 at 2 of [3, 4, 0] names no dimension of [3, ?]"),
     (ops.Squeeze(), "f[3,?] i[1]={0}", "axis 0 cannot be dropped: its size is not 1"),
     (ops.Unsqueeze(), "f[3] i[2]={1,1}", "axis 1 is named twice"),
-    (UNPOOL, "f[1,1,2] i[1,1,2] i[3]={1,1,3}", "the output's shape [1, 1, 3] has no room for [1, 1, 4]"),
+    (UNPOOL, "f[1,1,2] i[1,1,2] i[3]={1,1,3}", "the output's shape [1, 1, 3] is smaller than [1, 1, 4]"),
     (ops.TopK(axis=1, largest=True), "f[?,4] i[1]={9}", "K is 9; axis 1 has 4 elements"),
     (ops.TopK(axis=0, largest=True), "f[?] i[1]={-1}", "K is -1; axis 0 has ? elements"),
     (IN_PARTS, "f[7] i[2]={3,3}", "sizes [3, 3] do not add up to an axis of size 7"),

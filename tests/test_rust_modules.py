@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 PLAN = [
     {"array", "dtype", "error", "extent", "form", "ids", "interrupt", "pattern", "size", "types", "value", "work"},
     {"layout", "operator", "text"},
-    {"axes", "broadcast", "epilogue", "float", "movable", "sampled", "stack"},
+    {"axes", "broadcast", "epilogue", "movable", "stack"},
     {"ops"},
     {"kernel"},
     {"memory", "operands"},
@@ -34,17 +34,13 @@ PLAN = [
 
 KERNELS = [
     {
-        "allocator",
         "alternative",
         "form",
         "isa",
-        "machine",
-        "mapping",
         "prefetch",
         "recent",
-        "word",
     },
-    {"blocking", "buffer", "lanes", "quantize", "transpose", "uninit", "vector"},
+    {"blocking", "lanes", "quantize", "transpose", "vector"},
     {"padded_row", "scratch", "threads"},
     {"cast", "gemm", "peaks", "program", "reduce", "rewrite", "strided", "topk"},
     {"concat", "conv_form", "elementwise", "indexed", "int8", "lowbit", "pad", "real"},
@@ -55,6 +51,9 @@ KERNELS = [
     {"convolution"},
 ]
 """Every top-level module of the crate `candle-plan-kernels`, in the same order."""
+
+MEMORY = [{"allocator", "machine", "mapping"}, {"buffer"}, {"uninit"}]
+"""Every top-level module of the crate `candle-plan-memory`, in the same order."""
 
 DESCRIPTORS = [
     {
@@ -71,6 +70,7 @@ DESCRIPTORS = [
         "reduce",
         "sample",
         "strided",
+        "word",
     },
 ]
 """Every top-level module of the crate `candle-plan-descriptors`: none uses another."""
@@ -118,6 +118,7 @@ SERVER = [{"batch", "numbers", "options"}, {"json", "queue"}, {"http", "worker"}
 LAYERS = {
     "runtime/plan": PLAN,
     "runtime/kernels": KERNELS,
+    "runtime/memory": MEMORY,
     "runtime/descriptors": DESCRIPTORS,
     "runtime/device": DEVICE,
     "runtime/device/cuda": CUDA,
@@ -297,16 +298,41 @@ def test_modules_apart_do_not_use_each_other() -> None:
     assert not {(one[0], other[0]) for one, other in uses("runtime/plan") if one and other} & set(APART)
 
 
+def chains(start: str, used: set[tuple[Module, Module]]) -> dict[Module, list[str]]:
+    """Every module that those inside a top-level module use, also through others, with a shortest chain to it."""
+    graph = networkx.DiGraph(used)
+    graph.add_edges_from(((), module) for module in {*graph} if module[:1] == (start,))
+    found = networkx.single_source_shortest_path(graph, ())
+    return {module: ["::".join(link) for link in chain[1:]] for module, chain in found.items() if module}
+
+
+def test_chains_of_uses_are_found() -> None:
+    used: set[tuple[Module, Module]] = {(("a", "b"), ("c",)), (("c",), ("d", "e")), (("f",), ("a", "b"))}
+    assert chains("a", used) == {("a", "b"): ["a::b"], ("c",): ["a::b", "c"], ("d", "e"): ["a::b", "c", "d::e"]}
+
+
+def test_operators_do_not_use_kernels_through_other_modules() -> None:
+    """Operators and the values that they read know the memory of the host, and the kernels of no device."""
+    modules = modules_of("runtime/plan")
+    kernels = {
+        module for module, code in modules.items() if module[:1] in {("cpu",), ("gpu",)} or KERNELS_CRATE in code
+    }
+    found = chains("ops", uses("runtime/plan"))
+    assert ("value",) in found and ("cpu", "convert") in kernels
+    assert [" uses ".join(chain) for module, chain in found.items() if module in kernels] == []
+
+
+@pytest.mark.parametrize("crate", ["runtime/memory", "runtime/descriptors"])
+def test_memory_and_descriptors_depend_on_no_crate_of_the_project(crate: str) -> None:
+    assert "candle" not in (ROOT / crate / "Cargo.toml").read_text().split("[dependencies]")[1]
+
+
 @pytest.mark.parametrize("module", ["ops", "operands", "gpu"])
 def test_operators_and_gpu_kernels_do_not_name_the_crate_of_cpu_kernels(module: str) -> None:
     """Their tests do not either."""
     sources = sorted((ROOT / "runtime/plan/src" / module).rglob("*.rs"))
     assert sources
     assert not [path.relative_to(ROOT).as_posix() for path in sources if KERNELS_CRATE in path.read_text()]
-
-
-def test_the_crate_of_descriptors_depends_on_no_crate_of_the_project() -> None:
-    assert "candle" not in (ROOT / "runtime/descriptors/Cargo.toml").read_text().split("[dependencies]")[1]
 
 
 @pytest.mark.parametrize("crate", LAYERS)

@@ -19,7 +19,7 @@ CRATES = [file.removesuffix("Cargo.toml") for file in FILES if file.endswith("/C
 SOURCES = [file for file in FILES if file.endswith(".rs")]
 """Every Rust file of the runtime, from the repository's root."""
 
-WHOLE = ["runtime/device/", "runtime/device/cuda/", "runtime/device/emulator/", "runtime/kernels/"]
+WHOLE = ["runtime/device/", "runtime/device/cuda/", "runtime/device/emulator/", "runtime/kernels/", "runtime/memory/"]
 """The crates in which most modules have unsafe code."""
 
 MODULE = r"^#\[allow\(unsafe_code\)\] // \S.*\n(?:pub(?:\(\w+\))? )?mod (\w+);"

@@ -140,7 +140,7 @@ def many_sessions(place: Place) -> str:
 def too_large(place: Place) -> str:
     """Checks that a value of terabytes is an error, after which runs still succeed."""
     good, count = place.case("expand"), BEYOND.get(place.device, TERABYTES)
-    return refused(place.session("expand"), good, {**good, "shape": np.array([count])}, "has no room for")
+    return refused(place.session("expand"), good, {**good, "shape": np.array([count])}, "has no memory for")
 
 
 def no_memory_left(place: Place) -> str:
@@ -148,7 +148,7 @@ def no_memory_left(place: Place) -> str:
     if place.device == "emulator":
         raise LeftOut("the emulator's memory is the host's")
     good = place.case("fill")
-    said = refused(place.session("fill"), good, {**good, "shape": np.array([EACH])}, "has no room for")
+    said = refused(place.session("fill"), good, {**good, "shape": np.array([EACH])}, "has no memory for")
     place.session("topk").run(place.case("topk"))  # its kernels have not been loaded before
     return said
 

@@ -19,3 +19,4 @@ pub mod recurrent;
 pub mod reduce;
 pub mod sample;
 pub mod strided;
+pub mod word;

@@ -10,7 +10,7 @@ pub enum Error {
     #[error("{0}")]
     Unavailable(String),
     /// An allocation of this many bytes failed.
-    #[error("the device has no room for {0} bytes more: free memory of the GPU, or use smaller inputs")]
+    #[error("the device has no memory for {0} bytes more: free memory of the GPU, or use smaller inputs")]
     OutOfMemory(usize),
     /// A kernel or a copy failed.
     #[error("{0}")]

@@ -7,7 +7,9 @@
 pub use candle_plan_descriptors::cast::Source;
 use half::{bf16, f16};
 
+use crate::isa::Isa;
 use crate::threads::Threads;
+use crate::vector::Half;
 
 /// Elements per task.
 const TASK: usize = 1 << 16;
@@ -31,6 +33,22 @@ pub fn convert<S: Source, D: Target>(x: &[u8], out: &mut [D]) {
     for (out, &x) in out.iter_mut().zip(x) {
         *out = D::from_source(x);
     }
+}
+
+/// `out[i] = x[i]`, converted exactly.
+///
+/// # Panics
+/// The number of elements in `x` differs from that in `out`.
+pub fn widen<H: Half>(x: &[u8], out: &mut [f32]) {
+    H::widen(Isa::get(), bytemuck::cast_slice(x), out);
+}
+
+/// `out[i] = x[i]`, rounded to nearest.
+///
+/// # Panics
+/// The number of elements in `x` differs from that in `out`.
+pub fn narrow<H: Half>(x: &[u8], out: &mut [H]) {
+    H::narrow(bytemuck::cast_slice(x), out);
 }
 
 /// `out = convert(x)`. The elements of `x` are bytes, so that the function is compiled once per result type.

@@ -2,7 +2,7 @@
 
 use crate::strided::{copy_run, copy_runs};
 use crate::threads::Threads;
-use crate::word::Word;
+use candle_plan_descriptors::word::Word;
 
 /// An input of a concatenation: each joined row takes `run` elements from it.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@
 
 use crate::strided::copy_run;
 use crate::threads::Threads;
-use crate::word::Word;
+use candle_plan_descriptors::word::Word;
 
 /// Copies runs of `run` elements. Each block of `block` elements has one run per element of `starts`:
 /// `out[b, i, j] = data[b·block + starts[i] + j]`, where `out` is `[blocks, starts, run]`.

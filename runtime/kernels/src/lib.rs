@@ -4,12 +4,10 @@
 //! processor's features ([`isa::Isa`]) and tested against the scalar one. Results do not depend on the number of
 //! threads. The caller (the op) checks shapes; a kernel asserts only what its memory safety requires.
 
-pub mod allocator;
 pub mod alternative;
 pub mod attention;
 pub mod blocked;
 pub mod blocking;
-pub mod buffer;
 pub mod cast;
 pub mod concat;
 pub mod conv;
@@ -23,8 +21,6 @@ pub mod int8;
 pub mod isa;
 pub mod lanes;
 pub mod lowbit;
-pub mod machine;
-pub mod mapping;
 pub mod norm;
 pub mod pad;
 mod padded_row;
@@ -47,9 +43,8 @@ pub mod strided;
 pub mod threads;
 pub mod topk;
 pub mod transpose;
-pub mod uninit;
 pub mod vector;
-pub mod word;
 
 use candle_plan_descriptors::conv as conv_shape;
 pub use candle_plan_descriptors::{broadcast, minifloat};
+use candle_plan_memory::{buffer, uninit};

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::buffer::with_capacity;
 use crate::strided::copy_run;
 use crate::threads::Threads;
-use crate::word::Word;
+use candle_plan_descriptors::word::Word;
 
 /// The source indices that an axis of the result selects, as consecutive runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use crate::lanes::per_isa;
 use crate::real::Real;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
-use crate::word::Word;
+use candle_plan_descriptors::word::Word;
 
 /// The taps of each output index along one axis: the input indices and weights of its sum. Every output index has the
 /// same number of taps.

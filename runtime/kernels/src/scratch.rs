@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_no_lack_of_room() {
+    fn a_panic_is_no_lack_of_memory() {
         let panic = std::panic::catch_unwind(|| caught(|| panic!("another")));
         assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"another"));
     }

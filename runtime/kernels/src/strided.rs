@@ -10,7 +10,7 @@ pub use candle_plan_descriptors::strided::View;
 use crate::isa::Isa;
 use crate::threads::Threads;
 use crate::transpose::{transpose, Plane};
-use crate::word::Word;
+use candle_plan_descriptors::word::Word;
 
 /// Copies the elements of a view, in row-major order, to `out`.
 ///

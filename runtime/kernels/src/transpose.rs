@@ -1,7 +1,7 @@
 //! Transposes of planes in square tiles that stay in registers.
 
 use crate::isa::Isa;
-use crate::word::Word;
+use candle_plan_descriptors::word::Word;
 
 /// A plane to transpose: `to[row, column] = from[column, row]`.
 #[derive(Debug, Clone, Copy)]

@@ -107,6 +107,49 @@ impl std::fmt::Display for DType {
     }
 }
 
+/// The dtypes of floating-point arithmetic.
+pub const FLOATS: [DType; 4] = [DType::Float16, DType::Bfloat16, DType::Float32, DType::Float64];
+
+/// The dtypes for which ONNX defines sums and products along axes.
+pub const SUMMED: [DType; 8] = [
+    DType::Float16,
+    DType::Bfloat16,
+    DType::Float32,
+    DType::Float64,
+    DType::Int32,
+    DType::Int64,
+    DType::Uint32,
+    DType::Uint64,
+];
+
+/// The dtypes with a Rust type of their own, except booleans.
+pub const NUMBERS: [DType; 12] = [
+    DType::Float16,
+    DType::Bfloat16,
+    DType::Float32,
+    DType::Float64,
+    DType::Int8,
+    DType::Int16,
+    DType::Int32,
+    DType::Int64,
+    DType::Uint8,
+    DType::Uint16,
+    DType::Uint32,
+    DType::Uint64,
+];
+
+/// Rejects a dtype that is not in the list.
+///
+/// # Errors
+/// `dtype` is not in the list. The error names the allowed ones.
+pub fn require_dtype(name: &str, dtype: DType, allowed: &[DType]) -> Result<()> {
+    if allowed.contains(&dtype) {
+        return Ok(());
+    }
+    let allowed: Vec<String> = allowed.iter().map(DType::to_string).collect();
+    Err(Error::op(format!("{name} is {dtype}; allowed are {}", allowed.join(", "))))
+}
+
 /// A Rust type that a kernel computes with, and the candle element that stores it.
 pub trait Element: bytemuck::Pod + Send + Sync + std::fmt::Debug + PartialEq {
     /// The logical type.
@@ -202,4 +245,15 @@ macro_rules! dispatch {
             Err($crate::error::Error::op(format!("{} is not defined for {dtype}", $op)))
         }
     }};
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_lists_the_allowed_dtypes() {
+        assert!(require_dtype("X", DType::Float16, &FLOATS).is_ok());
+        assert!(require_dtype("X", DType::Int8, &FLOATS).is_err_and(|e| e.to_string().contains("float16, bfloat16")));
+    }
 }

@@ -1,8 +1,8 @@
 //! Runs an executable. [Prepare](crate::prepare) has made every decision; this file only moves values.
 
 use candle_plan_device::Report;
-use candle_plan_kernels::buffer;
 use candle_plan_kernels::threads::Threads;
+use candle_plan_memory::buffer;
 use smallvec::SmallVec;
 
 use crate::device::Device;

@@ -60,7 +60,7 @@ pub trait Kernel: Debug + Send + Sync {
 
     /// An upper bound in bytes on the scratch memory of a run on inputs of these sizes, such as images in another
     /// layout: every buffer that `run` allocates beside the outputs, also after it has freed others. Buffers that fit a
-    /// [cache](candle_plan_kernels::buffer::CACHED) do not count. `None` if the kernel states no bound, or a size is unknown.
+    /// [cache](candle_plan_memory::buffer::CACHED) do not count. `None` if the kernel states no bound, or a size is unknown.
     fn scratch(&self, _inputs: &Types) -> Option<usize> {
         None
     }
@@ -189,7 +189,7 @@ impl<'a> Call<'a, '_> {
     /// The storage of input `i`, which must be a tensor. If it [grows](Value::Grown), its storage is longer along this axis.
     pub fn storage(&self, i: usize) -> Result<&Array> {
         match self.value(i)? {
-            Value::Grown(grown) => Ok(grown.room().0),
+            Value::Grown(grown) => Ok(grown.storage().0),
             _ => self.tensor(i),
         }
     }

@@ -20,7 +20,6 @@ mod epilogue;
 pub mod error;
 pub mod execute;
 mod extent;
-pub mod float;
 pub mod form;
 #[allow(unsafe_code)] // Launches kernels, which trust addresses and sizes.
 pub mod gpu;
@@ -48,7 +47,6 @@ pub mod prepare;
 pub mod profile;
 pub mod read;
 pub mod request;
-mod sampled;
 pub mod session;
 mod shared;
 mod size;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use candle_plan_kernels::mapping::while_unchanged;
+use candle_plan_memory::mapping::while_unchanged;
 
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
@@ -53,7 +53,7 @@ impl Session {
 
 /// Maps a file that has been deleted, so that nobody else can change it.
 #[cfg(test)]
-pub(crate) fn mapping_of_deleted(file: &File) -> candle_plan_kernels::mapping::Mapping {
+pub(crate) fn mapping_of_deleted(file: &File) -> candle_plan_memory::mapping::Mapping {
     // SAFETY: the test writes no more to the file.
     let mapping = unsafe { while_unchanged(file, |mapping| mapping) };
     mapping.expect("it is open").flatten().expect("it is mapped")

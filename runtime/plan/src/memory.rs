@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::iter;
 
-use candle_plan_kernels::buffer;
+use candle_plan_memory::buffer;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use bytemuck::{cast_slice_mut, Pod};
 use candle_core::CpuStorage;
-use candle_plan_kernels::mapping::Mapping;
-use candle_plan_kernels::uninit::Uninit;
+use candle_plan_memory::mapping::Mapping;
+use candle_plan_memory::uninit::Uninit;
 use safetensors::tensor::{Metadata, SafeTensorError, TensorInfo};
 use safetensors::Dtype;
 use sha2::{Digest, Sha256};

@@ -1,8 +1,8 @@
 //! Sizes that come from outside, and memory for tensors of such sizes.
 
-use candle_plan_kernels::buffer::{self, OutOfMemory, CACHED};
-use candle_plan_kernels::machine;
-use candle_plan_kernels::uninit::Uninit;
+use candle_plan_memory::buffer::{self, OutOfMemory, CACHED};
+use candle_plan_memory::machine;
+use candle_plan_memory::uninit::Uninit;
 
 use crate::dtype::Element;
 use crate::error::{Error, Result};
@@ -31,7 +31,7 @@ pub fn element_count(dims: &[usize]) -> Result<usize> {
     }
 }
 
-/// Allocates an empty list with room for `count` elements.
+/// Allocates an empty list with capacity for `count` elements.
 ///
 /// # Errors
 /// The allocation fails.

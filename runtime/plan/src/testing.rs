@@ -4,10 +4,10 @@ use candle_plan_descriptors::conv::Shape;
 use candle_plan_descriptors::strided::View;
 use candle_plan_device::Gpu;
 use candle_plan_kernels::blocking::Blocking;
-use candle_plan_kernels::buffer;
 use candle_plan_kernels::conv::{conv_plain, conv_transposed_plain};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
+use candle_plan_memory::buffer;
 
 use crate::array::words;
 use crate::by_width;
@@ -179,7 +179,7 @@ fn assert_on_device(op: &Op, inputs: &[Option<Value>], types: &[Option<&Type>], 
     for values in [values, vec![None; inputs.len()]] {
         let operands =
             Constants { values: &values, types, memory: Memory::Full, blocking: Blocking::largest(Isa::get()) };
-        let how = gpu::on_device(op, &operands, &gpu).expect("the emulator has room");
+        let how = gpu::on_device(op, &operands, &gpu).expect("the emulator has memory");
         let OnDevice::Kernel(placed) = how else { continue };
         for owned in [false, true] {
             let found = run_placed(op, placed.as_ref(), &gpu, (inputs, owned), outputs.len());
@@ -234,7 +234,7 @@ fn near(found: &Array, expected: &Array) -> std::result::Result<(), String> {
             return Err(format!("byte {at:?} differs: {:?} for {:?}", raw(found), raw(expected)));
         }
     };
-    let wide = |array: &Array| crate::float::read_wide::<f64>(array).expect("floats");
+    let wide = |array: &Array| array.to_f64().expect("floats");
     let (found, expected) = (wide(found), wide(expected));
     let scale = expected.iter().filter(|x| x.is_finite()).fold(0.0, |scale: f64, x| scale.max(x.abs()));
     let is_near = |x: f64, y: f64| x == y || x.is_nan() && y.is_nan() || (x - y).abs() <= tolerance * scale;
@@ -297,7 +297,7 @@ fn assert_replaced(kernel: &dyn Kernel, inputs: &[Option<Value>], outputs: &[Val
 fn storages(value: &Value) -> Vec<usize> {
     match value {
         Value::Tensor(array) => vec![array.storage().0],
-        Value::Grown(grown) => vec![grown.room().0.storage().0],
+        Value::Grown(grown) => vec![grown.storage().0.storage().0],
         Value::Sequence(items) => items.iter().flat_map(storages).collect(),
         Value::Strings(_) | Value::None => Vec::new(),
     }

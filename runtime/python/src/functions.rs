@@ -2,6 +2,7 @@
 
 use candle_plan::error::{Error, ErrorKind};
 use candle_plan_kernels::isa::Isa;
+use candle_plan_memory::allocator;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
@@ -86,6 +87,13 @@ pub fn error_kinds() -> Vec<&'static str> {
 #[pyfunction]
 pub fn usable_processors() -> usize {
     candle_plan::session::usable_processors()
+}
+
+/// Returns whether the allocator keeps the bytes of pages that were never written, so that kernels need not touch the
+/// pages of their results first. False until the first large allocation.
+#[pyfunction]
+pub fn keeps_pages() -> bool {
+    allocator::keeps_pages()
 }
 
 /// Returns every op as a JSON list of family, name and placement on a GPU.

@@ -15,7 +15,7 @@ mod errors;
 #[allow(unsafe_code)] // Maps plan files, whose users promise not to change them.
 mod files;
 pub mod functions;
-#[allow(unsafe_code)] // States what mimalloc does with free pages.
+#[allow(unsafe_code)] // Asks mimalloc what it does with free pages, and states it.
 mod memory;
 mod outputs;
 mod session;

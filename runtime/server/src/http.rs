@@ -109,7 +109,7 @@ fn failed(error: Error) -> Refusal {
     Refusal::new(code, error.to_string())
 }
 
-/// The answer of a server that has no room now.
+/// The answer of a server whose queue is full.
 fn busy(reason: &str) -> Refusal {
     Refusal { retry: true, ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason) }
 }

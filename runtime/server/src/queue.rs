@@ -148,7 +148,7 @@ mod tests {
     fn runs(max_batch: usize, requests: &[&[usize]]) -> Vec<usize> {
         let queue = Queue::new(max_batch, Duration::from_secs(60), requests.len());
         let pushed = requests.iter().map(|dims| job(dims)).map(|(job, answer)| {
-            queue.push(job).expect("there is room");
+            queue.push(job).expect("the queue is not full");
             answer
         });
         let answers: Vec<_> = pushed.collect();
@@ -172,8 +172,8 @@ mod tests {
         let queue = Queue::new(2, Duration::from_secs(3600), 8);
         let (first, _first) = job(&[1, 2]);
         let (second, _second) = job(&[1, 2]);
-        queue.push(first).expect("there is room");
-        queue.push(second).expect("there is room");
+        queue.push(first).expect("the queue is not full");
+        queue.push(second).expect("the queue is not full");
         assert_eq!(queue.next().map(|jobs| jobs.len()), Some(2));
     }
 
@@ -181,7 +181,7 @@ mod tests {
     fn a_request_without_a_client_leaves_the_queue() {
         let queue = Queue::new(2, Duration::from_secs(3600), 1);
         let (gone, answer) = job(&[1, 2]);
-        queue.push(gone).expect("there is room");
+        queue.push(gone).expect("the queue is not full");
         assert_eq!(queue.push(job(&[1, 2]).0), Err(Refused::Full));
         drop(answer);
         assert_eq!(queue.len(), 0);

@@ -96,7 +96,7 @@ pub(super) static AMX: &[&[(usize, Kernel)]] = kernels!(tile: 1 [32 16] 2 [32 16
 macro_rules! sums {
     ($name:ident, $vectors:literal: $start:tt $first:tt $second:tt $end:tt) => {
         /// # Safety
-        /// As for [`tile`]; `sums` has room for the sums.
+        /// As for [`tile`]; `sums` is as long as the sums.
         unsafe fn $name(t: &Tile, sums: *mut __m512i) {
             sums!(@lines t, sums, $vectors, $start $first $second $end)
         }

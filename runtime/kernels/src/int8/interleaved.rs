@@ -223,8 +223,8 @@ impl Task<'_> {
         let (start, end) = (before * channels * 4, (before + within.len()) * channels * 4);
         let code = self.x.zero as u8 ^ flip;
         to[..start].fill(code);
-        assert!(end + 4 * V::BYTES <= to.len(), "the strip has room");
-        // SAFETY: the rows have as many bytes, and `to` has room for the bytes written beyond them.
+        assert!(end + 4 * V::BYTES <= to.len(), "the strip is long enough");
+        // SAFETY: the rows have as many bytes, and `to` also has the bytes written beyond them.
         unsafe {
             match flip {
                 0 => interleave::<V, false>(rows, len, to[start..].as_mut_ptr()),
@@ -246,7 +246,7 @@ impl Task<'_> {
         let len = (shape.output[1] - first).min(self.strips.columns) * shape.channels;
         let out = (line * shape.output[1] + first) * shape.channels;
         for (block, group) in self.strips.groups.iter().enumerate() {
-            // SAFETY: guaranteed by the caller. `Strips` made room for all reads, and the weights are adjacent
+            // SAFETY: guaranteed by the caller. `Strips` allocated the bytes of all reads, and the weights are adjacent
             // registers.
             unsafe {
                 let packed = weights.add(block * taps.len() * 4 * V::BYTES).cast::<[V; 4]>();
@@ -285,7 +285,7 @@ unsafe fn sums<V: Vector>(start: [V; 4], from: [*const u8; 4], taps: &[usize], w
 /// counts as 0. With `FLIP`, the bytes are `i8`, and 128 is added to them.
 ///
 /// # Safety
-/// The processor has the features, the rows have as many bytes, and `to` has room.
+/// The processor has the features, the rows have as many bytes, and `to` has the bytes written.
 #[inline(always)]
 unsafe fn interleave<V: Vector, const FLIP: bool>(rows: [Option<*const u8>; 4], len: usize, to: *mut u8) {
     for at in (0..len).step_by(V::BYTES) {

@@ -25,7 +25,7 @@ pub(super) struct Windows<'a, T> {
 }
 
 impl<'a, T> Windows<'a, T> {
-    /// Creates the windows on images `x`. Rows above and below an image read `outside`. There is room for `taps` taps;
+    /// Creates the windows on images `x`. Rows above and below an image read `outside`. Each has `taps` taps;
     /// those beyond the kernel's read `outside`.
     ///
     /// # Panics

@@ -227,7 +227,7 @@ impl<const BITS: usize, const EACH: bool> Source for Packed<BITS, EACH> {
     }
 }
 
-/// Adds the terms of the first `count` codes of a word in each lane. Stores their numbers if there is room for them.
+/// Adds the terms of the first `count` codes of a word in each lane. Stores their numbers if the tile has memory for them.
 #[inline(always)]
 unsafe fn word<V: Words, const BITS: usize, const EACH: bool, const ROWS: usize, const VECTORS: usize>(
     t: &Tile,

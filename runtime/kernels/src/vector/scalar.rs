@@ -27,8 +27,8 @@ impl Vector for f32 {
 
     #[inline(always)]
     unsafe fn load_bf16(from: *const bf16) -> f32 {
-        // SAFETY: guaranteed by the caller.
-        unsafe { *from }.to_f32()
+        // SAFETY: guaranteed by the caller. The bits of NaN stay too, as in the other vectors.
+        f32::from_bits(u32::from(unsafe { *from }.to_bits()) << 16)
     }
 
     #[inline(always)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytemuck::cast_slice;
 use candle_core::{CpuStorage, Storage};
 use candle_plan_device::Buffer;
-use candle_plan_kernels::mapping::Mapping;
+use candle_plan_memory::mapping::Mapping;
 
 /// A storage, which one or several arrays use.
 #[derive(Debug)]

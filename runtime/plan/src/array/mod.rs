@@ -2,6 +2,7 @@
 
 pub(crate) mod backing;
 mod candle;
+pub(crate) mod numbers;
 #[allow(unsafe_code)] // Frees memory in the order of a stream that the caller names.
 mod on_device;
 #[cfg(test)]
@@ -11,7 +12,6 @@ mod views;
 mod word;
 pub mod words;
 
-use std::fmt::Display;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,10 +21,9 @@ use candle_core::{CpuStorage, Storage, WithDType};
 use candle_plan_descriptors::broadcast::Dims;
 
 use crate::by_width;
-use crate::dispatch;
-use crate::dtype::{Bool, DType, Element};
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::size::{copied, element_count, list, try_list};
+use crate::size::{copied, element_count};
 use backing::Backing;
 use word::Word;
 
@@ -40,11 +39,6 @@ pub struct Array {
     start: usize,
     dims: Dims,
     dtype: DType,
-}
-
-/// Returns the error for an integer, element `place` of its tensor, that is too large for [`Array::to_i64`].
-pub(crate) fn beyond_i64(integer: impl Display, place: usize) -> String {
-    format!("{integer} does not fit in 64 bits (element {place})")
 }
 
 impl Array {
@@ -191,22 +185,6 @@ impl Array {
             let words = W::of_mut(storage).and_then(|words| words.get_mut(range));
             words.map(cast_slice_mut).ok_or_else(|| Error::op("the tensor's storage does not hold its elements"))
         })
-    }
-
-    /// Converts the elements of an integer or boolean tensor to `i64`. Operators read shapes, axes and indices with it.
-    ///
-    /// # Errors
-    /// The type is not an integer, or a value does not fit.
-    #[allow(clippy::unnecessary_fallible_conversions)] // infallible for some of the types
-    pub fn to_i64(&self) -> Result<Vec<i64>> {
-        match self.dtype {
-            DType::Int64 => copied(self.read::<i64>()?),
-            DType::Bool => list(self.read::<Bool>()?.iter().map(|b| i64::from(b.0))),
-            dtype => dispatch!("an index", dtype, [i32, i16, i8, u8, u16, u32, u64], T => {
-                let fits = |(place, v): (usize, &T)| i64::try_from(*v).map_err(|_| Error::Op(beyond_i64(v, place)));
-                try_list(self.read::<T>()?.iter().enumerate().map(fits))
-            }),
-        }
     }
 
     /// Changes the elements with `rewrite`, in place if the storage [is unshared](Array::is_alone), otherwise in a

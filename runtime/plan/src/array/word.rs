@@ -2,7 +2,7 @@
 
 use bytemuck::cast_slice_mut;
 use candle_core::{CpuStorage, DType as StorageDType};
-use candle_plan_kernels::word;
+use candle_plan_descriptors::word;
 
 /// An unsigned integer of the same width as the elements it represents.
 pub trait Word: word::Word {

@@ -1,6 +1,6 @@
 //! Elements as unsigned words of the same width, for operators that move data without computing on it.
 
-use candle_plan_kernels::uninit::Uninit;
+use candle_plan_memory::uninit::Uninit;
 
 pub use super::word::Word;
 use super::Array;

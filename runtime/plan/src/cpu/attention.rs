@@ -4,15 +4,15 @@ use std::ops::Range;
 
 use candle_plan_kernels::attention::{attention, is_cached, Attends, Dims, Guard, Problem, Stage};
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
+use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
+use super::convert::{converted, widened_bytes, Float};
 use super::mask::{vectors, MaskInput};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::float::{read_number, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::operands::attention::{Layout, Strides};
 use crate::operator::Operator;
@@ -58,9 +58,10 @@ impl Attention {
             Some([k, v]) => (k, v, whole(dims.depth), whole(dims.width)),
             None => (call.storage(1)?, call.storage(2)?, layout.k, layout.v),
         };
-        let [q, k, v] = [wide::<T::Wide>(call.tensor(0)?)?, wide::<T::Wide>(k)?, wide::<T::Wide>(v)?];
+        let wide = |array| converted(array, <T::Wide as Element>::DTYPE, call.threads);
+        let [q, k, v] = [wide(call.tensor(0)?)?, wide(k)?, wide(v)?];
         let [q, k, v]: [&[T::Wide]; 3] = [q.read()?, k.read()?, v.read()?];
-        let mask = call.optional_tensor(3)?.map(mask_elements::<T::Wide>).transpose()?;
+        let mask = call.optional_tensor(3)?.map(|mask| mask_elements::<T::Wide>(mask, call.threads)).transpose()?;
         let mask = MaskInput::new(mask.as_ref(), dims)?;
         let nonpad = nonpad(call)?;
         let problem = Problem {
@@ -142,20 +143,12 @@ impl Attention {
     }
 }
 
-/// Converts the tensor to the type of the computation, unless it has that type.
-fn wide<R: Real + Element>(array: &Array) -> Result<Array> {
-    if array.dtype() == R::DTYPE {
-        return Ok(array.clone());
-    }
-    Array::new(read_number::<R>(array)?, array.dims())
-}
-
 /// Converts the mask to the type of the computation. A boolean mask stays boolean.
-fn mask_elements<R: Real + Element>(mask: &Array) -> Result<Array> {
+fn mask_elements<R: Element>(mask: &Array, threads: &Threads) -> Result<Array> {
     if mask.dtype() == DType::Bool {
         return Ok(mask.clone());
     }
-    wide::<R>(mask)
+    converted(mask, R::DTYPE, threads)
 }
 
 /// Returns the number of keys that are not padding, for each batch.
@@ -220,10 +213,10 @@ impl Attention {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::convert::read_as;
     use crate::dtype::Bool;
-    use crate::float::read_wide;
     use crate::testing::{run, run_outputs, tensor};
-    use candle_plan_kernels::buffer;
+    use candle_plan_memory::buffer;
 
     fn values(len: usize) -> Vec<f32> {
         (0..len).map(|i| (i * 7919 % 101) as f32 / 50.0 - 1.0).collect()
@@ -234,7 +227,7 @@ mod tests {
     }
 
     fn found(value: &Value) -> Vec<f32> {
-        value.tensor().and_then(read_wide).expect("floats")
+        value.tensor().and_then(|array| read_as(array, &Threads::serial())).expect("floats")
     }
 
     #[test]

@@ -10,6 +10,7 @@ use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
 use super::bounds::{counted, len, output_len};
+use super::convert::{read_widened, widened_bytes, Float};
 use super::elementwise::run_program;
 use super::packed::Packs;
 use super::power::power;
@@ -17,7 +18,6 @@ use crate::broadcast::join;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::float::{read_widened, widened_bytes, Float};
 use crate::kernel::{Call, Constants};
 use crate::ops::binary::{divided_by_zero, Binary};
 use crate::types::{Type, Types};

@@ -1,7 +1,7 @@
 //! Bounds of the scratch memory of kernels.
 
-use candle_plan_kernels::buffer::is_cached;
 use candle_plan_kernels::pool::BLOCK;
+use candle_plan_memory::buffer::is_cached;
 
 use crate::operator::Operator;
 use crate::ops::pool::PoolWindow;

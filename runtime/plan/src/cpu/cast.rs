@@ -1,17 +1,16 @@
 //! CPU kernels: casts and bit casts.
 
-use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::cast::{Source, Target};
 use candle_plan_kernels::minifloat;
 use candle_plan_kernels::threads::Threads;
+use candle_plan_memory::buffer::collected;
 
 use super::bounds::{counted, len};
 use super::convert::converted;
 use crate::array::words;
 use crate::by_width;
-use crate::dtype::{Bool, DType};
+use crate::dtype::{Bool, DType, NUMBERS};
 use crate::error::Result;
-use crate::float::NUMBERS;
 use crate::kernel::{Call, Kernel};
 use crate::ops::cast::{format_of, BitCast, Cast, Round};
 use crate::text;

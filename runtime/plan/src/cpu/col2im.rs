@@ -2,12 +2,12 @@
 
 use candle_plan_kernels::gemm::Term;
 
+use super::convert::{converted, widened_bytes};
 use crate::axes;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::extent::known_sizes;
-use crate::float::{to_f32, to_half, widened_bytes};
 use crate::kernel::{Call, Kernel};
 use crate::ops::col2im::Col2Im;
 use crate::types::Types;
@@ -24,7 +24,8 @@ impl Kernel for Col2Im {
         let kernel = axes::dims(&call.tensor(2)?.to_i64()?)?;
         let out = match x.dtype() {
             DType::Float16 | DType::Bfloat16 => {
-                to_half(&self.compute::<f32>(&to_f32(x)?, &image, &kernel)?, x.dtype())?
+                let wide = converted(x, DType::Float32, call.threads)?;
+                converted(&self.compute::<f32>(&wide, &image, &kernel)?, x.dtype(), call.threads)?
             }
             dtype => dispatch!("Col2Im", dtype, [f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
                 self.compute::<T>(x, &image, &kernel)

@@ -1,6 +1,6 @@
 //! CPU kernels: control flow with nested graphs.
 
-use candle_plan_kernels::buffer::within;
+use candle_plan_memory::buffer::within;
 
 use super::nested::{collect, given, is_true, one_i64, push};
 use crate::bail;

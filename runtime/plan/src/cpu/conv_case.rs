@@ -18,7 +18,7 @@ use crate::types::{Type, Types};
 
 /// The assumed size of an image axis whose size is unknown.
 const TYPICAL: usize = 32;
-/// The strides of a window, from its first position on, for which there is room on an image axis whose size is unknown:
+/// The strides of a window, from its first position on, that fit an image axis whose size is unknown:
 /// weights that are packed for few positions are slower for many. This does not hold for a window larger than
 /// [`TYPICAL`]. For such a window, one position is assumed.
 const STEPS: usize = 8;

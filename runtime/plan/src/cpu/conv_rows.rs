@@ -7,10 +7,10 @@ use candle_plan_kernels::isa::Isa;
 
 use super::conv_case::Convolution;
 use super::conv_output::with_epilogue;
+use super::convert::{converted, read_f32};
 use super::packed::{Packed, Packs};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::float::{read_f32, to_f32, to_half};
 use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants, Kernel, Memory};
 use crate::ops::window::{check_bias, out_dims};
@@ -23,9 +23,9 @@ macro_rules! packs_convolution {
         const _: () = {
             use candle_plan_kernels::convolution::ConvWeights;
 
+            use crate::cpu::convert::widened_bytes;
             use crate::cpu::{conv_rows, packed::Packs};
             use crate::error::Result;
-            use crate::float::widened_bytes;
             use crate::form::{Alternative, Form};
             use crate::kernel::{Call, Constants};
             use crate::types::Types;
@@ -125,8 +125,10 @@ pub(super) fn run<C: Convolution>(op: &C, packed: Option<&ConvWeights>, call: &C
         DType::Float32 => run_f32(op, packed, call, &shape, [x, w], bias),
         DType::Float64 => run_f64::<C>(call, &shape, [x, w], bias),
         dtype => {
-            let bias = bias.map(to_f32).transpose()?;
-            to_half(&run_f32(op, packed, call, &shape, [&to_f32(x)?, w], bias.as_ref())?, dtype)
+            let widened = |array| converted(array, DType::Float32, call.threads);
+            let bias = bias.map(widened).transpose()?;
+            let y = run_f32(op, packed, call, &shape, [&widened(x)?, w], bias.as_ref())?;
+            converted(&y, dtype, call.threads)
         }
     }
 }

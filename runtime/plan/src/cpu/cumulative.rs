@@ -1,16 +1,16 @@
 //! CPU kernels: running sums and products along an axis.
 
-use candle_plan_kernels::buffer::is_cached;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
+use candle_plan_memory::buffer::is_cached;
 use half::{bf16, f16};
 
+use super::convert::{widened_bytes, Float};
 use crate::axes;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::ops::cumulative::{Accumulation, Cumulative};
 use crate::types::Types;

@@ -2,8 +2,9 @@
 
 use candle_plan_kernels::scratch::Scratch;
 
-use super::convert::{converted, to_f64};
+use super::convert::converted;
 use crate::bail;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::ops::det::Det;
@@ -21,7 +22,7 @@ impl Kernel for Det {
         if rows != columns {
             bail!("expected square matrices, found {:?}", x.dims());
         }
-        let wide = to_f64(x, call.threads)?;
+        let wide = converted(x, DType::Float64, call.threads)?;
         let data = wide.read::<f64>()?;
         let y = alloc_uninit::<f64>(outer)?;
         let size = rows * columns;

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use candle_plan_kernels::buffer::{collected, push};
 use candle_plan_kernels::scratch::Scratch;
+use candle_plan_memory::buffer::{collected, push};
 
-use super::convert::{converted, to_f64};
+use super::convert::converted;
 use crate::bail;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
 use crate::ops::detection::{
@@ -93,7 +94,8 @@ impl Kernel for RoiAlign {
         };
         let images = images.to_i64()?;
         check_batch(&images, batch)?;
-        let (data, boxes) = (to_f64(x, call.threads)?, to_f64(rois, call.threads)?);
+        let (data, boxes) =
+            (converted(x, DType::Float64, call.threads)?, converted(rois, DType::Float64, call.threads)?);
         let (data, boxes) = (data.read::<f64>()?, boxes.read::<f64>()?);
         let dims = [count, channels, self.height, self.width];
         let mut out = with_capacity(element_count(&dims)?)?;
@@ -170,7 +172,8 @@ impl Kernel for MaxRoiPool {
         let (&[batch, channels, high, wide], &[count, _]) = (x.dims(), rois.dims()) else {
             bail!("images have four dimensions, and regions two");
         };
-        let (data, boxes) = (to_f64(x, call.threads)?, to_f64(rois, call.threads)?);
+        let (data, boxes) =
+            (converted(x, DType::Float64, call.threads)?, converted(rois, DType::Float64, call.threads)?);
         let (data, boxes) = (data.read::<f64>()?, boxes.read::<f64>()?);
         let dims = [count, channels, self.height, self.width];
         let out = alloc_uninit::<f64>(&dims)?;

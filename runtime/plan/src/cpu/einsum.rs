@@ -3,11 +3,11 @@
 use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
 
+use super::convert::converted;
 use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::float::{to_f32, to_half};
 use crate::kernel::{Call, Kernel};
 use crate::movable::copy_view;
 use crate::ops::einsum::{joined_size, Axis, Einsum, Terms};
@@ -24,8 +24,11 @@ impl Kernel for Einsum {
         let inputs: Vec<&Array> = (0..call.len()).map(|i| call.tensor(i)).collect::<Result<_>>()?;
         let Some(dtype) = inputs.first().map(|array| array.dtype()) else { bail!("there are no inputs") };
         let out = if matches!(dtype, DType::Float16 | DType::Bfloat16) {
-            let wide: Vec<Array> = inputs.into_iter().map(to_f32).collect::<Result<_>>()?;
-            to_half(&self.compute(wide, call.threads)?, dtype)?
+            let wide: Vec<Array> = inputs
+                .into_iter()
+                .map(|input| converted(input, DType::Float32, call.threads))
+                .collect::<Result<_>>()?;
+            converted(&self.compute(wide, call.threads)?, dtype, call.threads)?
         } else {
             self.compute(inputs.into_iter().cloned().collect(), call.threads)?
         };

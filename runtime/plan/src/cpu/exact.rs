@@ -1,8 +1,8 @@
 //! CPU kernels: conversion of whole `float32` numbers, whose products are exact, to integers.
 
-use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
+use candle_plan_memory::buffer::collected;
 
 use crate::dtype::DType;
 use crate::error::Result;

@@ -4,6 +4,7 @@ use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term}
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::products;
 
+use super::convert::{converted, read_f32, widened_bytes};
 use super::finish::with_finish;
 use super::matrices::{form, is_single, matrix, pack, plain};
 use super::packed::Packs;
@@ -11,7 +12,6 @@ use super::product_forms::{float, is_narrow};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::float::{read_f32, to_f32, to_half, widened_bytes};
 use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants};
 use crate::ops::gemm::{steps, Gemm};
@@ -52,10 +52,11 @@ impl Packs for Gemm {
         let out = match a.dtype() {
             DType::Float32 => self.run_f32(packed, call, a, b, c)?,
             DType::Float16 | DType::Bfloat16 => {
-                let c = c.map(to_f32).transpose()?;
-                let wide = packed.is_none().then(|| to_f32(b)).transpose()?;
-                let b = wide.as_ref().unwrap_or(b);
-                to_half(&self.run_f32(packed, call, &to_f32(a)?, b, c.as_ref())?, a.dtype())?
+                let widened = |array| converted(array, DType::Float32, call.threads);
+                let c = c.map(widened).transpose()?;
+                let wide = packed.is_none().then(|| widened(b)).transpose()?;
+                let out = self.run_f32(packed, call, &widened(a)?, wide.as_ref().unwrap_or(b), c.as_ref())?;
+                converted(&out, a.dtype(), call.threads)?
             }
             dtype => dispatch!("Gemm", dtype, [f64, i32, i64, u32, u64], T => self.run_plain::<T>(call, a, b, c))?,
         };

@@ -4,6 +4,7 @@ use candle_plan_kernels::reduce::Number;
 use half::{bf16, f16};
 
 use super::bounds::{counted, len};
+use super::convert::Float;
 use crate::array::words;
 use crate::axes;
 use crate::bail;
@@ -11,7 +12,6 @@ use crate::by_width;
 use crate::dispatch;
 use crate::error::Result;
 use crate::extent::one_element;
-use crate::float::{truncated, Float};
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::generate::{extent, one_of, EyeLike, Fill, OneHot, Range, Step};
@@ -128,7 +128,7 @@ impl Kernel for OneHot {
             let values = words::read::<W>(&data.arrays[0])?;
             let (off, on) = (values[0], values[1]);
             let mut out = words::alloc_uninit::<W>(&dims)?.fill(off);
-            for (i, index) in truncated(indices)?.into_iter().enumerate() {
+            for (i, index) in indices.to_truncated()?.into_iter().enumerate() {
                 let class = if index < 0 { index.saturating_add(depth) } else { index };
                 if (0..depth).contains(&class) {
                     out[(i / inner * depth as usize + class as usize) * inner + i % inner] = on;

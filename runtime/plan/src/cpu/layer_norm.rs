@@ -1,20 +1,20 @@
 //! CPU kernels: layer normalization and RMS normalization over the last axes.
 
-use candle_plan_kernels::buffer::{collected, copied, filled, mapped, with_capacity, CACHED};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::norm::{normalize_rows, row_statistics, Affine, Center};
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::rewrite::Rewrite;
 use candle_plan_kernels::scratch::Scratch;
+use candle_plan_memory::buffer::{collected, copied, filled, mapped, with_capacity, CACHED};
 use half::{bf16, f16};
 
+use super::convert::{is_wide, read_as, read_widened, widened_bytes, Float};
 use super::rewrite::rewrite;
 use crate::axes;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::float::{is_wide, read_wide, read_widened, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::ops::layer_norm::{fitted, target, LayerNorm, RmsNorm};
 use crate::types::Types;
@@ -91,8 +91,8 @@ impl Kernel for RmsNorm {
                     self.normalize(call, x, &T::widen(scale), &scale_dims, &dims, axis)
                 })
             } else {
-                let mut x = read_wide::<f64>(x)?;
-                self.normalize(call, Rewrite::in_place(&mut x), &read_wide(scale)?, &scale_dims, &dims, axis)?;
+                let mut x = read_as::<f64>(x, call.threads)?;
+                self.normalize(call, Rewrite::in_place(&mut x), &read_as(scale, call.threads)?, &scale_dims, &dims, axis)?;
                 dispatch!("RmsNorm", dtype, [f32, f64, f16, bf16], V => {
                     Array::new(V::narrow(mapped(x, Number::from_f64)), &dims)
                 })
@@ -191,7 +191,7 @@ mod tests {
     }
 
     fn close(found: &Value, expected: &[f64], tolerance: f64, case: &str) {
-        let found: Vec<f64> = read_wide(found.tensor().expect("a tensor")).expect("floats");
+        let found: Vec<f64> = found.tensor().expect("a tensor").to_f64().expect("floats");
         assert_eq!(found.len(), expected.len(), "{case}");
         for (found, expected) in found.iter().zip(expected) {
             assert!((found - expected).abs() <= tolerance, "{case}: {found} {expected}");

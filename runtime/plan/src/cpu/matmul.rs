@@ -5,6 +5,7 @@ use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::products;
 use candle_plan_kernels::threads::Threads;
 
+use super::convert::{converted, widened_bytes};
 use super::finish::with_finish;
 use super::matrices::{form, is_single, matrix, pack_all, plain};
 use super::packed::Packs;
@@ -12,7 +13,6 @@ use super::product_forms::{float, is_narrow};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::float::{to_f32, to_half, widened_bytes};
 use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants};
 use crate::ops::matmul::{MatMul, Product};
@@ -59,9 +59,10 @@ impl Packs for MatMul {
                 product.run_f32(call.threads, a, b, packed, finish)
             })?,
             DType::Float16 | DType::Bfloat16 => {
-                let wide = packed.is_none().then(|| to_f32(b)).transpose()?;
+                let widened = |array| converted(array, DType::Float32, call.threads);
+                let wide = packed.is_none().then(|| widened(b)).transpose()?;
                 let b = wide.as_ref().unwrap_or(b);
-                to_half(&product.run_f32(call.threads, &to_f32(a)?, b, packed, None)?, a.dtype())?
+                converted(&product.run_f32(call.threads, &widened(a)?, b, packed, None)?, a.dtype(), call.threads)?
             }
             dtype => {
                 dispatch!("MatMul", dtype, [f64, i32, i64, u32, u64], T => product.run_plain::<T>(call.threads, a, b))?

@@ -2,19 +2,19 @@
 
 use std::borrow::Cow;
 
-use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::gemm::Finish;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lowbit::{Codes, PackedCodes};
 use candle_plan_kernels::products::multiply_low_bit;
 use candle_plan_kernels::threads::Threads;
+use candle_plan_memory::buffer::collected;
 
+use super::convert::{converted, read_f32, widened_bytes};
 use super::finish::with_finish;
 use super::packed::Packs;
 use super::product_forms::low_bit;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::float::{read_f32, to_half, widened_bytes};
 use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants};
 use crate::ops::matmul_nbits::MatMulNBits;
@@ -67,7 +67,10 @@ impl Packs for MatMulNBits {
             DType::Float32 => with_finish(self.epilogue.as_ref(), call, &dims, |finish| {
                 self.product(call.threads, a.read()?, packed, &dims, finish)
             })?,
-            dtype => to_half(&self.product(call.threads, &read_f32(a)?, packed, &dims, None)?, dtype)?,
+            dtype => {
+                let out = self.product(call.threads, &read_f32(a)?, packed, &dims, None)?;
+                converted(&out, dtype, call.threads)?
+            }
         };
         Ok(vec![out.into()])
     }
@@ -175,7 +178,8 @@ mod tests {
     #[test]
     fn halves_are_rounded_once() {
         let [a, b, scales, _] = operands();
-        let half = |array: &Array| Some(to_half(array, DType::Float16).expect("it rounds").into());
+        let half =
+            |array: &Array| Some(converted(array, DType::Float16, &Threads::serial()).expect("it rounds").into());
         let y = run(&OP, &[half(&a), Some(b.into()), half(&scales)]).expect("it multiplies");
         let expected: Vec<f16> = expected(None).iter().map(|&value| f16::from_f64(value)).collect();
         assert_eq!(y.tensor().expect("a tensor").read::<f16>().expect("float16"), expected);

@@ -4,10 +4,10 @@ use candle_plan_kernels::gemm::{packed_name, Format, Matrix, PackedB, Plain};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 
+use super::convert::read_f32;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::float::read_f32;
 use crate::form::Form;
 use crate::ops::matrices::ordered;
 use crate::value::{list, Array};

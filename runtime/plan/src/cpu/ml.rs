@@ -5,10 +5,11 @@ use std::hash::Hash;
 
 use candle_plan_kernels::threads::Threads;
 
-use super::convert::to_f64;
+use super::convert::converted;
 use crate::array::words;
 use crate::bail;
 use crate::by_width;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::one_element;
 use crate::kernel::{Call, Kernel};
@@ -56,7 +57,7 @@ fn identities(array: &Array, threads: &Threads) -> Result<Vec<i64>> {
     if !array.dtype().is_float() {
         return array.to_i64();
     }
-    let wide = to_f64(array, threads)?;
+    let wide = converted(array, DType::Float64, threads)?;
     let identity = |&x: &f64| if x.is_nan() { f64::NAN.to_bits() } else { (x + 0.0).to_bits() } as i64;
     list(wide.read::<f64>()?.iter().map(identity))
 }

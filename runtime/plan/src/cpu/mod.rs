@@ -23,6 +23,7 @@ mod power;
 mod product_forms;
 pub(crate) mod reorder;
 mod rewrite;
+mod sampled;
 mod separable;
 
 family_modules!();

@@ -1,20 +1,20 @@
 //! CPU kernels: batch, instance, group and local response normalization.
 
-use candle_plan_kernels::buffer::{collected, collected_up_to, copied, is_cached};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::norm::{normalize_channels, normalize_rows, Affine, Center};
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::scratch::Scratch;
+use candle_plan_memory::buffer::{collected, collected_up_to, copied, is_cached};
 use half::{bf16, f16};
 
 use super::bounds::is_short;
+use super::convert::{is_wide, read_as, read_widened, widened_bytes, Float};
 use super::rewrite::rewrite;
 use crate::axes;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::float::{is_wide, read_wide, read_widened, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::operands::norm::channel_dims;
 use crate::ops::norm::{group_dims, is_by_channel, BatchNorm, GroupNorm, InstanceNorm, Lrn};
@@ -35,7 +35,7 @@ impl Kernel for BatchNorm {
         let x = call.tensor(0)?;
         let y = dispatch!("BatchNorm", x.dtype(), [f32, f64, f16, bf16], T => {
             rewrite::<T>(call, 0, |call, x| {
-                let values = |i| read_wide::<<T as Float>::Wide>(call.tensor(i)?);
+                let values = |i| read_as::<<T as Float>::Wide>(call.tensor(i)?, call.threads);
                 let (mut factor, bias, mean, var) = (values(1)?, values(2)?, values(3)?, values(4)?);
                 for (factor, var) in factor.iter_mut().zip(var) {
                     *factor = Number::from_f64(factor.to_f64() / (var.to_f64() + self.epsilon).sqrt());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     fn close(found: &Value, expected: &[f64], tolerance: f64, case: &str) {
-        let found: Vec<f64> = read_wide(found.tensor().expect("a tensor")).expect("floats");
+        let found: Vec<f64> = found.tensor().expect("a tensor").to_f64().expect("floats");
         assert_eq!(found.len(), expected.len(), "{case}");
         for (found, expected) in found.iter().zip(expected) {
             assert!((found - expected).abs() <= tolerance, "{case}: {found} {expected}");

@@ -5,15 +5,15 @@ use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::pool::{self, Divisor, Window};
 use candle_plan_kernels::reduce::Ordered;
 use candle_plan_kernels::threads::Threads;
-use candle_plan_kernels::uninit::Uninit;
+use candle_plan_memory::uninit::Uninit;
 use half::{bf16, f16};
 
 use super::blocks::Blocked;
 use super::bounds::has_short_lines;
+use super::convert::{read_widened, widened_bytes, Float};
 use super::pool_blocks::{self, PoolBlocks};
 use crate::dispatch;
 use crate::error::Result;
-use crate::float::{read_widened, widened_bytes, Float};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::ops::pool::{AveragePool, LpPool, MaxPool};
 use crate::types::{Type, Types};

@@ -4,7 +4,7 @@ use candle_plan_kernels::elementwise::integer::Integer;
 use candle_plan_kernels::elementwise::zip;
 use half::{bf16, f16};
 
-use super::convert::{converted, to_f64};
+use super::convert::converted;
 use crate::broadcast::join;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
@@ -21,7 +21,7 @@ pub(crate) fn power(call: &Call) -> Result<Array> {
             integers::<T>(call, x, &exponents)
         });
     }
-    let wide = |array| to_f64(array, call.threads);
+    let wide = |array| converted(array, DType::Float64, call.threads);
     let result = doubles(call, &wide(x)?, &wide(y)?)?;
     dispatch!("Pow", x.dtype(), [f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
         converted(&result, T::DTYPE, call.threads)

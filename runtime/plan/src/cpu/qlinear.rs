@@ -1,10 +1,10 @@
 //! CPU kernels: convolutions and matrix products from 8-bit codes to 8-bit codes, as single steps.
 
-use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::int8::{self, Codes, Filter, Matrix, Out, Requantize, Taps, Weights};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::products;
+use candle_plan_memory::buffer::collected;
 
 use super::conv_case::one_image;
 use super::packed::Packs;

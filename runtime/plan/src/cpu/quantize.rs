@@ -1,19 +1,18 @@
 //! CPU kernels: linear quantization.
 
-use candle_plan_kernels::buffer::{collected, filled};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::quantize::{dequantize, quantize, range, Code, Scale};
 use candle_plan_kernels::threads::Threads;
-use candle_plan_kernels::uninit::Uninit;
+use candle_plan_memory::buffer::{collected, filled};
+use candle_plan_memory::uninit::Uninit;
 use half::{bf16, f16};
 
 use super::bounds::{counted, len};
-use super::convert::converted;
+use super::convert::{converted, read_as, Float};
 use crate::bail;
 use crate::cpu::cast::widened;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::float::Float;
 use crate::kernel::{Call, Kernel};
 use crate::ops::cast::format_of;
 use crate::ops::quantize::{limits, storage, DequantizeLinear, DynamicQuantizeLinear, Kind, QuantizeLinear, Spread};
@@ -206,7 +205,7 @@ fn scales_bytes(inputs: &Types) -> Option<usize> {
 
 /// Returns the numbers of a tensor as `float32`.
 fn numbers(x: &Array) -> Result<Vec<f32>> {
-    converted(&widened(x)?, DType::Float32, &Threads::serial())?.into_elements()
+    read_as(&widened(x)?, &Threads::serial())
 }
 
 #[cfg(test)]

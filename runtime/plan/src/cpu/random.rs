@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
-use super::convert::{converted, to_f64};
+use super::convert::converted;
 use super::packed::Packs;
 use crate::axes;
 use crate::bail;
@@ -60,7 +60,7 @@ impl Packs for Multinomial {
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let &[rows, classes] = x.dims() else { bail!("expected [B, C], found {:?}", x.dims()) };
-        let logits = to_f64(x, call.threads)?;
+        let logits = converted(x, DType::Float64, call.threads)?;
         let logits = logits.read::<f64>()?;
         let dims = [rows, self.samples];
         let mut generator = generator(self.seed, packed);

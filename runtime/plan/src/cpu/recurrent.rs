@@ -1,16 +1,16 @@
 //! CPU kernels: the recurrent layers LSTM, GRU and simple RNN.
 
 use candle_plan_descriptors::number::Arithmetic;
-use candle_plan_kernels::buffer::collected_up_to;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::recurrent::{self, Activation, Cell, Layer, Pass, Scalar, Weights};
 use candle_plan_kernels::reduce::Number;
+use candle_plan_memory::buffer::collected_up_to;
 use half::{bf16, f16};
 
+use super::convert::{owned, read_widened, Float};
 use super::packed::Packs;
 use crate::dispatch;
 use crate::error::Result;
-use crate::float::{owned, read_widened, Float};
 use crate::form::Form;
 use crate::kernel::{Call, Constants};
 use crate::ops::recurrent::{Direction, Gru, Lstm, Recurrence, Rnn, BIAS, C, H, LENGTHS, P, R, W, X};
@@ -279,7 +279,7 @@ mod tests {
     }
 
     fn wide(values: &[Value]) -> Result<Vec<f64>> {
-        let parts = values.iter().map(|value| crate::float::read_wide::<f64>(value.tensor()?));
+        let parts = values.iter().map(|value| value.tensor()?.to_f64());
         Ok(parts.collect::<Result<Vec<_>>>()?.concat())
     }
 

@@ -2,22 +2,22 @@
 
 use bytemuck::cast_slice;
 use candle_plan_kernels::blocking::Blocking;
-use candle_plan_kernels::buffer::{collected, mapped};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::{Extremum, Fold, Number, Ordered, Summed};
 use candle_plan_kernels::softmax::log_sum_exp;
 use candle_plan_kernels::threads::Threads;
-use candle_plan_kernels::uninit::Uninit;
+use candle_plan_memory::buffer::{collected, mapped};
+use candle_plan_memory::uninit::Uninit;
 use half::{bf16, f16};
 
 use super::blocks::Blocked;
 use super::bounds::{counted, is_short, len};
+use super::convert::{read_widened, widened_bytes, Float};
 use crate::bail;
 use crate::dispatch;
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
-use crate::float::{read_widened, widened_bytes, Float};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{Image, Layout};
 use crate::operands::reduce::Groups;
@@ -263,7 +263,7 @@ mod tests {
                 let op = reduce(function, Some(axes.clone()), true);
                 for input in [tensor(&x.iter().map(|&v| v as f32).collect::<Vec<_>>(), &dims), tensor(&x, &dims)] {
                     let y = run(&op, &[Some(input)]).expect("runs");
-                    let y: Vec<f64> = crate::float::read_wide(y.tensor().expect("a tensor")).expect("floats");
+                    let y: Vec<f64> = y.tensor().expect("a tensor").to_f64().expect("floats");
                     assert_eq!(y.len(), expected.len(), "{op:?}");
                     for (y, expected) in y.iter().zip(&expected) {
                         assert!((y - expected).abs() <= 2e-6 * expected.abs().max(1.0), "{op:?}: {y} {expected}");

@@ -1,7 +1,6 @@
 //! CPU kernels: resizes tensors along one or two axes.
 
 use candle_plan_kernels::blocking::Blocking;
-use candle_plan_kernels::buffer::is_cached;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::pad::{pad, Places};
 use candle_plan_kernels::real::Real;
@@ -9,22 +8,23 @@ use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::resize::{resample, take, Filter};
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
+use candle_plan_memory::buffer::is_cached;
 use half::{bf16, f16};
 
 use super::blocks::Blocked;
 use super::bounds::{counted, is_short, len, output_len};
+use super::convert::is_wide;
+use super::sampled::Sampled;
 use crate::array::words;
 use crate::by_width;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::float::is_wide;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{Image, Layout};
 use crate::movable::Movable;
 use crate::ops::resample::{AxisMap, Coordinates, Interpolation, Resized};
 use crate::ops::resize::Interpolate;
-use crate::sampled::Sampled;
 use crate::types::{Type, Types};
 use crate::value::{alloc_uninit, Array, Value};
 

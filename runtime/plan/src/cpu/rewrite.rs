@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use candle_plan_kernels::rewrite::Rewrite;
-use candle_plan_kernels::uninit::Uninit;
+use candle_plan_memory::uninit::Uninit;
 
+use super::convert::Float;
 use crate::dtype::Element;
 use crate::error::Result;
-use crate::float::Float;
 use crate::kernel::Call;
 use crate::value::Array;
 

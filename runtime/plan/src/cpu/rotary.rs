@@ -4,9 +4,9 @@ use candle_plan_kernels::real::Real;
 use half::{bf16, f16};
 
 use super::bounds::counted;
+use super::convert::{owned, widened_bytes, Float};
 use crate::dispatch;
 use crate::error::Result;
-use crate::float::{owned, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::operands::rotary::Sizes;
 use crate::ops::rotary::{rows_of, RotaryEmbedding};

@@ -3,6 +3,7 @@
 use candle_plan_kernels::indexed::{combine_runs, scatter_runs};
 use half::{bf16, f16};
 
+use super::convert::Float;
 use super::packed::Packs;
 use super::places::{self, element_places, starts_bytes, vector_places};
 use crate::array::words;
@@ -10,7 +11,6 @@ use crate::by_width;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
-use crate::float::Float;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::movable::Movable;
 use crate::ops::places::{vector_parts, Places};

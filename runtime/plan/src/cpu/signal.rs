@@ -5,8 +5,9 @@ use candle_plan_kernels::threads::Threads;
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
 
-use super::convert::{converted, to_f64};
+use super::convert::converted;
 use crate::bail;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::known_sizes;
 use crate::kernel::{Call, Kernel};
@@ -24,7 +25,7 @@ impl Kernel for Dft {
         let axis = self.axis(call.optional_tensor(2)?, x.rank())?;
         self.check_parts(Some(x.dims()[x.rank() - 1]))?;
         let length = known_sizes(&[self.length(call.optional_tensor(1)?, &x.dims()[axis])?])?[0];
-        let y = self.transform(&to_f64(x, call.threads)?, axis, length)?;
+        let y = self.transform(&converted(x, DType::Float64, call.threads)?, axis, length)?;
         Ok(vec![converted(&y, x.dtype(), call.threads)?.into()])
     }
 }
@@ -79,7 +80,7 @@ impl Kernel for Stft {
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, threads) = (call.tensor(0)?, call.threads);
-        let wide = |array: &Array| to_f64(array, threads);
+        let wide = |array: &Array| converted(array, DType::Float64, threads);
         let (signal, window) = (wide(x)?, call.optional_tensor(2)?.map(wide).transpose()?);
         let length = match (call.optional_tensor(3)?, &window) {
             (Some(length), _) => size_of_one("the length", length)?,

@@ -9,11 +9,11 @@ use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
 use super::bounds::is_short;
+use super::convert::{is_wide, widened_bytes};
 use super::rewrite::rewrite;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::float::{is_wide, widened_bytes};
 use crate::kernel::{Call, Kernel};
 use crate::ops::softmax::{Softmax, SoftmaxFunction};
 use crate::types::Types;
@@ -113,7 +113,7 @@ mod tests {
                     (tensor(&halves, &[2, 3, 4]), 5e-3),
                 ] {
                     let y = run(&op, &[Some(input)]).expect("runs");
-                    let y: Vec<f64> = crate::float::read_wide(y.tensor().expect("a tensor")).expect("floats");
+                    let y: Vec<f64> = y.tensor().expect("a tensor").to_f64().expect("floats");
                     for (y, expected) in y.iter().zip(&expected) {
                         assert!((y - expected).abs() <= tolerance, "{op:?}: {y} {expected}");
                     }

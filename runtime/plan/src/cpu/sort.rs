@@ -1,10 +1,10 @@
 //! CPU kernels: indices of extrema along an axis, and the k largest or smallest elements.
 
-use candle_plan_kernels::buffer::{filled, is_cached};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 use candle_plan_kernels::topk::{Order, Ranked};
+use candle_plan_memory::buffer::{filled, is_cached};
 use half::{bf16, f16};
 
 use crate::dispatch;

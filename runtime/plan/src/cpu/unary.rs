@@ -1,18 +1,18 @@
 //! CPU kernels: functions of one element.
 
-use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::elementwise::integer::Integer;
 use candle_plan_kernels::elementwise::{float, map};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{unary, unary_in_place, Unary as Function};
 use candle_plan_kernels::threads::Threads;
+use candle_plan_memory::buffer::collected;
 
 use super::bounds::{counted, len};
 use super::cast::widened;
+use super::convert::{owned, read_widened, Float};
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::float::{owned, read_widened, Float};
 use crate::kernel::{Call, Kernel};
 use crate::ops::unary::Unary;
 use crate::types::Types;

@@ -11,9 +11,8 @@ use super::shapes::{Dims, Strides};
 use super::OnGpu;
 use crate::bail;
 use crate::broadcast::join;
-use crate::dtype::DType;
+use crate::dtype::{DType, NUMBERS};
 use crate::error::Result;
-use crate::float::NUMBERS;
 use crate::gpu::{gpu_kernel, has_few_dimensions};
 use crate::kernel::Call;
 use crate::ops::binary::{divided_by_zero, Binary};
@@ -96,8 +95,8 @@ mod tests {
     use Function::*;
 
     use super::*;
+    use crate::dtype::NUMBERS;
     use crate::dtype::{Bool, Element};
-    use crate::float::NUMBERS;
     use crate::testing::{fault, numbers_of, run, tensor};
 
     const ARITHMETIC: [Function; 10] = [Add, Sub, Mul, Div, Pow, Mod, Fmod, Min, Max, PRelu];

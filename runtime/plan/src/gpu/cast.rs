@@ -138,7 +138,7 @@ impl OnGpu for BitCast {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::float::NUMBERS;
+    use crate::dtype::NUMBERS;
     use crate::testing::{run, tensor};
     use DType::*;
 

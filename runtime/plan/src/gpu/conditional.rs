@@ -109,7 +109,7 @@ impl OnGpu for Clip {
 mod tests {
     use super::*;
     use crate::dtype::Bool;
-    use crate::float::NUMBERS;
+    use crate::dtype::NUMBERS;
     use crate::testing::{numbers_of, run, tensor};
     use crate::value::Array;
 

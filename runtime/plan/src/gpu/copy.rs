@@ -60,7 +60,7 @@ struct FillParams {
 /// Copies the elements of a view, which are inside `x`, to a new tensor.
 ///
 /// # Errors
-/// The GPU has no room for the tensor, or the device fails.
+/// The GPU lacks memory for the tensor, or the device fails.
 pub(crate) fn copied(gpu: &Gpu, x: &Array, view: &View) -> Result<Array> {
     let y = alloc_uninit(gpu, &view.dims, x.dtype())?;
     copy(gpu, (x, view), (&y, &View::contiguous(&view.dims)))?;

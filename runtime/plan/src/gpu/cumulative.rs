@@ -71,7 +71,7 @@ impl OnGpu for Cumulative {
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::float::SUMMED;
+    use crate::dtype::SUMMED;
     use crate::testing::{numbers_of, run, tensor};
 
     /// Compares with the CPU, on numbers that are small enough for 16-bit floats.

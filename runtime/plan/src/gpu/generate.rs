@@ -11,14 +11,13 @@ use super::launch::{alloc_uninit, count, kind, launch, width, Params};
 use super::numbers::number;
 use super::select::bounded_diagonal;
 use super::OnGpu;
-use crate::array::beyond_i64;
+use crate::array::numbers::beyond_i64;
 use crate::axes;
 use crate::bail;
 use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{DType, NUMBERS};
 use crate::error::Result;
 use crate::extent::one_element;
-use crate::float::NUMBERS;
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
 use crate::ops::generate::{extent, one_of, EyeLike, Fill, OneHot, Range};
@@ -161,7 +160,7 @@ impl OnGpu for OneHot {
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::float::NUMBERS;
+    use crate::dtype::NUMBERS;
     use crate::testing::{fault, numbers_of, run, tensor};
 
     fn numbers(list: &[f64], dims: &[usize], dtype: DType) -> Option<Value> {

@@ -14,7 +14,7 @@ use crate::ops::qlinear::{is_signed, WEIGHTS_ZERO, ZERO};
 use crate::ops::window::check_bias;
 use crate::value::Array;
 
-/// `Weights::packed` has room for all quads, and the strides match W.
+/// `Weights::packed` has the size of all quads, and the strides match W.
 #[derive(Clone, Copy, Pod, Zeroable, Params)]
 #[repr(C)]
 #[kernel(Pack in "qlinear.cu")]

@@ -32,7 +32,7 @@ pub(super) fn launch<P: Params>(gpu: &Gpu, symbol: Symbol, grid: Grid, params: &
 /// Allocates a tensor on the GPU; a kernel must write all its elements.
 ///
 /// # Errors
-/// The GPU has no room for the tensor, or the tensor exceeds the run's memory limit.
+/// The GPU lacks memory for the tensor, or the tensor exceeds the run's memory limit.
 pub(super) fn alloc_uninit(gpu: &Gpu, dims: &[usize], dtype: DType) -> Result<Array> {
     let bytes = charge(dims, dtype.storage_dtype()?.size_in_bytes())?;
     Array::on_device(gpu.allocate(bytes)?, dims, dtype)

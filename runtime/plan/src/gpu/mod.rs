@@ -142,7 +142,7 @@ pub(crate) trait HasGpuKernel {
     /// Returns the kernel for operands of these types, or `None` if there is none.
     ///
     /// # Errors
-    /// The GPU has no room for the kernel's data.
+    /// The GPU lacks memory for the kernel's data.
     fn gpu_kernel(&self, operands: &Constants, gpu: &Gpu) -> Result<Option<Box<dyn OnGpu>>>;
 }
 
@@ -157,7 +157,7 @@ macro_rules! kernels {
         /// Returns how a step of an operator runs on a GPU.
         ///
         /// # Errors
-        /// The GPU has no room for the kernel's data.
+        /// The GPU lacks memory for the kernel's data.
         pub(crate) fn on_device(op: &Op, operands: &Constants, gpu: &Gpu) -> Result<OnDevice> {
             let kernel = match op {
                 $($(Op::$op(op) => HasGpuKernel::gpu_kernel(op, operands, gpu)?,)*)*

@@ -52,7 +52,7 @@ impl OnGpuProgram {
     /// Copies a program to the GPU.
     ///
     /// # Errors
-    /// The GPU has no room for it, or it reads more inputs than kernels support.
+    /// The GPU lacks memory for it, or it reads more inputs than kernels support.
     pub fn new(gpu: &Gpu, program: &Program) -> Result<OnGpuProgram> {
         let code: Vec<Coded> = program.code.iter().map(|&instruction| Coded::of(instruction)).collect();
         let mut reads: Vec<usize> = program.inputs().collect();

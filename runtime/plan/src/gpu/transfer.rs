@@ -12,7 +12,7 @@ use crate::value::Value;
 /// Copies a tensor from the host to a GPU.
 ///
 /// # Errors
-/// The value is not a tensor, or the GPU has no room for it.
+/// The value is not a tensor, or the GPU lacks memory for it.
 pub(crate) fn upload(gpu: &Gpu, value: &Value) -> Result<Value> {
     Ok(transfer::upload(gpu, value.tensor()?)?.into())
 }

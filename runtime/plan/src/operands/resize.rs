@@ -1,17 +1,14 @@
 //! The sizes, positions and weights of resizes.
 
-use candle_plan_descriptors::number::Number;
 use half::{bf16, f16};
 
 use crate::array::words;
 use crate::bail;
-use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Call;
 use crate::ops::resample::{AxisMap, Coordinates, Interpolation, Resized};
 use crate::ops::resize::Interpolate;
-use crate::sampled::Sampled;
 use crate::value::{list, with_capacity, Array};
 
 impl Interpolate {
@@ -31,11 +28,22 @@ impl Interpolate {
         if self.coordinates != Coordinates::TfCropAndResize || self.extrapolation == 0.0 {
             return Ok(bytemuck::Zeroable::zeroed());
         }
-        dispatch!("an extrapolation value", dtype, [f32, f16, bf16, f64, u8, i8, i16, u16, i32, u32], T => {
-            let value = Array::new(<T as Sampled>::narrow(vec![Number::from_f64(f64::from(self.extrapolation))], false), &[1])?;
-            let bits = words::read::<W>(&value)?;
-            bits.first().copied().ok_or_else(|| Error::op("no value"))
-        })
+        let value = self.extrapolation;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Integers saturate.
+        let value = match dtype {
+            DType::Float32 => Array::scalar(value),
+            DType::Float64 => Array::scalar(f64::from(value)),
+            DType::Float16 => Array::scalar(f16::from_f32(value)),
+            DType::Bfloat16 => Array::scalar(bf16::from_f32(value)),
+            DType::Int8 => Array::scalar(value as i8),
+            DType::Int16 => Array::scalar(value as i16),
+            DType::Int32 => Array::scalar(value as i32),
+            DType::Uint8 => Array::scalar(value as u8),
+            DType::Uint16 => Array::scalar(value as u16),
+            DType::Uint32 => Array::scalar(value as u32),
+            dtype => bail!("an extrapolation value is not defined for {dtype}"),
+        };
+        words::read::<W>(&value)?.first().copied().ok_or_else(|| Error::op("no value"))
     }
 
     /// The source position for each position of the result; `None` outside the region.

@@ -4,10 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bail;
-use crate::dtype::DType;
+use crate::dtype::{require_dtype, DType, FLOATS, NUMBERS};
 use crate::error::Result;
 use crate::extent::{all_fit, at_most, fits, text, Extent};
-use crate::float::{require_dtype, FLOATS, NUMBERS};
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::work::{self, Work};

@@ -37,7 +37,7 @@ impl Operator for Col2Im {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
-        if !(x.dtype.is_int() || crate::float::FLOATS.contains(&x.dtype)) {
+        if !(x.dtype.is_int() || crate::dtype::FLOATS.contains(&x.dtype)) {
             bail!("Col2Im is not defined for {}", x.dtype);
         }
         if x.rank().is_some_and(|rank| rank != 3) {

@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::axes;
-use crate::dtype::DType;
+use crate::dtype::{require_dtype, DType, SUMMED};
 use crate::error::Result;
-use crate::float::{require_dtype, SUMMED};
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Type, Types};
 

@@ -31,7 +31,7 @@ impl Operator for Einsum {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let all: Vec<&TensorType> = (0..inputs.len()).map(|i| inputs.tensor(i)).collect::<Result<_>>()?;
         let Some(first) = all.first() else { bail!("there are no inputs") };
-        if !(first.dtype.is_int() || crate::float::FLOATS.contains(&first.dtype)) {
+        if !(first.dtype.is_int() || crate::dtype::FLOATS.contains(&first.dtype)) {
             bail!("Einsum is not defined for {}", first.dtype);
         }
         if let Some(other) = all.iter().find(|other| other.dtype != first.dtype) {

@@ -12,7 +12,6 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::extent::{count, one_element, text, Extent};
-use crate::float::truncated;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
@@ -199,7 +198,7 @@ impl OneHot {
     /// The size of the new dimension.
     fn depth(depth: &Array) -> Result<usize> {
         one_element("depth", depth.dims())?;
-        match truncated(depth)?[0] {
+        match depth.to_truncated()?[0] {
             size @ 0.. => Ok(size as usize),
             other => bail!("depth is {other}, which is not a size"),
         }

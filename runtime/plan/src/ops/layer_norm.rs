@@ -5,10 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::axes;
 use crate::bail;
-use crate::dtype::DType;
+use crate::dtype::{require_dtype, DType, FLOATS};
 use crate::error::Result;
 use crate::extent::{fits, text, Extent};
-use crate::float::{require_dtype, FLOATS};
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 

@@ -129,7 +129,7 @@ pub(crate) fn products(inputs: &Types, outputs: &[Type], trans_a: bool) -> Optio
 pub(crate) fn check_operands(inputs: &Types, count: usize) -> Result<DType> {
     let dtype = inputs.tensor(0)?.dtype;
     let integer = matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64);
-    if !integer && !crate::float::FLOATS.contains(&dtype) {
+    if !integer && !crate::dtype::FLOATS.contains(&dtype) {
         bail!("A is {dtype}; allowed are float16, bfloat16, float32, float64, int32, int64, uint32, uint64");
     }
     inputs.tensor(1)?;

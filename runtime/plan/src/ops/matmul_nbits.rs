@@ -6,11 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::matmul::products;
 use crate::bail;
-use crate::dtype::DType;
+use crate::dtype::{require_dtype, DType};
 use crate::epilogue;
 use crate::error::Result;
 use crate::extent::{all_fit, fits, text, Extent};
-use crate::float::require_dtype;
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::work::Work;

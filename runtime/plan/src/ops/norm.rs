@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bail;
+use crate::dtype::{require_dtype, FLOATS};
 use crate::error::Result;
 use crate::extent::{all_fit, count, text};
-use crate::float::{require_dtype, FLOATS};
 use crate::operator::{Arity, Operator};
 use crate::types::{TensorType, Type, Types};
 

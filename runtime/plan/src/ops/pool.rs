@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::padding::{check_steps, output_size, output_size_ceil, Padding};
 use super::window::check_pooled;
 use crate::bail;
-use crate::dtype::DType;
+use crate::dtype::{DType, FLOATS};
 use crate::error::Result;
-use crate::float::FLOATS;
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 

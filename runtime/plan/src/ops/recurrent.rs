@@ -6,10 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::recurrent_inputs::{lengths_within, Expected};
 use crate::bail;
-use crate::dtype::DType;
+use crate::dtype::{require_dtype, DType, FLOATS};
 use crate::error::Result;
 use crate::extent::Extent;
-use crate::float::{require_dtype, FLOATS};
 use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::work::{self, Work};

@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
 use crate::axes::{self, Mask};
-use crate::dtype::DType;
+use crate::dtype::{require_dtype, DType, SUMMED};
 use crate::error::Result;
-use crate::float::{require_dtype, SUMMED};
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;

@@ -2,19 +2,15 @@
 
 use std::borrow::Cow;
 
-use candle_plan_descriptors::number::Number;
-use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::resample::{AxisMap, Coordinates, Interpolation, Resized, WHOLE};
 use crate::axes;
 use crate::bail;
-use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{require_dtype, DType, FLOATS};
 use crate::error::{Error, Result};
 use crate::extent::{count, Extent};
-use crate::float::Float;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::{list, Array};
@@ -242,9 +238,8 @@ impl SizePolicy {
 }
 
 fn read_floats(array: &Array) -> Result<Vec<f32>> {
-    dispatch!("a scale or region", array.dtype(), [f32, f64, f16, bf16], T => {
-        list(<T as Float>::widen(array.read::<T>()?).iter().map(|v| v.to_f64() as f32))
-    })
+    require_dtype("a scale or region", array.dtype(), &FLOATS)?;
+    list(array.to_f64()?.into_iter().map(|value| value as f32))
 }
 
 #[cfg(test)]

@@ -5,10 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::places::from_start;
 use crate::bail;
-use crate::dtype::DType;
+use crate::dtype::{require_dtype, DType};
 use crate::error::{Error, Result};
 use crate::extent::{all_fit, at_most, text, Extent};
-use crate::float::require_dtype;
 use crate::operator::{Arity, Operator};
 use crate::types::{Type, Types};
 use crate::value::try_list;
@@ -37,7 +36,7 @@ impl Operator for RotaryEmbedding {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
-        require_dtype("X", x.dtype, &crate::float::FLOATS)?;
+        require_dtype("X", x.dtype, &crate::dtype::FLOATS)?;
         require_dtype("cos_cache", inputs.tensor(1)?.dtype, &[x.dtype])?;
         require_dtype("sin_cache", inputs.tensor(2)?.dtype, &[x.dtype])?;
         if let Some(positions) = inputs.optional_tensor(3)? {

@@ -8,7 +8,6 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::extent::{at_most, count, fits, one_element, size_text, Extent};
-use crate::float::read_number;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::{element_count, Array};
@@ -312,7 +311,7 @@ pub(crate) fn size_of_one(name: &str, array: &Array) -> Result<usize> {
 /// Returns the frequency that an input holds. Errors call the input `name`.
 fn frequency(name: &str, array: &Array) -> Result<f32> {
     one_element(name, array.dims())?;
-    match read_number::<f32>(array)?[0] {
+    match array.to_f64()?[0] as f32 {
         hertz if hertz.is_finite() && hertz >= 0.0 => Ok(hertz),
         other => bail!("{name} is {other}, which is not a frequency"),
     }

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::axes;
+use crate::dtype::{require_dtype, FLOATS};
 use crate::error::Result;
-use crate::float::{require_dtype, FLOATS};
 use crate::operator::{Arity, Operator};
 use crate::types::{Type, Types};
 

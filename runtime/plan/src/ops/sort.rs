@@ -5,10 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::axes;
 use crate::bail;
-use crate::dtype::DType;
+use crate::dtype::{require_dtype, DType, NUMBERS};
 use crate::error::Result;
 use crate::extent::{at_most, size_text, text, Extent};
-use crate::float::{require_dtype, NUMBERS};
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 

@@ -6,10 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::window::check_pooled;
 use crate::axes;
 use crate::bail;
-use crate::dtype::DType;
+use crate::dtype::{require_dtype, DType, FLOATS};
 use crate::error::{Error, Result};
 use crate::extent::{all_fit, at_most, text, Extent};
-use crate::float::{require_dtype, FLOATS};
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::{element_count, Array};
@@ -60,7 +59,7 @@ impl MaxUnpool {
         let Some(given) = given else { return Ok([counted.clone(), counted]) };
         let dims = axes::dims(&given.to_i64()?)?;
         if counted.len() != dims.len() || !counted.iter().zip(&dims).all(|(counted, dim)| at_most(counted, dim)) {
-            bail!("the output's shape {dims:?} has no room for {}", text(&counted));
+            bail!("the output's shape {dims:?} is smaller than {}", text(&counted));
         }
         Ok([counted, dims.into_iter().map(Some).collect()])
     }

@@ -2,7 +2,7 @@
 //!
 //! If a Concat appends rows to an input of the state, and its result is the output that the state takes, a run with a state
 //! writes only the new rows, behind the old ones. No other step may read the elements of the input. Steps that read the
-//! result get its storage with room between the rows if their kernels can read that, or else a copy.
+//! result get its storage with spare elements between the rows if their kernels can read that, or else a copy.
 
 use std::collections::HashMap;
 

@@ -79,7 +79,7 @@ impl Executable {
     ///
     /// # Errors
     /// [`Error::Verify`] with every violation, or with a step whose constants do not fit its op; or the device's error
-    /// if it has no room for the constants; [`ErrorKind::Memory`] if the host has no room for packed constants.
+    /// if it lacks memory for the constants; [`ErrorKind::Memory`] if the host lacks memory for packed constants.
     pub fn prepare(mut plan: Plan, mut constants: Vec<Value>, device: &Device, memory: Memory) -> Result<Executable> {
         let violations = crate::verify::verify(&plan, &constants);
         if !violations.is_empty() {

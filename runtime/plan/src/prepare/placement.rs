@@ -62,7 +62,7 @@ impl Border<'_> {
 /// Places every step of a block.
 ///
 /// # Errors
-/// The GPU has no room for a constant.
+/// The GPU lacks memory for a constant.
 pub(super) fn choose(mut graph: Graph, constants: Uploads, gpu: &Gpu, border: Border) -> Result<Graph> {
     let nodes = std::mem::take(&mut graph.nodes);
     let count = graph.kinds.len();

@@ -91,7 +91,7 @@ impl Pairs {
 }
 
 impl Pair {
-    /// The value in storage with room for more rows.
+    /// The value in storage with capacity for more rows.
     ///
     /// # Errors
     /// There is no memory, or the value is no tensor on the host.

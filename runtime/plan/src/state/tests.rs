@@ -48,7 +48,7 @@ fn rows_are_written_behind_the_others() {
         let x = rows(count, step as f32);
         expected.extend(numbers(x.clone()));
         run(&session, &mut state, x).expect("it runs");
-        storages.push(grown(&state).room().0.storage());
+        storages.push(grown(&state).storage().0.storage());
         assert_eq!((state.bytes(), held(&state)), (4 * expected.len(), expected.clone()));
     }
     storages.dedup();

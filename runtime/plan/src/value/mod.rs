@@ -74,7 +74,7 @@ impl Stored for Value {
     fn storage(&self) -> Option<(usize, usize)> {
         match self {
             Value::Tensor(array) => Some(array.storage()),
-            Value::Grown(grown) => Some(grown.room().0.storage()),
+            Value::Grown(grown) => Some(grown.storage().0.storage()),
             Value::Strings(strings) => Some((Arc::as_ptr(&strings.data).addr(), strings.bytes())),
             Value::Sequence(items) => Some((items.address(), items.bytes())),
             Value::None => None,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use candle_plan_kernels::buffer;
+use candle_plan_memory::buffer;
 
 use crate::error::Result;
 use crate::size::{out_of_memory, scratch, with_capacity};
@@ -32,7 +32,7 @@ fn bytes_of(length: usize) -> usize {
 pub(crate) struct Texts(Vec<String>);
 
 impl Texts {
-    /// Starts with no strings, and room for `count`.
+    /// Starts with no strings, and with capacity for `count`.
     ///
     /// # Errors
     /// There is not enough memory for them.

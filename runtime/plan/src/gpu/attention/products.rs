@@ -36,7 +36,7 @@ const SCORES: usize = if cfg!(test) { 2900 } else { 1 << 26 };
 /// Computes Y from Q, K and V. Stores the scores of a stage in a tensor `[N, heads, L, S]`, if there is one.
 ///
 /// # Errors
-/// The device fails, or has no room for the scores.
+/// The device fails, or lacks memory for the scores.
 pub(super) fn run(
     gpu: &Gpu,
     dims: Dims,

@@ -15,7 +15,7 @@ const PAGE: usize = 4 << 10;
 /// of the time of a kernel that runs at memory speed.
 ///
 /// ```
-/// use candle_plan_kernels::uninit::Uninit;
+/// use candle_plan_memory::uninit::Uninit;
 ///
 /// let squares = Uninit::new(3).overwrite(|out| (0u32..).zip(out).for_each(|(i, out)| *out = i * i));
 /// assert_eq!(squares, [0, 1, 4]);
@@ -52,8 +52,8 @@ impl<T> Uninit<T> {
     ///
     /// # Panics
     /// The capacity is less than `len`.
-    pub(crate) fn of(mut memory: Vec<T>, len: usize) -> Uninit<T> {
-        assert!(memory.capacity() >= len, "room for {len} elements");
+    pub fn of(mut memory: Vec<T>, len: usize) -> Uninit<T> {
+        assert!(memory.capacity() >= len, "capacity for {len} elements");
         memory.clear();
         prefer_huge_pages(&memory);
         Uninit { memory, len }
@@ -116,9 +116,10 @@ impl<T> Uninit<T> {
     /// Has `write` write all elements, and also returns its result. This is for kernels, whose outputs are plain slices: a
     /// kernel may leave gaps between rows, and load whole vectors that reach into a gap.
     ///
-    /// The elements start with unspecified values. If `write` misses an element, the result is wrong, but the behavior of the
-    /// program is defined (`freeze` in this file explains why). In debug builds, every byte starts as `0xA5`, so that tests notice elements
-    /// that were not written.
+    /// The elements start with unspecified values: in a release build, bytes that an earlier value left in the memory. If
+    /// `write` misses an element, the result is wrong and may show these bytes, but the behavior of the program is defined
+    /// (`freeze` in this file explains why). In debug builds, every byte starts as `0xA5`, so that tests notice elements that
+    /// were not written.
     #[inline]
     pub fn overwrite_with<R>(mut self, write: impl FnOnce(&mut [T]) -> R) -> (Vec<T>, R)
     where
@@ -160,7 +161,7 @@ fn touch_pages<T: Pod>(elements: &mut [MaybeUninit<T>]) {
 /// The premise is that a page which was not written since it was allocated has the same bytes in every read. It holds
 /// unless the page has the advice `MADV_FREE`: then the system may discard its bytes until the page is written. No allocator
 /// gives this advice for a block in use. But some give it for free pages, and hand these out again. Unless the program's
-/// allocator does not ([`keeps_pages`]), [`touch_pages`] therefore comes before this function.
+/// allocator is known not to ([`keeps_pages`]), [`touch_pages`] therefore comes before this function.
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 fn freeze<T: Pod>(elements: &mut [MaybeUninit<T>]) {
     // SAFETY: the block contains no instruction. It may write the elements, because they are borrowed mutably.

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use candle_plan_kernels::buffer::{collected, mapped};
 use candle_plan_kernels::real::Real;
+use candle_plan_memory::buffer::{collected, mapped};
 
+use super::convert::Float;
 use crate::dtype::Element;
-use crate::float::Float;
 
 /// An element type that kernels interpolate. They compute in the type `Wide`: that of [`Float`], or `f64` for integers.
 pub(crate) trait Sampled: Element {

@@ -23,17 +23,19 @@ const REGION: usize = 64 << 20;
 /// An allocator that cuts large blocks from its own ranges. The allocator `A` provides small blocks and the regions.
 pub struct Allocator<A> {
     inner: A,
+    keeps_pages: fn() -> bool,
     ranges: Mutex<Ranges>,
 }
 
 impl<A> Allocator<A> {
-    /// Wraps another allocator.
+    /// Wraps another allocator. `keeps_pages` tells whether `inner` keeps the bytes of the pages that it hands out, even of
+    /// pages that were never written: see [`keeps_pages`]. Each new region asks it.
     ///
     /// # Safety
-    /// The result is the program's global allocator, and `inner` does not give the advice `MADV_FREE` for pages that it
-    /// hands out again: see [`keeps_pages`].
-    pub const unsafe fn new(inner: A) -> Allocator<A> {
-        Allocator { inner, ranges: Mutex::new(Ranges::new()) }
+    /// The result is the program's global allocator. If `keeps_pages` returns true, `inner` never gives the advice
+    /// `MADV_FREE`, or advice like it, for a page that it hands out again.
+    pub const unsafe fn new(inner: A, keeps_pages: fn() -> bool) -> Allocator<A> {
+        Allocator { inner, keeps_pages, ranges: Mutex::new(Ranges::new()) }
     }
 
     /// Locks the ranges. A poisoned lock is ignored: no panic can leave the ranges half changed.
@@ -42,13 +44,14 @@ impl<A> Allocator<A> {
     }
 }
 
-/// Whether an [`Allocator`] has handed out a large block.
-static IS_USED: AtomicBool = AtomicBool::new(false);
+/// Whether an [`Allocator`] that keeps pages has made a region.
+static KEEPS_PAGES: AtomicBool = AtomicBool::new(false);
 
 /// Whether pages that were never written have the same bytes in every read, because the program's allocator is an
-/// [`Allocator`]. After the advice `MADV_FREE`, the system may discard the bytes of a page until the page is written.
-pub(crate) fn keeps_pages() -> bool {
-    IS_USED.load(Ordering::Relaxed)
+/// [`Allocator`] that keeps them. After the advice `MADV_FREE`, the system may discard the bytes of a page until the page
+/// is written. False until the program allocates a large block.
+pub fn keeps_pages() -> bool {
+    KEEPS_PAGES.load(Ordering::Relaxed)
 }
 
 /// Returns the size in bytes, rounded up to whole pages, if the block is large.
@@ -71,7 +74,9 @@ impl<A: GlobalAlloc> Allocator<A> {
         if start.is_null() {
             return null_mut();
         }
-        IS_USED.store(true, Ordering::Relaxed);
+        if (self.keeps_pages)() {
+            KEEPS_PAGES.store(true, Ordering::Relaxed);
+        }
         ranges.add_region(start.expose_provenance(), region.size());
         ranges.allocate(size).map_or(null_mut(), with_exposed_provenance_mut)
     }
@@ -257,8 +262,8 @@ mod tests {
 
     #[test]
     fn blocks_keep_their_bytes_and_all_memory_comes_back() {
-        // SAFETY: the global allocator of tests is the system's, which does not give the advice either.
-        let allocator = unsafe { Allocator::new(Counting(AtomicUsize::new(0))) };
+        // SAFETY: it does not claim to keep pages.
+        let allocator = unsafe { Allocator::new(Counting(AtomicUsize::new(0)), || false) };
         let held = || allocator.inner.0.load(SeqCst);
         let sizes = [1, 1000, LARGE - 1, LARGE, LARGE + PAGE, 100_000, 3 << 20, REGION + 1];
         let (mut size, mut align, mut choice) = (random(sizes.len()), random(3), random(1 << 20));
@@ -296,6 +301,19 @@ mod tests {
         }
         let free: Vec<usize> = allocator.ranges().free.values().copied().collect();
         assert_eq!((free.len(), held()), (1, free[0]), "one region stays, free from end to end");
+    }
+
+    #[test]
+    fn pages_are_kept_if_the_inner_allocator_keeps_them() {
+        let keeps = |inner_keeps: fn() -> bool| {
+            // SAFETY: the global allocator of tests is the system's, which does not give the advice.
+            let allocator = unsafe { Allocator::new(System, inner_keeps) };
+            let layout = Layout::from_size_align(LARGE, 1).unwrap();
+            // SAFETY: the layout is not empty, and the block is freed with it.
+            unsafe { allocator.dealloc(allocator.alloc(layout), layout) };
+            keeps_pages()
+        };
+        assert_eq!([keeps(|| false), keeps(|| true)], [false, true]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub fn is_cached<T>(len: usize) -> bool {
 }
 
 /// The remaining bytes, shared by threads that work together.
-pub(crate) type Budget = Option<Arc<AtomicUsize>>;
+pub type Budget = Option<Arc<AtomicUsize>>;
 
 /// Returns the bytes that this thread may still allocate; `usize::MAX` if unlimited.
 pub fn budget() -> usize {
@@ -42,7 +42,7 @@ pub fn within<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
 }
 
 /// Returns the budget, to pass to a thread that helps this one.
-pub(crate) fn shared() -> Budget {
+pub fn shared() -> Budget {
     if IS_BOUNDED.get() {
         BUDGET.with_borrow(Clone::clone)
     } else {
@@ -51,7 +51,7 @@ pub(crate) fn shared() -> Budget {
 }
 
 /// Runs `work` with the budget of the thread that this one helps.
-pub(crate) fn sharing<R>(budget: Budget, work: impl FnOnce() -> R) -> R {
+pub fn sharing<R>(budget: Budget, work: impl FnOnce() -> R) -> R {
     struct Outer(Budget);
     impl Drop for Outer {
         fn drop(&mut self) {
