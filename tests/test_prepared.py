@@ -277,17 +277,23 @@ def test_the_cheapest_alternative_is_chosen(outputs: int, memory: Memory) -> Non
     assert any("Winograd" in each.form for each in conv.alternatives) == (memory == "full")
 
 
-def test_the_command_shows_a_pair_and_each_of_its_convolutions(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    made = model(
-        "(float[1, 32, 112, 112] x) => (float[1, 64, 112, 112] y) { "
-        "a = Conv <pads = [1, 1, 1, 1]> (x, v) d = Conv <pads = [1, 1, 1, 1], group = 32> (a, w) y = Conv (d, p) }",
+def depthwise_and_point(size: int) -> onnx.ModelProto:
+    """A depthwise convolution of an image of 32 channels and the 1 × 1 convolution of its result, among others."""
+    return model(
+        f"(float[1, 32, {size}, {size}] x) => (float[1, 64, {size}, {size}] y) {{ "
+        "a = Conv <pads = [1, 1, 1, 1]> (x, v) d = Conv <pads = [1, 1, 1, 1], group = 32> (a, w) b = Conv (d, p) "
+        "y = Conv <pads = [1, 1, 1, 1]> (b, q) }",
         v=(32, 32, 3, 3),
         w=(32, 1, 3, 3),
         p=(64, 32, 1, 1),
+        q=(64, 64, 3, 3),
     )
-    compiler.compile(made).save(tmp_path / "m.plan")
+
+
+def test_the_command_shows_a_pair_and_each_of_its_convolutions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compiler.compile(depthwise_and_point(112)).save(tmp_path / "m.plan")
     assert run("inspect", str(tmp_path / "m.plan"), "--prepared", "--alternatives") == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if re.match(r" *2 ", line)]
     parts = [re.findall(r"the (first|second) alone", line) for line in lines]
@@ -300,15 +306,7 @@ def test_the_command_shows_a_pair_and_each_of_its_convolutions(
 
 @pytest.mark.parametrize(("size", "together"), [(112, True), (28, False)])
 def test_a_fused_pair_of_convolutions_lists_both_times(size: int, together: bool) -> None:
-    made = model(
-        f"(float[1, 32, {size}, {size}] x) => (float[1, 64, {size}, {size}] y) {{ "
-        "a = Conv <pads = [1, 1, 1, 1]> (x, v) d = Conv <pads = [1, 1, 1, 1], group = 32> (a, w) b = Conv (d, p) "
-        "y = Conv <pads = [1, 1, 1, 1]> (b, q) }",
-        v=(32, 32, 3, 3),
-        w=(32, 1, 3, 3),
-        p=(64, 32, 1, 1),
-        q=(64, 64, 3, 3),
-    )
+    made = depthwise_and_point(size)
     steps = [step for step in compiler.load(compiler.compile(made)).prepared().steps if step.op == "Conv"]
     assert (len(steps) == 3) is together
     if together:
