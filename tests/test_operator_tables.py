@@ -90,13 +90,10 @@ def _module(name: str) -> Path:
 
 def test_every_form_of_convolutions_is_in_the_table_of_forms() -> None:
     """The compiler only warns that such a form is never constructed."""
-    kernels = TESTS.parent / "runtime/kernels/src"
-    sources = [path.read_text() for path in sorted(kernels.rglob("*.rs")) if path.name != "tests.rs"]
-    forms = [form for text in sources for form in re.findall(r"^impl ConvForm for (\w+)", text, re.MULTILINE)]
-    table = re.search(r"const FORMS: .*?\];", (kernels / "convolution/planner.rs").read_text(), re.DOTALL)
-    assert len(forms) > 5 and table is not None
-    missing = [form for form in forms if not re.search(rf"&{form}\b", table[0])]
-    assert not missing, f"add these forms to FORMS in runtime/kernels/src/convolution/planner.rs: {missing}"
+    check_tables(
+        "convolution/planner.rs",
+        {"ConvForm": "FLOAT", "QuantizedConvForm": "QUANTIZED", "IntegerConvForm": "INTEGER"},
+    )
 
 
 def test_every_form_of_convolutions_on_a_gpu_is_in_the_table_of_forms() -> None:
@@ -112,14 +109,18 @@ def test_every_form_of_convolutions_on_a_gpu_is_in_the_table_of_forms() -> None:
 
 
 def test_every_form_of_products_is_in_a_table_of_forms() -> None:
+    check_tables("products/planner.rs", {"ProductForm": "FLOAT", "LowBitForm": "LOW_BIT", "IntegerForm": "INTEGER"})
+
+
+def check_tables(file: str, tables: dict[str, str]) -> None:
+    """Check that a file of `runtime/kernels/src/` has a table for each trait, with all its forms."""
     kernels = TESTS.parent / "runtime/kernels/src"
-    tables = (kernels / "products/planner.rs").read_text()
-    for trait, table in {"ProductForm": "FLOAT", "LowBitForm": "LOW_BIT", "IntegerForm": "INTEGER"}.items():
-        sources = [path.read_text() for path in sorted(kernels.rglob("*.rs"))]
+    sources = [path.read_text() for path in sorted(kernels.rglob("*.rs"))]
+    for trait, table in tables.items():
         forms = [form for text in sources for form in re.findall(rf"^impl {trait} for (\w+)", text, re.MULTILINE)]
-        found = re.search(rf"const {table}: .*?\];", tables, re.DOTALL)
+        found = re.search(rf"const {table}: .*?\];", (kernels / file).read_text(), re.DOTALL)
         assert forms and found is not None
-        missing = [form for form in forms if not re.search(rf"&{form}\b", found[0])]
+        missing = [form for form in forms if not re.search(rf"&(?:\w+::)?{form}\b", found[0])]
         assert not missing, f"add these forms to {table} in runtime/kernels/src/products/planner.rs: {missing}"
 
 

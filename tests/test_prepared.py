@@ -277,9 +277,9 @@ def test_the_cheapest_alternative_is_chosen(outputs: int, memory: Memory) -> Non
     assert any("Winograd" in each.form for each in conv.alternatives) == (memory == "full")
 
 
-@pytest.mark.parametrize(("size", "together"), [(112, True), (28, False)])
-def test_a_fused_pair_of_convolutions_lists_both_times(size: int, together: bool) -> None:
-    made = model(
+def depthwise_and_point(size: int) -> onnx.ModelProto:
+    """A depthwise convolution of an image of 32 channels and the 1 × 1 convolution of its result, among others."""
+    return model(
         f"(float[1, 32, {size}, {size}] x) => (float[1, 64, {size}, {size}] y) {{ "
         "a = Conv <pads = [1, 1, 1, 1]> (x, v) d = Conv <pads = [1, 1, 1, 1], group = 32> (a, w) b = Conv (d, p) "
         "y = Conv <pads = [1, 1, 1, 1]> (b, q) }",
@@ -288,15 +288,42 @@ def test_a_fused_pair_of_convolutions_lists_both_times(size: int, together: bool
         p=(64, 32, 1, 1),
         q=(64, 64, 3, 3),
     )
+
+
+def test_the_command_shows_a_pair_and_each_of_its_convolutions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compiler.compile(depthwise_and_point(112)).save(tmp_path / "m.plan")
+    assert run("inspect", str(tmp_path / "m.plan"), "--prepared", "--alternatives") == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if re.match(r" *2 ", line)]
+    parts = [re.findall(r"the (first|second) alone", line) for line in lines]
+    first, second = parts.count(["first"]), parts.count(["second"])
+    assert parts == [[], []] + first * [["first"]] + second * [["second"]]
+    assert first > 1 and second > 1
+    assert ["chosen" in line for line in lines] == [True] + [False] * (len(lines) - 1)
+    assert "while it is in the cache" in lines[0] and "in two steps" in lines[1]
+
+
+@pytest.mark.parametrize(("size", "together"), [(112, True), (28, False)])
+def test_a_fused_pair_of_convolutions_lists_both_times(size: int, together: bool) -> None:
+    made = depthwise_and_point(size)
     steps = [step for step in compiler.load(compiler.compile(made)).prepared().steps if step.op == "Conv"]
     assert (len(steps) == 3) is together
     if together:
-        times = {each.form: each.time for each in steps[1].alternatives}
-        assert steps[1].kernel == min(times, key=times.__getitem__)
-        assert [form.rpartition(", then ")[2] for form in times] == [
+        whole, first, second = ([each for each in steps[1].alternatives if each.part == part] for part in (None, 0, 1))
+        assert [each.form.rpartition(", then ")[2] for each in whole] == [
             "direct, in blocks while it is in the cache",
             "direct, in blocks, in two steps",
         ]
+        assert steps[1].kernel == whole[0].form
+        alone = [min((each for each in part if each.in_blocks), key=lambda each: each.time) for part in (first, second)]
+        assert [each.form for each in alone] == ["depthwise, in blocks", "direct, in blocks"]
+        assert {each.form for each in first} >= {"direct, in rows", "depthwise, in blocks within the step"}
+        assert {each.form for each in second} >= {"direct, in rows", "direct, in blocks within the step"}
+        # Two steps also write and read the image between them.
+        between = 4 * 32 * size * size / 16
+        assert whole[1].time == pytest.approx(sum(each.time for each in alone) + between)
+        assert whole[0].time < whole[1].time
     else:
         depthwise = {each.form: each for each in steps[1].alternatives}["depthwise, in blocks"]
         assert depthwise.saving is not None and depthwise.saving > 0

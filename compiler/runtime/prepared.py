@@ -33,13 +33,15 @@ class Alternative:
 
     `in_blocks` says whether its image and its result are in blocks of channels. `time` is the expected time for one
     image, or for one product of a stack, in multiply-adds of a vector. `saving` is the time that blocks save compared
-    with rows; `None` if it is the difference of the times.
+    with rows; `None` if it is the difference of the times. `part` is `None` for a form of the whole step. If the step
+    computes two convolutions, it is 0 for a form of the first one, and 1 for a form of the second.
     """
 
     form: str
     in_blocks: bool
     time: float
     saving: float | None = None
+    part: int | None = None
 
 
 @dataclass(frozen=True)

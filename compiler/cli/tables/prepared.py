@@ -9,7 +9,7 @@ from compiler.cli.output import Cell, console, megabytes, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from compiler.runtime.prepared import Prepared, PreparedStep, PreparedValue
+    from compiler.runtime.prepared import Alternative, Prepared, PreparedStep, PreparedValue
 
 __all__ = ["form", "show_alternatives", "show_prepared"]
 
@@ -22,6 +22,8 @@ BLOCKS = "▦"
 
 CHOSEN = "chosen"
 NO_ALTERNATIVES = "no step has several forms"
+PARTS = ("", ", the first alone", ", the second alone")
+"""What a form computes: the whole step, or one of its two convolutions."""
 ALTERNATIVES_LEGEND = """\
 expected: the time of one image or of one product, in multiply-adds of a vector
 in blocks: without the time of the conversions to blocks and back. Prepare counts these once for all steps."""
@@ -50,15 +52,19 @@ def show_prepared(prepared: Prepared) -> None:
 
 
 def show_alternatives(prepared: Prepared) -> None:
-    """Print the forms of steps that have several, with their expected times, the fastest first."""
+    """Print the forms of steps that have several, with their expected times, the fastest first.
+
+    The forms of a step that computes two convolutions precede those of each of them.
+    """
     columns = (">step", "op", "form", ">expected", "", "")
     rows: list[list[Cell]] = []
     for step in prepared.steps:
-        for each in sorted(step.alternatives, key=lambda alternative: alternative.time):
-            chosen = CHOSEN if step.kernel == each.form else ""
+        for each in sorted(step.alternatives, key=lambda alternative: (_part(alternative), alternative.time)):
+            chosen = CHOSEN if step.kernel == each.form and each.part is None else ""
             saving = "" if each.saving is None else f"blocks save {each.saving:,.0f}"
             time = f"{each.time:,.0f}"
-            rows.append([str(step.index), "  " * step.depth + step.op, each.form, time, chosen, saving])
+            op = "  " * step.depth + step.op + PARTS[_part(each)]
+            rows.append([str(step.index), op, each.form, time, chosen, saving])
     if not rows:
         console.print(NO_ALTERNATIVES, soft_wrap=True)
         return
@@ -69,6 +75,11 @@ def show_alternatives(prepared: Prepared) -> None:
 def form(kernel: str | None, program: str | None) -> str:
     """The form of a step, such as `direct, in blocks; Relu`."""
     return "; ".join(part for part in (kernel, program) if part)
+
+
+def _part(alternative: Alternative) -> int:
+    """0 for a form of the whole step, otherwise the number of its convolution, from 1."""
+    return 0 if alternative.part is None else alternative.part + 1
 
 
 def _row(step: PreparedStep) -> list[Cell]:

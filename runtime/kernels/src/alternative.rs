@@ -15,13 +15,22 @@ pub struct Alternative {
     /// times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saving: Option<f64>,
+    /// If the step computes several operators, the one that this form computes, counted from 0. Otherwise, or if the form
+    /// computes all of them, `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<usize>,
 }
 
 impl Alternative {
     /// The alternatives of these names and times, for values in the layout of the plan.
     pub fn all<N: Into<String>>(found: impl IntoIterator<Item = (N, f64)>) -> Vec<Alternative> {
-        let alternative =
-            |(form, time): (N, f64)| Alternative { form: form.into(), in_blocks: false, time, saving: None };
+        let alternative = |(form, time): (N, f64)| Alternative {
+            form: form.into(),
+            in_blocks: false,
+            time,
+            saving: None,
+            part: None,
+        };
         found.into_iter().map(alternative).collect()
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use crate::blocking::Blocking;
 use crate::buffer::is_cached;
 use crate::conv_shape::Shape;
+use crate::form::Form;
 use crate::gemm::{Finish, UNIT};
 use crate::isa::Isa;
 use crate::threads::Threads;
@@ -17,7 +18,7 @@ pub struct ConvCase {
     pub(crate) blocking: Blocking,
     /// The expected sizes, [row-oriented](Shape::row_oriented).
     pub(crate) shape: Shape,
-    /// Whether a form that [transforms](ConvForm::transforms) the weights may be chosen.
+    /// Whether packed weights may be larger than the weights, apart from padding to blocks.
     pub(crate) may_transform: bool,
     /// Whether the convolution is transposed. The forms compute only plain convolutions.
     pub(crate) is_transposed: bool,
@@ -55,24 +56,10 @@ pub enum ImageLayout {
     Blocks,
 }
 
-/// A way to compute convolutions.
-pub trait ConvForm: Debug + Sync {
-    /// The form's name.
-    fn name(&self) -> &'static str;
-
+/// A form of a convolution. Its cost is the time for one image, in multiply-adds of a vector.
+pub(crate) trait ConvForm: Form<ConvCase> + Debug {
     /// The layouts of the image and of the result.
     fn layouts(&self) -> [ImageLayout; 2];
-
-    /// Whether the form can compute the convolution.
-    fn fits(&self, case: &ConvCase) -> bool;
-
-    /// Whether packing transforms the weights to more numbers. Such a form is not chosen if memory is low.
-    fn transforms(&self) -> bool {
-        false
-    }
-
-    /// The time for one image, in multiply-adds of a vector.
-    fn cost(&self, case: &ConvCase) -> f64;
 
     /// The time that this form, with its result in blocks, saves for one image compared with images in rows. `None`:
     /// the difference between the costs.
@@ -80,7 +67,7 @@ pub trait ConvForm: Debug + Sync {
         None
     }
 
-    /// Packs the weights `w` `[O, C / groups, kernel…]` of a convolution that [fits](ConvForm::fits).
+    /// Packs the weights `w` `[O, C / groups, kernel…]` of a convolution that [fits](Form::fits).
     ///
     /// # Panics
     /// `w` does not have this shape, or the convolution does not fit.

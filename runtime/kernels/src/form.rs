@@ -15,14 +15,18 @@ pub(crate) trait Form<Case>: Sync {
 
 /// Returns the cheapest form that fits; of two forms with equal costs, the first. `None` if no form fits.
 pub(crate) fn cheapest<'f, Case, F: Form<Case> + ?Sized>(forms: &[&'f F], case: &Case) -> Option<&'f F> {
-    let mut forms = forms.iter().copied().filter(|form| form.fits(case));
-    let first = forms.next()?;
-    match forms.next() {
+    least(forms.iter().copied().filter(|form| form.fits(case)), |form| form.cost(case))
+}
+
+/// Returns the item of the least cost; of two items with equal costs, the first. The cost of a single item is not asked.
+pub(crate) fn least<T>(mut items: impl Iterator<Item = T>, cost: impl Fn(&T) -> f64) -> Option<T> {
+    let first = items.next()?;
+    match items.next() {
         // The usual case of a packed operand: there is nothing to compare.
         None => Some(first),
         Some(second) => {
-            let costs = [first, second].into_iter().chain(forms).map(|form| (form, form.cost(case)));
-            costs.reduce(|best, next| if next.1 < best.1 { next } else { best }).map(|(form, _)| form)
+            let costs = [first, second].into_iter().chain(items).map(|item| (cost(&item), item));
+            costs.reduce(|best, next| if next.0 < best.0 { next } else { best }).map(|(_, item)| item)
         }
     }
 }

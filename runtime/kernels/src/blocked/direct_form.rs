@@ -4,6 +4,7 @@ use super::filter::Filter;
 use super::regions;
 use super::window::Windows;
 use crate::conv_form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
+use crate::form::Form;
 use crate::isa::Level;
 
 /// The time of a product in a tile of 8 outputs, relative to a wider one: the processor loads a pixel for each product.
@@ -20,13 +21,9 @@ pub(crate) struct DirectForm;
 #[derive(Debug)]
 pub(crate) struct FromRowsForm;
 
-impl ConvForm for DirectForm {
-    fn name(&self) -> &'static str {
-        "direct, in blocks"
-    }
-
-    fn layouts(&self) -> [ImageLayout; 2] {
-        [ImageLayout::Blocks; 2]
+impl Form<ConvCase> for DirectForm {
+    fn name(&self, _: &ConvCase) -> String {
+        "direct, in blocks".to_string()
     }
 
     fn fits(&self, case: &ConvCase) -> bool {
@@ -36,19 +33,21 @@ impl ConvForm for DirectForm {
     fn cost(&self, case: &ConvCase) -> f64 {
         cost(case, case.blocking.block())
     }
+}
+
+impl ConvForm for DirectForm {
+    fn layouts(&self) -> [ImageLayout; 2] {
+        [ImageLayout::Blocks; 2]
+    }
 
     fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
         Box::new(Filter::new(case.blocking, &case.shape, w, None))
     }
 }
 
-impl ConvForm for FromRowsForm {
-    fn name(&self) -> &'static str {
-        "direct, from rows to blocks"
-    }
-
-    fn layouts(&self) -> [ImageLayout; 2] {
-        [ImageLayout::Rows, ImageLayout::Blocks]
+impl Form<ConvCase> for FromRowsForm {
+    fn name(&self, _: &ConvCase) -> String {
+        "direct, from rows to blocks".to_string()
     }
 
     fn fits(&self, case: &ConvCase) -> bool {
@@ -57,6 +56,12 @@ impl ConvForm for FromRowsForm {
 
     fn cost(&self, case: &ConvCase) -> f64 {
         cost(case, 1)
+    }
+}
+
+impl ConvForm for FromRowsForm {
+    fn layouts(&self) -> [ImageLayout; 2] {
+        [ImageLayout::Rows, ImageLayout::Blocks]
     }
 
     fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {

@@ -32,5 +32,6 @@ pub(crate) use direct_form::{DirectForm, FromRowsForm};
 pub use images::Images;
 pub use pool::{pool, Pool};
 pub use reorder::{from_blocks, to_blocks};
-pub use separable::{separable, separable_times, SeparableWeights, Stage};
+pub(crate) use separable::separable_costs;
+pub use separable::{separable, SeparableWeights, Stage};
 pub(crate) use winograd::WinogradForm;

@@ -8,8 +8,9 @@ use super::direct::Direct;
 use super::direct_form::DirectForm;
 use super::filter::Filter;
 use crate::blocking::Blocking;
-use crate::conv_form::{of_threads, ConvCase, ConvForm, ConvOperands, Epilogue, PackedConv};
+use crate::conv_form::{of_threads, ConvCase, ConvOperands, Epilogue, PackedConv};
 use crate::conv_shape::Shape;
+use crate::form::Form;
 use crate::gemm::{Finish, UNIT};
 use crate::scratch::Scratch;
 use crate::threads::Threads;
@@ -35,26 +36,16 @@ pub struct SeparableWeights {
 
 impl SeparableWeights {
     /// Packs the weights `[C, 1, kernel…]` and `[O, C, 1, 1]` of two convolutions that
-    /// [one step](separable_times) can compute.
+    /// [one step](separable_costs) can compute.
     ///
     /// # Panics
     /// The weights do not have these shapes, the first convolution is not depthwise, or the second is not 1 × 1.
-    pub fn new(
-        blocking: Blocking,
-        [first, second]: [&Shape; 2],
-        [depthwise, pointwise]: [&[f32]; 2],
-    ) -> SeparableWeights {
-        let first = &first.row_oriented();
-        assert!(are_separable(blocking, first, second), "{first:?}, {second:?}");
+    pub(crate) fn new([first, second]: [&ConvCase; 2], [depthwise, pointwise]: [&[f32]; 2]) -> SeparableWeights {
+        assert!(are_separable(first.blocking, &first.shape, &second.shape), "{first:?}, {second:?}");
         SeparableWeights {
-            depthwise: DepthwiseFilter::new(blocking, first, depthwise),
-            pointwise: Filter::new(blocking, second, pointwise, None),
+            depthwise: DepthwiseFilter::new(first.blocking, &first.shape, depthwise),
+            pointwise: Filter::new(second.blocking, &second.shape, pointwise, None),
         }
-    }
-
-    /// The names of the forms of both convolutions.
-    pub fn forms(&self) -> [&'static str; 2] {
-        [DepthwiseForm.name(), DirectForm.name()]
     }
 
     /// The size of the packed weights in bytes.
@@ -80,18 +71,18 @@ pub struct Stage<'a> {
     pub epilogue: Epilogue<'a>,
 }
 
-/// The times of one image if one step computes two convolutions, and if two steps do, in multiply-adds of a vector.
-/// `None` if one step cannot. If the intermediate result is large, two steps write it to memory and read it again.
-pub fn separable_times(blocking: Blocking, first: &Shape, second: &Shape) -> Option<[f64; 2]> {
-    let first = &first.row_oriented();
-    if !are_separable(blocking, first, second) || first.output[0] < 2 {
+/// The times for one image, in multiply-adds of a vector: of one step that computes two convolutions, and what two steps take
+/// beside their own times. If the intermediate result is large, they write it to memory and read it again. `None` if one step
+/// cannot compute both.
+pub(crate) fn separable_costs(first: &ConvCase, second: &ConvCase) -> Option<[f64; 2]> {
+    let shape = &first.shape;
+    if !are_separable(first.blocking, shape, &second.shape) || shape.output[0] < 2 {
         return None;
     }
-    let [depthwise, pointwise] = [first, second].map(|shape| ConvCase::new(blocking, shape, true));
-    let products = DepthwiseForm.cost(&depthwise) + DirectForm.cost(&pointwise);
-    let between = first.channels.next_multiple_of(blocking.block()) * first.pixels();
+    let products = DepthwiseForm.cost(first) + DirectForm.cost(second);
+    let between = shape.channels.next_multiple_of(first.blocking.block()) * shape.pixels();
     let moved = if between < MANY { 0.0 } else { between as f64 / UNIT };
-    Some([products + START * between.div_ceil(BAND) as f64, products + MOVE * moved])
+    Some([products + START * between.div_ceil(BAND) as f64, MOVE * moved])
 }
 
 fn are_separable(blocking: Blocking, first: &Shape, second: &Shape) -> bool {

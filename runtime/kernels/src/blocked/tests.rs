@@ -117,7 +117,8 @@ fn together_is_one_after_the_other() {
             let x = blocked(blocking, batch, channels, shape.input[0] * shape.input[1], &image);
             let threads = Threads::new(count).unwrap();
             let w = [noise(channels * shape.kernel[0] * shape.kernel[1], 2), noise(channels * outputs, 4)];
-            let weights = SeparableWeights::new(blocking, [&shape, &next], [&w[0], &w[1]]);
+            let [one, other] = [&shape, &next].map(|shape| ConvCase::new(blocking, shape, true));
+            let weights = SeparableWeights::new([&one, &other], [&w[0], &w[1]]);
             let first = Stage { shape: &shape, bias: Some(&bias[..channels]), epilogue };
             let second = Stage { shape: &next, bias: Some(&bias[..outputs]), epilogue };
             let between = alone(&DepthwiseForm, blocking, &threads, &first, &w[0], &x);

@@ -5,6 +5,7 @@ use super::window::Windows;
 use super::{conv, Rows};
 use crate::conv_form::{of_threads, products, ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
+use crate::form::Form;
 use crate::gemm::tiles::Tiles;
 use crate::gemm::UNIT;
 use crate::isa::{Isa, Level};
@@ -22,13 +23,9 @@ const COPY: [f64; 2] = [60.0, 6.0];
 #[derive(Debug)]
 pub(crate) struct RowsForm;
 
-impl ConvForm for RowsForm {
-    fn name(&self) -> &'static str {
-        "direct, in rows"
-    }
-
-    fn layouts(&self) -> [ImageLayout; 2] {
-        [ImageLayout::Rows; 2]
+impl Form<ConvCase> for RowsForm {
+    fn name(&self, _: &ConvCase) -> String {
+        "direct, in rows".to_string()
     }
 
     fn fits(&self, _: &ConvCase) -> bool {
@@ -38,23 +35,17 @@ impl ConvForm for RowsForm {
     fn cost(&self, case: &ConvCase) -> f64 {
         case.shape.groups as f64 * group(case.isa(), &case.shape)
     }
+}
+
+impl ConvForm for RowsForm {
+    fn layouts(&self) -> [ImageLayout; 2] {
+        [ImageLayout::Rows; 2]
+    }
 
     fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {
         let shape = &case.shape;
         Box::new(Rows::new(case.isa(), shape.groups, shape.outputs / shape.groups, shape.taps(), w))
     }
-}
-
-/// The instructions for a vector of products by definition: the processor loads and stores the sums for each of them.
-const TERM: f64 = 10.0;
-
-/// Returns the forms of a convolution of integers, by name, with their costs for one image, as
-/// [`products::alternatives`](crate::products::alternatives): over rows, if all sums are exact in `f32`, and by definition.
-pub fn integer_alternatives(isa: Isa, shape: &Shape) -> Vec<(String, f64)> {
-    let rows = shape.groups as f64 * group(isa, shape);
-    let vectors = shape.output[1].next_multiple_of(Tiles::of(isa).lanes) as f64 / UNIT;
-    let by_definition = TERM * shape.outputs as f64 * shape.taps() as f64 * shape.output[0] as f64 * vectors;
-    vec![(format!("{}, as float32", RowsForm.name()), rows), ("as int32".to_string(), by_definition)]
 }
 
 /// The time of one group.
@@ -81,13 +72,6 @@ fn group(isa: Isa, shape: &Shape) -> f64 {
 /// Whether tiles read the image in place, without a copy of its rows.
 fn is_read_in_place(shape: &Shape) -> bool {
     shape.strides == [1, 1] && shape.dilations == [1, 1] && inside(shape) == Some(0)
-}
-
-impl Rows {
-    /// The name of the form.
-    pub fn form(&self) -> &'static str {
-        RowsForm.name()
-    }
 }
 
 impl PackedConv for Rows {

@@ -5,6 +5,7 @@ use super::{check, Weights};
 use crate::buffer::collected;
 use crate::conv_form::{ConvCase, ConvForm, ConvOperands, Epilogue, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
+use crate::form::Form;
 use crate::gemm::{Bias, Finish, Format, Matrix, PackedB, ProductCase, Right, Sizes};
 use crate::isa::Isa;
 use crate::products::{multiply, planner, prefers_half};
@@ -28,13 +29,9 @@ const MOVE: f64 = 0.5;
 /// The cost of starting the product of another group.
 const START: f64 = 700.0;
 
-impl ConvForm for WindowProductForm {
-    fn name(&self) -> &'static str {
-        "as a matrix product, in rows"
-    }
-
-    fn layouts(&self) -> [ImageLayout; 2] {
-        [ImageLayout::Rows; 2]
+impl Form<ConvCase> for WindowProductForm {
+    fn name(&self, _: &ConvCase) -> String {
+        "as a matrix product, in rows".to_string()
     }
 
     fn fits(&self, case: &ConvCase) -> bool {
@@ -52,6 +49,12 @@ impl ConvForm for WindowProductForm {
         let copies = COPY * copied(shape) as f64 + MOVE * moved as f64;
         let groups = shape.groups as f64;
         groups * (RATE * product / shape.batch.max(1) as f64 + copies) + START * (groups - 1.0)
+    }
+}
+
+impl ConvForm for WindowProductForm {
+    fn layouts(&self) -> [ImageLayout; 2] {
+        [ImageLayout::Rows; 2]
     }
 
     fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {

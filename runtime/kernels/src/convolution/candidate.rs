@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use crate::alternative::Alternative;
 use crate::conv_form::{ImageLayout, PackedConv};
+use crate::form::least;
 
 /// A way to compute a convolution.
 pub(super) trait Candidate: Debug {
@@ -32,7 +33,7 @@ pub(super) trait Candidate: Debug {
 
 /// Returns the fastest candidate. Of equally fast ones, it is the first.
 pub(super) fn fastest(candidates: Vec<Box<dyn Candidate>>) -> Option<Box<dyn Candidate>> {
-    candidates.into_iter().min_by(|a, b| a.time().total_cmp(&b.time()))
+    least(candidates.into_iter(), |candidate| candidate.time())
 }
 
 /// Lists candidates. Of candidates with one name and one layout of the result, it lists the fastest.
@@ -40,7 +41,7 @@ pub(super) fn listed(candidates: impl IntoIterator<Item = Box<dyn Candidate>>) -
     let mut listed: Vec<Alternative> = Vec::new();
     for each in candidates {
         let in_blocks = each.layouts()[1] == ImageLayout::Blocks;
-        let each = Alternative { form: each.name(), in_blocks, time: each.time(), saving: each.saving() };
+        let each = Alternative { form: each.name(), in_blocks, time: each.time(), saving: each.saving(), part: None };
         match listed.iter_mut().find(|other| other.form == each.form && other.in_blocks == each.in_blocks) {
             Some(other) if each.time < other.time => *other = each,
             Some(_) => {}

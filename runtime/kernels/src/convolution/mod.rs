@@ -1,23 +1,27 @@
 //! Convolutions of `f32` images in the form that a planner chooses when the weights are packed.
 //!
 //! The forms are in [`conv`](crate::conv), for images in rows, and in [`blocked`](crate::blocked), for images in blocks of
-//! channels. `planner::FORMS` lists them. Each implements `ConvForm` of `conv_form.rs`.
+//! channels. Each implements `ConvForm` of `conv_form.rs`. `planner.rs` lists them in a table, beside the tables of
+//! convolutions of codes ([`quantized`]) and of integers.
 
 mod candidate;
+mod integers;
 mod planner;
+pub mod quantized;
 mod transposed;
 mod within_step;
 
 #[cfg(test)]
 mod tests;
 
-pub use crate::conv::form::integer_alternatives;
 pub use crate::conv_form::{ConvCase, ConvOperands, Epilogue, ImageLayout, Residual};
-pub use planner::reorder;
+pub use integers::{IntegerConvCase, AS_FLOATS};
+pub use planner::{integer_alternatives, reorder, sums_in_float};
 
 use candidate::{fastest, listed, Candidate};
 
 use crate::alternative::Alternative;
+use crate::blocked::{separable_costs, SeparableWeights};
 use crate::blocking::Blocking;
 use crate::conv_form::PackedConv;
 use crate::conv_shape::Shape;
@@ -70,6 +74,72 @@ impl PlannedConv {
             ImageLayout::Blocks => &self.blocks,
         };
         ConvWeights::packed(&self.case, chosen.as_ref(), w)
+    }
+}
+
+/// A depthwise convolution and the following 1 × 1 convolution, on images in blocks of channels.
+#[derive(Debug, Clone)]
+pub struct PlannedPair {
+    cases: [ConvCase; 2],
+    times: [f64; 2],
+    beside: f64,
+    forms: [String; 2],
+}
+
+impl PlannedPair {
+    /// Compares one step with two. `None` if one step cannot compute both convolutions, or is not faster.
+    pub fn new(first: &PlannedConv, next: &PlannedConv) -> Option<PlannedPair> {
+        let are_in_blocks = [first, next].iter().all(|conv| conv.image_for_blocks() == ImageLayout::Blocks);
+        let is_plain = !first.case.is_transposed && !next.case.is_transposed;
+        let [together, beside] = separable_costs(&first.case, &next.case).filter(|_| are_in_blocks && is_plain)?;
+        let alone = first.blocks.time() + next.blocks.time();
+        let times = [together, alone + beside];
+        let cases = [first.case.clone(), next.case.clone()];
+        let forms = [first.blocks.name(), next.blocks.name()];
+        (times[0] < times[1]).then_some(PlannedPair { cases, times, beside, forms })
+    }
+
+    /// The names of the forms of both convolutions.
+    pub fn forms(&self) -> &[String; 2] {
+        &self.forms
+    }
+
+    /// The times for one image, in multiply-adds of a vector: of one step, and of two steps in blocks of channels. The latter
+    /// is the sum of the times of both convolutions, and the time to write and read the intermediate result.
+    pub fn times(&self) -> [f64; 2] {
+        self.times
+    }
+
+    /// What one step saves compared with two.
+    pub fn saving(&self) -> f64 {
+        self.images() * (self.times[1] - self.times[0])
+    }
+
+    /// What two steps take beside the [times](PlannedConv::times) of both convolutions.
+    pub fn beside(&self) -> f64 {
+        self.images() * self.beside
+    }
+
+    fn images(&self) -> f64 {
+        self.cases[0].shape.batch as f64
+    }
+
+    /// The blocks of channels.
+    pub fn blocking(&self) -> Blocking {
+        self.cases[0].blocking
+    }
+
+    /// Every form that the planner compared for each of both convolutions.
+    pub fn parts(&self) -> [Vec<Alternative>; 2] {
+        self.cases.each_ref().map(alternatives)
+    }
+
+    /// Packs the weights of both convolutions.
+    ///
+    /// # Panics
+    /// They do not have the shapes of the weights.
+    pub fn pack(&self, w: [&[f32]; 2]) -> SeparableWeights {
+        SeparableWeights::new(self.cases.each_ref(), w)
     }
 }
 

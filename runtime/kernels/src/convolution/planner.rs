@@ -1,16 +1,20 @@
-//! The planner of plain convolutions: lists every form with its cost.
+//! The planner of convolutions: the tables list every form, each of which states its cost.
 
 use super::candidate::{fastest, Candidate};
+use super::integers::{AsFloats, AsIntegers, IntegerConvCase, IntegerConvForm};
 use super::within_step::WithinStep;
 use crate::blocked::{DepthwiseForm, DirectForm, FromRowsForm, WinogradForm};
 use crate::conv::form::RowsForm;
 use crate::conv::product::WindowProductForm;
 use crate::conv_form::{ConvCase, ConvForm, ImageLayout, PackedConv};
+use crate::form::{cheapest, listed};
+use crate::int8::{self, QuantizedConvForm};
 use crate::isa::{Isa, Level};
 
-/// Every form, the simplest first: of equally fast forms, the first one is chosen. [`RowsForm`] can compute every
-/// convolution.
-pub(super) const FORMS: &[&dyn ConvForm] = &[
+// The tables of forms. Of two forms with equal costs, the planner chooses the first.
+
+/// The forms of convolutions in `f32`, the simplest first. [`RowsForm`] can compute every convolution.
+pub(super) const FLOAT: &[&dyn ConvForm] = &[
     &RowsForm,
     &WindowProductForm,
     &DepthwiseForm,
@@ -20,6 +24,17 @@ pub(super) const FORMS: &[&dyn ConvForm] = &[
     &WinogradForm::FOUR,
     &WinogradForm::LINE,
 ];
+/// The forms of convolutions of 8-bit codes. [`DenseForm`](int8::DenseForm) can compute every convolution.
+pub(crate) const QUANTIZED: &[&dyn QuantizedConvForm] = &[
+    #[cfg(target_arch = "x86_64")]
+    &int8::InterleavedForm,
+    #[cfg(target_arch = "x86_64")]
+    &int8::PairedForm,
+    &int8::DepthwiseForm,
+    &int8::DenseForm,
+];
+/// The forms of convolutions of the differences of 8-bit codes and zero points.
+pub(super) const INTEGER: &[&dyn IntegerConvForm] = &[&AsFloats, &AsIntegers];
 
 /// The cost of moving some vectors between `[N, C, H, W]` and blocks, in multiply-adds of a vector.
 pub fn reorder(isa: Isa, vectors: f64) -> f64 {
@@ -47,7 +62,7 @@ impl FormCandidate {
     /// Returns the form as a candidate, unless it does not fit, its result is in rows and the wanted one in blocks, or
     /// there are too few outputs to convert a result.
     fn new(form: &'static dyn ConvForm, case: &ConvCase, result: ImageLayout) -> Option<FormCandidate> {
-        if !form.fits(case) || form.transforms() && !case.may_transform {
+        if !form.fits(case) {
             return None;
         }
         let moving = match (form.layouts()[1], result) {
@@ -67,7 +82,7 @@ impl FormCandidate {
 
 impl Candidate for FormCandidate {
     fn name(&self) -> String {
-        format!("{}{}", self.form.name(), if self.converts() { " within the step" } else { "" })
+        format!("{}{}", self.form.name(&self.case), if self.converts() { " within the step" } else { "" })
     }
 
     fn layouts(&self) -> [ImageLayout; 2] {
@@ -113,10 +128,51 @@ pub(super) fn candidates(case: &ConvCase, result: ImageLayout) -> Vec<Box<dyn Ca
     let candidate = |form: &&'static dyn ConvForm| -> Option<Box<dyn Candidate>> {
         Some(Box::new(FormCandidate::new(*form, case, result)?))
     };
-    FORMS.iter().filter_map(candidate).collect()
+    FLOAT.iter().filter_map(candidate).collect()
 }
 
 /// Returns the fastest form for a result in this layout; `None` if no form can compute it.
 pub(super) fn fastest_form(case: &ConvCase, result: ImageLayout) -> Option<Box<dyn Candidate>> {
     fastest(candidates(case, result))
+}
+
+/// Whether the cheapest form of a convolution of integers multiplies differences as `f32`, not as `i32`.
+pub fn sums_in_float(case: &IntegerConvCase) -> bool {
+    cheapest(INTEGER, case).is_some_and(|form| form.is_float())
+}
+
+/// Returns every form that can compute a convolution of integers, by name, with its cost for one image, as
+/// [`products::alternatives`](crate::products::alternatives).
+pub fn integer_alternatives(case: &IntegerConvCase) -> Vec<(String, f64)> {
+    listed(INTEGER, case)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conv::tests::same;
+    use crate::conv_shape::Shape;
+
+    /// Usual convolutions: with few and many channels, groups, windows and sizes.
+    fn shapes() -> impl Iterator<Item = Shape> {
+        let channels = [[1, 1, 1], [3, 16, 1], [16, 1, 1], [16, 16, 16], [64, 64, 1], [64, 32, 4]];
+        let windows = [1, 2, 5, 16, 28, 100].into_iter().flat_map(|size| [1, 2, 3, 5].map(|kernel| (size, kernel)));
+        windows.flat_map(move |(size, kernel)| {
+            channels.map(|[channels, outputs, groups]| same(1, channels, outputs, groups, size, kernel))
+        })
+    }
+
+    #[test]
+    fn exact_sums_are_in_float() {
+        for (isa, shape) in Isa::available().flat_map(|isa| shapes().map(move |shape| (isa, shape))) {
+            for stride in [1, 2].into_iter().filter(|&stride| stride <= shape.kernel[0].max(1)) {
+                let output = shape.output.map(|size| size.div_ceil(stride));
+                let shape = Shape { strides: [stride; 2], output, ..shape.clone() };
+                for is_exact in [false, true] {
+                    let case = IntegerConvCase::new(isa, &shape, is_exact);
+                    assert_eq!(sums_in_float(&case), is_exact, "{case:?} {:?}", integer_alternatives(&case));
+                }
+            }
+        }
+    }
 }

@@ -17,7 +17,7 @@ use crate::form::Form;
 use crate::threads::Threads;
 
 /// The form with one product per group. It fits any convolution.
-pub(super) struct DenseForm;
+pub(crate) struct DenseForm;
 
 /// The time to gather the windows of a product, relative to that of the product.
 const GATHER: f64 = 0.5;

@@ -16,7 +16,7 @@ use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// The form for one channel and one output per group.
-pub(super) struct DepthwiseForm;
+pub(crate) struct DepthwiseForm;
 
 /// The instructions for a tap of a vector of channels: two loads with a conversion, a multiplication and an addition.
 const TAP: f64 = 4.0;

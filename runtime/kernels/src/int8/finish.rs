@@ -72,7 +72,7 @@ const ROUND: f32 = 12_582_912.0; // 1.5 · 2²³
 
 impl Out<'_> {
     /// The number of elements.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Out::Sums(out) => out.len(),
             Out::Floats(out, _) => out.len(),

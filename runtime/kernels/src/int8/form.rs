@@ -32,7 +32,7 @@ pub(super) const UNIT: f64 = 16.0;
 
 /// The facts about a convolution that decide its form. The sizes of the image are unknown.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct QuantizedConvCase {
+pub(crate) struct QuantizedConvCase {
     pub isa: Isa,
     /// The instructions that sum products.
     pub dots: Dots,
@@ -47,14 +47,14 @@ pub(super) struct QuantizedConvCase {
 }
 
 /// A form of a convolution of codes. All forms compute the same sums. The cost is the time of one pixel of the output.
-pub(super) trait QuantizedConvForm: Form<QuantizedConvCase> {
+pub(crate) trait QuantizedConvForm: Form<QuantizedConvCase> {
     /// Packs the weights of a case that fits.
     fn pack(&self, case: &QuantizedConvCase, weights: &Taps) -> Box<dyn PackedQuantizedConv>;
 }
 
 /// Packed weights of a convolution of codes.
-pub(super) trait PackedQuantizedConv: Debug + Send + Sync {
-    /// Computes a convolution as [`conv`](super::conv()) defines it. The output is not empty, and the operands fit the
+pub(crate) trait PackedQuantizedConv: Debug + Send + Sync {
+    /// Computes a convolution as [`conv`](crate::convolution::quantized::conv) defines it. The output is not empty, and the operands fit the
     /// shape.
     ///
     /// # Panics

@@ -26,7 +26,7 @@ use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// The form for one channel and one output per group, with four taps per instruction.
-pub(super) struct InterleavedForm;
+pub(crate) struct InterleavedForm;
 
 /// The instructions that interleave a vector of channels, as in a window of more columns.
 const INTERLEAVE: usize = 2;

@@ -7,7 +7,6 @@
 #[cfg(target_arch = "x86_64")]
 mod amx;
 mod codes;
-mod conv;
 mod dense;
 mod depthwise;
 mod direct;
@@ -26,7 +25,6 @@ mod paired;
 #[cfg(target_arch = "x86_64")]
 mod pairs;
 mod patches;
-mod planner;
 mod positions;
 mod product;
 mod product_form;
@@ -46,10 +44,17 @@ mod windows;
 mod tests;
 
 pub use codes::Codes;
-pub use conv::{alternatives, conv, Filter};
+pub(crate) use dense::DenseForm;
+pub(crate) use depthwise::DepthwiseForm;
 pub use elementwise::{binary, look_up, mean, Function, Quantize};
 pub use finish::{Out, Requantize};
 pub use form::Taps;
+pub(crate) use form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm};
+pub(crate) use instructions::Dots;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use interleaved::InterleavedForm;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use paired::PairedForm;
 pub use product::product;
 pub(crate) use product_form::{DotForm, IntegerForm, Multiplied};
 pub use product_form::{IntegerCase, Integers};

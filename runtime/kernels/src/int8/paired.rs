@@ -17,7 +17,7 @@ use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// The form for one channel and one output per group, with two taps per instruction.
-pub(super) struct PairedForm;
+pub(crate) struct PairedForm;
 
 /// The instructions for a tap of a vector of channels: half of two loads with a conversion, two unpackings, and two
 /// multiplications and additions of vectors that are half as wide.

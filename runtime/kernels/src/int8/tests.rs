@@ -1,12 +1,10 @@
 //! Compares every level with sums computed one by one.
 
-use super::form::QuantizedConvCase;
-use super::instructions::Dots;
 #[cfg(target_arch = "x86_64")]
 use super::instructions::Instructions;
-use super::planner::FORMS;
 use super::*;
 use crate::conv_shape::Shape;
+use crate::convolution::quantized::{conv, Filter, QUANTIZED};
 use crate::isa::Isa;
 use crate::products::pack_int8;
 use crate::threads::Threads;
@@ -194,7 +192,7 @@ fn convolutions_are_the_sums_of_products() {
                 let len = s.batch * s.pixels() * s.outputs;
                 let expected: Vec<i32> =
                     (0..len).map(|at| sum(&s, &x, &w, w_signed, &w_zeros, at) + bias[at % s.outputs]).collect();
-                for form in FORMS.iter().filter(|form| form.fits(&case)) {
+                for form in QUANTIZED.iter().filter(|form| form.fits(&case)) {
                     let filter = Filter::packed(*form, case, &taps);
                     check_filter(&s, &filter, x, &bias, &expected);
                 }

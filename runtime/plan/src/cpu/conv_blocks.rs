@@ -2,18 +2,19 @@
 
 use std::fmt::{self, Debug, Formatter};
 
-use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::convolution::{ConvOperands, ConvWeights, ImageLayout, PlannedConv};
 
 use super::blocks::{operand, Blocked};
-use super::conv_case::Convolution;
+use super::conv_case::{constant_weights, ConvBlocks, Convolution};
 use super::conv_output::ConvOutput;
-use super::conv_rows;
+use super::conv_rows::{self, PlannedRows};
+use super::planned::PlannedKernel;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants, Kernel};
-use crate::layout::{in_blocks, in_rows, Image, Layout};
+use crate::layout::{in_blocks, Image, Layout};
+use crate::ops::conv::Conv;
 use crate::ops::window::{check_bias, out_dims};
 use crate::types::{Type, Types};
 use crate::value::{Array, Value};
@@ -46,31 +47,25 @@ pub(super) fn blocked<C: Convolution>(
 
 /// [`ConvBlocks`] with its forms, chosen but not packed.
 #[derive(Debug)]
-pub(crate) struct PlannedBlocks<C> {
-    pub op: ConvBlocks<C>,
+pub(super) struct PlannedBlocks<C> {
+    op: ConvBlocks<C>,
     /// The forms for results in rows and in blocks.
-    pub planned: PlannedConv,
+    planned: PlannedConv,
 }
 
-/// A [`Convolution`] of images in blocks.
-#[derive(Debug, Clone)]
-pub(crate) struct ConvBlocks<C> {
-    pub conv: C,
-    channels: usize,
-    /// The rank of the images in rows.
-    pub rank: usize,
-}
-
-impl<C: Convolution> PlannedBlocks<C> {
-    /// Packs the weights into a kernel.
-    ///
-    /// # Errors
-    /// The weights are not constant, or do not fit.
-    pub fn pack(self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        let w = operands.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;
-        let weights = self.planned.pack(ImageLayout::Blocks, w.read::<f32>()?);
+impl<C: Convolution> PlannedKernel for PlannedBlocks<C> {
+    fn pack(self: Box<Self>, operands: &Constants) -> Result<Box<dyn Kernel>> {
+        let weights = self.planned.pack(ImageLayout::Blocks, constant_weights(operands, 1)?.read::<f32>()?);
         let output = ConvOutput::new(self.op.conv.epilogue(), weights.adds_residual());
         Ok(Box::new(PackedConvBlocks { op: self.op, weights, output }))
+    }
+
+    fn in_rows(self: Box<Self>) -> Option<Box<dyn PlannedKernel>> {
+        Some(Box::new(PlannedRows { conv: self.op.conv, planned: self.planned }))
+    }
+
+    fn convolution(&self) -> Option<(&ConvBlocks<Conv>, &PlannedConv)> {
+        Some((C::as_conv(&self.op)?, &self.planned))
     }
 }
 
@@ -119,22 +114,5 @@ impl<C: Convolution> Kernel for PackedConvBlocks<C> {
             Ok(())
         })?;
         Ok(vec![out.into()])
-    }
-}
-
-impl<C: Convolution> ConvBlocks<C> {
-    /// Returns the sizes for which the weights are packed.
-    pub fn typical_shape(&self, operands: &Constants) -> Result<Shape> {
-        let w = operands.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;
-        self.conv.typical_shape(operands.types.first().copied().flatten(), w.dims())
-    }
-
-    /// Returns the dimensions of the input in rows. The input may be in rows or in blocks.
-    pub fn input(&self, dims: &[usize]) -> Result<Vec<usize>> {
-        if dims.len() == self.rank {
-            Ok(dims.to_vec())
-        } else {
-            in_rows(dims, self.channels)
-        }
     }
 }

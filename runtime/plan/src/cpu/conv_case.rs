@@ -1,20 +1,21 @@
 //! Plain and transposed convolutions: the sizes and the memory for which their weights are packed.
 
-use std::fmt::Debug;
-
 use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::conv::{conv_plain, conv_transposed_plain, Shape};
-use candle_plan_kernels::convolution::ConvCase;
+use candle_plan_kernels::convolution::{ConvCase, ConvWeights};
 use candle_plan_kernels::program::Program;
 use candle_plan_kernels::threads::Threads;
 
-use crate::error::Result;
+use super::packed::Packs;
+use crate::error::{Error, Result};
 use crate::kernel::{Constants, Memory};
+use crate::layout::in_rows;
 use crate::ops::conv::Conv;
 use crate::ops::conv_transpose::ConvTranspose;
 use crate::ops::padding::Padding;
 use crate::ops::window::check_ranks;
 use crate::types::{Type, Types};
+use crate::value::Array;
 
 /// The assumed size of an image axis whose size is unknown.
 const TYPICAL: usize = 32;
@@ -24,7 +25,7 @@ const TYPICAL: usize = 32;
 const STEPS: usize = 8;
 
 /// A plain or transposed convolution. Input 0 is the image, input 1 the weights, and input 2 the bias.
-pub(crate) trait Convolution: Debug + Clone + Send + Sync + 'static {
+pub(super) trait Convolution: Packs<Packed = ConvWeights> {
     /// The program that finishes the result.
     fn epilogue(&self) -> Option<&Program>;
 
@@ -47,6 +48,11 @@ pub(crate) trait Convolution: Debug + Clone + Send + Sync + 'static {
     /// Convolves by definition.
     fn plain(threads: &Threads, shape: &Shape, w: &[f64], bias: Option<&[f64]>, x: &[f64], out: &mut [f64]);
 
+    /// The convolution in blocks, unless it is transposed.
+    fn as_conv(_op: &ConvBlocks<Self>) -> Option<&ConvBlocks<Conv>> {
+        None
+    }
+
     /// Returns the case of some operands and weights of dimensions `w`.
     ///
     /// # Errors
@@ -55,6 +61,35 @@ pub(crate) trait Convolution: Debug + Clone + Send + Sync + 'static {
         let shape = self.typical_shape(operands.types.first().copied().flatten(), w)?;
         Ok(Self::case_of(operands.blocking, &shape, operands.memory))
     }
+}
+
+/// A [`Convolution`] of images in blocks.
+#[derive(Debug, Clone)]
+pub(crate) struct ConvBlocks<C> {
+    pub conv: C,
+    /// The channels of the image.
+    pub channels: usize,
+    /// The rank of the images in rows.
+    pub rank: usize,
+}
+
+impl<C> ConvBlocks<C> {
+    /// Returns the dimensions of the input in rows. The input may be in rows or in blocks.
+    pub fn input(&self, dims: &[usize]) -> Result<Vec<usize>> {
+        if dims.len() == self.rank {
+            Ok(dims.to_vec())
+        } else {
+            in_rows(dims, self.channels)
+        }
+    }
+}
+
+/// Returns input `i`, constant weights.
+///
+/// # Errors
+/// They are not constant.
+pub(super) fn constant_weights<'a>(operands: &'a Constants, i: usize) -> Result<&'a Array> {
+    operands.tensor(i).ok_or_else(|| Error::op("the weights are not constant"))
 }
 
 /// The dimensions of one image of input 0, and of the weights, input 1, if they are known.
@@ -103,6 +138,10 @@ impl Convolution for Conv {
 
     fn plain(threads: &Threads, shape: &Shape, w: &[f64], bias: Option<&[f64]>, x: &[f64], out: &mut [f64]) {
         conv_plain(threads, shape, w, bias, x, out);
+    }
+
+    fn as_conv(op: &ConvBlocks<Conv>) -> Option<&ConvBlocks<Conv>> {
+        Some(op)
     }
 }
 

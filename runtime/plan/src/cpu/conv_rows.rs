@@ -5,12 +5,13 @@ use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::convolution::{self, ConvOperands, ConvWeights, ImageLayout, PlannedConv};
 use candle_plan_kernels::isa::Isa;
 
-use super::conv_case::Convolution;
+use super::conv_case::{constant_weights, Convolution};
 use super::conv_output::with_epilogue;
 use super::convert::{converted, read_f32};
-use super::packed::{Packed, Packs};
+use super::packed::Packed;
+use super::planned::PlannedKernel;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants, Kernel, Memory};
 use crate::ops::window::{check_bias, out_dims};
@@ -74,17 +75,18 @@ pub(super) fn pack<C: Convolution>(op: &C, constants: &Constants) -> Result<Opti
     Ok(Some(ConvWeights::new(&case, ImageLayout::Rows, &read_f32(w)?)))
 }
 
-/// Packs weights into the kernel of a planned convolution of images in rows.
-///
-/// # Errors
-/// The weights are not constant, or not of up to 32 bits.
-pub(super) fn kernel<C: Convolution + Packs<Packed = ConvWeights>>(
-    op: &C,
-    planned: &PlannedConv,
-    constants: &Constants,
-) -> Result<Box<dyn Kernel>> {
-    let w = constants.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;
-    Ok(Packed::with(op, Some(planned.pack(ImageLayout::Rows, &read_f32(w)?))))
+/// A convolution of images in rows with its form, chosen but not packed.
+#[derive(Debug)]
+pub(super) struct PlannedRows<C> {
+    pub conv: C,
+    pub planned: PlannedConv,
+}
+
+impl<C: Convolution> PlannedKernel for PlannedRows<C> {
+    fn pack(self: Box<Self>, operands: &Constants) -> Result<Box<dyn Kernel>> {
+        let w = read_f32(constant_weights(operands, 1)?)?;
+        Ok(Packed::with(&self.conv, Some(self.planned.pack(ImageLayout::Rows, &w))))
+    }
 }
 
 /// The chosen form and the size of the weights.

@@ -1,7 +1,7 @@
 //! CPU kernels: products and convolutions of 8-bit integers with `int32` sums, and requantization to 8 bits.
 
 use candle_plan_kernels::conv::{self, Rows, Shape};
-use candle_plan_kernels::convolution::{integer_alternatives, ConvOperands, Epilogue};
+use candle_plan_kernels::convolution::{self, integer_alternatives, ConvOperands, Epilogue, IntegerConvCase};
 use candle_plan_kernels::int8;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::products::sums_in_float;
@@ -130,13 +130,14 @@ impl Packs for ConvInteger {
 
     fn form(&self, packed: Option<&Self::Packed>) -> Form {
         Form::of(packed, |PackedBytes { weights, .. }: &PackedBytes| {
-            Form::named(format!("{}, as float32", weights.form())).packed(weights.bytes())
+            Form::named(convolution::AS_FLOATS).packed(weights.bytes())
         })
     }
 
     fn alternatives(&self, _: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
         let shape = one_image(inputs).and_then(|[x, w]| self.shape(&x, &w).ok());
-        Alternative::all(shape.map(|shape| integer_alternatives(Isa::get(), &shape)).unwrap_or_default())
+        let case = shape.map(|shape| IntegerConvCase::new(Isa::get(), &shape, true));
+        Alternative::all(case.map(|case| integer_alternatives(&case)).unwrap_or_default())
     }
 
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
@@ -153,7 +154,8 @@ impl Packs for ConvInteger {
         };
         let x = shifted(x, call.optional_tensor(2)?, call.threads)?;
         let dims = out_dims(&shape, x.rank());
-        let mut sums = if largest(&x)? * packed.largest_sum <= EXACT {
+        let is_exact = largest(&x)? * packed.largest_sum <= EXACT;
+        let mut sums = if convolution::sums_in_float(&IntegerConvCase::new(Isa::get(), &shape, is_exact)) {
             let (x, epilogue) = (x.read::<f32>()?, Epilogue::NONE);
             let out = alloc_uninit(&dims)?.overwrite(|out| {
                 let operands = ConvOperands { shape: &shape, bias: None, x, out, epilogue };

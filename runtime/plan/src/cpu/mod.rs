@@ -18,6 +18,7 @@ mod matrices;
 mod nested;
 mod packed;
 mod places;
+mod planned;
 mod pool_blocks;
 mod power;
 mod product_forms;
@@ -29,6 +30,7 @@ mod separable;
 family_modules!();
 
 pub(crate) use blocks::Blocked;
-pub(crate) use choice::{blocked, fused, Choice};
+pub(crate) use choice::{blocked, paired, Own};
 #[cfg(test)]
 pub(crate) use packed::kernel;
+pub(crate) use planned::{Paired, PlannedKernel, Ready};

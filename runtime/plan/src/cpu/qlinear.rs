@@ -1,7 +1,8 @@
 //! CPU kernels: convolutions and matrix products from 8-bit codes to 8-bit codes, as single steps.
 
 use candle_plan_kernels::conv::Shape;
-use candle_plan_kernels::int8::{self, Codes, Filter, Matrix, Out, Requantize, Taps, Weights};
+use candle_plan_kernels::convolution::quantized::{self, Filter};
+use candle_plan_kernels::int8::{self, Codes, Matrix, Out, Requantize, Taps, Weights};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::products;
 use candle_plan_memory::buffer::collected;
@@ -42,7 +43,7 @@ impl Packs for QLinearConv {
     fn alternatives(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
         let found = self.image_shape(inputs).map(|shape| match packed {
             Some(filter) => filter.alternatives(shape.output[0].saturating_mul(shape.output[1])),
-            None => int8::alternatives(Isa::get(), &shape, inputs.tensor(1).is_ok_and(|w| w.dtype == DType::Int8)),
+            None => quantized::alternatives(Isa::get(), &shape, inputs.tensor(1).is_ok_and(|w| w.dtype == DType::Int8)),
         });
         Alternative::all(found.unwrap_or_default())
     }
@@ -70,7 +71,7 @@ impl Packs for QLinearConv {
         let codes = Codes { bits, signed: is_signed(x), zero: single(call.tensor(3)?)? };
         let end = End::new(call, [self.low, self.high], shape.outputs)?;
         let bias = end.bias;
-        Ok(vec![end.write(&dims, |out| int8::conv(call.threads, &shape, filter, codes, bias, out))?])
+        Ok(vec![end.write(&dims, |out| quantized::conv(call.threads, &shape, filter, codes, bias, out))?])
     }
 }
 

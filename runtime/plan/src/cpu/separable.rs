@@ -3,13 +3,14 @@
 use std::fmt::{self, Debug, Formatter};
 
 use candle_plan_kernels::blocked::{self, SeparableWeights, Stage};
-use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::conv::Shape;
+use candle_plan_kernels::convolution::PlannedPair;
 
-use super::conv_blocks::ConvBlocks;
+use super::conv_case::{constant_weights, ConvBlocks};
 use super::conv_output::{with_epilogue, ConvOutput};
+use super::planned::{Paired, Part, PlannedKernel};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::form::{Alternative, Form};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::in_blocks;
@@ -18,50 +19,37 @@ use crate::ops::window::{check_bias, out_dims};
 use crate::types::Types;
 use crate::value::{Array, Value};
 
+/// Where the kernel computes the second convolution, as a part of its name.
+const TOGETHER: &str = " while it is in the cache";
+
 /// The two convolutions. Its inputs are the inputs of the first, then the inputs of the second without its image.
-#[derive(Debug, Clone)]
-pub(crate) struct Separable {
+#[derive(Debug)]
+struct Separable {
     first: ConvBlocks<Conv>,
     /// The second convolution. Its epilogue refers to the inputs of the fused step.
     second: ConvBlocks<Conv>,
     /// The number of inputs of the first convolution.
     inputs: usize,
-    /// The sizes for which the weights are packed.
-    typical: [Shape; 2],
-    blocking: Blocking,
+    planned: PlannedPair,
 }
 
-impl Separable {
-    /// Returns the fused convolutions, if they are faster than two steps.
-    pub fn of(
-        first: &ConvBlocks<Conv>,
-        operands: &Constants,
-        second: &ConvBlocks<Conv>,
-        next: &Constants,
-    ) -> Option<Separable> {
-        let typical = [first.typical_shape(operands).ok()?, second.typical_shape(next).ok()?];
-        let [together, apart] = blocked::separable_times(operands.blocking, &typical[0], &typical[1])?;
-        if together >= apart {
-            return None;
-        }
-        let (inputs, mut second) = (operands.types.len(), second.clone());
-        second.conv.epilogue = second.conv.epilogue.map(|program| program.with_inputs(|i| i + inputs - 1));
-        Some(Separable { first: first.clone(), second, inputs, typical, blocking: operands.blocking })
-    }
+/// Returns the fused convolutions, if they are faster than two steps.
+pub(super) fn paired((first, operands): Part, (next, _): Part) -> Option<Paired> {
+    let ((first, first_forms), (second, second_forms)) = (first.convolution()?, next.convolution()?);
+    let planned = PlannedPair::new(first_forms, second_forms)?;
+    let (inputs, mut second) = (operands.types.len(), second.clone());
+    second.conv.epilogue = second.conv.epilogue.map(|program| program.with_inputs(|i| i + inputs - 1));
+    let (saving, beside) = (planned.saving(), planned.beside());
+    let kernel = Box::new(Separable { first: first.clone(), second, inputs, planned });
+    Some(Paired { kernel, saving, beside })
+}
 
-    /// Packs the weights into a kernel.
-    ///
-    /// # Errors
-    /// The weights are not constant.
-    pub fn pack(self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        let weights = |i: usize| match operands.tensor(i) {
-            Some(w) => w.read::<f32>(),
-            None => Err(Error::op("the weights are not constant")),
-        };
-        let weights =
-            SeparableWeights::new(self.blocking, self.typical.each_ref(), [weights(1)?, weights(self.inputs)?]);
+impl PlannedKernel for Separable {
+    fn pack(self: Box<Self>, operands: &Constants) -> Result<Box<dyn Kernel>> {
+        let weights = |i: usize| constant_weights(operands, i)?.read::<f32>();
+        let weights = self.planned.pack([weights(1)?, weights(self.inputs)?]);
         let output = ConvOutput::new(self.second.conv.epilogue.as_ref(), true);
-        Ok(Box::new(PackedSeparable { op: self, weights, output }))
+        Ok(Box::new(PackedSeparable { op: *self, weights, output }))
     }
 }
 
@@ -81,7 +69,7 @@ impl Debug for PackedSeparable {
 impl PackedSeparable {
     /// The names of both forms, in order.
     fn name(&self) -> String {
-        let [first, second] = self.weights.forms();
+        let [first, second] = self.op.planned.forms();
         let between = self.op.first.conv.epilogue.as_ref();
         let between = between.map_or_else(String::new, |program| format!(" with {program}"));
         format!("{first}{between}, then {second}")
@@ -98,19 +86,18 @@ impl Kernel for PackedSeparable {
     }
 
     fn form(&self) -> Form {
-        let name = format!("{} while it is in the cache", self.name());
+        let name = format!("{}{TOGETHER}", self.name());
         Form::named(name).packed(self.weights.bytes()).with(self.op.second.conv.epilogue.as_ref())
     }
 
+    /// One step and two steps, then the forms of the first convolution, and those of the second.
     fn alternatives(&self, _inputs: &Types) -> Vec<Alternative> {
-        let [first, second] = &self.op.typical;
-        let times = blocked::separable_times(self.op.blocking, first, second).into_iter().flatten();
-        let places = [" while it is in the cache", ", in two steps"];
-        let alternative = |(place, time)| {
-            let form = format!("{}{place}", self.name());
-            Alternative { form, in_blocks: true, time, saving: None }
-        };
-        places.into_iter().zip(times).map(alternative).collect()
+        let names = [TOGETHER, ", in two steps"].map(|place| format!("{}{place}", self.name()));
+        let whole = Alternative::all(names.into_iter().zip(self.op.planned.times()));
+        let whole = whole.into_iter().map(|each| Alternative { in_blocks: true, ..each });
+        let parts = (0..).zip(self.op.planned.parts());
+        let parts = parts.flat_map(|(i, of)| of.into_iter().map(move |each| Alternative { part: Some(i), ..each }));
+        whole.chain(parts).collect()
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {
@@ -122,8 +109,8 @@ impl Kernel for PackedSeparable {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (op, [first_bias, second_bias]) = (&self.op, self.op.biases());
         let [shape, next] = op.shapes(call)?;
-        let between = in_blocks(&out_dims(&shape, op.first.rank), op.blocking);
-        let dims = in_blocks(&out_dims(&next, op.second.rank), op.blocking);
+        let between = in_blocks(&out_dims(&shape, op.first.rank), op.planned.blocking());
+        let dims = in_blocks(&out_dims(&next, op.second.rank), op.planned.blocking());
         let out = self.output.write(op.second.conv.epilogue.as_ref(), call, &dims, |call, out, epilogue| {
             let second = Stage { shape: &next, bias: read(call, second_bias)?, epilogue };
             with_epilogue(op.first.conv.epilogue.as_ref(), call, &between, |epilogue| {

@@ -1,5 +1,7 @@
 //! The operators that a step computes.
 
+use std::sync::Arc;
+
 use crate::operator::Needs;
 use crate::ops::Op;
 use crate::plan::Block;
@@ -13,14 +15,14 @@ pub(crate) struct Chain(Vec<Link>);
 
 #[derive(Debug, Clone)]
 struct Link {
-    op: Op,
+    op: Arc<Op>,
     /// The number of the step's inputs that precede those of the operator.
     start: usize,
 }
 
 impl Chain {
     /// Makes a chain of one operator.
-    pub fn of(op: Op) -> Chain {
+    pub fn of(op: Arc<Op>) -> Chain {
         Chain(vec![Link { op, start: 0 }])
     }
 
@@ -30,7 +32,7 @@ impl Chain {
     }
 
     /// Returns the operator, if the chain has exactly one.
-    pub fn single(&self) -> Option<&Op> {
+    pub fn single(&self) -> Option<&Arc<Op>> {
         match &self.0[..] {
             [link] => Some(&link.op),
             _ => None,
@@ -51,7 +53,7 @@ impl Chain {
 
     /// Returns the nested graphs.
     pub fn blocks(&self) -> Vec<&Block> {
-        self.single().map_or_else(Vec::new, Op::blocks)
+        self.single().map_or_else(Vec::new, |op| op.blocks())
     }
 
     /// Returns the output of the step that output `index` of every nested graph becomes unchanged.

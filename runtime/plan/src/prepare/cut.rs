@@ -45,6 +45,15 @@ impl Choices {
         item
     }
 
+    /// Adds a gain that the choice saves if all of `items` are yes.
+    pub fn together(&mut self, items: &[Item], gain: u64) {
+        let all = self.graph.add_node(());
+        self.graph.add_edge(self.yes, all, gain.min(MAX_COST));
+        for &item in items {
+            self.graph.add_edge(all, item, FORBIDDEN);
+        }
+    }
+
     /// Adds `cost` if `one` is yes and any of `others` is no.
     pub fn unless_all(&mut self, one: Item, others: &[Item], cost: u64) {
         let middle = self.middle(others, |graph, middle, other| graph.add_edge(middle, other, FORBIDDEN));
@@ -114,6 +123,22 @@ mod tests {
             let (least, best) = choices.best();
             let found: Vec<bool> = items[1..=gains.len()].iter().map(|&item| best(item)).collect();
             assert_eq!((&found[..], least), (expected, total), "{gains:?} {cost}");
+        }
+    }
+
+    #[test]
+    fn a_gain_of_several_needs_all_of_them() {
+        for (gains, gain, expected, total) in [
+            ([-2, -3], 4, [false, false], 4),
+            ([-2, -3], 6, [true, true], 5),
+            ([2, -3], 2, [true, false], 2),
+            ([2, -3], 4, [true, true], 3),
+        ] {
+            let mut choices = Choices::new();
+            let items = gains.map(|gain| choices.item(gain));
+            choices.together(&items, gain);
+            let (least, best) = choices.best();
+            assert_eq!((items.map(best), least), (expected, total), "{gains:?} {gain}");
         }
     }
 

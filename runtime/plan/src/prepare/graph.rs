@@ -1,11 +1,13 @@
 //! The steps of a block during prepare, which may change their kernels and add steps.
 
+use std::sync::Arc;
+
 use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::isa::Isa;
 
 use super::chain::Chain;
 use super::{Hosted, NodeId, SlotContent, SlotId};
-use crate::cpu::Choice;
+use crate::cpu::{Own, PlannedKernel, Ready};
 use crate::kernel::{Constants, Kernel, Memory};
 use crate::layout::Layout;
 use crate::operator::Needs;
@@ -16,6 +18,8 @@ use crate::value::Value;
 /// A block during prepare.
 pub(super) struct Graph {
     pub nodes: Vec<Node>,
+    /// The chosen kernel of each node.
+    pub kernels: Vec<Box<dyn PlannedKernel>>,
     /// The type of each value, as in the plan.
     pub kinds: Vec<Type>,
     /// The plan value and layout of each value.
@@ -37,8 +41,6 @@ pub(super) struct Node {
     pub name: &'static str,
     /// The operators that the step computes.
     pub ops: Chain,
-    /// The chosen kernel.
-    pub choice: Choice,
     pub inputs: Vec<Option<SlotId>>,
     pub outputs: Vec<Option<SlotId>>,
     /// The channels of each input in blocks of channels.
@@ -55,8 +57,11 @@ impl Graph {
         for entry in &block.constants {
             constant_of[entry.value.at()] = Some(entry.constant);
         }
+        let steps = block.unknown_steps().map(|(index, step)| Node::of(index, step));
+        let (nodes, kernels) = steps.unzip();
         Graph {
-            nodes: block.unknown_steps().map(|(index, step)| Node::of(index, step)).collect(),
+            nodes,
+            kernels,
             kinds: block.values.iter().map(|value| value.kind.clone()).collect(),
             held: (0..block.values.len() as u32)
                 .map(|value| SlotContent { value: ValueId(value), layout: Layout::Rows })
@@ -67,6 +72,31 @@ impl Graph {
             memory: Memory::Full,
             blocking: Blocking::largest(Isa::get()),
         }
+    }
+
+    /// Appends a node with its kernel.
+    pub fn push(&mut self, node: Node, kernel: Box<dyn PlannedKernel>) {
+        self.nodes.push(node);
+        self.kernels.push(kernel);
+    }
+
+    /// Takes the nodes and their kernels out of the graph.
+    pub fn take_nodes(&mut self) -> impl Iterator<Item = (Node, Box<dyn PlannedKernel>)> {
+        std::mem::take(&mut self.nodes).into_iter().zip(std::mem::take(&mut self.kernels))
+    }
+
+    /// Appends a step that prepare adds, from value `from` to value `to`.
+    pub fn push_added(
+        &mut self,
+        (index, origin): (StepId, OriginId),
+        name: &'static str,
+        kernel: Box<dyn Kernel>,
+        [from, to]: [SlotId; 2],
+    ) {
+        let (inputs, outputs, channels) = (vec![Some(from)], vec![Some(to)], Vec::new());
+        let node =
+            Node { index, added: true, name, ops: Chain::default(), inputs, outputs, channels, host: None, origin };
+        self.push(node, Box::new(Ready(kernel)));
     }
 
     /// Adds a copy of a value in another layout or on another device.
@@ -102,24 +132,21 @@ impl Graph {
 }
 
 impl Node {
-    fn of(index: StepId, step: &Step) -> Node {
-        Node {
+    /// Returns a step of the plan with its operator's own kernel.
+    fn of(index: StepId, step: &Step) -> (Node, Box<dyn PlannedKernel>) {
+        let op = Arc::new(step.op.clone());
+        let node = Node {
             index,
             added: false,
             name: step.op.name(),
-            ops: Chain::of(step.op.clone()),
-            choice: Choice::Own,
+            ops: Chain::of(Arc::clone(&op)),
             inputs: step.inputs.iter().map(|id| id.map(SlotId::of)).collect(),
             outputs: step.outputs.iter().map(|id| id.map(SlotId::of)).collect(),
             channels: Vec::new(),
             host: None,
             origin: step.origin,
-        }
-    }
-
-    /// Takes the chosen kernel out of the step.
-    pub fn take_choice(&mut self) -> Choice {
-        std::mem::replace(&mut self.choice, Choice::Own)
+        };
+        (node, Box::new(Own(op)))
     }
 
     /// Returns the part of an input that the step reads.
@@ -129,28 +156,12 @@ impl Node {
 
     /// Fuses `first`, whose output is input 0 of this step, into this step. The new inputs are the inputs of `first`,
     /// then the other inputs of this step.
-    pub fn follow(&mut self, first: &Node, choice: Choice) {
+    pub fn follow(&mut self, first: &Node) {
         let mut channels = first.channels.clone();
         channels.resize(first.inputs.len(), None);
         channels.extend(self.channels.iter().skip(1));
         self.channels = channels;
         self.ops.follow(&first.ops, first.inputs.len());
         self.inputs.splice(..1, first.inputs.iter().copied());
-        self.choice = choice;
-    }
-
-    /// Makes a step that prepare adds, from value `from` to value `to`.
-    pub fn added(
-        place: (StepId, OriginId),
-        name: &'static str,
-        kernel: Box<dyn Kernel>,
-        from: SlotId,
-        to: SlotId,
-    ) -> Node {
-        let (index, origin) = place;
-        let (inputs, outputs) = (vec![Some(from)], vec![Some(to)]);
-        let channels = Vec::new();
-        let (ops, choice) = (Chain::default(), Choice::Ready(kernel));
-        Node { index, added: true, name, ops, choice, inputs, outputs, channels, host: None, origin }
     }
 }

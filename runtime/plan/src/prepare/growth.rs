@@ -5,6 +5,7 @@
 //! result get its storage with spare elements between the rows if their kernels can read that, or else a copy.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::{Operand, PreparedBlock, PreparedStep, SlotId};
 use crate::operator::Needs;
@@ -52,7 +53,7 @@ impl PreparedBlock {
 impl PreparedStep {
     /// Whether the step concatenates the value of a slot and another one along an axis.
     fn joins(&self, slot: SlotId, axis: usize, rank: usize) -> bool {
-        let Some(Op::Concat(concat)) = self.ops.single() else { return false };
+        let Some(Op::Concat(concat)) = self.ops.single().map(Arc::as_ref) else { return false };
         let own = usize::try_from(if concat.axis < 0 { concat.axis + rank as i64 } else { concat.axis });
         let [first, second] = self.reads[..] else { return false };
         own == Ok(axis) && first == Some(slot) && second != Some(slot) && self.channels.iter().all(Option::is_none)

@@ -1,5 +1,5 @@
-//! Chooses the layout of every image of a block, and adds the steps that reorder images. Also chooses the size of blocks
-//! of channels for a whole plan.
+//! Chooses the layout of every image of a block, and the pairs of steps that one kernel computes. Adds the steps that reorder
+//! images. Also chooses the size of blocks of channels for a whole plan.
 
 use std::collections::HashMap;
 
@@ -10,9 +10,10 @@ use candle_plan_kernels::threads::Threads;
 
 use super::cut::{Choices, Item};
 use super::graph::{Graph, Node};
-use super::SlotId;
+use super::pairs::{self, Pair};
+use super::{NodeId, SlotId};
 use crate::cpu::reorder::Reorder;
-use crate::cpu::{self, Blocked, Choice};
+use crate::cpu::{self, Blocked, PlannedKernel};
 use crate::error::{Error, Result};
 use crate::kernel::Memory;
 use crate::layout::{Image, Layout};
@@ -43,46 +44,58 @@ pub(super) fn blocking(main: &Block, constants: &[Value], memory: Memory) -> Blo
 /// layouts. It lacks the time that does not depend on the layouts.
 fn time(block: &Block, constants: &[Value], memory: Memory, blocking: Blocking) -> f64 {
     let graph = Graph { memory, blocking, ..Graph::of(block) };
-    let kernels: Vec<Option<OnBlocks>> = graph.nodes.iter().map(|node| on_blocks(&graph, node, constants)).collect();
-    let (cost, _) = chosen(&graph, &kernels);
-    let least = kernels.iter().flatten().map(|kernel| kernel.layouts.times[0].min(kernel.layouts.times[1]));
+    let found = Candidates::of(&graph, constants);
+    let (cost, _) = found.chosen(&graph);
+    let least = found.kernels.iter().flatten().map(|kernel| kernel.layouts.times[0].min(kernel.layouts.times[1]));
+    let beside = found.pairs.iter().map(|Pair { paired, .. }| paired.beside - paired.saving);
     let nested = graph.nodes.iter().flat_map(|node| node.ops.blocks());
     let nested = nested.map(|block| time(block, constants, memory, blocking));
-    cost as f64 + least.sum::<f64>() + nested.sum::<f64>()
+    cost as f64 + least.chain(beside).sum::<f64>() + nested.sum::<f64>()
 }
 
-/// Chooses the steps that run on blocks of channels, so that the total cost of the block is lowest.
+/// Chooses the steps that run on blocks of channels, and the pairs that one kernel computes, so that the total cost of the
+/// block is lowest.
 ///
 /// # Errors
 /// A constant cannot be reordered.
 pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>) -> Result<Graph> {
-    let kernels: Vec<Option<OnBlocks>> = graph.nodes.iter().map(|node| on_blocks(&graph, node, constants)).collect();
-    let in_blocks = match kernels.iter().flatten().all(|kernel| kernel.gain() <= 0) {
-        true => vec![false; kernels.len()],
-        false => chosen(&graph, &kernels).1,
+    let found = Candidates::of(&graph, constants);
+    let in_blocks = match found.gains() {
+        true => found.chosen(&graph).1,
+        false => vec![false; found.kernels.len()],
     };
-    let nodes = std::mem::take(&mut graph.nodes);
+    let nodes = graph.take_nodes();
     let mut rewrite = Rewrite { graph, constants, moved: HashMap::new() };
-    for ((mut node, kernel), in_blocks) in nodes.into_iter().zip(kernels).zip(in_blocks) {
-        let kernel = match kernel {
-            Some(kernel) if !in_blocks => {
-                node.choice = kernel.choice.in_rows();
-                None
-            }
-            kernel => kernel,
-        };
-        rewrite.node(node, kernel)?;
+    let mut places = Vec::with_capacity(in_blocks.len());
+    for (((node, own), kernel), &in_blocks) in nodes.zip(found.kernels).zip(&in_blocks) {
+        match kernel {
+            Some(OnBlocks { kernel, layouts }) if in_blocks => rewrite.node(node, kernel, Some(&layouts))?,
+            Some(OnBlocks { kernel, .. }) => rewrite.node(node, kernel.in_rows().unwrap_or(own), None)?,
+            None => rewrite.node(node, own, None)?,
+        }
+        places.push(NodeId(rewrite.graph.nodes.len() as u32 - 1));
     }
-    rewrite.finish()
+    let are_in_blocks = |pair: &Pair| pair.nodes.iter().all(|node| in_blocks[node.at()]);
+    let pairs = found.pairs.into_iter().filter(are_in_blocks);
+    let pairs = pairs.map(|pair| Pair { nodes: pair.nodes.map(|node| places[node.at()]), ..pair }).collect();
+    Ok(pairs::fuse(rewrite.finish()?, pairs))
 }
 
 /// A kernel on blocks of channels, and its layouts.
 struct OnBlocks {
-    choice: Choice,
+    kernel: Box<dyn PlannedKernel>,
     layouts: Blocked,
 }
 
 impl OnBlocks {
+    /// Returns the kernel of a node, if it can run on blocks.
+    fn of(graph: &Graph, node: &Node, constants: &[Value]) -> Option<OnBlocks> {
+        let outputs: Vec<Option<&Type>> = node.outputs.iter().map(|id| id.map(|id| graph.kind(id))).collect();
+        let op = node.ops.single()?;
+        let (kernel, layouts) = graph.operands(node, constants, |operands| cpu::blocked(op, operands, &outputs))?;
+        Some(OnBlocks { kernel, layouts })
+    }
+
     /// The time that blocks save; negative if the step takes longer on blocks.
     fn gain(&self) -> i64 {
         let [rows, blocks] = self.layouts.times;
@@ -90,42 +103,61 @@ impl OnBlocks {
     }
 }
 
-fn on_blocks(graph: &Graph, node: &Node, constants: &[Value]) -> Option<OnBlocks> {
-    let outputs: Vec<Option<&Type>> = node.outputs.iter().map(|id| id.map(|id| graph.kind(id))).collect();
-    let op = node.ops.single()?;
-    let (choice, layouts) = graph.operands(node, constants, |operands| cpu::blocked(op, operands, &outputs))?;
-    Some(OnBlocks { choice, layouts })
+/// The kernels on blocks of channels among which prepare chooses.
+struct Candidates {
+    /// For each node, its kernel on blocks.
+    kernels: Vec<Option<OnBlocks>>,
+    /// The nodes that one kernel on blocks may compute.
+    pairs: Vec<Pair>,
 }
 
-/// Returns the time of all reorders and lost gains, and which steps run on blocks of channels.
-fn chosen(graph: &Graph, kernels: &[Option<OnBlocks>]) -> (u64, Vec<bool>) {
-    let mut choices = Choices::new();
-    let no = choices.no();
-    let items: Vec<Item> =
-        kernels.iter().map(|kernel| kernel.as_ref().map_or(no, |kernel| choices.item(kernel.gain()))).collect();
-    let item = |at: usize, layout: Option<&Layout>| if layout == Some(&Layout::Blocks) { items[at] } else { no };
-    let mut writer = vec![no; graph.kinds.len()];
-    let mut readers: Vec<Vec<Item>> = vec![Vec::new(); graph.kinds.len()];
-    for (at, (node, kernel)) in graph.nodes.iter().zip(kernels).enumerate() {
-        for (i, &id) in node.outputs.iter().enumerate().filter_map(|(i, id)| Some((i, id.as_ref()?))) {
-            writer[id.at()] = item(at, kernel.as_ref().and_then(|kernel| kernel.layouts.outputs.get(i)));
-        }
-        for (i, &id) in node.inputs.iter().enumerate().filter_map(|(i, id)| Some((i, id.as_ref()?))) {
-            readers[id.at()].push(item(at, kernel.as_ref().and_then(|kernel| kernel.layouts.inputs.get(i))));
-        }
+impl Candidates {
+    fn of(graph: &Graph, constants: &[Value]) -> Candidates {
+        let kernels: Vec<_> = graph.nodes.iter().map(|node| OnBlocks::of(graph, node, constants)).collect();
+        let on_blocks = |at: NodeId| Some(kernels[at.at()].as_ref()?.kernel.as_ref());
+        let pairs = pairs::all(graph, constants, on_blocks);
+        Candidates { kernels, pairs }
     }
-    graph.outputs.iter().for_each(|&id| readers[id.at()].push(no));
-    for (value, (writer, readers)) in writer.into_iter().zip(readers).enumerate() {
-        let image = Image::of(&graph.kinds[value]).filter(|_| graph.constant_of[value].is_none());
-        let is_always_rows = writer == no && readers.iter().all(|&reader| reader == no);
-        if let Some(image) = image.filter(|_| !is_always_rows) {
-            let cost = (STEP + reorder(graph.blocking.isa(), image.vectors(graph.blocking) as f64)) as u64;
-            choices.unless_all(writer, &readers, cost);
-            choices.unless_none(writer, &readers, cost);
-        }
+
+    /// Whether a step or a pair takes less time on blocks.
+    fn gains(&self) -> bool {
+        !self.pairs.is_empty() || self.kernels.iter().flatten().any(|kernel| kernel.gain() > 0)
     }
-    let (cost, best) = choices.best();
-    (cost, items.into_iter().map(|item| item != no && best(item)).collect())
+
+    /// Returns the time of all reorders and lost gains, and which steps run on blocks of channels.
+    fn chosen(&self, graph: &Graph) -> (u64, Vec<bool>) {
+        let kernels = &self.kernels;
+        let mut choices = Choices::new();
+        let no = choices.no();
+        let items: Vec<Item> =
+            kernels.iter().map(|kernel| kernel.as_ref().map_or(no, |kernel| choices.item(kernel.gain()))).collect();
+        let item = |at: usize, layout: Option<&Layout>| if layout == Some(&Layout::Blocks) { items[at] } else { no };
+        let mut writer = vec![no; graph.kinds.len()];
+        let mut readers: Vec<Vec<Item>> = vec![Vec::new(); graph.kinds.len()];
+        for (at, (node, kernel)) in graph.nodes.iter().zip(kernels).enumerate() {
+            for (i, &id) in node.outputs.iter().enumerate().filter_map(|(i, id)| Some((i, id.as_ref()?))) {
+                writer[id.at()] = item(at, kernel.as_ref().and_then(|kernel| kernel.layouts.outputs.get(i)));
+            }
+            for (i, &id) in node.inputs.iter().enumerate().filter_map(|(i, id)| Some((i, id.as_ref()?))) {
+                readers[id.at()].push(item(at, kernel.as_ref().and_then(|kernel| kernel.layouts.inputs.get(i))));
+            }
+        }
+        for Pair { nodes, paired } in &self.pairs {
+            choices.together(&nodes.map(|node| items[node.at()]), paired.saving as u64);
+        }
+        graph.outputs.iter().for_each(|&id| readers[id.at()].push(no));
+        for (value, (writer, readers)) in writer.into_iter().zip(readers).enumerate() {
+            let image = Image::of(&graph.kinds[value]).filter(|_| graph.constant_of[value].is_none());
+            let is_always_rows = writer == no && readers.iter().all(|&reader| reader == no);
+            if let Some(image) = image.filter(|_| !is_always_rows) {
+                let cost = (STEP + reorder(graph.blocking.isa(), image.vectors(graph.blocking) as f64)) as u64;
+                choices.unless_all(writer, &readers, cost);
+                choices.unless_none(writer, &readers, cost);
+            }
+        }
+        let (cost, best) = choices.best();
+        (cost, items.into_iter().map(|item| item != no && best(item)).collect())
+    }
 }
 
 /// The step of the plan, and its origin.
@@ -139,29 +171,26 @@ struct Rewrite<'a> {
 }
 
 impl Rewrite<'_> {
-    /// Reorders the inputs of a step where needed, then appends the step; it runs on blocks if `kernel` is given.
-    fn node(&mut self, mut node: Node, kernel: Option<OnBlocks>) -> Result<()> {
+    /// Reorders the inputs of a step where needed, then appends the step; it runs on blocks if `layouts` are given.
+    fn node(&mut self, mut node: Node, kernel: Box<dyn PlannedKernel>, layouts: Option<&Blocked>) -> Result<()> {
         let place = (node.index, node.origin);
         for (i, input) in node.inputs.iter_mut().enumerate() {
             let Some(id) = *input else { continue };
-            *input = Some(match &kernel {
-                Some(kernel) if kernel.layouts.inputs.get(i) == Some(&Layout::Blocks) => {
+            *input = Some(match layouts {
+                Some(layouts) if layouts.inputs.get(i) == Some(&Layout::Blocks) => {
                     node.channels.resize(i + 1, None);
-                    node.channels[i] = Some(self.channels(id, kernel.layouts.rank)?);
-                    self.blocks(id, kernel.layouts.rank, place)?
+                    node.channels[i] = Some(self.channels(id, layouts.rank)?);
+                    self.blocks(id, layouts.rank, place)?
                 }
                 _ => self.rows(id, place)?,
             });
         }
-        if let Some(kernel) = kernel {
-            for (id, layout) in node.outputs.iter().zip(&kernel.layouts.outputs) {
-                if let Some(id) = id {
-                    self.graph.held[id.at()].layout = *layout;
-                }
+        for (id, layout) in node.outputs.iter().zip(layouts.iter().flat_map(|layouts| &layouts.outputs)) {
+            if let Some(id) = id {
+                self.graph.held[id.at()].layout = *layout;
             }
-            node.choice = kernel.choice;
         }
-        self.graph.nodes.push(node);
+        self.graph.push(node, kernel);
         Ok(())
     }
 
@@ -204,7 +233,7 @@ impl Rewrite<'_> {
         let moved = self.graph.add(id, reorder.to, constant);
         self.moved.insert((id, reorder.rank), moved);
         if constant.is_none() {
-            self.graph.nodes.push(Node::added(place, "Reorder", Box::new(reorder), id, moved));
+            self.graph.push_added(place, "Reorder", Box::new(reorder), [id, moved]);
         }
         Ok(moved)
     }

@@ -2,7 +2,7 @@
 //!
 //! First, it [computes](dequantize) the numbers of quantized constants.
 //! On a device, prepare [places](placement) the steps. On the CPU, it chooses the size of blocks of channels and the
-//! [`layouts`], and [fuses](pairs) some steps. Then it packs and [releases](release) constants, lists the values that die
+//! [`layouts`], together with the [pairs] of steps that one kernel computes. Then it packs and [releases](release) constants, lists the values that die
 //! at each step, and finds the inputs whose storage a step may take over ([`lifetime`]).
 
 mod chain;
@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::isa::Isa;
 
-use crate::cpu::Choice;
+use crate::cpu::PlannedKernel;
 use crate::device::{Device, Reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Constants, Kernel, Memory};
@@ -180,40 +180,45 @@ impl Preparing<'_> {
     fn block(&mut self, block: &Block, border: Border) -> Result<PreparedBlock> {
         let graph = Graph { memory: self.memory, blocking: self.blocking, ..Graph::of(block) };
         let graph = match self.device {
-            Device::Cpu => pairs::fuse(layouts::choose(graph, &mut self.constants)?, &self.constants),
+            Device::Cpu => layouts::choose(graph, &mut self.constants)?,
             Device::Gpu(gpu) => {
                 let constants = placement::Uploads { values: &mut self.constants, uploaded: &mut self.uploaded };
                 placement::choose(graph, constants, gpu, border)?
             }
         };
         let (mut graph, is_nested) = (graph, !matches!(border, Border::Plan));
-        let mut choices: Vec<Choice> = graph.nodes.iter_mut().map(Node::take_choice).collect();
+        let kernels = std::mem::take(&mut graph.kernels);
         let mut parts = Vec::with_capacity(graph.nodes.len());
-        for (at, node) in self.largest_first(&graph) {
+        for ((at, node), kernel) in self.largest_first(&graph, kernels) {
             let border = Border::of(&graph, node);
             let blocks =
                 node.ops.blocks().into_iter().map(|nested| self.block(nested, border)).collect::<Result<_>>()?;
-            let choice = std::mem::replace(&mut choices[at.at()], Choice::Own);
-            parts.push((at, Part { blocks, kernel: self.pack(&graph, node, choice, is_nested)? }));
+            parts.push((at, Part { blocks, kernel: self.pack(&graph, node, kernel, is_nested)? }));
         }
         parts.sort_by_key(|(at, _)| *at);
         Ok(assembled(graph, parts.into_iter().map(|(_, part)| part).collect()))
     }
 
-    /// Returns the nodes, those with the largest constants first. The largest constant and its
+    /// Returns the nodes with their kernels, those with the largest constants first. The largest constant and its
     /// packed copy are in memory together. They come first, before other packed constants add to the peak.
-    fn largest_first<'a>(&self, graph: &'a Graph) -> Vec<(NodeId, &'a Node)> {
+    fn largest_first<'a>(&self, graph: &'a Graph, kernels: Vec<Box<dyn PlannedKernel>>) -> Vec<NumberedNode<'a>> {
         let constant = |id: SlotId| graph.constant_of[id.at()].and_then(|constant| self.constants.get(constant.at()));
         let bytes = |node: &Node| bytes_held(node.inputs.iter().flatten().filter_map(|&id| constant(id)));
-        let mut nodes: Vec<(NodeId, &Node)> = graph.numbered().collect();
-        nodes.sort_by_cached_key(|(_, node)| Reverse(bytes(node)));
+        let mut nodes: Vec<NumberedNode> = graph.numbered().zip(kernels).collect();
+        nodes.sort_by_cached_key(|((_, node), _)| Reverse(bytes(node)));
         nodes
     }
 
     /// Packs the constants of a step into a kernel, and releases the elements of constants that no other step reads. If a
     /// constant does not fit, the step of a nested block fails when it runs.
-    fn pack(&mut self, graph: &Graph, node: &Node, choice: Choice, is_nested: bool) -> Result<Box<dyn Kernel>> {
-        let pack = |operands: &Constants| match choice.pack(node.ops.single(), operands) {
+    fn pack(
+        &mut self,
+        graph: &Graph,
+        node: &Node,
+        kernel: Box<dyn PlannedKernel>,
+        is_nested: bool,
+    ) -> Result<Box<dyn Kernel>> {
+        let pack = |operands: &Constants| match kernel.pack(operands) {
             Err(Error::Op(message) | Error::Gpu(message)) if is_nested => {
                 Ok(Box::new(Misfit(message)) as Box<dyn Kernel>)
             }
@@ -237,6 +242,9 @@ impl Preparing<'_> {
         format!("step {} {}{from}: {error}", node.index, node.name)
     }
 }
+
+/// A node with its number, and its kernel before packing.
+type NumberedNode<'a> = ((NodeId, &'a Node), Box<dyn PlannedKernel>);
 
 /// The nested blocks and the kernel of a step.
 struct Part {

@@ -10,7 +10,7 @@ use candle_plan_device::Gpu;
 use super::chain::Chain;
 use super::graph::{Graph, Node};
 use super::{Hosted, SlotId};
-use crate::cpu::Choice;
+use crate::cpu::{PlannedKernel, Ready};
 use crate::device::Reason;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -64,13 +64,13 @@ impl Border<'_> {
 /// # Errors
 /// The GPU lacks memory for a constant.
 pub(super) fn choose(mut graph: Graph, constants: Uploads, gpu: &Gpu, border: Border) -> Result<Graph> {
-    let nodes = std::mem::take(&mut graph.nodes);
+    let nodes = graph.take_nodes();
     let count = graph.kinds.len();
     let (sides, sizes) = (vec![Side::Host; count], vec![false; count]);
     let mut placement = Placement { graph, constants, gpu, sides, sizes, moved: HashMap::new() };
     placement.take_inputs(border);
-    for node in nodes {
-        placement.node(node)?;
+    for (node, own) in nodes {
+        placement.node(node, own)?;
     }
     placement.finish(border)
 }
@@ -119,7 +119,7 @@ impl Placement<'_> {
     }
 
     /// Copies the inputs of a step where needed, then appends the step.
-    fn node(&mut self, mut node: Node) -> Result<()> {
+    fn node(&mut self, mut node: Node, own: Box<dyn PlannedKernel>) -> Result<()> {
         let is_sizes = self.is_sizes(&node);
         let (side, reason, kernel) = self.decide(&node, is_sizes)?;
         let is_view = reason.is_some() && self.is_view(&node)?;
@@ -144,10 +144,11 @@ impl Placement<'_> {
             self.sizes[id.at()] = is_sizes;
         }
         node.host = reason.map(|reason| Hosted { reason, bytes, is_view });
-        if let Some(kernel) = kernel {
-            node.choice = Choice::Ready(Box::new(Placed { kernel, gpu: self.gpu.clone() }));
-        }
-        self.graph.nodes.push(node);
+        let kernel: Box<dyn PlannedKernel> = match kernel {
+            Some(kernel) => Box::new(Ready(Box::new(Placed { kernel, gpu: self.gpu.clone() }))),
+            None => own,
+        };
+        self.graph.push(node, kernel);
         Ok(())
     }
 
@@ -232,7 +233,7 @@ impl Placement<'_> {
         self.moved.insert(id, moved);
         if constant.is_none() {
             let kernel = Box::new(Transfer { gpu: self.gpu.clone(), to_host: side == Side::Host });
-            self.graph.nodes.push(Node::added(place, TRANSFER, kernel, id, moved));
+            self.graph.push_added(place, TRANSFER, kernel, [id, moved]);
         }
         Ok(moved)
     }

@@ -8,7 +8,6 @@ use crate::ids::{BlockId, ConstantId, OriginId, StepId, ValueId};
 use crate::kernel::Kernel;
 use crate::layout::{in_rows, Layout};
 use crate::operator::Operator;
-use crate::ops::Op;
 use crate::types::{TensorType, Type, Types};
 use crate::value::Value;
 use crate::work::Work;
@@ -177,7 +176,7 @@ impl PreparedStep {
     /// Returns the operator, if the step computes exactly one and no input is in blocks of channels.
     pub(crate) fn operator(&self) -> Option<&dyn Operator> {
         let is_in_rows = self.channels.iter().all(Option::is_none);
-        self.ops.single().filter(|_| is_in_rows).map(Op::operator)
+        self.ops.single().filter(|_| is_in_rows).map(|op| op.operator())
     }
 
     /// Returns the work of a run for inputs and outputs of these types, in the layouts that the step uses.

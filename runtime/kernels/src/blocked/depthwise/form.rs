@@ -5,6 +5,7 @@ use super::{depthwise, DepthwiseFilter};
 use crate::blocking::Blocking;
 use crate::conv_form::{of_threads, ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
+use crate::form::Form;
 use crate::threads::Threads;
 
 /// The time of a tap in rows, relative to a tap in blocks of 16 channels, which need no shuffles.
@@ -21,13 +22,9 @@ impl DepthwiseForm {
     }
 }
 
-impl ConvForm for DepthwiseForm {
-    fn name(&self) -> &'static str {
-        "depthwise, in blocks"
-    }
-
-    fn layouts(&self) -> [ImageLayout; 2] {
-        [ImageLayout::Blocks; 2]
+impl Form<ConvCase> for DepthwiseForm {
+    fn name(&self, _: &ConvCase) -> String {
+        "depthwise, in blocks".to_string()
     }
 
     fn fits(&self, case: &ConvCase) -> bool {
@@ -37,6 +34,12 @@ impl ConvForm for DepthwiseForm {
     fn cost(&self, case: &ConvCase) -> f64 {
         let shape = &case.shape;
         (shape.kernel[0] * shape.kernel[1] * shape.pixels()) as f64 * case.vectors(shape.channels)
+    }
+}
+
+impl ConvForm for DepthwiseForm {
+    fn layouts(&self) -> [ImageLayout; 2] {
+        [ImageLayout::Blocks; 2]
     }
 
     fn saving(&self, case: &ConvCase) -> Option<f64> {

@@ -3,6 +3,7 @@
 use super::super::filter::Filter;
 use super::super::transforms::{Tile, Transform};
 use crate::conv_form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
+use crate::form::Form;
 use crate::isa::{Isa, Level};
 
 /// The time of transforms of pixels that are not adjacent, relative to adjacent ones.
@@ -45,29 +46,31 @@ impl WinogradForm {
     }
 }
 
-impl ConvForm for WinogradForm {
-    fn name(&self) -> &'static str {
-        match self.0 {
+impl Form<ConvCase> for WinogradForm {
+    fn name(&self, _: &ConvCase) -> String {
+        let name = match self.0 {
             Transform::Square(Tile::Two) => "Winograd F(2, 3), in blocks",
             Transform::Square(Tile::Four) => "Winograd F(4, 3), in blocks",
             Transform::Line => "Winograd F(4, 3) along one axis, in blocks",
-        }
+        };
+        name.to_string()
     }
 
-    fn layouts(&self) -> [ImageLayout; 2] {
-        [ImageLayout::Blocks; 2]
-    }
-
-    fn fits(&self, ConvCase { blocking, shape, .. }: &ConvCase) -> bool {
-        Filter::takes_blocks(*blocking, shape) && shape.pixels() > 0 && self.0.fits(shape)
-    }
-
-    fn transforms(&self) -> bool {
-        true
+    /// The transformed weights are larger than the weights.
+    fn fits(&self, case: &ConvCase) -> bool {
+        let shape = &case.shape;
+        let takes_blocks = Filter::takes_blocks(case.blocking, shape);
+        case.may_transform && takes_blocks && shape.pixels() > 0 && self.0.fits(shape)
     }
 
     fn cost(&self, case: &ConvCase) -> f64 {
         case.shape.groups as f64 * self.group(case)
+    }
+}
+
+impl ConvForm for WinogradForm {
+    fn layouts(&self) -> [ImageLayout; 2] {
+        [ImageLayout::Blocks; 2]
     }
 
     fn pack(&self, case: &ConvCase, w: &[f32]) -> Box<dyn PackedConv> {

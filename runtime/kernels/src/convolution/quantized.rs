@@ -1,13 +1,10 @@
 //! Convolutions of images of codes with their channels last.
 
-use super::codes::Codes;
-use super::finish::Out;
-use super::form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps};
-use super::instructions::Dots;
-use super::planner::{choose, FORMS};
+pub(crate) use super::planner::QUANTIZED;
 use crate::conv_form::has_short_lists;
 use crate::conv_shape::Shape;
-use crate::form::listed;
+use crate::form::{cheapest, listed};
+use crate::int8::{Codes, Dots, Out, PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps};
 use crate::isa::Isa;
 use crate::threads::Threads;
 
@@ -30,7 +27,7 @@ impl Filter {
     }
 
     /// Packs weights for a form that fits.
-    pub(super) fn packed(form: &dyn QuantizedConvForm, case: QuantizedConvCase, weights: &Taps) -> Filter {
+    pub(crate) fn packed(form: &dyn QuantizedConvForm, case: QuantizedConvCase, weights: &Taps) -> Filter {
         Filter { case, form: form.name(&case), packed: form.pack(&case, weights) }
     }
 
@@ -57,6 +54,14 @@ impl Filter {
     }
 }
 
+/// Returns the cheapest form.
+///
+/// # Panics
+/// No form fits; the forms of the table cover every convolution.
+fn choose(case: &QuantizedConvCase) -> &'static dyn QuantizedConvForm {
+    cheapest(QUANTIZED, case).expect("a form fits")
+}
+
 /// Returns every form that can compute a convolution of this shape, by name, with its cost for one image, as
 /// [`Filter::alternatives`]. `is_narrow` if the difference of every weight from its zero point fits in `i8`.
 pub fn alternatives(isa: Isa, shape: &Shape, is_narrow: bool) -> Vec<(String, f64)> {
@@ -68,7 +73,7 @@ pub fn alternatives(isa: Isa, shape: &Shape, is_narrow: bool) -> Vec<(String, f6
 
 /// The forms with their costs for some pixels.
 fn of_pixels(case: &QuantizedConvCase, pixels: usize) -> Vec<(String, f64)> {
-    listed(FORMS, case).into_iter().map(|(form, cost)| (form, pixels as f64 * cost)).collect()
+    listed(QUANTIZED, case).into_iter().map(|(form, cost)| (form, pixels as f64 * cost)).collect()
 }
 
 /// `sum[n, y, x, o] = bias[o] + Σ (w[o, c, i, j] − zero[o]) · (x[n, y·s + i·d − before, x·s + j·d − before, c] −
@@ -91,4 +96,39 @@ fn check(shape: &Shape, x: &Codes, bias: Option<&[i32]>, out: &Out) {
         "{shape:?}"
     );
     assert_eq!(shape.lengths([1, 1]), Some([x.bits.len(), out.len()]), "{shape:?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::form::Form;
+    use crate::int8::DenseForm;
+
+    /// The name of the form without costs: the most special one that fits.
+    fn by_rule(case: &QuantizedConvCase) -> String {
+        let has_vnni = matches!(case.dots.name(), "AVX-VNNI" | "AVX-512 VNNI" | "AMX");
+        match case.groups > 1 && case.outputs == 1 && case.depth == case.taps() && case.depth > 0 {
+            true if has_vnni && case.is_narrow => "int8, depthwise, rows interleaved for VNNI".to_string(),
+            true if case.dots.name() == "AVX2" && case.groups >= 16 => "int8, depthwise, taps in pairs".to_string(),
+            true => "int8, depthwise".to_string(),
+            false => DenseForm.name(case),
+        }
+    }
+
+    #[test]
+    fn the_cheapest_form_is_the_most_special_one() {
+        let kernels = [[0, 3], [1, 1], [1, 2], [1, 31], [2, 2], [3, 3], [4, 1], [5, 5], [9, 2], [64, 64]];
+        for ((isa, dots), kernel) in Dots::available().into_iter().flat_map(|each| kernels.map(|kernel| (each, kernel)))
+        {
+            for groups in [1, 2, 7, 16, 64, 1000] {
+                for (outputs, channels) in [(0, 1), (1, 0), (1, 1), (1, 2), (2, 1), (40, 16)] {
+                    for is_narrow in [false, true] {
+                        let depth = channels * kernel[0] * kernel[1];
+                        let case = QuantizedConvCase { isa, dots, groups, outputs, kernel, depth, is_narrow };
+                        assert_eq!(choose(&case).name(&case), by_rule(&case), "{case:?}");
+                    }
+                }
+            }
+        }
+    }
 }
