@@ -157,7 +157,7 @@ def test_a_request_replaces_the_choice(convolution: str) -> None:
     (step,) = [step for step in json.loads(done.stdout)["steps"] if step["alternatives"]]
     limits = {form["form"]: form["limit"] for form in step["alternatives"]}
     assert limits.pop("medium:2") is None and set(limits.values()) == {"another form is requested"}
-    assert step["kernels"] == {"conv/conv_medium_f32": 1, "conv/conv_finish_f32": 1}
+    assert {"conv/conv_medium_f32", "conv/conv_finish_f32"} <= set(step["kernels"])
 
 
 def test_a_plan_without_a_choice_lists_no_forms(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
