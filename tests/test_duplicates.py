@@ -31,7 +31,6 @@ LEDGER = {
     "runtime/kernels/src/strided/tests.rs runtime/plan/src/gpu/copy.rs": (1, "tests of two crates"),
     "runtime/plan/src/dtype.rs runtime/plan/src/gpu/cast.rs": (1, "a test lists a part of an enum"),
     "runtime/plan/src/gpu/gather.rs": (1, "each structure has the fields of its kernel's"),
-    "runtime/plan/src/gpu/mod.rs runtime/plan/src/ops/mod.rs": (2, "both tables list operators by family"),
 }
 """The files that share passages, or the file that repeats some: the number of pairs of passages, and the reason."""
 

@@ -11,7 +11,7 @@ if not TYPE_CHECKING:  # otherwise any misspelled name would have a type
 
     def __getattr__(name):
         """Say how an op that this file lacks comes into it."""
-        advice = "write its line in the table of runtime/plan/src/ops/mod.rs, then run `make generate`"
+        advice = "write `impl Operator for …` in a file of runtime/plan/src/ops, then run `make generate`"
         raise AttributeError(f"the plan has no op or type {name}: {advice}")
 
 
