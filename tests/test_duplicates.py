@@ -21,7 +21,6 @@ GENERATED = {"compiler/plan/ops.py": "its classes follow the Rust types, which r
 """Generated files, with the reason why their passages repeat."""
 LEDGER = {
     "compiler/batch/run.py compiler/ray/engine.py": (1, "both functions run_batch have the same arguments"),
-    "compiler/runtime/session.py": (2, "type checkers read the options of `load` and of `Session`"),
     "runtime/descriptors/src/program/function.rs runtime/kernels/src/elementwise/float.rs": (1, "a test lists an enum"),
     "runtime/descriptors/src/program/function.rs runtime/kernels/src/program/machine.rs": (1, "an enum and its part"),
     "runtime/kernels/src/blocked/depthwise/rows.rs": (4, "the kernels of a table have the same sizes as parameters"),
