@@ -1,5 +1,5 @@
 //! The ops of a plan, one file per family. An op has the same name everywhere: as a struct here, as a tag in the plan,
-//! and as a class in `compiler/plan/ops.py`.
+//! and as a class in `compiler/plan/ops/`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
