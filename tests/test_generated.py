@@ -28,7 +28,7 @@ def test_without_ruff_nothing_is_written(whole: bool, written: list[Path], monke
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ruff" else find(name))
     monkeypatch.syspath_prepend(ROOT / "tools")
     main = runpy.run_path(str(ROOT / "tools/generate.py"))["main"] if whole else generate.main
-    with pytest.raises(SystemExit, match="ruff, which formats the files, is not installed: `make generate` installs it"):
+    with pytest.raises(SystemExit, match="ruff, which formats the files, is not installed: `make generate` installs"):
         main()
     assert written == []
 
