@@ -202,13 +202,21 @@ SLOW := dynamo layers onnx_backend standin trained test_cuda.py test_cuda_check.
 	test_convolution_constants.py test_convolution_forms.py test_fuzz.py test_gpu_docs.py test_gpu_process.py \
 	test_gpu_report.py test_gpu_tools.py
 FAST := -m "not slow" $(SLOW:%=--ignore=tests/%)
-# The tests with other versions of dependencies: those of test-fast with all tests of operators and passes, but without those
-# of the source, of the action for GitHub, and of how processes run and end, which have the same results with all versions.
+# The tests with other versions of dependencies: those of test-fast, and those of the trained models, with the facts of their
+# plans. These are left out:
+# - Tests that need PyTorch: dynamo, layers, and tests in other files, which are skipped.
+# - Tests of the kernels and tools for GPUs: standin, the files test_cuda*.py, test_device_arrays.py, test_emulator.py and
+#   test_gpu_*.py. No dependency in Python takes part in them.
+# - onnx_backend: its ledger and its number of tests are those of the version of onnx in tests/constraints.txt.
+# - Tests that take long and compare the runtime with itself or with plain loops: test_convolution_*.py, test_fuzz.py, and the
+#   tests marked slow, which are in test_scratch.py.
+# - The files below. They read the source, or test the action for GitHub, the memory of kernels, or how processes run and end:
+#   their results are the same with all versions. test_mutated_models.py takes long.
 SAME_RESULTS := test_architecture.py test_ci_page.py test_duplicates.py test_github_action.py \
 	test_kernel_parameters.py test_operator_tables.py test_rust_manifests.py test_rust_modules.py test_scratch.py \
 	test_stated_memory.py test_unsafe_code.py cli/test_streams.py cli/test_zoo_runner.py cli/test_zoo_times.py test_ending.py \
 	test_mutated_models.py test_peak.py test_processes.py zoo/test_page_in_browser.py
-OTHER_VERSIONS := $(FAST) $(SAME_RESULTS:%=--ignore=tests/%)
+OTHER_VERSIONS := $(filter-out --ignore=tests/trained,$(FAST)) $(SAME_RESULTS:%=--ignore=tests/%)
 test-fast: $(VENV)/.test ## the Python tests that need neither PyTorch nor a GPU extension (some minutes)
 	$(SAY) "Python tests without PyTorch and GPUs"
 	WITHOUT_TORCH=1 $(BIN)/python -m pytest -q -n 2 $(FAST)
@@ -220,7 +228,7 @@ test-levels: $(VENV)/.dev $(NEXTEST) ## the tests of operators and models with t
 		$(BIN)/python -m pytest -q -n 2 tests/lower tests/trained/test_zoo.py -k 'not unpinned' || exit 1; \
 	done
 
-test-lowest: $(VENV)/.demo ## almost all tests of test-fast with the lowest versions that pyproject.toml allows
+test-lowest: $(VENV)/.demo ## almost all tests of test-fast, and trained models, with the lowest versions that pyproject.toml allows
 	$(SAY) "Tests with the lowest versions, in build/lowest"
 	$(BIN)/python tools/versions.py lowest $(OTHER_VERSIONS)
 

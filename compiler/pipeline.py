@@ -94,8 +94,8 @@ _FORMER_NAMES = {"keep_reduced_axes": "normalize_reductions", "read_sizes": "mov
 """Deprecated name of a pass → its present name."""
 
 
-_MERGE = Phase("merge", [merge_duplicates, drop_dead_nodes])
-"""Merges equal nodes, and removes unused nodes."""
+_MERGE = [merge_duplicates, drop_dead_nodes]
+"""The passes of a phase whose other passes need a value with one reader, or make equal and unused nodes."""
 _FOLD_INDICES = fold_constants(lower.evaluate, only_indices=True)
 
 
@@ -122,7 +122,7 @@ def _needed(options: Options) -> list[Pass | Phase]:
         inline_functions,
         sort_nodes,
         raise_first_versions,
-        infer_shapes,
+        infer_shapes,  # check_types and raise_legacy need types
         check_types,
         raise_legacy,
         # Bodies of functions have branches, and branches have nodes to expand. Each of them makes more shapes known.
@@ -145,15 +145,11 @@ def _simplifying() -> list[Pass | Phase]:
     """The passes that make operators fewer and simpler."""
     return [
         # Casts of constants and split sequences make more shapes known. Later, fused nodes would lose their shapes.
-        drop_identities,
-        _FOLD_INDICES,
-        split_sequences,
-        infer_shapes,
+        Phase("find_shapes", [drop_identities, _FOLD_INDICES, split_sequences, infer_shapes]),
         # Before constant folding, which dequantizes weights, and computes norms of weights in single precision.
         Phase(
             "fold_weights",
             [
-                drop_identities,  # also of constants, which may be weights
                 fold_biases(lower.evaluate),
                 fuse_quantization(lower.evaluate),
                 fuse_low_bit_products,
@@ -163,10 +159,7 @@ def _simplifying() -> list[Pass | Phase]:
         fold_constants(lower.evaluate),
         normalize_reductions,
         move_shapes_to_inputs,
-        _MERGE,  # several or unused readers would prevent the following rewrites
-        drop_noops,
-        join_slices,
-        merge_slices,
+        Phase("simplify", [*_MERGE, drop_noops, join_slices, merge_slices]),
     ]
 
 
@@ -202,16 +195,20 @@ def _fusing(options: Options) -> list[Pass | Phase]:
         fold_slices,
         fold_batch_norm,
         expand_batch_norm,
-        _MERGE,  # several or unused readers would prevent fusion
-        *_quantizing(options),
-        fuse_epilogues(lower.takes_epilogue, lower.is_elementwise),
-        fuse_elementwise(lower.is_elementwise),
-        _MERGE,
+        Phase(
+            "fuse",
+            [
+                *_MERGE,
+                *_quantizing(options),
+                fuse_epilogues(lower.takes_epilogue, lower.is_elementwise),
+                fuse_elementwise(lower.is_elementwise),
+            ],
+        ),
         read_sequences_first,  # no later pass adds readers
     ]
 
 
-def _quantizing(options: Options) -> list[Pass | Phase]:
+def _quantizing(options: Options) -> list[Pass]:
     """The pass that the option `weights` asks for, after all passes that compute with weights."""
     return [] if options.weights is None else [quantize_weights(WeightFormat.parse(options.weights), options.keep)]
 

@@ -9,8 +9,8 @@ import pytest
 import compiler
 from compiler import Options, RunError
 from compiler.accuracy.random_inputs import random_inputs
-from tests.scratch import ROWS
 from tests.scratch.row import Feeds, Row
+from tests.scratch.table import ROWS
 
 MEASURED = [
     "(float[64, 64] x) => (float[64, 64] y) { a = Softmax (x) b = MatMul (a, a) y = Tanh (b) }",

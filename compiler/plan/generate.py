@@ -1,46 +1,62 @@
-"""Writes `plan.schema.json` and `compiler/plan/ops.py` from the Rust types of a plan.
+"""Writes `plan.schema.json` and the modules of `compiler/plan/ops/` from the Rust types of a plan.
 
 `make generate`, or `python -m compiler.plan.generate` alone, runs it.
 
 A struct becomes a class with its fields. An enum without contents becomes a `Literal`. An enum with contents becomes a
 class that contains a class for each variant with contents (`Type.Tensor(…)`), and a `Literal` of the other variants.
-Everything is sorted by name, so that generating the file again resolves a merge conflict.
+A module has the ops of a family, and the types that only they use. The module `program` has the types of a `Program`,
+and the module `types` has all others. Everything is sorted by name, so that generating the files again resolves a merge
+conflict.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib.util
 import json
 import keyword
+import re
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 from typing import Any
 
 from compiler import _runtime
 
-__all__ = ["FormatterFailed", "files", "main", "python_source", "write"]
+__all__ = ["FormatterFailed", "files", "main", "python_sources", "write"]
 
 Schema = dict[str, Any]
 
 _SCALARS = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
-_HEADER = '''"""The types of a plan, as Python writes them. GENERATED from Rust by `make generate`: do not edit."""
+_GENERATED = "GENERATED from Rust by `make generate`: do not edit."
+_PACKAGE = '''"""The types of a plan, as Python writes them. {generated}
+
+A module is imported when one of its types is used.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
-from compiler.plan.encode import Op, Struct, Variant
+from importlib import import_module
 
 TYPE_CHECKING = False
-if not TYPE_CHECKING:  # otherwise any misspelled name would have a type
+if TYPE_CHECKING:
+{imports}
+else:  # otherwise any misspelled name would have a type
+    _NAMES = {{
+{names}
+    }}
+    _MODULES = {{name: module for module, names in _NAMES.items() for name in names.split()}}
 
     def __getattr__(name):
-        """Say how an op that this file lacks comes into it."""
-        advice = "write its line in the table of runtime/plan/src/ops/mod.rs, then run `make generate`"
-        raise AttributeError(f"the plan has no op or type {name}: {advice}")
+        """Import the module of a type, or say how an op that this package lacks comes into it."""
+        if name not in _MODULES:
+            advice = "write `impl Operator for …` in a file of runtime/plan/src/ops, then run `make generate`"
+            raise AttributeError(f"the plan has no op or type {{name}}: {{advice}}")
+        found = globals()[name] = getattr(import_module(f"{{__name__}}.{{_MODULES[name]}}"), name)
+        return found
 '''
 
 
@@ -65,9 +81,10 @@ def files() -> dict[Path, str]:
     """
     package = Path(__file__).parent
     schema = _runtime.schema().strip() + "\n"
+    sources = python_sources(json.loads(schema))
     return {
         package.parents[1] / "runtime/plan/plan.schema.json": schema,
-        package / "ops.py": python_source(json.loads(schema)),
+        **{package / "ops" / name: text for name, text in sources.items()},
     }
 
 
@@ -75,32 +92,112 @@ def write(made: dict[Path, str]) -> list[Path]:
     """Writes the files whose contents differ. Returns their paths."""
     changed = [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     for path in changed:
+        path.parent.mkdir(exist_ok=True)
         path.write_text(made[path], encoding="utf-8")
     return changed
 
 
-def python_source(schema: Schema) -> str:
-    """The Python module for a schema, formatted by ruff.
+def python_sources(schema: Schema) -> dict[str, str]:
+    """The Python modules for a schema, by the names of their files, formatted by ruff.
 
     Raises:
-        FormatterFailed: ruff is not installed, or cannot format the source.
+        FormatterFailed: ruff is not installed, or cannot format a source.
     """
     definitions: dict[str, Schema] = {**schema["$defs"], schema["title"]: schema}
-    ops = {next(iter(variant["properties"])) for variant in definitions["Op"]["oneOf"]}
-    chosen = sorted(set(definitions) - {"Op"})
-    blocks = [_definition(name, definitions[name], name in ops) for name in chosen]
-    return _formatted("\n\n\n".join([_HEADER, *blocks]))
+    families = {op: family for family, op, _ in json.loads(_runtime.ops())}
+    modules: dict[str, list[str]] = {}
+    for name, module in sorted(_modules(definitions, families).items()):
+        modules.setdefault(module, []).append(name)
+    blocks = {
+        module: [_definition(name, definitions[name], name in families) for name in names]
+        for module, names in sorted(modules.items())
+    }
+    homes = {name: module for module, texts in blocks.items() for text in texts for name in _defined(text)}
+    sources = {f"{module}.py": _module(module, "\n\n\n".join(texts), homes) for module, texts in blocks.items()}
+    return _formatted({"__init__.py": _package(homes), **sources})
 
 
-def _formatted(source: str) -> str:
+def _modules(definitions: dict[str, Schema], families: dict[str, str]) -> dict[str, str]:
+    """The module of each definition."""
+    users: dict[str, set[str]] = {name: set() for name in definitions}
+    for op, family in families.items():
+        for name in _reached([op], definitions):
+            users[name].add(family)
+    program = _reached(["Program"], definitions)
+    shared = _reached([name for name, known in users.items() if len(known) != 1 and name != "Op"], definitions)
+    keywords = {family: f"{family}_" if keyword.iskeyword(family) else family for family in families.values()}
+    return {
+        name: "program" if name in program else "types" if name in shared else keywords[min(known)]
+        for name, known in users.items()
+        if name in shared or known
+    }
+
+
+def _reached(names: list[str], definitions: dict[str, Schema]) -> set[str]:
+    """The definitions with these names, and those that their fields have, except for ops."""
+    reached: set[str] = set()
+    while names:
+        name = names.pop()
+        if name != "Op" and name not in reached:
+            reached.add(name)
+            text = json.dumps({key: value for key, value in definitions[name].items() if key != "$defs"})
+            names += re.findall(r'"#/\$defs/(\w+)"', text)
+    return reached
+
+
+def _defined(text: str) -> list[str]:
+    """The names that the source of a definition defines."""
+    body = ast.parse(text).body
+    targets = [each.name if isinstance(each, ast.ClassDef) else getattr(each, "target", None) for each in body]
+    return [each.id if isinstance(each, ast.Name) else each for each in targets if isinstance(each, ast.Name | str)]
+
+
+def _module(module: str, body: str, homes: dict[str, str]) -> str:
+    """The source of a module whose definitions are `body`. `homes` has the module of each name."""
+    used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
+    lines = [f'"""Types of a plan. {_GENERATED}"""', "", "from __future__ import annotations", ""]
+    for package, names in (
+        ("typing", {"Literal", "TypeAlias"}),
+        ("compiler.plan.encode", {"Op", "Struct", "Variant"}),
+    ):
+        if wanted := sorted(names & used):
+            lines += [f"from {package} import {', '.join(wanted)}", ""]
+    if others := sorted(name for name in used if homes.get(name, module) != module):
+        imports = [f"    from compiler.plan.ops.{homes[name]} import {name}" for name in others]
+        lines += ["TYPE_CHECKING = False", "if TYPE_CHECKING:", *imports, ""]
+    return "\n".join([*lines, "", body])
+
+
+def _package(homes: dict[str, str]) -> str:
+    """The source of the package, which finds a type by its name."""
+    modules: dict[str, list[str]] = {}
+    for name, module in homes.items():
+        modules.setdefault(module, []).append(name)
+    imports = [
+        f"    from compiler.plan.ops.{module} import {', '.join(f'{name} as {name}' for name in names)}"
+        for module, names in modules.items()
+    ]
+    table = []
+    for module, names in modules.items():
+        lines = json.dumps(textwrap.wrap(" ".join(names), 90)).strip("[]").replace('", "', ' " "')
+        table.append(f'        "{module}": ({lines}),' if '" "' in lines else f'        "{module}": {lines},')
+    return _PACKAGE.format(generated=_GENERATED, imports="\n".join(imports), names="\n".join(table))
+
+
+def _formatted(sources: dict[str, str]) -> dict[str, str]:
+    """The sources as ruff formats them."""
     if importlib.util.find_spec("ruff") is None:
-        raise FormatterFailed("ruff, which formats the file, is not installed: `make generate` installs it")
-    ruff = subprocess.run(
-        [sys.executable, "-m", "ruff", "format", "-"], input=source, capture_output=True, text=True, check=False
-    )
-    if ruff.returncode:
-        raise FormatterFailed(f"ruff cannot format the source that the schema gives: {ruff.stderr.strip()}")
-    return ruff.stdout
+        raise FormatterFailed("ruff, which formats the files, is not installed: `make generate` installs it")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, source in sources.items():
+            Path(folder, name).write_bytes(source.encode())
+        options = ["--isolated", "--line-length", "120", "--target-version", "py310"]
+        ruff = subprocess.run(
+            [sys.executable, "-m", "ruff", "format", *options, folder], capture_output=True, text=True, check=False
+        )
+        if ruff.returncode:
+            raise FormatterFailed(f"ruff cannot format the source that the schema gives: {ruff.stderr.strip()}")
+        return {name: Path(folder, name).read_bytes().decode() for name in sources}
 
 
 def _definition(name: str, definition: Schema, is_op: bool) -> str:

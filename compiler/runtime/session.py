@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterable, Mapping
-from functools import cached_property, partial
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import cached_property, partial, update_wrapper
+from typing import Any, Concatenate, Literal, ParamSpec, get_args
 
 from compiler import _runtime
 from compiler.errors import DeviceError, InputError, PlanError
@@ -58,59 +58,47 @@ def load(
     """
     validate_instance("plan", plan, (Plan, str, os.PathLike), "a compiler.Plan or the path of a plan file")
     validate_instance("device", device, str, "the name of a device")
-    if isinstance(plan, Plan):
-        return Session(plan, device, threads, strict_device, max_memory=max_memory, memory=memory)
-    with open(plan, "rb") as file:  # noqa: PTH123 (pathlib takes the empty path for the working folder)
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe can be read only once
-            return Session(Plan(file.read()), device, threads, strict_device, max_memory=max_memory, memory=memory)
-        first = file.read(FIRST)
-    try:
-        return Session(plan, device, threads, strict_device, max_memory=max_memory, memory=memory)
-    except PlanError as error:
-        raise unsound(plan, first, error) from None
+    if threads is not None:
+        threads = validate_whole_number("threads", threads, 1, _runtime.MAX_THREADS)
+    if max_memory is not None:
+        max_memory = validate_whole_number("max_memory", max_memory, 0, LARGEST - 1)
+    if memory not in get_args(Memory):
+        raise ValueError(f'memory: expected "full" or "low", found {memory!r}')
+    session = _loaded(plan, device, (threads, max_memory, memory == "low"))
+    if strict_device:
+        refuse_missing(session.device, session.host_steps)
+    return session
+
+
+Outputs = dict[str, Any]
+"""The outputs of a run by name."""
+P = ParamSpec("P")
+
+
+def _with_arguments_of(
+    run: Callable[Concatenate[Session, P], Outputs],
+) -> Callable[
+    [Callable[..., Coroutine[Any, Any, Outputs]]], Callable[Concatenate[Session, P], Coroutine[Any, Any, Outputs]]
+]:
+    """Gives a coroutine the arguments of `run`, for type checkers and for `help`."""
+    return partial(update_wrapper, wrapped=run, assigned=(), updated=())
 
 
 class Session:
-    """A prepared plan. Several threads may call `run` at the same time.
+    """A prepared plan, which `load` returns. Several threads may call `run` at the same time.
 
     `device` is the device in use. If "auto" chose the CPU, `fallback_reason` says why.
     """
 
-    def __init__(
-        self,
-        plan: Plan | str | os.PathLike[str],
-        device: str = "cpu",
-        threads: int | None = None,
-        strict_device: bool = False,
-        *,
-        max_memory: int | None = None,
-        memory: Memory = "full",
-    ) -> None:
-        if threads is not None:
-            threads = validate_whole_number("threads", threads, 1, _runtime.MAX_THREADS)
-        if max_memory is not None:
-            max_memory = validate_whole_number("max_memory", max_memory, 0, LARGEST - 1)
-        if memory not in get_args(Memory):
-            raise ValueError(f'memory: expected "full" or "low", found {memory!r}')
-        source = plan.source if isinstance(plan, Plan) else os.fspath(plan)
-        options = (threads, max_memory, memory == "low")
-        self.fallback_reason: str | None = None
-        try:
-            self._module, self._runtime = _opened("cuda" if device == "auto" else device, source, options)
-        except DeviceError as error:
-            if device != "auto":
-                raise
-            self.fallback_reason = str(error)
-            self._module, self._runtime = _opened("cpu", source, options)
-        self._failures = failures(self._module)
-        self.inputs = _infos(self._runtime.inputs)
-        self.outputs = _infos(self._runtime.outputs)
+    def __init__(self, module: Any, runtime: Any, fallback_reason: str | None = None) -> None:
+        self._module, self._runtime, self.fallback_reason = module, runtime, fallback_reason
+        self._failures = failures(module)
+        self.inputs = _infos(runtime.inputs)
+        self.outputs = _infos(runtime.outputs)
         self._names = frozenset(info.name for info in self.inputs)
         self._positions = {info.name: at for at, info in enumerate(self.outputs)}
-        self.device: str = self._runtime.device
-        self.threads: int = self._runtime.threads
-        if strict_device:
-            refuse_missing(self.device, self.host_steps)
+        self.device: str = runtime.device
+        self.threads: int = runtime.threads
 
     @cached_property
     def placed_steps(self) -> list[PlacedStep]:
@@ -248,18 +236,8 @@ class Session:
         cancel: _runtime.Cancel = self._module.Cancel()
         return cancel
 
-    async def run_async(
-        self,
-        inputs: Mapping[str, Any],
-        outputs: Iterable[str] | None = None,
-        *,
-        device_outputs: bool = False,
-        copy: bool = False,
-        timeout: float | None = None,
-        as_: Library = "numpy",
-        out: Mapping[str, Any] | None = None,
-        state: State | None = None,
-    ) -> dict[str, Any]:
+    @_with_arguments_of(run)
+    async def run_async(self, *arguments: Any, **options: Any) -> Outputs:
         """Run as `run` does, in a thread of the event loop's executor. The loop goes on meanwhile.
 
         If the awaiting task is canceled, the run ends as after `cancel.set()`. The task ends only after the run,
@@ -269,12 +247,10 @@ class Session:
         """
         import asyncio  # takes as long to import as the rest of this module
 
-        cancel = self.new_cancel()
-        request = self._request(outputs, timeout, as_, out, state)
-        run = partial(self._run, inputs, state, device_outputs, copy, *request, cancel)
-        running = asyncio.get_running_loop().run_in_executor(None, run)
+        cancel = options["cancel"] = options.get("cancel") or self.new_cancel()
+        running = asyncio.get_running_loop().run_in_executor(None, partial(self.run, *arguments, **options))
         try:
-            return _delivered(await asyncio.shield(running), as_, out)
+            return await asyncio.shield(running)
         except asyncio.CancelledError:
             cancel.set()
             await asyncio.wait([running])
@@ -374,6 +350,30 @@ def _delivered(outputs: dict[str, Any], library: Library, out: Mapping[str, Any]
         return found
     fill(out, outputs)
     return {**found, **out}
+
+
+def _loaded(plan: Plan | str | os.PathLike[str], device: str, options: tuple[Any, ...]) -> Session:
+    """A session for a plan or a file. The options are those of the runtime."""
+    if isinstance(plan, Plan):
+        return _prepared(plan.source, device, options)
+    with open(plan, "rb") as file:  # noqa: PTH123 (pathlib takes the empty path for the working folder)
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe can be read only once
+            return _prepared(file.read(), device, options)
+        first = file.read(FIRST)
+    try:
+        return _prepared(os.fspath(plan), device, options)
+    except PlanError as error:
+        raise unsound(plan, first, error) from None
+
+
+def _prepared(source: Any, device: str, options: tuple[Any, ...]) -> Session:
+    """A session on the device, or on the CPU if the device is "auto" and CUDA does not work."""
+    if device != "auto":
+        return Session(*_opened(device, source, options))
+    try:
+        return Session(*_opened("cuda", source, options))
+    except DeviceError as error:
+        return Session(*_opened("cpu", source, options), fallback_reason=str(error))
 
 
 def _opened(device: str, source: Any, options: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -3,6 +3,7 @@ import onnx
 import pytest
 
 import compiler
+from tests.scratch.row import rows
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 HAS_WINDOWS = "left_window_size" in onnx.defs.get_schema("Attention").attributes
@@ -251,3 +252,23 @@ def test_rotary_embedding_types(check_node, dtype, tolerance):
     expected = turned(x, cos.astype(np.float64), sin.astype(np.float64), interleaved=0, size=8)
     inputs = [x, cos, sin]
     check_node("RotaryEmbedding", inputs, opset=23, expected=[expected], rtol=tolerance, atol=tolerance)
+
+
+HEADS = "T[1, 4, k, 64] x, T[1, 4, k, 64] z"
+
+SCRATCH = [
+    *rows(
+        "float float16",
+        f"{HEADS}, T[1, 4, k, 64] v",
+        "y = OP(x, z, v)",
+        "Attention ai.onnx.preview.FlexAttention",
+        k=2000,
+    ),
+    *rows("float float16", f"{HEADS}, T[1, 4, 9, 64] v", "y, e, f, g = Attention(x, z, z, , v, v)", k=1500),
+    *rows(
+        "float float16",
+        "T[1, 8, k, 64] x, T[k, 32] a, T[k, 32] b, int64[1, k] z",
+        "y = RotaryEmbedding(x, a, b, z)",
+        k=8000,
+    ),
+]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from compiler import RunError
+from tests.scratch.row import TWO, rows
 
 RANDOM = np.random.default_rng(3)
 SHAPES = [
@@ -154,3 +155,14 @@ def test_division_by_zero_is_an_error(node_model):
     session = compiler.load(compiler.compile(node_model("Div", [np.array([1, 2])] * 2, opset=14)))
     with pytest.raises(RunError, match="divided by zero"):
         session.run({"x0": np.array([1, 2]), "x1": np.array([1, 0])})
+
+
+SCRATCH = [
+    *rows("float float16 int64", TWO, "y = OP(x, z)", "Add Sub Mul Div Max Min Pow Mod<fmod=1> Equal Less"),
+    *rows("float float16", TWO, "y = OP(x, z)", "Mean Sum PRelu SwiGLU"),
+    *rows("float float16 int32", "T[n, 1] x, T[1, m] z", "y = OP(x, z)", "Add Max Pow Greater"),
+    *rows("float", TWO, "y = OP(x, z)", "LessOrEqual GreaterOrEqual"),
+    *rows("bool", TWO, "y = OP(x, z)", "And Or Xor Equal", n=6000),
+    *rows("int32", TWO, "y = OP(x, z)", "BitwiseAnd BitwiseOr BitwiseXor Mod"),
+    *rows("uint32", TWO, 'y = BitShift<direction = "LEFT">(x, z)'),
+]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from compiler import CompileError
+from tests.scratch.row import ONE, rows
 
 X = np.array([[-3, -0.5, 0], [0.5, np.nan, 9]], "f4")
 
@@ -60,3 +61,11 @@ def test_dropout_in_training_is_refused(node_model):
     inputs = [X, np.array(0.5, "f4"), np.array(True)]
     with pytest.raises(CompileError, match="inference"):
         compiler.compile(node_model("Dropout", inputs, opset=13, constants=[1, 2]))
+
+
+SCRATCH = [
+    *rows("float float16 uint8", "T[n, m] x, T a, T b", "y = Clip(x, a, b)", n=6000),
+    *rows("float float16", ONE, "y = Dropout(x)"),
+    *rows("float uint8", "bool[n, m] c, T[n, m] x, T[n, m] z", "y = Where(c, x, z)", n=6000),
+    *rows("string", "bool[n, m] c, T[n, m] x, T[n, m] z", "y = Where(c, x, z)", n=200, m=1000),
+]

@@ -8,6 +8,7 @@ import pytest
 from onnx import parser
 
 import compiler
+from tests.scratch.row import ONE, rows
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -146,3 +147,22 @@ def test_shapes_that_fit_nowhere_are_refused():
     with pytest.raises(compiler.CompileError) as error:
         compiler.compile(parser.parse_model(text))
     assert [each.code for each in error.value.diagnostics] == ["CC0210"]
+
+
+SCRATCH = [
+    *rows(
+        "float",
+        "T[n, m] x, bool k",
+        "y = If(k) <then_branch = t () => (T[a, b] u) { u = Neg(x) },"
+        " else_branch = e () => (T[a, b] v) { v = Abs(x) }>",
+        k=np.array(True),
+    ),
+    *rows(
+        "float",
+        "T[n, m] x, int64 k",
+        "z, y = Loop(k, , x) <body = b (int64 i, bool d, T[a, b] v) => (bool e, T[a, b] w, T[a, b] u)"
+        " { e = Identity(d) w = Neg(v) u = Exp(w) }>",
+        k=np.int64(4),
+    ),
+    *rows("float", ONE, "y = Scan<num_scan_inputs = 1, body = b (T[a] v) => (T[a] w) { w = Neg(v) }>(x)"),
+]

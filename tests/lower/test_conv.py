@@ -7,6 +7,7 @@ import onnx.parser
 import pytest
 
 import compiler
+from tests.scratch.row import ALONE, DEEP, IMAGES, TAPS, WIDE, rows
 
 RANDOM = np.random.default_rng(7)
 
@@ -181,3 +182,24 @@ def test_a_window_that_does_not_fit_is_the_only_finding():
         compiler.compile(model)
     [only] = error.value.diagnostics
     assert "is wider than the input" in only.message
+
+
+SCRATCH = [
+    *rows("float", f"{IMAGES}, T[c, 1, 3, 3] w", "y = Conv<group = 16>(x, w)", **DEEP),
+    *rows("float", f"{IMAGES}, T[c, 1, 3, 3] w", "y = OP<group = 200000>(x, w)", "Conv ConvTranspose", **ALONE),
+    *(
+        row
+        for sizes in (WIDE, DEEP)
+        for row in (
+            *rows(
+                "float float16 double",
+                f"{IMAGES}, {TAPS}",
+                "y = OP(x, w)",
+                "Conv Conv<strides=[2,2]> ConvTranspose",
+                **sizes,
+            ),
+            *rows("float", f"{IMAGES}, {TAPS}", "y = Conv<dilations = [2, 2]>(x, w)", **sizes),
+            *rows("float", f"{IMAGES}, {TAPS}", "y = ConvTranspose<strides = [2, 2]>(x, w)", **sizes),
+        )
+    ),
+]

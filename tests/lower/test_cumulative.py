@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 
+from tests.scratch.row import rows
+
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("exclusive", [0, 1])
@@ -20,3 +22,8 @@ def test_cum_prod(check_node):
     expected = np.concatenate([np.ones((3, 1)), np.cumprod(x[:, :-1], 1)], 1).astype(np.float32)
     attributes = {"exclusive": 1}
     check_node("CumProd", [x, np.array(1)], opset=26, attributes=attributes, rtol=1e-6, atol=0, expected=[expected])
+
+
+SCRATCH = [
+    *rows("float double int32", "T[n, m] x, int64 k", "y = OP(x, k)", "CumSum CumProd", k=np.int64(0)),
+]

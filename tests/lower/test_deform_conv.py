@@ -6,6 +6,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 import compiler
+from tests.scratch.row import rows
 
 RANDOM = np.random.default_rng(9)
 
@@ -95,3 +96,14 @@ def test_refusals(node_model):
     volume.append(np.zeros((1, 24, 2, 2, 2), np.float32))
     with pytest.raises(compiler.CompileError, match="3-D deformable convolution"):
         compiler.compile(node_model("DeformConv", volume, opset=22))
+
+
+SCRATCH = [
+    *rows(
+        "float",
+        "T[1, 16, n, m] x, T[1, 18, n, m] d, T[16, 16, 3, 3] w",
+        "y = DeformConv<pads = [1, 1, 1, 1]>(x, w, d)",
+        n=200,
+        m=200,
+    ),
+]

@@ -4,6 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.scratch.row import KEEP, KEPT, rows
+
 RANDOM = np.random.default_rng(8)
 
 
@@ -25,3 +27,8 @@ def test_dtypes(check_node, dtype, tolerance):
 def test_singular_matrices(check_node):
     x = np.float32([[[0, 0], [0, 0]], [[1, 2], [2, 4]], [[0, 1], [1, 0]]])
     check_node("Det", [x], opset=22, expected=[np.float32([0, 0, -1])], rtol=0, atol=0)
+
+
+SCRATCH = [
+    *rows("float double", f"T[n, n] x, {KEEP}", f"y = Det(x) {KEPT}", n=1000),
+]

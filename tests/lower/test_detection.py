@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from tests.scratch.row import IMAGE, IMAGES, integers, rows
+
 RANDOM = np.random.default_rng(10)
 EXACT = {"rtol": 0, "atol": 0}
 
@@ -19,3 +21,31 @@ def test_max_roi_pool(check_node, shape, scale):
     rois = regions(8, 2, 10 / scale)
     attributes = {"pooled_shape": shape, "spatial_scale": scale}
     check_node("MaxRoiPool", [x, rois], opset=7, attributes=attributes, **EXACT)
+
+
+SCRATCH = [
+    *rows(
+        "float",
+        f"{IMAGES}, T[k, 4] r, int64[k] b",
+        "y = RoiAlign<output_height = 9>(x, r, b)",
+        **IMAGE,
+        k=2000,
+        b=np.zeros(2000, np.int64),
+    ),
+    *rows(
+        "float",
+        f"{IMAGES}, T[k, 5] r",
+        "y = MaxRoiPool<pooled_shape = [9, 9]>(x, r)",
+        **IMAGE,
+        k=400,
+        r=np.tile(np.float32([0, 0, 0, 9, 9]), (400, 1)),
+    ),
+    *rows(
+        "float",
+        "T[1, n, 4] x, T[1, c, n] z, int64[1] k",
+        "y = NonMaxSuppression(x, z, k)",
+        c=2,
+        n=300_000,
+        k=integers(5),
+    ),
+]

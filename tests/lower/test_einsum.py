@@ -4,6 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.scratch.row import FLAT, ONE, PRODUCT, TALL, rows
+
 RANDOM = np.random.default_rng(3)
 
 
@@ -39,3 +41,13 @@ def test_newest_version(check_node):
     inputs = [RANDOM.integers(0, 4, shape).astype(ml_dtypes.bfloat16) for shape in [(2, 3), (3, 4)]]
     expected = [np.einsum("ij,jk->ik", *(x.astype(np.float32) for x in inputs)).astype(ml_dtypes.bfloat16)]
     check_node("Einsum", inputs, opset=28, attributes={"equation": "ij,jk->ik"}, expected=expected, rtol=0, atol=0)
+
+
+SCRATCH = [
+    *rows("float float16", ONE, 'y = Einsum<equation = "OP">(x)', "ij->ji ij->j ii->i"),
+    *(
+        row
+        for sizes in (TALL, FLAT)
+        for row in (*rows("float float16", PRODUCT, 'y = Einsum<equation = "ij,jk->ki">(x, z)', **sizes),)
+    ),
+]

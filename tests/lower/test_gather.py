@@ -2,9 +2,10 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from moved import DTYPES, numbered
 
 import compiler
+from tests.lower.moved import DTYPES, numbered
+from tests.scratch.row import rows
 
 GATHERS = [
     ((5, 4), 0, [2, -5, 4]),
@@ -89,3 +90,11 @@ def test_constant_indices_out_of_range_fail_only_if_the_step_runs(text):
     assert session.run({"c": np.array(False), **inputs})["y"].tolist() in ([-2], [-1, -2, -3])
     with pytest.raises(compiler.RunError, match="index 7 is out of range for axis 0 of size 3"):
         session.run({"c": np.array(True), **inputs})
+
+
+SCRATCH = [
+    *rows("int32 int64", "float[k] x, T[n, m] z", "y = Gather(x, z)", k=9),
+    *rows("string", "string[k] x, int64[n, m] z", "y = Gather(x, z)", k=9, n=200, m=1000),
+    *rows("int32 int64", "float[n, m] x, T[n, m] z", "y = GatherElements(x, z)"),
+    *rows("float", "T[n, m] x, int64[k, 2] z", "y = GatherND(x, z)", k=500_000),
+]

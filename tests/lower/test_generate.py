@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
-from moved import DTYPES, numbered
 from onnx import TensorProto, helper, numpy_helper
+
+from tests.lower.moved import DTYPES, numbered
+from tests.scratch.row import ONE, integers, rows
 
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype != "string"])
@@ -52,3 +54,12 @@ def test_one_hot_of_fractions(check_node):
     hot = np.eye(3)[[1, 0, 2]]
     expected = np.where(hot, "on", "off").astype(object)
     check_node("OneHot", inputs, opset=11, rtol=0, atol=0, expected=[expected])
+
+
+SCRATCH = [
+    *rows("float", ONE, "y = OP(x)", "EyeLike"),
+    *rows("int64", "int64[2] k", "y = ConstantOfShape(k)", k=integers(1536, 1536)),
+    *rows("int64 float", "T[k] x, int64 a, float[2] b", "y = OneHot(x, a, b)", k=300_000, a=np.int64(20)),
+    *rows("float", "T[k] x, int64 a, string[2] b", "y = OneHot(x, a, b)", k=20_000, a=np.int64(9)),
+    *rows("int64", "T a, T b, T c", "y = Range(a, b, c)", a=np.int64(0), b=np.int64(2_000_000), c=np.int64(1)),
+]

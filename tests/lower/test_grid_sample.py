@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import compiler
+from tests.scratch.row import rows
 
 RANDOM = np.random.default_rng(5)
 CLOSE = {"rtol": 1e-5, "atol": 2e-5}
@@ -74,3 +75,16 @@ def test_three_dimensions_are_refused(node_model):
 def test_affine_grid(check_node, size, align_corners):
     theta = RANDOM.standard_normal((2, len(size) - 2, len(size) - 1)).astype(np.float32)
     check_node("AffineGrid", [theta, np.array(size)], opset=20, attributes={"align_corners": align_corners}, **CLOSE)
+
+
+SCRATCH = [
+    *rows(
+        "float",
+        "T[1, 4, n, m] x, T[1, k, k, 2] g",
+        'y = GridSample<mode = "OP">(x, g)',
+        "linear nearest cubic",
+        k=600,
+        n=600,
+        m=600,
+    ),
+]

@@ -2,6 +2,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.scratch.row import ONE, rows
+
 DTYPES = [
     "float32",
     "float64",
@@ -50,3 +52,9 @@ CONSTANTS = [
 @pytest.mark.parametrize(("attributes", "expected"), CONSTANTS)
 def test_constant(check_node, attributes, expected):
     check_node("Constant", [], opset=13, attributes=attributes, rtol=0, atol=0, expected=[expected])
+
+
+SCRATCH = [
+    *rows("float", ONE, "y = OP(x)", "Identity"),
+    *rows("float", "", "y = Constant<value = float[2] {1, 2}>()"),
+]

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from tests.scratch.row import ALONE, DEEP, FLAT, IMAGES, PRODUCT, TALL, TAPS, WIDE, rows
+
 RANDOM = np.random.default_rng(5)
 
 
@@ -53,3 +55,44 @@ def test_qlinear_conv(check_node, bias, each):
     inputs = [x, np.asarray(scale()), np.array(120, np.uint8), w, w_scale, w_zero, y_scale, np.array(100, np.uint8)]
     inputs += [RANDOM.integers(-999, 999, 8).astype(np.int32)] if bias else []
     check_node("QLinearConv", inputs, opset=10, attributes={"pads": [1, 0, 1, 2]}, rtol=0, atol=0)
+
+
+CODED, CODES = "float one, uint8 nil", {"one": np.float32(1), "nil": np.uint8(4)}
+
+SCRATCH = [
+    *rows(
+        "uint8",
+        f"{IMAGES}, T[c, 1, 3, 3] w, {CODED}",
+        "y = QLinearConv<group = 200000>(x, one, nil, w, one, nil, one, nil)",
+        **ALONE,
+        **CODES,
+    ),
+    *(
+        row
+        for sizes in (WIDE, DEEP)
+        for row in (
+            *rows("uint8", f"{IMAGES}, {TAPS}", "y = ConvInteger(x, w)", **sizes),
+            *rows(
+                "uint8",
+                f"{IMAGES}, {TAPS}, {CODED}",
+                "y = QLinearConv(x, one, nil, w, one, nil, one, nil)",
+                **sizes,
+                **CODES,
+            ),
+        )
+    ),
+    *(
+        row
+        for sizes in (TALL, FLAT)
+        for row in (
+            *rows("uint8", PRODUCT, "y = MatMulInteger(x, z)", **sizes),
+            *rows(
+                "uint8",
+                f"{PRODUCT}, {CODED}",
+                "y = QLinearMatMul(x, one, nil, z, one, nil, one, nil)",
+                **sizes,
+                **CODES,
+            ),
+        )
+    ),
+]

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
-from moved import DTYPES, numbered
+
+from tests.lower.moved import DTYPES, numbered
+from tests.scratch.row import ONE, TWO, rows
 
 CONCATS = [
     ([(2, 3), (2, 1), (2, 4)], 1),
@@ -58,3 +60,9 @@ def test_every_type(check_node, dtype):
     check_node(
         "Split", [x, np.array([1, 2])], opset=13, attributes={"axis": 1}, outputs=2, rtol=0, atol=0, expected=parts
     )
+
+
+SCRATCH = [
+    *rows("float uint8", TWO, "y = Concat<axis = OP>(x, z)", "0 1", n=6000),
+    *rows("float uint8", ONE, "y, z = Split<axis = OP, num_outputs = 2>(x)", "0 1", n=6000),
+]

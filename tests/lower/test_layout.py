@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
-from moved import DTYPES, numbered
+
+from tests.lower.moved import DTYPES, numbered
+from tests.scratch.row import IMAGE, IMAGES, ONE, rows
 
 PERMUTATIONS = [
     ((2, 3, 4), None),
@@ -54,3 +56,10 @@ def test_reverse_sequence(check_node, time, lengths, shape):
     attributes = {"time_axis": time, "batch_axis": 1 - time}
     inputs = [numbered(shape), np.array(lengths)]
     check_node("ReverseSequence", inputs, opset=10, attributes=attributes, rtol=0, atol=0)
+
+
+SCRATCH = [
+    *rows("float uint8", ONE, "y = Transpose(x)", n=6000),
+    *rows("float", IMAGES, "y = OP<blocksize = 2>(x)", "DepthToSpace SpaceToDepth", **IMAGE),
+    *rows("float string", "T[n, m] x, int64[m] k", "y = ReverseSequence(x, k)", n=20, m=20_000),
+]

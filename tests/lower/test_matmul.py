@@ -6,6 +6,7 @@ import onnx.parser
 import pytest
 
 import compiler
+from tests.scratch.row import FLAT, PRODUCT, TALL, rows
 
 RANDOM = np.random.default_rng(11)
 
@@ -91,3 +92,15 @@ def test_refused(node_model, operator, shapes, expected):
     model = node_model(operator, [noise(*shape) for shape in shapes], opset=13)
     with pytest.raises(compiler.CompileError, match=expected):
         compiler.compile(model)
+
+
+SCRATCH = [
+    *(
+        row
+        for sizes in (TALL, FLAT)
+        for row in (
+            *rows("float float16 double int32", PRODUCT, "y = MatMul(x, z)", **sizes),
+            *rows("float float16", PRODUCT, "y = Gemm(x, z)", **sizes),
+        )
+    ),
+]

@@ -6,6 +6,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import compiler
 from tests.lower.conftest import assert_same, reference
+from tests.scratch.row import ONE, rows
 
 
 def texts(*values):
@@ -93,3 +94,15 @@ def test_refusals(attributes, message):
     model = model_of("LabelEncoder", [X], TensorProto.INT64, 2, **attributes)
     with pytest.raises(compiler.CompileError, match=message):
         compiler.compile(model)
+
+
+SCRATCH = [
+    *rows("float", ONE, "y = ai.onnx.ml.Binarizer(x)"),
+    *rows("float", "T[n, m] x, int64[k] z", "y = ai.onnx.ml.ArrayFeatureExtractor(x, z)", k=1500),
+    *rows(
+        "int64", "T[k] x", "y = ai.onnx.ml.LabelEncoder<keys_int64s = [1, 2], values_int64s = [1, 2]>(x)", k=1_000_000
+    ),
+    *rows(
+        "string", "T[k] x", 'y = ai.onnx.ml.LabelEncoder<keys_strings = ["1"], values_strings = ["one"]>(x)', k=200_000
+    ),
+]

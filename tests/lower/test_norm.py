@@ -4,6 +4,7 @@ import onnx.parser
 import pytest
 
 import compiler
+from tests.scratch.row import IMAGE, IMAGES, rows
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 
@@ -186,3 +187,18 @@ def test_mean_variance_normalization(check_node, opset):
         rtol=1e-4,
         atol=1e-4,
     )
+
+
+CHANNELS = "T[c] a, T[c] b"
+
+SCRATCH = [
+    *rows("float float16", f"{IMAGES}, {CHANNELS}, T[c] d, T[c] e", "y = BatchNormalization(x, a, b, d, e)", **IMAGE),
+    *rows("float float16", f"{IMAGES}, {CHANNELS}", "y = GroupNormalization<num_groups = 4>(x, a, b)", **IMAGE),
+    *rows("float float16", f"{IMAGES}, {CHANNELS}", "y = InstanceNormalization(x, a, b)", **IMAGE),
+    *rows("float float16", IMAGES, "y = OP(x)", "LRN<size=5> LpNormalization", **IMAGE),
+    *rows("float", IMAGES, "y = MeanVarianceNormalization(x)", **IMAGE),
+    *rows("float float16", "T[n, m] x, T[m] a, T[m] b", "y, c, d = LayerNormalization(x, a, b)"),
+    *rows("float", "T[n, m] x, T[n, m] a", "y, b, c = LayerNormalization<axis = 0>(x, a)"),
+    *rows("float float16", "T[n, m] x, T[m] a", "y = RMSNormalization(x, a)"),
+    *rows("float", "float16[n, m] x, float[m] a", "y = RMSNormalization(x, a)"),
+]

@@ -3,6 +3,7 @@ import pytest
 from onnx import parser
 
 import compiler
+from tests.scratch.row import ONE, rows
 
 
 def session_of(graph):
@@ -32,3 +33,9 @@ def test_nothing_to_get():
     assert session.run({"x": np.float32([3])})["y"].tolist() == [3]
     with pytest.raises(compiler.RunError, match="holds nothing"):
         session.run({"x": None})
+
+
+SCRATCH = [
+    *rows("float", ONE, "o = Optional(x) y = OptionalGetElement(o)"),
+    *rows("float", ONE, "o = Optional(x) y = OptionalHasElement(o)"),
+]

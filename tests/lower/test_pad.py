@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
-from moved import DTYPES, numbered
+
+from tests.lower.moved import DTYPES, numbered
+from tests.scratch.row import integers, rows
 
 PADS = [[0, 1, 2, 0, 3, 1], [0, 0, 0, 0, 0, 0], [1, 0, 0, 2, 0, 0], [0, 0, 2, 0, 0, 2]]
 
@@ -70,3 +72,16 @@ def test_center_crop_pad(check_node, shape, axes):
     check_node(
         "CenterCropPad", [x, np.array(shape)], opset=18, attributes=attributes, rtol=0, atol=0, expected=[expected]
     )
+
+
+SCRATCH = [
+    *rows(
+        "float uint8",
+        "T[n, m] x, int64[4] p",
+        'y = Pad<mode = "OP">(x, p)',
+        "constant edge reflect wrap",
+        n=6000,
+        p=integers(9, 99, -9, 99),
+    ),
+    *rows("float", "T[n, m] x, int64[2] p", "y = CenterCropPad(x, p)", p=integers(1000, 3000)),
+]

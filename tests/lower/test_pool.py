@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import compiler
+from tests.scratch.row import IMAGE, IMAGES, rows
 
 
 def image(*shape, dtype=np.float32, seed=0):
@@ -104,3 +105,17 @@ def test_three_axes_are_refused(node_model):
     model = node_model("MaxPool", [image(1, 1, 4, 4, 4)], opset=12, attributes={"kernel_shape": [2, 2, 2]})
     with pytest.raises(compiler.CompileError):
         compiler.compile(model)
+
+
+SCRATCH = [
+    *rows("float float16", IMAGES, "y = OP(x)", "GlobalAveragePool GlobalLpPool GlobalMaxPool", **IMAGE),
+    *rows("float float16", IMAGES, "y = OP<kernel_shape = [3, 3]>(x)", "AveragePool LpPool MaxPool", **IMAGE),
+    *rows("float uint8", IMAGES, "y, i = MaxPool<kernel_shape = [2, 2]>(x)", **IMAGE),
+    *rows(
+        "float float16",
+        IMAGES,
+        "p, i = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(x)"
+        " y = MaxUnpool<kernel_shape = [2, 2], strides = [2, 2]>(p, i)",
+        **IMAGE,
+    ),
+]

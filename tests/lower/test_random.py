@@ -7,6 +7,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import compiler
+from tests.scratch.row import KEEP, KEPT, ONE, rows
 
 
 def session_of(nodes, inputs=(), opset=22):
@@ -122,3 +123,10 @@ def test_refusals():
 def test_a_shape_that_no_tensor_has_is_refused_at_compile_time(operator, shape, said):
     with pytest.raises(compiler.CompileError, match=said):
         session_of([helper.make_node(operator, [], ["a"], shape=shape)])
+
+
+SCRATCH = [
+    *rows("float float16", ONE, "y = OP(x)", "Bernoulli RandomNormalLike RandomUniformLike"),
+    *rows("float", KEEP, f"y = OP<shape = [1536, 1536]>() {KEPT}", "RandomNormal RandomUniform"),
+    *rows("float", ONE, "y = Multinomial<sample_size = 1000>(x)"),
+]

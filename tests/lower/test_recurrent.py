@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import compiler
+from tests.scratch.row import rows
 
 CLOSE = {"rtol": 1e-5, "atol": 2e-6}
 STEPS, BATCH, INPUTS, HIDDEN = 5, 3, 4, 6
@@ -216,3 +217,19 @@ def test_lengths_out_of_range_are_refused(node_model, lengths):
     plan = compiler.compile(node_model("GRU", inputs, opset=14, attributes={"hidden_size": HIDDEN}, outputs=2))
     with pytest.raises(compiler.RunError, match="is out of range for sequences of 5 steps"):
         compiler.load(plan, threads=1).run({f"x{i}": value for i, value in enumerate(inputs)})
+
+
+LAYER = "T[k, 4, h] x, T[1, a, h] w, T[1, a, h] r"
+
+SCRATCH = [
+    *rows(
+        "float float16 double",
+        f"{LAYER}, int32[4] z",
+        "y, c = LSTM<hidden_size = 700>(x, w, r, , z)",
+        h=700,
+        a=2800,
+        k=9,
+    ),
+    *rows("float double", LAYER, "y, c = GRU<hidden_size = 700>(x, w, r)", h=700, a=2100, k=9),
+    *rows("float", LAYER, "y, c = RNN<hidden_size = 1400>(x, w, r)", h=1400, a=1400, k=9),
+]

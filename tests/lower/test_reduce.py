@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 
+from tests.scratch.row import KEEP, KEPT, integers, rows
+
 FUNCTIONS = ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"]
 CLOSE = {"rtol": 2e-6, "atol": 1e-6}
 
@@ -87,3 +89,25 @@ def test_a_million_elements(check_node):
     x = positive((1, 1_000_000))
     expected = x.astype(np.float64).sum(1, keepdims=True).astype(np.float32)
     check_node("ReduceSum", [x, np.array([1])], opset=13, expected=[expected], rtol=1e-6, atol=0)
+
+
+REDUCTIONS = """ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum
+ReduceSumSquare"""
+
+SCRATCH = [
+    *rows("float float16", "T[n, m] x, int64[1] k", "y = OP(x, k)", REDUCTIONS, k=integers(1)),
+    *rows(
+        "float float16 int32",
+        "T[n, m] x, int64[1] k",
+        "y = OP(x, k)",
+        REDUCTIONS,
+        opset=18,
+        k=integers(0),
+        n=2,
+        m=1_000_000,
+    ),
+    *rows(
+        "uint8 bool", "T[n, m] x, int64[1] k", "y = OP(x, k)", "ReduceMax ReduceMin", k=integers(0), n=2, m=6_000_000
+    ),
+    *rows("int32", f"T[k] x, {KEEP}", f"y = ReduceLogSumExp(x) {KEPT}", opset=18, k=8 << 20),
+]

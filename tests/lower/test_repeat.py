@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
-from moved import DTYPES, numbered
+
+from tests.lower.moved import DTYPES, numbered
+from tests.scratch.row import integers, rows
 
 EXPANSIONS = [
     ((3, 1), [3, 4]),
@@ -31,3 +33,9 @@ def test_every_type(check_node, dtype):
     x = numbered((2, 1), dtype)
     check_node("Expand", [x, np.array([2, 3])], opset=13, rtol=0, atol=0, expected=[np.repeat(x, 3, 1)])
     check_node("Tile", [x, np.array([2, 3])], opset=13, rtol=0, atol=0, expected=[np.tile(x, (2, 3))])
+
+
+SCRATCH = [
+    *rows("float string", "T[1, m] x, int64[2] k", "y = OP(x, k)", "Expand Tile", k=integers(150, 1), m=1000),
+    *rows("float", "T[1, m] x, int64[2] k", "y = OP(x, k)", "Expand Tile", k=integers(3000, 1), m=1000),
+]

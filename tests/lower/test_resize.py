@@ -3,6 +3,8 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.scratch.row import IMAGE, IMAGES, integers, rows
+
 COORDINATES = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"]
 ROUNDINGS = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
 SCALES = [(2.0, 2.0), (1.7, 0.6), (0.5, 3.0), (1.0, 2.5)]
@@ -114,3 +116,35 @@ def test_half_pixel_of_tensorflow(check_node):
     attributes = {"coordinate_transformation_mode": "tf_half_pixel_for_nn", "nearest_mode": "floor"}
     inputs = [image(1, 2, 5, 6), NO_SCALES, scaled(1, 1, 1.6, 0.5)]
     check_node("Resize", inputs, opset=11, attributes=attributes, rtol=0, atol=0)
+
+
+BETWEEN = integers(1, 16, 300, 500)
+
+SCRATCH = [
+    *rows(
+        "float float16 uint8 int16",
+        f"{IMAGES}, int64[4] k",
+        'y = Resize<mode = "OP">(x, , , k)',
+        "linear cubic nearest",
+        **IMAGE,
+        k=BETWEEN,
+    ),
+    *rows(
+        "uint8",
+        f"{IMAGES}, int64[4] k",
+        'y = Resize<mode = "linear">(x, , , k)',
+        c=1,
+        n=4096,
+        m=4096,
+        k=integers(1, 1, 64, 64),
+    ),
+    *rows(
+        "float uint8",
+        "T[n, m] x, int64[2] k",
+        'y = Resize<mode = "nearest">(x, , , k)',
+        n=8,
+        m=8,
+        k=integers(8, 900_000),
+    ),
+    *rows("float", f"{IMAGES}, float[4] k", "y = Upsample(x, k)", opset=9, **IMAGE, k=np.float32([1, 1, 2, 2])),
+]

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
-from moved import DTYPES, numbered
 
 import compiler
+from tests.lower.moved import DTYPES, numbered
+from tests.scratch.row import rows
 
 REDUCED = ["int8", "int32", "int64", "uint8", "uint64", "float32", "float64"]
 
@@ -83,3 +84,12 @@ def test_the_input_stays_as_it_is(node_model):
     for _ in range(2):
         assert session.run(feeds)["y0"].tolist() == [0, 9, 2]
     assert inputs[0].tolist() == [0, 1, 2]
+
+
+SCRATCH = [
+    *rows("int32 int64", "float[n, m] x, T[n, m] z, float[n, m] u", "y = ScatterElements(x, z, u)"),
+    *rows("float float16", "T[n, m] x, int64[n, m] z, T[n, m] u", 'y = ScatterElements<reduction = "add">(x, z, u)'),
+    *rows("float", "T[n, m] x, int64[n, m] z, T[n, m] u", "y = Scatter(x, z, u)", opset=10),
+    *rows("float", "T[n, m] x, int64[k, 2] z, T[k] u", "y = ScatterND(x, z, u)", k=500_000),
+    *rows("float", "T[k, n, m] x, T[k, 8, m] u, int64[k] z", "y = TensorScatter<axis = 1>(x, u, z)", k=2),
+]

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
-from moved import DTYPES, numbered
+
+from tests.lower.moved import DTYPES, numbered
+from tests.scratch.row import ONE, rows
 
 NUMBERS = [dtype for dtype in DTYPES if dtype != "string"]
 
@@ -59,3 +61,13 @@ def test_unique(check_node, axis, rows, order, dtype):
 
 def test_unique_without_the_lists(check_node):
     check_node("Unique", [np.array([2, 1, 1, 3])], opset=11, outputs=[True, False, False, True], rtol=0, atol=0)
+
+
+SCRATCH = [
+    *rows("float", ONE, "y = OP(x)", "Trilu"),
+    *rows("float", "T[n, m] x, bool[n] c", "y = Compress<axis = 0>(x, c)"),
+    *rows("float", "T[k] x, bool[k] c", "y = Compress(x, c)", k=4_000_000),
+    *rows("float uint8", ONE, "y = NonZero(x)"),
+    *rows("float int64 string", ONE, "y, a, b, c = Unique(x)", n=200, m=1000),
+    *rows("float", ONE, "y, a, b, c = Unique<axis = 0>(x)"),
+]

@@ -2,11 +2,12 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from moved import numbered
 from onnx import parser
 
 import compiler
+from tests.lower.moved import numbered
 from tests.running import grows_linearly
+from tests.scratch.row import ONE, rows
 
 
 def check(body, feeds, expected=None):
@@ -140,3 +141,19 @@ def test_a_sequence_that_is_held_elsewhere_keeps_its_items():
     assert len(given) == 1
     np.testing.assert_array_equal(outputs["longer"][1], x)
     np.testing.assert_array_equal(outputs["s1"][0], given[0])
+
+
+PARTS = {"n": 6000, "k": np.int64(8)}
+CUT = "q = SplitToSequence<axis = 0>(x, k)"
+BODY = "(T[a, b] v) => (T[a, b] w) { w = Neg(v) }"
+
+SCRATCH = [
+    *rows("float uint8", "T[n, m] x, int64 k", "q = SplitToSequence<axis = 1>(x, k) s = SequenceLength(q)", **PARTS),
+    *rows("float", "T[n, m] x, int64 k", f"{CUT} y = OP(q, k)", "SequenceAt", **PARTS),
+    *rows("float", "T[n, m] x, int64 k", f"{CUT} y = ConcatFromSequence<axis = OP>(q)", "0 1", **PARTS | {"n": 1600}),
+    *rows("float", "T[n, m] x, int64 k", f"{CUT} r = OP(q, k) s = SequenceLength(r)", "SequenceErase", **PARTS),
+    *rows("float", "T[n, m] x, int64 k", f"{CUT} r = SequenceInsert(q, x, k) s = SequenceLength(r)", **PARTS),
+    *rows("float", ONE, "q = SequenceConstruct(x, x) s = SequenceLength(q)"),
+    *rows("float", ONE, "e = SequenceEmpty() q = SequenceInsert(e, x) s = SequenceLength(q)"),
+    *rows("float", "T[n, m] x, int64 k", f"{CUT} r = SequenceMap<body = b {BODY}>(q) s = SequenceLength(r)", **PARTS),
+]

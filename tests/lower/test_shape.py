@@ -1,5 +1,7 @@
 import pytest
-from moved import DTYPES, numbered
+
+from tests.lower.moved import DTYPES, numbered
+from tests.scratch.row import ONE, rows
 
 RANGES = [{}, {"start": 1}, {"end": -1}, {"start": -2, "end": 9}, {"start": 2, "end": 1}, {"start": -9}]
 
@@ -14,3 +16,8 @@ def test_shape(check_node, attributes):
 def test_of_every_type(check_node, op_type, dtype):
     for shape in [(), (0, 3), (2, 3, 4)]:
         check_node(op_type, [numbered(shape, dtype)], opset=13, rtol=0, atol=0)
+
+
+SCRATCH = [
+    *rows("float", ONE, "y = OP(x)", "Shape Size"),
+]

@@ -4,6 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.scratch.row import rows
+
 RANDOM = np.random.default_rng(6)
 CLOSE = {"rtol": 1e-5, "atol": 2e-5}
 
@@ -88,3 +90,20 @@ def test_mel_weights(check_node, bins, length, rate, low, high):
 @pytest.mark.parametrize("periodic", [0, 1])
 def test_windows(check_node, op_type, periodic):
     check_node(op_type, [np.array(12)], opset=17, attributes={"periodic": periodic}, rtol=1e-5, atol=1e-6)
+
+
+SCRATCH = [
+    *rows("float double", "T[k, n, 1] x", "y = DFT(x)", k=400, n=2000),
+    *rows("float", "T[1, k, 1] x, int64 a, int64 b", "y = DFT(x, a, b)", k=400_009, a=np.int64(400_009), b=np.int64(1)),
+    *rows("float", "T[1, k, 1] x, int64 a, T[400] w", "y = STFT(x, a, w)", k=500_000, a=np.int64(100)),
+    *rows(
+        "int64",
+        "T a, T b, T c, float d, float e",
+        "y = MelWeightMatrix(a, b, c, d, e)",
+        a=np.int64(400),
+        b=np.int64(8192),
+        c=np.int64(16000),
+        d=np.float32(0),
+        e=np.float32(8000),
+    ),
+]

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
-from moved import DTYPES, numbered
+
+from tests.lower.moved import DTYPES, numbered
+from tests.scratch.row import integers, rows
 
 MOST, LEAST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 SLICES = [
@@ -42,3 +44,16 @@ def test_every_type(check_node, dtype):
     bounds = [np.array(values) for values in ([3, 0], [0, 3], [1, 0], [-2, 1])]
     x = numbered((4, 5), dtype)
     check_node("Slice", [x, *bounds], opset=13, rtol=0, atol=0, expected=[x[0:3, 3:0:-2]])
+
+
+SCRATCH = [
+    *rows(
+        "float uint8",
+        "T[n, m] x, int64[1] a, int64[1] b, int64[1] c",
+        "y = Slice(x, a, b, c)",
+        n=6000,
+        a=integers(3),
+        b=integers(1500),
+        c=integers(1),
+    ),
+]

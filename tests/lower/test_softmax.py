@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 
+from tests.scratch.row import ONE, rows
+
 OPERATORS = ["Softmax", "LogSoftmax", "Hardmax"]
 CLOSE = {"rtol": 2e-6, "atol": 1e-6}
 
@@ -41,3 +43,8 @@ def test_masked_scores(check_node):
 def test_large_scores(check_node):
     check_node("Softmax", [scores((4, 3000)) * 1e4], opset=13, **CLOSE)
     check_node("LogSoftmax", [scores((2, 3, 70)) * 1e4], opset=13, attributes={"axis": 1}, **CLOSE)
+
+
+SCRATCH = [
+    *rows("float float16", ONE, "y = OP(x)", "Softmax LogSoftmax Hardmax Softmax<axis=0>"),
+]

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 
+from tests.scratch.row import ONE, integers, rows
+
 EXACT = {"rtol": 0, "atol": 0}
 
 
@@ -45,3 +47,11 @@ def test_the_order_of_unsorted_results_is_free(check_node):
     x = np.array([1, 3, 2, 5, 4], np.float32)
     expected = [np.array([5, 4, 3], np.float32), np.array([3, 4, 1])]
     check_node("TopK", [x, np.array([3])], opset=11, attributes={"sorted": 0}, outputs=2, expected=expected, **EXACT)
+
+
+SCRATCH = [
+    *rows("float uint8", ONE, "y = OP<axis = 0>(x)", "ArgMax ArgMin", n=3, m=1_000_000),
+    *rows(
+        "float int64", "T[n, m] x, int64[1] k", "y, z = TopK<axis = OP>(x, k)", "0 1", k=integers(200), n=200, m=4000
+    ),
+]

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import compiler
+from tests.scratch.row import rows
 
 
 def text(*items):
@@ -68,3 +69,16 @@ REFUSED = [
 def test_refused(node_model, op_type, attributes, message):
     with pytest.raises(compiler.CompileError, match=message):
         compiler.compile(node_model(op_type, [text("a")], opset=20, attributes=attributes))
+
+
+SCRATCH = [
+    *rows("string", "T[k] x", 'y = RegexFullMatch<pattern = "[1-4]">(x)', k=200_000),
+    *rows("string", "T[k] x, T[k] z", "y = OP(x, z)", "StringConcat Equal", k=200_000),
+    *rows("string", "T[k] x", 'y = StringNormalizer<case_change_action = "UPPER">(x)', k=200_000),
+    *rows(
+        "string",
+        "T[k] x",
+        'w = Constant<value_string = " a word">() v = StringConcat(x, w) y, z = StringSplit(v)',
+        k=100_000,
+    ),
+]

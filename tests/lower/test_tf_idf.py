@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import compiler
+from tests.scratch.row import KEEP, KEPT, rows
 
 EXACT = {"rtol": 0, "atol": 0}
 NUMBERS = {
@@ -50,3 +51,14 @@ def test_refusals(node_model, changes, message):
     attributes = {"mode": "TF", **NUMBERS, **limits(1, 2, 0), **changes}
     with pytest.raises(compiler.CompileError, match=message):
         compiler.compile(node_model("TfIdfVectorizer", [np.arange(4)], opset=9, attributes=attributes))
+
+
+GRAMS = (
+    'y = TfIdfVectorizer<mode = "TF", min_gram_length = 1, max_gram_length = 2, max_skip_count = 1,'
+    " ngram_counts = [0, 2], ngram_indexes = [0, 1, 2],"
+)
+
+SCRATCH = [
+    *rows("int32 int64", f"T[k] x, {KEEP}", f"{GRAMS} pool_int64s = [1, 2, 2, 3]>(x) {KEPT}", k=500_000),
+    *rows("string", f"T[k] x, {KEEP}", f'{GRAMS} pool_strings = ["1", "2", "2", "3"]>(x) {KEPT}', k=200_000),
+]

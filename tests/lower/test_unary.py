@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from compiler import CompileError
+from tests.scratch.row import ONE, rows
 
 FLOATS = np.array(
     [-np.inf, -700, -9.5, -2.5, -1, -0.3, -0.0, 0, 1e-6, 0.5, 1, 1.5, 2.5, 20, 88.5, np.inf, np.nan], "f4"
@@ -134,3 +135,19 @@ def test_other_dtypes_are_refused(node_model, op_type, dtype):
 def test_the_forms_of_onnxruntime(check_node, op_type, attributes, count):
     inputs = [NORMAL, NORMAL[0, 0]][:count]
     check_node(op_type, inputs, opset=20, attributes=attributes, domain="com.microsoft", rtol=1e-5, atol=2e-6)
+
+
+UNARY = """
+Abs Acos Acosh Asin Asinh Atan Atanh Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish LeakyRelu Log Mish
+Neg Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu
+com.microsoft.FastGelu com.microsoft.Gelu com.microsoft.QuickGelu
+"""
+
+SCRATCH = [
+    *rows("float float16", ONE, "y = OP(x)", UNARY),
+    *rows("double int64", ONE, "y = OP(x)", "Abs Neg Sign Relu"),
+    *rows("float float16 double", ONE, "y = OP(x)", "IsInf IsNaN"),
+    *rows("bool", ONE, "y = Not(x)", n=6000),
+    *rows("uint16", ONE, "y = BitwiseNot(x)", n=4096),
+    *rows("float float16", "T[n, m] x, T[m] z", "y = com.microsoft.BiasGelu(x, z)"),
+]

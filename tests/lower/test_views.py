@@ -4,9 +4,10 @@ import ml_dtypes
 import numpy as np
 import onnx.parser
 import pytest
-from moved import DTYPES, numbered
 
 import compiler
+from tests.lower.moved import DTYPES, numbered
+from tests.scratch.row import ONE, integers, rows
 
 RESHAPES = [
     ((2, 3, 4), [4, 6], 0),
@@ -89,3 +90,12 @@ def test_squeeze_drops_a_size_that_turns_out_to_be_one(size):
     model.graph.output[0].type.tensor_type.ClearField("shape")
     x = numbered((size, 1, 3))
     assert np.array_equal(compiler.load(compiler.compile(model)).run({"x": x})["y"], -x.squeeze())
+
+
+STACKED = integers(-1)
+
+SCRATCH = [
+    *rows("float", ONE, "y = OP(x)", "Flatten"),
+    *rows("float", "T[n, m] x, int64[1] k", "y = OP(x, k)", "Unsqueeze Reshape", k=STACKED),
+    *rows("float", "T[n, m, 1] x, int64[1] k", "y = Squeeze(x, k)", k=STACKED),
+]

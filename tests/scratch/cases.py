@@ -21,8 +21,8 @@ import onnx.parser
 import compiler
 from compiler import Options
 from tests.fuzz_ops import limit_memory
-from tests.scratch import ROWS
 from tests.scratch.row import Feeds
+from tests.scratch.table import ROWS
 
 REFUSED, SECONDS = "refused", 300
 NEWEST = '<ir_version: 12, opset_import: ["" : 28]> agraph '

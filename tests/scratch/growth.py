@@ -18,8 +18,8 @@ import onnx.parser
 import compiler
 from compiler import Options
 from tests.process_memory import memory
-from tests.scratch import ROWS
 from tests.scratch.row import Feeds
+from tests.scratch.table import ROWS
 
 BEYOND = 4 << 20
 """Three quarters of this may lie beyond the limit: buffers that fit a cache, and the pages of the process itself."""

@@ -2,7 +2,7 @@
 //!
 //! A plan is one safetensors file. Its metadata has `format` = [`FORMAT`], `plan_version` and `plan`, the canonical
 //! JSON of [`Plan`] (sorted keys, no white space). Its tensors are the numeric constants, named by their index.
-//! `plan.schema.json` and `compiler/plan/ops.py` are generated from these types (`make generate`).
+//! `plan.schema.json` and the modules of `compiler/plan/ops/` are generated from these types (`make generate`).
 
 use std::collections::BTreeMap;
 

@@ -132,8 +132,8 @@ pub(crate) use gpu_kernel;
 
 /// An operator with GPU kernels.
 #[diagnostic::on_unimplemented(
-    message = "the table `kernels!` lists `{Self}`, which has no `gpu_kernel!`",
-    note = "write `gpu_kernel!({Self}: …);` in the file of its family in gpu/, and `mod` for this file in gpu/mod.rs"
+    message = "no module has the file of gpu/ with `gpu_kernel!({Self}: …);`",
+    note = "write `mod` for this file in gpu/mod.rs"
 )]
 pub(crate) trait HasGpuKernel {
     /// The module of `runtime/device/kernels/` with the kernels.
@@ -151,9 +151,12 @@ pub(crate) fn boxed<K: OnGpu + 'static>(kernel: Result<Option<K>>) -> Result<Opt
     kernel.map(|kernel| kernel.map(|kernel| Box::new(kernel) as Box<dyn OnGpu>))
 }
 
-/// The table of the operators with GPU kernels.
+// The macro `with_gpu_kernels`, which `build.rs` writes: it knows the operators with a `gpu_kernel!`.
+include!(concat!(env!("OUT_DIR"), "/gpu_kernels.rs"));
+
+/// Finds the kernels of ops. A line of the table holds a family and its ops with kernels.
 macro_rules! kernels {
-    ($($family:ident: $($op:ident)*;)*) => {
+    ($d:tt $($family:ident: $($op:ident)*;)*) => {
         /// Returns how a step of an operator runs on a GPU.
         ///
         /// # Errors
@@ -181,46 +184,7 @@ macro_rules! kernels {
     };
 }
 
-kernels! {
-    attention: Attention;
-    binary: Binary;
-    cast: BitCast Cast;
-    col2im: Col2Im;
-    conditional: Clip Where;
-    conv: Conv;
-    conv_transpose: ConvTranspose;
-    cumulative: Cumulative;
-    detection: MaxRoiPool RoiAlign;
-    elementwise: Elementwise;
-    gather: Gather GatherElements GatherNd;
-    gemm: Gemm;
-    generate: EyeLike Fill OneHot Range;
-    grid_sample: GridSample;
-    integer: ConvInteger MatMulInteger Requantize;
-    join: Concat Split;
-    layer_norm: LayerNorm RmsNorm;
-    layout: DepthToSpace ReverseSequence SpaceToDepth Transpose;
-    matmul: MatMul;
-    matmul_nbits: MatMulNBits;
-    norm: BatchNorm GroupNorm InstanceNorm Lrn;
-    pad: CenterCropPad Pad;
-    pool: AveragePool LpPool MaxPool;
-    qlinear: QLinearConv QLinearMatMul;
-    qlinear_elementwise: LookUp QLinearBinary QLinearGlobalAveragePool;
-    quantize: DequantizeLinear DynamicQuantizeLinear QuantizeLinear;
-    recurrent: Gru Lstm Rnn;
-    reduce: Reduce;
-    repeat: Expand Tile;
-    resize: Interpolate;
-    rotary: RotaryEmbedding;
-    scatter: ScatterElements ScatterNd TensorScatter;
-    select: Trilu;
-    slice: Slice;
-    softmax: Softmax;
-    sort: ArgReduce TopK;
-    unary: Unary;
-    unpool: MaxUnpool;
-}
+with_gpu_kernels!(kernels $);
 
 /// Returns the family, name and placement of every op, in the order of the table of ops. The placement is where steps
 /// run when the device is a GPU, for all attributes and types.

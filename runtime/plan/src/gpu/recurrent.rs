@@ -19,20 +19,24 @@ use crate::ops::recurrent_inputs::length_out_of_range;
 use crate::value::{Array, Value};
 
 macro_rules! on_gpu {
-    ($($Op:ident)*) => { $(gpu_kernel!($Op: "recurrent" if |self, operands| operands.dtype(X).is_some());
+    ($Op:ident) => {
+        gpu_kernel!($Op: "recurrent" if |self, operands| operands.dtype(X).is_some());
 
-    impl OnGpu for $Op {
-        fn fault(&self, report: &Report) -> String {
-            length_out_of_range(report.value, report.place, report.bound(0))
-        }
+        impl OnGpu for $Op {
+            fn fault(&self, report: &Report) -> String {
+                length_out_of_range(report.value, report.place, report.bound(0))
+            }
 
-        fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
-            Layer::new(&self.recurrence(), gpu, call)?.run()
+            fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
+                Layer::new(&self.recurrence(), gpu, call)?.run()
+            }
         }
-    })* };
+    };
 }
 
-on_gpu! { Lstm Gru Rnn }
+on_gpu! { Lstm }
+on_gpu! { Gru }
+on_gpu! { Rnn }
 
 /// The function of a gate, with its parameters.
 #[derive(Clone, Copy, Pod, Zeroable, Mirror)]

@@ -1,5 +1,5 @@
 //! The ops of a plan, one file per family. An op has the same name everywhere: as a struct here, as a tag in the plan,
-//! and as a class in `compiler/plan/ops.py`.
+//! and as a class in `compiler/plan/ops/`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,8 +21,11 @@ pub(crate) mod resample;
 pub(crate) mod transposed_window;
 pub mod window;
 
-/// The table of ops. A line holds a family, which is a file, and its ops. `<Op>` follows an op with nested graphs, which
-/// consist of ops. The first token is a dollar sign, which the generated macros need.
+// The macro `with_operators`, which `build.rs` writes: it knows the operators that each file implements.
+include!(concat!(env!("OUT_DIR"), "/operators.rs"));
+
+/// Declares the families and their ops. A line of the table holds a family, which is a file, and its ops. `<Op>` follows an
+/// op with nested graphs, which consist of ops. The first token is a dollar sign, which the generated macros need.
 macro_rules! ops {
     ($d:tt $($family:ident: $($op:ident $(<$inner:ident>)?)*;)*) => {
         $(pub mod $family;)*
@@ -77,62 +80,7 @@ macro_rules! ops {
     };
 }
 
-ops! {
-    $
-    attention: Attention;
-    binary: Binary;
-    cast: BitCast Cast;
-    col2im: Col2Im;
-    conditional: Clip Where;
-    control: If<Op> Loop<Op> Scan<Op>;
-    conv: Conv;
-    conv_transpose: ConvTranspose;
-    cumulative: Cumulative;
-    deform_conv: DeformConv;
-    det: Det;
-    detection: MaxRoiPool NonMaxSuppression RoiAlign;
-    einsum: Einsum;
-    elementwise: Elementwise;
-    gather: Gather GatherElements GatherNd;
-    gemm: Gemm;
-    generate: EyeLike Fill OneHot Range;
-    grid_sample: GridSample;
-    identity: Identity;
-    integer: ConvInteger MatMulInteger Requantize;
-    join: Concat Split;
-    layer_norm: LayerNorm RmsNorm;
-    layout: DepthToSpace ReverseSequence SpaceToDepth Transpose;
-    matmul: MatMul;
-    matmul_nbits: MatMulNBits;
-    ml: LabelEncoder;
-    norm: BatchNorm InstanceNorm GroupNorm Lrn;
-    optional: Optional OptionalGetElement OptionalHasElement;
-    pad: CenterCropPad Pad;
-    pool: AveragePool LpPool MaxPool;
-    qlinear: QLinearConv QLinearMatMul;
-    qlinear_elementwise: LookUp QLinearBinary QLinearGlobalAveragePool;
-    quantize: DequantizeLinear DynamicQuantizeLinear QuantizeLinear;
-    raise: Raise;
-    random: Multinomial RandomNormal RandomUniform;
-    recurrent: Gru Lstm Rnn;
-    reduce: Reduce;
-    repeat: Expand Tile;
-    resize: Interpolate;
-    rotary: RotaryEmbedding;
-    scatter: ScatterElements ScatterNd TensorScatter;
-    select: Compress NonZero Trilu Unique;
-    sequence: ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence;
-    shape: Shape Size;
-    signal: Dft MelWeightMatrix Stft;
-    slice: Slice;
-    softmax: Softmax;
-    sort: ArgReduce TopK;
-    strings: RegexFullMatch StringConcat StringNormalizer StringSplit;
-    tf_idf: TfIdfVectorizer;
-    unary: Unary;
-    unpool: MaxUnpool;
-    views: Flatten Reshape Squeeze Unsqueeze;
-}
+with_operators!(ops $);
 
 impl Op {
     /// The op's meaning: its arity, types and work.

@@ -46,9 +46,9 @@ pub struct RandomUniform {
     pub seed: u64,
 }
 
-macro_rules! shaped_by_input {
-    ($($operator:ty)*) => {
-        $(impl Operator for $operator {
+macro_rules! operator {
+    ($Op:ident) => {
+        impl Operator for $Op {
             fn arity(&self) -> Arity {
                 Arity::exact(1, 1)
             }
@@ -60,11 +60,12 @@ macro_rules! shaped_by_input {
             fn needs(&self, _input: usize) -> Needs {
                 Needs::Numbers
             }
-        })*
+        }
     };
 }
 
-shaped_by_input! { RandomNormal RandomUniform }
+operator! { RandomNormal }
+operator! { RandomUniform }
 
 /// Draws `samples` classes for each row of `X [B, C]`, which holds unnormalized logarithms of the classes'
 /// probabilities. The result is `Y [B, samples]`.
