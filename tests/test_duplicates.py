@@ -20,16 +20,7 @@ LEAST = 6
 GENERATED = {"compiler/plan/ops": "the classes follow the Rust types, which repeat attributes"}
 """Folders of generated files, with the reason why their passages repeat."""
 LEDGER = {
-    "compiler/batch/run.py compiler/ray/engine.py": (1, "both functions run_batch have the same arguments"),
-    "runtime/descriptors/src/program/function.rs runtime/kernels/src/elementwise/float.rs": (1, "a test lists an enum"),
-    "runtime/descriptors/src/program/function.rs runtime/kernels/src/program/machine.rs": (1, "an enum and its part"),
-    "runtime/kernels/src/blocked/depthwise/rows.rs": (4, "the kernels of a table have the same sizes as parameters"),
-    "runtime/kernels/src/blocked/tile.rs": (10, "the kernels of a table have the same sizes as parameters"),
-    "runtime/kernels/src/elementwise/integer.rs": (1, "a trait and its implementation have the same signature"),
-    "runtime/kernels/src/elementwise/mod.rs": (1, "a trait and its implementation have the same signature"),
-    "runtime/kernels/src/strided/tests.rs runtime/plan/src/gpu/copy.rs": (1, "tests of two crates"),
-    "runtime/plan/src/dtype.rs runtime/plan/src/gpu/cast.rs": (1, "a test lists a part of an enum"),
-    "runtime/plan/src/gpu/gather.rs": (1, "each structure has the fields of its kernel's"),
+    "compiler/batch/run.py compiler/ray/engine.py": (1, "type checkers and `help` show the options of both functions"),
 }
 """The files that share passages, or the file that repeats some: the number of pairs of passages, and the reason."""
 

@@ -1,40 +1,46 @@
 // Gathers elements and rows by index. An index out of bounds is reported, and gives zeros.
 #include "indices.cuh"
 
-// Y[outer, i, ..] = X[outer, indices[i], ..], with X [outer, size, run] and Y [outer, picked, run].
-struct GatherRows {
+// The tensors of a kernel that gathers along one axis of X with `size` places. Y has `count` elements.
+struct Gathered {
     u64 x, y;
     Indices indices;
     Fault fault;
-    u32 count, size, picked, run;
+    u32 count, size;
+};
+
+// Y[outer, i, ..] = X[outer, indices[i], ..], with X [outer, size, run] and Y [outer, picked, run].
+struct GatherRows {
+    Gathered all;
+    u32 picked, run;
 };
 
 template <class T> HOST_DEVICE void gather_rows(const GatherRows& p) {
-    for (u32 i = first(); i < p.count; i += stride()) {
+    const Gathered& all = p.all;
+    for (u32 i = first(); i < all.count; i += stride()) {
         u32 row = i / p.run, outer = row / p.picked, place = 0;
-        bool is_there = find_place(p.indices, row - outer * p.picked, p.size, p.fault, &place);
-        u64 from = ((u64)outer * p.size + place) * p.run + (i - row * p.run);
-        at<T>(p.y)[i] = is_there ? at<const T>(p.x)[from] : T{};
+        bool is_there = find_place(all.indices, row - outer * p.picked, all.size, all.fault, &place);
+        u64 from = ((u64)outer * all.size + place) * p.run + (i - row * p.run);
+        at<T>(all.y)[i] = is_there ? at<const T>(all.x)[from] : T{};
     }
 }
 
 // Y[i₀, …] = X[i₀, …, indices[i₀, …], …]. `dims` are those of the indices. `strides` are those of X, but 0 on the axis,
 // whose stride is `step`.
 struct GatherElements {
-    u64 x, y;
-    Indices indices;
-    Fault fault;
-    u32 count, size, step;
+    Gathered all;
+    u32 step;
     Dims dims;
     Strides strides;
 };
 
 template <class T> HOST_DEVICE void gather_elements(const GatherElements& p) {
-    for (u32 i = first(); i < p.count; i += stride()) {
+    const Gathered& all = p.all;
+    for (u32 i = first(); i < all.count; i += stride()) {
         u32 place = 0;
-        bool is_there = find_place(p.indices, i, p.size, p.fault, &place);
+        bool is_there = find_place(all.indices, i, all.size, all.fault, &place);
         i64 from = offset(p.dims, p.strides, i) + (i64)place * p.step;
-        at<T>(p.y)[i] = is_there ? at<const T>(p.x)[from] : T{};
+        at<T>(all.y)[i] = is_there ? at<const T>(all.x)[from] : T{};
     }
 }
 

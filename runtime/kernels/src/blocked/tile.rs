@@ -5,6 +5,7 @@
 //! two.
 
 use std::hint::black_box;
+use std::marker::PhantomData;
 
 use super::addend::Addend;
 use super::terms::{Tap, SUMMED};
@@ -135,135 +136,123 @@ const SINGLE: usize = 32;
 /// The prefetch distance of the weights in elements; tiles of few pixels wait for nothing else.
 const AHEAD: usize = 1 << 10;
 
-/// See [`Kernel`]. `STEP` is `Tile::pixel`, or 0 for any stride. With a stride that is not constant, the addresses of
-/// the pixels do not fit in registers, and loading them takes as long as the products of one vector.
-#[inline(always)]
-unsafe fn tile<
-    V: Vector,
-    const BLOCK: usize,
-    const ROWS: usize,
-    const PIXELS: usize,
-    const VECTORS: usize,
-    const STEP: usize,
->(
-    t: &Tile,
-) {
-    let (mut full, mut last) = t.taps.split_at(t.taps.len() - t.last);
-    let mut first = true;
-    // The blocks of each of the last taps.
-    let blocks = if BLOCK < SUMMED { t.last_channels.div_ceil(BLOCK).max(1) } else { 1 };
-    loop {
-        let (taps, rest) = full.split_at(full.len().min(TERMS / BLOCK));
-        // The last piece also takes as many of the last taps as it has room for.
-        let room = match (taps.len(), rest) {
-            (0, _) if t.last_channels == 1 => SINGLE,
-            (taps, []) => (TERMS - taps * BLOCK) / t.last_channels.max(1) * blocks,
-            _ => 0,
-        };
-        let (partial, rest_of_partial) = last.split_at(room.min(last.len()));
-        let is_end = rest.is_empty() && rest_of_partial.is_empty();
-        // SAFETY: guaranteed by the caller.
-        unsafe {
-            sum::<V, BLOCK, ROWS, PIXELS, VECTORS, STEP>(t, taps, partial, [first, is_end]);
-        }
-        if is_end {
-            return;
-        }
-        (full, last, first) = (rest, rest_of_partial, false);
-    }
-}
+/// The sizes of a [`Kernel`]. `STEP` is `Tile::pixel`, or 0 for any stride. With a stride that is not constant, the
+/// addresses of the pixels do not fit in registers, and loading them takes as long as the products of one vector.
+struct Sizes<V, const BLOCK: usize, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(
+    PhantomData<V>,
+);
 
-/// Sums the terms of some taps of whole blocks and some of the partial block. Adds the sum to the output, unless it is
-/// the first.
-#[inline(always)]
-unsafe fn sum<
-    V: Vector,
-    const BLOCK: usize,
-    const ROWS: usize,
-    const PIXELS: usize,
-    const VECTORS: usize,
-    const STEP: usize,
->(
-    t: &Tile,
-    full: &[Tap],
-    last: &[Tap],
-    first_and_last: [bool; 2],
-) {
-    let sums = [[[V::splat(0.0); VECTORS]; PIXELS]; ROWS];
-    // Otherwise, the compiler would unroll the loop over 8 channels, and store some sums to memory in each round.
-    let whole = if BLOCK < SUMMED { black_box(BLOCK) } else { BLOCK };
-    // A tap outside full blocks may have a whole block before the partial one.
-    let first = t.last_channels.min(BLOCK);
-    let second = if first < t.last_channels { t.last_channels - first } else { first };
-    let partial = |i: usize| if BLOCK < SUMMED && i % 2 == 1 { second } else { first };
-    // SAFETY: the caller guarantees every address below.
-    unsafe {
-        let sums = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, full, |_| whole, sums);
-        let sums = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, last, partial, sums);
-        write::<V, BLOCK, ROWS, PIXELS, VECTORS>(t, &sums, first_and_last);
+impl<
+        V: Vector,
+        const BLOCK: usize,
+        const ROWS: usize,
+        const PIXELS: usize,
+        const VECTORS: usize,
+        const STEP: usize,
+    > Sizes<V, BLOCK, ROWS, PIXELS, VECTORS, STEP>
+{
+    /// See [`Kernel`].
+    #[inline(always)]
+    unsafe fn tile(t: &Tile) {
+        let (mut full, mut last) = t.taps.split_at(t.taps.len() - t.last);
+        let mut first = true;
+        // The blocks of each of the last taps.
+        let blocks = if BLOCK < SUMMED { t.last_channels.div_ceil(BLOCK).max(1) } else { 1 };
+        loop {
+            let (taps, rest) = full.split_at(full.len().min(TERMS / BLOCK));
+            // The last piece also takes as many of the last taps as it has room for.
+            let room = match (taps.len(), rest) {
+                (0, _) if t.last_channels == 1 => SINGLE,
+                (taps, []) => (TERMS - taps * BLOCK) / t.last_channels.max(1) * blocks,
+                _ => 0,
+            };
+            let (partial, rest_of_partial) = last.split_at(room.min(last.len()));
+            let is_end = rest.is_empty() && rest_of_partial.is_empty();
+            // SAFETY: guaranteed by the caller.
+            unsafe { Self::sum(t, taps, partial, [first, is_end]) };
+            if is_end {
+                return;
+            }
+            (full, last, first) = (rest, rest_of_partial, false);
+        }
     }
-}
 
-/// Adds the terms of some blocks; `channels` returns how many channels the `i`-th block has. The sums pass by value: behind a
-/// reference, the compiler stores some of them to memory in each round of the loop.
-#[inline(always)]
-unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(
-    t: &Tile,
-    taps: &[Tap],
-    channels: impl Fn(usize) -> usize,
-    mut sums: [[[V; VECTORS]; PIXELS]; ROWS],
-) -> [[[V; VECTORS]; PIXELS]; ROWS] {
-    let step = if STEP == 0 { t.pixel } else { STEP };
-    for (i, tap) in taps.iter().enumerate() {
-        // SAFETY: guaranteed by the caller.
+    /// Sums the terms of some taps of whole blocks and some of the partial block. Adds the sum to the output, unless it
+    /// is the first.
+    #[inline(always)]
+    unsafe fn sum(t: &Tile, full: &[Tap], last: &[Tap], first_and_last: [bool; 2]) {
+        let sums = [[[V::splat(0.0); VECTORS]; PIXELS]; ROWS];
+        // Otherwise, the compiler would unroll the loop over 8 channels, and store some sums to memory in each round.
+        let whole = if BLOCK < SUMMED { black_box(BLOCK) } else { BLOCK };
+        // A tap outside full blocks may have a whole block before the partial one.
+        let first = t.last_channels.min(BLOCK);
+        let second = if first < t.last_channels { t.last_channels - first } else { first };
+        let partial = |i: usize| if BLOCK < SUMMED && i % 2 == 1 { second } else { first };
+        // SAFETY: the caller guarantees every address below.
         unsafe {
-            let x = t.x.add(tap.x as usize);
-            let mut w = t.w.add(tap.w as usize * VECTORS * V::LANES);
-            for c in 0..channels(i) {
-                let mut weights = [V::splat(0.0); VECTORS];
-                for (v, weights) in weights.iter_mut().enumerate() {
-                    *weights = V::load(w.add(v * V::LANES));
-                    // Once per cache line.
-                    if (v * V::LANES).is_multiple_of(16) {
-                        prefetch(w.wrapping_add(v * V::LANES + AHEAD));
-                    }
-                }
-                for (r, sums) in sums.iter_mut().enumerate() {
-                    for (p, sums) in sums.iter_mut().enumerate() {
-                        let x = V::splat(*x.add(r * t.row + p * step + c));
-                        for (sum, &weights) in sums.iter_mut().zip(&weights) {
-                            *sum = x.mul_add(weights, *sum);
+            let sums = Self::add(t, full, |_| whole, sums);
+            let sums = Self::add(t, last, partial, sums);
+            Self::write(t, &sums, first_and_last);
+        }
+    }
+
+    /// Adds the terms of some blocks; `channels` returns how many channels the `i`-th block has. The sums pass by value:
+    /// behind a reference, the compiler stores some of them to memory in each round of the loop.
+    #[inline(always)]
+    unsafe fn add(
+        t: &Tile,
+        taps: &[Tap],
+        channels: impl Fn(usize) -> usize,
+        mut sums: [[[V; VECTORS]; PIXELS]; ROWS],
+    ) -> [[[V; VECTORS]; PIXELS]; ROWS] {
+        let step = if STEP == 0 { t.pixel } else { STEP };
+        for (i, tap) in taps.iter().enumerate() {
+            // SAFETY: guaranteed by the caller.
+            unsafe {
+                let x = t.x.add(tap.x as usize);
+                let mut w = t.w.add(tap.w as usize * VECTORS * V::LANES);
+                for c in 0..channels(i) {
+                    let mut weights = [V::splat(0.0); VECTORS];
+                    for (v, weights) in weights.iter_mut().enumerate() {
+                        *weights = V::load(w.add(v * V::LANES));
+                        // Once per cache line.
+                        if (v * V::LANES).is_multiple_of(16) {
+                            prefetch(w.wrapping_add(v * V::LANES + AHEAD));
                         }
                     }
+                    for (r, sums) in sums.iter_mut().enumerate() {
+                        for (p, sums) in sums.iter_mut().enumerate() {
+                            let x = V::splat(*x.add(r * t.row + p * step + c));
+                            for (sum, &weights) in sums.iter_mut().zip(&weights) {
+                                *sum = x.mul_add(weights, *sum);
+                            }
+                        }
+                    }
+                    w = w.add(VECTORS * V::LANES);
                 }
-                w = w.add(VECTORS * V::LANES);
             }
         }
+        sums
     }
-    sums
-}
 
-/// Adds the first sums to the start values and the residual, and later sums to the output. Clamps the last ones.
-#[inline(always)]
-unsafe fn write<V: Vector, const BLOCK: usize, const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(
-    t: &Tile,
-    sums: &[[[V; VECTORS]; PIXELS]; ROWS],
-    [first, last]: [bool; 2],
-) {
-    let limits = if last { t.limits } else { Epilogue::NO_LIMITS };
-    for (r, sums) in sums.iter().enumerate() {
-        for (v, at) in (0..VECTORS).map(|v| (v, v * V::LANES)) {
-            for (p, sums) in sums.iter().enumerate() {
-                // SAFETY: guaranteed by the caller.
-                unsafe {
-                    let place = r * t.out_row + at / BLOCK * t.out_block + at % BLOCK + p * BLOCK;
-                    let out = t.out.add(place);
-                    let sum = match first {
-                        false => V::load(out) + sums[v],
-                        true if t.start.is_null() => t.residual.add_to(V::splat(0.0) + sums[v], place),
-                        true => t.residual.add_to(V::load(t.start.add(at)) + sums[v], place),
-                    };
-                    sum.within(limits).store(out);
+    /// Adds the first sums to the start values and the residual, and later sums to the output. Clamps the last ones.
+    #[inline(always)]
+    unsafe fn write(t: &Tile, sums: &[[[V; VECTORS]; PIXELS]; ROWS], [first, last]: [bool; 2]) {
+        let limits = if last { t.limits } else { Epilogue::NO_LIMITS };
+        for (r, sums) in sums.iter().enumerate() {
+            for (v, at) in (0..VECTORS).map(|v| (v, v * V::LANES)) {
+                for (p, sums) in sums.iter().enumerate() {
+                    // SAFETY: guaranteed by the caller.
+                    unsafe {
+                        let place = r * t.out_row + at / BLOCK * t.out_block + at % BLOCK + p * BLOCK;
+                        let out = t.out.add(place);
+                        let sum = match first {
+                            false => V::load(out) + sums[v],
+                            true if t.start.is_null() => t.residual.add_to(V::splat(0.0) + sums[v], place),
+                            true => t.residual.add_to(V::load(t.start.add(at)) + sums[v], place),
+                        };
+                        sum.within(limits).store(out);
+                    }
                 }
             }
         }
@@ -315,18 +304,26 @@ macro_rules! by_8 {
     };
 }
 
-unsafe fn scalar<
-    const BLOCK: usize,
-    const ROWS: usize,
-    const PIXELS: usize,
-    const VECTORS: usize,
-    const STEP: usize,
->(
-    t: &Tile,
-) {
-    // SAFETY: guaranteed by the caller.
-    unsafe { tile::<f32, BLOCK, ROWS, PIXELS, VECTORS, STEP>(t) }
+/// Declares the function that calls the tile with one instruction set's vectors. It has the sizes as parameters.
+macro_rules! level {
+    ($name:ident $V:ty $(: $features:literal)?) => {
+        $(#[target_feature(enable = $features)])?
+        unsafe fn $name<
+            const BLOCK: usize,
+            const ROWS: usize,
+            const PIXELS: usize,
+            const VECTORS: usize,
+            const STEP: usize,
+        >(
+            t: &Tile,
+        ) {
+            // SAFETY: guaranteed by the caller.
+            unsafe { Sizes::<$V, BLOCK, ROWS, PIXELS, VECTORS, STEP>::tile(t) }
+        }
+    };
 }
+
+level!(scalar f32);
 
 const SCALAR_BY_8: Tiles =
     Tiles { block: 8, widths: &[[tiles!(scalar 8: 1 x 8 by [0]: [1 2 3 4]), tiles!(scalar 8: 2 x 8 by [0]: [1 2])]] };
@@ -336,36 +333,11 @@ const SCALAR_BY_16: Tiles =
 /// Stride 1 is for single channels, that of a block for blocks.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{tile, Kernel, Tile, Tiles};
+    use super::{Kernel, Sizes, Tile, Tiles};
     use crate::vector::{F32x16, F32x8};
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
-    unsafe fn avx512<
-        const BLOCK: usize,
-        const ROWS: usize,
-        const PIXELS: usize,
-        const VECTORS: usize,
-        const STEP: usize,
-    >(
-        t: &Tile,
-    ) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { tile::<F32x16, BLOCK, ROWS, PIXELS, VECTORS, STEP>(t) }
-    }
-
-    #[target_feature(enable = "avx2,fma,f16c")]
-    unsafe fn avx2<
-        const BLOCK: usize,
-        const ROWS: usize,
-        const PIXELS: usize,
-        const VECTORS: usize,
-        const STEP: usize,
-    >(
-        t: &Tile,
-    ) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { tile::<F32x8, BLOCK, ROWS, PIXELS, VECTORS, STEP>(t) }
-    }
+    level!(avx512 F32x16: "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c");
+    level!(avx2 F32x8: "avx2,fma,f16c");
 
     /// For 32 registers.
     pub(super) const AVX512: Tiles = Tiles {
@@ -387,10 +359,7 @@ mod x86 {
 }
 
 #[cfg(target_arch = "aarch64")]
-unsafe fn neon<const B: usize, const R: usize, const P: usize, const V: usize, const S: usize>(t: &Tile) {
-    // SAFETY: guaranteed by the caller.
-    unsafe { tile::<crate::vector::F32x4x2, B, R, P, V, S>(t) }
-}
+level!(neon crate::vector::F32x4x2);
 
 #[cfg(target_arch = "aarch64")]
 const NEON_BY_16: Tiles = by_16!(neon);

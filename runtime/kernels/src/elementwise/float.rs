@@ -1,9 +1,7 @@
 //! Functions of `f64`, one element at a time.
 
-use super::{zip, Undefined};
-use crate::broadcast::Broadcast;
+use super::{Pair, Undefined};
 use crate::program::{floor_mod, Binary, Unary};
-use crate::threads::Threads;
 
 /// `function(x)`; booleans are 0 and 1.
 pub fn unary(function: Unary, x: f64) -> f64 {
@@ -111,26 +109,20 @@ fn clip(x: f64, min: f64, max: f64) -> f64 {
     }
 }
 
-/// `out = function(x, y)`, where `x` and `y` are operands 0 and 1 of `broadcast`.
+/// `out = function(x, y)`
 ///
 /// # Errors
 /// The function is not defined for `f64`, or is a comparison.
-pub fn binary(
-    threads: &Threads,
-    function: Binary,
-    broadcast: &Broadcast,
-    operands: (&[f64], &[f64]),
-    out: &mut [f64],
-) -> Result<(), Undefined> {
+pub fn binary(function: Binary, operands: Pair<f64>, out: &mut [f64]) -> Result<(), Undefined> {
     match function {
-        Binary::Add => zip(threads, broadcast, operands, out, |x, y| x + y),
-        Binary::Sub => zip(threads, broadcast, operands, out, |x, y| x - y),
-        Binary::Mul => zip(threads, broadcast, operands, out, |x, y| x * y),
-        Binary::Div => zip(threads, broadcast, operands, out, |x, y| x / y),
-        Binary::Min => zip(threads, broadcast, operands, out, |x, y| if x.is_nan() || x < y { x } else { y }),
-        Binary::Max => zip(threads, broadcast, operands, out, |x, y| if x.is_nan() || x > y { x } else { y }),
-        Binary::PRelu => zip(threads, broadcast, operands, out, |x, y| if x < 0.0 { x * y } else { x }),
-        _ => zip(threads, broadcast, operands, out, slow(function).ok_or(Undefined::Function)?),
+        Binary::Add => operands.map(out, |x, y| x + y),
+        Binary::Sub => operands.map(out, |x, y| x - y),
+        Binary::Mul => operands.map(out, |x, y| x * y),
+        Binary::Div => operands.map(out, |x, y| x / y),
+        Binary::Min => operands.map(out, |x, y| if x.is_nan() || x < y { x } else { y }),
+        Binary::Max => operands.map(out, |x, y| if x.is_nan() || x > y { x } else { y }),
+        Binary::PRelu => operands.map(out, |x, y| if x < 0.0 { x * y } else { x }),
+        _ => operands.map(out, slow(function).ok_or(Undefined::Function)?),
     }
     Ok(())
 }
@@ -152,41 +144,12 @@ mod tests {
     #[test]
     fn double_and_single_precision_agree() {
         use Unary::*;
-        let functions = [
-            Abs,
-            Neg,
-            Sign,
-            Ceil,
-            Floor,
-            Round,
-            Sqrt,
-            Reciprocal,
-            Square,
-            Exp,
-            Log,
-            Sin,
-            Cos,
-            Tan,
-            Asin,
-            Acos,
-            Atan,
-            Sinh,
-            Cosh,
-            Tanh,
-            Asinh,
-            Acosh,
-            Atanh,
-            Erf,
-            Sigmoid,
-            Relu,
-            Softplus,
-            Softsign,
-            HardSwish,
-            Mish,
-            Gelu,
-            GeluTanh,
-            IsNaN,
-            Not,
+        let plain = [
+            Abs, Neg, Sign, Ceil, Floor, Round, Sqrt, Reciprocal, Square, Exp, Log, Sin, Cos, Tan, Asin, Acos, Atan,
+            Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf, Sigmoid, Relu, Softplus, Softsign, HardSwish, Mish, Gelu,
+            GeluTanh, IsNaN, Not,
+        ];
+        let with_parameters = [
             Swish { alpha: 1.7 },
             LeakyRelu { alpha: 0.1 },
             Elu { alpha: 1.5 },
@@ -200,7 +163,7 @@ mod tests {
         ];
         let mut x: Vec<f32> = (-4000..4000).map(|i| i as f32 * 0.0023).collect();
         x.extend([f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e30, -1e30, 1e-30]);
-        for function in functions {
+        for function in plain.into_iter().chain(with_parameters) {
             let mut out = vec![0.0; x.len()];
             crate::program::unary(crate::isa::Isa::get(), function, &x, &mut out);
             for (&x, &y) in x.iter().zip(&out) {

@@ -2,7 +2,7 @@
 
 use bytemuck::{cast_slice, cast_slice_mut, Pod};
 
-use super::{map, zip, Undefined};
+use super::{map, zip, Pair, Undefined};
 use crate::broadcast::Broadcast;
 use crate::program::{Binary, Unary};
 use crate::threads::Threads;
@@ -19,17 +19,11 @@ pub trait Integer: Pod + Ord + Send + Sync + Default {
     /// The function is not defined for integers.
     fn unary(threads: &Threads, function: Unary, x: &[Self], out: &mut [Self]) -> Result<(), Undefined>;
 
-    /// `out = function(x, y)`, where `x` and `y` are operands 0 and 1 of `broadcast`.
+    /// `out = function(x, y)`
     ///
     /// # Errors
     /// The function is not defined for integers, or divides by zero.
-    fn binary(
-        threads: &Threads,
-        function: Binary,
-        broadcast: &Broadcast,
-        operands: (&[Self], &[Self]),
-        out: &mut [Self],
-    ) -> Result<(), Undefined>;
+    fn binary(function: Binary, operands: Pair<Self>, out: &mut [Self]) -> Result<(), Undefined>;
 
     /// `out = x` to the power `y`; see [`Integer::pow`].
     fn powers(threads: &Threads, broadcast: &Broadcast, operands: (&[Self], &[i64]), out: &mut [Self]);
@@ -67,14 +61,8 @@ macro_rules! integers {
                 unary(threads, function, x, out)
             }
 
-            fn binary(
-                threads: &Threads,
-                function: Binary,
-                broadcast: &Broadcast,
-                operands: (&[Self], &[Self]),
-                out: &mut [Self],
-            ) -> Result<(), Undefined> {
-                binary(threads, function, broadcast, operands, out)
+            fn binary(function: Binary, operands: Pair<Self>, out: &mut [Self]) -> Result<(), Undefined> {
+                binary(function, operands, out)
             }
 
             fn powers(threads: &Threads, broadcast: &Broadcast, operands: (&[Self], &[i64]), out: &mut [Self]) {
@@ -187,31 +175,21 @@ fn unary<T: Integer>(threads: &Threads, function: Unary, x: &[T], out: &mut [T])
     Ok(())
 }
 
-fn binary<T: Integer>(
-    threads: &Threads,
-    function: Binary,
-    broadcast: &Broadcast,
-    (x, y): (&[T], &[T]),
-    out: &mut [T],
-) -> Result<(), Undefined> {
+fn binary<T: Integer>(function: Binary, operands: Pair<T>, out: &mut [T]) -> Result<(), Undefined> {
+    let Pair { threads, broadcast, x, y } = operands;
     let divides = matches!(function, Binary::Div | Binary::Mod | Binary::Fmod);
     if divides && !out.is_empty() && y.contains(&T::default()) {
         let place = y.iter().position(|&divisor| divisor == T::default());
         return Err(Undefined::DivisionByZero(place.unwrap_or_default()));
     }
     match function {
-        Binary::Min => zip(threads, broadcast, (x, y), out, T::min),
-        Binary::Max => zip(threads, broadcast, (x, y), out, T::max),
+        Binary::Min => operands.map(out, T::min),
+        Binary::Max => operands.map(out, T::max),
         _ => match rare(function) {
-            Some(function) => zip(threads, broadcast, (x, y), out, function),
+            Some(function) => operands.map(out, function),
             None => {
-                return of_bits::<T::Bits>(
-                    threads,
-                    function,
-                    broadcast,
-                    (cast_slice(x), cast_slice(y)),
-                    cast_slice_mut(out),
-                )
+                let bits = Pair::<T::Bits> { threads, broadcast, x: cast_slice(x), y: cast_slice(y) };
+                return of_bits(function, bits, cast_slice_mut(out));
             }
         },
     }
@@ -219,20 +197,14 @@ fn binary<T: Integer>(
 }
 
 /// The functions whose result does not depend on signedness.
-fn of_bits<T: Integer>(
-    threads: &Threads,
-    function: Binary,
-    broadcast: &Broadcast,
-    operands: (&[T], &[T]),
-    out: &mut [T],
-) -> Result<(), Undefined> {
+fn of_bits<T: Integer>(function: Binary, operands: Pair<T>, out: &mut [T]) -> Result<(), Undefined> {
     match function {
-        Binary::Add => zip(threads, broadcast, operands, out, T::add),
-        Binary::Sub => zip(threads, broadcast, operands, out, T::sub),
-        Binary::Mul => zip(threads, broadcast, operands, out, T::mul),
-        Binary::BitwiseAnd => zip(threads, broadcast, operands, out, T::and),
-        Binary::BitwiseOr => zip(threads, broadcast, operands, out, T::or),
-        Binary::BitwiseXor => zip(threads, broadcast, operands, out, T::xor),
+        Binary::Add => operands.map(out, T::add),
+        Binary::Sub => operands.map(out, T::sub),
+        Binary::Mul => operands.map(out, T::mul),
+        Binary::BitwiseAnd => operands.map(out, T::and),
+        Binary::BitwiseOr => operands.map(out, T::or),
+        Binary::BitwiseXor => operands.map(out, T::xor),
         _ => return Err(Undefined::Function),
     }
     Ok(())
@@ -289,9 +261,10 @@ mod tests {
     #[test]
     fn division_by_zero_is_an_error() {
         let broadcast = Broadcast::new(&[2], &[&[], &[2]]).unwrap();
+        let operands = Pair { threads: &Threads::serial(), broadcast: &broadcast, x: &[1], y: &[7, 0] };
         let mut out = [0i32; 2];
         for function in [Binary::Div, Binary::Mod, Binary::Fmod] {
-            let result = binary(&Threads::serial(), function, &broadcast, (&[1], &[7, 0]), &mut out);
+            let result = binary(function, operands, &mut out);
             assert_eq!(result, Err(Undefined::DivisionByZero(1)));
         }
     }

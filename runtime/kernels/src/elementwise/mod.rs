@@ -38,6 +38,26 @@ pub fn map<X: Copy + Sync, O: Send>(threads: &Threads, x: &[X], out: &mut [O], f
     });
 }
 
+/// The operands of a function of two elements, and the threads that compute it.
+#[derive(Clone, Copy)]
+pub struct Pair<'a, T> {
+    /// The threads.
+    pub threads: &'a Threads,
+    /// How the operands broadcast; `x` and `y` are its operands 0 and 1.
+    pub broadcast: &'a Broadcast,
+    /// The first operand.
+    pub x: &'a [T],
+    /// The second operand.
+    pub y: &'a [T],
+}
+
+impl<T: Copy + Sync> Pair<'_, T> {
+    /// `out = function(x, y)`
+    fn map<O: Send>(&self, out: &mut [O], function: impl Fn(T, T) -> O + Sync) {
+        zip(self.threads, self.broadcast, (self.x, self.y), out, function);
+    }
+}
+
 /// `out = function(x, y)`, where `x` and `y` are operands 0 and 1 of `broadcast`.
 pub fn zip<X: Copy + Sync, Y: Copy + Sync, O: Send>(
     threads: &Threads,
@@ -85,34 +105,22 @@ pub fn select<T: Copy + Send + Sync>(
 /// An element type that supports comparisons. The loops over slices are methods, so that they are compiled once, in
 /// this crate.
 pub trait Comparable: Copy + Sync + PartialOrd {
-    /// Writes the comparison `function` of `x` and `y` as 0 or 1. They are operands 0 and 1 of `broadcast`.
+    /// Writes the comparison `function` of `x` and `y` as 0 or 1.
     ///
     /// # Errors
     /// The function is not a comparison.
-    fn compare(
-        threads: &Threads,
-        function: Binary,
-        broadcast: &Broadcast,
-        operands: (&[Self], &[Self]),
-        out: &mut [u8],
-    ) -> Result<(), Undefined>;
+    fn compare(function: Binary, operands: Pair<Self>, out: &mut [u8]) -> Result<(), Undefined>;
 }
 
 macro_rules! comparable {
     ($($type:ty)*) => {
         $(impl Comparable for $type {
-            fn compare(
-                threads: &Threads,
-                function: Binary,
-                broadcast: &Broadcast,
-                operands: (&[Self], &[Self]),
-                out: &mut [u8],
-            ) -> Result<(), Undefined> {
-                let (x, y) = operands;
+            fn compare(function: Binary, operands: Pair<Self>, out: &mut [u8]) -> Result<(), Undefined> {
+                let Pair { threads, broadcast, x, y } = operands;
                 match function {
-                    Binary::Equal => zip(threads, broadcast, (x, y), out, |x, y| u8::from(x == y)),
-                    Binary::Less => zip(threads, broadcast, (x, y), out, less),
-                    Binary::LessOrEqual => zip(threads, broadcast, (x, y), out, less_or_equal),
+                    Binary::Equal => operands.map(out, |x, y| u8::from(x == y)),
+                    Binary::Less => operands.map(out, less),
+                    Binary::LessOrEqual => operands.map(out, less_or_equal),
                     Binary::Greater => zip(threads, &broadcast.swapped(), (y, x), out, less),
                     Binary::GreaterOrEqual => zip(threads, &broadcast.swapped(), (y, x), out, less_or_equal),
                     _ => return Err(Undefined::Function),

@@ -53,19 +53,8 @@ macro_rules! dot {
 impl Multiply for Signed {
     #[inline(always)]
     unsafe fn left(from: *const u8) -> int8x16_t {
-        let left;
-        // SAFETY: guaranteed by the caller; the instructions change one register.
-        unsafe {
-            asm!(
-                "ld1r {{{left:v}.4s}}, [{from}]",
-                "eor {left:v}.16b, {left:v}.16b, {flip:v}.16b",
-                left = out(vreg) left,
-                from = in(reg) from,
-                flip = in(vreg) vdupq_n_s8(SIGN as i8),
-                options(readonly, nostack, preserves_flags)
-            );
-        }
-        left
+        // SAFETY: guaranteed by the caller.
+        unsafe { veorq_s8(Mixed::left(from), vdupq_n_s8(SIGN as i8)) }
     }
 
     #[inline(always)]

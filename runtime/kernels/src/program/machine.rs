@@ -37,23 +37,25 @@ pub(super) type InPlace = fn(Isa, &mut [f32], &[f32]);
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Join {
     Load,
+    // The same for exchanged operands.
     Add,
-    Sub,
-    SubFrom,
     Mul,
-    Div,
-    DivInto,
     Min,
     Max,
-    PRelu,
     Equal,
+    And,
+    Or,
+    Xor,
+    // The others.
+    Sub,
+    SubFrom,
+    Div,
+    DivInto,
+    PRelu,
     Less,
     LessOrEqual,
     Greater,
     GreaterOrEqual,
-    And,
-    Or,
-    Xor,
 }
 
 /// The location of an operand's elements in one run of the machine.

@@ -1,8 +1,7 @@
 //! CPU kernels: functions of two elements.
 
-use candle_plan_kernels::broadcast::Broadcast;
 use candle_plan_kernels::elementwise::integer::Integer;
-use candle_plan_kernels::elementwise::{float, logic, zip, Comparable, Undefined};
+use candle_plan_kernels::elementwise::{float, logic, zip, Comparable, Pair, Undefined};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{Argument, Binary as Function, Bound, Program};
 use candle_plan_kernels::scratch::Scratch;
@@ -62,13 +61,9 @@ impl Packs for Binary {
             _ if self.function == Function::Pow => power(call)?,
             DType::Float16 => self.half::<f16>(call)?,
             DType::Bfloat16 => self.half::<bf16>(call)?,
-            DType::Float64 => self.typed(call, |call, broadcast, x, y, out| {
-                float::binary(call.threads, self.function, broadcast, (x, y), out)
-            })?,
+            DType::Float64 => self.typed(call, |operands, out| float::binary(self.function, operands, out))?,
             dtype => dispatch!(format!("{:?}", self.function), dtype, [i8, i16, i32, i64, u8, u16, u32, u64], T => {
-                self.typed::<T>(call, |call, broadcast, x, y, out| {
-                    T::binary(call.threads, self.function, broadcast, (x, y), out)
-                })
+                self.typed::<T>(call, |operands, out| T::binary(self.function, operands, out))
             })?,
         };
         Ok(vec![output.into()])
@@ -80,11 +75,12 @@ impl Binary {
     fn typed<T: Element>(
         &self,
         call: &Call,
-        compute: impl Fn(&Call, &Broadcast, &[T], &[T], &mut [T]) -> std::result::Result<(), Undefined>,
+        compute: impl Fn(Pair<T>, &mut [T]) -> std::result::Result<(), Undefined>,
     ) -> Result<Array> {
         let (dims, broadcast) = join(&[call.tensor(0)?.dims(), call.tensor(1)?.dims()])?;
         let (out, x, y) = (alloc_uninit(&dims)?, call.read::<T>(0)?, call.read::<T>(1)?);
-        let out = out.try_overwrite(|out| compute(call, &broadcast, x, y, out));
+        let operands = Pair { threads: call.threads, broadcast: &broadcast, x, y };
+        let out = out.try_overwrite(|out| compute(operands, out));
         Array::new(out.map_err(|error| self.explain(error, T::DTYPE))?, &dims)
     }
 
@@ -112,7 +108,8 @@ impl Binary {
         let out = alloc_uninit::<Bool>(&dims)?.try_overwrite(|out| {
             let bytes = bytemuck::cast_slice_mut(out);
             dispatch!(format!("{:?}", self.function), x.dtype(), [f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
-                T::compare(call.threads, self.function, &broadcast, (call.read::<T>(0)?, call.read::<T>(1)?), bytes)
+                let (x, y) = (call.read::<T>(0)?, call.read::<T>(1)?);
+                T::compare(self.function, Pair { threads: call.threads, broadcast: &broadcast, x, y }, bytes)
                     .map_err(|error| self.explain(error, T::DTYPE))
             })
         })?;

@@ -274,12 +274,10 @@ mod tests {
             (&[4, 5, 6, 7, 8], &[2, 4, 0, 3, 1]),
             (&[2, 3, 2, 3, 2, 3, 2, 3, 2, 3], &[9, 8, 7, 6, 5, 4, 3, 2, 1, 0]),
             (&[20, 1, 30, 1, 40], &[4, 1, 2, 3, 0]),
-            (&[], &[]),
             (&[3, 0, 4], &[2, 1, 0]),
+            (&[], &[]),
         ];
-        for (dims, order) in cases {
-            check_widths(&View::contiguous(dims).permute(order));
-        }
+        cases.into_iter().for_each(|(dims, order)| check_widths(&View::contiguous(dims).permute(order)));
     }
 
     #[test]

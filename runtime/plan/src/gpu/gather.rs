@@ -75,17 +75,39 @@ impl Vectors {
     }
 }
 
-/// X is `[outer, size, run]`, there are `picked` indices, and Y is `[outer, picked, run]`.
-#[derive(Clone, Copy, Pod, Zeroable, Params)]
+/// The tensors of a kernel that gathers along one axis of X with `size` places. Y has `count` elements.
+#[derive(Clone, Copy, Pod, Zeroable, Mirror)]
 #[repr(C)]
-#[kernel(GatherRows in "gather.cu")]
-struct RowsParams {
+#[kernel(Gathered in "gather.cu")]
+struct Gathered {
     x: u64,
     y: u64,
     indices: Indices,
     fault: Fault,
     count: u32,
     size: u32,
+}
+
+impl Gathered {
+    /// Describes the elements of `y`, of which a thread writes `joined` at a time.
+    fn new(gpu: &Gpu, [x, y, indices]: [&Array; 3], axis: usize, joined: usize) -> Result<Gathered> {
+        Ok(Gathered {
+            x: x.address()?,
+            y: y.address()?,
+            indices: Indices::of(indices)?,
+            fault: gpu.fault(&[axis, x.dims()[axis]])?,
+            count: count(y.len() / joined)?,
+            size: count(x.dims()[axis])?,
+        })
+    }
+}
+
+/// X is `[outer, size, run]`, there are `picked` indices, and Y is `[outer, picked, run]`.
+#[derive(Clone, Copy, Pod, Zeroable, Params)]
+#[repr(C)]
+#[kernel(GatherRows in "gather.cu")]
+struct RowsParams {
+    all: Gathered,
     picked: u32,
     run: u32,
 }
@@ -95,12 +117,7 @@ struct RowsParams {
 #[repr(C)]
 #[kernel(GatherElements in "gather.cu")]
 struct ElementsParams {
-    x: u64,
-    y: u64,
-    indices: Indices,
-    fault: Fault,
-    count: u32,
-    size: u32,
+    all: Gathered,
     step: u32,
     dims: Dims,
     strides: Strides,
@@ -136,17 +153,9 @@ impl OnGpu for Gather {
         let y = alloc_uninit(gpu, &[before, indices.dims(), after].concat(), x.dtype())?;
         let (width, run): (_, usize) = (x.dtype().storage_dtype()?.size_in_bytes(), after.iter().product());
         let joined = elements_per_word(width, run, &[x.address()?, y.address()?]);
-        let params = RowsParams {
-            x: x.address()?,
-            y: y.address()?,
-            indices: Indices::of(indices)?,
-            fault: gpu.fault(&[axis, x.dims()[axis]])?,
-            count: count(y.len() / joined)?,
-            size: count(x.dims()[axis])?,
-            picked: count(indices.len())?,
-            run: count(run / joined)?,
-        };
-        launch(gpu, kernel("gather_rows", word(width * joined)), Grid::over(params.count), &params)?;
+        let all = Gathered::new(gpu, [x, &y, indices], axis, joined)?;
+        let params = RowsParams { all, picked: count(indices.len())?, run: count(run / joined)? };
+        launch(gpu, kernel("gather_rows", word(width * joined)), Grid::over(all.count), &params)?;
         Ok(vec![y.into()])
     }
 }
@@ -175,18 +184,8 @@ impl OnGpu for GatherElements {
         let axis = element_axis(x.dims(), indices.dims(), self.axis)?;
         let y = alloc_uninit(gpu, indices.dims(), x.dtype())?;
         let (dims, strides, step) = element_steps(x.dims(), indices.dims(), axis)?;
-        let params = ElementsParams {
-            x: x.address()?,
-            y: y.address()?,
-            indices: Indices::of(indices)?,
-            fault: gpu.fault(&[axis, x.dims()[axis]])?,
-            count: count(y.len())?,
-            size: count(x.dims()[axis])?,
-            step,
-            dims,
-            strides,
-        };
-        launch(gpu, kernel("gather_elements", width(x.dtype())?), Grid::over(params.count), &params)?;
+        let params = ElementsParams { all: Gathered::new(gpu, [x, &y, indices], axis, 1)?, step, dims, strides };
+        launch(gpu, kernel("gather_elements", width(x.dtype())?), Grid::over(params.all.count), &params)?;
         Ok(vec![y.into()])
     }
 }

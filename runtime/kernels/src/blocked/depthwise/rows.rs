@@ -2,6 +2,8 @@
 //! read zeros outside the image. If the window is dilated along the columns, the pixels of a tile have the same
 //! distance.
 
+use std::marker::PhantomData;
+
 use crate::blocking::Blocking;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::isa::Level;
@@ -85,145 +87,116 @@ pub(super) fn kernel(kernels: &[Kernel], columns: usize) -> Option<Kernel> {
 /// The maximum number of pixels that a tile reads in a row.
 const SPAN: usize = 16;
 
-/// See [`Kernel`].
-#[inline(always)]
-unsafe fn rows<
-    V: Vector,
-    const BLOCK: usize,
-    const COLUMNS: usize,
-    const STRIDE: usize,
-    const ROWS: usize,
-    const PIXELS: usize,
->(
-    t: &Rows,
-) {
-    let reach = (((PIXELS - 1) * STRIDE + COLUMNS - 1) * t.apart) as isize;
-    for start in 0..t.apart {
-        // The last tile starts at the last column where a whole tile fits.
-        let last = start + ((t.columns - start).div_ceil(t.apart) - PIXELS) * t.apart;
-        for y in (0..t.rows).step_by(ROWS) {
-            let mut first = start;
-            loop {
-                let from = t.from[1] + (first * STRIDE) as isize;
-                // SAFETY: guaranteed by the caller. If the span is inside the row, so are all reads.
+/// The sizes of a [`Kernel`].
+struct Sizes<V, const BLOCK: usize, const COLUMNS: usize, const STRIDE: usize, const ROWS: usize, const PIXELS: usize>(
+    PhantomData<V>,
+);
+
+impl<
+        V: Vector,
+        const BLOCK: usize,
+        const COLUMNS: usize,
+        const STRIDE: usize,
+        const ROWS: usize,
+        const PIXELS: usize,
+    > Sizes<V, BLOCK, COLUMNS, STRIDE, ROWS, PIXELS>
+{
+    /// See [`Kernel`].
+    #[inline(always)]
+    unsafe fn rows(t: &Rows) {
+        let reach = (((PIXELS - 1) * STRIDE + COLUMNS - 1) * t.apart) as isize;
+        for start in 0..t.apart {
+            // The last tile starts at the last column where a whole tile fits.
+            let last = start + ((t.columns - start).div_ceil(t.apart) - PIXELS) * t.apart;
+            for y in (0..t.rows).step_by(ROWS) {
+                let mut first = start;
+                loop {
+                    let from = t.from[1] + (first * STRIDE) as isize;
+                    // SAFETY: guaranteed by the caller. If the span is inside the row, so are all reads.
+                    unsafe {
+                        if from >= 0 && from + reach < t.input[1] as isize {
+                            Self::tile::<false>(t, y, first, from);
+                        } else {
+                            Self::tile::<true>(t, y, first, from);
+                        }
+                    }
+                    if first == last {
+                        break;
+                    }
+                    first = (first + PIXELS * t.apart).min(last);
+                }
+            }
+        }
+    }
+
+    /// Computes the pixels from `first` on, of the rows from `y` on. Their first taps are in column `from`, which may be
+    /// outside the image if `EDGE` is set.
+    #[inline(always)]
+    unsafe fn tile<const EDGE: bool>(t: &Rows, y: usize, first: usize, from: isize) {
+        let taps = if ROWS == 2 { COLUMNS + 1 } else { t.taps };
+        for lane in (0..BLOCK).step_by(V::LANES) {
+            let mut sums = [[V::splat(0.0); PIXELS]; ROWS];
+            for i in 0..taps {
+                let Some(x) = t.read_by::<BLOCK>(y, i, from) else { continue };
+                // SAFETY: guaranteed by the caller: the row and the columns read are inside the image, and the weights have
+                // `taps` rows.
                 unsafe {
-                    if from >= 0 && from + reach < t.input[1] as isize {
-                        tile::<V, BLOCK, COLUMNS, STRIDE, ROWS, PIXELS, false>(t, y, first, from);
-                    } else {
-                        tile::<V, BLOCK, COLUMNS, STRIDE, ROWS, PIXELS, true>(t, y, first, from);
+                    let span = Self::span::<EDGE>(x.wrapping_add(lane), from, t.input[1], t.apart);
+                    for (r, sums) in sums.iter_mut().enumerate() {
+                        if ROWS == 1 || (r <= i && i < r + COLUMNS) {
+                            let w = t.w.add((i - r) * COLUMNS * BLOCK + lane);
+                            Self::add(&span, w, sums);
+                        }
                     }
                 }
-                if first == last {
-                    break;
-                }
-                first = (first + PIXELS * t.apart).min(last);
+            }
+            for (r, sums) in sums.iter().enumerate() {
+                // SAFETY: guaranteed by the caller.
+                unsafe { Self::write(t, sums, ((y + r) * t.columns + first) * BLOCK + lane, lane) };
             }
         }
     }
-}
 
-/// Computes the pixels from `first` on, of the rows from `y` on. Their first taps are in column `from`, which may be
-/// outside the image if `EDGE` is set.
-#[inline(always)]
-unsafe fn tile<
-    V: Vector,
-    const BLOCK: usize,
-    const COLUMNS: usize,
-    const STRIDE: usize,
-    const ROWS: usize,
-    const PIXELS: usize,
-    const EDGE: bool,
->(
-    t: &Rows,
-    y: usize,
-    first: usize,
-    from: isize,
-) {
-    let taps = if ROWS == 2 { COLUMNS + 1 } else { t.taps };
-    for lane in (0..BLOCK).step_by(V::LANES) {
-        let mut sums = [[V::splat(0.0); PIXELS]; ROWS];
-        for i in 0..taps {
-            let Some(x) = t.read_by::<BLOCK>(y, i, from) else { continue };
-            // SAFETY: guaranteed by the caller: the row and the columns read are inside the image, and the weights have
-            // `taps` rows.
-            unsafe {
-                let span =
-                    span::<V, BLOCK, COLUMNS, STRIDE, PIXELS, EDGE>(x.wrapping_add(lane), from, t.input[1], t.apart);
-                for (r, sums) in sums.iter_mut().enumerate() {
-                    if ROWS == 1 || (r <= i && i < r + COLUMNS) {
-                        let w = t.w.add((i - r) * COLUMNS * BLOCK + lane);
-                        add::<V, BLOCK, COLUMNS, STRIDE, PIXELS>(&span, w, sums);
-                    }
+    /// Loads the pixels that one row of taps reads, each once.
+    #[inline(always)]
+    unsafe fn span<const EDGE: bool>(x: *const f32, from: isize, width: usize, apart: usize) -> [V; SPAN] {
+        let mut span = [V::splat(0.0); SPAN];
+        for (p, pixel) in span.iter_mut().enumerate().take((PIXELS - 1) * STRIDE + COLUMNS) {
+            let x = x.wrapping_add(p * apart * BLOCK);
+            let is_inside = !EDGE || (0..width as isize).contains(&(from + (p * apart) as isize));
+            // SAFETY: guaranteed by the caller. Pixels outside the image are not read.
+            *pixel = unsafe {
+                if EDGE {
+                    V::load_first(x, if is_inside { V::LANES } else { 0 })
+                } else {
+                    V::load(x)
                 }
-            }
+            };
         }
-        for (r, sums) in sums.iter().enumerate() {
+        span
+    }
+
+    /// Adds the products of one row of taps.
+    #[inline(always)]
+    unsafe fn add(span: &[V; SPAN], w: *const f32, sums: &mut [V; PIXELS]) {
+        for j in 0..COLUMNS {
             // SAFETY: guaranteed by the caller.
-            unsafe { write::<V, BLOCK, PIXELS>(t, sums, ((y + r) * t.columns + first) * BLOCK + lane, lane) };
-        }
-    }
-}
-
-/// Loads the pixels that one row of taps reads, each once.
-#[inline(always)]
-unsafe fn span<
-    V: Vector,
-    const BLOCK: usize,
-    const COLUMNS: usize,
-    const STRIDE: usize,
-    const PIXELS: usize,
-    const EDGE: bool,
->(
-    x: *const f32,
-    from: isize,
-    width: usize,
-    apart: usize,
-) -> [V; SPAN] {
-    let mut span = [V::splat(0.0); SPAN];
-    for (p, pixel) in span.iter_mut().enumerate().take((PIXELS - 1) * STRIDE + COLUMNS) {
-        let x = x.wrapping_add(p * apart * BLOCK);
-        let is_inside = !EDGE || (0..width as isize).contains(&(from + (p * apart) as isize));
-        // SAFETY: guaranteed by the caller. Pixels outside the image are not read.
-        *pixel = unsafe {
-            if EDGE {
-                V::load_first(x, if is_inside { V::LANES } else { 0 })
-            } else {
-                V::load(x)
+            let weight = unsafe { V::load(w.add(j * BLOCK)) };
+            for (p, sum) in sums.iter_mut().enumerate() {
+                *sum = span[p * STRIDE + j].mul_add(weight, *sum);
             }
-        };
-    }
-    span
-}
-
-/// Adds the products of one row of taps.
-#[inline(always)]
-unsafe fn add<V: Vector, const BLOCK: usize, const COLUMNS: usize, const STRIDE: usize, const PIXELS: usize>(
-    span: &[V; SPAN],
-    w: *const f32,
-    sums: &mut [V; PIXELS],
-) {
-    for j in 0..COLUMNS {
-        // SAFETY: guaranteed by the caller.
-        let weight = unsafe { V::load(w.add(j * BLOCK)) };
-        for (p, sum) in sums.iter_mut().enumerate() {
-            *sum = span[p * STRIDE + j].mul_add(weight, *sum);
         }
     }
-}
 
-/// Stores some pixels of a row.
-#[inline(always)]
-unsafe fn write<V: Vector, const BLOCK: usize, const PIXELS: usize>(
-    t: &Rows,
-    sums: &[V; PIXELS],
-    offset: usize,
-    lane: usize,
-) {
-    // SAFETY: guaranteed by the caller.
-    unsafe {
-        let bias = V::load(t.bias.add(lane));
-        for (p, sum) in sums.iter().enumerate() {
-            (bias + *sum).within(t.limits).store(t.out.add(offset + p * t.apart * BLOCK));
+    /// Stores some pixels of a row.
+    #[inline(always)]
+    unsafe fn write(t: &Rows, sums: &[V; PIXELS], offset: usize, lane: usize) {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            let bias = V::load(t.bias.add(lane));
+            for (p, sum) in sums.iter().enumerate() {
+                (bias + *sum).within(t.limits).store(t.out.add(offset + p * t.apart * BLOCK));
+            }
         }
     }
 }
@@ -237,38 +210,33 @@ macro_rules! kernels {
     };
 }
 
+/// Declares the function that computes rows with one instruction set's vectors. It has the sizes as parameters.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! level {
+    ($name:ident $V:ty $(: $features:literal)?) => {
+        $(#[target_feature(enable = $features)])?
+        unsafe fn $name<
+            const BLOCK: usize,
+            const COLUMNS: usize,
+            const STRIDE: usize,
+            const ROWS: usize,
+            const PIXELS: usize,
+        >(
+            t: &Rows,
+        ) {
+            // SAFETY: guaranteed by the caller.
+            unsafe { Sizes::<$V, BLOCK, COLUMNS, STRIDE, ROWS, PIXELS>::rows(t) }
+        }
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{rows, Kernel, Rows, Table};
+    use super::{Kernel, Rows, Sizes, Table};
     use crate::vector::{F32x16, F32x8};
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
-    unsafe fn avx512<
-        const BLOCK: usize,
-        const COLUMNS: usize,
-        const STRIDE: usize,
-        const ROWS: usize,
-        const PIXELS: usize,
-    >(
-        t: &Rows,
-    ) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { rows::<F32x16, BLOCK, COLUMNS, STRIDE, ROWS, PIXELS>(t) }
-    }
-
-    #[target_feature(enable = "avx2,fma,f16c")]
-    unsafe fn avx2<
-        const BLOCK: usize,
-        const COLUMNS: usize,
-        const STRIDE: usize,
-        const ROWS: usize,
-        const PIXELS: usize,
-    >(
-        t: &Rows,
-    ) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { rows::<F32x8, BLOCK, COLUMNS, STRIDE, ROWS, PIXELS>(t) }
-    }
+    level!(avx512 F32x16: "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c");
+    level!(avx2 F32x8: "avx2,fma,f16c");
 
     /// For 32 registers.
     pub(super) const AVX512: &[([usize; 2], Table)] = &[
@@ -291,10 +259,7 @@ mod x86 {
 }
 
 #[cfg(target_arch = "aarch64")]
-unsafe fn neon<const B: usize, const C: usize, const S: usize, const R: usize, const P: usize>(t: &Rows) {
-    // SAFETY: guaranteed by the caller.
-    unsafe { rows::<crate::vector::F32x4x2, B, C, S, R, P>(t) }
-}
+level!(neon crate::vector::F32x4x2);
 
 /// The tiles for 32 registers. A register holds half of a vector.
 #[cfg(target_arch = "aarch64")]
