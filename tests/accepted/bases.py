@@ -85,5 +85,9 @@ def _small(label: str, model: onnx.ModelProto, inputs: dict[str, Any], outputs: 
         opset = opsets.get(nodes[0].domain, 1)
         version = onnx_schema.since_version(nodes[0].domain, nodes[0].op_type, opset)
         opsets[nodes[0].domain] = version or opset
-    given = {name: value for name, value in inputs.items() if name in needed}
+    given = {
+        name: np.asarray(value) if isinstance(value, np.generic) else value
+        for name, value in inputs.items()
+        if name in needed
+    }
     return Small(label, tuple(nodes), given, kinds, tuple(outputs), opsets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from tests.accepted.small import Array, Small, dtype_of
 
 FEW = ("tensor(float16)", "tensor(int32)", "tensor(uint8)", "tensor(string)")
 """The element types of models after the first of an operator."""
+MOST = 6
+"""The most models of an operator that have variants."""
 RANKS = range(6)
 LARGEST = 20_000
 """The most elements of an input of a variant."""
@@ -21,6 +23,12 @@ INTEGERS = (0, 1, 2, -1)
 """The values of an attribute that is an integer."""
 ELEMENT_TYPES = range(1, 24)
 """The values of an attribute that is an element type."""
+
+
+def of_operator(bases: Sequence[Small]) -> Iterator[Small]:
+    """Variants of some of an operator's models."""
+    for index, base in enumerate(bases[:: -(-len(bases) // MOST)]):
+        yield from variants(base, is_first=index == 0)
 
 
 def variants(base: Small, *, is_first: bool) -> Iterator[Small]:
