@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.parser
-from onnx import helper
 
 from compiler.ir import onnx_schema
-from tests.accepted.small import Small
+from tests.accepted.small import Small, names_read
 from tests.contrib.test_schema import CASES
 from tests.onnx_backend.cases import data_sets, load_cases
 from tests.scratch import ROWS
@@ -77,7 +76,7 @@ def _small(label: str, model: onnx.ModelProto, inputs: dict[str, Any], outputs: 
     for node in reversed(model.graph.node):
         if needed.intersection(node.output):
             nodes.insert(0, node)
-            needed.update(node.input)
+            needed |= names_read([node])
     kinds = {info.name: info.type for info in model.graph.input if not info.type.HasField("tensor_type")}
     opsets = {each.domain: each.version for each in model.opset_import}
     if len(nodes) == 1 and not any(each.type == onnx.AttributeProto.GRAPH for each in nodes[0].attribute):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -62,10 +62,19 @@ class Small(NamedTuple):
     def with_node(self, label: str, node: onnx.NodeProto) -> Small:
         """The model with another node in place of `node`; inputs that nobody reads disappear."""
         nodes = tuple(node if each is self.node else each for each in self.nodes)
-        read = {name for each in nodes for name in each.input}
+        read = names_read(nodes)
         inputs = {name: value for name, value in self.inputs.items() if name in read}
         outputs = tuple(dict.fromkeys([*self.outputs, *(name for name in node.output if name)]))
         return self._replace(label=f"{self.label}, {label}", nodes=nodes, inputs=inputs, outputs=outputs)
+
+
+def names_read(nodes: Iterable[onnx.NodeProto]) -> set[str]:
+    """The names of the values that nodes read, also in nested graphs."""
+    found = {name for node in nodes for name in node.input}
+    nested = [each.g for node in nodes for each in node.attribute if each.type == onnx.AttributeProto.GRAPH]
+    for graph in nested:
+        found |= names_read(graph.node) | {value.name for value in graph.output}
+    return found
 
 
 def dtype_of(name: str) -> np.dtype[Any] | None:

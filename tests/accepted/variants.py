@@ -35,8 +35,8 @@ def variants(base: Small, *, is_first: bool) -> Iterator[Small]:
     """The model, and its variants; more of them for the first model of an operator."""
     yield base
     found = _schema_of(base)
-    if found is None:
-        return
+    if found is None or any(each.type == onnx.AttributeProto.GRAPH for each in base.node.attribute):
+        return  # nested graphs state the types of their inputs, and a loop without inputs may never end
     yield from _other_types(base, found, is_first)
     yield from _other_ranks(base, is_first)
     if is_first:
@@ -71,7 +71,7 @@ def as_type(array: Array, dtype: np.dtype[Any]) -> Array:
     is_integer = dtype.kind in "iu" or "int" in dtype.name
     if array.dtype == object:
         array = np.arange(1, array.size + 1).reshape(array.shape) % 5
-    if dtype == object:
+    if dtype.kind == "O":
         return np.array([f"{x}" for x in array.ravel().tolist()], object).reshape(array.shape)
     if dtype.kind == "b":
         return (np.arange(array.size) % 3 != 1).reshape(array.shape)
@@ -168,9 +168,9 @@ def _in_version(base: Small, old: Schema) -> onnx.NodeProto | None:
     del node.input[:]
     for index, name in enumerate(base.node.input):
         parameter, before = now and now.input(index), old.input(index)
-        if parameter is not None and parameter.name.lower() in known and (before is None or before.name != parameter.name):
+        attribute = known.get(parameter.name.lower()) if parameter is not None else None
+        if attribute is not None and (before is None or parameter is None or before.name != parameter.name):
             if name in arrays:
-                attribute = known[parameter.name.lower()]
                 node.attribute.append(_attribute(attribute, arrays[name], old.attributes[attribute].kind))
         elif before is None and name:
             return None
