@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -19,6 +20,7 @@ def other_values(model: Small) -> Iterator[Small]:
         for some in (integers, numbers):
             yield model.changed(f"all {number}", {name: np.full_like(array, number) for name, array in some.items()})
     made: list[Callable[[Array], Array]] = [_counted, _with_unknown, lambda array: _sizes(array, shape)]
+    made += [functools.partial(_parts, size) for size in shape]
     for make in made:
         yield model.changed("lists", {name: make(array) for name, array in integers.items()})
 
@@ -31,6 +33,13 @@ def _with_unknown(array: Array) -> Array:
     """-1, which stands for a size that follows from the others, then 1 for all others."""
     filled = np.ones_like(array)
     filled.ravel()[:1] = -1 if array.dtype.kind == "i" else 1
+    return filled
+
+
+def _parts(size: int, array: Array) -> Array:
+    """Sizes that add up to one."""
+    filled = np.ones_like(array)
+    filled.ravel()[:1] = max(size - array.size + 1, 0)
     return filled
 
 
