@@ -62,7 +62,7 @@ def _other_types(base: Small, found: Schema, is_first: bool) -> Iterator[Small]:
                 continue
             dtype = dtype_of(text)
             if dtype is not None and any(arrays[name].dtype != dtype for name, _ in members):
-                cast = {name: as_type(arrays[name], dtype) for name, _ in members}
+                cast = {name: np.asarray(as_type(arrays[name], dtype)) for name, _ in members}
                 yield base.changed(f"{variable} = {text}", cast)
 
 
