@@ -96,7 +96,11 @@ CASES: list[tuple[Op, str, str]] = [
     (ops.Pad(mode="constant"), "f[2,3] i[4] - i[1]", "4 pads do not give one before and one after each of 1 axes"),
     (ops.Pad(mode="constant"), "f[2,3] i[4] f[2]", "the value to pad with has shape [2]"),
     (ops.Pad(mode="constant"), "f[2] i[4] - i[2]", "2 axes are padded, and X has 1"),
-    (ops.Reduce(function="Sum", keepdims=True, noop_with_empty_axes=False), "f[3] i[2]", "2 axes are named, and X has 1"),
+    (
+        ops.Reduce(function="Sum", keepdims=True, noop_with_empty_axes=False),
+        "f[3] i[2]",
+        "2 axes are named, and X has 1",
+    ),
     (ops.Cumulative(function="Sum", exclusive=False, reverse=False), "f[] i[]", "X has no axes"),
     (ops.Dft(axis=None, inverse=False, one_sided=False), "f[2] - i[]", "a signal has an axis before its real"),
     (ops.BatchNorm(epsilon=0.0), "f[] f[3] f[3] f[3] f[3]", "X has no channels"),
