@@ -61,6 +61,8 @@ def _operands(node: Node, new: Body, heads: int, kv_heads: int) -> list[ir.Value
     if None not in given:
         node.rank(1, "key", 3)
         node.rank(2, "value", 3)
+        width = node.known_size(0, 2)
+        node.check_sizes(1, "key", {2: None if width is None else width // heads * kv_heads})
         return [node.input(index) for index in range(3)]
     if given != [None, None]:
         node.refuse("CC0205", "GroupQueryAttention needs key and value together")
