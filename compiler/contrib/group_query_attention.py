@@ -30,7 +30,8 @@ def group_query_attention(node: Node, new: Body) -> list[ir.Value | None]:
     heads, kv_heads = node.positive("num_heads"), node.positive("kv_num_heads")
     query, key, value = _operands(node, new, heads, kv_heads)
     lengths = Lengths.read(node, new)
-    node.ignore(7, 8, 9)  # only a rotary embedding reads them
+    node.ignore(7, 8, 9)  # only a rotary embedding reads them, and the attribute
+    node.flag("rotary_interleaved", False)
     if node.flag("do_rotary", False):
         query, key = _rotated(node, new, lengths, ((query, heads), (key, kv_heads)))
     q = split_heads(new, query, heads)
