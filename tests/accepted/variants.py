@@ -14,8 +14,6 @@ from tests.accepted.small import Array, Small, dtype_of
 
 FEW = ("tensor(float16)", "tensor(int32)", "tensor(uint8)", "tensor(string)")
 """The element types of models after the first of an operator."""
-MOST = 6
-"""The most models of an operator that have variants."""
 RANKS = range(6)
 LARGEST = 20_000
 """The most elements of an input of a variant."""
@@ -26,8 +24,8 @@ ELEMENT_TYPES = range(1, 24)
 
 
 def of_operator(bases: Sequence[Small]) -> Iterator[Small]:
-    """Variants of some of an operator's models."""
-    for index, base in enumerate(bases[:: -(-len(bases) // MOST)]):
+    """The models of an operator, and their variants."""
+    for index, base in enumerate(bases):
         yield from variants(base, is_first=index == 0)
 
 
