@@ -17,9 +17,9 @@ KNOWN: dict[Key, dict[str, str]] = {
     ("", "HammingWindow"): _PERIODIC,
     ("", "HannWindow"): _PERIODIC,
     ("", "Resize"): {
-        r"linear_(antialias|half_pixel_symmetric), T1 = .*int.*differs": "an exact result is halfway between two integers"
+        r"linear_(antialias|half_pixel_symmetric), T1 = .*int.*differs": "an exact result is halfway between integers"
     },
     ("com.microsoft", "Attention"): {
-        r"float16.*differs.* by 0\.0": "the standard's operators round to float16 between them, and onnxruntime does not"
+        r"float16.*differs.* by 0\.0": "the operators round to float16 in between, and onnxruntime does not"
     },
 }
