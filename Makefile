@@ -198,9 +198,9 @@ test-python: $(VENV)/.dev compiler/_runtime_emulator.abi3.so compiler/_runtime_c
 	$(BIN)/python -m pytest -q -n 2
 
 # Tests of GPUs' kernels and tools, of layers of PyTorch, and of trained models, and those that take long.
-SLOW := dynamo layers onnx_backend standin trained test_cuda.py test_cuda_check.py test_device_arrays.py test_emulator.py \
-	test_convolution_constants.py test_convolution_forms.py test_fuzz.py test_gpu_docs.py test_gpu_process.py \
-	test_gpu_report.py test_gpu_tools.py
+SLOW := accepted dynamo layers onnx_backend standin trained test_cuda.py test_cuda_check.py test_device_arrays.py \
+	test_emulator.py test_convolution_constants.py test_convolution_forms.py test_fuzz.py test_gpu_docs.py \
+	test_gpu_process.py test_gpu_report.py test_gpu_tools.py
 FAST := -m "not slow" $(SLOW:%=--ignore=tests/%)
 # The tests with other versions of dependencies: those of test-fast, and those of the trained models, with the facts of their
 # plans. These are left out:

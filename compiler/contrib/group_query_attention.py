@@ -30,7 +30,8 @@ def group_query_attention(node: Node, new: Body) -> list[ir.Value | None]:
     heads, kv_heads = node.positive("num_heads"), node.positive("kv_num_heads")
     query, key, value = _operands(node, new, heads, kv_heads)
     lengths = Lengths.read(node, new)
-    node.ignore(7, 8, 9)  # only a rotary embedding reads them
+    node.ignore(7, 8, 9)  # only a rotary embedding reads them, and the attribute
+    node.flag("rotary_interleaved", False)
     if node.flag("do_rotary", False):
         query, key = _rotated(node, new, lengths, ((query, heads), (key, kv_heads)))
     q = split_heads(new, query, heads)
@@ -61,6 +62,8 @@ def _operands(node: Node, new: Body, heads: int, kv_heads: int) -> list[ir.Value
     if None not in given:
         node.rank(1, "key", 3)
         node.rank(2, "value", 3)
+        width = node.known_size(0, 2)
+        node.check_sizes(1, "key", {2: None if width is None else width // heads * kv_heads})
         return [node.input(index) for index in range(3)]
     if given != [None, None]:
         node.refuse("CC0205", "GroupQueryAttention needs key and value together")

@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from compiler.contrib.expansion.body import FLOAT, Body
 from compiler.contrib.expansion.node import Node, expands
+from compiler.ir.graph import rank
 
 __all__: list[str] = []
 
@@ -34,7 +35,7 @@ def dynamic_quantize_matmul(node: Node, new: Body) -> ir.Value:
     """`(A' - zero of A') · (B - zero of B) · scales + bias`, where A' are codes of A `[..., K]`; B is `[K, N]`."""
     codes, scale, zero = new.op("DynamicQuantizeLinear", node.input(0), outputs=3)
     product = new.op("MatMulInteger", codes, _bytes(node, 1, "B"), zero, node.optional(3))
-    return _scaled(new, product, new.op("Mul", scale, node.input(2)), node.optional(4))
+    return _scaled(new, product, new.op("Mul", scale, _list(node, 2, "b_scale")), node.optional(4))
 
 
 @expands("MatMulIntegerToFloat")
@@ -42,7 +43,8 @@ def matmul_integer_to_float(node: Node, new: Body) -> ir.Value:
     """`(A - zero of A) · (B - zero of B) · scales + bias` for codes A `[..., K]` and B `[K, N]`."""
     a, b = _bytes(node, 0, "A"), _bytes(node, 1, "B")
     product = new.op("MatMulInteger", a, b, node.optional(4), node.optional(5))
-    return _scaled(new, product, new.op("Mul", _single(new, node.input(2)), node.input(3)), node.optional(6))
+    scale = new.op("Mul", _single(new, node.input(2)), _list(node, 3, "b_scale"))
+    return _scaled(new, product, scale, node.optional(6))
 
 
 @expands("QGemm")
@@ -68,6 +70,14 @@ def qgemm(node: Node, new: Body) -> ir.Value:
 def _bytes(node: Node, index: int, name: str) -> ir.Value:
     node.dtype(index, name, *_BYTES)
     return node.input(index)
+
+
+def _list(node: Node, index: int, name: str) -> ir.Value:
+    """One number, or one for each column of B."""
+    value = node.input(index)
+    if (found := rank(value)) is not None and found > 1:
+        node.refuse("CC0210", f"{node.op_type}'s input {name} has {found} dimensions, not 0 or 1")
+    return value
 
 
 def _matrix(node: Node, new: Body, index: int, name: str) -> ir.Value:

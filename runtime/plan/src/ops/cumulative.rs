@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::axes;
+use crate::bail;
 use crate::dtype::{require_dtype, DType, SUMMED};
 use crate::error::Result;
 use crate::operator::{Arity, Needs, Operator};
@@ -45,8 +46,10 @@ impl Operator for Cumulative {
         require_dtype("X", x.dtype, &SUMMED)?;
         require_dtype("axis", axis.dtype, &[DType::Int32, DType::Int64])?;
         inputs.one_element(1, "axis")?;
-        if let (Some(axis), Some(rank)) = (axes::constant_number(inputs, 1, "axis")?, x.rank()) {
-            axes::resolve(axis, rank)?;
+        match (axes::constant_number(inputs, 1, "axis")?, x.rank()) {
+            (_, Some(0)) => bail!("X has no axes"),
+            (Some(axis), Some(rank)) => axes::resolve(axis, rank).map(drop)?,
+            _ => {}
         }
         Ok(vec![Type::Tensor(x.clone())])
     }

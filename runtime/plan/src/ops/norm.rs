@@ -169,7 +169,11 @@ fn require_channels(name: &str, values: &TensorType, x: &TensorType) -> Result<(
     if let Some(rank) = values.rank().filter(|rank| *rank != 1) {
         bail!("{name} has {rank} dimensions; it must have one, the channels");
     }
-    let channels = if x.rank() == Some(1) { Some(1) } else { x.size(1) };
+    let channels = match x.rank() {
+        Some(0) => bail!("X has no channels: it has no dimensions"),
+        Some(1) => Some(1),
+        _ => x.size(1),
+    };
     match (values.size(0), channels) {
         (Some(found), Some(channels)) if found != channels => {
             bail!("{name} has {found} elements for {channels} channels")

@@ -60,6 +60,9 @@ impl Operator for Pad {
             None => x.rank(),
         };
         check_pads(inputs.shape(1)?.and_then(|pads| count(pads)), axes)?;
+        if let (Some(axes), Some(rank)) = (axes, x.rank().filter(|&rank| axes.is_some_and(|axes| axes > rank))) {
+            bail!("{axes} axes are padded, and X has {rank}");
+        }
         let shape = x.shape.as_ref().map(|shape| self.padded_shape(shape, inputs)).transpose()?;
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }

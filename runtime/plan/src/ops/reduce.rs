@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
 use crate::axes::{self, Mask};
+use crate::bail;
 use crate::dtype::{require_dtype, DType, SUMMED};
 use crate::error::Result;
+use crate::extent::count;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
@@ -71,6 +73,11 @@ impl Operator for Reduce {
         let axes = inputs.optional_tensor(1)?;
         if let Some(axes) = axes {
             require_dtype("axes", axes.dtype, &[DType::Int64, DType::Int32])?;
+        }
+        if let (Some(named), Some(rank)) = (inputs.shape(1)?.and_then(|axes| count(axes)), x.rank()) {
+            if named > rank {
+                bail!("{named} axes are named, and X has {rank}");
+            }
         }
         let shape = match (&x.shape, axes) {
             (Some(shape), _) if inputs.is_fixed(1) => {

@@ -270,6 +270,7 @@ impl Operator for ConcatFromSequence {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let item = item_type(inputs, 0)?.tensor()?;
         let shape = item.shape.as_ref().map(|shape| vec![None; shape.len() + usize::from(self.new_axis)]);
+        shape.as_ref().map(|shape| axes::resolve(self.axis, shape.len())).transpose()?;
         Ok(vec![Type::Tensor(TensorType { dtype: item.dtype, shape })])
     }
 

@@ -42,6 +42,9 @@ impl Operator for Dft {
         check_float(x)?;
         let Some(shape) = &x.shape else { return Ok(vec![Type::any(x.dtype)]) };
         let rank = shape.len();
+        if rank < 2 {
+            bail!("a signal has an axis before its real and imaginary parts, found {}", inputs.get(0)?);
+        }
         inputs.one_element(1, "the length")?;
         inputs.one_element(2, "axis")?;
         self.check_parts(x.size(rank.saturating_sub(1)))?;

@@ -150,6 +150,9 @@ impl Operator for Squeeze {
             (None, Some(shape), Some(axes)) => {
                 let count = axes::length(axes)?;
                 check_dropped(count.unwrap_or(0), shape.len())?;
+                if count.is_some_and(|count| count > shape.iter().filter(|dim| fits(*dim, &1)).count()) {
+                    bail!("X of shape {} has too few axes of size 1 to drop", text(shape));
+                }
                 shape_of_rank(count.map(|count| shape.len() - count))
             }
             (None, Some(_), None) => {

@@ -1,0 +1,1 @@
+"""What the compiler accepts, the runtime runs: variants of small models of every operator."""
