@@ -82,6 +82,6 @@ def test_a_wrong_score_beside_large_values_is_found() -> None:
 
 
 def test_a_score_that_the_rounding_of_inputs_changes_is_rounding() -> None:
-    """Each rounding of its logit changes the sine by a percent, and onnxruntime's own error of it is small by chance."""
+    """Each rounding of its logit changes the sine by a percent, and onnxruntime's own error is small by chance."""
     assert judged("1e5", SCORE, 1e-3) == ("equal", True)
     assert judged("1e5", SCORE, 0.5) == ("different", False)
