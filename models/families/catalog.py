@@ -13,9 +13,10 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["LEDGER", "recipes", "unexportable"]
+__all__ = ["BASELINE", "LEDGER", "recipes", "unexportable"]
 
-LEDGER = Path(__file__).parent / "unexportable.toml"
+HERE = Path(__file__).parent
+LEDGER, BASELINE = HERE / "unexportable.toml", HERE / "zoo.toml"
 
 
 def recipes() -> dict[str, Recipe]:
