@@ -151,6 +151,9 @@ class Given:
         """The outputs of onnxruntime without its optimizations."""
         return self._judge.reference.plain.run(self._inputs)
 
+    def _moved(self, name: str) -> list[Any]:
+        return [outputs[name] for outputs in self.moved]
+
     @functools.cached_property
     def moved(self) -> list[_Arrays]:
         """The outputs of onnxruntime for inputs that differ by one rounding, in three runs."""
@@ -191,7 +194,7 @@ class Given:
                 found[each.name],
                 expected[each.name],
                 tolerance,
-                lambda name=each.name: [outputs[name] for outputs in self.moved],
+                functools.partial(self._moved, each.name),
             )
             for each in report.outputs
             if each.name in exact and each.name in found and not each.problem
