@@ -23,8 +23,8 @@ project. The weights are random, but the same every time. Each model has two set
 where PyTorch exports them. INDEX.json in build/families has the Python expression of each network. To export one model,
 run `python -m models.families NAME`. [Checks of a zoo](zoo.md) describes the comparison.
 
-The table counts the recipes by their results, with fixed and with symbolic shapes. Equal includes models with random
-outputs, of which only the dtypes and shapes are compared.
+The table counts the recipes by the results that `make zoo` expects, with fixed and with symbolic shapes. Equal includes
+models with random outputs, of which only the dtypes and shapes are compared.
 
 | library | recipes | equal | different or uncertain | refused | PyTorch cannot export |
 |---|---:|---:|---:|---:|---:|
