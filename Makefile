@@ -38,7 +38,7 @@ EXTENSION := cd runtime && for file in target/maturin/pyo3-config-*.txt; do \
 	[ ! -e "$$file" ] || export PYO3_CONFIG_FILE="$$PWD/$$file"; done; cargo build --features extension-module
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated test-arm test-page sanitize generate bless bench bench-models bench-small bench-kernels bench-startup bench-commits zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated test-arm test-page sanitize generate bless bench bench-models bench-small bench-kernels bench-startup bench-commits zoo zoo-slice bless-slice cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -123,15 +123,33 @@ bench-commits: $(VENV)/.demo ## compare the speed of two commits or checkouts: m
 	$(SAY) "Timing the models of $(ZOO) with the compilers of $(OLD) and $(NEW)"
 	$(BIN)/python -m benchmarks.commits $(OLD) $(NEW) --zoo $(ZOO) $(COMMITS)
 
+FAMILIES := --zoo build/families --baseline models/families/zoo.toml --results build/families/results.jsonl
 zoo: $(VENV)/.models ## compare hundreds of models with onnxruntime, after exporting them
 	$(SAY) "Exporting the models of models/families"
 	$(BIN)/python -m models.families --folder build/families
 	$(SAY) "Checking them against onnxruntime, with fixed and with symbolic shapes"
-	$(BIN)/candlec zoo run --zoo build/families --baseline models/families/zoo.toml
-	$(BIN)/candlec zoo run --zoo build/families --baseline models/families/zoo.toml --unpin
+	$(BIN)/candlec zoo run $(FAMILIES)
+	$(BIN)/candlec zoo run $(FAMILIES) --unpin
 	$(SAY) "Checking the models of $(ZOO)"
 	$(BIN)/candlec zoo run --zoo $(ZOO) $(KNOWN)
 	$(BIN)/candlec zoo run --zoo $(ZOO) $(KNOWN) --unpin
+
+# The facts of the slice hold for the versions of packages in models/families/constraints.txt.
+SLICE := --zoo build/families --only @models/families/slice.txt --facts models/families/facts.toml
+zoo-slice: $(VENV)/.models ## the same for models that cover every operator, rule and kernel form, with their facts
+	$(SAY) "Exporting the models of models/families/slice.txt"
+	$(BIN)/python -m models.families --folder build/families $$(cat models/families/slice.txt)
+	$(SAY) "Checking them against onnxruntime and against their facts"
+	$(BIN)/candlec zoo run $(SLICE)
+	$(BIN)/candlec zoo run $(SLICE) --unpin
+
+bless-slice: $(VENV)/.models ## choose these models again from the results of `make zoo`, and record their facts
+	$(BIN)/candlec zoo slice build/families/results.jsonl >models/families/slice.txt
+	rm -f models/families/facts.toml
+	for level in avx2 ""; do \
+		if [ -n "$$level" ]; then export CANDLE_PLAN_ISA=$$level; else unset CANDLE_PLAN_ISA; fi; \
+		$(BIN)/candlec zoo update $(SLICE) || exit 1; \
+	done
 
 $(VENV)/.nvcc: $(BIN)/maturin pyproject.toml
 	$(SAY) "Installing NVIDIA's compiler (it needs no GPU)"

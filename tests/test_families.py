@@ -11,12 +11,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 import compiler.zoo
+from compiler.zoo.baseline import read_baseline
+from compiler.zoo.facts_file import read_facts
 from compiler.zoo.index import read_index
 from models.families import __main__ as exporter
 from models.families import catalog, recipe
 from models.families.exporting import files
 from models.families.recipe import Recipe, call, floats, mask, tokens
 
+SLICE, FACTS = catalog.HERE / "slice.txt", catalog.HERE / "facts.toml"
 SMALL = Recipe(
     "torch_linear",
     call("torch.nn.Linear", 4, 3),
@@ -35,7 +38,7 @@ def test_there_are_hundreds_of_recipes() -> None:
     recipes = catalog.recipes()
     assert len(recipes) >= 400
     libraries = [each.library for each in recipes.values()]
-    least = {"timm": 120, "transformers": 150, "torchvision": 40, "diffusers": 10}
+    least = {"timm": 120, "transformers": 150, "torchvision": 35, "diffusers": 10}
     assert {name: libraries.count(name) >= count for name, count in least.items()} == dict.fromkeys(least, True)
     assert all(each.tags and each.tensors for each in recipes.values())
     assert len({each.key for each in recipes.values()}) == len(recipes)
@@ -112,3 +115,26 @@ def test_inputs_have_the_kinds_that_recipes_state() -> None:
     assert found["mask"][:, 0].all() and not found["mask"].all()
     assert (np.diff(found["mask"], axis=1) <= 0).all()
     assert found["x"].std() > 0.5
+
+
+def test_the_slice_has_facts_and_acceptable_models() -> None:
+    names = SLICE.read_text().split()
+    assert names == sorted(names) and set(names) <= set(catalog.recipes())
+    assert not set(names) & {*catalog.unexportable(), *read_baseline(catalog.BASELINE)}
+    known = read_facts(FACTS)
+    assert set(known.models) == set(names)
+    assert all(set(by_shapes) == {"pinned", "unpinned"} for by_shapes in known.models.values())
+    assert {facts.status for each in known.models.values() for facts in each.values()} <= {"equal", "random"}
+
+
+def test_every_known_difference_has_a_reason() -> None:
+    known = read_baseline(catalog.BASELINE)
+    assert set(known) <= set(catalog.recipes()) - set(catalog.unexportable())
+    assert not [name for name, each in known.items() if "to be done" in each.reason or len(each.reason) < 20]
+
+
+def test_a_network_of_the_project_is_exported_again_if_its_file_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = catalog.recipes()["models_voice_activity"]
+    before = own.key, SMALL.key
+    monkeypatch.setattr(recipe, "file_of", lambda module: Path(__file__))
+    assert own.key != before[0] and SMALL.key == before[1]

@@ -22,7 +22,7 @@ from compiler.accuracy.precision import in_double_precision, run_exactly
 from compiler.accuracy.random_inputs import random_inputs
 from compiler.accuracy.reference import Reference
 from compiler.accuracy.to_float64 import widened
-from compiler.accuracy.yardstick import errors_are_alike
+from compiler.accuracy.yardstick import errors_are_alike, moved
 from compiler.pipeline import compile_stored
 from compiler.plan import Plan
 from compiler.runtime.session import load
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "Given", "Judge", "Report", "random_outputs", "verify"]
 
 _Arrays = Mapping[str, Any]
+
+_MOVES = 3
+"""The number of runs that measure how much the outputs depend on the rounding of the inputs."""
 
 
 def verify(
@@ -148,6 +151,15 @@ class Given:
         """The outputs of onnxruntime without its optimizations."""
         return self._judge.reference.plain.run(self._inputs)
 
+    def _moved(self, name: str) -> list[Any]:
+        return [outputs[name] for outputs in self.moved]
+
+    @functools.cached_property
+    def moved(self) -> list[_Arrays]:
+        """The outputs of onnxruntime for inputs that differ by one rounding, in three runs."""
+        reference = self._judge.reference
+        return [reference.run(moved(self._inputs, seed)) for seed in range(_MOVES)]
+
     @functools.cached_property
     def exact(self) -> _Arrays | None:
         """The outputs in double precision; `None` if the model has no such form."""
@@ -177,7 +189,13 @@ class Given:
             for values in (found, expected)
         )
         alike = {
-            each.name: errors_are_alike(exact[each.name], found[each.name], expected[each.name], tolerance)
+            each.name: errors_are_alike(
+                exact[each.name],
+                found[each.name],
+                expected[each.name],
+                tolerance,
+                functools.partial(self._moved, each.name),
+            )
             for each in report.outputs
             if each.name in exact and each.name in found and not each.problem
         }

@@ -1,7 +1,7 @@
 """Corrections of the shapes that the library infers for one node.
 
-The library assumes that slices are within unknown sizes, that unknown sizes are not 1, and that two symbols that
-broadcast to each other are equal. None of this is always true.
+The library assumes that slices are within unknown sizes, that unknown sizes are not 1, that an unknown shape broadcasts
+to the shape of an Expand, and that two symbols that broadcast to each other are equal. None of this is always true.
 """
 
 from __future__ import annotations
@@ -166,6 +166,12 @@ def _forget_rank(_context: Context, node: ir.Node) -> None:
         node.outputs[0].shape = None
 
 
+def _forget_expansion(_context: Context, node: ir.Node) -> None:
+    """Forgets the shape of an Expand of an unknown shape, which may be larger than the shape that the node states."""
+    if node.inputs[0] is None or node.inputs[0].shape is None:
+        node.outputs[0].shape = None
+
+
 def _broadcast(context: Context, node: ir.Node) -> None:
     """Corrects broadcast dimensions: either of two symbols that broadcast to each other may be 1."""
     shapes = [None if value is None else value.shape for value in node.inputs]
@@ -201,9 +207,10 @@ def _unknown(context: Context) -> ir.SymbolicDim:
 
 
 CORRECTED: dict[str, tuple[Callable[[Context, ir.Node], None], ...]] = {
-    **dict.fromkeys((*ELEMENTWISE, "Expand"), (_broadcast,)),
+    **dict.fromkeys(ELEMENTWISE, (_broadcast,)),
     **dict.fromkeys(("Cast", "CastLike"), (_follow_cast,)),
     "Div": (_follow_quotient, _broadcast),
+    "Expand": (_forget_expansion, _broadcast),
     "RMSNormalization": (_set_type_of_scale,),
     "Slice": (_bound_slice,),
     "Squeeze": (_forget_rank,),

@@ -1,7 +1,12 @@
-"""A slice of a zoo: models that together have every operator, rule and kernel form of the whole zoo, in little time."""
+"""A slice of a zoo: models that together have every operator, rule and kernel form of the whole zoo, in little time.
+
+Networks differ in the chains of operators that they fuse. A chain, such as `fuse MatMul + Add + Gelu`, counts as the
+pairs of its neighbors: `MatMul + Add` and `Add + Gelu`.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -77,7 +82,7 @@ def slice_of(records: Mapping[ResultName, Record]) -> Slice:
 def _items(facts: Facts) -> Iterator[Item]:
     """The items of a model with these facts."""
     yield from (("operator", op) for op in _counts(facts.plan.get("steps")))
-    yield from (("rule", name) for name in _names(facts.plan, "rewrites."))
+    yield from (("rule", each) for name in _names(facts.plan, "rewrites.") for each in _pairs(name))
     for level, found in facts.levels.items():
         yield from (("form", f"{level}: {name}") for name in _names(found, "forms."))
 
@@ -87,6 +92,13 @@ def _names(facts: Mapping[str, Fact], prefix: str) -> Iterator[str]:
     for fact, counts in facts.items():
         if fact.startswith(prefix):
             yield from (f"{fact.removeprefix(prefix)}: {name}" for name in _counts(counts))
+
+
+def _pairs(rule: str) -> list[str]:
+    """The pairs of neighbors in a rule that fuses a chain; another rule as it is."""
+    fusing, is_chain, chain = rule.partition(": fuse ")
+    pairs = itertools.pairwise(chain.split(" + "))
+    return [f"{fusing}: fuse {' + '.join(pair)}" for pair in pairs] if is_chain else [rule]
 
 
 def _counts(fact: Fact | None) -> Mapping[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from models.families import audio, diffusion, text, timm, torchvision, vision
+from models.families import audio, by_hand, diffusion, text, timm, torchvision, vision
 from models.families.recipe import Recipe
 
 if sys.version_info >= (3, 11):
@@ -13,14 +13,17 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["LEDGER", "recipes", "unexportable"]
+__all__ = ["BASELINE", "LEDGER", "recipes", "unexportable"]
 
-LEDGER = Path(__file__).parent / "unexportable.toml"
+HERE = Path(__file__).parent
+LEDGER, BASELINE = HERE / "unexportable.toml", HERE / "zoo.toml"
 
 
 def recipes() -> dict[str, Recipe]:
     """The recipes of all families, by name."""
-    listed = [recipe for family in (text, vision, audio, diffusion, timm, torchvision) for recipe in family.recipes()]
+    listed = [
+        recipe for family in (text, vision, audio, by_hand, diffusion, timm, torchvision) for recipe in family.recipes()
+    ]
     return {recipe.name: recipe for recipe in listed}
 
 

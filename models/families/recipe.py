@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from models.groups import file_of
+
 __all__ = ["Argument", "Call", "Recipe", "call", "floats", "mask", "tokens"]
 
 
@@ -99,7 +101,7 @@ class Recipe:
     def key(self) -> str:
         """A digest of everything that the export depends on: the recipe, its code, and the versions of the packages."""
         versions = [f"{name} {_version(name)}" for name in ("torch", "onnxscript", self.library)]
-        whole = f"{self.network}\n{dict(self.arguments)}\n{self.sizes}\n{versions}\n{_code()}"
+        whole = f"{self.network}\n{dict(self.arguments)}\n{self.sizes}\n{versions}\n{_code()}{_own(self.network)}"
         return hashlib.sha256(whole.encode()).hexdigest()[:8]
 
     @property
@@ -122,6 +124,13 @@ def _code() -> str:
     folder = Path(__file__).parent
     files = [folder.parent / "weights.py", *(folder / f"{name}.py" for name in ("exporting", "tiny", "wrapped"))]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _own(network: Call) -> str:
+    """The text of the project's file that defines a network; empty if `_code` or the version of a package covers it."""
+    module = network.function.rpartition(".")[0]
+    is_own = module.startswith("models.") and module not in ("models.families.tiny", "models.families.wrapped")
+    return file_of(module).read_text(encoding="utf-8") if is_own else ""
 
 
 def _version(package: str) -> str:

@@ -88,6 +88,7 @@ def recipes() -> list[Recipe]:
     return [
         *map(_encoder, ENCODERS),
         *map(_decoder, DECODERS),
+        _llama3(),
         *map(_step, CACHED),
         *map(_pair, PAIRS),
     ]
@@ -106,6 +107,15 @@ def _decoder(kind: str) -> Recipe:
     given = {"input_ids": tokens(64, "batch", 8 if kind in FIXED else "length"), "use_cache": False}
     network = call("models.families.tiny.causal", kind, **STATED.get(kind, {}))
     return Recipe(f"transformers_{kind}", network, given, SIZES, ("text", "decoder"))
+
+
+def _llama3() -> Recipe:
+    """Llama with the rotary embedding of Llama 3, which scales the low frequencies."""
+    factors = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16}
+    rotary = {"rope_type": "llama3", "rope_theta": 500000.0, **factors}
+    network = call("models.families.tiny.causal", "llama", rope_parameters=rotary, tie_word_embeddings=True)
+    given = {"input_ids": tokens(64, "batch", "length"), "use_cache": False}
+    return Recipe("transformers_llama3", network, given, SIZES, ("text", "decoder"))
 
 
 def _step(kind: str) -> Recipe:

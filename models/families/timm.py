@@ -31,7 +31,8 @@ FIXED = {
     224: (
         "cait_xxs24_224", "coat_tiny", "coatnet_pico_rw_224", "coatnext_nano_rw_224", "convit_tiny",
         "deit_tiny_patch16_224", "efficientformer_l1", "efficientformerv2_s0", "efficientvit_m0",
-        "eva02_tiny_patch14_224", "gcvit_xxtiny", "gmixer_12_224", "gmlp_ti16_224", "hiera_tiny_224", "levit_128s",
+        "eva02_tiny_patch14_224", "gcvit_xxtiny", "gmixer_12_224", "gmlp_ti16_224", "haloregnetz_b", "hiera_tiny_224",
+        "levit_128s",
         "mixer_s16_224", "mvitv2_tiny", "nest_tiny", "pit_ti_224", "resmlp_12_224", "sequencer2d_s",
         "swiftformer_xs", "swin_tiny_patch4_window7_224", "swinv2_cr_tiny_224", "tnt_s_legacy_patch16_224",
         "twins_svt_small", "visformer_tiny", "vit_srelpos_small_patch16_224", "vit_tiny_patch16_224",
@@ -41,7 +42,7 @@ FIXED = {
         "crossvit_tiny_240", "flexivit_small",
     ),
     256: (
-        "bat_resnext26ts", "halonet_h1", "haloregnetz_b", "sehalonet33ts",
+        "bat_resnext26ts", "halonet_h1", "sehalonet33ts",
         "botnet26t_256", "eca_botnext26ts_256", "halo2botnet50ts_256", "lamhalobotnet50ts_256", "maxvit_pico_rw_256",
         "maxxvit_rmlp_nano_rw_256", "maxxvitv2_nano_rw_256", "sebotnet33ts_256", "swinv2_tiny_window8_256",
         "vit_tiny_patch16_dinov3_qkvb",

@@ -81,6 +81,21 @@ def test_rules_and_forms_are_covered(capsys: pytest.CaptureFixture[str]) -> None
     assert {each["name"] for each in data["models"]} == {"form", "other", "rule"}
 
 
+def test_a_chain_of_fused_operators_is_covered_in_pairs() -> None:
+    chains = {"a": "fuse X + Y + Z", "b": "fuse X + Y", "c": "fuse Y + Z", "d": "fuse Z + Y", "e": "keep X + Y"}
+    equal = Result("equal", 0.0)
+    made = slice_of(
+        {
+            ResultName(name, "pinned, cpu"): Record(equal, True, 1.0, facts=Facts({"rewrites.fuse": {chain: 1}}))
+            for name, chain in chains.items()
+        }
+    )
+    assert list(made.models) == ["a", "d", "e"]
+    assert {name for _, name in made.items} == {
+        f"fuse: {each}" for each in ("fuse X + Y", "fuse Y + Z", *list(chains.values())[3:])
+    }
+
+
 def test_a_file_of_facts_has_no_times(capsys: pytest.CaptureFixture[str]) -> None:
     tables = (
         f'[model.{name}.pinned]\nstatus = "equal"\nsteps = {{{ops}}}\n'

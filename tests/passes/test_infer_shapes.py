@@ -268,3 +268,18 @@ def test_squeeze_without_axes_drops_sizes_that_may_be_one(check_pass, parse):
     )
     check_pass(infer_shapes, model)
     assert shapes(model) == {"v": "FLOAT None", "w": "FLOAT [2]", "y": "FLOAT [2]"}
+
+
+def test_an_expansion_of_an_unknown_shape_has_an_unknown_shape(check_pass, parse):
+    """The library takes the stated shape, but the expanded tensor may be larger."""
+    model = parse(
+        """
+        agraph (float[n, 1, 3] x) => (float[a, b] y) <int64[2] ones = {1, 1}, int64[3] four = {4, 1, 1}> {
+            v = Squeeze(x)
+            y = Expand(v, ones)
+            w = Expand(v, four)
+        }
+        """
+    )
+    check_pass(infer_shapes, model)
+    assert shapes(model) == {"v": "FLOAT None", "y": "FLOAT None", "w": "FLOAT None"}
