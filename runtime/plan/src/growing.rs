@@ -41,7 +41,7 @@ pub(crate) fn pack(step: &PreparedStep, inputs: &mut [Input], threads: &Threads)
         if let Input::Shared(Value::Grown(grown)) = input {
             let packed = match step.ops.needs(i) {
                 Needs::Dims => Array::hollow(grown.dims(), grown.dtype()),
-                _ => to_array(grown, threads)?,
+                _ => grown.to_array(threads)?,
             };
             *input = Input::Owned(packed.into());
         }
@@ -49,22 +49,24 @@ pub(crate) fn pack(step: &PreparedStep, inputs: &mut [Input], threads: &Threads)
     Ok(())
 }
 
-/// The elements of a tensor that grows, in row-major order: a view if nothing lies between them, or a copy.
-///
-/// # Errors
-/// The allocation fails.
-pub(crate) fn to_array(grown: &Grown, threads: &Threads) -> Result<Array> {
-    let (storage, axis) = grown.storage();
-    if grown.dims()[..axis].iter().all(|&dim| dim == 1) {
-        return storage.narrow_outer(axis, 0, grown.length());
+impl Grown {
+    /// The elements of a tensor that grows, in row-major order: a view if nothing lies between them, or a copy.
+    ///
+    /// # Errors
+    /// The allocation fails.
+    pub fn to_array(&self, threads: &Threads) -> Result<Array> {
+        let (storage, axis) = self.storage();
+        if self.dims()[..axis].iter().all(|&dim| dim == 1) {
+            return storage.narrow_outer(axis, 0, self.length());
+        }
+        let mut view = View::contiguous(storage.dims());
+        view.dims[axis] = self.length();
+        by_width!(self.dtype(), W => {
+            let elements = words::read::<W>(storage)?;
+            let out = words::alloc_uninit::<W>(&view.dims)?.overwrite(|out| copy(elements, &view, out, threads));
+            words::array(out, &view.dims, self.dtype())
+        })
     }
-    let mut view = View::contiguous(storage.dims());
-    view.dims[axis] = grown.length();
-    by_width!(grown.dtype(), W => {
-        let elements = words::read::<W>(storage)?;
-        let out = words::alloc_uninit::<W>(&view.dims)?.overwrite(|out| copy(elements, &view, out, threads));
-        words::array(out, &view.dims, grown.dtype())
-    })
 }
 
 #[cfg(test)]
@@ -80,7 +82,7 @@ mod tests {
     fn the_outermost_axis_needs_no_copy() {
         let mut grown = Grown::of(&numbers(&[1, 2, 2]), 1, 4).expect("there is memory");
         let longer = grown.appended(&numbers(&[1, 1, 2])).expect("it fits");
-        let view = to_array(&longer, &Threads::serial()).expect("a view");
+        let view = longer.to_array(&Threads::serial()).expect("a view");
         assert!(view.shares_storage_with(longer.storage().0));
         assert_eq!((view.dims(), view.read::<u16>().expect("uint16")), (&[1, 3, 2][..], &[0, 1, 2, 3, 0, 1][..]));
     }
@@ -88,7 +90,7 @@ mod tests {
     #[test]
     fn another_axis_is_copied_without_the_spare_elements() {
         let grown = Grown::of(&numbers(&[2, 2, 3]), 1, 4).expect("there is memory");
-        let copy = to_array(&grown, &Threads::new(2).expect("threads")).expect("there is memory");
+        let copy = grown.to_array(&Threads::new(2).expect("threads")).expect("there is memory");
         assert!(!copy.shares_storage_with(grown.storage().0));
         assert_eq!(
             (copy.dims(), copy.read::<u16>().expect("uint16")),

@@ -183,8 +183,8 @@ mod tests {
     #[test]
     fn half_floats_are_rounded_to_nearest() {
         let x = [f16::from_f32(1.5), f16::MAX, f16::NEG_INFINITY];
-        assert_eq!(f16::narrow(f16::widen(&x).into_owned()), x);
-        assert_eq!(bf16::narrow(vec![1.0 + 2f32.powi(-8)]), [bf16::ONE]);
+        assert_eq!(<f16 as Float>::narrow(<f16 as Float>::widen(&x).into_owned()), x);
+        assert_eq!(<bf16 as Float>::narrow(vec![1.0 + 2f32.powi(-8)]), [bf16::ONE]);
     }
 
     /// Every 16-bit float in `f32`, and back, is the same for slices, for tensors and for single elements.

@@ -3,13 +3,12 @@
 use candle_plan_kernels::threads::Threads;
 
 use crate::error::Result;
-use crate::growing::to_array;
 use crate::value::Value;
 
 /// The value as a tensor without spare elements between its rows.
 pub(super) fn packed(value: Value, threads: &Threads) -> Result<Value> {
     match value {
-        Value::Grown(grown) => Ok(to_array(&grown, threads)?.into()),
+        Value::Grown(grown) => Ok(grown.to_array(threads)?.into()),
         other => Ok(other),
     }
 }

@@ -154,7 +154,6 @@ mod tests {
     use candle_plan_kernels::threads::Threads;
 
     use super::*;
-    use crate::growing::to_array;
 
     fn numbers(from: u16, dims: &[usize]) -> Array {
         let count = dims.iter().product::<usize>() as u16;
@@ -162,7 +161,7 @@ mod tests {
     }
 
     fn seen(grown: &Grown) -> (Vec<usize>, Vec<u16>) {
-        let array = to_array(grown, &Threads::serial()).expect("there is memory");
+        let array = grown.to_array(&Threads::serial()).expect("there is memory");
         (array.dims().to_vec(), array.read::<u16>().expect("uint16").to_vec())
     }
 
