@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
 
 class ConcatFromSequence(Op):
-    """A sequence's tensors joined along `axis`, or, where `new_axis`, stacked along an axis that is put in there."""
+    """Joins the tensors of a sequence along `axis`. With `new_axis`, it stacks them along a new axis at this
+    position.
+    """
 
     axis: int
     """The axis of the result; a negative one counts from the end."""

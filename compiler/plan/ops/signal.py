@@ -41,7 +41,7 @@ class Stft(Op):
     """The spectra of the frames of a signal `X [B, L, 1]` (real) or `[B, L, 2]` (complex). Frame `f` is `X[f·step
     ..][..length]`, multiplied by the window. The result is `Y [B, frames, length, 2]`, or, with `one_sided`,
     the first `⌊length/2⌋ + 1` elements of each spectrum. Computed in float64. Inputs: `X`, `step: []`, `window:
-    [length]` (absent: ones), `length: []` (absent: that of the window, or `L`).
+    [length]` (absent: ones), `length: []` (absent: the window's length, or `L`).
     """
 
     one_sided: bool

@@ -25,8 +25,9 @@ class Reshape(Op):
 
 
 class Squeeze(Op):
-    """`Y = X` without some dimensions of size 1: those in `axes`, or those in input 1, `axes: int64 [n]`, or, if
-    both are absent, all. Source: [ONNX Squeeze](https://onnx.ai/onnx/operators/onnx__Squeeze.html).
+    """`Y = X` without some dimensions of size 1. `axes` lists these dimensions, or otherwise input 1, `axes: int64
+    [n]`. If both are absent, the op drops all dimensions of size 1. Source: [ONNX
+    Squeeze](https://onnx.ai/onnx/operators/onnx__Squeeze.html).
     """
 
     axes: list[int] | None = None
@@ -34,8 +35,8 @@ class Squeeze(Op):
 
 
 class Unsqueeze(Op):
-    """`Y = X` with new dimensions of size 1, at the positions in `Y` that `axes`, or input 1, `axes: int64 [n]`,
-    gives. Source: [ONNX Unsqueeze](https://onnx.ai/onnx/operators/onnx__Unsqueeze.html).
+    """`Y = X` with new dimensions of size 1. `axes`, or otherwise input 1, `axes: int64 [n]`, gives their
+    positions in `Y`. Source: [ONNX Unsqueeze](https://onnx.ai/onnx/operators/onnx__Unsqueeze.html).
     """
 
     axes: list[int] | None = None
