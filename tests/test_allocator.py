@@ -20,7 +20,7 @@ import compiler
 from compiler import _runtime
 
 TEXT = '<ir_version: 9, opset_import: ["": 17]> g (float[n] x) => (float[n] y) { a = Abs (x) b = Neg (a) y = Exp (b) }'
-session = compiler.compile(onnx.parser.parse_model(TEXT)).session()
+session = compiler.load(compiler.compile(onnx.parser.parse_model(TEXT)))
 before, numbers = _runtime.keeps_pages(), np.random.default_rng(0).standard_normal(20_000_000, np.float32)
 for count in (1_000, 20_000_000, 3_000_000, 10_000_000, 5_000):
     x = numbers[:count]

@@ -179,7 +179,14 @@ STATED: list[tuple[Op, str, str, str | None]] = [
 
 NAMES = [f"{type(op).__name__}-{inputs}" for op, inputs, _ in CASES]
 
-OF_RANKS = {"images of shape [2] have no mean", "a list of sizes or axes has one dimension"}
+OF_RANKS = {
+    "images of shape [2] have no mean",
+    "a list of sizes or axes has one dimension",
+    "X has no axes",
+    "a signal has an axis before its real",
+    "X has no channels",
+    "axis 2 is out of range for a tensor of rank 2",
+}
 """The error messages that depend on ranks alone."""
 
 

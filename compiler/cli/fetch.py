@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from compiler.cli import arguments
 from compiler.cli.failure import Failed
-from compiler.cli.folder import cache_option, only_option
+from compiler.cli.folder import cache_option, only_option, zoo_option
 from compiler.cli.output import console, errors, json_option, print_json, table
 from compiler.cli.progress import Downloads
 
@@ -20,15 +19,7 @@ _STATES = {"known": "in the cache", "new": "downloaded", "failed": "✗"}
 
 
 @click.command(short_help="Download the models for which INDEX.json gives an address.")
-@click.option(
-    "--zoo",
-    "folder",
-    type=arguments.INPUT,
-    default="models",
-    show_default=True,
-    metavar="FOLDER",
-    help="Folder of models, with a file INDEX.json.",
-)
+@zoo_option
 @only_option("Fetch only these models: {}. May be repeated.")
 @cache_option
 @click.option("--offline", is_flag=True, help="Use no network: fail for each model that the cache lacks.")

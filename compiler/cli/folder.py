@@ -31,6 +31,7 @@ __all__ = [
     "measures_option",
     "only_option",
     "runner_options",
+    "zoo_option",
 ]
 
 
@@ -39,6 +40,16 @@ def only_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., 
     forms = "NAME, tag:TAG (a tag in INDEX.json), op:OPERATOR (models with this ONNX operator), @FILE (one EXPR a line)"
     return click.option("--only", multiple=True, metavar="EXPR", help=help_text.format(forms))
 
+
+zoo_option = click.option(
+    "--zoo",
+    "folder",
+    type=arguments.INPUT,
+    default="models",
+    show_default=True,
+    metavar="FOLDER",
+    help="Folder of models, with a file INDEX.json.",
+)
 
 cache_option = click.option(
     "--cache",
@@ -78,15 +89,7 @@ class Selection:
 folder_options = grouped(
     "selection",
     Selection,
-    click.option(
-        "--zoo",
-        "folder",
-        type=arguments.INPUT,
-        default="models",
-        show_default=True,
-        metavar="FOLDER",
-        help="Folder of models, with a file INDEX.json.",
-    ),
+    zoo_option,
     only_option("Use only these models: {}, or failed (those that failed in the file of --results). May be repeated."),
     cache_option,
 )
