@@ -72,7 +72,7 @@ def _texts(error: BaseException) -> list[str]:
         case PlanError():
             texts = [f"error: {violation}" for violation in error.violations]
             advice = f"  help: `{program()} compile` compiles an ONNX model into a plan"
-            return texts if error.kind == "damaged" else [*texts, advice]  # the runtime advises too
+            return texts if error.kind in ("damaged", "version") else [*texts, advice]  # the runtime advises too
         case TimeoutError():  # of a run
             return [f"error: {error}: --timeout sets it"]
         case OSError():
