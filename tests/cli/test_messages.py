@@ -147,7 +147,7 @@ def test_equal_errors_count_once(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_unknown_peak_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
     values: dict[str, Any] = {each.name: 0 for each in fields(Prepared)}
-    show_prepared(Prepared(**{**values, "steps": [], "isa": "x", "unknown_steps": 11}))
+    show_prepared(Prepared(**{**values, "steps": [], "isa": "x", "unknown_steps": 11}), "fix sizes with --dim")
     assert "peak memory of values: unknown for 11 steps (fix sizes with --dim)\n" in capsys.readouterr().out
 
 
