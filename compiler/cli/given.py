@@ -111,10 +111,10 @@ given_options = grouped("given", Given, input_option, size_option, seed_option)
 """The options `--input`, `--size` and `--seed`, as the parameter `given`."""
 
 
-def _name_and_file(argument: str, example: str = "NAME") -> tuple[str, Path]:
+def _name_and_file(argument: str, example: str = "") -> tuple[str, Path]:
     """`x=x.npy` → `("x", Path("x.npy"))`; the name is empty for files of several arrays.
 
-    `example` is the name of an input, which an error suggests for an `.npy` file without a name.
+    With an `example`, an `.npy` file needs a name, and the error suggests this one.
     """
     name, _, file = argument.rpartition("=")
     if not file:
@@ -122,6 +122,8 @@ def _name_and_file(argument: str, example: str = "NAME") -> tuple[str, Path]:
     path = Path(file if name and not Path(argument).exists() else argument)
     named = path != Path(argument)
     if not named and path.suffix == ".npy":
+        if not example:
+            return "", path
         advice = f"an .npy file holds one input, so name this input: --input {example}={path}"
         raise click.BadParameter(advice, param_hint="--input")
     if path.suffix not in ((".npy",) if named else array_files.SUFFIXES):

@@ -249,7 +249,8 @@ def output_data(output: Comparison) -> dict[str, Any]:
 def comparison_cells(output: Comparison) -> list[Cell]:
     """The cells of a comparison, below `COMPARISON_COLUMNS`."""
     if output.problem:  # no values were compared
-        return [MARKS[output.verdict], output.name, output.dtype, shape_text(output.shape), "", "", "", ""]
+        shape = f"{shape_text(output.shape)}: {output.problem}"
+        return [MARKS[output.verdict], output.name, output.dtype, shape, "", "", "", ""]
     ulp = str(output.max_ulp) if output.max_ulp <= MOST_ULP else f"> {MOST_ULP:,}"
     numbers = [f"{output.max_abs:.1e}", f"{output.max_rel:.1e}", ulp, f"{output.allowed:.1e}"]
     return [MARKS[output.verdict], output.name, output.dtype, shape_text(output.shape), *numbers]
