@@ -64,7 +64,30 @@ def test_files_that_are_no_plans(data: bytes, kind: str, tmp_path: Path, capsys:
             call()
         assert raised.value.kind == kind
     report(raised.value)
-    assert ("compiles an ONNX model" in capsys.readouterr().err) == (kind != "damaged")
+    assert ("compiles an ONNX model" in capsys.readouterr().err) == (kind not in ("damaged", "version"))
+
+
+NEWER = {
+    "op": ('{\\"Softmax\\":', '{\\"Inverse\\":', "it has the op Inverse, "),
+    "attribute": ('{\\"Gemm\\":{', '{\\"Gemm\\":{\\"mode\\":1,', "it has the attribute mode of the op Gemm, "),
+    "field": ('\\"main\\"', '\\"later\\":1,\\"main\\"', "it has the field later, "),
+    "dtype": ('\\"float32\\"', '\\"float48\\"', "it has the value float48, "),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "said"), NEWER.values(), ids=NEWER)
+def test_a_plan_with_a_name_of_a_newer_compiler_says_so(old: str, new: str, said: str, tmp_path: Path) -> None:
+    end = 8 + int.from_bytes(GOLDEN[:8], "little")
+    header = GOLDEN[8:end].replace(old.encode(), new.encode(), 1)
+    file = tmp_path / "m.plan"
+    file.write_bytes(sign(len(header).to_bytes(8, "little") + header + GOLDEN[end:]) or b"")
+    for load in (compiler.load, Plan.load):
+        with pytest.raises(PlanError) as raised:
+            load(file)
+        assert raised.value.kind == "version"
+        assert said in str(raised.value)
+        advice = "upgrade candle-compiler, or compile the model again with the installed version"
+        assert str(raised.value).endswith(f"which this runtime does not know: {advice}")
 
 
 def test_a_plan_that_breaks_a_rule_is_invalid(tmp_path: Path) -> None:
@@ -99,7 +122,7 @@ def test_every_exception_of_the_extension_has_a_kind(tmp_path: Path) -> None:
         "op": lambda: _runtime.infer('"Neg"', "[null]", [None], 1),
         "state": lambda: growing.truncate(9),
         "state_file": lambda: growing.load(b"{}"),
-        "invalid": lambda: _runtime.plan_json(sign(GOLDEN.replace(b'\\"passes\\"', b'\\"passed\\"', 1)) or b""),
+        "invalid": lambda: _runtime.plan_json(sign(GOLDEN.replace(b'\\"constant\\":0', b'\\"constant\\":x', 1)) or b""),
     }
     assert {kind: kind_of(call) for kind, call in calls.items()} == {kind: kind for kind in calls}
 

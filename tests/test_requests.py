@@ -122,6 +122,8 @@ def test_another_thread_ends_a_run(forever: compiler.Session, several: compiler.
         with pytest.raises(RuntimeError, match="the run was canceled"):
             forever.run({"x": np.ones((64, 64), np.float32)}, cancel=cancel)
     ending.join()
+    with pytest.raises(RuntimeError, match="the run was canceled"):  # also a run that takes no time
+        several.run(given(), cancel=cancel)
     assert several.run(given(), cancel=several.new_cancel()).keys() == set("abgs")
 
 

@@ -21,7 +21,7 @@ PLAN = [
     {"kernel"},
     {"memory", "operands"},
     {"plan", "infer"},
-    {"read", "verify"},
+    {"newer", "read", "verify"},
     {"cpu", "device", "gpu"},
     {"prepare"},
     {"growing"},

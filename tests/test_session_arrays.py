@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from collections import OrderedDict
@@ -289,3 +290,12 @@ def test_as_many_dimensions_as_numpy_has(rank: int) -> None:
     x = np.arange(6, dtype=np.float32).reshape(2, *[1] * (rank - 2), 3)
     assert_same(echo("float32", rank).run({"x": x})["y"], x)
     assert_same(echo("float32", rank).run({"x": x[::-1, ..., ::2]})["y"], x[::-1, ..., ::2].copy())
+
+
+def test_a_session_says_that_it_cannot_be_pickled() -> None:
+    graph = "g (float[2] x) => (float[2] y) { y = Neg (x) }"
+    session = compiler.load(
+        compiler.compile(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> {graph}'))
+    )
+    with pytest.raises(TypeError, match="a session cannot be pickled: send the path of its plan"):
+        pickle.dumps(session)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from compiler.accuracy.bisect import Culprit, Inputs, culprit_of, first_wrong, made_for, optional_passes, options_of
 from compiler.errors import CompileError, InputError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from compiler.processes.child import Channel
     from compiler.processes.ending import Ending
 
-__all__ = ["Attempt", "Crash", "attempt", "find_crash"]
+__all__ = ["Attempt", "Crash", "attempt", "attempt_reference", "find_crash"]
 
 REFUSED = "refused"
 """The result of an attempt whose model the compiler refuses."""
@@ -30,12 +30,14 @@ REFUSED = "refused"
 class Crash:
     """A crash: its phase (`compile` or `run`), its message, and the first optional pass that causes it.
 
-    `culprit` is `None` if it happens without optional passes.
+    `culprit` is `None` if it happens without optional passes. `reference` is then the error of onnxruntime's run of the
+    same inputs; it is empty if onnxruntime runs them, or if the compiler crashes.
     """
 
     phase: str
     message: str
     culprit: Culprit | None = None
+    reference: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,13 @@ def attempt(asked: Attempt, channel: Channel) -> Any:
         channel.phase("run")
         load(plan, threads=asked.threads).run(asked.inputs)
     return plan.inputs
+
+
+def attempt_reference(asked: Attempt, _channel: Channel) -> None:
+    """Run the model in onnxruntime, on the inputs of an attempt."""
+    from compiler.accuracy.reference import Reference
+
+    Reference(cast("Any", asked.model)).run(asked.inputs or {})
 
 
 def find_crash(
@@ -102,7 +111,13 @@ def find_crash(
     if not _is_crash(ends(len(names))):
         return None
     if _is_crash(ends(0)):
-        return Crash(ends(0).phase, ends(0).message)
+        found = Crash(ends(0).phase, ends(0).message)
+        if found.phase != "run":
+            return found
+        on_phase("running the model in onnxruntime")
+        asked = Attempt(model, (), dims or {}, given, threads)
+        [(_, ending)] = run_tasks(attempt_reference, [asked], modules=[attempt.__module__])
+        return replace(found, reference=ending.message if ending.error == "ReferenceFailed" else "")
 
     def crashes(count: int) -> bool | None:
         return None if ends(count).result == REFUSED else _is_crash(ends(count))

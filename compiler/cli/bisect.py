@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
+from compiler.cli.failure import Failed
 from compiler.cli.given import Given, input_option, seed_option, size_option
 from compiler.cli.grouped import grouped
 from compiler.cli.output import console, errors, json_option, print_json
@@ -63,7 +64,8 @@ class Search:
 
         shared: dict[str, Any] = {"threads": self.threads, "tolerance": self.tolerance}
         with _phases() as on_phase:
-            wrong = find_error(model, self.given.arrays, dims=self.dims, on_phase=on_phase, **shared)
+            with _suggest_crash():
+                wrong = find_error(model, self.given.arrays, dims=self.dims, on_phase=on_phase, **shared)
             if self.output is None or wrong.step is None:
                 return wrong, None
             self.output.mkdir(parents=True, exist_ok=True)
@@ -137,6 +139,18 @@ def command(context: click.Context, model: Path, search: Search, as_json: bool) 
 
 
 @contextmanager
+def _suggest_crash() -> Iterator[None]:
+    """Name the search for crashes if the plan does not run."""
+    from compiler import RunError
+
+    try:
+        yield
+    except RunError as error:
+        advice = "--what crash tells whether an optional pass is the cause, and whether onnxruntime fails too"
+        raise Failed(f"{error}\n  help: {advice}") from error
+
+
+@contextmanager
 def _phases() -> Iterator[Callable[[str], None]]:
     """A function that shows on a terminal what the command does."""
     if not errors.is_terminal:
@@ -191,7 +205,7 @@ def _show_part(part: Extracted) -> None:
 def _show_crash(model: Path, crash: Crash | None, as_json: bool, *, is_random: bool) -> None:
     """Print how the model crashes."""
     if as_json:
-        found = {} if crash is None else {"phase": crash.phase, "message": crash.message}
+        found = {} if crash is None else {"phase": crash.phase, "message": crash.message, "reference": crash.reference}
         culprit = None if crash is None else crash.culprit
         print_json({"ok": crash is None, "what": "crash", **found, "pass": _culprit_data(culprit)})
         return
@@ -201,6 +215,8 @@ def _show_crash(model: Path, crash: Crash | None, as_json: bool, *, is_random: b
     doing = "compiling" if crash.phase == "compile" else "running the plan of"
     console.print(f"{doing} {model} fails: {crash.message}", style="red", soft_wrap=True)
     _show_culprit(crash.culprit, "it fails")
+    if crash.reference:
+        console.print(f"{crash.reference}\n  help: correct the inputs or the model, not the plan", soft_wrap=True)
     if is_random and crash.phase == "run":
         console.print("  help: give real inputs with --input, because a run may fail on random ones", soft_wrap=True)
 

@@ -170,6 +170,7 @@ def command(
     chosen.check_usage()
     target = output or _default_output(model)
     _check_outputs(model, {"--output": target, "--report": report})
+    _check_suffixes(output, report)
     record = Record()
     options = chosen.options(record, dump)
     start = time.perf_counter()
@@ -196,7 +197,22 @@ def _write_report(path: Path, model: Path, plan: Plan, record: Record) -> None:
 def _default_output(model: Path) -> Path:
     if not model.name:
         raise click.BadParameter(f"{str(model)!r} is not a file", param_hint="MODEL")
+    if model.suffix == ".plan" and model.is_file():
+        from compiler.frontend.load import load_model
+
+        load_model(model)  # refuses a plan
+        raise click.UsageError(
+            f"the model has the suffix of plans: name the plan with --output, such as -o {model}.plan"
+        )
     return model.with_suffix(".plan")
+
+
+def _check_suffixes(output: Path | None, report: Path | None) -> None:
+    """Refuse a name that makes another program take a plan for a model, or a report for something else."""
+    if output is not None and output.suffix == ".onnx":
+        raise click.BadParameter(f"{output} has the suffix of models: name a .plan file", param_hint="--output")
+    if report is not None and report.suffix not in (".html", ".htm"):
+        raise click.BadParameter(f"{report} is no .html file, and the report is a web page", param_hint="--report")
 
 
 def _check_outputs(model: Path, outputs: dict[str, Path | None]) -> None:

@@ -13,7 +13,7 @@ from compiler.errors import Error, program
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from compiler import Diagnostic
+    from compiler import Diagnostic, InputError
 
 __all__ = ["Failed", "diagnostic_data", "error_data", "report", "show_diagnostics"]
 
@@ -65,14 +65,16 @@ def _texts(error: BaseException) -> list[str]:
         advice = "please report it with the model and with the output of `candlec --verbose COMMAND …`"
         places = "".join(f"\n  {place}" for place in getattr(error, "__notes__", ()))
         return [f"error: {_crash(error)}{places}\n  help: this is a bug in the compiler: {advice}"]
-    from compiler import PlanError
+    from compiler import InputError, PlanError
     from compiler.accuracy.reference import ReferenceFailed
 
     match error:
         case PlanError():
             texts = [f"error: {violation}" for violation in error.violations]
             advice = f"  help: `{program()} compile` compiles an ONNX model into a plan"
-            return texts if error.kind == "damaged" else [*texts, advice]  # the runtime advises too
+            return texts if error.kind in ("damaged", "version") else [*texts, advice]  # the runtime advises too
+        case InputError():
+            return [f"error: {error}{_advice_on_dtype(error)}"]
         case TimeoutError():  # of a run
             return [f"error: {error}: --timeout sets it"]
         case OSError():
@@ -83,6 +85,16 @@ def _texts(error: BaseException) -> list[str]:
             advice = f"`{program()} run PLAN --output FILE` writes a plan's outputs, to compare them with known ones"
             return [f"error: {error}\n  help: this command needs a model that onnxruntime runs; {advice}"]
     return [f"error: {error}"]
+
+
+def _advice_on_dtype(error: InputError) -> str:
+    """The conversion for an array with another dtype of numbers than its input; without one, an empty text."""
+    from compiler.ir.dtypes import NAMES
+
+    expected, found = (text.partition(" ")[0] for text in (error.expected, error.found))
+    if expected == found or not {expected, found} <= set(NAMES) - {"string"}:
+        return ""
+    return f'\n  help: save the array as array.astype("{expected}") if this conversion keeps its numbers'
 
 
 def _of_file(error: OSError) -> str:
@@ -109,8 +121,9 @@ def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
         refusal = "" if _OF_THE_CALL.issuperset(codes) else "the compiler refuses the model: "
         count = sum(group[0].severity == "error" for group in groups.values())
         places = f" in {len(codes)} places" if len(codes) > count else ""
-        summary = f"error: {refusal}{count} error{'s' * (count > 1)}{places}"
-        errors.print(_colored(summary), soft_wrap=True)
+        if refusal or count > 1:  # otherwise the summary would repeat the only error
+            summary = f"error: {refusal}{count} error{'s' * (count > 1)}{places}"
+            errors.print(_colored(summary), soft_wrap=True)
 
 
 def error_data(error: BaseException) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class Given:
                 "--size sets sizes of random inputs: leave it out, because the arrays of --input have their own sizes"
             )
         if self.inputs:
-            return array_files.gather(_read(self.inputs), declared)
+            return array_files.gather(_read(self.inputs, declared), declared)
         try:
             made = random_inputs(declared, self.sizes, self.seed)
         except ValueError as error:
@@ -111,23 +111,32 @@ given_options = grouped("given", Given, input_option, size_option, seed_option)
 """The options `--input`, `--size` and `--seed`, as the parameter `given`."""
 
 
-def _name_and_file(argument: str) -> tuple[str, Path]:
-    """`x=x.npy` → `("x", Path("x.npy"))`; the name is empty for files of several arrays."""
+def _name_and_file(argument: str, example: str = "") -> tuple[str, Path]:
+    """`x=x.npy` → `("x", Path("x.npy"))`; the name is empty for files of several arrays.
+
+    With an `example`, an `.npy` file needs a name, and the error suggests this one.
+    """
     name, _, file = argument.rpartition("=")
     if not file:
         raise click.BadParameter(f"{argument!r} names no file: write NAME=FILE.npy", param_hint="--input")
     path = Path(file if name and not Path(argument).exists() else argument)
     named = path != Path(argument)
+    if not named and path.suffix == ".npy":
+        if not example:
+            return "", path
+        advice = f"an .npy file holds one input, so name this input: --input {example}={path}"
+        raise click.BadParameter(advice, param_hint="--input")
     if path.suffix not in ((".npy",) if named else array_files.SUFFIXES):
         wanted = "an .npy file" if named else "NAME=FILE.npy or an .npz or .safetensors file"
         raise click.BadParameter(f"{path} is not {wanted}", param_hint="--input")
     return name if named else "", path
 
 
-def _read(given: Sequence[str]) -> dict[str, Any]:
+def _read(given: Sequence[str], declared: Sequence[TensorInfo]) -> dict[str, Any]:
     """The arrays that `--input` arguments name."""
     found: dict[str, Any] = {}
-    for name, path in map(_name_and_file, given):
+    example = declared[0].name if declared else "NAME"
+    for name, path in (_name_and_file(each, example) for each in given):
         read = array_files.read(path)
         more = {name: read} if name else read
         if twice := found.keys() & more.keys():

@@ -59,15 +59,20 @@ class Preparation:
         from compiler.cli.tables.prepared import show_alternatives, show_prepared
 
         if self.dims and _is_plan(file):
-            raise click.UsageError("--dim fixes sizes at compile time, and a plan is compiled: leave --dim out")
-        prepared = compiler.load(_plan_of(file, self.dims), memory=self.packing).prepared()
+            raise click.UsageError(
+                "--dim fixes sizes at compile time, and a plan is compiled: inspect the model with --dim"
+            )
+        plan = _plan_of(file, self.dims)
+        prepared = compiler.load(plan, memory=self.packing).prepared()
         if as_json:
             # `untold` is the former name of `unknown_steps`.
             print_json({"ok": True, **asdict(prepared), "untold": prepared.unknown_steps})
         elif self.alternatives:
             show_alternatives(prepared)
         else:
-            show_prepared(prepared)
+            has_symbols = any(isinstance(dim, str) for each in plan.inputs for dim in each.shape or ())
+            way = "inspect the model with --dim" if _is_plan(file) else "fix sizes with --dim"
+            show_prepared(prepared, way if has_symbols else "")
 
     def _show_on_gpu(self, file: Path, as_json: bool) -> None:
         """Print the steps as a GPU would run them on random inputs."""

@@ -57,6 +57,10 @@ ADVICE = """\
   help: `candlec bisect MODEL` finds this pass, and the first step that differs
   help: set --tolerance if this model allows larger differences"""
 
+ADVICE_ON_WEIGHTS = """\
+  help: the plan has weights with fewer bits (`candlec compile --weights`), so its outputs differ by design: set
+        --tolerance to the difference that you allow, such as 0.05, or verify a plan compiled without --weights"""
+
 ADVICE_ON_INPUTS = """\
   help: give real inputs with --input: random inputs may enlarge rounding errors"""
 
@@ -136,15 +140,21 @@ def command(
     if layerwise:
         with working("comparing intermediate values"), _suggest_plan(is_other):
             layers = compare_layers(model, compared, arrays, device, **options)
-    show(report, layers, as_json, says_device=device != "cpu", is_random=given.is_random)
+    advice = ADVICE_ON_WEIGHTS if "quantize_weights" in compared.document["passes"] else ADVICE
+    advice += f"\n{ADVICE_ON_INPUTS}" if given.is_random and advice == ADVICE else ""
+    show(report, layers, as_json, says_device=device != "cpu", advice=advice)
     context.exit(0 if report.ok else 1)
 
 
 def _plan_of(model: Path, file: Path | None) -> tuple[Plan, bool]:
     """The plan in a file, or of the model without a file; and whether it is the plan of another model."""
     import compiler
+    from compiler.cli.arguments import is_plan
+    from compiler.errors import program
     from compiler.pipeline import compile_stored
 
+    if file is not None and model.is_file() and file.is_file() and is_plan(model) and not is_plan(file):
+        raise click.UsageError(f"MODEL and PLAN are swapped: write `{program()} verify {file} {model}`")
     with working(f"compiling {model}"):
         plan = compile_stored(model) if file is None else compiler.Plan.load(file)
     is_other = file is not None and not arguments.is_of(plan, model)
@@ -174,9 +184,9 @@ def show(
     as_json: bool,
     *,
     says_device: bool = False,
-    is_random: bool = False,
+    advice: str = ADVICE,
 ) -> None:
-    """Print a comparison of outputs, and of intermediate values if there is one."""
+    """Print a comparison of outputs, and of intermediate values if there is one. Advice follows if outputs differ."""
     if as_json:
         told = {
             "ok": report.ok,
@@ -199,7 +209,7 @@ def show(
     where = f"on {report.device}, " if says_device else ""
     console.print(where + report.summary, style=style, soft_wrap=True)
     if not report.ok:
-        console.print(f"{ADVICE}\n{ADVICE_ON_INPUTS}" if is_random else ADVICE, soft_wrap=True)
+        console.print(advice, soft_wrap=True)
 
 
 def _show_layers(layers: Sequence[Layer]) -> None:
@@ -238,6 +248,9 @@ def output_data(output: Comparison) -> dict[str, Any]:
 
 def comparison_cells(output: Comparison) -> list[Cell]:
     """The cells of a comparison, below `COMPARISON_COLUMNS`."""
+    if output.problem:  # no values were compared
+        shape = f"{shape_text(output.shape)}: {output.problem}"
+        return [MARKS[output.verdict], output.name, output.dtype, shape, "", "", "", ""]
     ulp = str(output.max_ulp) if output.max_ulp <= MOST_ULP else f"> {MOST_ULP:,}"
     numbers = [f"{output.max_abs:.1e}", f"{output.max_rel:.1e}", ulp, f"{output.allowed:.1e}"]
     return [MARKS[output.verdict], output.name, output.dtype, shape_text(output.shape), *numbers]

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import cached_property, partial, update_wrapper
-from typing import Any, Concatenate, Literal, ParamSpec, get_args
+from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, get_args
 
 from compiler import _runtime
 from compiler.errors import DeviceError, InputError, PlanError
@@ -114,6 +114,11 @@ class Session:
     def state(self) -> list[StateInfo]:
         """The pairs of the state: an output, and the input that takes its value; empty if the plan has no state."""
         return [StateInfo(*pair) for pair in self._module.State.pairs(self._runtime)]
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a session cannot be pickled: send the path of its plan, and load the plan in the other process"
+        )
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(f"{info.name}: {info}" for info in infos) for infos in (self.inputs, self.outputs))

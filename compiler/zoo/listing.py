@@ -64,7 +64,9 @@ def list_models(folder: Path, sizes: Mapping[str, int], seed: int = 0) -> Listin
                 raise ValueError("the index has another model with this name")
             cases.add(model)
             made.added.append(name)
-        except (CompileError, TypeError, ValueError) as error:
+        except CompileError as error:
+            made.failed[name] = "\n".join(f"{each.message} ({each.code})" for each in error.diagnostics)
+        except (TypeError, ValueError) as error:
             made.failed[name] = str(error)
     cases.write()
     entries = json.loads(path.read_text(encoding="utf-8")) if known else []

@@ -111,3 +111,17 @@ def test_wrong_arguments(arguments: list[str], said: str, model: Path, capsys: p
     assert run("bisect", "m.onnx", *arguments) == 2
     assert said in capsys.readouterr().err
     assert set(model.iterdir()) == before
+
+
+def test_inputs_that_no_program_takes_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = "m (float[4] x, int64[k] i) => (float[k] y) { y = Gather (x, i) }"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> {graph}'), "gather.onnx")
+    np.savez("bad.npz", x=np.ones(4, np.float32), i=np.array([9]))
+    assert run("bisect", "gather.onnx", "--input", "bad.npz") == 1
+    said = capsys.readouterr().err
+    assert "step 0" in said and "\n  help: --what crash tells whether an optional pass is the cause, and" in said
+    assert run("bisect", "gather.onnx", "--input", "bad.npz", "--what", "crash") == 1
+    said = capsys.readouterr().out
+    assert "it fails without optional passes too, so no optional pass is the cause\n" in said
+    assert "onnxruntime fails on these inputs: " in said
+    assert said.endswith("\n  help: correct the inputs or the model, not the plan\n")

@@ -111,3 +111,13 @@ def test_files_that_cannot_be_read(models: Path, capsys: pytest.CaptureFixture[s
         capsys.readouterr()
         assert run("diff", "a.onnx", name) == 1
         assert said in capsys.readouterr().err
+
+
+def test_values_of_other_types_have_no_differences_in_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, dtype, kind in (("whole", 6, "int32"), ("real", 1, "float")):
+        graph = f"t (float[2] x) => ({kind}[2] y) {{ y = Cast <to = {dtype}> (x) }}"
+        onnx.save(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> {graph}'), f"{name}.onnx")
+    assert run("diff", "real.onnx", "whole.onnx", "--run") == 1
+    printed = capsys.readouterr().out
+    (row,) = [line for line in printed.splitlines() if line.startswith("✗")]
+    assert row.split() == ["✗", "y", "float32", "[2]:", "found", "dtype", "int32"]

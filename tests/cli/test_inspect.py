@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import onnx
@@ -107,3 +108,20 @@ def test_a_file_is_inspected_as_what_it_is(folder: Path, capsys: pytest.CaptureF
         capsys.readouterr()
         assert run("inspect", file, "--json") == 0
         assert json.loads(capsys.readouterr().out)["kind"] == kind
+
+
+def test_the_advice_on_unknown_memory_is_possible(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = '<ir_version: 9, opset_import: ["": 20]> m (float[n] x) => (int64[1, k] y) { h = Neg(x) y = NonZero(h) }'
+    onnx.save(onnx.parser.parse_model(text), "found.onnx")
+    run("compile", "found.onnx")
+    capsys.readouterr()
+    said = {
+        ("found.plan",): r"unknown for \d steps? \(inspect the model with --dim\)",
+        ("found.onnx",): r"unknown for \d steps? \(fix sizes with --dim\)",
+        ("found.onnx", "--dim", "n=4"): r"unknown for 1 step \(step 1, NonZero, is the first that states no bound\)",
+    }
+    for arguments, expected in said.items():
+        assert run("inspect", "--prepared", *arguments) == 0
+        assert re.search(expected, capsys.readouterr().out)
+    assert run("inspect", "--prepared", "found.plan", "--dim", "n=4") == 2
+    assert "a plan is compiled: inspect the model with --dim" in capsys.readouterr().err

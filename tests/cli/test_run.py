@@ -123,3 +123,20 @@ def test_a_run_ends_at_its_time_limit(folder: Path, capsys: pytest.CaptureFixtur
     assert run("run", "endless.plan", "--input", "endless.npz", "--timeout", "0.05") == 1
     assert capsys.readouterr().err == "error: the run reached its time limit: --timeout sets it\n"
     assert run("run", "endless.plan", "--input", "endless.npz", "--timeout", "0") == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        ("x=wide.npy", 1, '\n  help: save the array as array.astype("float32") if this conversion keeps its numbers\n'),
+        ("wide.npy", 2, "an .npy file holds one input, so name this input: --input x=wide.npy\n"),
+    ],
+)
+def test_an_error_of_an_input_says_what_to_do(
+    given: str, code: int, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("compile", "echo.onnx") == 0
+    np.save("wide.npy", np.ones((2, 3)))
+    capsys.readouterr()
+    assert run("run", "echo.plan", "--input", given, "--input", "n=n.npy", "-o", "found.npz") == code
+    assert capsys.readouterr().err.endswith(said)

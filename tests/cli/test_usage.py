@@ -97,7 +97,9 @@ OVERWRITING = [
     (["compile", "echo.onnx", "-o", "echo.onnx"], "echo.onnx is an input"),
     (["compile", "echo.onnx", "-o", "link.onnx"], "link.onnx is an input"),
     (["compile", "echo.onnx", "-o", "inner/../echo.onnx"], "is an input"),
-    (["compile", "model.plan"], "model.plan is an input"),
+    (["compile", "model.plan"], "the model has the suffix of plans: name the plan with --output"),
+    (["compile", "echo.onnx", "-o", "new.onnx"], "new.onnx has the suffix of models: name a .plan file"),
+    (["compile", "echo.onnx", "--report", "a.txt"], "a.txt is no .html file, and the report is a web page"),
     (["compile", "echo.onnx", "-o", "a.plan", "--report", "a.plan"], "a.plan is the --output"),
     (["compile", "echo.onnx", "--report", "echo.plan"], "echo.plan is the --output"),
     (["compile", "outside.onnx", "-o", "weights.bin"], "weights.bin is an input"),
@@ -142,9 +144,10 @@ def test_json_has_no_nan(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
 MISTAKEN = [
     (["run", "echo.onnx"], "echo.onnx is not a plan but looks like an ONNX model: compile it first"),
     (["verify", "echo.onnx", "echo.onnx"], "echo.onnx is not a plan but looks like an ONNX model"),
-    (["run", "text.plan"], "text.plan: cannot read the plan: "),
-    (["inspect", "text.plan"], "text.plan: cannot read the plan: "),
+    (["run", "text.plan"], "text.plan: cannot read the plan: it is not a plan, but a file of another format"),
+    (["inspect", "text.plan"], "text.plan: cannot read the plan: it is not a plan, but a file of another format"),
     (["compile", "echo.plan", "-o", "other.plan"], "echo.plan is a plan, not a model"),
+    (["compile", "echo.plan"], "echo.plan is a plan, not a model\n  help: `candlec run` runs it"),
     (["inspect", "text.onnx"], "not an ONNX model"),
 ]
 

@@ -124,3 +124,10 @@ def test_verify_gives_advice_on_operators_that_onnxruntime_lacks(
     printed = capsys.readouterr().err
     assert "error: onnxruntime refuses the model: " in printed
     assert "`candlec run PLAN --output FILE`" in printed
+
+
+def test_swapped_arguments_are_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("compile", "echo.onnx")
+    capsys.readouterr()
+    assert run("verify", "echo.plan", "echo.onnx") == 2
+    assert "MODEL and PLAN are swapped: write `candlec verify echo.onnx echo.plan`" in capsys.readouterr().err

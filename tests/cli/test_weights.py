@@ -65,3 +65,14 @@ def test_wrong_use(
     assert run("compile", str(model), *arguments) == code
     assert message in " ".join(capsys.readouterr().err.split())
     assert not model.with_suffix(".plan").exists()
+
+
+def test_verify_says_that_weights_with_fewer_bits_differ(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compile", str(model), "-o", str(model.with_suffix(".plan")), "--weights", "int4") == 0
+    capsys.readouterr()
+    arguments = ("verify", str(model), str(model.with_suffix(".plan")))
+    assert run(*arguments) == 1
+    printed = capsys.readouterr().out
+    assert printed.count("  help:") == 1
+    assert "the plan has weights with fewer bits" in printed and "set\n        --tolerance" in printed
+    assert run(*arguments, "--tolerance", "1") == 0

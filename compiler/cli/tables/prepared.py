@@ -33,8 +33,8 @@ LEGEND = (
 )
 
 
-def show_prepared(prepared: Prepared) -> None:
-    """Print the steps and their total memory."""
+def show_prepared(prepared: Prepared, way: str) -> None:
+    """Print the steps and their total memory. `way` tells how to fix sizes; it is empty if all inputs have them."""
     columns = (">step", "op", "kernel", "takes", "gives", "dies", ">packed", ">alive")
     table(columns, [_row(step) for step in prepared.steps])
     console.print(LEGEND, style="dim", soft_wrap=True)
@@ -45,10 +45,16 @@ def show_prepared(prepared: Prepared) -> None:
     told = f"peak memory of values: {known}"
     if prepared.unknown_steps:
         count = f"{prepared.unknown_steps} step{'s' * (prepared.unknown_steps > 1)}"
-        told += f"{', ' if known else ''}unknown for {count} (fix sizes with --dim)"
+        told += f"{', ' if known else ''}unknown for {count} ({way or _unbounded(prepared.steps)})"
     elif not known:
         told += megabytes(0)
     console.print(told, soft_wrap=True)
+
+
+def _unbounded(steps: Sequence[PreparedStep]) -> str:
+    """The first step whose memory is unknown although the inputs have fixed sizes."""
+    first = next((step for step in steps if step.alive_bytes is None), None)
+    return "" if first is None else f"step {first.index}, {first.op}, is the first that states no bound"
 
 
 def show_alternatives(prepared: Prepared) -> None:

@@ -115,7 +115,7 @@ kinds! {
     NotAPlan = "not_a_plan",
     /// The file begins as a plan, and is cut short, edited or damaged.
     Damaged = "damaged",
-    /// The plan has a newer version than this crate reads.
+    /// The plan has a newer version than this crate reads, or an op, attribute or field that it does not know.
     Version = "version",
     /// The plan breaks the rules of the format.
     Invalid = "invalid",

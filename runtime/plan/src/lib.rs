@@ -38,6 +38,7 @@ pub mod lend;
 mod mapped;
 mod memory;
 pub mod movable;
+mod newer;
 mod operands;
 pub mod operator;
 pub mod ops;

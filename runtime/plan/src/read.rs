@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 use crate::array::backing::{Backing, Part};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
+use crate::newer;
 use crate::plan::{Constant, Plan, FORMAT, VERSION};
 use crate::types::TensorType;
 use crate::value::{element_count, Array, Strings, Value};
@@ -128,8 +129,8 @@ impl Header {
     }
 
     fn plan(&self) -> Result<Plan> {
-        let read = serde_json::from_str(self.field("plan")?);
-        let plan: Plan = read.map_err(|error| invalid(format!("its description is not valid: {error}")))?;
+        let text = self.field("plan")?;
+        let plan: Plan = serde_json::from_str(text).map_err(|error| newer::refused(text, &error))?;
         Ok(Plan { sha256: self.field("sha256")?.to_string(), ..plan })
     }
 }
@@ -167,7 +168,8 @@ impl Start {
     fn refused(&self, error: SafeTensorError) -> Error {
         match self.bytes {
             [_, _, _, _, 0, 0, 0, 0, b'{'] => damaged(format!("the file is cut short or damaged: {AGAIN}")),
-            _ => not_a_plan(format!("it is not a safetensors file ({error})")),
+            [.., b'{'] => not_a_plan(format!("it is not a plan, because its header is wrong ({error})")),
+            _ => not_a_plan("it is not a plan, but a file of another format".into()),
         }
     }
 }

@@ -258,20 +258,21 @@ fn conversion_error(py: Python<'_>, name: &str, kind: &Type, error: PyErr) -> Py
     to_python(Error::Input { name: name.to_string(), expected: kind.to_string(), found })
 }
 
-/// Runs `work` without the interpreter's lock. `cancel` ends it. Ctrl-C in the main thread ends it too, and raises the
-/// exception of Python's handler.
+/// Runs `work` without the interpreter's lock. `cancel` ends it, also at its start. Ctrl-C in the main thread ends it
+/// too, and raises the exception of Python's handler.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     cancel: Option<&Cancel>,
     work: impl FnOnce(Stop) -> Result<T> + Send,
 ) -> PyResult<T> {
+    let is_canceled = || cancel.is_some_and(|cancel| cancel.is_set.load(Ordering::Relaxed));
     py.detach(|| {
         let raised = RefCell::new(None);
         let stop = || match Python::try_attach(|py| py.check_signals()) {
             Some(Err(error)) => raised.replace(Some(error)).is_none(),
-            _ => cancel.is_some_and(|cancel| cancel.is_set.load(Ordering::Relaxed)),
+            _ => is_canceled(),
         };
-        let result = work(&stop);
+        let result = if is_canceled() { Err(Error::Interrupted) } else { work(&stop) };
         match (raised.into_inner(), result) {
             (Some(raised), _) => Err(raised),
             (None, Err(Error::Interrupted)) => Err(PyRuntimeError::new_err("the run was canceled")),

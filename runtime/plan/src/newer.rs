@@ -1,0 +1,52 @@
+//! Recognizes a plan of a newer compiler from an op, an attribute, a field or a name that this version lacks.
+//!
+//! The version of the format stays the same if the format gains an op or an attribute: most plans do not have it.
+
+use crate::error::{Error, ErrorKind};
+
+/// The beginning of an op in a plan's JSON.
+const OP: &str = "\"op\":";
+/// The longest name that an error repeats, in characters.
+const LONGEST: usize = 60;
+
+/// The error for a plan whose JSON `text` serde refuses: of the kind [`Version`](ErrorKind::Version) if the text has a
+/// name that this version does not know.
+pub(crate) fn refused(text: &str, error: &serde_json::Error) -> Error {
+    let message = error.to_string();
+    match unknown(text, &message, error.column()) {
+        Some(what) => Error::Read {
+            kind: ErrorKind::Version,
+            reason: format!(
+                "it has {what}, which this runtime does not know: upgrade candle-compiler, or compile the model again \
+                 with the installed version"
+            ),
+        },
+        None => Error::Read { kind: ErrorKind::Invalid, reason: format!("its description is not valid: {message}") },
+    }
+}
+
+/// The unknown name in words. `column` is the place in the text behind it, in bytes from 1.
+fn unknown(text: &str, message: &str, column: usize) -> Option<String> {
+    let (is_field, name) = match message.strip_prefix("unknown field `") {
+        Some(rest) => (true, rest),
+        None => (false, message.strip_prefix("unknown variant `")?),
+    };
+    let (name, _) = name.rsplit_once("`, expected").or_else(|| name.rsplit_once("`, there are no"))?;
+    let shown: String = name.chars().take(LONGEST).collect();
+    let read = text.get(..column).unwrap_or(text);
+    let before = read.rfind(&format!("\"{name}\"")).map_or("", |at| &read[..at]);
+    Some(match (is_field, before.rsplit_once(OP)) {
+        (false, Some((_, "" | "{"))) => format!("the op {shown}"),
+        (true, Some((_, within))) if depth(within) == 2 => {
+            let op = within.split('"').nth(1).unwrap_or_default();
+            format!("the attribute {shown} of the op {op}")
+        }
+        (true, _) => format!("the field {shown}"),
+        (false, _) => format!("the value {shown}"),
+    })
+}
+
+/// The number of objects that begin in a text and do not end in it.
+fn depth(text: &str) -> isize {
+    text.chars().map(|each| isize::from(each == '{') - isize::from(each == '}')).sum()
+}
