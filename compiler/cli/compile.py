@@ -190,7 +190,7 @@ def command(
 
 
 def _warn_of_memory(plan: Plan, limit: int | None) -> None:
-    """Warn of an output of a step that is larger than the limit of memory. A run fails unless the output is a view."""
+    """Warn of an output of a step above the limit of memory. A run fails unless the output is a view."""
     if limit is None:
         return
     from compiler.ir.dtypes import numpy_dtype
