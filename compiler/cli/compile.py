@@ -205,7 +205,8 @@ def _warn_of_memory(plan: Plan, limit: int | None) -> None:
             size = math.prod(shape) * numpy_dtype(kind["dtype"]).itemsize
             if size > limit:
                 name = next(iter(step["op"])) if isinstance(step["op"], dict) else step["op"]
-                text = f"warning: step {at}, {name}, has an output of {megabytes(size)}, more than --max-memory: runs may fail"
+                text = f"warning: step {at}, {name}, has an output of {megabytes(size)}, more than --max-memory"
+                text += ": runs may fail"
                 errors.print(text, style="yellow", soft_wrap=True)
                 return
 
