@@ -111,13 +111,8 @@ def find_crash(
     if not _is_crash(ends(len(names))):
         return None
     if _is_crash(ends(0)):
-        found = Crash(ends(0).phase, ends(0).message)
-        if found.phase != "run":
-            return found
         on_phase("running the model in onnxruntime")
-        asked = Attempt(model, (), dims or {}, given, threads)
-        [(_, ending)] = run_tasks(attempt_reference, [asked], modules=[attempt.__module__])
-        return replace(found, reference=ending.message if ending.error == "ReferenceFailed" else "")
+        return _with_reference(ends(0), Attempt(model, (), dims or {}, given, threads))
 
     def crashes(count: int) -> bool | None:
         return None if ends(count).result == REFUSED else _is_crash(ends(count))
@@ -125,6 +120,15 @@ def find_crash(
     right, wrong = first_wrong(len(names), crashes)
     reports = [part for part in ends(wrong).parts if isinstance(part, PassReport)]
     return Crash(ends(wrong).phase, ends(wrong).message, culprit_of(names[right:wrong], reports))
+
+
+def _with_reference(ended: Ending, asked: Attempt) -> Crash:
+    """The crash without optional passes. If it is one of a run, onnxruntime runs the model on the same inputs."""
+    found = Crash(ended.phase, ended.message)
+    if found.phase != "run":
+        return found
+    [(_, ending)] = run_tasks(attempt_reference, [asked], modules=[attempt.__module__])
+    return replace(found, reference=ending.message if ending.error == "ReferenceFailed" else "")
 
 
 def _is_crash(ending: Ending) -> bool:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from compiler.batch.settings import SettingError
 from compiler.errors import Error, did_you_mean
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ def outputs_of_rows(
     for info in chosen:
         first = info.shape[0] if info.shape else None
         if isinstance(first, int) and first not in firsts:
-            raise Error(_no_rows(info, "its first axis has a fixed size, which is not the number of rows"))
+            why = "its first axis has a fixed size, which is not the number of rows"
+            problem = f"the output {info.name!r}, {info}, has no axis for the rows: {why}"
+            raise SettingError(problem, "; choose other outputs", "outputs")
     return [_value("output", info, "") for info in chosen]
 
 
@@ -105,7 +108,8 @@ def batch_size(declared: Sequence[TensorInfo], wanted: int | None) -> tuple[int,
     if size == 0:
         raise Error("the first axis of the inputs has the size 0: the plan takes no rows")
     if wanted is not None and wanted != size:
-        raise Error(f"the plan has the fixed batch size {size}: leave out the batch size, or compile for {wanted} rows")
+        advice = f": leave out the batch size, or compile for {wanted} rows"
+        raise SettingError(f"the plan has the fixed batch size {size}", advice, "batch")
     return size, True
 
 
@@ -117,10 +121,6 @@ def _value(what: str, info: TensorInfo, column: str) -> Value:
     return Value(
         info.name, info.dtype, tuple(size if isinstance(size, int) else None for size in info.shape[1:]), column
     )
-
-
-def _no_rows(info: TensorInfo, why: str) -> str:
-    return f"the output {info.name!r}, {info}, has no axis for the rows: {why}; choose other outputs"
 
 
 def _list(names: Iterable[str]) -> str:

@@ -32,7 +32,7 @@ class Parquet:
             self._groups = [int(file.metadata.row_group(at).num_rows) for at in range(file.num_row_groups)]
         for value in self._inputs:
             if value.column not in schema.names:
-                raise column_missing(path, value.column, list(schema.names))
+                raise column_missing(path, value, list(schema.names))
             if schema.names.count(value.column) > 1:
                 raise Error(f"{path}: two columns have the name {value.column!r}")
             if value.free > 1:

@@ -17,6 +17,7 @@ from compiler import array_files
 from compiler.batch.arrow import parquet, pyarrow
 from compiler.batch.declared import Value
 from compiler.batch.rows import Array
+from compiler.batch.settings import SettingError
 from compiler.errors import Error
 from compiler.ir import dtypes
 
@@ -82,9 +83,8 @@ def check_outputs(outputs: Sequence[Value], form: str) -> None:
         parquet()
     for value in outputs:
         if value.name in (FILE, ROW, FILES):
-            raise Error(
-                f"the output {value.name!r} has the name of a column for the places of rows: choose other outputs"
-            )
+            problem = f"the output {value.name!r} has the name of a column for the places of rows"
+            raise SettingError(problem, ": choose other outputs", "outputs")
         if form == "parquet" and value.dtype not in _ARROW:
             raise Error(f"Parquet has no type for the output {value.name!r} of {value.dtype}: choose the format npz")
 

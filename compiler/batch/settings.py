@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-__all__ = ["Format", "Progress", "Settings", "Summary"]
+from compiler.errors import Error
+
+__all__ = ["Format", "Progress", "SettingError", "Settings", "Summary"]
 
 Format = Literal["parquet", "npz"]
 
@@ -31,6 +33,18 @@ class Settings:
     format: Format | None = None
     outputs: Sequence[str] | None = None
     resume: bool = False
+
+
+class SettingError(Error):
+    """A field of the settings does not fit the plan or the data, or is missing.
+
+    `problem` is the text without its advice, which names no field or option. `setting` names the field. `value` is the
+    name of the input, if the field is `columns`.
+    """
+
+    def __init__(self, problem: str, advice: str = "", setting: str = "", value: str = "") -> None:
+        self.problem, self.setting, self.value = problem, setting, value
+        super().__init__(f"{problem}{advice}")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import numpy as np
 from compiler.array_files import SAFETENSORS_DTYPES, from_saved
 from compiler.batch.declared import Value
 from compiler.batch.rows import Array, Chunk, Reading, converted, refuse_dtype, rows_at_once
+from compiler.batch.settings import SettingError
 from compiler.errors import Error, did_you_mean
 from compiler.ir import dtypes
 
@@ -26,13 +27,13 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
 """What zipfile raises for damaged members, and for those of an unknown compression."""
 
 
-def column_missing(path: Path, column: str, known: list[str]) -> Error:
-    """The error for a file without a column. It lists the columns that the file has."""
+def column_missing(path: Path, value: Value, known: list[str]) -> Error:
+    """The error for a file without the column of an input. It lists the columns that the file has."""
+    column = value.column
     guess = did_you_mean(column, known)
     listed = f"its columns are {', '.join(known)}" if known else "it has no columns"
-    return Error(
-        f"{path}: there is no column {column!r}: {guess + ' ' if guess else ''}{listed}; map columns to inputs"
-    )
+    problem = f"{path}: there is no column {column!r}: {guess + ' ' if guess else ''}{listed}"
+    return SettingError(problem, "; map columns to inputs", "columns", value.name)
 
 
 class _Stored(ABC):
@@ -43,7 +44,7 @@ class _Stored(ABC):
         counts = {}
         for value in self._inputs:
             if value.column not in found:
-                raise column_missing(path, value.column, list(found))
+                raise column_missing(path, value, list(found))
             shape, dtype = found[value.column]
             place = f"{path}: the array {value.column!r}"
             refuse_dtype(value, dtype, place, reading.cast)

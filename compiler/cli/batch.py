@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
+from compiler.cli.failure import Failed
 from compiler.cli.grouped import grouped
 from compiler.cli.output import console, errors, json_option, print_json
 from compiler.cli.progress import Rows
@@ -191,7 +192,7 @@ def command(
     candlec batch model.plan --input 'day-*.parquet' --output results --map image=pixels --resume
     candlec batch model.plan --input photos --output results --scale 0.00392156862745098
     """
-    with Rows() as progress, _interruptions() as stop:
+    with Rows() as progress, _interruptions() as stop, _naming_options():
         summary = run(plan, inputs, output, settings, progress=progress, stop=stop)
     if not summary.finished:
         errors.print(f"{output}: the same command with --resume continues", soft_wrap=True)
@@ -215,6 +216,22 @@ def _show(summary: Summary, output: Path) -> None:
     if summary.bad:
         rows = f"{summary.bad:,} bad row{'s' * (summary.bad != 1)}"
         errors.print(f"{rows}: {output / '_bad_rows.jsonl'} has the reasons", style="yellow", soft_wrap=True)
+
+
+@contextmanager
+def _naming_options() -> Iterator[None]:
+    """Name the option in an error of a setting."""
+    from compiler.batch.settings import SettingError
+
+    try:
+        yield
+    except SettingError as error:
+        ways = {
+            "columns": f"name the column with --map {error.value}=COLUMN",
+            "outputs": "choose other outputs with --select",
+            "batch": "leave out --batch, or compile the model for this number of rows",
+        }
+        raise Failed(f"{error.problem}\n  help: {ways[error.setting]}") from error
 
 
 @contextmanager

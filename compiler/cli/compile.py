@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import textwrap
 import time
 from collections import Counter
@@ -14,7 +15,7 @@ import click
 
 from compiler.cli import arguments, quantized, states
 from compiler.cli.grouped import grouped
-from compiler.cli.output import console, json_option, megabytes, print_json, table, working, write_text
+from compiler.cli.output import console, errors, json_option, megabytes, print_json, table, working, write_text
 from compiler.cli.renamed import Verb
 from compiler.errors import did_you_mean, program
 
@@ -184,7 +185,30 @@ def command(
         print_json({"ok": True, "plan": str(target), "seconds": seconds, **_facts(plan, record)})
     else:
         _show(plan, record)
+        _warn_of_memory(plan, chosen.max_memory)
         console.print(f"{target}: {megabytes(len(plan.data))}, compiled in {seconds:.2f} s", style="bold")
+
+
+def _warn_of_memory(plan: Plan, limit: int | None) -> None:
+    """Warn of an output of a step above the limit of memory. A run fails unless the output is a view."""
+    if limit is None:
+        return
+    from compiler.ir.dtypes import numpy_dtype
+
+    main = plan.document["main"]
+    for at, step in enumerate(main["steps"]):
+        for value in (output for output in step["outputs"] if output is not None):
+            kind = main["values"][value]["type"].get("Tensor")
+            shape = None if kind is None else kind["shape"]
+            if shape is None or kind["dtype"] == "string" or not all(isinstance(dim, int) for dim in shape):
+                continue
+            size = math.prod(shape) * numpy_dtype(kind["dtype"]).itemsize
+            if size > limit:
+                name = next(iter(step["op"])) if isinstance(step["op"], dict) else step["op"]
+                text = f"warning: step {at}, {name}, has an output of {megabytes(size)}, more than --max-memory"
+                text += ": runs may fail"
+                errors.print(text, style="yellow", soft_wrap=True)
+                return
 
 
 def _write_report(path: Path, model: Path, plan: Plan, record: Record) -> None:

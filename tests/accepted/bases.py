@@ -1,7 +1,7 @@
 """Small models of every operator with valid inputs, from the onnx package and from the tables of other tests.
 
-The onnx package tests every operator of the standard. Any other operator has a row in `tests/scratch` or a case in
-`tests/contrib`, because other tests demand it.
+The onnx package tests every operator of the standard. Any other operator has a row in a file of `tests/lower` or a case
+in `tests/contrib`, because other tests demand it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from compiler.ir import onnx_schema
 from tests.accepted.small import Small, names_read
 from tests.contrib.test_schema import CASES
 from tests.onnx_backend.cases import data_sets, load_cases
-from tests.scratch import ROWS
+from tests.scratch.table import ROWS
 
 Key = tuple[str, str]
 SIZE = 4

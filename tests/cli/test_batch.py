@@ -87,8 +87,27 @@ def test_wrong_options_are_explained(arguments: list[str], said: str, capsys: py
 
 def test_a_missing_column_lists_the_columns(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*ARGUMENTS, "--map", "i=k") == 1
-    said = "error: rows.npz: there is no column 'k': its columns are i; map columns to inputs\n"
+    said = "error: rows.npz: there is no column 'k': its columns are i\n  help: name the column with --map i=COLUMN\n"
     assert capsys.readouterr().err == said
+
+
+FIXED = "(float[4, 2] x) => (float[4, 2] y, float[3] h) <float[3] c = {1, 2, 3}> { y = Neg (x) h = Neg (c) }"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--select", "y", "--batch", "8"], "leave out --batch, or compile the model for this number of rows\n"),
+        ([], "which is not the number of rows\n  help: choose other outputs with --select\n"),
+    ],
+)
+def test_an_error_of_a_setting_names_its_option(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan_of(FIXED).save("fixed.plan")
+    np.savez("pairs.npz", x=np.ones((4, 2), np.float32))
+    assert run("batch", "fixed.plan", "--input", "pairs.npz", "--output", "out", *arguments) == 1
+    assert capsys.readouterr().err.endswith(said)
 
 
 # The runs of a batch take a tenth of a second, and the signal comes in the second one.

@@ -133,3 +133,14 @@ def test_a_summary_for_a_pipe_is_one_line(folder: Path, capsys: pytest.CaptureFi
     assert run("compile", "chain.onnx", "--no-optimize") == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("nodes: ")]
     assert line.startswith("nodes: 14, steps: ") and line.endswith(")") and len(line) > 20
+
+
+def test_a_limit_below_an_output_is_a_warning(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = "g (float[100, n] x) => (float[100, n] y) { y = Neg (x) }"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> {graph}'), "wide.onnx")
+    said = "warning: step 0, Unary, has an output of 40 kB, more than --max-memory: runs may fail\n"
+    for arguments, expected in ((["--dim", "n=100"], said), ([], "")):
+        assert run("compile", "wide.onnx", "--max-memory", "10KB", *arguments) == 0
+        assert capsys.readouterr().err == expected
+    assert run("compile", "wide.onnx", "--max-memory", "40KB", "--dim", "n=100") == 0
+    assert capsys.readouterr().err == ""

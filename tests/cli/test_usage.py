@@ -71,7 +71,7 @@ def test_every_verb_has_help_with_examples(verb: str, capsys: pytest.CaptureFixt
         ["run", "echo.plan", "--seed", "-1"],
         ["run", "echo.plan", "--threads", "100000"],
         ["run", "echo.plan", "--input", "x=io.npz"],
-        ["run", "echo.plan", "--input", "x.npy"],
+        ["run", "made.plan", "--input", "x.npy"],
         ["verify", "echo.onnx", "--seed", "-3"],
         ["verify", "echo.onnx", "--tolerance", "-1"],
         ["verify", "echo.onnx", "--tolerance", "nan"],
