@@ -19,7 +19,7 @@ KNOWN: dict[Key, dict[str, str]] = {
     ("", "Cast"): {r"FLOAT16, to = \d+.*differs": _UNDEFINED},
     ("", "CastLike"): {r"FLOAT16, T2 = .*differs": _UNDEFINED},
     ("", "DFT"): {
-        r"y = DFT\(x, a, b\), -1 axes.*run failed": "the axis, which a run computes, is the last one of a smaller tensor"
+        r"y = DFT\(x, a, b\), -1 axes.*run failed": "the axis, a value of the run, is the last of a smaller tensor"
     },
     ("", "Gather"): {r"tensor\(string\).*differs": "onnxruntime copies only the first string of a block"},
     ("", "HammingWindow"): _PERIODIC,
