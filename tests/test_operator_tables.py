@@ -108,7 +108,7 @@ def check_tables(file: str, tables: dict[str, str]) -> None:
         found = re.search(rf"const {table}: .*?\];", (kernels / file).read_text(), re.DOTALL)
         assert forms and found is not None
         missing = [form for form in forms if not re.search(rf"&(?:\w+::)?{form}\b", found[0])]
-        assert not missing, f"add these forms to {table} in runtime/kernels/src/products/planner.rs: {missing}"
+        assert not missing, f"add these forms to {table} in runtime/kernels/src/{file}: {missing}"
 
 
 def test_every_operator_outside_the_standard_has_a_test() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ SEVERAL = """(float[4, 8] x, int64[2] i) => (float[4, 8] a, float[4, 8] b, float
 }"""
 """Outputs that need each other, and steps that take over the storage of their inputs."""
 
+NEG = "(float[2] x) => (float[2] y) { y = Neg (x) }"
 FOREVER = """(float[64, 64] x) => (float[64, 64] y, float[64, 64] z) {
     z = Neg (x)
     y = Loop (count, go, x) <body = each (int64 at, bool before, float[64, 64] v)
@@ -174,3 +176,41 @@ def test_a_canceled_task_ends_its_run(forever: compiler.Session) -> None:
 
     before = threading.active_count()
     assert asyncio.run(begun_and_canceled()) <= before + 1, "only the idle thread of the executor is left"
+
+
+def test_a_task_ends_after_its_run_alone(
+    several: compiler.Session, forever: compiler.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits although it is canceled twice, and other runs with its argument `cancel` go on."""
+    cancel, run, ended = forever.new_cancel(), forever.run, threading.Event()
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        try:
+            return run(*arguments, **options)
+        finally:
+            time.sleep(0.2)
+            ended.set()
+
+    async def canceled_twice() -> None:
+        task = asyncio.create_task(forever.run_async({"x": np.ones((64, 64), np.float32)}, cancel=cancel))
+        for _ in range(2):
+            await asyncio.sleep(0.05)
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    monkeypatch.setattr(forever, "run", slow)
+    asyncio.run(canceled_twice())
+    assert ended.is_set()
+    assert several.run(given(), cancel=cancel).keys() == set("abgs")
+    cancel.set()
+    with pytest.raises(RuntimeError, match="the run was canceled"):
+        asyncio.run(several.run_async(given(), cancel=cancel))
+
+
+def test_the_class_still_makes_sessions() -> None:
+    plan = compiler.compile(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> m {NEG}'))
+    with pytest.warns(DeprecationWarning, match="use compiler.load"):
+        made = compiler.Session(plan, threads=1)
+    assert made.threads == 1
+    assert made.run({"x": np.float32([1, -2])})["y"].tolist() == [-1, 2]

@@ -235,7 +235,8 @@ def _check_suffixes(output: Path | None, report: Path | None) -> None:
     """Refuse a name that makes another program take a plan for a model, or a report for something else."""
     if output is not None and output.suffix == ".onnx":
         raise click.BadParameter(f"{output} has the suffix of models: name a .plan file", param_hint="--output")
-    if report is not None and report.suffix not in (".html", ".htm"):
+    is_file = report is not None and (report.is_file() or not report.exists())  # and no /dev/stdout
+    if report is not None and is_file and report.suffix.lower() not in (".html", ".htm"):
         raise click.BadParameter(f"{report} is no .html file, and the report is a web page", param_hint="--report")
 
 

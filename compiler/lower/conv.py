@@ -66,6 +66,8 @@ def spatial_axes(node: Node, window: WindowView[Value]) -> int:
     ranks += [len(each) for each in (window.strides, window.dilations, window.kernel) if each]
     if not ranks:
         node.refuse("CC0205", f"the number of {node.op_type}'s spatial axes is not known")
+    if ranks[0] < 1:
+        node.refuse("CC0205", f"{node.op_type} needs an image and weights with spatial axes, such as [N, C, H, W]")
     return ranks[0]
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import stat
+import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from functools import cached_property, partial, update_wrapper
 from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, get_args
 
@@ -47,8 +49,7 @@ def load(
     the session skips the packed layouts that enlarge weights, which makes some convolutions slower.
 
     A session reads large constants from the plan file as long as it lives. You may replace this file (`Plan.save` and
-    `candlec compile` do so), but must not write into it. `load(Plan.load(path))` reads the whole file into memory
-    instead.
+    `candlec compile` do so), but must not write into it. `load(Plan.load(path))` reads the whole file at once.
 
     Raises:
         PlanError: the file is not a valid plan.
@@ -71,7 +72,6 @@ def load(
 
 
 Outputs = dict[str, Any]
-"""The outputs of a run by name."""
 P = ParamSpec("P")
 
 
@@ -90,7 +90,12 @@ class Session:
     `device` is the device in use. If "auto" chose the CPU, `fallback_reason` says why.
     """
 
-    def __init__(self, module: Any, runtime: Any, fallback_reason: str | None = None) -> None:
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        """Deprecated: `load` takes the same arguments."""
+        warnings.warn("Session(…) is deprecated: use compiler.load(…)", DeprecationWarning, stacklevel=2)
+        self.__dict__.update(load(*arguments, **options).__dict__)
+
+    def _begin(self, module: Any, runtime: Any, fallback_reason: str | None = None) -> Session:
         self._module, self._runtime, self.fallback_reason = module, runtime, fallback_reason
         self._failures = failures(module)
         self.inputs = _infos(runtime.inputs)
@@ -99,6 +104,7 @@ class Session:
         self._positions = {info.name: at for at, info in enumerate(self.outputs)}
         self.device: str = runtime.device
         self.threads: int = runtime.threads
+        return self
 
     @cached_property
     def placed_steps(self) -> list[PlacedStep]:
@@ -252,13 +258,15 @@ class Session:
         """
         import asyncio  # takes as long to import as the rest of this module
 
-        cancel = options["cancel"] = options.get("cancel") or self.new_cancel()
+        cancel = options["cancel"] = self._module.Cancel(options.get("cancel"))
         running = asyncio.get_running_loop().run_in_executor(None, partial(self.run, *arguments, **options))
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
             cancel.set()
-            await asyncio.wait([running])
+            while not running.done():
+                with suppress(asyncio.CancelledError):  # another cancellation of the task, which waits nevertheless
+                    await asyncio.wait([running])
             running.exception()  # asyncio reports exceptions that nobody looked at
             raise
 
@@ -374,11 +382,11 @@ def _loaded(plan: Plan | str | os.PathLike[str], device: str, options: tuple[Any
 def _prepared(source: Any, device: str, options: tuple[Any, ...]) -> Session:
     """A session on the device, or on the CPU if the device is "auto" and CUDA does not work."""
     if device != "auto":
-        return Session(*_opened(device, source, options))
+        return Session.__new__(Session)._begin(*_opened(device, source, options))
     try:
-        return Session(*_opened("cuda", source, options))
+        return _prepared(source, "cuda", options)
     except DeviceError as error:
-        return Session(*_opened("cpu", source, options), fallback_reason=str(error))
+        return Session.__new__(Session)._begin(*_opened("cpu", source, options), fallback_reason=str(error))
 
 
 def _opened(device: str, source: Any, options: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -22,7 +22,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     operators.retain(|_, names| !names.is_empty());
     let mut kernels = BTreeSet::new();
     for file in sources(gpu)? {
-        kernels.extend(fs::read_to_string(&file)?.lines().filter_map(kernel));
+        for line in fs::read_to_string(&file)?.lines() {
+            kernels.extend(kernel(line)?);
+        }
     }
     let mut on_gpu = operators.clone();
     on_gpu.values_mut().for_each(|names| names.retain(|name| kernels.contains(name)));
@@ -58,10 +60,21 @@ fn operator(line: &str) -> Option<String> {
     Some(if after.starts_with('<') { format!("{name}<Op>") } else { name.to_owned() })
 }
 
-/// The operator whose kernel a line declares, as `gpu_kernel!(Name: …` or `on_gpu! { Name }`.
-fn kernel(line: &str) -> Option<String> {
-    let named = line.strip_prefix("gpu_kernel!(").or_else(|| line.strip_prefix("on_gpu! { "))?;
-    Some(split_name(named).0.to_owned())
+/// The operator whose kernel a line declares, as `gpu_kernel!(Name: …` or `on_gpu! { Name }`. The macros themselves have a
+/// parameter `$Op` in the place of the name.
+///
+/// # Errors
+/// The line begins a declaration and has no name.
+fn kernel(line: &str) -> Result<Option<String>, String> {
+    let line = line.trim_start();
+    let Some(named) = line.strip_prefix("gpu_kernel!(").or_else(|| line.strip_prefix("on_gpu! {")) else {
+        return Ok(None);
+    };
+    match split_name(named.trim_start()) {
+        ("", rest) if rest.starts_with('$') => Ok(None),
+        ("", _) => Err(format!("write the operator's name in the line `{line}` of src/gpu/")),
+        (name, _) => Ok(Some(name.to_owned())),
+    }
 }
 
 /// The name at the beginning of a text, and the rest.

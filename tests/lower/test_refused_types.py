@@ -35,6 +35,20 @@ MODELS = {
         "(float[3] x, float[2] s) => (float[3] y) { y = BatchNormalization (x, s, s, s, s) }",
         "has 2 elements for 1 channels",
     ),
+    "a shape for another rank": (
+        "(float[1, 1, 2] x, int64[1, 1, 2] i, int64[4] s) => (float[a, b, c] y) "
+        "{ y = MaxUnpool <kernel_shape = [2], strides = [2]> (x, i, s) }",
+        "the output's shape must be 3 numbers of int64",
+    ),
+    "a shape that is a number": (
+        "(float[1, 1, 2] x, int64[1, 1, 2] i, int64 s) => (float[a, b, c] y) "
+        "{ y = MaxUnpool <kernel_shape = [2], strides = [2]> (x, i, s) }",
+        "the output's shape must be 3 numbers of int64",
+    ),
+    "a convolution without spatial axes": (
+        "(float[1, 1] x, float[1, 2] w) => (float[a, b] y) { y = ConvTranspose <output_shape = [10, 8]> (x, w) }",
+        "needs an image and weights with spatial axes",
+    ),
     "a list without channels": (
         "(float[3] x, float[3] s) => (float[3] y) { y = InstanceNormalization (x, s, s) }",
         "X has no channels",

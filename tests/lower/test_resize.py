@@ -3,6 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
+import compiler
 from tests.scratch.row import IMAGE, IMAGES, integers, rows
 
 COORDINATES = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"]
@@ -61,6 +62,20 @@ def test_crop_and_resize(check_node, mode):
     roi = np.array([0, 0, 0.4, 0.6, 1, 1, 1.2, 1.7], np.float32)
     inputs = [image(1, 2, 4, 4), roi, None, np.array([1, 2, 3, 3])]
     check_node("Resize", inputs, opset=18, attributes=attributes, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.bool_])
+def test_crop_and_resize_of_types_that_onnxruntime_lacks(node_model, dtype):
+    attributes = {"mode": "nearest", "coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 1.0}
+    x, roi = abs(image(1, 2, 4, 4)).round(), np.array([0, 0, 0.4, 0.6, 1, 1, 1.2, 1.7], np.float32)
+    results = []
+    for each in (x.astype(dtype), x.astype(dtype).astype(np.float32)):
+        inputs = [each, roi, None, np.array([1, 2, 3, 3])]
+        plan = compiler.compile(node_model("Resize", inputs, opset=18, attributes=attributes))
+        (y,) = compiler.load(plan).run({"x0": each, "x1": roi, "x3": inputs[3]}).values()
+        results.append(y)
+    assert results[0].dtype == dtype and (results[1] == 1).any()
+    np.testing.assert_array_equal(results[0], results[1].astype(dtype))
 
 
 @pytest.mark.parametrize("policy", ["not_larger", "not_smaller"])

@@ -13,7 +13,8 @@ const LONGEST: usize = 60;
 /// name that this version does not know.
 pub(crate) fn refused(text: &str, error: &serde_json::Error) -> Error {
     let message = error.to_string();
-    match unknown(text, &message, error.column()) {
+    let lines: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    match unknown(text, &message, lines + error.column()) {
         Some(what) => Error::Read {
             kind: ErrorKind::Version,
             reason: format!(
@@ -25,15 +26,15 @@ pub(crate) fn refused(text: &str, error: &serde_json::Error) -> Error {
     }
 }
 
-/// The unknown name in words. `column` is the place in the text behind it, in bytes from 1.
-fn unknown(text: &str, message: &str, column: usize) -> Option<String> {
+/// The unknown name in words. `end` is the place in the text behind it, in bytes.
+fn unknown(text: &str, message: &str, end: usize) -> Option<String> {
     let (is_field, name) = match message.strip_prefix("unknown field `") {
         Some(rest) => (true, rest),
         None => (false, message.strip_prefix("unknown variant `")?),
     };
     let (name, _) = name.rsplit_once("`, expected").or_else(|| name.rsplit_once("`, there are no"))?;
     let shown: String = name.chars().take(LONGEST).collect();
-    let read = text.get(..column).unwrap_or(text);
+    let read = text.get(..end).unwrap_or(text);
     let before = read.rfind(&format!("\"{name}\"")).map_or("", |at| &read[..at]);
     Some(match (is_field, before.rsplit_once(OP)) {
         (false, Some((_, "" | "{"))) => format!("the op {shown}"),

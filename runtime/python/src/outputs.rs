@@ -14,8 +14,12 @@ pub fn to_python_value<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py
     match value {
         Value::None => Ok(py.None().into_bound(py)),
         Value::Sequence(items) => {
-            let items: Vec<_> =
-                items.into_values().into_iter().map(|item| to_python_value(py, item)).collect::<PyResult<_>>()?;
+            let items: Vec<_> = items
+                .into_values()
+                .map_err(to_python)?
+                .into_iter()
+                .map(|item| to_python_value(py, item))
+                .collect::<PyResult<_>>()?;
             Ok(PyList::new(py, items)?.into_any())
         }
         Value::Grown(grown) => tensor_to_python(py, grown.to_array(&Threads::serial()).map_err(to_python)?),

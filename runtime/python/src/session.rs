@@ -37,21 +37,30 @@ pub struct Session {
 
 /// Ends runs early, from any thread.
 #[pyclass(frozen, module = "compiler._runtime")]
-#[derive(Default)]
 pub struct Cancel {
     is_set: AtomicBool,
+    /// Another object that also ends the runs.
+    other: Option<Py<Cancel>>,
 }
 
 #[pymethods]
 impl Cancel {
+    /// `other` ends the runs too.
     #[new]
-    fn new() -> Cancel {
-        Cancel::default()
+    #[pyo3(signature = (other = None))]
+    fn new(other: Option<Py<Cancel>>) -> Cancel {
+        Cancel { is_set: AtomicBool::new(false), other }
     }
 
     /// Ends the runs that have this object, and those that begin with it later.
     fn set(&self) {
         self.is_set.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Cancel {
+    fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Relaxed) || self.other.as_ref().is_some_and(|other| other.get().is_set())
     }
 }
 
@@ -265,7 +274,7 @@ pub(crate) fn interruptible<T: Send>(
     cancel: Option<&Cancel>,
     work: impl FnOnce(Stop) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let is_canceled = || cancel.is_some_and(|cancel| cancel.is_set.load(Ordering::Relaxed));
+    let is_canceled = || cancel.is_some_and(Cancel::is_set);
     py.detach(|| {
         let raised = RefCell::new(None);
         let stop = || match Python::try_attach(|py| py.check_signals()) {

@@ -4,7 +4,7 @@ use half::{bf16, f16};
 
 use crate::array::words;
 use crate::bail;
-use crate::dtype::DType;
+use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
 use crate::kernel::Call;
 use crate::ops::resample::{AxisMap, Coordinates, Interpolation, Resized};
@@ -41,6 +41,9 @@ impl Interpolate {
             DType::Uint8 => Array::scalar(value as u8),
             DType::Uint16 => Array::scalar(value as u16),
             DType::Uint32 => Array::scalar(value as u32),
+            DType::Int64 => Array::scalar(value as i64),
+            DType::Uint64 => Array::scalar(value as u64),
+            DType::Bool => Array::scalar(Bool::from(value != 0.0)),
             dtype => bail!("an extrapolation value is not defined for {dtype}"),
         };
         words::read::<W>(&value)?.first().copied().ok_or_else(|| Error::op("no value"))

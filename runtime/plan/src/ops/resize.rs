@@ -67,6 +67,9 @@ impl Operator for Interpolate {
         if inputs.optional_tensor(2)?.is_none() && inputs.optional_tensor(3)?.is_none() {
             bail!("neither scales nor sizes are given");
         }
+        if x.dtype == DType::String && self.coordinates == Coordinates::TfCropAndResize {
+            bail!("an extrapolation value is not defined for {}", x.dtype);
+        }
         self.check_lists(inputs)?;
         let factors = self.constant_factors(inputs)?;
         let Some(shape) = &x.shape else { return Ok(vec![Type::any(x.dtype)]) };

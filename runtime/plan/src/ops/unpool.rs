@@ -52,6 +52,17 @@ impl MaxUnpool {
         [Ok(n.known()), Ok(c.known())].into_iter().chain(spatial.iter().enumerate().map(known)).collect()
     }
 
+    /// Checks the type of the given shape of the result: a size for each axis.
+    fn check_sizes(&self, sizes: Option<&TensorType>) -> Result<()> {
+        let Some(sizes) = sizes else { return Ok(()) };
+        let axes = 2 + self.kernel.len();
+        let fits = |dims: &Vec<Option<Dim>>| dims.len() == 1 && dims[0].known().is_none_or(|count| count == axes);
+        if sizes.dtype != DType::Int64 || !sizes.shape.as_ref().is_none_or(fits) {
+            bail!("the output's shape must be {axes} numbers of int64, found {}", Type::Tensor(sizes.clone()));
+        }
+        Ok(())
+    }
+
     /// The shape of the tensor that the indices refer to, and the shape of the result, as far as they are known. The
     /// result is at least as large. Its shape may be given.
     pub(crate) fn shapes(&self, x: &[impl Extent], given: Option<&Array>) -> Result<[Vec<Option<usize>>; 2]> {
@@ -105,6 +116,7 @@ impl Operator for MaxUnpool {
         if let (Some(x), Some(indices)) = (&x.shape, &indices.shape) {
             check_indices(x, indices)?;
         }
+        self.check_sizes(inputs.optional_tensor(2)?)?;
         let Some(dims) = &x.shape else { return Ok(vec![Type::ranked(x.dtype, 2 + self.kernel.len())]) };
         let [counted, sizes] = self.shapes(dims, inputs.constant(2))?;
         let counted: Option<Vec<usize>> = counted.into_iter().collect();

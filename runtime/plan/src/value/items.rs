@@ -105,8 +105,12 @@ impl<V: Item> Items<V> {
     }
 
     /// Returns the items, without a copy unless they are shared.
-    pub fn into_values(self) -> Vec<V> {
-        Arc::try_unwrap(self.0).map_or_else(|shared| shared.values.clone(), |items| items.values).into()
+    ///
+    /// # Errors
+    /// The allocation of a copy fails.
+    pub fn into_values(mut self) -> Result<Vec<V>> {
+        self.unshared()?;
+        Arc::try_unwrap(self.0).map(|items| items.values.into()).map_err(|_| Error::op("a sequence has another owner"))
     }
 
     /// Whether every item has a type.
@@ -200,7 +204,9 @@ mod tests {
         let check = |items: &Items<Value>, expected: [bool; 4]| {
             assert_eq!(kinds.each_ref().map(|kind| items.are_all(kind)), expected, "{items:?}");
             assert_eq!(
-                kinds.each_ref().map(|kind| Items::from(items.clone().into_values()).are_all(kind)),
+                kinds
+                    .each_ref()
+                    .map(|kind| Items::from(items.clone().into_values().expect("there is memory")).are_all(kind)),
                 expected,
                 "{items:?}"
             );

@@ -92,7 +92,7 @@ impl Conv {
     /// Returns the step on a GPU, if there are kernels for it.
     ///
     /// # Errors
-    /// The GPU has no room for the epilogue.
+    /// The GPU's memory does not suffice for the epilogue.
     pub(crate) fn for_gpu(&self, operands: &Constants, gpu: &Gpu) -> Result<Option<impl OnGpu>> {
         Convolution::place(self.clone(), self.epilogue.as_ref(), operands, gpu)
     }
@@ -104,7 +104,7 @@ impl ConvTranspose {
     /// Returns the step on a GPU, if there are kernels for it.
     ///
     /// # Errors
-    /// The GPU has no room for the epilogue.
+    /// The GPU's memory does not suffice for the epilogue.
     pub(crate) fn for_gpu(&self, operands: &Constants, gpu: &Gpu) -> Result<Option<impl OnGpu>> {
         Convolution::place(self.clone(), self.epilogue.as_ref(), operands, gpu)
     }

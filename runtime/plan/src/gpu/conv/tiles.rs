@@ -56,7 +56,7 @@ impl ConvForm for TileForm {
     }
 
     fn refusal(&self, case: &Case) -> Option<String> {
-        // Large tiles have no room for the widest dtype.
+        // Large tiles of the widest dtype do not fit in shared memory.
         let is_wide = *self == TileForm::LARGE && case.dtype == DType::Float64;
         is_wide.then(|| format!("and there is no such tile of {}", case.dtype))
     }
