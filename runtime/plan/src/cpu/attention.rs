@@ -47,14 +47,32 @@ impl Kernel for Attention {
     }
 }
 
+/// Y, and the scores if the step outputs them.
+type Computed<R> = (Vec<R>, Option<Vec<R>>);
+
 impl Attention {
     fn attend<T: Float>(&self, call: &Call, layout: &Layout) -> Result<Vec<Value>>
     where
         T::Wide: Attends,
     {
         let (dims, joined) = (layout.dims, joined(call, layout)?);
+        let (y, scores) = self.widened::<T>(call, layout, joined.as_ref())?;
+        let mut outputs = vec![self.fold_heads(T::narrow(y), dims)?.into()];
+        outputs.extend(joined.into_iter().flatten().map(Value::from));
+        if let Some(scores) = scores {
+            outputs.push(Array::new(T::narrow(scores), &[dims.batch, dims.heads, dims.queries, dims.keys])?.into());
+        }
+        Ok(outputs)
+    }
+
+    /// Computes Y and the scores in the type to compute in. Copies of the operands in this type are freed at the end.
+    fn widened<T: Float>(&self, call: &Call, layout: &Layout, joined: Option<&[Array; 2]>) -> Result<Computed<T::Wide>>
+    where
+        T::Wide: Attends,
+    {
+        let dims = layout.dims;
         let whole = |size: usize| [dims.kv_heads * dims.keys * size, dims.keys * size, size];
-        let (k, v, k_strides, v_strides) = match &joined {
+        let (k, v, k_strides, v_strides) = match joined {
             Some([k, v]) => (k, v, whole(dims.depth), whole(dims.width)),
             None => (call.storage(1)?, call.storage(2)?, layout.k, layout.v),
         };
@@ -78,17 +96,11 @@ impl Attention {
             },
             guard: self.guard(),
         };
-        let (y, scores) = self.compute(call, &problem)?;
-        let mut outputs = vec![self.fold_heads(T::narrow(y), dims)?.into()];
-        outputs.extend(joined.into_iter().flatten().map(Value::from));
-        if let Some(scores) = scores {
-            outputs.push(Array::new(T::narrow(scores), &[dims.batch, dims.heads, dims.queries, dims.keys])?.into());
-        }
-        Ok(outputs)
+        self.compute(call, &problem)
     }
 
     /// Computes Y `[N, heads, L, D]`, and the scores if the step outputs them.
-    fn compute<R: Attends + Element>(&self, call: &Call, problem: &Problem<R>) -> Result<(Vec<R>, Option<Vec<R>>)> {
+    fn compute<R: Attends + Element>(&self, call: &Call, problem: &Problem<R>) -> Result<Computed<R>> {
         let Dims { batch, heads, queries, keys, width, .. } = problem.dims;
         let y = alloc_uninit(&[batch, heads, queries, width])?;
         let run = |y: &mut [R], kept: Option<(Stage, &mut [R])>| attention(Isa::get(), call.threads, problem, y, kept);
