@@ -6,6 +6,7 @@ use candle_plan_kernels::attention::{attention, is_cached, Attends, Dims, Guard,
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::threads::Threads;
+use candle_plan_memory::buffer;
 use half::{bf16, f16};
 
 use super::convert::{converted, widened_bytes, Float};
@@ -18,7 +19,7 @@ use crate::operands::attention::{Layout, Strides};
 use crate::operator::Operator;
 use crate::ops::attention::{self, Attention, AttentionGuard, AttentionScores};
 use crate::types::{TensorType, Types};
-use crate::value::{alloc_uninit, element_count, with_capacity, Array, Value};
+use crate::value::{alloc_uninit, charge, element_count, with_capacity, Array, Value};
 
 impl Kernel for Attention {
     fn reads_grown(&self, input: usize, from_end: usize) -> bool {
@@ -192,7 +193,11 @@ fn join<T: Element>(
     dims: [usize; 4],
 ) -> Result<Array> {
     let [batch, heads, rows, size] = dims;
-    let mut joined = with_capacity(element_count(&dims)?)?;
+    let count = element_count(&dims)?;
+    if buffer::is_cached::<T>(count) {
+        charge(&dims, size_of::<T>())?; // one of several results, of which even a small one counts
+    }
+    let mut joined = with_capacity(count)?;
     let new = new.read::<T>()?;
     let past = past.map(Array::read::<T>).transpose()?;
     for (b, h) in (0..batch).flat_map(|b| (0..heads).map(move |h| (b, h))) {
