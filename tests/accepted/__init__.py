@@ -1,1 +1,1 @@
-"""What the compiler accepts, the runtime runs: variants of small models of every operator."""
+"""Tests that the runtime runs every model that the compiler accepts: variants of small models of every operator."""

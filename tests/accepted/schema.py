@@ -1,4 +1,4 @@
-"""What the schemas of ONNX and onnxruntime say about the inputs and attributes of an operator."""
+"""The inputs and attributes of an operator, from the schemas of ONNX and onnxruntime."""
 
 from __future__ import annotations
 

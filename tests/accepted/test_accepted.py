@@ -1,4 +1,4 @@
-"""What the compiler accepts, the runtime runs, and the results equal onnxruntime's.
+"""The runtime runs every model that the compiler accepts, and its results equal onnxruntime's.
 
 The models are small, and vary the element types, ranks and attributes that the schemas of the operators allow. The
 compiler refuses such a model, or its plan runs without an error. An error that depends on elements, such as an index

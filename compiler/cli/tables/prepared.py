@@ -23,7 +23,7 @@ BLOCKS = "▦"
 CHOSEN = "chosen"
 NO_ALTERNATIVES = "no step has several forms"
 PARTS = ("", ", the first alone", ", the second alone")
-"""What a form computes: the whole step, or one of its two convolutions."""
+"""The suffix of an operator's name in the table: a form computes the whole step, or one of its two convolutions."""
 ALTERNATIVES_LEGEND = """\
 expected: the time of one image or of one product, in multiply-adds of a vector
 in blocks: without the time of the conversions to blocks and back. Prepare counts these once for all steps."""

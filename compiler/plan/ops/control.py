@@ -39,7 +39,7 @@ class Scan(Op):
     """The axis and order of the slices of each scanned input."""
 
     outputs: list[Scanned]
-    """The axis and order in which each output other than the states is stacked."""
+    """The axis and order of the slices of each stacked output. The states are not stacked."""
 
     states: int
     """The number of states."""

@@ -84,7 +84,7 @@ AnyInstruction: TypeAlias = (
 
 
 class Operand:
-    """What an instruction reads besides the accumulator."""
+    """The second operand of an instruction. The first is the accumulator."""
 
     class Input(Variant):
         """The step's input with this index."""

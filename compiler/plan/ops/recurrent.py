@@ -57,7 +57,7 @@ AnyActivation: TypeAlias = (
 
 
 class Direction(Struct):
-    """A direction in which a layer reads its sequences, with its activations."""
+    """A direction of a layer, and its activations. The layer reads its sequences in this direction."""
 
     activations: list[AnyActivation]
     """The functions f, g and h, as many as the cell has."""

@@ -33,7 +33,7 @@ pub enum Instruction {
     Select(Operand, Operand),
 }
 
-/// What an instruction reads besides the accumulator.
+/// The second operand of an instruction. The first is the accumulator.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub enum Operand {
     /// The step's input with this index.

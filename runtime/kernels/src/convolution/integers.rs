@@ -1,4 +1,5 @@
-//! The forms of convolutions of the differences of 8-bit codes and zero points: the numbers in which they are computed.
+//! The forms of ConvInteger. They subtract the zero points from the 8-bit codes, and convolve the differences in `float32` or
+//! in `int32`.
 
 use crate::blocking::Blocking;
 use crate::conv::form::RowsForm;
@@ -77,7 +78,8 @@ impl Form<IntegerConvCase> for AsIntegers {
     fn cost(&self, case: &IntegerConvCase) -> f64 {
         let shape = &case.conv.shape;
         let rows = shape.outputs as f64 * shape.taps() as f64 * shape.output[0] as f64;
-        let converted = (shape.channels * shape.input[0] * shape.input[1] + shape.outputs * shape.taps()) as f64;
+        let converted = shape.channels as f64 * shape.input[0] as f64 * shape.input[1] as f64
+            + shape.outputs as f64 * shape.taps() as f64;
         rows * (ROW + TERM * shape.output[1] as f64) + CONVERT * converted / UNIT
     }
 }

@@ -1,4 +1,4 @@
-//! The planner of convolutions: the tables list every form, each of which states its cost.
+//! The planner of convolutions. Its tables list the forms, and each form states its cost.
 
 use super::candidate::{fastest, Candidate};
 use super::integers::{AsFloats, AsIntegers, IntegerConvCase, IntegerConvForm};
@@ -33,7 +33,7 @@ pub(crate) const QUANTIZED: &[&dyn QuantizedConvForm] = &[
     &int8::DepthwiseForm,
     &int8::DenseForm,
 ];
-/// The forms of convolutions of the differences of 8-bit codes and zero points.
+/// The forms of ConvInteger.
 pub(super) const INTEGER: &[&dyn IntegerConvForm] = &[&AsFloats, &AsIntegers];
 
 /// The cost of moving some vectors between `[N, C, H, W]` and blocks, in multiply-adds of a vector.

@@ -195,7 +195,7 @@ fn join<T: Element>(
     let [batch, heads, rows, size] = dims;
     let count = element_count(&dims)?;
     if buffer::is_cached::<T>(count) {
-        charge(&dims, size_of::<T>())?; // one of several results, of which even a small one counts
+        charge(&dims, size_of::<T>())?; // a kernel with several results counts small ones too
     }
     let mut joined = with_capacity(count)?;
     let new = new.read::<T>()?;

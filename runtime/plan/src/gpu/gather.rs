@@ -89,7 +89,7 @@ struct Gathered {
 }
 
 impl Gathered {
-    /// Describes the elements of `y`, of which a thread writes `joined` at a time.
+    /// Describes the elements of `y`. A thread writes `joined` of them at a time.
     fn new(gpu: &Gpu, [x, y, indices]: [&Array; 3], axis: usize, joined: usize) -> Result<Gathered> {
         Ok(Gathered {
             x: x.address()?,

@@ -187,7 +187,7 @@ pub struct Scan<O> {
     pub states: usize,
     /// The axis and order of the slices of each scanned input.
     pub inputs: Vec<Scanned>,
-    /// The axis and order in which each output other than the states is stacked.
+    /// The axis and order of the slices of each stacked output. The states are not stacked.
     pub outputs: Vec<Scanned>,
     /// The block to repeat.
     pub body: Block<O>,

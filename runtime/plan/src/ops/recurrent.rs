@@ -13,7 +13,7 @@ use crate::operator::{Arity, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::work::{self, Work};
 
-/// A direction in which a layer reads its sequences, with its activations.
+/// A direction of a layer, and its activations. The layer reads its sequences in this direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Direction {

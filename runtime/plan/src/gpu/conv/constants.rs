@@ -32,8 +32,7 @@ pub(super) const FINISH: f64 = 1.5;
 /// The bytes that the memory moves in a microsecond: NVIDIA's number.
 pub(super) const BYTES: f64 = 3.35e6;
 
-/// The time of a kernel in which each multiprocessor computes `products` multiply-adds, at a rate in multiply-adds per
-/// nanosecond, in microseconds.
+/// The time of a kernel in microseconds. Each multiprocessor computes `products` multiply-adds, `rate` in a nanosecond.
 pub(super) fn kernel(products: f64, rate: f64) -> f64 {
     LAUNCH + products / rate / 1e3
 }

@@ -1,4 +1,4 @@
-//! Convolutions in which one thread computes each output.
+//! The direct form of convolutions: one thread computes one output.
 
 use candle_plan_device::{Grid, BLOCK, MOST_BLOCKS};
 
