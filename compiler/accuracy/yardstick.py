@@ -99,7 +99,10 @@ def errors_are_alike(
 
 
 def moved(inputs: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """The inputs with each finite float replaced by one of its two neighbors, at random; equal for equal seeds."""
+    """The inputs with each finite float, except 0, replaced by one of its two neighbors, at random.
+
+    A zero is exact: it may be an entry of a mask. Equal seeds give equal inputs.
+    """
     generator = np.random.default_rng(seed)
     return {name: _moved(value, generator) for name, value in inputs.items()}
 
@@ -108,7 +111,7 @@ def _moved(value: Any, generator: np.random.Generator) -> Any:
     if not isinstance(value, np.ndarray) or not np.issubdtype(value.dtype, np.floating):
         return value
     toward = np.where(generator.random(value.shape) < 0.5, -np.inf, np.inf).astype(value.dtype)
-    return np.where(np.isfinite(value), np.nextafter(value, toward), value)
+    return np.where(np.isfinite(value) & (value != 0), np.nextafter(value, toward), value)
 
 
 def squares_of(exact: Any, found: Any, expected: Any) -> Squares | None:
