@@ -9,7 +9,7 @@ from gpu.shapes import Shape
 
 TILES = {"small": (32, 32), "medium": (64, 64), "large": (128, 64)}
 """Kind of tile → the numbers of outputs and of windows in a tile."""
-RATES = {"product": 133.0, "direct": 25.5, "small": 51.0, "medium": 84.0, "large": 108.0}
+RATES = {"product": 133.0, "direct": 5.0, "small": 51.0, "medium": 84.0, "large": 108.0}
 """Kind of form → the multiply-adds of a multiprocessor in a nanosecond."""
 MULTIPROCESSORS = 132
 LAUNCH, FINISH, DIRECT_START = 3.4, 1.5, 0.35
