@@ -183,8 +183,9 @@ impl Observer for Recorder<'_> {
 }
 
 fn alternatives(step: &PreparedStep, inputs: &[Option<Type>]) -> Vec<Estimate> {
+    let Some(kernel) = step.kernel.on_gpu() else { return Vec::new() };
     let inputs: Vec<Option<&Type>> = inputs.iter().map(Option::as_ref).collect();
-    step.kernel.estimates(&Types::of(&inputs, step.outputs.len()))
+    kernel.estimates(&Types::of(&inputs, step.outputs.len()))
 }
 
 fn kernels(commands: &[Command]) -> BTreeMap<String, u64> {

@@ -2,13 +2,11 @@
 
 use std::fmt::Debug;
 
-use candle_plan_device::Report;
-use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::threads::Threads;
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::form::{Alternative, Estimate, Form};
+use crate::form::{Alternative, Form};
 use crate::ids::BlockId;
 use crate::types::{Type, Types};
 use crate::value::{Array, Items, Value};
@@ -53,21 +51,11 @@ pub trait Kernel: Debug + Send + Sync {
         Vec::new()
     }
 
-    /// The forms that a kernel for a device compares in a run on inputs of these types, if it has several.
-    fn estimates(&self, _inputs: &Types) -> Vec<Estimate> {
-        Vec::new()
-    }
-
     /// An upper bound in bytes on the scratch memory of a run on inputs of these sizes, such as images in another
     /// layout: every buffer that `run` allocates beside the outputs, also after it has freed others. Buffers that fit a
     /// [cache](candle_plan_memory::buffer::CACHED) do not count. `None` if the kernel states no bound, or a size is unknown.
     fn scratch(&self, _inputs: &Types) -> Option<usize> {
         None
-    }
-
-    /// Returns the error for an invalid value that the kernel of a device reported.
-    fn fault(&self, report: &Report) -> String {
-        report.to_string()
     }
 
     /// Computes the outputs.
@@ -77,17 +65,13 @@ pub trait Kernel: Debug + Send + Sync {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>>;
 }
 
-/// The constant inputs of a step, and the types of all its inputs. They decide the choice of a kernel and its packed
-/// weights.
+/// The constant inputs of a step, and the types of all its inputs. They decide the choice of a kernel.
+#[derive(Clone, Copy)]
 pub struct Constants<'a> {
     /// One entry per input; `None` if the input is absent or not constant.
     pub values: &'a [Option<&'a Value>],
     /// One entry per input; `None` for an absent one.
     pub types: &'a [Option<&'a Type>],
-    /// How much memory packed weights may take.
-    pub memory: Memory,
-    /// The blocks of channels of the plan.
-    pub blocking: Blocking,
 }
 
 /// How much memory packed weights may take.

@@ -80,7 +80,7 @@ impl Executable {
                 seconds: time.as_secs_f64(),
                 alive_bytes,
                 host: step.host.map(|hosted| hosted.reason),
-                form: step.kernel.form(),
+                form: step.kernel().form(),
                 work: work.map(|work| work * seen.runs),
             });
             for block in &step.blocks {

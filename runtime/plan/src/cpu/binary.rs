@@ -11,59 +11,63 @@ use half::{bf16, f16};
 use super::bounds::{counted, len, output_len};
 use super::convert::{read_widened, widened_bytes, Float};
 use super::elementwise::run_program;
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use super::power::power;
 use crate::broadcast::join;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::kernel::{Call, Constants};
+use crate::kernel::{Call, Kernel};
 use crate::ops::binary::{divided_by_zero, Binary};
 use crate::types::{Type, Types};
 use crate::value::{alloc_uninit, Array, Strings, Value};
 
-impl Packs for Binary {
-    type Packed = Program;
+impl HasKernel for Binary {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let is_single = |kind: &Option<&Type>| {
+            kind.and_then(|kind| kind.tensor().ok()).is_some_and(|kind| kind.dtype == DType::Float32)
+        };
+        let packed = operands.constants.types.iter().all(is_single).then(|| self.program());
+        Ok(Packed::boxed(self, packed))
+    }
+}
 
+impl Kernel for Packed<Binary, Option<Program>> {
     fn takes(&self, input: usize, dtype: DType) -> bool {
-        dtype == DType::Float32 && self.replaceable().contains(&input)
+        dtype == DType::Float32 && self.op.replaceable().contains(&input)
     }
 
-    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
-        if self.function != Function::Pow || packed.is_some() {
-            return widened_bytes(self, inputs, |_| false);
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
+        if op.function != Function::Pow || packed.is_some() {
+            return widened_bytes(op, inputs, |_| false);
         }
         // In double precision. The result takes over no input.
-        let result = output_len(self, inputs)?;
+        let result = output_len(op, inputs)?;
         let lens = [len(inputs, 0)?, len(inputs, 1)?, result, result];
         Some(lens.into_iter().map(counted::<f64>).fold(0, usize::saturating_add))
     }
 
-    fn pack(&self, operands: &Constants) -> Result<Option<Self::Packed>> {
-        let is_single = |kind: &Option<&Type>| {
-            kind.and_then(|kind| kind.tensor().ok()).is_some_and(|kind| kind.dtype == DType::Float32)
-        };
-        Ok(operands.types.iter().all(is_single).then(|| self.program()))
-    }
-
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
         if let (Value::Strings(x), Value::Strings(y)) = (call.value(0)?, call.value(1)?) {
             return Ok(vec![equal_strings(x, y)?.into()]);
         }
         let (x, y) = (call.tensor(0)?.dtype(), call.tensor(1)?.dtype());
         let output = match x {
-            DType::Bool => self.logic(call)?,
-            _ if self.is_comparison() => self.compare(call)?,
+            DType::Bool => op.logic(call)?,
+            _ if op.is_comparison() => op.compare(call)?,
             DType::Float32 if y == DType::Float32 => match packed {
                 Some(program) => run_program(program, call)?,
-                None => run_program(&self.program(), call)?,
+                None => run_program(&op.program(), call)?,
             },
-            _ if self.function == Function::Pow => power(call)?,
-            DType::Float16 => self.half::<f16>(call)?,
-            DType::Bfloat16 => self.half::<bf16>(call)?,
-            DType::Float64 => self.typed(call, |operands, out| float::binary(self.function, operands, out))?,
-            dtype => dispatch!(format!("{:?}", self.function), dtype, [i8, i16, i32, i64, u8, u16, u32, u64], T => {
-                self.typed::<T>(call, |operands, out| T::binary(self.function, operands, out))
+            _ if op.function == Function::Pow => power(call)?,
+            DType::Float16 => op.half::<f16>(call)?,
+            DType::Bfloat16 => op.half::<bf16>(call)?,
+            DType::Float64 => op.typed(call, |operands, out| float::binary(op.function, operands, out))?,
+            dtype => dispatch!(format!("{:?}", op.function), dtype, [i8, i16, i32, i64, u8, u16, u32, u64], T => {
+                op.typed::<T>(call, |operands, out| T::binary(op.function, operands, out))
             })?,
         };
         Ok(vec![output.into()])

@@ -7,8 +7,9 @@ use candle_plan_kernels::lowbit::LowBitCase;
 use candle_plan_kernels::products;
 
 use super::matrices::is_single;
+use super::planned::CpuOperands;
 use crate::form::Alternative;
-use crate::kernel::{Constants, Memory};
+use crate::kernel::Memory;
 use crate::ops::matrices::ordered;
 use crate::types::{TensorType, Types};
 use crate::work;
@@ -18,10 +19,10 @@ const TYPICAL_ROWS: usize = 1;
 
 /// Whether to pack B in the narrowest type that holds its numbers exactly: if the planner expects 16-bit numbers to be as
 /// fast, or if memory is low.
-pub(super) fn is_narrow(constants: &Constants, trans_a: bool) -> bool {
-    let a = constants.types.first().copied().flatten().and_then(|a| a.tensor().ok());
+pub(super) fn is_narrow(operands: &CpuOperands, trans_a: bool) -> bool {
+    let a = operands.constants.types.first().copied().flatten().and_then(|a| a.tensor().ok());
     let rows = a.and_then(|a| rows(a, trans_a)).unwrap_or(TYPICAL_ROWS);
-    constants.memory == Memory::Low || products::prefers_half(rows)
+    operands.memory == Memory::Low || products::prefers_half(rows)
 }
 
 /// The number of rows of all matrices of `A`, if it is known.

@@ -8,14 +8,15 @@ use candle_plan_memory::buffer::collected_up_to;
 use half::{bf16, f16};
 
 use super::convert::{owned, read_widened, Float};
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use crate::dispatch;
 use crate::error::Result;
 use crate::form::Form;
-use crate::kernel::{Call, Constants};
+use crate::kernel::{Call, Constants, Kernel};
 use crate::ops::recurrent::{Direction, Gru, Lstm, Recurrence, Rnn, BIAS, C, H, LENGTHS, P, R, W, X};
 use crate::ops::recurrent_inputs::lengths_within;
-use crate::types::{TensorType, Types};
+use crate::types::TensorType;
 use crate::value::{alloc_uninit, Array, Value};
 
 /// The packed weights of a layer, one entry per direction, in the type of the computation.
@@ -66,31 +67,28 @@ impl Layers {
 
 macro_rules! kernel {
     ($Op:ident) => {
-        impl Packs for $Op {
-            type Packed = Layers;
-
-            fn pack(&self, operands: &Constants) -> Result<Option<Layers>> {
-                self.recurrence().pack(operands)
-            }
-
-            fn is_replaced(&self, input: usize) -> bool {
-                matches!(input, W | R | BIAS | P)
-            }
-
-            fn form(&self, packed: Option<&Layers>) -> Form {
-                packed.map(Layers::form).unwrap_or_default()
-            }
-
-            fn scratch(&self, _: Option<&Layers>, _: &Types) -> Option<usize> {
-                None
-            }
-
-            fn run(&self, packed: Option<&Layers>, call: &mut Call) -> Result<Vec<Value>> {
-                let dtype = call.tensor(X)?.dtype();
-                dispatch!(stringify!($Op), dtype, [f32, f64, f16, bf16], T => self.recurrence().run::<T>(packed, call))
+        impl HasKernel for $Op {
+            fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+                let packed = self.recurrence().pack(&operands.constants)?;
+                Ok(Packed::boxed(self, packed))
             }
         }
 
+        impl Kernel for Packed<$Op, Option<Layers>> {
+            fn is_replaced(&self, input: usize) -> bool {
+                self.packed.is_some() && matches!(input, W | R | BIAS | P)
+            }
+
+            fn form(&self) -> Form {
+                self.packed.as_ref().map(Layers::form).unwrap_or_default()
+            }
+
+            fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+                let (op, packed) = (&self.op, self.packed.as_ref());
+                let dtype = call.tensor(X)?.dtype();
+                dispatch!(stringify!($Op), dtype, [f32, f64, f16, bf16], T => op.recurrence().run::<T>(packed, call))
+            }
+        }
     };
 }
 

@@ -92,7 +92,7 @@ pub trait OnGpu: std::fmt::Debug + Send + Sync {
         report.to_string()
     }
 
-    /// The forms that the kernel [compares](crate::kernel::Kernel::estimates) in a run on inputs of these types.
+    /// The forms that the kernel compares in a run on inputs of these types, if it has several.
     fn estimates(&self, _inputs: &Types) -> Vec<Estimate> {
         Vec::new()
     }

@@ -66,7 +66,7 @@ impl Alive {
             return None;
         }
         let parts =
-            [values?, listing.dropped_bytes(step)?, listing.with_types(step, |types| step.kernel.scratch(types))?];
+            [values?, listing.dropped_bytes(step)?, listing.with_types(step, |types| step.kernel().scratch(types))?];
         Some(parts.into_iter().fold(0, usize::saturating_add))
     }
 
