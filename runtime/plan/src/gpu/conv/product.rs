@@ -4,14 +4,14 @@ use candle_plan_device::{Gemm, Kind, Matrix};
 
 use super::case::Case;
 use super::constants::{kernel, FEW, MULTIPROCESSORS};
-use super::form::{ConvForm, Work};
+use super::form::{GpuConvForm, Work};
 use super::params::NO_LIMITS;
 use crate::dtype::DType;
 use crate::error::Result;
 
 /// The product of the weights and the image, for each image or each group.
 #[derive(Debug)]
-pub(super) struct ProductForm;
+pub(super) struct GpuProductForm;
 
 /// The multiply-adds of a multiprocessor in a nanosecond.
 const RATE: f64 = 133.0;
@@ -21,7 +21,7 @@ const TERM: f64 = 0.0054;
 
 const SPLIT: usize = 512;
 
-impl ConvForm for ProductForm {
+impl GpuConvForm for GpuProductForm {
     fn name(&self) -> &'static str {
         "product"
     }
