@@ -30,7 +30,7 @@ pub(crate) const QUANTIZED: &[&dyn QuantizedConvForm] = &[
     &int8::InterleavedForm,
     #[cfg(target_arch = "x86_64")]
     &int8::PairedForm,
-    &int8::DepthwiseForm,
+    &int8::QuantizedDepthwiseForm,
     &int8::DenseForm,
 ];
 /// The forms of ConvInteger.
