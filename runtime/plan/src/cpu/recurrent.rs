@@ -141,11 +141,17 @@ impl Recurrence<'_> {
         Ok((0..self.directions.len()).map(layer).collect())
     }
 
-    fn cell_of<V: Number>(&self, direction: &Direction) -> recurrent::Form<V> {
+    fn cell_of<V: Number>(&self, direction: &Direction) -> recurrent::LayerDefinition<V> {
         let clip = self.clip.map(|limit| V::from_f64(f64::from(limit)));
         let activations = &direction.activations;
         let activations = std::array::from_fn(|i| activations.get(i).copied().unwrap_or(Activation::Tanh));
-        recurrent::Form { cell: self.cell, hidden: self.hidden, activations, clip, reversed: direction.reversed }
+        recurrent::LayerDefinition {
+            cell: self.cell,
+            hidden: self.hidden,
+            activations,
+            clip,
+            reversed: direction.reversed,
+        }
     }
 
     fn run<T: Float<Wide: Packable>>(&self, packed: Option<&Layers>, call: &Call) -> Result<Vec<Value>> {
