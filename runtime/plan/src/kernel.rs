@@ -6,7 +6,7 @@ use candle_plan_kernels::threads::Threads;
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::form::{Alternative, Form};
+use crate::form::{Alternative, KernelForm};
 use crate::ids::BlockId;
 use crate::types::{Type, Types};
 use crate::value::{Array, Items, Value};
@@ -40,8 +40,8 @@ pub trait Kernel: Debug + Send + Sync {
     }
 
     /// The kernel's name and parameters, and the bytes of its packed weights.
-    fn form(&self) -> Form {
-        Form::default()
+    fn form(&self) -> KernelForm {
+        KernelForm::default()
     }
 
     /// The forms that a planner compares for inputs of these types, if the kernel has several. They include the form that

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::device::{Device, Reason};
 use crate::error::Result;
 use crate::execute::{KernelRun, Observer, Seen};
-use crate::form::Form;
+use crate::form::KernelForm;
 use crate::interrupt::Stop;
 use crate::kernel::Call;
 use crate::memory::type_of;
@@ -41,7 +41,7 @@ pub struct StepTime {
     pub host: Option<Reason>,
     /// How it runs.
     #[serde(flatten)]
-    pub form: Form,
+    pub form: KernelForm,
     /// Its work in all runs, if it is known.
     #[serde(flatten)]
     pub work: Option<Work>,

@@ -11,7 +11,7 @@ use super::conv_rows::{self, PlannedRows};
 use super::planned::{CpuOperands, PlannedKernel};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::form::{Alternative, Form};
+use crate::form::{Alternative, KernelForm};
 use crate::kernel::{Call, Kernel};
 use crate::layout::{in_blocks, Image, Layout};
 use crate::ops::window::{check_bias, out_dims};
@@ -92,7 +92,7 @@ impl<C: Convolution> Kernel for PackedConvBlocks<C> {
         input == 1
     }
 
-    fn form(&self) -> Form {
+    fn form(&self) -> KernelForm {
         conv_rows::form(&self.weights).with(self.op.conv.epilogue())
     }
 

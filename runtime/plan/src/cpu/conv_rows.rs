@@ -12,7 +12,7 @@ use super::packed::Packed;
 use super::planned::{CpuOperands, PlannedKernel};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::form::{Alternative, Form};
+use crate::form::{Alternative, KernelForm};
 use crate::kernel::{Call, Kernel, Memory};
 use crate::ops::window::{check_bias, out_dims};
 use crate::types::Types;
@@ -35,8 +35,8 @@ impl<C: Convolution> Kernel for Packed<C, Option<ConvWeights>> {
         self.packed.is_some() && input == 1
     }
 
-    fn form(&self) -> Form {
-        Form::of(self.packed.as_ref(), form).with(self.op.epilogue())
+    fn form(&self) -> KernelForm {
+        KernelForm::of(self.packed.as_ref(), form).with(self.op.epilogue())
     }
 
     fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {
@@ -71,8 +71,8 @@ impl<C: Convolution> PlannedKernel for PlannedRows<C> {
 }
 
 /// The chosen form and the size of the weights.
-pub(super) fn form(weights: &ConvWeights) -> Form {
-    Form::named(weights.form()).packed(weights.bytes())
+pub(super) fn form(weights: &ConvWeights) -> KernelForm {
+    KernelForm::named(weights.form()).packed(weights.bytes())
 }
 
 /// The forms that the planner compares in every run if the weights are not constant. Then, the image and the result are in

@@ -13,7 +13,7 @@ use super::product_forms::{float, is_narrow};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::form::{Alternative, Form};
+use crate::form::{Alternative, KernelForm};
 use crate::kernel::{Call, Kernel};
 use crate::ops::gemm::{steps, Gemm};
 use crate::types::Types;
@@ -37,9 +37,9 @@ impl Kernel for Packed<Gemm, Option<PackedB>> {
         self.packed.is_some() && input == 1
     }
 
-    fn form(&self) -> Form {
+    fn form(&self) -> KernelForm {
         let (op, packed) = (&self.op, self.packed.as_ref());
-        Form::of(packed, |packed: &PackedB| form(std::slice::from_ref(packed))).with(op.epilogue.as_ref())
+        KernelForm::of(packed, |packed: &PackedB| form(std::slice::from_ref(packed))).with(op.epilogue.as_ref())
     }
 
     fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {

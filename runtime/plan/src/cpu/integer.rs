@@ -18,7 +18,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{one_element, one_or_each};
-use crate::form::{Alternative, Form};
+use crate::form::{Alternative, KernelForm};
 use crate::kernel::{Call, Kernel};
 use crate::ops::integer::{is_one_each, ConvInteger, MatMulInteger, Requantize};
 use crate::ops::matmul::Product;
@@ -44,8 +44,10 @@ impl HasKernel for MatMulInteger {
 }
 
 impl Kernel for Packed<MatMulInteger, Option<int8::Weights>> {
-    fn form(&self) -> Form {
-        Form::of(self.packed.as_ref(), |b: &int8::Weights| Form::named(format!("int8, {}", b.form())).packed(b.bytes()))
+    fn form(&self) -> KernelForm {
+        KernelForm::of(self.packed.as_ref(), |b: &int8::Weights| {
+            KernelForm::named(format!("int8, {}", b.form())).packed(b.bytes())
+        })
     }
 
     fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {
@@ -135,9 +137,9 @@ impl HasKernel for ConvInteger {
 }
 
 impl Kernel for Packed<ConvInteger, Option<PackedBytes>> {
-    fn form(&self) -> Form {
-        Form::of(self.packed.as_ref(), |PackedBytes { weights, .. }: &PackedBytes| {
-            Form::named(convolution::AS_FLOATS).packed(weights.bytes())
+    fn form(&self) -> KernelForm {
+        KernelForm::of(self.packed.as_ref(), |PackedBytes { weights, .. }: &PackedBytes| {
+            KernelForm::named(convolution::AS_FLOATS).packed(weights.bytes())
         })
     }
 

@@ -14,7 +14,7 @@ use super::product_forms::{float, is_narrow};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::form::{Alternative, Form};
+use crate::form::{Alternative, KernelForm};
 use crate::kernel::{Call, Kernel};
 use crate::ops::matmul::{MatMul, Product};
 use crate::types::Types;
@@ -41,9 +41,9 @@ impl Kernel for Packed<MatMul, Option<Vec<PackedB>>> {
         self.packed.is_some() && input == 1
     }
 
-    fn form(&self) -> Form {
+    fn form(&self) -> KernelForm {
         let (op, packed) = (&self.op, self.packed.as_ref());
-        Form::of(packed, |packed: &Vec<PackedB>| form(packed)).with(op.epilogue.as_ref())
+        KernelForm::of(packed, |packed: &Vec<PackedB>| form(packed)).with(op.epilogue.as_ref())
     }
 
     fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {

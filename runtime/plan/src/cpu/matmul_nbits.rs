@@ -16,7 +16,7 @@ use super::planned::CpuOperands;
 use super::product_forms::low_bit;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::form::{Alternative, Form};
+use crate::form::{Alternative, KernelForm};
 use crate::kernel::{Call, Kernel};
 use crate::ops::matmul_nbits::MatMulNBits;
 use crate::types::Types;
@@ -45,10 +45,10 @@ impl Kernel for Packed<MatMulNBits, Option<PackedCodes>> {
         self.packed.is_some() && is_weight(input)
     }
 
-    fn form(&self) -> Form {
+    fn form(&self) -> KernelForm {
         let (op, packed) = (&self.op, self.packed.as_ref());
         let name = format!("codes of {} bits in blocks of {}", op.bits, op.block);
-        Form::named(name).packed(packed.map_or(0, PackedCodes::bytes)).with(op.epilogue.as_ref())
+        KernelForm::named(name).packed(packed.map_or(0, PackedCodes::bytes)).with(op.epilogue.as_ref())
     }
 
     fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {

@@ -15,7 +15,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{one_element, one_or_each};
-use crate::form::{Alternative, Form};
+use crate::form::{Alternative, KernelForm};
 use crate::kernel::{Call, Kernel};
 use crate::ops::qlinear::{is_signed, QLinearConv, QLinearMatMul, WEIGHTS_ZERO, ZERO};
 use crate::ops::window::check_bias;
@@ -39,8 +39,8 @@ impl Kernel for Packed<QLinearConv, Option<Filter>> {
         self.packed.is_some() && input == 1
     }
 
-    fn form(&self) -> Form {
-        Form::of(self.packed.as_ref(), |filter: &Filter| Form::named(filter.form()).packed(filter.bytes()))
+    fn form(&self) -> KernelForm {
+        KernelForm::of(self.packed.as_ref(), |filter: &Filter| KernelForm::named(filter.form()).packed(filter.bytes()))
     }
 
     fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {
@@ -97,8 +97,10 @@ impl Kernel for Packed<QLinearMatMul, Option<Weights>> {
         self.packed.is_some() && input == 1
     }
 
-    fn form(&self) -> Form {
-        Form::of(self.packed.as_ref(), |b: &Weights| Form::named(format!("int8, {}", b.form())).packed(b.bytes()))
+    fn form(&self) -> KernelForm {
+        KernelForm::of(self.packed.as_ref(), |b: &Weights| {
+            KernelForm::named(format!("int8, {}", b.form())).packed(b.bytes())
+        })
     }
 
     fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {

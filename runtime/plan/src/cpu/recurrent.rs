@@ -12,7 +12,7 @@ use super::packed::{HasKernel, Packed};
 use super::planned::CpuOperands;
 use crate::dispatch;
 use crate::error::Result;
-use crate::form::Form;
+use crate::form::KernelForm;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::ops::recurrent::{Direction, Gru, Lstm, Recurrence, Rnn, BIAS, C, H, LENGTHS, P, R, W, X};
 use crate::ops::recurrent_inputs::lengths_within;
@@ -53,10 +53,10 @@ packable! { f32 Single }
 packable! { f64 Double }
 
 impl Layers {
-    fn form(&self) -> Form {
-        fn form<T: Scalar>(layers: &[Layer<T>]) -> Form {
+    fn form(&self) -> KernelForm {
+        fn form<T: Scalar>(layers: &[Layer<T>]) -> KernelForm {
             let name = layers.first().map_or("", Layer::kernel);
-            Form::named(name).packed(layers.iter().map(Layer::bytes).sum())
+            KernelForm::named(name).packed(layers.iter().map(Layer::bytes).sum())
         }
         match self {
             Layers::Single(layers) => form(layers),
@@ -79,7 +79,7 @@ macro_rules! kernel {
                 self.packed.is_some() && matches!(input, W | R | BIAS | P)
             }
 
-            fn form(&self) -> Form {
+            fn form(&self) -> KernelForm {
                 self.packed.as_ref().map(Layers::form).unwrap_or_default()
             }
 

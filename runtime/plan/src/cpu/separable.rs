@@ -12,7 +12,7 @@ use super::conv_output::{with_epilogue, ConvOutput};
 use super::planned::{CpuOperands, Paired, PlannedKernel};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::form::{Alternative, Form};
+use crate::form::{Alternative, KernelForm};
 use crate::kernel::{Call, Kernel};
 use crate::layout::in_blocks;
 use crate::ops::conv::Conv;
@@ -85,9 +85,9 @@ impl Kernel for PackedSeparable {
         input == 1 || input == self.op.inputs
     }
 
-    fn form(&self) -> Form {
+    fn form(&self) -> KernelForm {
         let name = format!("{}{TOGETHER}", self.name());
-        Form::named(name).packed(self.weights.bytes()).with(self.op.second.conv.epilogue.as_ref())
+        KernelForm::named(name).packed(self.weights.bytes()).with(self.op.second.conv.epilogue.as_ref())
     }
 
     /// One step and two steps, then the forms of the first convolution, and those of the second.
