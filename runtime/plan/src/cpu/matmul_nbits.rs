@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use candle_plan_kernels::gemm::Finish;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::lowbit::{Codes, PackedCodes};
+use candle_plan_kernels::lowbit::{LowBitCodes, PackedCodes};
 use candle_plan_kernels::products::multiply_low_bit;
 use candle_plan_kernels::threads::Threads;
 use candle_plan_memory::buffer::collected;
@@ -93,7 +93,7 @@ impl MatMulNBits {
         self.check_weights(Some(b.dims()), Some(scales.dims()), zeros.map(Array::dims))?;
         let (scales, zeros) = (read_f32(scales)?, zeros.map(numbers).transpose()?);
         let MatMulNBits { n, k, bits, block, .. } = *self;
-        let codes = Codes { n, k, bits, block, bytes: b.read()?, scales: &scales, zeros: zeros.as_deref() };
+        let codes = LowBitCodes { n, k, bits, block, bytes: b.read()?, scales: &scales, zeros: zeros.as_deref() };
         Ok(PackedCodes::new(Isa::get(), threads, &codes))
     }
 
