@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::listing::Listing;
-use crate::operator::Kind;
+use crate::operator::OperatorKind;
 use crate::prepare::{Operand, PreparedStep, SlotId};
 
 /// The storages of a block's living values, updated step by step.
@@ -147,5 +147,5 @@ impl Alive {
 
 /// Whether the step always returns a view. A transpose, for example, does so only if no element moves.
 fn is_view(step: &PreparedStep) -> bool {
-    step.ops.single().is_some_and(|op| op.kind() == Kind::View)
+    step.ops.single().is_some_and(|op| op.kind() == OperatorKind::View)
 }

@@ -1,6 +1,6 @@
 //! Convolutions with windows of one element as matrix products in cuBLAS.
 
-use candle_plan_device::{Gemm, Kind, Matrix};
+use candle_plan_device::{Gemm, GemmKind, Matrix};
 
 use super::case::Case;
 use super::constants::{kernel, FEW, MULTIPROCESSORS};
@@ -68,10 +68,10 @@ fn gemm(work: &Work) -> Gemm {
     let weights = if groups > 1 { u64::from(m) * u64::from(k) } else { 0 };
     Gemm {
         kind: match work.case.dtype {
-            DType::Float16 => Kind::F16,
-            DType::Bfloat16 => Kind::Bf16,
-            DType::Float64 => Kind::F64,
-            _ => Kind::F32,
+            DType::Float16 => GemmKind::F16,
+            DType::Bfloat16 => GemmKind::Bf16,
+            DType::Float64 => GemmKind::F64,
+            _ => GemmKind::F32,
         },
         m,
         n,
