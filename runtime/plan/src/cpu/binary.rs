@@ -1,7 +1,7 @@
 //! CPU kernels: functions of two elements.
 
 use candle_plan_kernels::elementwise::integer::Integer;
-use candle_plan_kernels::elementwise::{float, logic, zip, Comparable, Pair, Undefined};
+use candle_plan_kernels::elementwise::{float, logic, zip, Comparable, OperandPair, Undefined};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{Argument, Binary as Function, Bound, Program};
 use candle_plan_kernels::scratch::Scratch;
@@ -79,11 +79,11 @@ impl Binary {
     fn typed<T: Element>(
         &self,
         call: &Call,
-        compute: impl Fn(Pair<T>, &mut [T]) -> std::result::Result<(), Undefined>,
+        compute: impl Fn(OperandPair<T>, &mut [T]) -> std::result::Result<(), Undefined>,
     ) -> Result<Array> {
         let (dims, broadcast) = join(&[call.tensor(0)?.dims(), call.tensor(1)?.dims()])?;
         let (out, x, y) = (alloc_uninit(&dims)?, call.read::<T>(0)?, call.read::<T>(1)?);
-        let operands = Pair { threads: call.threads, broadcast: &broadcast, x, y };
+        let operands = OperandPair { threads: call.threads, broadcast: &broadcast, x, y };
         let out = out.try_overwrite(|out| compute(operands, out));
         Array::new(out.map_err(|error| self.explain(error, T::DTYPE))?, &dims)
     }
@@ -113,7 +113,7 @@ impl Binary {
             let bytes = bytemuck::cast_slice_mut(out);
             dispatch!(format!("{:?}", self.function), x.dtype(), [f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
                 let (x, y) = (call.read::<T>(0)?, call.read::<T>(1)?);
-                T::compare(self.function, Pair { threads: call.threads, broadcast: &broadcast, x, y }, bytes)
+                T::compare(self.function, OperandPair { threads: call.threads, broadcast: &broadcast, x, y }, bytes)
                     .map_err(|error| self.explain(error, T::DTYPE))
             })
         })?;

@@ -10,7 +10,7 @@ use candle_plan_kernels::threads::Threads;
 
 use super::cut::{Choices, Item};
 use super::graph::{Graph, Node};
-use super::pairs::{self, Pair};
+use super::pairs::{self, StepPair};
 use super::{NodeId, SlotId, StepKernel};
 use crate::cpu::reorder::Reorder;
 use crate::cpu::{self, Blocked, OnBlocks, PlannedKernel};
@@ -47,7 +47,7 @@ fn time(block: &Block, constants: &[Value], memory: Memory, blocking: Blocking) 
     let found = Candidates::of(&graph, constants);
     let (cost, _) = found.chosen(&graph);
     let least = found.kernels.iter().flatten().map(|kernel| kernel.layouts.times[0].min(kernel.layouts.times[1]));
-    let beside = found.pairs.iter().map(|Pair { paired, .. }| paired.beside - paired.saving);
+    let beside = found.pairs.iter().map(|StepPair { paired, .. }| paired.beside - paired.saving);
     let nested = graph.nodes.iter().flat_map(|node| node.ops.blocks());
     let nested = nested.map(|block| time(block, constants, memory, blocking));
     cost as f64 + least.chain(beside).sum::<f64>() + nested.sum::<f64>()
@@ -79,9 +79,9 @@ pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>) -> Result<Gra
         }
         places.push(NodeId(rewrite.graph.nodes.len() as u32 - 1));
     }
-    let are_in_blocks = |pair: &Pair| pair.nodes.iter().all(|node| in_blocks[node.at()]);
+    let are_in_blocks = |pair: &StepPair| pair.nodes.iter().all(|node| in_blocks[node.at()]);
     let pairs = found.pairs.into_iter().filter(are_in_blocks);
-    let pairs = pairs.map(|pair| Pair { nodes: pair.nodes.map(|node| places[node.at()]), ..pair }).collect();
+    let pairs = pairs.map(|pair| StepPair { nodes: pair.nodes.map(|node| places[node.at()]), ..pair }).collect();
     Ok(pairs::fuse(rewrite.finish()?, pairs))
 }
 
@@ -97,7 +97,7 @@ struct Candidates {
     /// For each node, its kernel on blocks.
     kernels: Vec<Option<OnBlocks>>,
     /// The nodes that one kernel on blocks may compute.
-    pairs: Vec<Pair>,
+    pairs: Vec<StepPair>,
 }
 
 impl Candidates {
@@ -132,7 +132,7 @@ impl Candidates {
                 readers[id.at()].push(item(at, kernel.as_ref().and_then(|kernel| kernel.layouts.inputs.get(i))));
             }
         }
-        for Pair { nodes, paired } in &self.pairs {
+        for StepPair { nodes, paired } in &self.pairs {
             choices.together(&nodes.map(|node| items[node.at()]), paired.saving as u64);
         }
         graph.outputs.iter().for_each(|&id| readers[id.at()].push(no));

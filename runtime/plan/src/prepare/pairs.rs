@@ -6,14 +6,14 @@ use super::StepKernel;
 use crate::cpu::{self, BlocksKernel, Paired};
 
 /// Two nodes, and the kernel for both if both run on blocks of channels.
-pub(super) struct Pair {
+pub(super) struct StepPair {
     pub nodes: [NodeId; 2],
     pub paired: Paired,
 }
 
 /// Returns the pairs of each node and the only node that reads its result. `on_blocks` returns the kernel on blocks of
 /// channels of a node. No node is in two pairs.
-pub(super) fn all<'a>(graph: &Graph, on_blocks: impl Fn(NodeId) -> Option<&'a BlocksKernel>) -> Vec<Pair> {
+pub(super) fn all<'a>(graph: &Graph, on_blocks: impl Fn(NodeId) -> Option<&'a BlocksKernel>) -> Vec<StepPair> {
     let readers = readers(graph);
     let mut is_taken = vec![false; graph.nodes.len()];
     let mut pairs = Vec::new();
@@ -22,7 +22,7 @@ pub(super) fn all<'a>(graph: &Graph, on_blocks: impl Fn(NodeId) -> Option<&'a Bl
         let (Some(first), Some(next)) = (on_blocks(at), on_blocks(reader)) else { continue };
         if let Some(paired) = cpu::paired(first, next) {
             is_taken[reader.at()] = true;
-            pairs.push(Pair { nodes: [at, reader], paired });
+            pairs.push(StepPair { nodes: [at, reader], paired });
         }
     }
     pairs
@@ -47,9 +47,9 @@ fn only_reader(graph: &Graph, readers: &[Vec<Option<NodeId>>], node: &Node) -> O
 }
 
 /// Joins each pair of nodes into the second one.
-pub(super) fn fuse(mut graph: Graph, pairs: Vec<Pair>) -> Graph {
+pub(super) fn fuse(mut graph: Graph, pairs: Vec<StepPair>) -> Graph {
     let mut kept = vec![true; graph.nodes.len()];
-    for Pair { nodes: [first, next], paired } in pairs {
+    for StepPair { nodes: [first, next], paired } in pairs {
         let (before, rest) = graph.nodes.split_at_mut(next.at());
         if let (Some(first), Some(next)) = (before.get(first.at()), rest.first_mut()) {
             next.follow(first);
