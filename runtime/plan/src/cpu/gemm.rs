@@ -1,6 +1,6 @@
 //! CPU kernels: general matrix products, `α·A·B + β·C`.
 
-use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
+use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, ProductSizes, Right, Term};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::products;
 
@@ -94,7 +94,7 @@ impl Scale for f64 {
 impl Gemm {
     fn run_f32(&self, packed: Option<&PackedB>, call: &Call, a: &Array, b: &Array, c: Option<&Array>) -> Result<Array> {
         let sizes = self.sizes(a, b, c)?;
-        let Sizes { m, n, k } = sizes;
+        let ProductSizes { m, n, k } = sizes;
         let a = a.read::<f32>()?;
         let elements;
         let right = match packed {
@@ -130,7 +130,7 @@ impl Gemm {
     }
 
     fn run_plain<T: Scale>(&self, call: &Call, a: &Array, b: &Array, c: Option<&Array>) -> Result<Array> {
-        let Sizes { m, n, k } = self.sizes(a, b, c)?;
+        let ProductSizes { m, n, k } = self.sizes(a, b, c)?;
         let (a, b) = (a.read::<T>()?, b.read::<T>()?);
         let c = c.map(|c| Ok::<_, Error>((c.read::<T>()?, steps(c.dims())))).transpose()?;
         let (left, right) = (plain(a, [m, k], self.trans_a), plain(b, [k, n], self.trans_b));

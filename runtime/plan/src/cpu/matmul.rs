@@ -1,6 +1,6 @@
 //! CPU kernels: matrix products.
 
-use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
+use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, ProductSizes, Right, Term};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::products;
 use candle_plan_kernels::threads::Threads;
@@ -96,7 +96,7 @@ impl Product {
         packed: Option<&Vec<PackedB>>,
         finish: Option<Finish>,
     ) -> Result<Array> {
-        let Sizes { m, n, k } = self.sizes;
+        let ProductSizes { m, n, k } = self.sizes;
         let pitch = matrix_size(b);
         let (a, b) = (a.read::<f32>()?, packed.is_none().then(|| b.read::<f32>()).transpose()?);
         let b = b.unwrap_or_default();
@@ -118,7 +118,7 @@ impl Product {
 
     /// Computes the product in the type of the operands. For `b`, see [`Product::run_f32`].
     pub fn run_plain<T: Term + Element>(&self, threads: &Threads, a: &Array, b: &Array) -> Result<Array> {
-        let Sizes { m, n, k } = self.sizes;
+        let ProductSizes { m, n, k } = self.sizes;
         let (pitch, a, b) = (matrix_size(b), a.read::<T>()?, b.read::<T>()?);
         self.for_each(threads, |threads, _, [left, right], out| {
             let a = plain(&a[left * m * k..][..m * k], [m, k], self.transposed[0]);
@@ -133,7 +133,7 @@ impl Product {
         threads: &Threads,
         product: impl Fn(&Threads, usize, [usize; 2], &mut [T]) + Sync,
     ) -> Result<Array> {
-        let Sizes { m, n, k } = self.sizes;
+        let ProductSizes { m, n, k } = self.sizes;
         let size = m * n;
         let out = alloc_uninit(&self.dims)?.overwrite(|out| {
             if size.saturating_mul(k) >= LARGE || self.pairs.len() == 1 {

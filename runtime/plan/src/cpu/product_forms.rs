@@ -1,6 +1,6 @@
 //! CPU kernels: the forms of matrix products that the planner compares, for the types of a step's inputs.
 
-use candle_plan_kernels::gemm::{Format, PackedB, ProductCase, RightCase, Sizes};
+use candle_plan_kernels::gemm::{Format, PackedB, ProductCase, ProductSizes, RightCase};
 use candle_plan_kernels::int8::{IntegerCase, Integers};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lowbit::LowBitCase;
@@ -35,7 +35,7 @@ fn rows(a: &TensorType, trans_a: bool) -> Option<usize> {
 pub(super) fn float(packed: Option<&[PackedB]>, inputs: &Types, [trans_a, trans_b]: [bool; 2]) -> Vec<Alternative> {
     let (isa, is_float) = (Isa::get(), inputs.tensor(1).is_ok_and(|b| is_single(b.dtype)));
     let Some(sizes) = sizes(inputs, [trans_a, trans_b]).filter(|_| is_float) else { return Vec::new() };
-    let Sizes { m, n, k } = sizes;
+    let ProductSizes { m, n, k } = sizes;
     let strides = |transposed: bool, [rows, columns]: [usize; 2]| if transposed { [1, rows] } else { [columns, 1] };
     let operands = match packed {
         Some(packed) => {
@@ -51,7 +51,7 @@ pub(super) fn float(packed: Option<&[PackedB]>, inputs: &Types, [trans_a, trans_
 /// Returns the forms of a product of `A` and `n` rows of `k` codes of few bits.
 pub(super) fn low_bit(inputs: &Types, [n, k]: [usize; 2]) -> Vec<Alternative> {
     let Ok(a) = inputs.tensor(0) else { return Vec::new() };
-    let sizes = Sizes { m: rows(a, false).unwrap_or(TYPICAL_ROWS), n, k };
+    let sizes = ProductSizes { m: rows(a, false).unwrap_or(TYPICAL_ROWS), n, k };
     Alternative::all(products::low_bit_alternatives(&LowBitCase { isa: Isa::get(), sizes }))
 }
 
@@ -64,7 +64,7 @@ pub(super) fn integer(inputs: &Types, are_codes: bool) -> Vec<Alternative> {
 }
 
 /// The sizes of one product of two stacks of matrices; rows of unknown number count as typical.
-fn sizes(inputs: &Types, [trans_a, trans_b]: [bool; 2]) -> Option<Sizes> {
+fn sizes(inputs: &Types, [trans_a, trans_b]: [bool; 2]) -> Option<ProductSizes> {
     let (a, b) = (inputs.tensor(0).ok()?, inputs.tensor(1).ok()?);
     let (stack, k, n) = match *ordered(&b.sizes()?, trans_b).ok()? {
         [k] => (1, k, 1),
@@ -77,5 +77,5 @@ fn sizes(inputs: &Types, [trans_a, trans_b]: [bool; 2]) -> Option<Sizes> {
         _ if stack == 1 && !trans_a => rows(a, trans_a),
         _ => work::size_from_end(a, usize::from(!trans_a)).and_then(|m| usize::try_from(m).ok()),
     };
-    Some(Sizes { m: m.unwrap_or(TYPICAL_ROWS), n, k })
+    Some(ProductSizes { m: m.unwrap_or(TYPICAL_ROWS), n, k })
 }
