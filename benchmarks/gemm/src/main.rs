@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use candle_plan_kernels::gemm::{Bias, Matrix, PackedB, Right, ProductSizes};
+use candle_plan_kernels::gemm::{Bias, Matrix, PackedB, ProductSizes, Right};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::products::multiply;
 use candle_plan_kernels::threads::Threads;
