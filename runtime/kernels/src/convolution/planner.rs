@@ -100,10 +100,6 @@ impl Candidate for FormCandidate {
         self.form.saving(&self.case).filter(|_| self.result == ImageLayout::Blocks)
     }
 
-    fn time_in_rows(&self, fastest: f64) -> f64 {
-        self.saving().map_or(fastest, |saving| self.time() + saving)
-    }
-
     fn pack(&self, w: &[f32]) -> Box<dyn PackedConv> {
         let packed = self.form.pack(&self.case, w);
         if self.converts() {
