@@ -86,7 +86,7 @@ def test_every_form_of_convolutions_is_in_the_table_of_forms() -> None:
 def test_every_form_of_convolutions_on_a_gpu_is_in_the_table_of_forms() -> None:
     folder = TESTS.parent / "runtime/plan/src/gpu/conv"
     sources = "".join(path.read_text() for path in sorted(folder.glob("*.rs")) if path.name != "planner.rs")
-    forms = re.findall(r"^impl ConvForm for (\w+)", sources, re.MULTILINE)
+    forms = re.findall(r"^impl GpuConvForm for (\w+)", sources, re.MULTILINE)
     tiles = re.findall(r"pub const (\w+): (\w+Form)\b", sources)
     table = re.search(r"const FORMS: .*?\];", (folder / "planner.rs").read_text(), re.DOTALL)
     assert len(forms) > 2 and len(tiles) > 2 and table is not None

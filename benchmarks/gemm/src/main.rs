@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use candle_plan_kernels::gemm::{Bias, Matrix, PackedB, Right, Sizes};
+use candle_plan_kernels::gemm::{Bias, Matrix, PackedB, ProductSizes, Right};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::products::multiply;
 use candle_plan_kernels::threads::Threads;
@@ -54,7 +54,7 @@ fn main() {
         let mut times = [f64::INFINITY; 3];
         for _ in 0..ROUNDS {
             times[0] = times[0].min(seconds(|| {
-                let (sizes, a) = (Sizes { m, n, k }, Matrix::contiguous(&a, k));
+                let (sizes, a) = (ProductSizes { m, n, k }, Matrix::contiguous(&a, k));
                 multiply(
                     Isa::get(),
                     &Threads::serial(),

@@ -6,7 +6,7 @@ pub const PADDING: &str = "padding";
 /// A field of a structure in Rust or of a kernel's struct.
 pub struct Field {
     pub name: String,
-    pub kind: Kind,
+    pub kind: FieldKind,
     /// The number of elements, which is 1 if the field is no list. `None` if only the Rust compiler knows it.
     pub count: Option<usize>,
     /// The offset and the size in the kernel's struct, in bytes. Both are 0 for a field in Rust.
@@ -15,15 +15,15 @@ pub struct Field {
 }
 
 /// The type of a field, or of a list's elements.
-pub enum Kind {
+pub enum FieldKind {
     Number(String),
     /// A structure: in Rust its type, and in a kernel its name and its file.
     Struct(String),
 }
 
-impl Kind {
+impl FieldKind {
     /// Returns the number type of this name and its size in bytes, if there is one.
-    pub fn number(name: &str) -> Option<(Kind, usize)> {
+    pub fn number(name: &str) -> Option<(FieldKind, usize)> {
         let size = match name {
             "u8" | "i8" => 1,
             "u16" | "i16" => 2,
@@ -31,19 +31,19 @@ impl Kind {
             "u64" | "i64" | "f64" => 8,
             _ => return None,
         };
-        Some((Kind::Number(name.to_string()), size))
+        Some((FieldKind::Number(name.to_string()), size))
     }
 
     fn name(&self) -> &str {
-        let (Kind::Number(name) | Kind::Struct(name)) = self;
+        let (FieldKind::Number(name) | FieldKind::Struct(name)) = self;
         name
     }
 
     /// Whether the types are equal except for the sign of integers. The Rust compiler compares structures.
-    fn fits(&self, other: &Kind) -> bool {
+    fn fits(&self, other: &FieldKind) -> bool {
         match (self, other) {
-            (Kind::Number(one), Kind::Number(other)) => one.replace('i', "u") == other.replace('i', "u"),
-            (Kind::Struct(_), Kind::Struct(_)) => true,
+            (FieldKind::Number(one), FieldKind::Number(other)) => one.replace('i', "u") == other.replace('i', "u"),
+            (FieldKind::Struct(_), FieldKind::Struct(_)) => true,
             _ => false,
         }
     }

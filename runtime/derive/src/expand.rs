@@ -7,7 +7,7 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{DeriveInput, Error, Ident, Result};
 
-use crate::compare::{differences, Field, Kind};
+use crate::compare::{differences, Field, FieldKind};
 use crate::kernel::{Layout, Source};
 use crate::structure::{Declared, Structure};
 
@@ -106,8 +106,8 @@ fn assertion(name: &Ident, own: &Declared, theirs: &Field, twin: &str) -> TokenS
     let (Declared { name: field, whole, element }, Field { at, size, .. }) = (own, theirs);
     let misplaced = format!("`{name}.{field}` has not the place or the length of its field of {twin}");
     let structures = match &theirs.kind {
-        Kind::Number(_) => None,
-        Kind::Struct(kind) => {
+        FieldKind::Number(_) => None,
+        FieldKind::Struct(kind) => {
             let other = format!("`{name}.{field}` mirrors another struct than {kind}, its type in {twin}");
             Some(quote_spanned! {field.span()=>
                 ::core::assert!(::candle_plan_device::is_mirror::<#element>(#kind), #other);

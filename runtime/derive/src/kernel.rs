@@ -1,6 +1,6 @@
 //! Reads a struct from the source of a kernel.
 
-use crate::compare::{Field, Kind, PADDING};
+use crate::compare::{Field, FieldKind, PADDING};
 
 /// The words and signs of a kernel's file and of the headers that it includes, without comments.
 pub struct Source {
@@ -52,11 +52,11 @@ impl Source {
         let (file, words) = declared.ok_or_else(|| format!("{} has no struct `{name}`", self.files[0].0))?;
         let mut layout = Layout { file: file.clone(), fields: vec![], size: 0, align: 1 };
         for (kind, field, lengths) in fields(words).map_err(|text| format!("the struct `{name}` in {file} {text}"))? {
-            let (kind, size, align) = match Kind::number(&kind) {
+            let (kind, size, align) = match FieldKind::number(&kind) {
                 Some((number, size)) => (number, size, size),
                 None => {
                     let inner = self.layout(&kind)?;
-                    (Kind::Struct(format!("{kind} in {}", inner.file)), inner.size, inner.align)
+                    (FieldKind::Struct(format!("{kind} in {}", inner.file)), inner.size, inner.align)
                 }
             };
             let lengths: Vec<_> = lengths.iter().map(|length| self.number(length)).collect::<Result<_, _>>()?;

@@ -4,7 +4,7 @@ use quote::ToTokens;
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Data, DataStruct, DeriveInput, Error, Fields, Ident, LitInt, LitStr, Result, Token, Type};
 
-use crate::compare::{Field, Kind, PADDING};
+use crate::compare::{Field, FieldKind, PADDING};
 
 /// A structure in Rust.
 pub struct Structure {
@@ -60,7 +60,7 @@ impl Structure {
             let Some(ident) = field.ident.clone().filter(|ident| ident != PADDING) else { continue };
             let (element, count) = elements(&field.ty);
             let kind = element.to_token_stream().to_string();
-            let kind = Kind::number(&kind).map_or(Kind::Struct(kind), |(number, _)| number);
+            let kind = FieldKind::number(&kind).map_or(FieldKind::Struct(kind), |(number, _)| number);
             fields.push(Field { name: ident.to_string(), kind, count, at: 0, size: 0 });
             declared.push(Declared { name: ident, whole: field.ty.clone(), element: element.clone() });
         }

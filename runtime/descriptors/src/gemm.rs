@@ -2,7 +2,7 @@
 
 /// The sizes `[m, n, k]` of a product of an `m × k` and a `k × n` matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
+pub struct ProductSizes {
     /// Rows of the output.
     pub m: usize,
     /// Columns of the output.

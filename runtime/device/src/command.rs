@@ -1,6 +1,6 @@
 //! The commands of a run, as recorded by a dry run.
 
-use crate::gemm::Kind;
+use crate::gemm::GemmKind;
 use crate::launch::{Grid, Symbol};
 
 /// A command for a GPU.
@@ -11,7 +11,7 @@ pub enum Command {
     /// Multiply `batch` pairs of matrices, `[m, k] · [k, n]`, in the library.
     Multiply {
         /// The types of the elements.
-        kind: Kind,
+        kind: GemmKind,
         /// Rows of the result.
         m: u32,
         /// Columns of the result.

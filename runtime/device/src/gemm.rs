@@ -8,7 +8,7 @@ use crate::mirror::Mirror;
 /// The element types of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Kind {
+pub enum GemmKind {
     F16,
     Bf16,
     F32,
@@ -18,28 +18,28 @@ pub enum Kind {
     Bf16ToF32,
 }
 
-impl Kind {
+impl GemmKind {
     /// The name in kernel symbols.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::F16 => "f16",
-            Kind::Bf16 => "bf16",
-            Kind::F32 => "f32",
-            Kind::F64 => "f64",
-            Kind::F16ToF32 => "f16_f32",
-            Kind::Bf16ToF32 => "bf16_f32",
+            GemmKind::F16 => "f16",
+            GemmKind::Bf16 => "bf16",
+            GemmKind::F32 => "f32",
+            GemmKind::F64 => "f64",
+            GemmKind::F16ToF32 => "f16_f32",
+            GemmKind::Bf16ToF32 => "bf16_f32",
         }
     }
 }
 
-impl Kind {
+impl GemmKind {
     /// The size in bytes of an element of A and B, and of C.
     fn sizes(self) -> [u64; 2] {
         match self {
-            Kind::F16 | Kind::Bf16 => [2, 2],
-            Kind::F16ToF32 | Kind::Bf16ToF32 => [2, 4],
-            Kind::F32 => [4, 4],
-            Kind::F64 => [8, 8],
+            GemmKind::F16 | GemmKind::Bf16 => [2, 2],
+            GemmKind::F16ToF32 | GemmKind::Bf16ToF32 => [2, 4],
+            GemmKind::F32 => [4, 4],
+            GemmKind::F64 => [8, 8],
         }
     }
 }
@@ -49,7 +49,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs)]
 pub struct Gemm {
-    pub kind: Kind,
+    pub kind: GemmKind,
     pub m: u32,
     pub n: u32,
     pub k: u32,
@@ -137,7 +137,7 @@ mod tests {
     fn many_products_are_several_launches() {
         let matrix = |address, next| Matrix { address, next, row: 1, transposed: 0 };
         let (a, b, c) = (matrix(1000, 10), matrix(5000, 0), matrix(9000, 3));
-        let gemm = Gemm { kind: Kind::F16ToF32, m: 1, n: 1, k: 1, batch: 7, a, b, c, alpha: 1.0, beta: 0.0 };
+        let gemm = Gemm { kind: GemmKind::F16ToF32, m: 1, n: 1, k: 1, batch: 7, a, b, c, alpha: 1.0, beta: 0.0 };
         let parts: Vec<_> =
             gemm.parts(3).map(|part| (part.batch, [part.a, part.b, part.c].map(|m| m.address))).collect();
         assert_eq!(parts, [(3, [1000, 5000, 9000]), (3, [1060, 5000, 9036]), (1, [1120, 5000, 9072])]);

@@ -30,7 +30,7 @@ pub use buffer::Buffer;
 pub use command::Command;
 pub use error::{Error, Result};
 pub use faults::{Fault, Report};
-pub use gemm::{Gemm, Kind, Matrix};
+pub use gemm::{Gemm, GemmKind, Matrix};
 pub use gpu::Gpu;
 pub use launch::{Grid, Symbol, BLOCK, MOST_BLOCKS};
 pub use memory::{Download, Memory};

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 
-use candle_plan_device::{Command, Gpu, Kind};
+use candle_plan_device::{Command, GemmKind, Gpu};
 use candle_plan_kernels::threads::Threads;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -183,8 +183,9 @@ impl Observer for Recorder<'_> {
 }
 
 fn alternatives(step: &PreparedStep, inputs: &[Option<Type>]) -> Vec<Estimate> {
+    let Some(kernel) = step.kernel.on_gpu() else { return Vec::new() };
     let inputs: Vec<Option<&Type>> = inputs.iter().map(Option::as_ref).collect();
-    step.kernel.estimates(&Types::of(&inputs, step.outputs.len()))
+    kernel.estimates(&Types::of(&inputs, step.outputs.len()))
 }
 
 fn kernels(commands: &[Command]) -> BTreeMap<String, u64> {
@@ -202,7 +203,7 @@ fn products(commands: &[Command]) -> Vec<Product> {
     let mut products: Vec<Product> = Vec::new();
     for command in commands {
         let Command::Multiply { kind, m, n, k, batch } = *command else { continue };
-        let product = Product { kind: Kind::name(kind), m, n, k, batch, calls: 0 };
+        let product = Product { kind: GemmKind::name(kind), m, n, k, batch, calls: 0 };
         let same = |other: &&mut Product| Product { calls: 0, ..(**other).clone() } == product;
         match products.iter_mut().find(same) {
             Some(known) => known.calls += 1,

@@ -78,7 +78,8 @@ impl Executable {
         };
         let (index, op, origin) = (step.index, step.name, self.origin(step));
         let place = Place { step: index, op, within, inputs: Vec::new(), origin };
-        Error::Run { place: Box::new(place), message: step.kernel.fault(report), kind: ErrorKind::Op }
+        let message = step.kernel.on_gpu().map_or_else(|| report.to_string(), |kernel| kernel.fault(report));
+        Error::Run { place: Box::new(place), message, kind: ErrorKind::Op }
     }
 }
 
@@ -355,8 +356,8 @@ fn is_on_device(value: &Value) -> bool {
 
 fn run_kernel(step: &PreparedStep, slots: &Slots, call: &mut Call) -> Result<Vec<Value>> {
     match slots.bound() {
-        None => step.kernel.as_ref().run(call),
-        Some(bound) => bound.run((step.kernel.as_ref(), step.operator()), slots, call),
+        None => step.kernel().run(call),
+        Some(bound) => bound.run((step.kernel(), step.operator()), slots, call),
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// The kernel of a step, its program and the size of its packed constants.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Form {
+pub struct KernelForm {
     /// The kernel, or the chosen one of its forms, if there is a choice.
     pub kernel: Option<String>,
     /// The elementwise program that the step consists of, or that finishes its result.
@@ -29,24 +29,24 @@ pub struct Estimate {
     pub limit: Option<&'static str>,
 }
 
-impl Form {
+impl KernelForm {
     /// A form of this name.
-    pub fn named(kernel: impl Into<String>) -> Form {
-        Form { kernel: Some(kernel.into()), ..Form::default() }
+    pub fn named(kernel: impl Into<String>) -> KernelForm {
+        KernelForm { kernel: Some(kernel.into()), ..KernelForm::default() }
     }
 
     /// The form that `describe` gives of the packed constants; the default form if there are none.
-    pub fn of<P>(packed: Option<&P>, describe: impl FnOnce(&P) -> Form) -> Form {
+    pub fn of<P>(packed: Option<&P>, describe: impl FnOnce(&P) -> KernelForm) -> KernelForm {
         packed.map(describe).unwrap_or_default()
     }
 
     /// The form with `bytes` bytes of packed constants.
-    pub fn packed(self, bytes: usize) -> Form {
-        Form { packed_bytes: bytes, ..self }
+    pub fn packed(self, bytes: usize) -> KernelForm {
+        KernelForm { packed_bytes: bytes, ..self }
     }
 
     /// The form with a program, if there is one.
-    pub fn with(self, program: Option<&Program>) -> Form {
-        Form { program: program.filter(|program| !program.is_empty()).map(ToString::to_string), ..self }
+    pub fn with(self, program: Option<&Program>) -> KernelForm {
+        KernelForm { program: program.filter(|program| !program.is_empty()).map(ToString::to_string), ..self }
     }
 }

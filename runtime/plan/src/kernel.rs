@@ -2,13 +2,11 @@
 
 use std::fmt::Debug;
 
-use candle_plan_device::Report;
-use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::threads::Threads;
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::form::{Alternative, Estimate, Form};
+use crate::form::{Alternative, KernelForm};
 use crate::ids::BlockId;
 use crate::types::{Type, Types};
 use crate::value::{Array, Items, Value};
@@ -42,19 +40,14 @@ pub trait Kernel: Debug + Send + Sync {
     }
 
     /// The kernel's name and parameters, and the bytes of its packed weights.
-    fn form(&self) -> Form {
-        Form::default()
+    fn form(&self) -> KernelForm {
+        KernelForm::default()
     }
 
     /// The forms that a planner compares for inputs of these types, if the kernel has several. They include the form that
     /// [`form`](Kernel::form) names, unless the planner chooses in every run. The planner assumes typical values for unknown
     /// sizes.
     fn alternatives(&self, _inputs: &Types) -> Vec<Alternative> {
-        Vec::new()
-    }
-
-    /// The forms that a kernel for a device compares in a run on inputs of these types, if it has several.
-    fn estimates(&self, _inputs: &Types) -> Vec<Estimate> {
         Vec::new()
     }
 
@@ -65,11 +58,6 @@ pub trait Kernel: Debug + Send + Sync {
         None
     }
 
-    /// Returns the error for an invalid value that the kernel of a device reported.
-    fn fault(&self, report: &Report) -> String {
-        report.to_string()
-    }
-
     /// Computes the outputs.
     ///
     /// # Errors
@@ -77,17 +65,13 @@ pub trait Kernel: Debug + Send + Sync {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>>;
 }
 
-/// The constant inputs of a step, and the types of all its inputs. They decide the choice of a kernel and its packed
-/// weights.
+/// The constant inputs of a step, and the types of all its inputs. They decide the choice of a kernel.
+#[derive(Clone, Copy)]
 pub struct Constants<'a> {
     /// One entry per input; `None` if the input is absent or not constant.
     pub values: &'a [Option<&'a Value>],
     /// One entry per input; `None` for an absent one.
     pub types: &'a [Option<&'a Type>],
-    /// How much memory packed weights may take.
-    pub memory: Memory,
-    /// The blocks of channels of the plan.
-    pub blocking: Blocking,
 }
 
 /// How much memory packed weights may take.

@@ -54,6 +54,9 @@ mod size;
 mod slots;
 pub mod stack;
 pub mod state;
+#[cfg(test)]
+#[path = "../tables.rs"]
+mod tables;
 #[allow(unsafe_code)] // Lends Candle's tensors during a run.
 mod tensors;
 #[cfg(test)]

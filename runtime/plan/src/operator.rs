@@ -33,11 +33,11 @@ pub trait Operator: Debug + Send + Sync {
     }
 
     /// The kind of operands, for all attributes and types.
-    fn kind() -> Kind
+    fn kind() -> OperatorKind
     where
         Self: Sized,
     {
-        Kind::Computation
+        OperatorKind::Computation
     }
 
     /// The part of an input that the operator reads.
@@ -68,7 +68,7 @@ pub trait Operator: Debug + Send + Sync {
 
 /// The operands of an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum OperatorKind {
     /// The elements of tensors.
     Computation,
     /// No elements: its output is a view of its first input.

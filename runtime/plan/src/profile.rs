@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::device::{Device, Reason};
 use crate::error::Result;
 use crate::execute::{KernelRun, Observer, Seen};
-use crate::form::Form;
+use crate::form::KernelForm;
 use crate::interrupt::Stop;
 use crate::kernel::Call;
 use crate::memory::type_of;
@@ -41,7 +41,7 @@ pub struct StepTime {
     pub host: Option<Reason>,
     /// How it runs.
     #[serde(flatten)]
-    pub form: Form,
+    pub form: KernelForm,
     /// Its work in all runs, if it is known.
     #[serde(flatten)]
     pub work: Option<Work>,
@@ -80,7 +80,7 @@ impl Executable {
                 seconds: time.as_secs_f64(),
                 alive_bytes,
                 host: step.host.map(|hosted| hosted.reason),
-                form: step.kernel.form(),
+                form: step.kernel().form(),
                 work: work.map(|work| work * seen.runs),
             });
             for block in &step.blocks {

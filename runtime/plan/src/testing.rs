@@ -11,7 +11,7 @@ use candle_plan_memory::buffer;
 
 use crate::array::words;
 use crate::by_width;
-use crate::cpu;
+use crate::cpu::{self, CpuOperands};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu::{self, download, upload, OnDevice, OnGpu};
@@ -74,12 +74,7 @@ pub fn run_outputs(op: &dyn Tested, inputs: &[Option<Value>], count: usize) -> R
     assert!(arity.inputs.contains(&inputs.len()), "{op:?} takes {:?} inputs", arity.inputs);
     let plain = op.operator().infer(&Types::of(&types, count))?;
     let values: Vec<Option<&Value>> = inputs.iter().map(Option::as_ref).collect();
-    let kernel = |values: &[Option<&Value>]| {
-        cpu::kernel(
-            &op,
-            &Constants { values, types: &types, memory: Memory::Full, blocking: Blocking::largest(Isa::get()) },
-        )
-    };
+    let kernel = |values: &[Option<&Value>]| cpu::kernel(&op, &on_cpu(Constants { values, types: &types }));
     let unknown = vec![None; inputs.len()];
 
     let (one, two) = (Threads::serial(), Threads::new(2).map_err(|error| Error::op(error.to_string()))?);
@@ -100,6 +95,11 @@ pub fn run_outputs(op: &dyn Tested, inputs: &[Option<Value>], count: usize) -> R
     // A test that bounds the memory of the op must not count the memory of the device's run.
     buffer::within(usize::MAX, || assert_on_device(&op, inputs, &types, &outputs));
     Ok(outputs)
+}
+
+/// Returns the operands of a kernel of the CPU.
+fn on_cpu(constants: Constants) -> CpuOperands {
+    CpuOperands { constants, memory: Memory::Full, blocking: Blocking::largest(Isa::get()) }
 }
 
 /// Returns the types that `infer` returns if every input is a constant.
@@ -145,13 +145,8 @@ pub fn run_on_device(op: &dyn Tested, inputs: &[Value]) -> Result<(Vec<Value>, b
     let op = op.op();
     let (gpu, types) = (candle_plan_device_emulator::open()?, inputs.iter().map(type_of).collect::<Vec<Type>>());
     let types: Vec<Option<&Type>> = types.iter().map(Some).collect();
-    let operands = Constants {
-        values: &vec![None; inputs.len()],
-        types: &types,
-        memory: Memory::Full,
-        blocking: Blocking::largest(Isa::get()),
-    };
-    let OnDevice::Kernel(placed) = gpu::on_device(&op, &operands, &gpu)? else {
+    let constants = Constants { values: &vec![None; inputs.len()], types: &types };
+    let OnDevice::Kernel(placed) = gpu::on_device(&op, &constants, &gpu)? else {
         return Err(Error::op("there is no kernel"));
     };
     let turn = gpu.turn()?;
@@ -160,7 +155,7 @@ pub fn run_on_device(op: &dyn Tested, inputs: &[Value]) -> Result<(Vec<Value>, b
     let outputs = run_placed(&op, placed.as_ref(), &gpu, (&inputs, false), 1)?;
     let report = turn.finish(Vec::new())?;
     if let Some(report) = &report {
-        let kernel = cpu::kernel(&op, &operands)?;
+        let kernel = cpu::kernel(&op, &on_cpu(constants))?;
         let error = run_kernel(kernel.as_ref(), &inputs, 1, false, &Threads::serial()).expect_err("as on the device");
         assert_eq!((report.mark, placed.fault(report)), (7, error.to_string()), "{op:?}");
     }
@@ -177,9 +172,7 @@ fn assert_on_device(op: &Op, inputs: &[Option<Value>], types: &[Option<&Type>], 
     // The choice of a kernel may depend on constants: tries all inputs as constants, and none.
     let values: Vec<Option<&Value>> = inputs.iter().map(Option::as_ref).collect();
     for values in [values, vec![None; inputs.len()]] {
-        let operands =
-            Constants { values: &values, types, memory: Memory::Full, blocking: Blocking::largest(Isa::get()) };
-        let how = gpu::on_device(op, &operands, &gpu).expect("the emulator has memory");
+        let how = gpu::on_device(op, &Constants { values: &values, types }, &gpu).expect("the emulator has memory");
         let OnDevice::Kernel(placed) = how else { continue };
         for owned in [false, true] {
             let found = run_placed(op, placed.as_ref(), &gpu, (inputs, owned), outputs.len());

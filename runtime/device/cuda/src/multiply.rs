@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use candle_plan_device::{Gemm, Kind, Matrix};
+use candle_plan_device::{Gemm, GemmKind, Matrix};
 
 use crate::cublas::{cublasGemmStridedBatchedEx, BlasHandle};
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ pub(super) unsafe fn multiply(handle: BlasHandle, gemm: &Gemm) -> Result<(), Fai
     let single = [gemm.alpha, gemm.beta];
     let double = single.map(f64::from);
     let (compute, [alpha, beta]) = match gemm.kind {
-        Kind::F64 => (COMPUTE[1], double.each_ref().map(untyped)),
+        GemmKind::F64 => (COMPUTE[1], double.each_ref().map(untyped)),
         _ => (COMPUTE[0], single.each_ref().map(untyped)),
     };
     let Gemm { m, n, k, batch, a, b, c, .. } = gemm;
@@ -66,18 +66,18 @@ fn untyped<T>(factor: &T) -> *const c_void {
 }
 
 /// The types of the operands and of the result, as numbers of `cudaDataType`.
-fn kinds(kind: Kind) -> [c_uint; 2] {
+fn kinds(kind: GemmKind) -> [c_uint; 2] {
     /// `CUDA_R_32F`, `CUDA_R_64F`, `CUDA_R_16F`, `CUDA_R_16BF`.
     const F32: c_uint = 0;
     const F64: c_uint = 1;
     const F16: c_uint = 2;
     const BF16: c_uint = 14;
     match kind {
-        Kind::F16 => [F16; 2],
-        Kind::Bf16 => [BF16; 2],
-        Kind::F32 => [F32; 2],
-        Kind::F64 => [F64; 2],
-        Kind::F16ToF32 => [F16, F32],
-        Kind::Bf16ToF32 => [BF16, F32],
+        GemmKind::F16 => [F16; 2],
+        GemmKind::Bf16 => [BF16; 2],
+        GemmKind::F32 => [F32; 2],
+        GemmKind::F64 => [F64; 2],
+        GemmKind::F16ToF32 => [F16, F32],
+        GemmKind::Bf16ToF32 => [BF16, F32],
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::problem::{tile, Attends, Dims, Guard, Mask, Packed, Problem, Stage, MOST};
 use super::rows::{add_bias, choose, dots, mix, multiply_rows, scale};
-use crate::gemm::Sizes;
+use crate::gemm::ProductSizes;
 use crate::isa::Isa;
 use crate::scratch::Scratch;
 
@@ -68,7 +68,14 @@ impl<'a, R: Attends> Head<'a, R> {
         let (q, keys) = (self.problem.q, scores.len() / rows);
         let queries = &q.of(self.batch, self.head)[first * q.row..];
         if let Some(packed) = self.packed {
-            return R::multiply(self.isa, Sizes { m: rows, n: keys, k: depth }, queries, q.row, &packed.keys, scores);
+            return R::multiply(
+                self.isa,
+                ProductSizes { m: rows, n: keys, k: depth },
+                queries,
+                q.row,
+                &packed.keys,
+                scores,
+            );
         }
         let k = self.problem.k;
         let vectors = k.of(self.batch, self.head * kv_heads / heads);
@@ -82,7 +89,14 @@ impl<'a, R: Attends> Head<'a, R> {
         let Dims { width, kv_heads, heads, .. } = self.problem.dims;
         let keys = scores.len() / rows;
         if let Some(packed) = self.packed {
-            return R::multiply(self.isa, Sizes { m: rows, n: width, k: keys }, scores, keys, &packed.values, out);
+            return R::multiply(
+                self.isa,
+                ProductSizes { m: rows, n: width, k: keys },
+                scores,
+                keys,
+                &packed.values,
+                out,
+            );
         }
         let v = self.problem.v;
         if keys == 0 {

@@ -5,7 +5,7 @@ use std::ops::Range;
 pub use candle_plan_descriptors::attention::Dims;
 
 use crate::buffer;
-use crate::gemm::{Bias, Matrix, PackedB, Right, Sizes};
+use crate::gemm::{Bias, Matrix, PackedB, ProductSizes, Right};
 use crate::isa::Isa;
 use crate::products::multiply;
 use crate::real::Real;
@@ -113,7 +113,7 @@ pub trait Attends: Real {
     fn exponentiate(isa: Isa, factor: Self, rows: &mut [Self], sums: &mut [Self]);
 
     /// `out [rows, columns] = a · b`. Row `i` of `a` starts at `i · row`; `b` may have more rows and columns.
-    fn multiply(isa: Isa, sizes: Sizes, a: &[Self], row: usize, b: &PackedB, out: &mut [Self]);
+    fn multiply(isa: Isa, sizes: ProductSizes, a: &[Self], row: usize, b: &PackedB, out: &mut [Self]);
 }
 
 /// A matrix inside a slice: element `(i, j)` is `data[i · row + j · column]`.
@@ -133,7 +133,7 @@ impl Attends for f32 {
         softmax::exponentiate_rows(isa, factor, rows, sums);
     }
 
-    fn multiply(isa: Isa, sizes: Sizes, a: &[f32], row: usize, b: &PackedB, out: &mut [f32]) {
+    fn multiply(isa: Isa, sizes: ProductSizes, a: &[f32], row: usize, b: &PackedB, out: &mut [f32]) {
         let a = Matrix { data: a, row, column: 1 };
         multiply(isa, &Threads::serial(), sizes, &a, &Right::Packed(b), Bias::None, out, None);
     }
@@ -148,7 +148,7 @@ impl Attends for f64 {
         softmax::exponentiate_any(isa, factor, rows, sums);
     }
 
-    fn multiply(_: Isa, _: Sizes, _: &[f64], _: usize, _: &PackedB, _: &mut [f64]) {
+    fn multiply(_: Isa, _: ProductSizes, _: &[f64], _: usize, _: &PackedB, _: &mut [f64]) {
         unreachable!("nothing is packed in f64")
     }
 }

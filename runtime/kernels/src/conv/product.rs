@@ -6,7 +6,7 @@ use crate::buffer::collected;
 use crate::conv_form::{ConvCase, ConvForm, ConvOperands, Epilogue, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
 use crate::form::Form;
-use crate::gemm::{Bias, Finish, Format, Matrix, PackedB, ProductCase, Right, Sizes};
+use crate::gemm::{Bias, Finish, Format, Matrix, PackedB, ProductCase, ProductSizes, Right};
 use crate::isa::Isa;
 use crate::products::{multiply, planner, prefers_half};
 use crate::scratch::Scratch;
@@ -42,7 +42,8 @@ impl Form<ConvCase> for WindowProductForm {
         let (isa, shape) = (case.isa(), &case.shape);
         let [n, k, positions] = [shape.outputs / shape.groups, shape.taps(), shape.pixels()];
         let b = PackedB::case_of(isa, n, Format::Float32);
-        let case = ProductCase { isa, sizes: Sizes { m: shape.batch.saturating_mul(positions), n, k }, a: [k, 1], b };
+        let case =
+            ProductCase { isa, sizes: ProductSizes { m: shape.batch.saturating_mul(positions), n, k }, a: [k, 1], b };
         let product = planner::cost(&case);
         // The outputs of one position are in order.
         let moved = if positions > 1 { n * positions } else { 0 };
@@ -115,7 +116,7 @@ impl Product {
         to: &mut Target,
         scratch: &mut Buffers,
     ) {
-        let Sizes { m, n, k } = Sizes { m: part.len(), n: self.outputs, k: self.taps };
+        let ProductSizes { m, n, k } = ProductSizes { m: part.len(), n: self.outputs, k: self.taps };
         let first = group * n;
         let bias = to.bias.map_or(Bias::None, |bias| Bias::Columns(&bias[first..][..n]));
         let a = match k {
@@ -123,7 +124,16 @@ impl Product {
             _ => source.windows(threads, part, &mut scratch.windows),
         };
         let compute = |out: &mut [f32], finish: Option<Finish>| {
-            multiply(self.isa, threads, Sizes { m, n, k }, &a, &Right::Packed(&self.groups[group]), bias, out, finish);
+            multiply(
+                self.isa,
+                threads,
+                ProductSizes { m, n, k },
+                &a,
+                &Right::Packed(&self.groups[group]),
+                bias,
+                out,
+                finish,
+            );
         };
         if to.is_matrix() {
             let first = part.images[0] * to.shape.outputs + first;

@@ -20,10 +20,6 @@ pub(super) trait Candidate: Debug {
     /// The time that a result in blocks saves for one image compared with images in rows, if the form states it.
     fn saving(&self) -> Option<f64>;
 
-    /// The time of the convolution with its image and result in rows, for a candidate with its result in blocks. `fastest`
-    /// is the least time of the candidates with their results in rows.
-    fn time_in_rows(&self, fastest: f64) -> f64;
-
     /// Packs the weights.
     ///
     /// # Panics

@@ -58,10 +58,13 @@ impl PlannedConv {
     }
 
     /// Returns two times of the convolution, in multiply-adds of a vector: with its image and result in rows, and with its
-    /// result in blocks and its image in the layout [for blocks](PlannedConv::image_for_blocks).
+    /// result in blocks and its image in the layout [for blocks](PlannedConv::image_for_blocks). The saving that a form in
+    /// blocks states may lower the time in rows. It may not raise it above the time of the fastest form in rows, which is the
+    /// one that runs.
     pub fn times(&self) -> [f64; 2] {
-        let times = [self.blocks.time_in_rows(self.rows.time()), self.blocks.time()];
-        times.map(|time| self.case.shape.batch as f64 * time)
+        let (rows, blocks) = (self.rows.time(), self.blocks.time());
+        let rows = self.blocks.saving().map_or(rows, |saving| rows.min(blocks + saving));
+        [rows, blocks].map(|time| self.case.shape.batch as f64 * time)
     }
 
     /// Packs weights; see [`ConvWeights::new`].

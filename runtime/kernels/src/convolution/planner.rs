@@ -30,7 +30,7 @@ pub(crate) const QUANTIZED: &[&dyn QuantizedConvForm] = &[
     &int8::InterleavedForm,
     #[cfg(target_arch = "x86_64")]
     &int8::PairedForm,
-    &int8::DepthwiseForm,
+    &int8::QuantizedDepthwiseForm,
     &int8::DenseForm,
 ];
 /// The forms of ConvInteger.
@@ -98,10 +98,6 @@ impl Candidate for FormCandidate {
 
     fn saving(&self) -> Option<f64> {
         self.form.saving(&self.case).filter(|_| self.result == ImageLayout::Blocks)
-    }
-
-    fn time_in_rows(&self, fastest: f64) -> f64 {
-        self.saving().map_or(fastest, |saving| self.time() + saving)
     }
 
     fn pack(&self, w: &[f32]) -> Box<dyn PackedConv> {

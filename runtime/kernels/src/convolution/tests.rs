@@ -317,6 +317,19 @@ fn few_outputs_stay_in_rows() {
     }
 }
 
+#[test]
+fn a_saving_does_not_raise_the_time_in_rows_above_that_of_the_fastest_form() {
+    // In rows, the step converts its image: with a window of 25 taps, this takes less time than the shuffles of rows.
+    let shape = same(1, 32, 32, 32, 28, 5);
+    for blocking in every() {
+        let case = ConvCase::new(blocking, &shape, true);
+        let fastest = fastest_form(&case, ImageLayout::Rows).unwrap();
+        let [rows, blocks] = PlannedConv::new(&case).unwrap().times();
+        assert!(fastest.name().ends_with(" within the step"), "{fastest:?}");
+        assert!(blocks < rows && rows <= fastest.time(), "{blocks} {rows} {fastest:?}");
+    }
+}
+
 /// Runs a form on an image of noise, in its own layouts.
 fn run_form(
     packed: &dyn PackedConv,

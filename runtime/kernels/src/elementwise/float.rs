@@ -1,6 +1,6 @@
 //! Functions of `f64`, one element at a time.
 
-use super::{Pair, Undefined};
+use super::{OperandPair, Undefined};
 use crate::program::{floor_mod, Binary, Unary};
 
 /// `function(x)`; booleans are 0 and 1.
@@ -113,7 +113,7 @@ fn clip(x: f64, min: f64, max: f64) -> f64 {
 ///
 /// # Errors
 /// The function is not defined for `f64`, or is a comparison.
-pub fn binary(function: Binary, operands: Pair<f64>, out: &mut [f64]) -> Result<(), Undefined> {
+pub fn binary(function: Binary, operands: OperandPair<f64>, out: &mut [f64]) -> Result<(), Undefined> {
     match function {
         Binary::Add => operands.map(out, |x, y| x + y),
         Binary::Sub => operands.map(out, |x, y| x - y),

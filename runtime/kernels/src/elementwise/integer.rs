@@ -2,7 +2,7 @@
 
 use bytemuck::{cast_slice, cast_slice_mut, Pod};
 
-use super::{map, zip, Pair, Undefined};
+use super::{map, zip, OperandPair, Undefined};
 use crate::broadcast::Broadcast;
 use crate::program::{Binary, Unary};
 use crate::threads::Threads;
@@ -23,7 +23,7 @@ pub trait Integer: Pod + Ord + Send + Sync + Default {
     ///
     /// # Errors
     /// The function is not defined for integers, or divides by zero.
-    fn binary(function: Binary, operands: Pair<Self>, out: &mut [Self]) -> Result<(), Undefined>;
+    fn binary(function: Binary, operands: OperandPair<Self>, out: &mut [Self]) -> Result<(), Undefined>;
 
     /// `out = x` to the power `y`; see [`Integer::pow`].
     fn powers(threads: &Threads, broadcast: &Broadcast, operands: (&[Self], &[i64]), out: &mut [Self]);
@@ -61,7 +61,7 @@ macro_rules! integers {
                 unary(threads, function, x, out)
             }
 
-            fn binary(function: Binary, operands: Pair<Self>, out: &mut [Self]) -> Result<(), Undefined> {
+            fn binary(function: Binary, operands: OperandPair<Self>, out: &mut [Self]) -> Result<(), Undefined> {
                 binary(function, operands, out)
             }
 
@@ -175,8 +175,8 @@ fn unary<T: Integer>(threads: &Threads, function: Unary, x: &[T], out: &mut [T])
     Ok(())
 }
 
-fn binary<T: Integer>(function: Binary, operands: Pair<T>, out: &mut [T]) -> Result<(), Undefined> {
-    let Pair { threads, broadcast, x, y } = operands;
+fn binary<T: Integer>(function: Binary, operands: OperandPair<T>, out: &mut [T]) -> Result<(), Undefined> {
+    let OperandPair { threads, broadcast, x, y } = operands;
     let divides = matches!(function, Binary::Div | Binary::Mod | Binary::Fmod);
     if divides && !out.is_empty() && y.contains(&T::default()) {
         let place = y.iter().position(|&divisor| divisor == T::default());
@@ -188,7 +188,7 @@ fn binary<T: Integer>(function: Binary, operands: Pair<T>, out: &mut [T]) -> Res
         _ => match rare(function) {
             Some(function) => operands.map(out, function),
             None => {
-                let bits = Pair::<T::Bits> { threads, broadcast, x: cast_slice(x), y: cast_slice(y) };
+                let bits = OperandPair::<T::Bits> { threads, broadcast, x: cast_slice(x), y: cast_slice(y) };
                 return of_bits(function, bits, cast_slice_mut(out));
             }
         },
@@ -197,7 +197,7 @@ fn binary<T: Integer>(function: Binary, operands: Pair<T>, out: &mut [T]) -> Res
 }
 
 /// The functions whose result does not depend on signedness.
-fn of_bits<T: Integer>(function: Binary, operands: Pair<T>, out: &mut [T]) -> Result<(), Undefined> {
+fn of_bits<T: Integer>(function: Binary, operands: OperandPair<T>, out: &mut [T]) -> Result<(), Undefined> {
     match function {
         Binary::Add => operands.map(out, T::add),
         Binary::Sub => operands.map(out, T::sub),
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn division_by_zero_is_an_error() {
         let broadcast = Broadcast::new(&[2], &[&[], &[2]]).unwrap();
-        let operands = Pair { threads: &Threads::serial(), broadcast: &broadcast, x: &[1], y: &[7, 0] };
+        let operands = OperandPair { threads: &Threads::serial(), broadcast: &broadcast, x: &[1], y: &[7, 0] };
         let mut out = [0i32; 2];
         for function in [Binary::Div, Binary::Mod, Binary::Fmod] {
             let result = binary(function, operands, &mut out);

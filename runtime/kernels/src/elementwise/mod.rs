@@ -40,7 +40,7 @@ pub fn map<X: Copy + Sync, O: Send>(threads: &Threads, x: &[X], out: &mut [O], f
 
 /// The operands of a function of two elements, and the threads that compute it.
 #[derive(Clone, Copy)]
-pub struct Pair<'a, T> {
+pub struct OperandPair<'a, T> {
     /// The threads.
     pub threads: &'a Threads,
     /// How the operands broadcast; `x` and `y` are its operands 0 and 1.
@@ -51,7 +51,7 @@ pub struct Pair<'a, T> {
     pub y: &'a [T],
 }
 
-impl<T: Copy + Sync> Pair<'_, T> {
+impl<T: Copy + Sync> OperandPair<'_, T> {
     /// `out = function(x, y)`
     fn map<O: Send>(&self, out: &mut [O], function: impl Fn(T, T) -> O + Sync) {
         zip(self.threads, self.broadcast, (self.x, self.y), out, function);
@@ -109,14 +109,14 @@ pub trait Comparable: Copy + Sync + PartialOrd {
     ///
     /// # Errors
     /// The function is not a comparison.
-    fn compare(function: Binary, operands: Pair<Self>, out: &mut [u8]) -> Result<(), Undefined>;
+    fn compare(function: Binary, operands: OperandPair<Self>, out: &mut [u8]) -> Result<(), Undefined>;
 }
 
 macro_rules! comparable {
     ($($type:ty)*) => {
         $(impl Comparable for $type {
-            fn compare(function: Binary, operands: Pair<Self>, out: &mut [u8]) -> Result<(), Undefined> {
-                let Pair { threads, broadcast, x, y } = operands;
+            fn compare(function: Binary, operands: OperandPair<Self>, out: &mut [u8]) -> Result<(), Undefined> {
+                let OperandPair { threads, broadcast, x, y } = operands;
                 match function {
                     Binary::Equal => operands.map(out, |x, y| u8::from(x == y)),
                     Binary::Less => operands.map(out, less),

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::cut::Cut;
 use super::lines::Lines;
-use super::operands::{Shared, Sizes};
+use super::operands::{ProductSizes, Shared};
 use super::panels::{Panels, Source, DEPTH};
 use super::problem::Problem;
 use super::stored::Format;
@@ -74,7 +74,7 @@ impl<'a> Product<'a> {
 
     /// The blocks of the output, in tiles of rows.
     fn cut(&self) -> Cut {
-        let (Sizes { m, n, .. }, high) = (self.problem.sizes, self.tiles.rows());
+        let (ProductSizes { m, n, .. }, high) = (self.problem.sizes, self.tiles.rows());
         // If every block packs its panels, there are only as many blocks along the rows as the threads need.
         let prefers_panels = self.source.is_packed_by_blocks();
         let most = if prefers_panels { PACKING_ROWS } else { ROWS };
@@ -89,7 +89,7 @@ impl<'a> Product<'a> {
 
     /// Computes rows `rows[0] .. rows[1]` of panels `panels[0] .. panels[1]`.
     fn block(&self, out: Shared, rows: [usize; 2], panels: [usize; 2], scratch: &mut Lines) {
-        let Sizes { n, k, .. } = self.problem.sizes;
+        let ProductSizes { n, k, .. } = self.problem.sizes;
         let length = self.source.length(rows[1] - rows[0]);
         for first in (0..k.max(1)).step_by(length) {
             let end = k.min(first + length);

@@ -1,6 +1,6 @@
 //! The facts that decide the form of a matrix product.
 
-use super::operands::Sizes;
+use super::operands::ProductSizes;
 use super::stored::Format;
 use crate::isa::Isa;
 
@@ -10,7 +10,7 @@ pub struct ProductCase {
     /// The instruction set.
     pub isa: Isa,
     /// The sizes.
-    pub sizes: Sizes,
+    pub sizes: ProductSizes,
     /// The strides of the left operand's rows and columns.
     pub a: [usize; 2],
     /// The right operand.

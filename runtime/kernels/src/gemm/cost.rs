@@ -1,7 +1,7 @@
 //! The cost model of matrix products: terms that several forms share.
 
 use super::case::{ProductCase, RightCase};
-use super::operands::Sizes;
+use super::operands::ProductSizes;
 use super::tiles::Tiles;
 
 /// The lanes of a vector whose instructions cost 1.
@@ -30,7 +30,7 @@ pub(super) struct Cover {
 impl Cover {
     /// Returns how tiles cover a product. Only panels that are packed in advance have a width of their own.
     pub fn of(case: &ProductCase) -> Cover {
-        let (tiles, Sizes { m, n, k }) = (Tiles::of(case.isa), case.sizes);
+        let (tiles, ProductSizes { m, n, k }) = (Tiles::of(case.isa), case.sizes);
         let vectors = n.div_ceil(tiles.lanes);
         let panels = match case.b {
             RightCase::Packed { width, .. } => n.div_ceil(width),

@@ -36,7 +36,7 @@ pub(crate) use form::ProductForm;
 pub(crate) use in_place::InPlace;
 pub(crate) use lines::Lines;
 pub(crate) use operands::Shared;
-pub use operands::{Bias, Finish, Matrix, Sizes};
+pub use operands::{Bias, Finish, Matrix, ProductSizes};
 pub use pack::PackedB;
 pub use packed::packed_name;
 pub(crate) use packed::{time_of_vector, PackedPanels};

@@ -1,6 +1,6 @@
 //! The operands of a matrix product, its sizes and its output.
 
-pub use candle_plan_descriptors::gemm::Sizes;
+pub use candle_plan_descriptors::gemm::ProductSizes;
 
 /// A matrix inside a slice: element `(i, j)` is `data[i · row + j · column]`.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,7 @@ use super::case::ProductCase;
 use super::cost::Cover;
 use super::form::ProductForm;
 use super::lines::Lines;
-use super::operands::{Shared, Sizes};
+use super::operands::{ProductSizes, Shared};
 use super::pack::PackedB;
 use super::panels::{Panels, Source, DEPTH};
 use super::problem::{Problem, Right};
@@ -69,7 +69,7 @@ pub fn packed_name(format: Format) -> &'static str {
 const LEFT: usize = 1 << 18;
 
 impl Source for PackedB {
-    fn width(&self, _: Tiles, _: Sizes) -> usize {
+    fn width(&self, _: Tiles, _: ProductSizes) -> usize {
         self.width
     }
 

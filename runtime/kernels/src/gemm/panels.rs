@@ -1,7 +1,7 @@
 //! The source of the right operand's panels.
 
 use super::lines::Lines;
-use super::operands::Sizes;
+use super::operands::ProductSizes;
 use super::stored::Format;
 use super::tiles::Tiles;
 
@@ -38,7 +38,7 @@ impl Panels {
 /// The right operand as a product by tiles reads it.
 pub(super) trait Source: Sync {
     /// The columns per panel.
-    fn width(&self, tiles: Tiles, sizes: Sizes) -> usize {
+    fn width(&self, tiles: Tiles, sizes: ProductSizes) -> usize {
         tiles.panel_width(sizes.m, sizes.n)
     }
 

@@ -1,7 +1,7 @@
 //! A matrix product to compute.
 
 use super::case::{ProductCase, RightCase};
-use super::operands::{Bias, Finish, Matrix, Shared, Sizes};
+use super::operands::{Bias, Finish, Matrix, ProductSizes, Shared};
 use super::pack::PackedB;
 use super::tile::Start;
 use crate::isa::Isa;
@@ -19,7 +19,7 @@ pub enum Right<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Problem<'a> {
     pub isa: Isa,
-    pub sizes: Sizes,
+    pub sizes: ProductSizes,
     pub a: Matrix<'a>,
     pub b: Right<'a>,
     pub bias: Bias<'a>,
@@ -33,13 +33,13 @@ impl<'a> Problem<'a> {
     /// The slices are too short for the sizes, or `b` was packed from a smaller matrix.
     pub fn new(
         isa: Isa,
-        sizes: Sizes,
+        sizes: ProductSizes,
         a: &Matrix<'a>,
         b: &Right<'a>,
         bias: Bias<'a>,
         finish: Option<Finish<'a>>,
     ) -> Problem<'a> {
-        let Sizes { m, n, k } = sizes;
+        let ProductSizes { m, n, k } = sizes;
         assert!(a.holds(m, k), "a does not fit a product of {sizes:?}");
         match bias {
             Bias::Rows(bias) => assert_eq!(bias.len(), m),

@@ -6,7 +6,7 @@
 use super::case::ProductCase;
 use super::cost::Cover;
 use super::form::ProductForm;
-use super::operands::{Matrix, Shared, Sizes};
+use super::operands::{Matrix, ProductSizes, Shared};
 use super::problem::Problem;
 use super::tile::{Start, PIECE};
 use crate::form::Form;
@@ -33,14 +33,14 @@ impl Form<ProductCase> for FewRows {
     }
 
     fn fits(&self, case: &ProductCase) -> bool {
-        let Sizes { m, k, .. } = case.sizes;
+        let ProductSizes { m, k, .. } = case.sizes;
         k > 0 && m <= MOST && case.plain().is_some_and(|[_, column]| column == 1) && Cover::of(case).panels > 1.0
     }
 
     /// For each vector of the right operand, there is one load, and one multiply-add per row. Loads and stores of the
     /// sums, and broadcasts, are added.
     fn cost(&self, case: &ProductCase) -> f64 {
-        let (cover, Sizes { m, n, .. }) = (Cover::of(case), case.sizes);
+        let (cover, ProductSizes { m, n, .. }) = (Cover::of(case), case.sizes);
         let sums = EXPOSED * 2.0 * cover.rows * cover.vectors / TERMS[m - 1] as f64;
         let broadcasts = cover.rows * n.div_ceil(STRETCH) as f64;
         cover.instruction * cover.depth * (cover.vectors + cover.rows * cover.vectors + sums + broadcasts)
@@ -62,7 +62,7 @@ struct Rows<'a> {
 
 impl Rows<'_> {
     fn run(&self, threads: &Threads, out: Shared) {
-        let Sizes { m, n, .. } = self.problem.sizes;
+        let ProductSizes { m, n, .. } = self.problem.sizes;
         let length = n.div_ceil(threads.count()).next_multiple_of(16).min(STRETCH);
         threads.for_each(n.div_ceil(length), |i| {
             let columns = [i * length, n.min((i + 1) * length)];

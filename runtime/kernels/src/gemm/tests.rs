@@ -18,7 +18,7 @@ pub(crate) fn noise(len: usize, seed: u64) -> Vec<f32> {
     (0..len).map(|_| next()).collect()
 }
 
-fn expected(Sizes { m, n, k }: Sizes, a: &Matrix, b: &Matrix, bias: Bias) -> Vec<f64> {
+fn expected(ProductSizes { m, n, k }: ProductSizes, a: &Matrix, b: &Matrix, bias: Bias) -> Vec<f64> {
     let mut out = Vec::new();
     for i in 0..m {
         for j in 0..n {
@@ -50,8 +50,8 @@ fn right_side(len: usize, format: Format) -> Vec<f32> {
     data
 }
 
-fn check(sizes: Sizes, transposed: [bool; 2], format: Format) {
-    let Sizes { m, n, k } = sizes;
+fn check(sizes: ProductSizes, transposed: [bool; 2], format: Format) {
+    let ProductSizes { m, n, k } = sizes;
     let (a, b, bias) = (noise(m * k, 1), right_side(k * n, format), noise(m.max(n), 3));
     let strides = |t: bool, rows, columns| if t { (1, rows) } else { (columns, 1) };
     let ((ar, ac), (br, bc)) = (strides(transposed[0], m, k), strides(transposed[1], k, n));
@@ -106,7 +106,7 @@ fn results_of_all_forms(problem: &Problem, threads: &Threads) -> Vec<Vec<f32>> {
     results
 }
 
-fn check_plain(Sizes { m, n, k }: Sizes, a: &Matrix, b: &Matrix, bias: Bias, expected: &[f64]) {
+fn check_plain(ProductSizes { m, n, k }: ProductSizes, a: &Matrix, b: &Matrix, bias: Bias, expected: &[f64]) {
     let wide = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
     let (left, right) = (wide(a.data), wide(b.data));
     let mut out = vec![f64::NAN; m * n];
@@ -157,10 +157,10 @@ const SIZES: &[(usize, usize, usize)] = &[
 fn products_of_all_shapes() {
     for &(m, n, k) in SIZES {
         for transposed in [[false, false], [true, false], [false, true], [true, true]] {
-            check(Sizes { m, n, k }, transposed, Format::Float32);
+            check(ProductSizes { m, n, k }, transposed, Format::Float32);
         }
         for format in [Format::Float16, Format::Bfloat16] {
-            check(Sizes { m, n, k }, [false, true], format);
+            check(ProductSizes { m, n, k }, [false, true], format);
         }
     }
 }
@@ -176,7 +176,7 @@ fn a_part_of_a_packed_matrix() {
                 let a = Matrix { data: &a, row: 1, column: m };
                 let out = [Right::Plain(Matrix::contiguous(&b, 100)), Right::Packed(&packed)].map(|right| {
                     let mut out = vec![f32::NAN; m * n];
-                    multiply(isa, &Threads::serial(), Sizes { m, n, k }, &a, &right, Bias::None, &mut out, None);
+                    multiply(isa, &Threads::serial(), ProductSizes { m, n, k }, &a, &right, Bias::None, &mut out, None);
                     out
                 });
                 assert_eq!(out[0], out[1], "{isa:?} {format:?} {m} {n} {k}");

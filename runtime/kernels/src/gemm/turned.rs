@@ -3,7 +3,7 @@
 
 use super::case::{ProductCase, RightCase};
 use super::form::ProductForm;
-use super::operands::{Bias, Matrix, Shared, Sizes};
+use super::operands::{Bias, Matrix, ProductSizes, Shared};
 use super::problem::{Problem, Right};
 use super::stored::Format;
 use crate::form::Form;
@@ -58,6 +58,6 @@ impl ProductForm for Turned {
     }
 }
 
-fn turned(Sizes { m, n, k }: Sizes) -> Sizes {
-    Sizes { m: n, n: m, k }
+fn turned(ProductSizes { m, n, k }: ProductSizes) -> ProductSizes {
+    ProductSizes { m: n, n: m, k }
 }

@@ -16,12 +16,12 @@ use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// The form for one channel and one output per group.
-pub(crate) struct DepthwiseForm;
+pub(crate) struct QuantizedDepthwiseForm;
 
 /// The instructions for a tap of a vector of channels: two loads with a conversion, a multiplication and an addition.
 const TAP: f64 = 4.0;
 
-impl Form<QuantizedConvCase> for DepthwiseForm {
+impl Form<QuantizedConvCase> for QuantizedDepthwiseForm {
     fn name(&self, _: &QuantizedConvCase) -> String {
         "int8, depthwise".to_string()
     }
@@ -35,7 +35,7 @@ impl Form<QuantizedConvCase> for DepthwiseForm {
     }
 }
 
-impl QuantizedConvForm for DepthwiseForm {
+impl QuantizedConvForm for QuantizedDepthwiseForm {
     fn pack(&self, case: &QuantizedConvCase, weights: &Taps) -> Box<dyn PackedQuantizedConv> {
         Box::new(Depthwise::new(case, weights))
     }

@@ -45,7 +45,7 @@ mod tests;
 
 pub use codes::Codes;
 pub(crate) use dense::DenseForm;
-pub(crate) use depthwise::DepthwiseForm;
+pub(crate) use depthwise::QuantizedDepthwiseForm;
 pub use elementwise::{binary, look_up, mean, Function, Quantize};
 pub use finish::{Out, Requantize};
 pub use form::Taps;

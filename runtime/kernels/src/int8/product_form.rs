@@ -3,7 +3,7 @@
 use super::instructions::Dots;
 use super::tiles::Tiles;
 use crate::form::Form;
-use crate::gemm::{Sizes, UNIT};
+use crate::gemm::{ProductSizes, UNIT};
 use crate::isa::Isa;
 
 /// The facts that decide the form of a product of 8-bit codes.
@@ -14,7 +14,7 @@ pub struct IntegerCase {
     /// The instructions for codes that this processor has.
     pub(crate) dots: Dots,
     /// The sizes.
-    pub sizes: Sizes,
+    pub sizes: ProductSizes,
     /// The operands.
     pub operands: Integers,
 }
@@ -33,7 +33,7 @@ pub enum Integers {
 
 impl IntegerCase {
     /// A case of these sizes.
-    pub fn new(isa: Isa, sizes: Sizes, operands: Integers) -> IntegerCase {
+    pub fn new(isa: Isa, sizes: ProductSizes, operands: Integers) -> IntegerCase {
         IntegerCase { isa, dots: Dots::of(isa), sizes, operands }
     }
 }
@@ -86,7 +86,7 @@ impl Form<IntegerCase> for DotForm {
     }
 
     fn cost(&self, case: &IntegerCase) -> f64 {
-        let (dots, Sizes { m, n, k }) = (self.dots(case), case.sizes);
+        let (dots, ProductSizes { m, n, k }) = (self.dots(case), case.sizes);
         let lanes = Tiles::of(dots).lanes;
         m as f64 * n.next_multiple_of(lanes) as f64 / UNIT * dots.time(1, k) as f64
     }

@@ -2,7 +2,7 @@
 
 use super::kernels::Kernels;
 use crate::gemm::tiles::Tiles;
-use crate::gemm::{Sizes, UNIT};
+use crate::gemm::{ProductSizes, UNIT};
 use crate::isa::Isa;
 
 /// The facts that decide the form of a product with codes of few bits.
@@ -11,7 +11,7 @@ pub struct LowBitCase {
     /// The instruction set.
     pub isa: Isa,
     /// The sizes.
-    pub sizes: Sizes,
+    pub sizes: ProductSizes,
 }
 
 /// The part of the conversion of a vector of codes that takes time of its own. The processor executes the rest beside the

@@ -21,5 +21,5 @@ pub use case::LowBitCase;
 pub(crate) use form::LowBitForm;
 pub(crate) use in_advance::InAdvance;
 pub(crate) use in_registers::InRegisters;
-pub use pack::{Codes, PackedCodes};
+pub use pack::{LowBitCodes, PackedCodes};
 pub(crate) use product::Product;

@@ -13,7 +13,7 @@ pub(super) const PANEL: usize = 4;
 /// A matrix `W [n, k]` of codes. Each row consists of blocks of `block` codes; the last one may be partial. The number
 /// of a code is `(code − zero point) · scale`, with the zero point and the scale of its block.
 #[derive(Debug, Clone, Copy)]
-pub struct Codes<'a> {
+pub struct LowBitCodes<'a> {
     /// The rows.
     pub n: usize,
     /// The codes of a row.
@@ -39,7 +39,7 @@ pub(super) enum Zeros {
     Each(Numbers),
 }
 
-/// [`Codes`] in panels of [`PANEL`] vectors of rows of `W`. In a panel, these rows are side by side, as columns.
+/// [`LowBitCodes`] in panels of [`PANEL`] vectors of rows of `W`. In a panel, these rows are side by side, as columns.
 #[derive(Debug, Clone)]
 pub struct PackedCodes {
     pub(super) isa: Isa,
@@ -67,8 +67,8 @@ impl PackedCodes {
     ///
     /// # Panics
     /// The slices do not fit the sizes, or a size is not supported.
-    pub fn new(isa: Isa, threads: &Threads, codes: &Codes) -> PackedCodes {
-        let Codes { n, k, bits, block, .. } = *codes;
+    pub fn new(isa: Isa, threads: &Threads, codes: &LowBitCodes) -> PackedCodes {
+        let LowBitCodes { n, k, bits, block, .. } = *codes;
         assert!(matches!(bits, 2 | 4 | 8) && block > 0 && block % 16 == 0, "{bits} bits in blocks of {block}");
         let (blocks, width) = (k.div_ceil(block), PANEL * Tiles::of(isa).lanes);
         let deep = blocks * (block * bits / 32);

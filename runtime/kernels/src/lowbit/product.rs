@@ -4,7 +4,7 @@ use super::case::LowBitCase;
 use super::kernels::Kernels;
 use super::pack::PackedCodes;
 use super::tile::Tile;
-use crate::gemm::{Cut, Finish, Shared, Sizes};
+use crate::gemm::{Cut, Finish, ProductSizes, Shared};
 use crate::threads::Threads;
 
 /// The maximum rows per block.
@@ -57,7 +57,7 @@ impl<'a> Product<'a> {
 
     /// The facts that decide the form.
     pub fn case(&self) -> LowBitCase {
-        LowBitCase { isa: self.b.isa, sizes: Sizes { m: self.m, n: self.b.n, k: self.b.k } }
+        LowBitCase { isa: self.b.isa, sizes: ProductSizes { m: self.m, n: self.b.n, k: self.b.k } }
     }
 
     /// Calls `compute(rows, panels)` for every block of a product that is not empty. Then it finishes the block.

@@ -56,9 +56,9 @@ impl Case {
         Case { n, k, bits, block, bytes, scales, zeros }
     }
 
-    fn codes(&self) -> Codes<'_> {
+    fn codes(&self) -> LowBitCodes<'_> {
         let Case { n, k, bits, block, .. } = *self;
-        Codes { n, k, bits, block, bytes: &self.bytes, scales: &self.scales, zeros: self.zeros.as_deref() }
+        LowBitCodes { n, k, bits, block, bytes: &self.bytes, scales: &self.scales, zeros: self.zeros.as_deref() }
     }
 
     /// The code, the zero point and the scale of an element.

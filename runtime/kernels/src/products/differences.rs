@@ -3,7 +3,7 @@
 
 use crate::form::Form;
 use crate::gemm::tiles::Tiles;
-use crate::gemm::{ProductCase, RightCase, Sizes, UNIT};
+use crate::gemm::{ProductCase, ProductSizes, RightCase, UNIT};
 use crate::int8::{IntegerCase, IntegerForm, Integers, Multiplied};
 
 /// The form that multiplies the differences as `f32`.
@@ -37,7 +37,7 @@ impl Form<IntegerCase> for AsFloats {
 
     fn cost(&self, case: &IntegerCase) -> f64 {
         let IntegerCase { isa, sizes, .. } = *case;
-        let Sizes { m, n, k } = sizes;
+        let ProductSizes { m, n, k } = sizes;
         let product = ProductCase { isa, sizes, a: [k, 1], b: RightCase::Plain([n, 1]) };
         (self.product)(&product) + conversion(&[m.saturating_mul(n)])
     }
@@ -59,7 +59,7 @@ impl Form<IntegerCase> for AsIntegers {
     }
 
     fn cost(&self, case: &IntegerCase) -> f64 {
-        let Sizes { m, n, k } = case.sizes;
+        let ProductSizes { m, n, k } = case.sizes;
         let lanes = Tiles::of(case.isa).lanes;
         let vectors = n.next_multiple_of(lanes) as f64 / UNIT;
         TERM * m as f64 * k as f64 * vectors + conversion(&[m.saturating_mul(k), k.saturating_mul(n)])

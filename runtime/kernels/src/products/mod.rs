@@ -9,7 +9,7 @@ pub(crate) mod planner;
 
 pub use planner::{alternatives, integer_alternatives, low_bit_alternatives, prefers_half};
 
-use crate::gemm::{Bias, Finish, Matrix, Problem, Right, Shared, Sizes};
+use crate::gemm::{Bias, Finish, Matrix, Problem, ProductSizes, Right, Shared};
 use crate::int8::{self, IntegerCase, Integers, Multiplied, Weights};
 use crate::isa::Isa;
 use crate::lowbit::{PackedCodes, Product};
@@ -26,14 +26,14 @@ const SPLIT: usize = 1 << 20;
 pub fn multiply(
     isa: Isa,
     threads: &Threads,
-    sizes: Sizes,
+    sizes: ProductSizes,
     a: &Matrix,
     b: &Right,
     bias: Bias,
     out: &mut [f32],
     finish: Option<Finish>,
 ) {
-    let Sizes { m, n, k } = sizes;
+    let ProductSizes { m, n, k } = sizes;
     let problem = Problem::new(isa, sizes, a, b, bias, finish);
     assert_eq!(out.len(), m * n, "the output does not fit a product of {sizes:?}");
     if m == 0 || n == 0 {
@@ -62,7 +62,7 @@ pub fn multiply_low_bit(
         return;
     }
     let case = product.case();
-    let Sizes { m, n, k } = case.sizes;
+    let ProductSizes { m, n, k } = case.sizes;
     let serial = Threads::serial();
     let threads = if (m * n).saturating_mul(k) > SPLIT { threads } else { &serial };
     planner::low_bit(&case).run(&product, threads);
@@ -73,7 +73,7 @@ pub fn multiply_low_bit(
 /// # Panics
 /// The strides reach beyond the slice, or the number of zero points is neither one nor the number of columns.
 pub fn pack_int8(isa: Isa, k: usize, n: usize, b: &int8::Matrix) -> Weights {
-    let case = IntegerCase::new(isa, Sizes { m: 1, n: n.max(1), k }, Integers::Codes);
+    let case = IntegerCase::new(isa, ProductSizes { m: 1, n: n.max(1), k }, Integers::Codes);
     match planner::integer(&case).multiplied(&case) {
         Multiplied::Codes(dots) => Weights::new(dots, k, n, b),
         other => unreachable!("{other:?} fit no codes"),
@@ -82,7 +82,7 @@ pub fn pack_int8(isa: Isa, k: usize, n: usize, b: &int8::Matrix) -> Weights {
 
 /// Whether a product of differences of codes and zero points is computed in `f32`, not in `i32`. `is_exact` if `f32`
 /// represents all of its sums exactly.
-pub fn sums_in_float(isa: Isa, sizes: Sizes, is_exact: bool) -> bool {
+pub fn sums_in_float(isa: Isa, sizes: ProductSizes, is_exact: bool) -> bool {
     let case = IntegerCase::new(isa, sizes, Integers::Differences { is_exact });
     planner::integer(&case).multiplied(&case) == Multiplied::Floats
 }

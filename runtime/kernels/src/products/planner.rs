@@ -78,13 +78,13 @@ pub fn integer_alternatives(case: &IntegerCase) -> Vec<(String, f64)> {
 mod tests {
     use super::*;
     use crate::gemm::tiles::Tiles;
-    use crate::gemm::{packed_name, PackedB, RightCase, Sizes};
+    use crate::gemm::{packed_name, PackedB, ProductSizes, RightCase};
     use crate::int8::{Integers, Multiplied};
     use crate::isa::Isa;
 
     /// The choice by thresholds, which the costs must reproduce.
     fn by_thresholds(case: &ProductCase) -> &'static str {
-        let (tiles, Sizes { m, n, k }) = (Tiles::of(case.isa), case.sizes);
+        let (tiles, ProductSizes { m, n, k }) = (Tiles::of(case.isa), case.sizes);
         let is_row = n == 1 && m != 1 && case.a[0] == 1;
         match case.b {
             RightCase::Packed { format: Format::Float32, .. } if is_row => "transposed, as one row",
@@ -114,7 +114,7 @@ mod tests {
             let edges = tiles.lanes * tiles.vectors(m.min(tiles.rows()));
             for n in (1..20).chain([edges - 1, edges, edges + 1, 2 * edges, 2 * edges + 1, 500, 1024, 1025, 5000]) {
                 for k in [0, 1, 2, 3, 8, 63, 64, 65, 256, 600, 8192, 8193, 100_000] {
-                    let sizes = Sizes { m, n, k };
+                    let sizes = ProductSizes { m, n, k };
                     let packed = formats.map(|format| PackedB::case_of(isa, n, format));
                     for b in packed.into_iter().chain(strides([k, n]).map(RightCase::Plain)) {
                         for a in strides([m, k]).into_iter().take(3) {
@@ -134,10 +134,10 @@ mod tests {
     }
 
     /// Sizes around every size at which a form might be preferred.
-    fn every_size() -> impl Iterator<Item = Sizes> {
+    fn every_size() -> impl Iterator<Item = ProductSizes> {
         let sizes = [1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 1000];
         let pairs = (1..30).chain([63, 64, 65, 300, 4096]).flat_map(move |m| sizes.map(|n| (m, n)));
-        pairs.flat_map(move |(m, n)| sizes.map(|k| Sizes { m, n, k }))
+        pairs.flat_map(move |(m, n)| sizes.map(|k| ProductSizes { m, n, k }))
     }
 
     #[test]

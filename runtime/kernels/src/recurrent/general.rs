@@ -1,6 +1,6 @@
 //! Steps of any cell with any activation functions.
 
-use super::{Activation, Cell, Form, Layer, Scalar};
+use super::{Activation, Cell, Layer, LayerDefinition, Scalar};
 use crate::real::Real;
 use crate::threads::Threads;
 
@@ -18,7 +18,7 @@ pub(super) struct Step<'a, R: Scalar> {
 impl<R: Scalar> Step<'_, R> {
     /// Updates the states h and c `[sequences, hidden]` of the sequences that have a row.
     pub fn run(&self, [h, c]: [&mut [R]; 2], scratch: &mut [R]) {
-        let Form { cell, hidden, .. } = self.layer.form;
+        let LayerDefinition { cell, hidden, .. } = self.layer.definition;
         let length = cell.gates() * hidden;
         let ready = length - cell.deferred() * hidden;
         let (products, scratch) = scratch.split_at_mut(self.rows.len() * ready);
@@ -40,7 +40,7 @@ impl<R: Scalar> Step<'_, R> {
     }
 
     fn clip(&self, x: &mut [R]) {
-        if let Some(limit) = self.layer.form.clip {
+        if let Some(limit) = self.layer.definition.clip {
             for x in x {
                 *x = if *x > limit { limit } else { *x };
                 *x = if *x < -limit { -limit } else { *x };
@@ -56,18 +56,18 @@ impl<R: Scalar> Step<'_, R> {
 
     fn rnn(&self, gates: &mut [R], product: &[R], h: &mut [R]) {
         add(gates, product);
-        self.activate(self.layer.form.activations[0], gates);
+        self.activate(self.layer.definition.activations[0], gates);
         h.copy_from_slice(gates);
     }
 
     /// `z, r = f(x + h·Rᵀ)`, `n = g(x + r·(h·Rᵀ + b))` or `g(x + (r·h)·Rᵀ)`, `h = (1 − z)·n + z·h`
     fn gru(&self, gates: &mut [R], product: &[R], h: &mut [R], scratch: &mut [R]) {
-        let (hidden, [f, g, _]) = (h.len(), self.layer.form.activations);
+        let (hidden, [f, g, _]) = (h.len(), self.layer.definition.activations);
         let (zr, n) = gates.split_at_mut(2 * hidden);
         add(zr, &product[..2 * hidden]);
         self.activate(f, zr);
         let (z, r) = zr.split_at(hidden);
-        if self.layer.form.cell.deferred() == 0 {
+        if self.layer.definition.cell.deferred() == 0 {
             for i in 0..hidden {
                 n[i] += r[i] * (product[2 * hidden + i] + self.layer.reset_bias[i]);
             }
@@ -87,7 +87,7 @@ impl<R: Scalar> Step<'_, R> {
 
     /// `i, f = f(x + h·Rᵀ + p·c)`, `c = f·c + i·g(…)`, `o = f(… + p·c)`, `h = o·h(c)`
     fn lstm(&self, gates: &mut [R], product: &[R], h: &mut [R], c: &mut [R], input_forget: bool) {
-        let (hidden, [f, g, last]) = (h.len(), self.layer.form.activations);
+        let (hidden, [f, g, last]) = (h.len(), self.layer.definition.activations);
         add(gates, product);
         let (i, rest) = gates.split_at_mut(hidden);
         let (o, rest) = rest.split_at_mut(hidden);

@@ -8,7 +8,7 @@ use crate::threads::Threads;
 
 /// The definition of one direction of a layer.
 #[derive(Debug, Clone, Copy)]
-pub struct Form<R> {
+pub struct LayerDefinition<R> {
     /// The kind of recurrence.
     pub cell: Cell,
     /// The size of the state.
@@ -37,7 +37,7 @@ pub struct Weights<'a, R> {
 /// One direction of a layer.
 pub struct Layer<R: Scalar> {
     pub(super) isa: Isa,
-    pub(super) form: Form<R>,
+    pub(super) definition: LayerDefinition<R>,
     pub(super) inputs: usize,
     pub(super) weights: Packed<R>,
     /// `[gates · hidden]`: the bias of the input's product.
@@ -65,8 +65,8 @@ impl<R: Scalar> Layer<R> {
     ///
     /// # Panics
     /// The lengths do not fit.
-    pub fn new(isa: Isa, form: Form<R>, weights: Weights<R>) -> Layer<R> {
-        let Form { cell, hidden, .. } = form;
+    pub fn new(isa: Isa, definition: LayerDefinition<R>, weights: Weights<R>) -> Layer<R> {
+        let LayerDefinition { cell, hidden, .. } = definition;
         let Weights { input, state, bias: b, peepholes } = weights;
         let rows = cell.gates() * hidden;
         let inputs = input.len() / rows.max(1);
@@ -81,9 +81,9 @@ impl<R: Scalar> Layer<R> {
             reset_bias.copy_from_slice(&b[2 * rows - hidden..]);
         }
         let fuse = || R::Fused::new(isa, cell, [input, state], &bias, &reset_bias);
-        let fused = (form.is_standard() && peepholes.is_none()).then(fuse).flatten();
+        let fused = (definition.is_standard() && peepholes.is_none()).then(fuse).flatten();
         let weights = fused.map_or_else(|| Packed::general(isa, cell, hidden, [input, state]), Packed::Fused);
-        Layer { isa, form, inputs, weights, bias, reset_bias, peepholes: peepholes.map(copied) }
+        Layer { isa, definition, inputs, weights, bias, reset_bias, peepholes: peepholes.map(copied) }
     }
 
     /// The name of the kernel for a step.
@@ -108,7 +108,7 @@ impl<R: Scalar> Layer<R> {
     pub(super) fn row(&self) -> usize {
         match &self.weights {
             Packed::Fused(fused) => fused.row(),
-            Packed::General { .. } => self.form.cell.gates() * self.form.hidden,
+            Packed::General { .. } => self.definition.cell.gates() * self.definition.hidden,
         }
     }
 
@@ -122,13 +122,13 @@ impl<R: Scalar> Layer<R> {
 
     /// Whether both layers have the same inputs, cell and state.
     pub(super) fn has_shape_of(&self, other: &Layer<R>) -> bool {
-        let shape = |layer: &Layer<R>| (layer.inputs, layer.form.cell, layer.form.hidden);
+        let shape = |layer: &Layer<R>| (layer.inputs, layer.definition.cell, layer.definition.hidden);
         shape(self) == shape(other)
     }
 
     /// The elements of workspace that a task needs per sequence.
     pub(super) fn scratch(&self) -> usize {
-        let Form { cell, hidden, .. } = self.form;
+        let LayerDefinition { cell, hidden, .. } = self.definition;
         match self.weights {
             Packed::Fused(_) => hidden,
             Packed::General { .. } => 2 * (cell.gates() + 1) * hidden,
@@ -146,7 +146,7 @@ impl<R: Scalar> Packed<R> {
     }
 }
 
-impl<R: Scalar> Form<R> {
+impl<R: Scalar> LayerDefinition<R> {
     /// Whether the gates use sigmoid and the rest tanh, sums are not clipped, and no gate depends on another one.
     fn is_standard(&self) -> bool {
         let functions: &[Activation] = match self.cell {

@@ -10,7 +10,7 @@ mod task;
 mod tests;
 
 pub use candle_plan_descriptors::recurrent::{Activation, Cell};
-pub use layer::{Form, Layer, Weights};
+pub use layer::{Layer, LayerDefinition, Weights};
 pub use scalar::Scalar;
 
 use crate::threads::Threads;
@@ -46,7 +46,7 @@ impl<R: Scalar> Pass<'_, R> {
 
     /// The number of threads for the steps.
     fn threads(&self, threads: &Threads) -> usize {
-        let one = |layer: &Layer<R>| layer.row().saturating_mul(layer.form.hidden + FINISH);
+        let one = |layer: &Layer<R>| layer.row().saturating_mul(layer.definition.hidden + FINISH);
         let turn = self.layers.iter().map(one).fold(0, usize::saturating_add);
         let worth = turn.saturating_mul(self.steps).saturating_mul(self.batch) / SPLIT;
         threads.count().min(worth.max(1))
@@ -61,16 +61,16 @@ impl<R: Scalar> Pass<'_, R> {
     /// The lengths of the slices do not fit, or the directions differ in shape.
     pub fn run(&self, threads: &Threads, x: &[R], [h, c]: [&mut [R]; 2], workspace: &mut [R], y: &mut [R]) {
         let Some(first) = self.layers.first() else { return };
-        let states = self.layers.len() * self.batch * first.form.hidden;
+        let states = self.layers.len() * self.batch * first.definition.hidden;
         assert!(self.layers.iter().all(|layer| layer.has_shape_of(first)), "directions of one shape");
         assert_eq!((x.len(), h.len()), (self.steps * self.batch * first.inputs, states));
         assert_eq!((y.len(), workspace.len()), (self.steps * states, self.workspace(threads).unwrap_or(usize::MAX)));
         assert!(self.lengths.is_none_or(|lengths| lengths.len() == self.batch));
-        assert!(first.form.cell.gates() < 4 || c.len() == states);
+        assert!(first.definition.cell.gates() < 4 || c.len() == states);
         if states == 0 {
             return;
         }
-        let y = Y::new(y, [self.layers.len(), self.batch, first.form.hidden], self.batch_first);
+        let y = Y::new(y, [self.layers.len(), self.batch, first.definition.hidden], self.batch_first);
         self.directions(threads, x, [h, c], workspace, y);
     }
 
@@ -86,8 +86,8 @@ impl<R: Scalar> Pass<'_, R> {
                 let gates = take(&mut unused, self.steps * self.batch * layer.row());
                 layer.project(threads, x, gates);
                 for part in 0..parts {
-                    let sequences = self.sequences(layer.form.reversed, part, parts);
-                    let states = sequences.count * layer.form.hidden;
+                    let sequences = self.sequences(layer.definition.reversed, part, parts);
+                    let states = sequences.count * layer.definition.hidden;
                     let states = [take(&mut h, states), take(&mut c, states)];
                     let scratch = take(&mut unused, sequences.count * layer.scratch());
                     tasks.push(Task { layer, sequences, gates, states, scratch, y: y.direction(i * together + d) });

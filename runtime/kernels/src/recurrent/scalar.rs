@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use super::fused::{Fused, Turn};
 use super::{Activation, Cell};
 use crate::buffer::copied;
-use crate::gemm::{Bias, Matrix, PackedB, Right, Sizes};
+use crate::gemm::{Bias, Matrix, PackedB, ProductSizes, Right};
 use crate::isa::Isa;
 use crate::products::multiply;
 use crate::real::Real;
@@ -125,7 +125,7 @@ impl Scalar for f32 {
 
     fn product(isa: Isa, threads: &Threads, x: &[f32], weights: &PackedB, bias: Option<&[f32]>, out: &mut [f32]) {
         let (n, k) = (weights.columns(), weights.rows());
-        let sizes = Sizes { m: out.len() / n.max(1), n, k };
+        let sizes = ProductSizes { m: out.len() / n.max(1), n, k };
         let bias = bias.map_or(Bias::None, Bias::Columns);
         multiply(isa, threads, sizes, &Matrix::contiguous(x, k), &Right::Packed(weights), bias, out, None);
     }

@@ -47,7 +47,7 @@ pub(super) struct Task<'a, R: Scalar> {
 
 impl<R: Scalar> Task<'_, R> {
     pub fn run(&mut self) {
-        let (Sequences { steps, count, .. }, hidden) = (self.sequences, self.layer.form.hidden);
+        let (Sequences { steps, count, .. }, hidden) = (self.sequences, self.layer.definition.hidden);
         let mut rows = Scratch::filled(None, count);
         for turn in 0..steps {
             rows.iter_mut().enumerate().for_each(|(i, row)| *row = self.sequences.row(turn, i));

@@ -43,9 +43,10 @@ impl Case {
         };
         let [input, state] = [scaled(rows * inputs, 1), scaled(rows * hidden, 2)];
         let [bias, peepholes] = [scaled(2 * rows, 3), scaled(3 * hidden, 4)];
-        let form = Form { cell, hidden, activations, clip: self.clip.map(R::from_f64), reversed: direction == 1 };
+        let definition =
+            LayerDefinition { cell, hidden, activations, clip: self.clip.map(R::from_f64), reversed: direction == 1 };
         let peepholes = self.peepholes.then_some(&peepholes[..]);
-        Layer::new(isa, form, Weights { input: &input, state: &state, bias: Some(&bias), peepholes })
+        Layer::new(isa, definition, Weights { input: &input, state: &state, bias: Some(&bias), peepholes })
     }
 
     /// Returns every state of every sequence (0 beyond its length), then the last states h and c.
@@ -168,10 +169,10 @@ fn threads_share_what_is_large() {
 fn a_step_is_its_formula() {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let cell = Cell::Gru { linear_before_reset: true };
-    let form = Form { cell, hidden: 1, activations: USUAL, clip: None, reversed: false };
+    let definition = LayerDefinition { cell, hidden: 1, activations: USUAL, clip: None, reversed: false };
     let bias = Some(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6][..]);
     let weights = Weights { input: &[0.5, -1.0, 2.0], state: &[0.25, 0.75, -0.5], bias, peepholes: None };
-    let layers = [Layer::new(Isa::SCALAR, form, weights)];
+    let layers = [Layer::new(Isa::SCALAR, definition, weights)];
     let pass = Pass { layers: &layers, batch: 1, steps: 1, lengths: None, batch_first: false };
     let (mut h, mut y) = ([0.8], [0.0]);
     let mut workspace = vec![0.0; pass.workspace(&Threads::serial()).expect("it is small")];

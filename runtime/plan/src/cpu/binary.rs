@@ -1,7 +1,7 @@
 //! CPU kernels: functions of two elements.
 
 use candle_plan_kernels::elementwise::integer::Integer;
-use candle_plan_kernels::elementwise::{float, logic, zip, Comparable, Pair, Undefined};
+use candle_plan_kernels::elementwise::{float, logic, zip, Comparable, OperandPair, Undefined};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{Argument, Binary as Function, Bound, Program};
 use candle_plan_kernels::scratch::Scratch;
@@ -11,59 +11,63 @@ use half::{bf16, f16};
 use super::bounds::{counted, len, output_len};
 use super::convert::{read_widened, widened_bytes, Float};
 use super::elementwise::run_program;
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use super::power::power;
 use crate::broadcast::join;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::kernel::{Call, Constants};
+use crate::kernel::{Call, Kernel};
 use crate::ops::binary::{divided_by_zero, Binary};
 use crate::types::{Type, Types};
 use crate::value::{alloc_uninit, Array, Strings, Value};
 
-impl Packs for Binary {
-    type Packed = Program;
+impl HasKernel for Binary {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let is_single = |kind: &Option<&Type>| {
+            kind.and_then(|kind| kind.tensor().ok()).is_some_and(|kind| kind.dtype == DType::Float32)
+        };
+        let packed = operands.constants.types.iter().all(is_single).then(|| self.program());
+        Ok(Packed::boxed(self, packed))
+    }
+}
 
+impl Kernel for Packed<Binary, Option<Program>> {
     fn takes(&self, input: usize, dtype: DType) -> bool {
-        dtype == DType::Float32 && self.replaceable().contains(&input)
+        dtype == DType::Float32 && self.op.replaceable().contains(&input)
     }
 
-    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
-        if self.function != Function::Pow || packed.is_some() {
-            return widened_bytes(self, inputs, |_| false);
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
+        if op.function != Function::Pow || packed.is_some() {
+            return widened_bytes(op, inputs, |_| false);
         }
         // In double precision. The result takes over no input.
-        let result = output_len(self, inputs)?;
+        let result = output_len(op, inputs)?;
         let lens = [len(inputs, 0)?, len(inputs, 1)?, result, result];
         Some(lens.into_iter().map(counted::<f64>).fold(0, usize::saturating_add))
     }
 
-    fn pack(&self, operands: &Constants) -> Result<Option<Self::Packed>> {
-        let is_single = |kind: &Option<&Type>| {
-            kind.and_then(|kind| kind.tensor().ok()).is_some_and(|kind| kind.dtype == DType::Float32)
-        };
-        Ok(operands.types.iter().all(is_single).then(|| self.program()))
-    }
-
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
         if let (Value::Strings(x), Value::Strings(y)) = (call.value(0)?, call.value(1)?) {
             return Ok(vec![equal_strings(x, y)?.into()]);
         }
         let (x, y) = (call.tensor(0)?.dtype(), call.tensor(1)?.dtype());
         let output = match x {
-            DType::Bool => self.logic(call)?,
-            _ if self.is_comparison() => self.compare(call)?,
+            DType::Bool => op.logic(call)?,
+            _ if op.is_comparison() => op.compare(call)?,
             DType::Float32 if y == DType::Float32 => match packed {
                 Some(program) => run_program(program, call)?,
-                None => run_program(&self.program(), call)?,
+                None => run_program(&op.program(), call)?,
             },
-            _ if self.function == Function::Pow => power(call)?,
-            DType::Float16 => self.half::<f16>(call)?,
-            DType::Bfloat16 => self.half::<bf16>(call)?,
-            DType::Float64 => self.typed(call, |operands, out| float::binary(self.function, operands, out))?,
-            dtype => dispatch!(format!("{:?}", self.function), dtype, [i8, i16, i32, i64, u8, u16, u32, u64], T => {
-                self.typed::<T>(call, |operands, out| T::binary(self.function, operands, out))
+            _ if op.function == Function::Pow => power(call)?,
+            DType::Float16 => op.half::<f16>(call)?,
+            DType::Bfloat16 => op.half::<bf16>(call)?,
+            DType::Float64 => op.typed(call, |operands, out| float::binary(op.function, operands, out))?,
+            dtype => dispatch!(format!("{:?}", op.function), dtype, [i8, i16, i32, i64, u8, u16, u32, u64], T => {
+                op.typed::<T>(call, |operands, out| T::binary(op.function, operands, out))
             })?,
         };
         Ok(vec![output.into()])
@@ -75,11 +79,11 @@ impl Binary {
     fn typed<T: Element>(
         &self,
         call: &Call,
-        compute: impl Fn(Pair<T>, &mut [T]) -> std::result::Result<(), Undefined>,
+        compute: impl Fn(OperandPair<T>, &mut [T]) -> std::result::Result<(), Undefined>,
     ) -> Result<Array> {
         let (dims, broadcast) = join(&[call.tensor(0)?.dims(), call.tensor(1)?.dims()])?;
         let (out, x, y) = (alloc_uninit(&dims)?, call.read::<T>(0)?, call.read::<T>(1)?);
-        let operands = Pair { threads: call.threads, broadcast: &broadcast, x, y };
+        let operands = OperandPair { threads: call.threads, broadcast: &broadcast, x, y };
         let out = out.try_overwrite(|out| compute(operands, out));
         Array::new(out.map_err(|error| self.explain(error, T::DTYPE))?, &dims)
     }
@@ -109,7 +113,7 @@ impl Binary {
             let bytes = bytemuck::cast_slice_mut(out);
             dispatch!(format!("{:?}", self.function), x.dtype(), [f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
                 let (x, y) = (call.read::<T>(0)?, call.read::<T>(1)?);
-                T::compare(self.function, Pair { threads: call.threads, broadcast: &broadcast, x, y }, bytes)
+                T::compare(self.function, OperandPair { threads: call.threads, broadcast: &broadcast, x, y }, bytes)
                     .map_err(|error| self.explain(error, T::DTYPE))
             })
         })?;

@@ -1,9 +1,17 @@
 //! CPU kernels: convolutions over one or two spatial axes.
 
-use super::conv_rows::packs_convolution;
+use super::conv_rows;
+use super::packed::HasKernel;
+use super::planned::CpuOperands;
+use crate::error::Result;
+use crate::kernel::Kernel;
 use crate::ops::conv::Conv;
 
-packs_convolution!(Conv);
+impl HasKernel for Conv {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        conv_rows::kernel(self, operands)
+    }
+}
 
 #[cfg(test)]
 mod tests {

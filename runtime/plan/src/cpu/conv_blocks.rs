@@ -8,13 +8,12 @@ use super::blocks::{operand, Blocked};
 use super::conv_case::{constant_weights, ConvBlocks, Convolution};
 use super::conv_output::ConvOutput;
 use super::conv_rows::{self, PlannedRows};
-use super::planned::PlannedKernel;
+use super::planned::{CpuOperands, PlannedKernel};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::form::{Alternative, Form};
-use crate::kernel::{Call, Constants, Kernel};
+use crate::form::{Alternative, KernelForm};
+use crate::kernel::{Call, Kernel};
 use crate::layout::{in_blocks, Image, Layout};
-use crate::ops::conv::Conv;
 use crate::ops::window::{check_bias, out_dims};
 use crate::types::{Type, Types};
 use crate::value::{Array, Value};
@@ -22,19 +21,20 @@ use crate::value::{Array, Value};
 /// Returns how a convolution of `float32` images with constant weights runs on blocks.
 pub(super) fn blocked<C: Convolution>(
     conv: &C,
-    operands: &Constants,
+    operands: &CpuOperands,
     output: Option<&Type>,
 ) -> Option<(PlannedBlocks<C>, Blocked)> {
-    let x = operands.types.first().copied().flatten()?;
+    let constants = &operands.constants;
+    let x = constants.types.first().copied().flatten()?;
     let (image, result) = (Image::of(x)?, Image::of(output?)?);
-    let case = conv.case(operands, operands.tensor(1)?.dims()).ok()?;
-    let others = (3..operands.types.len()).map(|i| operand(&result, operands, i)).collect::<Option<Vec<_>>>()?;
+    let case = conv.case(operands, constants.tensor(1)?.dims()).ok()?;
+    let others = (3..constants.types.len()).map(|i| operand(&result, constants, i)).collect::<Option<Vec<_>>>()?;
     let planned = PlannedConv::new(&case)?;
     let read = match planned.image_for_blocks() {
         ImageLayout::Rows => Layout::Rows,
         ImageLayout::Blocks => Layout::Blocks,
     };
-    let first = [read, Layout::Rows, Layout::Rows].into_iter().take(operands.types.len());
+    let first = [read, Layout::Rows, Layout::Rows].into_iter().take(constants.types.len());
     let blocked = Blocked {
         rank: image.rank,
         inputs: first.chain(others).collect(),
@@ -42,30 +42,31 @@ pub(super) fn blocked<C: Convolution>(
         times: planned.times(),
     };
     let op = ConvBlocks { conv: conv.clone(), channels: image.channels, rank: image.rank };
-    Some((PlannedBlocks { op, planned }, blocked))
+    Some((PlannedBlocks { op, planned, inputs: constants.types.len() }, blocked))
 }
 
 /// [`ConvBlocks`] with its forms, chosen but not packed.
 #[derive(Debug)]
-pub(super) struct PlannedBlocks<C> {
-    op: ConvBlocks<C>,
+pub(crate) struct PlannedBlocks<C> {
+    pub op: ConvBlocks<C>,
     /// The forms for results in rows and in blocks.
-    planned: PlannedConv,
+    pub planned: PlannedConv,
+    /// The number of inputs of the step.
+    pub inputs: usize,
+}
+
+impl<C: Convolution> PlannedBlocks<C> {
+    /// Returns the kernel of the same step for images in rows.
+    pub fn in_rows(self) -> PlannedRows<C> {
+        PlannedRows { conv: self.op.conv, planned: self.planned }
+    }
 }
 
 impl<C: Convolution> PlannedKernel for PlannedBlocks<C> {
-    fn pack(self: Box<Self>, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        let weights = self.planned.pack(ImageLayout::Blocks, constant_weights(operands, 1)?.read::<f32>()?);
+    fn pack(self: Box<Self>, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let weights = self.planned.pack(ImageLayout::Blocks, constant_weights(&operands.constants, 1)?.read::<f32>()?);
         let output = ConvOutput::new(self.op.conv.epilogue(), weights.adds_residual());
         Ok(Box::new(PackedConvBlocks { op: self.op, weights, output }))
-    }
-
-    fn in_rows(self: Box<Self>) -> Option<Box<dyn PlannedKernel>> {
-        Some(Box::new(PlannedRows { conv: self.op.conv, planned: self.planned }))
-    }
-
-    fn convolution(&self) -> Option<(&ConvBlocks<Conv>, &PlannedConv)> {
-        Some((C::as_conv(&self.op)?, &self.planned))
     }
 }
 
@@ -91,7 +92,7 @@ impl<C: Convolution> Kernel for PackedConvBlocks<C> {
         input == 1
     }
 
-    fn form(&self) -> Form {
+    fn form(&self) -> KernelForm {
         conv_rows::form(&self.weights).with(self.op.conv.epilogue())
     }
 

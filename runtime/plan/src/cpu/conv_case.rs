@@ -2,14 +2,15 @@
 
 use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::conv::{conv_plain, conv_transposed_plain, Shape};
-use candle_plan_kernels::convolution::{ConvCase, ConvWeights};
+use candle_plan_kernels::convolution::ConvCase;
 use candle_plan_kernels::program::Program;
 use candle_plan_kernels::threads::Threads;
 
-use super::packed::Packs;
+use super::planned::CpuOperands;
 use crate::error::{Error, Result};
 use crate::kernel::{Constants, Memory};
 use crate::layout::in_rows;
+use crate::operator::Operator;
 use crate::ops::conv::Conv;
 use crate::ops::conv_transpose::ConvTranspose;
 use crate::ops::padding::Padding;
@@ -25,7 +26,7 @@ const TYPICAL: usize = 32;
 const STEPS: usize = 8;
 
 /// A plain or transposed convolution. Input 0 is the image, input 1 the weights, and input 2 the bias.
-pub(super) trait Convolution: Packs<Packed = ConvWeights> {
+pub(crate) trait Convolution: Operator + Clone + 'static {
     /// The program that finishes the result.
     fn epilogue(&self) -> Option<&Program>;
 
@@ -48,17 +49,12 @@ pub(super) trait Convolution: Packs<Packed = ConvWeights> {
     /// Convolves by definition.
     fn plain(threads: &Threads, shape: &Shape, w: &[f64], bias: Option<&[f64]>, x: &[f64], out: &mut [f64]);
 
-    /// The convolution in blocks, unless it is transposed.
-    fn as_conv(_op: &ConvBlocks<Self>) -> Option<&ConvBlocks<Conv>> {
-        None
-    }
-
     /// Returns the case of some operands and weights of dimensions `w`.
     ///
     /// # Errors
     /// As for [`Convolution::typical_shape`].
-    fn case(&self, operands: &Constants, w: &[usize]) -> Result<ConvCase> {
-        let shape = self.typical_shape(operands.types.first().copied().flatten(), w)?;
+    fn case(&self, operands: &CpuOperands, w: &[usize]) -> Result<ConvCase> {
+        let shape = self.typical_shape(operands.constants.types.first().copied().flatten(), w)?;
         Ok(Self::case_of(operands.blocking, &shape, operands.memory))
     }
 }
@@ -88,8 +84,8 @@ impl<C> ConvBlocks<C> {
 ///
 /// # Errors
 /// They are not constant.
-pub(super) fn constant_weights<'a>(operands: &'a Constants, i: usize) -> Result<&'a Array> {
-    operands.tensor(i).ok_or_else(|| Error::op("the weights are not constant"))
+pub(super) fn constant_weights<'a>(constants: &'a Constants, i: usize) -> Result<&'a Array> {
+    constants.tensor(i).ok_or_else(|| Error::op("the weights are not constant"))
 }
 
 /// The dimensions of one image of input 0, and of the weights, input 1, if they are known.
@@ -138,10 +134,6 @@ impl Convolution for Conv {
 
     fn plain(threads: &Threads, shape: &Shape, w: &[f64], bias: Option<&[f64]>, x: &[f64], out: &mut [f64]) {
         conv_plain(threads, shape, w, bias, x, out);
-    }
-
-    fn as_conv(op: &ConvBlocks<Conv>) -> Option<&ConvBlocks<Conv>> {
-        Some(op)
     }
 }
 

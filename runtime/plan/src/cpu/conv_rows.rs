@@ -7,106 +7,81 @@ use candle_plan_kernels::isa::Isa;
 
 use super::conv_case::{constant_weights, Convolution};
 use super::conv_output::with_epilogue;
-use super::convert::{converted, read_f32};
+use super::convert::{converted, read_f32, widened_bytes};
 use super::packed::Packed;
-use super::planned::PlannedKernel;
+use super::planned::{CpuOperands, PlannedKernel};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::form::{Alternative, Form};
-use crate::kernel::{Call, Constants, Kernel, Memory};
+use crate::form::{Alternative, KernelForm};
+use crate::kernel::{Call, Kernel, Memory};
 use crate::ops::window::{check_bias, out_dims};
 use crate::types::Types;
-use crate::value::{alloc_uninit, Array};
+use crate::value::{alloc_uninit, Array, Value};
 
-/// Implements [`Packs`](super::packed::Packs) for a [`Convolution`].
-macro_rules! packs_convolution {
-    ($Op:ty) => {
-        const _: () = {
-            use candle_plan_kernels::convolution::ConvWeights;
-
-            use crate::cpu::convert::widened_bytes;
-            use crate::cpu::{conv_rows, packed::Packs};
-            use crate::error::Result;
-            use crate::form::{Alternative, Form};
-            use crate::kernel::{Call, Constants};
-            use crate::types::Types;
-            use crate::value::Value;
-
-            impl Packs for $Op {
-                type Packed = ConvWeights;
-
-                fn pack(&self, constants: &Constants) -> Result<Option<ConvWeights>> {
-                    conv_rows::pack(self, constants)
-                }
-
-                fn is_replaced(&self, input: usize) -> bool {
-                    input == 1
-                }
-
-                fn form(&self, packed: Option<&ConvWeights>) -> Form {
-                    Form::of(packed, conv_rows::form).with(self.epilogue.as_ref())
-                }
-
-                fn alternatives(&self, packed: Option<&ConvWeights>, inputs: &Types) -> Vec<Alternative> {
-                    conv_rows::alternatives(self, packed, inputs)
-                }
-
-                fn scratch(&self, packed: Option<&ConvWeights>, inputs: &Types) -> Option<usize> {
-                    let widened = widened_bytes(self, inputs, |i| self.is_replaced(i))?;
-                    Some(widened.saturating_add(conv_rows::scratch(self, packed?, inputs)?))
-                }
-
-                fn run(&self, packed: Option<&ConvWeights>, call: &mut Call) -> Result<Vec<Value>> {
-                    Ok(vec![conv_rows::run(self, packed, call)?.into()])
-                }
-            }
-        };
-    };
-}
-pub(super) use packs_convolution;
-
-/// Packs weights, if they are constant.
+/// Returns the kernel of a convolution. It packs the weights, if they are constant.
 ///
 /// # Errors
 /// They do not fit.
-pub(super) fn pack<C: Convolution>(op: &C, constants: &Constants) -> Result<Option<ConvWeights>> {
-    let Some(w) = constants.tensor(1).filter(|w| w.dtype() != DType::Float64) else { return Ok(None) };
-    let case = op.case(constants, w.dims())?;
-    Ok(Some(ConvWeights::new(&case, ImageLayout::Rows, &read_f32(w)?)))
+pub(super) fn kernel<C: Convolution>(op: &C, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+    let w = operands.constants.tensor(1).filter(|w| w.dtype() != DType::Float64);
+    let pack = |w: &Array| -> Result<ConvWeights> {
+        Ok(ConvWeights::new(&op.case(operands, w.dims())?, ImageLayout::Rows, &read_f32(w)?))
+    };
+    Ok(Packed::boxed(op, w.map(pack).transpose()?))
+}
+
+impl<C: Convolution> Kernel for Packed<C, Option<ConvWeights>> {
+    fn is_replaced(&self, input: usize) -> bool {
+        self.packed.is_some() && input == 1
+    }
+
+    fn form(&self) -> KernelForm {
+        KernelForm::of(self.packed.as_ref(), form).with(self.op.epilogue())
+    }
+
+    fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {
+        match &self.packed {
+            Some(packed) => packed.alternatives(),
+            None => alternatives(&self.op, inputs).unwrap_or_default(),
+        }
+    }
+
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        let widened = widened_bytes(&self.op, inputs, |i| i == 1)?;
+        Some(widened.saturating_add(scratch(&self.op, self.packed.as_ref()?, inputs)?))
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        Ok(vec![run(&self.op, self.packed.as_ref(), call)?.into()])
+    }
 }
 
 /// A convolution of images in rows with its form, chosen but not packed.
 #[derive(Debug)]
-pub(super) struct PlannedRows<C> {
+pub(crate) struct PlannedRows<C> {
     pub conv: C,
     pub planned: PlannedConv,
 }
 
 impl<C: Convolution> PlannedKernel for PlannedRows<C> {
-    fn pack(self: Box<Self>, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        let w = read_f32(constant_weights(operands, 1)?)?;
-        Ok(Packed::with(&self.conv, Some(self.planned.pack(ImageLayout::Rows, &w))))
+    fn pack(self: Box<Self>, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let w = read_f32(constant_weights(&operands.constants, 1)?)?;
+        Ok(Packed::boxed(&self.conv, Some(self.planned.pack(ImageLayout::Rows, &w))))
     }
 }
 
 /// The chosen form and the size of the weights.
-pub(super) fn form(weights: &ConvWeights) -> Form {
-    Form::named(weights.form()).packed(weights.bytes())
+pub(super) fn form(weights: &ConvWeights) -> KernelForm {
+    KernelForm::named(weights.form()).packed(weights.bytes())
 }
 
-/// The forms that the planner compares: when prepare packs the weights, or in every run if they are not constant. Then, the
-/// image and the result are in rows. The list is empty if the weights are not packed and their sizes are unknown, or if the
-/// convolution is not computed in `f32`.
-pub(super) fn alternatives<C: Convolution>(op: &C, packed: Option<&ConvWeights>, inputs: &Types) -> Vec<Alternative> {
-    let case = || {
-        let w = inputs.tensor(1).ok().filter(|w| w.dtype != DType::Float64)?.sizes()?;
-        let shape = op.typical_shape(inputs.optional(0), &w).ok()?;
-        Some(C::case_of(Blocking::largest(Isa::get()), &shape, Memory::Full))
-    };
-    match packed {
-        Some(packed) => packed.alternatives(),
-        None => case().map(|case| convolution::alternatives_in_rows(&case)).unwrap_or_default(),
-    }
+/// The forms that the planner compares in every run if the weights are not constant. Then, the image and the result are in
+/// rows. `None` if the sizes of the weights are unknown, or if the convolution is not computed in `f32`.
+fn alternatives<C: Convolution>(op: &C, inputs: &Types) -> Option<Vec<Alternative>> {
+    let w = inputs.tensor(1).ok().filter(|w| w.dtype != DType::Float64)?.sizes()?;
+    let shape = op.typical_shape(inputs.optional(0), &w).ok()?;
+    let case = C::case_of(Blocking::largest(Isa::get()), &shape, Memory::Full);
+    Some(convolution::alternatives_in_rows(&case))
 }
 
 /// The bytes of temporary memory for inputs of these types, besides widened inputs. The types are those in rows.
@@ -119,7 +94,7 @@ pub(super) fn scratch<C: Convolution>(op: &C, weights: &ConvWeights, inputs: &Ty
 ///
 /// # Errors
 /// The inputs do not fit.
-pub(super) fn run<C: Convolution>(op: &C, packed: Option<&ConvWeights>, call: &Call) -> Result<Array> {
+fn run<C: Convolution>(op: &C, packed: Option<&ConvWeights>, call: &Call) -> Result<Array> {
     let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
     let shape = op.sizes(x.dims(), w.dims())?;
     check_bias(bias.map(Array::dims), Some(shape.outputs))?;

@@ -1,9 +1,17 @@
 //! CPU kernels: transposed convolutions over one or two spatial axes.
 
-use super::conv_rows::packs_convolution;
+use super::conv_rows;
+use super::packed::HasKernel;
+use super::planned::CpuOperands;
+use crate::error::Result;
+use crate::kernel::Kernel;
 use crate::ops::conv_transpose::ConvTranspose;
 
-packs_convolution!(ConvTranspose);
+impl HasKernel for ConvTranspose {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        conv_rows::kernel(self, operands)
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
-use crate::ops::deform_conv::{DeformConv, Sizes};
+use crate::ops::deform_conv::{DeformConv, DeformSizes};
 use crate::ops::grid_sample::{GridSample, Outside, Sampling};
 use crate::types::Types;
 use crate::value::{alloc_uninit, element_count, Array, Value};
@@ -46,7 +46,7 @@ struct Inputs {
 }
 
 impl DeformConv {
-    fn convolved<R: Real + Element>(&self, inputs: &Inputs, sizes: &Sizes, threads: &Threads) -> Result<Array> {
+    fn convolved<R: Real + Element>(&self, inputs: &Inputs, sizes: &DeformSizes, threads: &Threads) -> Result<Array> {
         let (taps, positions) = (sizes.kernel[0] * sizes.kernel[1], sizes.result[0] * sizes.result[1]);
         let depth = sizes.channels / self.groups * taps;
         let dims = [sizes.batch, sizes.outputs, sizes.result[0], sizes.result[1]];
@@ -74,7 +74,7 @@ impl DeformConv {
     fn columns<R: Real + Element>(
         &self,
         inputs: &Inputs,
-        sizes: &Sizes,
+        sizes: &DeformSizes,
         image: usize,
         threads: &Threads,
     ) -> Result<Array> {
@@ -97,7 +97,7 @@ impl DeformConv {
     fn points<R: Real + Element>(
         &self,
         inputs: &Inputs,
-        sizes: &Sizes,
+        sizes: &DeformSizes,
         image: usize,
         threads: &Threads,
     ) -> Result<Scratch<Taps<R, 4>>> {

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::broadcast::shape_from;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::form::Form;
+use crate::form::KernelForm;
 use crate::kernel::{Call, Kernel};
 use crate::ops::elementwise::Elementwise;
 use crate::types::Types;
@@ -19,8 +19,8 @@ impl Kernel for Elementwise {
         true
     }
 
-    fn form(&self) -> Form {
-        Form::default().with(Some(&self.program))
+    fn form(&self) -> KernelForm {
+        KernelForm::default().with(Some(&self.program))
     }
 
     fn scratch(&self, _inputs: &Types) -> Option<usize> {

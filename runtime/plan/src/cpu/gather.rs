@@ -2,36 +2,39 @@
 
 use candle_plan_kernels::indexed::gather_runs;
 
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
 use super::places::{self, element_places, row_places, starts_bytes, vector_places};
+use super::planned::CpuOperands;
 use crate::array::words;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
 use crate::error::Result;
-use crate::kernel::{Call, Constants};
+use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::gather::{Gather, GatherElements, GatherNd};
 use crate::ops::places::Places;
 use crate::types::Types;
 use crate::value::{Array, Value};
 
-impl Packs for Gather {
-    type Packed = places::KnownPlaces;
+impl HasKernel for Gather {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let packed = places::pack(&operands.constants, |dims, indices| row_places(dims, indices, self.axis))?;
+        Ok(Packed::boxed(self, packed))
+    }
+}
 
-    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
-        starts_bytes(packed, inputs.tensor(1).ok()?)
+impl Kernel for Packed<Gather, Option<places::KnownPlaces>> {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        starts_bytes(self.packed.as_ref(), inputs.tensor(1).ok()?)
     }
 
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
-        places::pack(constants, |dims, indices| row_places(dims, indices, self.axis))
-    }
-
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
         let data = Movable::new(&[call.value(0)?])?;
         let (x, indices) = (&data.arrays[0], call.tensor(1)?);
-        let axis = axes::resolve(self.axis, x.rank())?;
-        let rows = places::places(packed, call, x.dims(), |dims, indices| row_places(dims, indices, self.axis))?;
+        let axis = axes::resolve(op.axis, x.rank())?;
+        let rows = places::places(packed, call, x.dims(), |dims, indices| row_places(dims, indices, op.axis))?;
         let dims = [&x.dims()[..axis], indices.dims(), &x.dims()[axis + 1..]].concat();
         let gathered = match view(x, axis, &rows)? {
             Some(view) => view.reshape(&dims)?,
@@ -55,43 +58,47 @@ fn view(x: &Array, axis: usize, rows: &Places) -> Result<Option<Array>> {
     x.narrow_outer(axis, start / row, rows.run / row).map(Some)
 }
 
-impl Packs for GatherElements {
-    type Packed = places::KnownPlaces;
+impl HasKernel for GatherElements {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let packed = places::pack(&operands.constants, |dims, indices| element_places(dims, indices, self.axis))?;
+        Ok(Packed::boxed(self, packed))
+    }
+}
 
-    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
-        starts_bytes(packed, inputs.tensor(1).ok()?)
+impl Kernel for Packed<GatherElements, Option<places::KnownPlaces>> {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        starts_bytes(self.packed.as_ref(), inputs.tensor(1).ok()?)
     }
 
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
-        places::pack(constants, |dims, indices| element_places(dims, indices, self.axis))
-    }
-
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
         let data = Movable::new(&[call.value(0)?])?;
         let (x, indices) = (&data.arrays[0], call.tensor(1)?);
-        let places = places::places(packed, call, x.dims(), |dims, indices| element_places(dims, indices, self.axis))?;
+        let places = places::places(packed, call, x.dims(), |dims, indices| element_places(dims, indices, op.axis))?;
         Ok(vec![data.restore(runs(x, x.len(), &places, indices.dims(), call)?)?])
     }
 }
 
-impl Packs for GatherNd {
-    type Packed = places::KnownPlaces;
+impl HasKernel for GatherNd {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let packed = places::pack(&operands.constants, |dims, indices| vector_places(dims, indices, self.batch_dims))?;
+        Ok(Packed::boxed(self, packed))
+    }
+}
 
-    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
-        starts_bytes(packed, inputs.tensor(1).ok()?)
+impl Kernel for Packed<GatherNd, Option<places::KnownPlaces>> {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        starts_bytes(self.packed.as_ref(), inputs.tensor(1).ok()?)
     }
 
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
-        places::pack(constants, |dims, indices| vector_places(dims, indices, self.batch_dims))
-    }
-
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
         let data = Movable::new(&[call.value(0)?])?;
         let (x, indices) = (&data.arrays[0], call.tensor(1)?);
         let places =
-            places::places(packed, call, x.dims(), |dims, indices| vector_places(dims, indices, self.batch_dims))?;
+            places::places(packed, call, x.dims(), |dims, indices| vector_places(dims, indices, op.batch_dims))?;
         let Some((depth, outer)) = indices.dims().split_last() else { bail!("indices have no dimensions") };
-        let dims = [outer, &x.dims()[self.batch_dims + depth..]].concat();
+        let dims = [outer, &x.dims()[op.batch_dims + depth..]].concat();
         Ok(vec![data.restore(runs(x, x.len(), &places, &dims, call)?)?])
     }
 }

@@ -1,64 +1,69 @@
 //! CPU kernels: general matrix products, `α·A·B + β·C`.
 
-use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
+use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, ProductSizes, Right, Term};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::products;
 
 use super::convert::{converted, read_f32, widened_bytes};
 use super::finish::with_finish;
 use super::matrices::{form, is_single, matrix, pack, plain};
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use super::product_forms::{float, is_narrow};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::form::{Alternative, Form};
-use crate::kernel::{Call, Constants};
+use crate::form::{Alternative, KernelForm};
+use crate::kernel::{Call, Kernel};
 use crate::ops::gemm::{steps, Gemm};
 use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};
 
-impl Packs for Gemm {
-    type Packed = PackedB;
-
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
-        match constants.tensor(1) {
+impl HasKernel for Gemm {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let packed = match operands.constants.tensor(1) {
             Some(b) if is_single(b.dtype()) && b.rank() == 2 => {
-                let narrow = is_narrow(constants, self.trans_a);
-                Ok(Some(pack(&read_f32(b)?, self.order(b, self.trans_b), self.trans_b, narrow)))
+                let narrow = is_narrow(operands, self.trans_a);
+                Some(pack(&read_f32(b)?, self.order(b, self.trans_b), self.trans_b, narrow))
             }
-            _ => Ok(None),
-        }
+            _ => None,
+        };
+        Ok(Packed::boxed(self, packed))
     }
+}
 
+impl Kernel for Packed<Gemm, Option<PackedB>> {
     fn is_replaced(&self, input: usize) -> bool {
-        input == 1
+        self.packed.is_some() && input == 1
     }
 
-    fn form(&self, packed: Option<&Self::Packed>) -> Form {
-        Form::of(packed, |packed: &PackedB| form(std::slice::from_ref(packed))).with(self.epilogue.as_ref())
+    fn form(&self) -> KernelForm {
+        let (op, packed) = (&self.op, self.packed.as_ref());
+        KernelForm::of(packed, |packed: &PackedB| form(std::slice::from_ref(packed))).with(op.epilogue.as_ref())
     }
 
-    fn alternatives(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
-        float(packed.map(std::slice::from_ref), inputs, [self.trans_a, self.trans_b])
+    fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
+        float(packed.map(std::slice::from_ref), inputs, [op.trans_a, op.trans_b])
     }
 
-    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |i| packed.is_some() && self.is_replaced(i))
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(&self.op, inputs, |i| self.is_replaced(i))
     }
 
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
         let (a, b, c) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
         let out = match a.dtype() {
-            DType::Float32 => self.run_f32(packed, call, a, b, c)?,
+            DType::Float32 => op.run_f32(packed, call, a, b, c)?,
             DType::Float16 | DType::Bfloat16 => {
                 let widened = |array| converted(array, DType::Float32, call.threads);
                 let c = c.map(widened).transpose()?;
                 let wide = packed.is_none().then(|| widened(b)).transpose()?;
-                let out = self.run_f32(packed, call, &widened(a)?, wide.as_ref().unwrap_or(b), c.as_ref())?;
+                let out = op.run_f32(packed, call, &widened(a)?, wide.as_ref().unwrap_or(b), c.as_ref())?;
                 converted(&out, a.dtype(), call.threads)?
             }
-            dtype => dispatch!("Gemm", dtype, [f64, i32, i64, u32, u64], T => self.run_plain::<T>(call, a, b, c))?,
+            dtype => dispatch!("Gemm", dtype, [f64, i32, i64, u32, u64], T => op.run_plain::<T>(call, a, b, c))?,
         };
         Ok(vec![out.into()])
     }
@@ -89,7 +94,7 @@ impl Scale for f64 {
 impl Gemm {
     fn run_f32(&self, packed: Option<&PackedB>, call: &Call, a: &Array, b: &Array, c: Option<&Array>) -> Result<Array> {
         let sizes = self.sizes(a, b, c)?;
-        let Sizes { m, n, k } = sizes;
+        let ProductSizes { m, n, k } = sizes;
         let a = a.read::<f32>()?;
         let elements;
         let right = match packed {
@@ -125,7 +130,7 @@ impl Gemm {
     }
 
     fn run_plain<T: Scale>(&self, call: &Call, a: &Array, b: &Array, c: Option<&Array>) -> Result<Array> {
-        let Sizes { m, n, k } = self.sizes(a, b, c)?;
+        let ProductSizes { m, n, k } = self.sizes(a, b, c)?;
         let (a, b) = (a.read::<T>()?, b.read::<T>()?);
         let c = c.map(|c| Ok::<_, Error>((c.read::<T>()?, steps(c.dims())))).transpose()?;
         let (left, right) = (plain(a, [m, k], self.trans_a), plain(b, [k, n], self.trans_b));

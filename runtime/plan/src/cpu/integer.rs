@@ -10,15 +10,16 @@ use candle_plan_kernels::threads::Threads;
 use super::bounds::len;
 use super::conv_case::one_image;
 use super::exact::{broadcast, floats, largest, shifted, whole, whole_elements};
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use super::product_forms::integer;
 use super::qlinear::{pack, single};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{one_element, one_or_each};
-use crate::form::{Alternative, Form};
-use crate::kernel::{Call, Constants, Kernel};
+use crate::form::{Alternative, KernelForm};
+use crate::kernel::{Call, Kernel};
 use crate::ops::integer::{is_one_each, ConvInteger, MatMulInteger, Requantize};
 use crate::ops::matmul::Product;
 use crate::ops::qlinear::{is_signed, WEIGHTS_ZERO};
@@ -29,33 +30,39 @@ use crate::value::{alloc_uninit, list, with_capacity, Array, Value};
 /// Whole numbers up to this magnitude are exact in `f32`.
 const EXACT: f64 = (1 << 24) as f64;
 
-impl Packs for MatMulInteger {
-    type Packed = int8::Weights;
-
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
+impl HasKernel for MatMulInteger {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let constants = &operands.constants;
         let zero = constants.tensor(3);
         let zero_given = constants.types.get(3).is_some_and(Option::is_some);
-        match constants.tensor(1) {
-            Some(b) if (zero.is_some() || !zero_given) && is_one_each(b, zero) => Ok(Some(pack(b, zero)?)),
-            _ => Ok(None),
-        }
+        let packed = match constants.tensor(1) {
+            Some(b) if (zero.is_some() || !zero_given) && is_one_each(b, zero) => Some(pack(b, zero)?),
+            _ => None,
+        };
+        Ok(Packed::boxed(self, packed))
+    }
+}
+
+impl Kernel for Packed<MatMulInteger, Option<int8::Weights>> {
+    fn form(&self) -> KernelForm {
+        KernelForm::of(self.packed.as_ref(), |b: &int8::Weights| {
+            KernelForm::named(format!("int8, {}", b.form())).packed(b.bytes())
+        })
     }
 
-    fn form(&self, packed: Option<&Self::Packed>) -> Form {
-        Form::of(packed, |b: &int8::Weights| Form::named(format!("int8, {}", b.form())).packed(b.bytes()))
-    }
-
-    fn alternatives(&self, _: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
+    fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {
         are_codes(inputs).map(|are_codes| integer(inputs, are_codes)).unwrap_or_default()
     }
 
-    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        let packed = self.packed.as_ref();
         let has_rows = inputs.tensor(0).ok()?.rank()? > 1;
         let is_one = inputs.optional(2).is_none() || len(inputs, 2)? == 1;
         (has_rows && is_one && packed?.is_cached()).then_some(0)
     }
 
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let packed = self.packed.as_ref();
         let (a, b, zero) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(3)?);
         let a_zero = call.optional_tensor(2)?;
         if a.rank() > 1 && a_zero.is_none_or(|zero| zero.len() == 1) && is_one_each(b, zero) {
@@ -116,39 +123,43 @@ pub(super) struct PackedBytes {
     largest_sum: f64,
 }
 
-impl Packs for ConvInteger {
-    type Packed = PackedBytes;
-
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
+impl HasKernel for ConvInteger {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let constants = &operands.constants;
         let zero = constants.tensor(3);
         let zero_given = constants.types.get(3).is_some_and(Option::is_some);
-        match constants.tensor(1) {
-            Some(w) if zero.is_some() || !zero_given => Ok(Some(self.pack_weights(&self.weights(w, zero)?)?)),
-            _ => Ok(None),
-        }
+        let packed = match constants.tensor(1) {
+            Some(w) if zero.is_some() || !zero_given => Some(self.pack_weights(&self.weights(w, zero)?)?),
+            _ => None,
+        };
+        Ok(Packed::boxed(self, packed))
     }
+}
 
-    fn form(&self, packed: Option<&Self::Packed>) -> Form {
-        Form::of(packed, |PackedBytes { weights, .. }: &PackedBytes| {
-            Form::named(convolution::AS_FLOATS).packed(weights.bytes())
+impl Kernel for Packed<ConvInteger, Option<PackedBytes>> {
+    fn form(&self) -> KernelForm {
+        KernelForm::of(self.packed.as_ref(), |PackedBytes { weights, .. }: &PackedBytes| {
+            KernelForm::named(convolution::AS_FLOATS).packed(weights.bytes())
         })
     }
 
-    fn alternatives(&self, _: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
-        let shape = one_image(inputs).and_then(|[x, w]| self.shape(&x, &w).ok());
+    fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {
+        let op = &self.op;
+        let shape = one_image(inputs).and_then(|[x, w]| op.shape(&x, &w).ok());
         let case = shape.map(|shape| IntegerConvCase::new(Isa::get(), &shape, true));
         Alternative::all(case.map(|case| integer_alternatives(&case)).unwrap_or_default())
     }
 
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
         let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(4)?);
-        let shape = self.shape(x.dims(), w.dims())?;
+        let shape = op.shape(x.dims(), w.dims())?;
         check_bias(bias.map(Array::dims), Some(shape.outputs))?;
         let packed_here;
         let packed = match packed {
             Some(packed) => packed,
             None => {
-                packed_here = self.pack_weights(&self.weights(w, call.optional_tensor(3)?)?)?;
+                packed_here = op.pack_weights(&op.weights(w, call.optional_tensor(3)?)?)?;
                 &packed_here
             }
         };
@@ -163,7 +174,7 @@ impl Packs for ConvInteger {
             });
             whole_elements(&out)
         } else {
-            self.run_whole(call, &shape, &x)?
+            op.run_whole(call, &shape, &x)?
         };
         if let Some(bias) = bias {
             add_bias(&mut sums, bias.read::<i32>()?, shape.output[0] * shape.output[1]);

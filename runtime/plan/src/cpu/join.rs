@@ -6,12 +6,13 @@ use smallvec::SmallVec;
 use super::blocks::Blocked;
 use super::bounds::is_short;
 use super::lists::{optional_list, Lists};
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use crate::array::words;
 use crate::bail;
 use crate::by_width;
 use crate::error::Result;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Kernel};
 use crate::layout::{Image, Layout};
 use crate::movable::{copy_view, Movable};
 use crate::ops::join::{joined_dims, place_of, Concat, Split};
@@ -33,9 +34,10 @@ impl Kernel for Concat {
 
 impl Concat {
     /// Returns how the operator runs on blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+    pub(super) fn blocked(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<Blocked> {
         let image = Image::of(outputs.first().copied().flatten()?)?;
-        let parts = operands.types.iter().map(|kind| Image::of(kind.as_ref()?)).collect::<Option<Vec<_>>>()?;
+        let parts =
+            operands.constants.types.iter().map(|kind| Image::of(kind.as_ref()?)).collect::<Option<Vec<_>>>()?;
         let (_, before) = parts.split_last()?;
         let is_whole = before.iter().all(|part| part.channels.is_multiple_of(operands.blocking.block()));
         let fits = self.axis == 1 && is_whole || self.axis > 1;
@@ -48,21 +50,22 @@ impl Concat {
     }
 }
 
-impl Packs for Split {
-    type Packed = Lists;
-
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
-        Ok(Some(Lists::of(constants)))
+impl HasKernel for Split {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        Ok(Packed::boxed(self, Lists::of(&operands.constants)))
     }
+}
 
-    fn scratch(&self, _packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+impl Kernel for Packed<Split, Lists> {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
         is_short(inputs.outputs).then_some(0)
     }
 
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, &self.packed);
         let data = Movable::new(&[call.value(0)?])?;
         let x = &data.arrays[0];
-        let (axis, sizes) = self.parts(x.dims(), optional_list(packed, call, 1)?.as_deref(), call.outputs)?;
+        let (axis, sizes) = op.parts(x.dims(), optional_list(packed, call, 1)?.as_deref(), call.outputs)?;
         let mut start = 0;
         let part = |size: usize| {
             let part = part_of(x, axis, start, size, call)?;

@@ -24,8 +24,8 @@ impl Lists {
 ///
 /// # Errors
 /// The input is missing, or it is not a list of integers.
-pub(super) fn list<'a>(lists: Option<&'a Lists>, call: &Call, i: usize) -> Result<Cow<'a, [i64]>> {
-    match lists.and_then(|lists| lists.0.get(i)?.as_deref()) {
+pub(super) fn list<'a>(lists: &'a Lists, call: &Call, i: usize) -> Result<Cow<'a, [i64]>> {
+    match lists.0.get(i).and_then(Option::as_deref) {
         Some(numbers) => Ok(Cow::Borrowed(numbers)),
         None => numbers(call.tensor(i)?).map(Cow::Owned),
     }
@@ -35,6 +35,6 @@ pub(super) fn list<'a>(lists: Option<&'a Lists>, call: &Call, i: usize) -> Resul
 ///
 /// # Errors
 /// See [`list`].
-pub(super) fn optional_list<'a>(lists: Option<&'a Lists>, call: &Call, i: usize) -> Result<Option<Cow<'a, [i64]>>> {
+pub(super) fn optional_list<'a>(lists: &'a Lists, call: &Call, i: usize) -> Result<Option<Cow<'a, [i64]>>> {
     call.optional_tensor(i)?.map(|_| list(lists, call, i)).transpose()
 }

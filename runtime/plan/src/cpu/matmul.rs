@@ -1,6 +1,6 @@
 //! CPU kernels: matrix products.
 
-use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
+use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, ProductSizes, Right, Term};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::products;
 use candle_plan_kernels::threads::Threads;
@@ -8,54 +8,59 @@ use candle_plan_kernels::threads::Threads;
 use super::convert::{converted, widened_bytes};
 use super::finish::with_finish;
 use super::matrices::{form, is_single, matrix, pack_all, plain};
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use super::product_forms::{float, is_narrow};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::form::{Alternative, Form};
-use crate::kernel::{Call, Constants};
+use crate::form::{Alternative, KernelForm};
+use crate::kernel::{Call, Kernel};
 use crate::ops::matmul::{MatMul, Product};
 use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};
 
-impl Packs for MatMul {
-    type Packed = Vec<PackedB>;
-
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
-        match constants.tensor(1) {
+impl HasKernel for MatMul {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let packed = match operands.constants.tensor(1) {
             Some(b) if is_single(b.dtype()) && b.rank() > 0 => {
-                Ok(Some(pack_all(b, self.trans_b, is_narrow(constants, self.trans_a))?))
+                Some(pack_all(b, self.trans_b, is_narrow(operands, self.trans_a))?)
             }
-            _ => Ok(None),
-        }
+            _ => None,
+        };
+        Ok(Packed::boxed(self, packed))
     }
+}
 
+impl Kernel for Packed<MatMul, Option<Vec<PackedB>>> {
     fn reads_grown(&self, input: usize, from_end: usize) -> bool {
         input == 1 && from_end == 2
     }
 
     fn is_replaced(&self, input: usize) -> bool {
-        input == 1
+        self.packed.is_some() && input == 1
     }
 
-    fn form(&self, packed: Option<&Self::Packed>) -> Form {
-        Form::of(packed, |packed: &Vec<PackedB>| form(packed)).with(self.epilogue.as_ref())
+    fn form(&self) -> KernelForm {
+        let (op, packed) = (&self.op, self.packed.as_ref());
+        KernelForm::of(packed, |packed: &Vec<PackedB>| form(packed)).with(op.epilogue.as_ref())
     }
 
-    fn alternatives(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
-        float(packed.map(Vec::as_slice), inputs, [self.trans_a, self.trans_b])
+    fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
+        float(packed.map(Vec::as_slice), inputs, [op.trans_a, op.trans_b])
     }
 
-    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |i| packed.is_some() && self.is_replaced(i))
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(&self.op, inputs, |i| self.is_replaced(i))
     }
 
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
         let (a, b) = (call.tensor(0)?, call.storage(1)?);
-        let product = Product::transposed(a.dims(), call.value(1)?.dims()?, [self.trans_a, self.trans_b])?;
+        let product = Product::transposed(a.dims(), call.value(1)?.dims()?, [op.trans_a, op.trans_b])?;
         let out = match a.dtype() {
-            DType::Float32 => with_finish(self.epilogue.as_ref(), call, &product.dims, |finish| {
+            DType::Float32 => with_finish(op.epilogue.as_ref(), call, &product.dims, |finish| {
                 product.run_f32(call.threads, a, b, packed, finish)
             })?,
             DType::Float16 | DType::Bfloat16 => {
@@ -91,7 +96,7 @@ impl Product {
         packed: Option<&Vec<PackedB>>,
         finish: Option<Finish>,
     ) -> Result<Array> {
-        let Sizes { m, n, k } = self.sizes;
+        let ProductSizes { m, n, k } = self.sizes;
         let pitch = matrix_size(b);
         let (a, b) = (a.read::<f32>()?, packed.is_none().then(|| b.read::<f32>()).transpose()?);
         let b = b.unwrap_or_default();
@@ -113,7 +118,7 @@ impl Product {
 
     /// Computes the product in the type of the operands. For `b`, see [`Product::run_f32`].
     pub fn run_plain<T: Term + Element>(&self, threads: &Threads, a: &Array, b: &Array) -> Result<Array> {
-        let Sizes { m, n, k } = self.sizes;
+        let ProductSizes { m, n, k } = self.sizes;
         let (pitch, a, b) = (matrix_size(b), a.read::<T>()?, b.read::<T>()?);
         self.for_each(threads, |threads, _, [left, right], out| {
             let a = plain(&a[left * m * k..][..m * k], [m, k], self.transposed[0]);
@@ -128,7 +133,7 @@ impl Product {
         threads: &Threads,
         product: impl Fn(&Threads, usize, [usize; 2], &mut [T]) + Sync,
     ) -> Result<Array> {
-        let Sizes { m, n, k } = self.sizes;
+        let ProductSizes { m, n, k } = self.sizes;
         let size = m * n;
         let out = alloc_uninit(&self.dims)?.overwrite(|out| {
             if size.saturating_mul(k) >= LARGE || self.pairs.len() == 1 {

@@ -4,71 +4,82 @@ use std::borrow::Cow;
 
 use candle_plan_kernels::gemm::Finish;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::lowbit::{Codes, PackedCodes};
+use candle_plan_kernels::lowbit::{LowBitCodes, PackedCodes};
 use candle_plan_kernels::products::multiply_low_bit;
 use candle_plan_kernels::threads::Threads;
 use candle_plan_memory::buffer::collected;
 
 use super::convert::{converted, read_f32, widened_bytes};
 use super::finish::with_finish;
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use super::product_forms::low_bit;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::form::{Alternative, Form};
-use crate::kernel::{Call, Constants};
+use crate::form::{Alternative, KernelForm};
+use crate::kernel::{Call, Kernel};
 use crate::ops::matmul_nbits::MatMulNBits;
 use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};
 
-impl Packs for MatMulNBits {
-    type Packed = PackedCodes;
-
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
+impl HasKernel for MatMulNBits {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let constants = &operands.constants;
         let zeros = constants.tensor(3);
         let is_constant = zeros.is_some() || constants.types.get(3).copied().flatten().is_none();
-        match (constants.tensor(1), constants.tensor(2)) {
-            (Some(b), Some(scales)) if is_constant => Ok(Some(self.packed(&Threads::serial(), b, scales, zeros)?)),
-            _ => Ok(None),
-        }
+        let packed = match (constants.tensor(1), constants.tensor(2)) {
+            (Some(b), Some(scales)) if is_constant => Some(self.packed(&Threads::serial(), b, scales, zeros)?),
+            _ => None,
+        };
+        Ok(Packed::boxed(self, packed))
     }
+}
 
+/// Whether input `input` belongs to the weights: the codes, the scales or the zero points.
+fn is_weight(input: usize) -> bool {
+    (1..=3).contains(&input)
+}
+
+impl Kernel for Packed<MatMulNBits, Option<PackedCodes>> {
     fn is_replaced(&self, input: usize) -> bool {
-        (1..=3).contains(&input)
+        self.packed.is_some() && is_weight(input)
     }
 
-    fn form(&self, packed: Option<&Self::Packed>) -> Form {
-        let name = format!("codes of {} bits in blocks of {}", self.bits, self.block);
-        Form::named(name).packed(packed.map_or(0, PackedCodes::bytes)).with(self.epilogue.as_ref())
+    fn form(&self) -> KernelForm {
+        let (op, packed) = (&self.op, self.packed.as_ref());
+        let name = format!("codes of {} bits in blocks of {}", op.bits, op.block);
+        KernelForm::named(name).packed(packed.map_or(0, PackedCodes::bytes)).with(op.epilogue.as_ref())
     }
 
-    fn alternatives(&self, _: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
-        low_bit(inputs, [self.n, self.k])
+    fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {
+        low_bit(inputs, [self.op.n, self.op.k])
     }
 
-    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
-        let bytes = if packed.is_some() { 0 } else { self.packed_bytes() };
-        widened_bytes(self, inputs, |i| self.is_replaced(i)).map(|widened| widened.saturating_add(bytes))
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
+        let bytes = if packed.is_some() { 0 } else { op.packed_bytes() };
+        widened_bytes(op, inputs, is_weight).map(|widened| widened.saturating_add(bytes))
     }
 
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
         let a = call.tensor(0)?;
-        let dims = self.result(a.dims(), self.n)?;
+        let dims = op.result(a.dims(), op.n)?;
         let made;
         let packed = match packed {
             Some(packed) => packed,
             None => {
                 let (b, scales, zeros) = (call.tensor(1)?, call.tensor(2)?, call.optional_tensor(3)?);
-                made = self.packed(call.threads, b, scales, zeros)?;
+                made = op.packed(call.threads, b, scales, zeros)?;
                 &made
             }
         };
         let out = match a.dtype() {
-            DType::Float32 => with_finish(self.epilogue.as_ref(), call, &dims, |finish| {
-                self.product(call.threads, a.read()?, packed, &dims, finish)
+            DType::Float32 => with_finish(op.epilogue.as_ref(), call, &dims, |finish| {
+                op.product(call.threads, a.read()?, packed, &dims, finish)
             })?,
             dtype => {
-                let out = self.product(call.threads, &read_f32(a)?, packed, &dims, None)?;
+                let out = op.product(call.threads, &read_f32(a)?, packed, &dims, None)?;
                 converted(&out, dtype, call.threads)?
             }
         };
@@ -82,7 +93,7 @@ impl MatMulNBits {
         self.check_weights(Some(b.dims()), Some(scales.dims()), zeros.map(Array::dims))?;
         let (scales, zeros) = (read_f32(scales)?, zeros.map(numbers).transpose()?);
         let MatMulNBits { n, k, bits, block, .. } = *self;
-        let codes = Codes { n, k, bits, block, bytes: b.read()?, scales: &scales, zeros: zeros.as_deref() };
+        let codes = LowBitCodes { n, k, bits, block, bytes: b.read()?, scales: &scales, zeros: zeros.as_deref() };
         Ok(PackedCodes::new(Isa::get(), threads, &codes))
     }
 

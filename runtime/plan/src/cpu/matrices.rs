@@ -8,7 +8,7 @@ use super::convert::read_f32;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::form::Form;
+use crate::form::KernelForm;
 use crate::ops::matrices::ordered;
 use crate::value::{list, Array};
 
@@ -54,9 +54,9 @@ pub(super) fn is_single(dtype: DType) -> bool {
 }
 
 /// Describes how the right-hand sides are packed.
-pub(super) fn form(packed: &[PackedB]) -> Form {
+pub(super) fn form(packed: &[PackedB]) -> KernelForm {
     let first = packed.first().map(PackedB::format);
     let common = first.filter(|format| packed.iter().all(|packed| packed.format() == *format));
     let kernel = packed_name(common.unwrap_or(Format::Float32));
-    Form::named(kernel).packed(packed.iter().map(PackedB::bytes).sum())
+    KernelForm::named(kernel).packed(packed.iter().map(PackedB::bytes).sum())
 }

@@ -30,7 +30,7 @@ mod separable;
 family_modules!();
 
 pub(crate) use blocks::Blocked;
-pub(crate) use choice::{blocked, paired, Own};
+pub(crate) use choice::{blocked, paired, BlocksKernel, OnBlocks, Own};
 #[cfg(test)]
 pub(crate) use packed::kernel;
-pub(crate) use planned::{Paired, PlannedKernel, Ready};
+pub(crate) use planned::{CpuOperands, Paired, PlannedKernel, Ready};

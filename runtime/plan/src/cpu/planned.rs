@@ -2,12 +2,20 @@
 
 use std::fmt::Debug;
 
-use candle_plan_kernels::convolution::PlannedConv;
+use candle_plan_kernels::blocking::Blocking;
 
-use super::conv_case::ConvBlocks;
 use crate::error::Result;
-use crate::kernel::{Constants, Kernel};
-use crate::ops::conv::Conv;
+use crate::kernel::{Constants, Kernel, Memory};
+
+/// The constant inputs of a step on the CPU, and the facts about its plan that decide how they are packed.
+#[derive(Clone, Copy)]
+pub(crate) struct CpuOperands<'a> {
+    pub constants: Constants<'a>,
+    /// How much memory packed weights may take.
+    pub memory: Memory,
+    /// The blocks of channels of the plan.
+    pub blocking: Blocking,
+}
 
 /// A kernel of a step that prepare considers or has chosen. Its constants are not packed yet.
 pub(crate) trait PlannedKernel: Debug {
@@ -15,18 +23,7 @@ pub(crate) trait PlannedKernel: Debug {
     ///
     /// # Errors
     /// The constants do not fit the operator.
-    fn pack(self: Box<Self>, operands: &Constants) -> Result<Box<dyn Kernel>>;
-
-    /// Returns the kernel of the same step for images in rows, if it keeps facts that were compared. `None` if the
-    /// operator's own kernel runs on them.
-    fn in_rows(self: Box<Self>) -> Option<Box<dyn PlannedKernel>> {
-        None
-    }
-
-    /// The convolution on blocks of channels, and its forms, that a [pair](Paired) may begin or end with.
-    fn convolution(&self) -> Option<(&ConvBlocks<Conv>, &PlannedConv)> {
-        None
-    }
+    fn pack(self: Box<Self>, operands: &CpuOperands) -> Result<Box<dyn Kernel>>;
 }
 
 /// A kernel that packs nothing.
@@ -34,13 +31,10 @@ pub(crate) trait PlannedKernel: Debug {
 pub(crate) struct Ready(pub Box<dyn Kernel>);
 
 impl PlannedKernel for Ready {
-    fn pack(self: Box<Self>, _: &Constants) -> Result<Box<dyn Kernel>> {
+    fn pack(self: Box<Self>, _: &CpuOperands) -> Result<Box<dyn Kernel>> {
         Ok(self.0)
     }
 }
-
-/// A step of a possible pair: its kernel on blocks of channels, and its operands.
-pub(crate) type Part<'a> = (&'a dyn PlannedKernel, &'a Constants<'a>);
 
 /// A kernel for two steps that run on blocks of channels. It takes the inputs of the first step, then those of the second
 /// without input 0.

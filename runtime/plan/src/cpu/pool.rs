@@ -11,10 +11,11 @@ use half::{bf16, f16};
 use super::blocks::Blocked;
 use super::bounds::has_short_lines;
 use super::convert::{read_widened, widened_bytes, Float};
+use super::planned::CpuOperands;
 use super::pool_blocks::{self, PoolBlocks};
 use crate::dispatch;
 use crate::error::Result;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Kernel};
 use crate::ops::pool::{AveragePool, LpPool, MaxPool};
 use crate::types::{Type, Types};
 use crate::value::{alloc_uninit, Array, Value};
@@ -48,7 +49,7 @@ impl Kernel for MaxPool {
 
 impl MaxPool {
     /// Returns how the operator runs on blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<(PoolBlocks, Blocked)> {
+    pub(super) fn blocked(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<(PoolBlocks, Blocked)> {
         pool_blocks::blocked(&self.window, Pool::Max, operands, outputs)
     }
 }
@@ -94,7 +95,7 @@ impl Kernel for AveragePool {
 
 impl AveragePool {
     /// Returns how the operator runs on blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<(PoolBlocks, Blocked)> {
+    pub(super) fn blocked(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<(PoolBlocks, Blocked)> {
         pool_blocks::blocked(&self.window, Pool::Average(self.divisor()), operands, outputs)
     }
 }

@@ -5,8 +5,9 @@ use candle_plan_kernels::blocking::Blocking;
 
 use super::blocks::Blocked;
 use super::bounds::has_short_lines;
+use super::planned::CpuOperands;
 use crate::error::Result;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Kernel};
 use crate::layout::{in_blocks, in_rows, Image, Layout};
 use crate::ops::pool::PoolWindow;
 use crate::types::{Type, Types};
@@ -20,10 +21,10 @@ const PIXEL: f64 = 2.0;
 pub(super) fn blocked(
     window: &PoolWindow,
     pool: Pool,
-    operands: &Constants,
+    operands: &CpuOperands,
     outputs: &[Option<&Type>],
 ) -> Option<(PoolBlocks, Blocked)> {
-    let ([Some(x)], [Some(y)]) = (operands.types, outputs) else { return None };
+    let ([Some(x)], [Some(y)]) = (operands.constants.types, outputs) else { return None };
     let (x, y) = (Image::of(x)?, Image::of(y)?);
     let pixels: f64 = window.kernel.iter().map(|&size| size as f64).product();
     let largest = Blocking::largest(operands.blocking.isa());

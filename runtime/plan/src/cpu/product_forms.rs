@@ -1,14 +1,15 @@
 //! CPU kernels: the forms of matrix products that the planner compares, for the types of a step's inputs.
 
-use candle_plan_kernels::gemm::{Format, PackedB, ProductCase, RightCase, Sizes};
+use candle_plan_kernels::gemm::{Format, PackedB, ProductCase, ProductSizes, RightCase};
 use candle_plan_kernels::int8::{IntegerCase, Integers};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lowbit::LowBitCase;
 use candle_plan_kernels::products;
 
 use super::matrices::is_single;
+use super::planned::CpuOperands;
 use crate::form::Alternative;
-use crate::kernel::{Constants, Memory};
+use crate::kernel::Memory;
 use crate::ops::matrices::ordered;
 use crate::types::{TensorType, Types};
 use crate::work;
@@ -18,10 +19,10 @@ const TYPICAL_ROWS: usize = 1;
 
 /// Whether to pack B in the narrowest type that holds its numbers exactly: if the planner expects 16-bit numbers to be as
 /// fast, or if memory is low.
-pub(super) fn is_narrow(constants: &Constants, trans_a: bool) -> bool {
-    let a = constants.types.first().copied().flatten().and_then(|a| a.tensor().ok());
+pub(super) fn is_narrow(operands: &CpuOperands, trans_a: bool) -> bool {
+    let a = operands.constants.types.first().copied().flatten().and_then(|a| a.tensor().ok());
     let rows = a.and_then(|a| rows(a, trans_a)).unwrap_or(TYPICAL_ROWS);
-    constants.memory == Memory::Low || products::prefers_half(rows)
+    operands.memory == Memory::Low || products::prefers_half(rows)
 }
 
 /// The number of rows of all matrices of `A`, if it is known.
@@ -34,7 +35,7 @@ fn rows(a: &TensorType, trans_a: bool) -> Option<usize> {
 pub(super) fn float(packed: Option<&[PackedB]>, inputs: &Types, [trans_a, trans_b]: [bool; 2]) -> Vec<Alternative> {
     let (isa, is_float) = (Isa::get(), inputs.tensor(1).is_ok_and(|b| is_single(b.dtype)));
     let Some(sizes) = sizes(inputs, [trans_a, trans_b]).filter(|_| is_float) else { return Vec::new() };
-    let Sizes { m, n, k } = sizes;
+    let ProductSizes { m, n, k } = sizes;
     let strides = |transposed: bool, [rows, columns]: [usize; 2]| if transposed { [1, rows] } else { [columns, 1] };
     let operands = match packed {
         Some(packed) => {
@@ -50,7 +51,7 @@ pub(super) fn float(packed: Option<&[PackedB]>, inputs: &Types, [trans_a, trans_
 /// Returns the forms of a product of `A` and `n` rows of `k` codes of few bits.
 pub(super) fn low_bit(inputs: &Types, [n, k]: [usize; 2]) -> Vec<Alternative> {
     let Ok(a) = inputs.tensor(0) else { return Vec::new() };
-    let sizes = Sizes { m: rows(a, false).unwrap_or(TYPICAL_ROWS), n, k };
+    let sizes = ProductSizes { m: rows(a, false).unwrap_or(TYPICAL_ROWS), n, k };
     Alternative::all(products::low_bit_alternatives(&LowBitCase { isa: Isa::get(), sizes }))
 }
 
@@ -63,7 +64,7 @@ pub(super) fn integer(inputs: &Types, are_codes: bool) -> Vec<Alternative> {
 }
 
 /// The sizes of one product of two stacks of matrices; rows of unknown number count as typical.
-fn sizes(inputs: &Types, [trans_a, trans_b]: [bool; 2]) -> Option<Sizes> {
+fn sizes(inputs: &Types, [trans_a, trans_b]: [bool; 2]) -> Option<ProductSizes> {
     let (a, b) = (inputs.tensor(0).ok()?, inputs.tensor(1).ok()?);
     let (stack, k, n) = match *ordered(&b.sizes()?, trans_b).ok()? {
         [k] => (1, k, 1),
@@ -76,5 +77,5 @@ fn sizes(inputs: &Types, [trans_a, trans_b]: [bool; 2]) -> Option<Sizes> {
         _ if stack == 1 && !trans_a => rows(a, trans_a),
         _ => work::size_from_end(a, usize::from(!trans_a)).and_then(|m| usize::try_from(m).ok()),
     };
-    Some(Sizes { m: m.unwrap_or(TYPICAL_ROWS), n, k })
+    Some(ProductSizes { m: m.unwrap_or(TYPICAL_ROWS), n, k })
 }

@@ -8,59 +8,65 @@ use candle_plan_kernels::products;
 use candle_plan_memory::buffer::collected;
 
 use super::conv_case::one_image;
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use super::product_forms::integer;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{one_element, one_or_each};
-use crate::form::{Alternative, Form};
-use crate::kernel::{Call, Constants};
+use crate::form::{Alternative, KernelForm};
+use crate::kernel::{Call, Kernel};
 use crate::ops::qlinear::{is_signed, QLinearConv, QLinearMatMul, WEIGHTS_ZERO, ZERO};
 use crate::ops::window::check_bias;
 use crate::size::alloc_uninit;
 use crate::types::Types;
 use crate::value::{Array, Value};
 
-impl Packs for QLinearConv {
-    type Packed = Filter;
-
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
-        match (constants.tensor(1), constants.tensor(4)) {
-            (Some(w), Some(zero)) => Ok(Some(self.pack_weights(w, zero)?)),
-            _ => Ok(None),
-        }
+impl HasKernel for QLinearConv {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let constants = &operands.constants;
+        let packed = match (constants.tensor(1), constants.tensor(4)) {
+            (Some(w), Some(zero)) => Some(self.pack_weights(w, zero)?),
+            _ => None,
+        };
+        Ok(Packed::boxed(self, packed))
     }
+}
 
+impl Kernel for Packed<QLinearConv, Option<Filter>> {
     fn is_replaced(&self, input: usize) -> bool {
-        input == 1
+        self.packed.is_some() && input == 1
     }
 
-    fn form(&self, packed: Option<&Self::Packed>) -> Form {
-        Form::of(packed, |filter: &Filter| Form::named(filter.form()).packed(filter.bytes()))
+    fn form(&self) -> KernelForm {
+        KernelForm::of(self.packed.as_ref(), |filter: &Filter| KernelForm::named(filter.form()).packed(filter.bytes()))
     }
 
-    fn alternatives(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
-        let found = self.image_shape(inputs).map(|shape| match packed {
+    fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
+        let found = op.image_shape(inputs).map(|shape| match packed {
             Some(filter) => filter.alternatives(shape.output[0].saturating_mul(shape.output[1])),
             None => quantized::alternatives(Isa::get(), &shape, inputs.tensor(1).is_ok_and(|w| w.dtype == DType::Int8)),
         });
         Alternative::all(found.unwrap_or_default())
     }
 
-    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
         let sizes = |i: usize| inputs.sizes(i).ok().flatten();
-        packed?.is_cached(&self.shape(&sizes(0)?, &sizes(1)?).ok()?).then_some(0)
+        packed?.is_cached(&op.shape(&sizes(0)?, &sizes(1)?).ok()?).then_some(0)
     }
 
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
         let (x, w) = (call.tensor(0)?, call.tensor(1)?);
-        let shape = self.shape(x.dims(), w.dims())?;
+        let shape = op.shape(x.dims(), w.dims())?;
         let packed_here;
         let filter = match packed {
             Some(packed) => packed,
             None => {
-                packed_here = self.pack_weights(w, call.tensor(4)?)?;
+                packed_here = op.pack_weights(w, call.tensor(4)?)?;
                 &packed_here
             }
         };
@@ -69,39 +75,44 @@ impl Packs for QLinearConv {
         dims.push(shape.outputs);
         let bits = x.bits::<u8>()?;
         let codes = Codes { bits, signed: is_signed(x), zero: single(call.tensor(3)?)? };
-        let end = End::new(call, [self.low, self.high], shape.outputs)?;
+        let end = End::new(call, [op.low, op.high], shape.outputs)?;
         let bias = end.bias;
         Ok(vec![end.write(&dims, |out| quantized::conv(call.threads, &shape, filter, codes, bias, out))?])
     }
 }
 
-impl Packs for QLinearMatMul {
-    type Packed = Weights;
-
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
-        match (constants.tensor(1), constants.tensor(4)) {
-            (Some(b), Some(zero)) => Ok(Some(pack(b, Some(zero))?)),
-            _ => Ok(None),
-        }
+impl HasKernel for QLinearMatMul {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let constants = &operands.constants;
+        let packed = match (constants.tensor(1), constants.tensor(4)) {
+            (Some(b), Some(zero)) => Some(pack(b, Some(zero))?),
+            _ => None,
+        };
+        Ok(Packed::boxed(self, packed))
     }
+}
 
+impl Kernel for Packed<QLinearMatMul, Option<Weights>> {
     fn is_replaced(&self, input: usize) -> bool {
-        input == 1
+        self.packed.is_some() && input == 1
     }
 
-    fn form(&self, packed: Option<&Self::Packed>) -> Form {
-        Form::of(packed, |b: &Weights| Form::named(format!("int8, {}", b.form())).packed(b.bytes()))
+    fn form(&self) -> KernelForm {
+        KernelForm::of(self.packed.as_ref(), |b: &Weights| {
+            KernelForm::named(format!("int8, {}", b.form())).packed(b.bytes())
+        })
     }
 
-    fn alternatives(&self, _: Option<&Self::Packed>, inputs: &Types) -> Vec<Alternative> {
+    fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {
         integer(inputs, true)
     }
 
-    fn scratch(&self, packed: Option<&Self::Packed>, _inputs: &Types) -> Option<usize> {
-        packed?.is_cached().then_some(0)
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        self.packed.as_ref()?.is_cached().then_some(0)
     }
 
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
         let (a, b) = (call.tensor(0)?, call.tensor(1)?);
         let packed_here;
         let weights = match packed {
@@ -118,7 +129,7 @@ impl Packs for QLinearMatMul {
         dims.push(weights.columns());
         let bits = a.bits::<u8>()?;
         let codes = Codes { bits, signed: is_signed(a), zero: single(call.tensor(3)?)? };
-        let end = End::new(call, [self.low, self.high], weights.columns())?;
+        let end = End::new(call, [op.low, op.high], weights.columns())?;
         let bias = end.bias;
         Ok(vec![end.write(&dims, |out| int8::product(call.threads, codes, weights, bias, out))?])
     }

@@ -15,7 +15,9 @@ use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::ops::cast::format_of;
-use crate::ops::quantize::{limits, storage, DequantizeLinear, DynamicQuantizeLinear, Kind, QuantizeLinear, Spread};
+use crate::ops::quantize::{
+    limits, storage, DequantizeLinear, DynamicQuantizeLinear, Granularity, QuantizeLinear, Spread,
+};
 use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};
 
@@ -120,9 +122,9 @@ impl Spread {
         for row in 0..self.outer * self.size {
             let (start, index) = (row * self.inner, row % self.size);
             let first = match self.kind {
-                Kind::One => 0,
-                Kind::Axis => index,
-                Kind::Blocked => (row / self.size * blocks + index / self.block) * self.inner,
+                Granularity::One => 0,
+                Granularity::Axis => index,
+                Granularity::Blocked => (row / self.size * blocks + index / self.block) * self.inner,
             };
             run(start, start + self.inner, first, self.is_blocked());
         }
@@ -185,7 +187,7 @@ impl Scales {
         convert: impl Fn(&[A], usize, &mut [B]) + Sync,
     ) -> Vec<B> {
         Uninit::new(x.len()).overwrite(|out| {
-            if self.spread.kind == Kind::One {
+            if self.spread.kind == Granularity::One {
                 return threads.for_each_chunk(out, CHUNK, |i, out| convert(&x[i * CHUNK..][..out.len()], 0, out));
             }
             self.spread.for_each_run(|start, end, first, own| {

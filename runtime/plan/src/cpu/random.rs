@@ -11,61 +11,63 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
 use super::convert::converted;
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Call, Constants};
+use crate::kernel::{Call, Kernel};
 use crate::ops::random::{Multinomial, RandomNormal, RandomUniform};
 use crate::value::{self, Array, Value};
 
-impl Packs for RandomNormal {
-    type Packed = Streams;
-
-    fn pack(&self, _: &Constants) -> Result<Option<Self::Packed>> {
-        Ok(Some(Streams::default()))
+impl HasKernel for RandomNormal {
+    fn kernel(&self, _: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        Ok(Packed::boxed(self, Streams::default()))
     }
+}
 
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
-        let (mean, scale) = (f64::from(self.mean), f64::from(self.scale));
-        drawn(self.dtype, generator(self.seed, packed), call, |generator| {
+impl Kernel for Packed<RandomNormal, Streams> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, &self.packed);
+        let (mean, scale) = (f64::from(op.mean), f64::from(op.scale));
+        drawn(op.dtype, generator(op.seed, packed), call, |generator| {
             mean + scale * generator.sample::<f64, _>(StandardNormal)
         })
     }
 }
 
-impl Packs for RandomUniform {
-    type Packed = Streams;
-
-    fn pack(&self, _: &Constants) -> Result<Option<Self::Packed>> {
-        Ok(Some(Streams::default()))
-    }
-
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
-        let (low, high) = (f64::from(self.low), f64::from(self.high));
-        drawn(self.dtype, generator(self.seed, packed), call, |generator| {
-            low + (high - low) * generator.random::<f64>()
-        })
+impl HasKernel for RandomUniform {
+    fn kernel(&self, _: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        Ok(Packed::boxed(self, Streams::default()))
     }
 }
 
-impl Packs for Multinomial {
-    type Packed = Streams;
-
-    fn pack(&self, _: &Constants) -> Result<Option<Self::Packed>> {
-        Ok(Some(Streams::default()))
+impl Kernel for Packed<RandomUniform, Streams> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, &self.packed);
+        let (low, high) = (f64::from(op.low), f64::from(op.high));
+        drawn(op.dtype, generator(op.seed, packed), call, |generator| low + (high - low) * generator.random::<f64>())
     }
+}
 
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+impl HasKernel for Multinomial {
+    fn kernel(&self, _: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        Ok(Packed::boxed(self, Streams::default()))
+    }
+}
+
+impl Kernel for Packed<Multinomial, Streams> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, &self.packed);
         let x = call.tensor(0)?;
         let &[rows, classes] = x.dims() else { bail!("expected [B, C], found {:?}", x.dims()) };
         let logits = converted(x, DType::Float64, call.threads)?;
         let logits = logits.read::<f64>()?;
-        let dims = [rows, self.samples];
-        let mut generator = generator(self.seed, packed);
+        let dims = [rows, op.samples];
+        let mut generator = generator(op.seed, packed);
         let drawn = value::alloc_uninit::<i64>(&dims)?.try_overwrite(|drawn| -> Result<()> {
-            for (row, drawn) in drawn.chunks_exact_mut(self.samples.max(1)).enumerate() {
+            for (row, drawn) in drawn.chunks_exact_mut(op.samples.max(1)).enumerate() {
                 let cumulative = cumulative(&logits[row * classes..][..classes])?;
                 let total = cumulative[classes - 1];
                 for class in drawn {
@@ -75,7 +77,7 @@ impl Packs for Multinomial {
             }
             Ok(())
         })?;
-        Ok(vec![converted(&Array::new(drawn, &dims)?, self.dtype, call.threads)?.into()])
+        Ok(vec![converted(&Array::new(drawn, &dims)?, op.dtype, call.threads)?.into()])
     }
 }
 
@@ -98,9 +100,9 @@ fn cumulative(logits: &[f64]) -> Result<Scratch<f64>> {
 pub(super) struct Streams(AtomicU64);
 
 /// Returns the generator of one execution of a step.
-fn generator(seed: u64, streams: Option<&Streams>) -> ChaCha8Rng {
+fn generator(seed: u64, Streams(used): &Streams) -> ChaCha8Rng {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
-    generator.set_stream(streams.map_or(0, |Streams(used)| used.fetch_add(1, Ordering::Relaxed)));
+    generator.set_stream(used.fetch_add(1, Ordering::Relaxed));
     generator
 }
 

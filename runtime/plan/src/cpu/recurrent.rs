@@ -8,14 +8,15 @@ use candle_plan_memory::buffer::collected_up_to;
 use half::{bf16, f16};
 
 use super::convert::{owned, read_widened, Float};
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use crate::dispatch;
 use crate::error::Result;
-use crate::form::Form;
-use crate::kernel::{Call, Constants};
+use crate::form::KernelForm;
+use crate::kernel::{Call, Constants, Kernel};
 use crate::ops::recurrent::{Direction, Gru, Lstm, Recurrence, Rnn, BIAS, C, H, LENGTHS, P, R, W, X};
 use crate::ops::recurrent_inputs::lengths_within;
-use crate::types::{TensorType, Types};
+use crate::types::TensorType;
 use crate::value::{alloc_uninit, Array, Value};
 
 /// The packed weights of a layer, one entry per direction, in the type of the computation.
@@ -52,10 +53,10 @@ packable! { f32 Single }
 packable! { f64 Double }
 
 impl Layers {
-    fn form(&self) -> Form {
-        fn form<T: Scalar>(layers: &[Layer<T>]) -> Form {
+    fn form(&self) -> KernelForm {
+        fn form<T: Scalar>(layers: &[Layer<T>]) -> KernelForm {
             let name = layers.first().map_or("", Layer::kernel);
-            Form::named(name).packed(layers.iter().map(Layer::bytes).sum())
+            KernelForm::named(name).packed(layers.iter().map(Layer::bytes).sum())
         }
         match self {
             Layers::Single(layers) => form(layers),
@@ -66,31 +67,28 @@ impl Layers {
 
 macro_rules! kernel {
     ($Op:ident) => {
-        impl Packs for $Op {
-            type Packed = Layers;
-
-            fn pack(&self, operands: &Constants) -> Result<Option<Layers>> {
-                self.recurrence().pack(operands)
-            }
-
-            fn is_replaced(&self, input: usize) -> bool {
-                matches!(input, W | R | BIAS | P)
-            }
-
-            fn form(&self, packed: Option<&Layers>) -> Form {
-                packed.map(Layers::form).unwrap_or_default()
-            }
-
-            fn scratch(&self, _: Option<&Layers>, _: &Types) -> Option<usize> {
-                None
-            }
-
-            fn run(&self, packed: Option<&Layers>, call: &mut Call) -> Result<Vec<Value>> {
-                let dtype = call.tensor(X)?.dtype();
-                dispatch!(stringify!($Op), dtype, [f32, f64, f16, bf16], T => self.recurrence().run::<T>(packed, call))
+        impl HasKernel for $Op {
+            fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+                let packed = self.recurrence().pack(&operands.constants)?;
+                Ok(Packed::boxed(self, packed))
             }
         }
 
+        impl Kernel for Packed<$Op, Option<Layers>> {
+            fn is_replaced(&self, input: usize) -> bool {
+                self.packed.is_some() && matches!(input, W | R | BIAS | P)
+            }
+
+            fn form(&self) -> KernelForm {
+                self.packed.as_ref().map(Layers::form).unwrap_or_default()
+            }
+
+            fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+                let (op, packed) = (&self.op, self.packed.as_ref());
+                let dtype = call.tensor(X)?.dtype();
+                dispatch!(stringify!($Op), dtype, [f32, f64, f16, bf16], T => op.recurrence().run::<T>(packed, call))
+            }
+        }
     };
 }
 
@@ -143,11 +141,17 @@ impl Recurrence<'_> {
         Ok((0..self.directions.len()).map(layer).collect())
     }
 
-    fn cell_of<V: Number>(&self, direction: &Direction) -> recurrent::Form<V> {
+    fn cell_of<V: Number>(&self, direction: &Direction) -> recurrent::LayerDefinition<V> {
         let clip = self.clip.map(|limit| V::from_f64(f64::from(limit)));
         let activations = &direction.activations;
         let activations = std::array::from_fn(|i| activations.get(i).copied().unwrap_or(Activation::Tanh));
-        recurrent::Form { cell: self.cell, hidden: self.hidden, activations, clip, reversed: direction.reversed }
+        recurrent::LayerDefinition {
+            cell: self.cell,
+            hidden: self.hidden,
+            activations,
+            clip,
+            reversed: direction.reversed,
+        }
     }
 
     fn run<T: Float<Wide: Packable>>(&self, packed: Option<&Layers>, call: &Call) -> Result<Vec<Value>> {

@@ -14,11 +14,12 @@ use half::{bf16, f16};
 use super::blocks::Blocked;
 use super::bounds::{counted, is_short, len};
 use super::convert::{read_widened, widened_bytes, Float};
+use super::planned::CpuOperands;
 use crate::bail;
 use crate::dispatch;
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Kernel};
 use crate::layout::{Image, Layout};
 use crate::operands::reduce::Groups;
 use crate::ops::reduce::{Reduce, Reduction};
@@ -70,10 +71,10 @@ impl Kernel for Reduce {
 
 impl Reduce {
     /// Returns how the operator runs on blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
-        let x = Image::of(operands.types.first().copied().flatten()?)?;
+    pub(super) fn blocked(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<Blocked> {
+        let x = Image::of(operands.constants.types.first().copied().flatten()?)?;
         Image::of(outputs.first().copied().flatten()?)?;
-        let mut axes = self.axes.clone().filter(|_| operands.types.len() == 1)?;
+        let mut axes = self.axes.clone().filter(|_| operands.constants.types.len() == 1)?;
         axes.sort_unstable();
         let is_plane = (2..x.rank as i64).eq(axes);
         (self.keepdims && is_plane).then(|| Blocked {

@@ -14,13 +14,14 @@ use half::{bf16, f16};
 use super::blocks::Blocked;
 use super::bounds::{counted, is_short, len, output_len};
 use super::convert::is_wide;
+use super::planned::CpuOperands;
 use super::sampled::Sampled;
 use crate::array::words;
 use crate::by_width;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Kernel};
 use crate::layout::{Image, Layout};
 use crate::movable::Movable;
 use crate::ops::resample::{AxisMap, Coordinates, Interpolation, Resized};
@@ -67,11 +68,13 @@ impl Kernel for Interpolate {
 
 impl Interpolate {
     /// Returns how the operator runs on blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
-        let (x, y) =
-            (Image::of(operands.types.first().copied().flatten()?)?, Image::of(outputs.first().copied().flatten()?)?);
+    pub(super) fn blocked(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<Blocked> {
+        let (x, y) = (
+            Image::of(operands.constants.types.first().copied().flatten()?)?,
+            Image::of(outputs.first().copied().flatten()?)?,
+        );
         let in_plane = self.axes.iter().flatten().all(|&axis| (2..x.rank as i64).contains(&axis));
-        let inputs = (0..operands.types.len()).map(|i| if i == 0 { Layout::Blocks } else { Layout::Rows });
+        let inputs = (0..operands.constants.types.len()).map(|i| if i == 0 { Layout::Blocks } else { Layout::Rows });
         (self.axes.is_some() && in_plane).then(|| Blocked {
             rank: x.rank,
             inputs: inputs.collect(),

@@ -8,7 +8,7 @@ use super::convert::{owned, widened_bytes, Float};
 use crate::dispatch;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
-use crate::operands::rotary::Sizes;
+use crate::operands::rotary::RotarySizes;
 use crate::ops::rotary::{rows_of, RotaryEmbedding};
 use crate::types::Types;
 use crate::value::{list, Array, Value};
@@ -48,7 +48,7 @@ struct Rotation {
 
 impl RotaryEmbedding {
     fn rotation(&self, call: &Call) -> Result<Rotation> {
-        let Sizes { batch, positions, heads, size, rotary, rows: count } = self.sizes(call)?;
+        let RotarySizes { batch, positions, heads, size, rotary, rows: count } = self.sizes(call)?;
         let rows = match call.optional_tensor(3)? {
             Some(ids) => rows_of(&ids.to_i64()?, count)?,
             None => list((0..batch.saturating_mul(positions)).map(|i| i % count))?,

@@ -4,14 +4,15 @@ use candle_plan_kernels::indexed::{combine_runs, scatter_runs};
 use half::{bf16, f16};
 
 use super::convert::Float;
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
 use super::places::{self, element_places, starts_bytes, vector_places};
+use super::planned::CpuOperands;
 use crate::array::words;
 use crate::by_width;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::places::{vector_parts, Places};
 use crate::ops::scatter::{
@@ -24,27 +25,29 @@ use crate::value::{list, Array, Value};
 /// of some dimensions, and `$check` checks the dimensions of the updates, after those of the tensor and the indices.
 macro_rules! scatter {
     ($op:ident, $places:expr, $check:expr) => {
-        impl Packs for $op {
-            type Packed = places::KnownPlaces;
+        impl HasKernel for $op {
+            fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+                let packed = places::pack(&operands.constants, |dims, indices| $places(self, dims, indices))?;
+                Ok(Packed::boxed(self, packed))
+            }
+        }
 
+        impl Kernel for Packed<$op, Option<places::KnownPlaces>> {
             fn takes(&self, input: usize, dtype: DType) -> bool {
                 input == 0 && dtype != DType::String
             }
 
-            fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
-                starts_bytes(packed, inputs.tensor(1).ok()?)
+            fn scratch(&self, inputs: &Types) -> Option<usize> {
+                starts_bytes(self.packed.as_ref(), inputs.tensor(1).ok()?)
             }
 
-            fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
-                places::pack(constants, |dims, indices| $places(self, dims, indices))
-            }
-
-            fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+            fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+                let (op, packed) = (&self.op, self.packed.as_ref());
                 let target = Target::new(call, 2)?;
                 let (dims, indices) = (target.array().dims(), call.tensor(1)?);
-                let places = places::places(packed, call, dims, |dims, indices| $places(self, dims, indices))?;
+                let places = places::places(packed, call, dims, |dims, indices| $places(op, dims, indices))?;
                 $check(dims, indices.dims(), target.updates().dims())?;
-                target.write(&places, self.reduction)
+                target.write(&places, op.reduction)
             }
         }
     };

@@ -6,13 +6,14 @@ use candle_plan_kernels::blocked::{self, SeparableWeights, Stage};
 use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::convolution::PlannedPair;
 
+use super::conv_blocks::PlannedBlocks;
 use super::conv_case::{constant_weights, ConvBlocks};
 use super::conv_output::{with_epilogue, ConvOutput};
-use super::planned::{Paired, Part, PlannedKernel};
+use super::planned::{CpuOperands, Paired, PlannedKernel};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::form::{Alternative, Form};
-use crate::kernel::{Call, Constants, Kernel};
+use crate::form::{Alternative, KernelForm};
+use crate::kernel::{Call, Kernel};
 use crate::layout::in_blocks;
 use crate::ops::conv::Conv;
 use crate::ops::window::{check_bias, out_dims};
@@ -34,19 +35,18 @@ struct Separable {
 }
 
 /// Returns the fused convolutions, if they are faster than two steps.
-pub(super) fn paired((first, operands): Part, (next, _): Part) -> Option<Paired> {
-    let ((first, first_forms), (second, second_forms)) = (first.convolution()?, next.convolution()?);
-    let planned = PlannedPair::new(first_forms, second_forms)?;
-    let (inputs, mut second) = (operands.types.len(), second.clone());
+pub(super) fn paired(first: &PlannedBlocks<Conv>, next: &PlannedBlocks<Conv>) -> Option<Paired> {
+    let planned = PlannedPair::new(&first.planned, &next.planned)?;
+    let (inputs, mut second) = (first.inputs, next.op.clone());
     second.conv.epilogue = second.conv.epilogue.map(|program| program.with_inputs(|i| i + inputs - 1));
     let (saving, beside) = (planned.saving(), planned.beside());
-    let kernel = Box::new(Separable { first: first.clone(), second, inputs, planned });
+    let kernel = Box::new(Separable { first: first.op.clone(), second, inputs, planned });
     Some(Paired { kernel, saving, beside })
 }
 
 impl PlannedKernel for Separable {
-    fn pack(self: Box<Self>, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        let weights = |i: usize| constant_weights(operands, i)?.read::<f32>();
+    fn pack(self: Box<Self>, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let weights = |i: usize| constant_weights(&operands.constants, i)?.read::<f32>();
         let weights = self.planned.pack([weights(1)?, weights(self.inputs)?]);
         let output = ConvOutput::new(self.second.conv.epilogue.as_ref(), true);
         Ok(Box::new(PackedSeparable { op: *self, weights, output }))
@@ -85,9 +85,9 @@ impl Kernel for PackedSeparable {
         input == 1 || input == self.op.inputs
     }
 
-    fn form(&self) -> Form {
+    fn form(&self) -> KernelForm {
         let name = format!("{}{TOGETHER}", self.name());
-        Form::named(name).packed(self.weights.bytes()).with(self.op.second.conv.epilogue.as_ref())
+        KernelForm::named(name).packed(self.weights.bytes()).with(self.op.second.conv.epilogue.as_ref())
     }
 
     /// One step and two steps, then the forms of the first convolution, and those of the second.

@@ -3,28 +3,30 @@
 use candle_plan_kernels::strided::View;
 
 use super::lists::{optional_list, Lists};
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use crate::error::Result;
-use crate::kernel::{Call, Constants};
+use crate::kernel::{Call, Kernel};
 use crate::movable::{copy_view, Movable};
 use crate::ops::slice::{sliced, Slice};
 use crate::types::Types;
 use crate::value::{Array, Value};
 
-impl Packs for Slice {
-    type Packed = Lists;
-
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
-        Ok(Some(Lists::of(constants)))
+impl HasKernel for Slice {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        Ok(Packed::boxed(self, Lists::of(&operands.constants)))
     }
+}
 
-    fn scratch(&self, _packed: Option<&Self::Packed>, _inputs: &Types) -> Option<usize> {
+impl Kernel for Packed<Slice, Lists> {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
         Some(0)
     }
 
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, &self.packed);
         let value = call.value(0)?;
-        let ranges = self.ranges(value.dims()?, |i| optional_list(packed, call, i))?;
+        let ranges = op.ranges(value.dims()?, |i| optional_list(packed, call, i))?;
         if ranges.iter().zip(value.dims()?).all(|(range, &dim)| range.step == 1 && range.count == dim) {
             return Ok(vec![value.clone()]);
         }

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use regex::Regex;
 
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use super::repeat::expanded;
 use crate::dtype::Bool;
 use crate::error::{Error, Result};
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Kernel};
 use crate::ops::strings::{Case, RegexFullMatch, StringConcat, StringNormalizer, StringSplit};
 use crate::pattern::full_match;
 use crate::value::strings::Texts;
@@ -94,18 +95,15 @@ impl Kernel for StringNormalizer {
     }
 }
 
-impl Packs for RegexFullMatch {
-    type Packed = Regex;
-
-    fn pack(&self, _: &Constants) -> Result<Option<Self::Packed>> {
-        Ok(Some(full_match(&self.pattern)?))
+impl HasKernel for RegexFullMatch {
+    fn kernel(&self, _: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        Ok(Packed::boxed(self, full_match(&self.pattern)?))
     }
+}
 
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
-        let expression = match packed {
-            Some(expression) => expression.clone(),
-            None => full_match(&self.pattern)?,
-        };
+impl Kernel for Packed<RegexFullMatch, Regex> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let expression = self.packed.clone();
         let x = text(call, 0)?;
         let matches: Vec<Bool> = list(x.data.iter().map(|text| expression.is_match(text).into()))?;
         Ok(vec![Array::new(matches, &x.dims)?.into()])

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use candle_plan_kernels::scratch::Scratch;
 
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use crate::bail;
 use crate::error::{Error, Result};
-use crate::kernel::{Call, Constants};
+use crate::kernel::{Call, Kernel};
 use crate::ops::tf_idf::TfIdfVectorizer;
 use crate::value::{alloc_uninit, copied, list, out_of_memory, scratch, Array, Value};
 
@@ -26,35 +27,38 @@ enum Word {
     Text(String),
 }
 
-impl Packs for TfIdfVectorizer {
-    type Packed = Vocabulary;
-
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
-        match constants.values {
+impl HasKernel for TfIdfVectorizer {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let constants = &operands.constants;
+        let packed = match constants.values {
             [_, Some(pool), Some(starts), Some(columns)] => {
-                Ok(Some(self.vocabulary(pool, starts.tensor()?, columns.tensor()?)?))
+                Some(self.vocabulary(pool, starts.tensor()?, columns.tensor()?)?)
             }
-            _ => Ok(None),
-        }
+            _ => None,
+        };
+        Ok(Packed::boxed(self, packed))
     }
+}
 
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+impl Kernel for Packed<TfIdfVectorizer, Option<Vocabulary>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, self.packed.as_ref());
         let vocabulary_here;
         let vocabulary = match packed {
             Some(vocabulary) => vocabulary,
             None => {
-                vocabulary_here = self.vocabulary(call.value(1)?, call.tensor(2)?, call.tensor(3)?)?;
+                vocabulary_here = op.vocabulary(call.value(1)?, call.tensor(2)?, call.tensor(3)?)?;
                 &vocabulary_here
             }
         };
         let x = call.value(0)?;
         let Some((&length, rows)) = x.dims()?.split_last() else { bail!("expected [C] or [N, C], found a scalar") };
         let numbers: Vec<Option<u32>> = list(words(x)?.iter().map(|word| vocabulary.words.get(word).copied()))?;
-        let dims = [rows, &[self.columns]].concat();
+        let dims = [rows, &[op.columns]].concat();
         let mut y = alloc_uninit(&dims)?.fill(0.0);
-        if length > 0 && self.columns > 0 {
-            for (row, counts) in numbers.chunks_exact(length).zip(y.chunks_exact_mut(self.columns)) {
-                self.count(vocabulary, row, counts);
+        if length > 0 && op.columns > 0 {
+            for (row, counts) in numbers.chunks_exact(length).zip(y.chunks_exact_mut(op.columns)) {
+                op.count(vocabulary, row, counts);
             }
         }
         Ok(vec![Array::new(y, &dims)?.into()])

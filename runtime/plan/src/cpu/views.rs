@@ -1,30 +1,32 @@
 //! CPU kernels: views of the same elements with other dimensions.
 
 use super::lists::{list, Lists};
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use crate::axes;
 use crate::error::Result;
 use crate::extent::known_sizes;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Kernel};
 use crate::movable::reshape;
 use crate::ops::views::{squeezed, unsqueezed, Flatten, Reshape, Squeeze, Unsqueeze};
 use crate::types::Types;
 use crate::value::Value;
 
-impl Packs for Reshape {
-    type Packed = Lists;
+impl HasKernel for Reshape {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        Ok(Packed::boxed(self, Lists::of(&operands.constants)))
+    }
+}
 
-    fn scratch(&self, _packed: Option<&Self::Packed>, _inputs: &Types) -> Option<usize> {
+impl Kernel for Packed<Reshape, Lists> {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
         Some(0)
     }
 
-    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
-        Ok(Some(Lists::of(constants)))
-    }
-
-    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (op, packed) = (&self.op, &self.packed);
         let value = call.value(0)?;
-        let dims = self.target(value.dims()?, &list(packed, call, 1)?)?;
+        let dims = op.target(value.dims()?, &list(packed, call, 1)?)?;
         Ok(vec![reshape(value, &known_sizes(&dims)?)?])
     }
 }

@@ -1,7 +1,7 @@
 //! GPU kernels: products of matrices inside tensors, and `Gemm`.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Gpu, Grid, Kind, Matrix, Symbol};
+use candle_plan_device::{GemmKind, Gpu, Grid, Matrix, Symbol};
 
 use super::integer_product::{is_integer, Integers};
 use super::launch::{alloc_uninit, count, kind, launch, Params};
@@ -104,14 +104,14 @@ impl Matrices<'_> {
 }
 
 /// Returns the types in which products of these dtypes are computed.
-fn kind_of(a: DType, b: DType, c: DType) -> Result<Kind> {
+fn kind_of(a: DType, b: DType, c: DType) -> Result<GemmKind> {
     Ok(match (a, b, c) {
-        (DType::Float16, DType::Float16, DType::Float16) => Kind::F16,
-        (DType::Bfloat16, DType::Bfloat16, DType::Bfloat16) => Kind::Bf16,
-        (DType::Float16, DType::Float16, DType::Float32) => Kind::F16ToF32,
-        (DType::Bfloat16, DType::Bfloat16, DType::Float32) => Kind::Bf16ToF32,
-        (DType::Float32, DType::Float32, DType::Float32) => Kind::F32,
-        (DType::Float64, DType::Float64, DType::Float64) => Kind::F64,
+        (DType::Float16, DType::Float16, DType::Float16) => GemmKind::F16,
+        (DType::Bfloat16, DType::Bfloat16, DType::Bfloat16) => GemmKind::Bf16,
+        (DType::Float16, DType::Float16, DType::Float32) => GemmKind::F16ToF32,
+        (DType::Bfloat16, DType::Bfloat16, DType::Float32) => GemmKind::Bf16ToF32,
+        (DType::Float32, DType::Float32, DType::Float32) => GemmKind::F32,
+        (DType::Float64, DType::Float64, DType::Float64) => GemmKind::F64,
         _ => bail!("{a} and {b} do not multiply to {c}"),
     })
 }

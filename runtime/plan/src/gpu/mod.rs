@@ -56,7 +56,7 @@ use candle_plan_device::{Gpu, Report};
 use crate::error::Result;
 use crate::form::Estimate;
 use crate::kernel::{Call, Constants};
-use crate::operator::Kind;
+use crate::operator::OperatorKind;
 use crate::ops::{self, Op};
 use crate::types::Types;
 use crate::value::Value;
@@ -92,7 +92,7 @@ pub trait OnGpu: std::fmt::Debug + Send + Sync {
         report.to_string()
     }
 
-    /// The forms that the kernel [compares](crate::kernel::Kernel::estimates) in a run on inputs of these types.
+    /// The forms that the kernel compares in a run on inputs of these types, if it has several.
     fn estimates(&self, _inputs: &Types) -> Vec<Estimate> {
         Vec::new()
     }
@@ -168,9 +168,9 @@ macro_rules! kernels {
             };
             Ok(match (kernel, op.kind()) {
                 (Some(kernel), _) => OnDevice::Kernel(kernel),
-                (None, Kind::View) => OnDevice::View,
-                (None, Kind::Structure) => OnDevice::Host,
-                (None, Kind::Computation) => OnDevice::NoKernel,
+                (None, OperatorKind::View) => OnDevice::View,
+                (None, OperatorKind::Structure) => OnDevice::Host,
+                (None, OperatorKind::Computation) => OnDevice::NoKernel,
             })
         }
 
@@ -191,9 +191,9 @@ with_gpu_kernels!(kernels $);
 pub fn placements() -> Vec<(&'static str, &'static str, Placement)> {
     let placement = |op, kind| match (module(op), kind) {
         (Some(module), _) => Placement::Kernel(module),
-        (None, Kind::View) => Placement::View,
-        (None, Kind::Structure) => Placement::Host,
-        (None, Kind::Computation) => Placement::NoKernel,
+        (None, OperatorKind::View) => Placement::View,
+        (None, OperatorKind::Structure) => Placement::Host,
+        (None, OperatorKind::Computation) => Placement::NoKernel,
     };
     Op::all().into_iter().map(|(family, op, kind)| (family, op, placement(op, kind))).collect()
 }

@@ -1,13 +1,11 @@
 //! A step of a plan that was placed on a GPU.
 
-use candle_plan_device::{Gpu, Report};
+use candle_plan_device::Gpu;
 
 use super::OnGpu;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::form::Estimate;
 use crate::kernel::{Call, Kernel};
-use crate::types::Types;
 use crate::value::Value;
 
 /// A kernel and its GPU.
@@ -20,14 +18,6 @@ pub(crate) struct Placed {
 impl Kernel for Placed {
     fn takes(&self, input: usize, _dtype: DType) -> bool {
         self.kernel.in_place().contains(&input)
-    }
-
-    fn fault(&self, report: &Report) -> String {
-        self.kernel.fault(report)
-    }
-
-    fn estimates(&self, inputs: &Types) -> Vec<Estimate> {
-        self.kernel.estimates(inputs)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

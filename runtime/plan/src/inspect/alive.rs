@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::listing::Listing;
-use crate::operator::Kind;
+use crate::operator::OperatorKind;
 use crate::prepare::{Operand, PreparedStep, SlotId};
 
 /// The storages of a block's living values, updated step by step.
@@ -66,7 +66,7 @@ impl Alive {
             return None;
         }
         let parts =
-            [values?, listing.dropped_bytes(step)?, listing.with_types(step, |types| step.kernel.scratch(types))?];
+            [values?, listing.dropped_bytes(step)?, listing.with_types(step, |types| step.kernel().scratch(types))?];
         Some(parts.into_iter().fold(0, usize::saturating_add))
     }
 
@@ -147,5 +147,5 @@ impl Alive {
 
 /// Whether the step always returns a view. A transpose, for example, does so only if no element moves.
 fn is_view(step: &PreparedStep) -> bool {
-    step.ops.single().is_some_and(|op| op.kind() == Kind::View)
+    step.ops.single().is_some_and(|op| op.kind() == OperatorKind::View)
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::form::{Alternative, Form};
+use crate::form::{Alternative, KernelForm};
 use crate::ids::StepId;
 use crate::layout::Layout;
 
@@ -40,7 +40,7 @@ pub struct StepForm {
     pub added: bool,
     /// How it runs.
     #[serde(flatten)]
-    pub form: Form,
+    pub form: KernelForm,
     /// One entry per input; `None` for an absent one.
     pub inputs: Vec<Option<Slot>>,
     /// One entry per output; `None` for an unused one.

@@ -96,5 +96,5 @@ fn bytes_of(kind: &Type) -> Option<usize> {
 /// Whether the kernel of a step takes the storage of input `i`.
 pub(super) fn takes(step: &PreparedStep, inputs: &[Option<&Type>], i: usize) -> bool {
     let dtype = inputs[i].and_then(|kind| kind.tensor().ok()).map(|tensor| tensor.dtype);
-    dtype.is_some_and(|dtype| step.kernel.takes(i, dtype))
+    dtype.is_some_and(|dtype| step.kernel().takes(i, dtype))
 }

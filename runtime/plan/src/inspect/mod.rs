@@ -42,7 +42,7 @@ fn list(listing: &Listing, steps: &mut Vec<StepForm>) {
             depth: listing.depth,
             origin: listing.executable.origin(step),
             added: step.added,
-            form: step.kernel.form(),
+            form: step.kernel().form(),
             inputs: step.inputs.iter().enumerate().map(|(i, operand)| listing.input(step, i, *operand)).collect(),
             outputs: step.outputs.iter().map(|slot| slot.map(|slot| listing.slot(slot, false, false))).collect(),
             dies: step.drops.iter().map(|slot| listing.name(*slot)).collect(),
@@ -50,7 +50,7 @@ fn list(listing: &Listing, steps: &mut Vec<StepForm>) {
             shares: (0..step.inputs.len()).filter(|&i| step.ops.shares(i)).collect(),
             alive_bytes: alive.during(listing, step),
             operations: listing.with_types(step, |types| step.ops.work(types)).map(|work| work.operations),
-            alternatives: listing.with_types(step, |types| step.kernel.alternatives(types)),
+            alternatives: listing.with_types(step, |types| step.kernel().alternatives(types)),
         });
         for (plan, block) in step.ops.blocks().into_iter().zip(&step.blocks) {
             list(&Listing { executable: listing.executable, plan, block, depth: listing.depth + 1 }, steps);

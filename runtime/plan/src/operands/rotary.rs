@@ -6,7 +6,7 @@ use crate::ops::rotary::RotaryEmbedding;
 use crate::value::Array;
 
 /// The sizes of one run.
-pub(crate) struct Sizes {
+pub(crate) struct RotarySizes {
     pub batch: usize,
     pub positions: usize,
     pub heads: usize,
@@ -22,7 +22,7 @@ impl RotaryEmbedding {
     ///
     /// # Errors
     /// The inputs do not fit each other.
-    pub(crate) fn sizes(&self, call: &Call) -> Result<Sizes> {
+    pub(crate) fn sizes(&self, call: &Call) -> Result<RotarySizes> {
         let x = call.tensor(0)?.dims();
         let (cos, sin) = (call.tensor(1)?.dims(), call.tensor(2)?.dims());
         let ids = call.optional_tensor(3)?.map(Array::dims);
@@ -30,6 +30,6 @@ impl RotaryEmbedding {
         let [batch, positions, heads, size] = self.vectors(x)?.map(Option::unwrap_or_default);
         let rotary = self.rotary_dim.unwrap_or(size);
         let rows = if ids.is_some() { cos[0] } else { cos[0].saturating_mul(cos[1]) };
-        Ok(Sizes { batch, positions, heads, size, rotary, rows })
+        Ok(RotarySizes { batch, positions, heads, size, rotary, rows })
     }
 }

@@ -13,7 +13,7 @@ use super::nested::{check_block, check_condition, expect, info, join, results, s
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::operator::{Arity, Kind, Needs, Operator};
+use crate::operator::{Arity, Needs, Operator, OperatorKind};
 use crate::types::{Type, Types};
 
 /// An operator with nested graphs.
@@ -70,8 +70,8 @@ impl<O: Debug + Send + Sync> Operator for If<O> {
         }
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 
@@ -143,8 +143,8 @@ impl<O: Debug + Send + Sync> Operator for Loop<O> {
         }
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 
@@ -243,8 +243,8 @@ impl<O: Debug + Send + Sync> Operator for Scan<O> {
         }
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 

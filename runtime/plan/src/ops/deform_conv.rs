@@ -64,7 +64,7 @@ impl Operator for DeformConv {
 }
 
 /// The sizes of one convolution.
-pub(crate) struct Sizes {
+pub(crate) struct DeformSizes {
     pub batch: usize,
     pub channels: usize,
     pub outputs: usize,
@@ -83,7 +83,7 @@ impl DeformConv {
         [x, w, offset]: [&[usize]; 3],
         bias: Option<&[usize]>,
         mask: Option<&[usize]>,
-    ) -> Result<Sizes> {
+    ) -> Result<DeformSizes> {
         let (&[batch, channels, high, wide], &[outputs, _, kernel_high, kernel_wide], &[_, _, rows, columns]) =
             (x, w, offset)
         else {
@@ -115,7 +115,7 @@ impl DeformConv {
             let (bias, mask) = (shown(bias), shown(mask));
             bail!("X {x:?}, W {w:?}, offsets {offset:?}, bias {bias} and mask {mask} do not fit each other");
         }
-        Ok(Sizes { batch, channels, outputs, image, kernel, result })
+        Ok(DeformSizes { batch, channels, outputs, image, kernel, result })
     }
 
     /// The number of positions of the window along an axis.

@@ -1,6 +1,6 @@
 //! Products of two matrices, scaled and added to a third matrix.
 
-use candle_plan_descriptors::gemm::Sizes;
+use candle_plan_descriptors::gemm::ProductSizes;
 use candle_plan_descriptors::program::Program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -85,7 +85,7 @@ impl Gemm {
     ///
     /// # Errors
     /// The operands do not fit each other.
-    pub(crate) fn sizes(&self, a: &Array, b: &Array, c: Option<&Array>) -> Result<Sizes> {
+    pub(crate) fn sizes(&self, a: &Array, b: &Array, c: Option<&Array>) -> Result<ProductSizes> {
         if a.rank() != 2 || b.rank() != 2 {
             bail!("A and B must be matrices, found {:?} and {:?}", a.dims(), b.dims());
         }
@@ -99,7 +99,7 @@ impl Gemm {
                 return Err(not_broadcast(&TensorType::sized(c.dtype(), c.dims())));
             }
         }
-        Ok(Sizes { m, n, k })
+        Ok(ProductSizes { m, n, k })
     }
 }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::operator::{Arity, Kind, Operator};
+use crate::operator::{Arity, Operator, OperatorKind};
 use crate::types::{Type, Types};
 
 /// `Y = X`, for a value of any kind. `Y` shares the storage of `X`. Source:
@@ -26,7 +26,7 @@ impl Operator for Identity {
         input == 0
     }
 
-    fn kind() -> Kind {
-        Kind::View
+    fn kind() -> OperatorKind {
+        OperatorKind::View
     }
 }

@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use candle_plan_descriptors::gemm::Sizes;
+use candle_plan_descriptors::gemm::ProductSizes;
 use candle_plan_descriptors::program::Program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ impl Operator for MatMul {
 
 /// A product of two stacks of matrices.
 pub(crate) struct Product {
-    pub(crate) sizes: Sizes,
+    pub(crate) sizes: ProductSizes,
     /// Whether the left and the right matrices are stored transposed.
     pub(crate) transposed: [bool; 2],
     /// For each matrix of the result, the indices of its left and its right matrix.
@@ -78,7 +78,7 @@ impl Product {
         let factors = Factors::new(a, b, transposed)?;
         let [a_stack, b_stack] = &factors.stacks;
         let (stack, mut pairs) = pair_up(a_stack, b_stack)?;
-        let mut sizes = Sizes { m: factors.m, n: factors.n, k: factors.k };
+        let mut sizes = ProductSizes { m: factors.m, n: factors.n, k: factors.k };
         let shared = if transposed[0] { 1 } else { consecutive(&stack, b_stack) };
         if shared > 1 {
             // Consecutive left matrices with the same right matrix are one tall matrix.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bail;
 use crate::error::Result;
-use crate::operator::{Kind, Operator};
+use crate::operator::{Operator, OperatorKind};
 use crate::types::{Type, Types};
 use block::{Block, MAX_DEPTH};
 use control::ControlFlow;
@@ -68,12 +68,12 @@ macro_rules! ops {
             }
 
             /// The kind of operands.
-            pub fn kind(&self) -> Kind {
+            pub fn kind(&self) -> OperatorKind {
                 match self { $($(Op::$op(_) => <$family::$op $(<$inner>)? as Operator>::kind(),)*)* }
             }
 
             /// Every op's family, name and kind, in the table's order.
-            pub fn all() -> Vec<(&'static str, &'static str, Kind)> {
+            pub fn all() -> Vec<(&'static str, &'static str, OperatorKind)> {
                 vec![$($((stringify!($family), stringify!($op), <$family::$op $(<$inner>)? as Operator>::kind()),)*)*]
             }
         }

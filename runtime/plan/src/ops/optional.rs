@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::{Arity, Kind, Operator};
+use crate::operator::{Arity, Operator, OperatorKind};
 use crate::types::{Type, Types};
 
 /// An optional that holds the input, or that holds nothing if there is no input.
@@ -37,8 +37,8 @@ impl Operator for Optional {
         input == 0
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 
@@ -58,8 +58,8 @@ impl Operator for OptionalHasElement {
         Ok(vec![Type::ranked(DType::Bool, 0)])
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 
@@ -86,7 +86,7 @@ impl Operator for OptionalGetElement {
         input == 0
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }

@@ -155,11 +155,11 @@ pub(crate) struct Spread {
     pub inner: usize,
     /// The number of neighbors along the axis that share a scale.
     pub block: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: Granularity,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum Granularity {
     One,
     Axis,
     Blocked,
@@ -174,11 +174,11 @@ impl Spread {
         Spread::check(dims, scale, zero, axis, block)?;
         if block == 0 && scale.iter().all(|&size| size == 1) {
             let size = dims.iter().product();
-            return Ok(Spread { outer: 1, size: 1, inner: size, block: 1, kind: Kind::One });
+            return Ok(Spread { outer: 1, size: 1, inner: size, block: 1, kind: Granularity::One });
         }
         let axis = axes::resolve(axis, dims.len())?;
         let (outer, size, inner) = (dims[..axis].iter().product(), dims[axis], dims[axis + 1..].iter().product());
-        let kind = if block == 0 { Kind::Axis } else { Kind::Blocked };
+        let kind = if block == 0 { Granularity::Axis } else { Granularity::Blocked };
         Ok(Spread { outer, size, inner, block: block.max(1), kind })
     }
 
@@ -214,6 +214,6 @@ impl Spread {
 
     /// Whether each element of a row has its own scale.
     pub fn is_blocked(&self) -> bool {
-        self.kind == Kind::Blocked
+        self.kind == Granularity::Blocked
     }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::operator::{Arity, Kind, Operator};
+use crate::operator::{Arity, Operator, OperatorKind};
 use crate::types::{Type, Types};
 
 /// Fails with a message. The compiler puts it in place of a branch that cannot run with the known shapes.
@@ -26,7 +26,7 @@ impl Operator for Raise {
         Ok(self.types.clone())
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }

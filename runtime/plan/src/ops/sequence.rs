@@ -9,7 +9,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::extent::Extent;
-use crate::operator::{Arity, Kind, Needs, Operator};
+use crate::operator::{Arity, Needs, Operator, OperatorKind};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
 
@@ -37,8 +37,8 @@ impl Operator for SequenceConstruct {
         true
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 
@@ -61,8 +61,8 @@ impl Operator for SequenceEmpty {
         Ok(vec![Type::Sequence(Box::new(Type::any(self.dtype)))])
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 
@@ -88,8 +88,8 @@ impl Operator for SequenceAt {
         input == 0
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 
@@ -116,8 +116,8 @@ impl Operator for SequenceInsert {
         input < 2
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 
@@ -144,8 +144,8 @@ impl Operator for SequenceErase {
         input == 0
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 
@@ -166,8 +166,8 @@ impl Operator for SequenceLength {
         Ok(vec![Type::ranked(DType::Int64, 0)])
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 
@@ -212,8 +212,8 @@ impl Operator for SplitToSequence {
         input == 0
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 
@@ -274,8 +274,8 @@ impl Operator for ConcatFromSequence {
         Ok(vec![Type::Tensor(TensorType { dtype: item.dtype, shape })])
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::{Arity, Kind, Needs, Operator};
+use crate::operator::{Arity, Needs, Operator, OperatorKind};
 use crate::types::{TensorType, Type, Types};
 
 /// The dimensions `start .. end` of `X`, as `int64 [n]`; the range is clamped to the rank.
@@ -44,8 +44,8 @@ impl Operator for Shape {
         Needs::Dims
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 
@@ -68,7 +68,7 @@ impl Operator for Size {
         Needs::Dims
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }

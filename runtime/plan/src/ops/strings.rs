@@ -8,7 +8,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::extent::{self, fits, Extent};
-use crate::operator::{Arity, Kind, Operator};
+use crate::operator::{Arity, Operator, OperatorKind};
 use crate::pattern::full_match;
 use crate::types::{Dim, TensorType, Type, Types};
 
@@ -34,8 +34,8 @@ impl Operator for StringConcat {
         Ok(vec![Type::Tensor(TensorType { dtype: DType::String, shape })])
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 
@@ -64,8 +64,8 @@ impl Operator for StringSplit {
         Ok(vec![parts, Type::Tensor(TensorType { dtype: DType::Int64, shape: x.shape.clone() })])
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 
@@ -122,8 +122,8 @@ impl Operator for StringNormalizer {
         Ok(vec![Type::Tensor(TensorType { dtype: DType::String, shape })])
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 
@@ -148,8 +148,8 @@ impl Operator for RegexFullMatch {
         Ok(vec![Type::Tensor(TensorType { dtype: DType::Bool, shape })])
     }
 
-    fn kind() -> Kind {
-        Kind::Structure
+    fn kind() -> OperatorKind {
+        OperatorKind::Structure
     }
 }
 

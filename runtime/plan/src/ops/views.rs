@@ -10,7 +10,7 @@ use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
 use crate::extent::{count, fits, text, Extent};
-use crate::operator::{Arity, Kind, Needs, Operator};
+use crate::operator::{Arity, Needs, Operator, OperatorKind};
 use crate::types::{Dim, Shape, TensorType, Type, Types};
 use crate::value::MAX_RANK;
 
@@ -25,8 +25,8 @@ macro_rules! view_of_first_input {
             Needs::numbers_after_first(input)
         }
 
-        fn kind() -> Kind {
-            Kind::View
+        fn kind() -> OperatorKind {
+            OperatorKind::View
         }
     };
 }

@@ -6,8 +6,8 @@ use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::isa::Isa;
 
 use super::chain::Chain;
-use super::{Hosted, NodeId, SlotContent, SlotId};
-use crate::cpu::{Own, PlannedKernel, Ready};
+use super::{Hosted, NodeId, SlotContent, SlotId, StepKernel};
+use crate::cpu::{CpuOperands, Own, PlannedKernel, Ready};
 use crate::kernel::{Constants, Kernel, Memory};
 use crate::layout::Layout;
 use crate::operator::Needs;
@@ -19,7 +19,7 @@ use crate::value::Value;
 pub(super) struct Graph {
     pub nodes: Vec<Node>,
     /// The chosen kernel of each node.
-    pub kernels: Vec<Box<dyn PlannedKernel>>,
+    pub kernels: Vec<StepKernel<dyn PlannedKernel>>,
     /// The type of each value, as in the plan.
     pub kinds: Vec<Type>,
     /// The plan value and layout of each value.
@@ -75,13 +75,13 @@ impl Graph {
     }
 
     /// Appends a node with its kernel.
-    pub fn push(&mut self, node: Node, kernel: Box<dyn PlannedKernel>) {
+    pub fn push(&mut self, node: Node, kernel: StepKernel<dyn PlannedKernel>) {
         self.nodes.push(node);
         self.kernels.push(kernel);
     }
 
     /// Takes the nodes and their kernels out of the graph.
-    pub fn take_nodes(&mut self) -> impl Iterator<Item = (Node, Box<dyn PlannedKernel>)> {
+    pub fn take_nodes(&mut self) -> impl Iterator<Item = (Node, StepKernel<dyn PlannedKernel>)> {
         std::mem::take(&mut self.nodes).into_iter().zip(std::mem::take(&mut self.kernels))
     }
 
@@ -96,7 +96,7 @@ impl Graph {
         let (inputs, outputs, channels) = (vec![Some(from)], vec![Some(to)], Vec::new());
         let node =
             Node { index, added: true, name, ops: Chain::default(), inputs, outputs, channels, host: None, origin };
-        self.push(node, Box::new(Ready(kernel)));
+        self.push(node, StepKernel::Host(Box::new(Ready(kernel))));
     }
 
     /// Adds a copy of a value in another layout or on another device.
@@ -123,17 +123,23 @@ impl Graph {
     }
 
     /// Calls `look` with the types and constants of a step's inputs.
-    pub fn operands<R>(&self, node: &Node, constants: &[Value], look: impl FnOnce(&Constants) -> R) -> R {
+    pub fn constants<R>(&self, node: &Node, constants: &[Value], look: impl FnOnce(Constants) -> R) -> R {
         let constant = |id: SlotId| constants.get(self.constant_of[id.at()]?.at());
         let values: Vec<Option<&Value>> = node.inputs.iter().map(|id| id.and_then(constant)).collect();
         let types: Vec<Option<&Type>> = node.inputs.iter().map(|id| id.map(|id| self.kind(id))).collect();
-        look(&Constants { values: &values, types: &types, memory: self.memory, blocking: self.blocking })
+        look(Constants { values: &values, types: &types })
+    }
+
+    /// Like [`constants`](Graph::constants), with the facts that decide how constants are packed for the CPU.
+    pub fn operands<R>(&self, node: &Node, constants: &[Value], look: impl FnOnce(&CpuOperands) -> R) -> R {
+        let (memory, blocking) = (self.memory, self.blocking);
+        self.constants(node, constants, |constants| look(&CpuOperands { constants, memory, blocking }))
     }
 }
 
 impl Node {
     /// Returns a step of the plan with its operator's own kernel.
-    fn of(index: StepId, step: &Step) -> (Node, Box<dyn PlannedKernel>) {
+    fn of(index: StepId, step: &Step) -> (Node, StepKernel<dyn PlannedKernel>) {
         let op = Arc::new(step.op.clone());
         let node = Node {
             index,
@@ -146,7 +152,7 @@ impl Node {
             host: None,
             origin: step.origin,
         };
-        (node, Box::new(Own(op)))
+        (node, StepKernel::Host(Box::new(Own(op))))
     }
 
     /// Returns the part of an input that the step reads.

@@ -26,7 +26,7 @@ impl PreparedBlock {
         }
         for step in self.steps.iter_mut().filter(|_| !axes.is_empty()) {
             let axis = |slot: &Option<SlotId>| slot.and_then(|slot| axes.get(&slot).copied());
-            let packs = |(i, slot)| axis(slot).is_some_and(|from_end| !step.kernel.reads_grown(i, from_end));
+            let packs = |(i, slot)| axis(slot).is_some_and(|from_end| !step.kernel().reads_grown(i, from_end));
             step.packs = step.reads.iter().enumerate().map(packs).collect();
         }
         grows

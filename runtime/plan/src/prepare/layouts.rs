@@ -10,10 +10,10 @@ use candle_plan_kernels::threads::Threads;
 
 use super::cut::{Choices, Item};
 use super::graph::{Graph, Node};
-use super::pairs::{self, Pair};
-use super::{NodeId, SlotId};
+use super::pairs::{self, StepPair};
+use super::{NodeId, SlotId, StepKernel};
 use crate::cpu::reorder::Reorder;
-use crate::cpu::{self, Blocked, PlannedKernel};
+use crate::cpu::{self, Blocked, OnBlocks, PlannedKernel};
 use crate::error::{Error, Result};
 use crate::kernel::Memory;
 use crate::layout::{Image, Layout};
@@ -47,7 +47,7 @@ fn time(block: &Block, constants: &[Value], memory: Memory, blocking: Blocking) 
     let found = Candidates::of(&graph, constants);
     let (cost, _) = found.chosen(&graph);
     let least = found.kernels.iter().flatten().map(|kernel| kernel.layouts.times[0].min(kernel.layouts.times[1]));
-    let beside = found.pairs.iter().map(|Pair { paired, .. }| paired.beside - paired.saving);
+    let beside = found.pairs.iter().map(|StepPair { paired, .. }| paired.beside - paired.saving);
     let nested = graph.nodes.iter().flat_map(|node| node.ops.blocks());
     let nested = nested.map(|block| time(block, constants, memory, blocking));
     cost as f64 + least.chain(beside).sum::<f64>() + nested.sum::<f64>()
@@ -69,38 +69,27 @@ pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>) -> Result<Gra
     let mut places = Vec::with_capacity(in_blocks.len());
     for (((node, own), kernel), &in_blocks) in nodes.zip(found.kernels).zip(&in_blocks) {
         match kernel {
-            Some(OnBlocks { kernel, layouts }) if in_blocks => rewrite.node(node, kernel, Some(&layouts))?,
-            Some(OnBlocks { kernel, .. }) => rewrite.node(node, kernel.in_rows().unwrap_or(own), None)?,
+            Some(OnBlocks { kernel, layouts }) if in_blocks => {
+                rewrite.node(node, StepKernel::Host(kernel.in_blocks()), Some(&layouts))?;
+            }
+            Some(OnBlocks { kernel, .. }) => {
+                rewrite.node(node, kernel.in_rows().map_or(own, StepKernel::Host), None)?;
+            }
             None => rewrite.node(node, own, None)?,
         }
         places.push(NodeId(rewrite.graph.nodes.len() as u32 - 1));
     }
-    let are_in_blocks = |pair: &Pair| pair.nodes.iter().all(|node| in_blocks[node.at()]);
+    let are_in_blocks = |pair: &StepPair| pair.nodes.iter().all(|node| in_blocks[node.at()]);
     let pairs = found.pairs.into_iter().filter(are_in_blocks);
-    let pairs = pairs.map(|pair| Pair { nodes: pair.nodes.map(|node| places[node.at()]), ..pair }).collect();
+    let pairs = pairs.map(|pair| StepPair { nodes: pair.nodes.map(|node| places[node.at()]), ..pair }).collect();
     Ok(pairs::fuse(rewrite.finish()?, pairs))
 }
 
-/// A kernel on blocks of channels, and its layouts.
-struct OnBlocks {
-    kernel: Box<dyn PlannedKernel>,
-    layouts: Blocked,
-}
-
-impl OnBlocks {
-    /// Returns the kernel of a node, if it can run on blocks.
-    fn of(graph: &Graph, node: &Node, constants: &[Value]) -> Option<OnBlocks> {
-        let outputs: Vec<Option<&Type>> = node.outputs.iter().map(|id| id.map(|id| graph.kind(id))).collect();
-        let op = node.ops.single()?;
-        let (kernel, layouts) = graph.operands(node, constants, |operands| cpu::blocked(op, operands, &outputs))?;
-        Some(OnBlocks { kernel, layouts })
-    }
-
-    /// The time that blocks save; negative if the step takes longer on blocks.
-    fn gain(&self) -> i64 {
-        let [rows, blocks] = self.layouts.times;
-        (rows - blocks) as i64
-    }
+/// Returns how a node runs on blocks, if it can.
+fn on_blocks(graph: &Graph, node: &Node, constants: &[Value]) -> Option<OnBlocks> {
+    let outputs: Vec<Option<&Type>> = node.outputs.iter().map(|id| id.map(|id| graph.kind(id))).collect();
+    let op = node.ops.single()?;
+    graph.operands(node, constants, |operands| cpu::blocked(op, operands, &outputs))
 }
 
 /// The kernels on blocks of channels among which prepare chooses.
@@ -108,20 +97,19 @@ struct Candidates {
     /// For each node, its kernel on blocks.
     kernels: Vec<Option<OnBlocks>>,
     /// The nodes that one kernel on blocks may compute.
-    pairs: Vec<Pair>,
+    pairs: Vec<StepPair>,
 }
 
 impl Candidates {
     fn of(graph: &Graph, constants: &[Value]) -> Candidates {
-        let kernels: Vec<_> = graph.nodes.iter().map(|node| OnBlocks::of(graph, node, constants)).collect();
-        let on_blocks = |at: NodeId| Some(kernels[at.at()].as_ref()?.kernel.as_ref());
-        let pairs = pairs::all(graph, constants, on_blocks);
+        let kernels: Vec<_> = graph.nodes.iter().map(|node| on_blocks(graph, node, constants)).collect();
+        let pairs = pairs::all(graph, |at| Some(&kernels[at.at()].as_ref()?.kernel));
         Candidates { kernels, pairs }
     }
 
     /// Whether a step or a pair takes less time on blocks.
     fn gains(&self) -> bool {
-        !self.pairs.is_empty() || self.kernels.iter().flatten().any(|kernel| kernel.gain() > 0)
+        !self.pairs.is_empty() || self.kernels.iter().flatten().any(|kernel| kernel.layouts.gain() > 0)
     }
 
     /// Returns the time of all reorders and lost gains, and which steps run on blocks of channels.
@@ -129,8 +117,10 @@ impl Candidates {
         let kernels = &self.kernels;
         let mut choices = Choices::new();
         let no = choices.no();
-        let items: Vec<Item> =
-            kernels.iter().map(|kernel| kernel.as_ref().map_or(no, |kernel| choices.item(kernel.gain()))).collect();
+        let items: Vec<Item> = kernels
+            .iter()
+            .map(|kernel| kernel.as_ref().map_or(no, |kernel| choices.item(kernel.layouts.gain())))
+            .collect();
         let item = |at: usize, layout: Option<&Layout>| if layout == Some(&Layout::Blocks) { items[at] } else { no };
         let mut writer = vec![no; graph.kinds.len()];
         let mut readers: Vec<Vec<Item>> = vec![Vec::new(); graph.kinds.len()];
@@ -142,7 +132,7 @@ impl Candidates {
                 readers[id.at()].push(item(at, kernel.as_ref().and_then(|kernel| kernel.layouts.inputs.get(i))));
             }
         }
-        for Pair { nodes, paired } in &self.pairs {
+        for StepPair { nodes, paired } in &self.pairs {
             choices.together(&nodes.map(|node| items[node.at()]), paired.saving as u64);
         }
         graph.outputs.iter().for_each(|&id| readers[id.at()].push(no));
@@ -172,7 +162,7 @@ struct Rewrite<'a> {
 
 impl Rewrite<'_> {
     /// Reorders the inputs of a step where needed, then appends the step; it runs on blocks if `layouts` are given.
-    fn node(&mut self, mut node: Node, kernel: Box<dyn PlannedKernel>, layouts: Option<&Blocked>) -> Result<()> {
+    fn node(&mut self, mut node: Node, kernel: StepKernel<dyn PlannedKernel>, layouts: Option<&Blocked>) -> Result<()> {
         let place = (node.index, node.origin);
         for (i, input) in node.inputs.iter_mut().enumerate() {
             let Some(id) = *input else { continue };

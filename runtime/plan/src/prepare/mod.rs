@@ -25,10 +25,10 @@ use std::collections::HashMap;
 use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::isa::Isa;
 
-use crate::cpu::PlannedKernel;
+use crate::cpu::{CpuOperands, PlannedKernel};
 use crate::device::{Device, Reason};
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{Constants, Kernel, Memory};
+use crate::kernel::{Kernel, Memory};
 use crate::memory::bytes_held;
 use crate::plan::{Block, ConstantId, Origin, Plan, ValueId};
 use crate::types::Type;
@@ -39,7 +39,9 @@ use graph::{Graph, Node};
 use lifetime::Lifetimes;
 use misfit::Misfit;
 use placement::Border;
-pub(crate) use prepared::{Hosted, Mark, NodeId, Operand, PreparedBlock, PreparedStep, SlotContent, SlotId};
+pub(crate) use prepared::{
+    Hosted, Mark, NodeId, Operand, PreparedBlock, PreparedStep, SlotContent, SlotId, StepKernel,
+};
 use release::Readers;
 use serde::Serialize;
 
@@ -201,7 +203,11 @@ impl Preparing<'_> {
 
     /// Returns the nodes with their kernels, those with the largest constants first. The largest constant and its
     /// packed copy are in memory together. They come first, before other packed constants add to the peak.
-    fn largest_first<'a>(&self, graph: &'a Graph, kernels: Vec<Box<dyn PlannedKernel>>) -> Vec<NumberedNode<'a>> {
+    fn largest_first<'a>(
+        &self,
+        graph: &'a Graph,
+        kernels: Vec<StepKernel<dyn PlannedKernel>>,
+    ) -> Vec<NumberedNode<'a>> {
         let constant = |id: SlotId| graph.constant_of[id.at()].and_then(|constant| self.constants.get(constant.at()));
         let bytes = |node: &Node| bytes_held(node.inputs.iter().flatten().filter_map(|&id| constant(id)));
         let mut nodes: Vec<NumberedNode> = graph.numbered().zip(kernels).collect();
@@ -215,10 +221,14 @@ impl Preparing<'_> {
         &mut self,
         graph: &Graph,
         node: &Node,
-        kernel: Box<dyn PlannedKernel>,
+        kernel: StepKernel<dyn PlannedKernel>,
         is_nested: bool,
-    ) -> Result<Box<dyn Kernel>> {
-        let pack = |operands: &Constants| match kernel.pack(operands) {
+    ) -> Result<StepKernel> {
+        let kernel = match kernel {
+            StepKernel::Host(kernel) => kernel,
+            StepKernel::Gpu(placed) => return Ok(StepKernel::Gpu(placed)),
+        };
+        let pack = |operands: &CpuOperands| match kernel.pack(operands) {
             Err(Error::Op(message) | Error::Gpu(message)) if is_nested => {
                 Ok(Box::new(Misfit(message)) as Box<dyn Kernel>)
             }
@@ -232,7 +242,7 @@ impl Preparing<'_> {
         if matches!(self.device, Device::Cpu) {
             self.readers.release(graph, node, kernel.as_ref(), &mut self.constants)?;
         }
-        Ok(kernel)
+        Ok(StepKernel::Host(kernel))
     }
 
     /// Describes an op's error about its constants, with the step's place.
@@ -244,12 +254,12 @@ impl Preparing<'_> {
 }
 
 /// A node with its number, and its kernel before packing.
-type NumberedNode<'a> = ((NodeId, &'a Node), Box<dyn PlannedKernel>);
+type NumberedNode<'a> = ((NodeId, &'a Node), StepKernel<dyn PlannedKernel>);
 
 /// The nested blocks and the kernel of a step.
 struct Part {
     blocks: Vec<PreparedBlock>,
-    kernel: Box<dyn Kernel>,
+    kernel: StepKernel,
 }
 
 /// Assembles a prepared block from the steps and their parts.
@@ -257,7 +267,7 @@ fn assembled(graph: Graph, parts: Vec<Part>) -> PreparedBlock {
     let lifetimes = Lifetimes::of(&graph);
     let context = Context { graph: &graph, lifetimes: &lifetimes };
     let nodes = graph.numbered().zip(&parts);
-    let inputs: Vec<Vec<Operand>> = nodes.map(|(node, part)| context.inputs(node, part.kernel.as_ref())).collect();
+    let inputs: Vec<Vec<Operand>> = nodes.map(|(node, part)| context.inputs(node, part.kernel.kernel())).collect();
     let outputs = graph.outputs.iter().map(|&id| context.operand(id)).collect();
     let takes = graph.inputs.iter().map(|&id| graph.kind(id).clone()).collect();
     let (held, starts) = (graph.held, graph.inputs);

@@ -9,8 +9,8 @@ use candle_plan_device::Gpu;
 
 use super::chain::Chain;
 use super::graph::{Graph, Node};
-use super::{Hosted, SlotId};
-use crate::cpu::{PlannedKernel, Ready};
+use super::{Hosted, SlotId, StepKernel};
+use crate::cpu::PlannedKernel;
 use crate::device::Reason;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -119,7 +119,7 @@ impl Placement<'_> {
     }
 
     /// Copies the inputs of a step where needed, then appends the step.
-    fn node(&mut self, mut node: Node, own: Box<dyn PlannedKernel>) -> Result<()> {
+    fn node(&mut self, mut node: Node, own: StepKernel<dyn PlannedKernel>) -> Result<()> {
         let is_sizes = self.is_sizes(&node);
         let (side, reason, kernel) = self.decide(&node, is_sizes)?;
         let is_view = reason.is_some() && self.is_view(&node)?;
@@ -144,11 +144,8 @@ impl Placement<'_> {
             self.sizes[id.at()] = is_sizes;
         }
         node.host = reason.map(|reason| Hosted { reason, bytes, is_view });
-        let kernel: Box<dyn PlannedKernel> = match kernel {
-            Some(kernel) => Box::new(Ready(Box::new(Placed { kernel, gpu: self.gpu.clone() }))),
-            None => own,
-        };
-        self.graph.push(node, kernel);
+        let on_gpu = kernel.map(|kernel| StepKernel::Gpu(Placed { kernel, gpu: self.gpu.clone() }));
+        self.graph.push(node, on_gpu.unwrap_or(own));
         Ok(())
     }
 
@@ -177,7 +174,7 @@ impl Placement<'_> {
     /// Returns the GPU's support for a step.
     fn support(&self, node: &Node) -> Result<OnDevice> {
         let Some(op) = node.ops.single() else { return Ok(OnDevice::NoKernel) };
-        self.graph.operands(node, self.constants.values, |operands| gpu::on_device(op, operands, self.gpu))
+        self.graph.constants(node, self.constants.values, |constants| gpu::on_device(op, &constants, self.gpu))
     }
 
     /// Whether all values of a step are numeric tensors.

@@ -4,6 +4,8 @@ use super::chain::Chain;
 use crate::device::Reason;
 use crate::dtype::DType;
 use crate::error::{Error, Result, Surrounding};
+use crate::gpu::placed::Placed;
+use crate::gpu::OnGpu;
 use crate::ids::{BlockId, ConstantId, OriginId, StepId, ValueId};
 use crate::kernel::Kernel;
 use crate::layout::{in_rows, Layout};
@@ -71,7 +73,7 @@ pub(crate) struct PreparedStep {
     pub name: &'static str,
     /// The operators that the step computes.
     pub ops: Chain,
-    pub kernel: Box<dyn Kernel>,
+    pub kernel: StepKernel,
     pub inputs: Vec<Operand>,
     /// The slot of each input. The slots of constants stay empty.
     pub reads: Vec<Option<SlotId>>,
@@ -92,6 +94,33 @@ pub(crate) struct PreparedStep {
     /// The number of the step among all steps of the plan and its nested blocks, counted from 1.
     pub mark: Mark,
     pub origin: OriginId,
+}
+
+/// The kernel of a step, on the host or on a GPU. During prepare, `K` is a kernel of the host that is not packed yet.
+#[derive(Debug)]
+pub(crate) enum StepKernel<K: ?Sized = dyn Kernel> {
+    /// A kernel that runs on the host, or copies values between the host and a GPU.
+    Host(Box<K>),
+    /// A kernel that runs on a GPU. It packs nothing.
+    Gpu(Placed),
+}
+
+impl StepKernel {
+    /// Returns the kernel as the executor runs it.
+    pub fn kernel(&self) -> &dyn Kernel {
+        match self {
+            StepKernel::Host(kernel) => kernel.as_ref(),
+            StepKernel::Gpu(placed) => placed,
+        }
+    }
+
+    /// Returns the kernel of a GPU, if it is one.
+    pub fn on_gpu(&self) -> Option<&dyn OnGpu> {
+        match self {
+            StepKernel::Host(_) => None,
+            StepKernel::Gpu(placed) => Some(placed.kernel.as_ref()),
+        }
+    }
 }
 
 /// Facts about a step that runs on the host.
@@ -173,6 +202,11 @@ impl PreparedBlock {
 }
 
 impl PreparedStep {
+    /// Returns the kernel as the executor runs it.
+    pub(crate) fn kernel(&self) -> &dyn Kernel {
+        self.kernel.kernel()
+    }
+
     /// Returns the operator, if the step computes exactly one and no input is in blocks of channels.
     pub(crate) fn operator(&self) -> Option<&dyn Operator> {
         let is_in_rows = self.channels.iter().all(Option::is_none);

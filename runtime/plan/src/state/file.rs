@@ -6,7 +6,7 @@ use bytemuck::cast_slice_mut;
 use safetensors::tensor::{Metadata, SafeTensorError, TensorView};
 use safetensors::{serialize, SafeTensors};
 
-use super::pairs::Pair;
+use super::pairs::NamedPair;
 use super::State;
 use crate::array::words;
 use crate::by_width;
@@ -70,7 +70,7 @@ impl State {
 }
 
 /// The value of a pair that a file holds.
-fn value_of(pair: &Pair, view: &TensorView) -> Result<Value> {
+fn value_of(pair: &NamedPair, view: &TensorView) -> Result<Value> {
     let dtype = pair.kind.tensor()?.dtype;
     let (name, expected) = (&pair.input.name, stored_as(dtype)?);
     if view.dtype() != expected {

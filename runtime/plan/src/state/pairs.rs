@@ -15,7 +15,7 @@ pub(super) struct Pairs {
     pub plan: String,
     /// The checksum of the model's file.
     pub model: String,
-    pub list: Vec<Pair>,
+    pub list: Vec<NamedPair>,
     /// The indices of the inputs that a caller gives.
     pub given: Vec<usize>,
     /// The indices of the outputs that a caller receives.
@@ -24,7 +24,7 @@ pub(super) struct Pairs {
 
 /// An output, the input that takes its value in the next run, and this input's type.
 #[derive(Debug)]
-pub(super) struct Pair {
+pub(super) struct NamedPair {
     pub output: Named,
     pub input: Named,
     pub kind: Type,
@@ -55,11 +55,11 @@ impl Pairs {
             let at = among.get(&id).copied().ok_or_else(|| Error::op("a state has no such value"))?;
             Ok(Named { name: plan.main.values[id.at()].name.clone(), at })
         };
-        let pair = |&StatePair { output, input, axis }: &StatePair| -> Result<Pair> {
+        let pair = |&StatePair { output, input, axis }: &StatePair| -> Result<NamedPair> {
             let kind = plan.main.values[input.at()].kind.clone();
-            Ok(Pair { output: named(&outputs, output)?, input: named(&inputs, input)?, kind, axis })
+            Ok(NamedPair { output: named(&outputs, output)?, input: named(&inputs, input)?, kind, axis })
         };
-        let list = plan.state.iter().map(pair).collect::<Result<Vec<Pair>>>()?;
+        let list = plan.state.iter().map(pair).collect::<Result<Vec<NamedPair>>>()?;
         let taken: HashSet<usize> = list.iter().map(|pair| pair.input.at).collect();
         let handed_on: HashSet<usize> = list.iter().map(|pair| pair.output.at).collect();
         let others =
@@ -90,7 +90,7 @@ impl Pairs {
     }
 }
 
-impl Pair {
+impl NamedPair {
     /// The value in storage with capacity for more rows.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The values with which a state begins.
 
-use super::pairs::{Pair, Pairs};
+use super::pairs::{NamedPair, Pairs};
 use super::values::settled;
 use crate::array::words;
 use crate::by_width;
@@ -40,7 +40,7 @@ impl Start {
 
     /// The first value of each pair, as far as it is known before a run.
     pub(super) fn values(&self, pairs: &Pairs) -> Vec<Option<Value>> {
-        let given = |pair: &Pair| self.values.iter().find(|(name, _)| *name == pair.input.name);
+        let given = |pair: &NamedPair| self.values.iter().find(|(name, _)| *name == pair.input.name);
         pairs.list.iter().map(|pair| given(pair).map(|(_, value)| value.clone())).collect()
     }
 
@@ -48,7 +48,7 @@ impl Start {
     ///
     /// # Errors
     /// [`Error::Input`] if a size is unknown; also if there is no memory.
-    pub(super) fn zeros(&self, pair: &Pair, given: &[(&Type, &Value)]) -> Result<Value> {
+    pub(super) fn zeros(&self, pair: &NamedPair, given: &[(&Type, &Value)]) -> Result<Value> {
         let TensorType { dtype, shape } = pair.kind.tensor()?;
         let unknown = |what: String| Error::Input {
             name: pair.input.name.clone(),
@@ -70,14 +70,14 @@ impl Start {
     }
 
     /// The size that the caller has set for a dimension.
-    fn size(&self, pair: &Pair, axis: usize, symbol: Option<&str>) -> Option<usize> {
+    fn size(&self, pair: &NamedPair, axis: usize, symbol: Option<&str>) -> Option<usize> {
         let own = pair.name_of(axis);
         let is_named = |name: &str| name == own || symbol == Some(name);
         self.sizes.iter().find(|(name, _)| is_named(name)).map(|(_, size)| *size)
     }
 }
 
-impl Pair {
+impl NamedPair {
     /// The dimensions whose size is unknown, except the one that grows: their names by place, and their symbols.
     fn dims(&self) -> impl Iterator<Item = (String, Option<&String>)> {
         let shape = self.kind.tensor().ok().and_then(|tensor| tensor.shape.as_ref());

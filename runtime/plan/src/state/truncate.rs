@@ -3,7 +3,7 @@
 use candle_plan_descriptors::strided::View;
 use candle_plan_kernels::threads::Threads;
 
-use super::pairs::Pair;
+use super::pairs::NamedPair;
 use super::values::length_of;
 use super::State;
 use crate::error::{Error, Result};
@@ -27,7 +27,7 @@ impl State {
     }
 }
 
-fn truncated(pair: &Pair, value: Option<&Value>, length: usize) -> Result<Option<Value>> {
+fn truncated(pair: &NamedPair, value: Option<&Value>, length: usize) -> Result<Option<Value>> {
     let name = &pair.input.name;
     let Some(axis) = pair.axis else {
         return Err(Error::State(format!("{name:?} does not grow, so no earlier value of it is known")));

@@ -97,8 +97,8 @@ pub fn depthwise(threads: &Threads, filter: &DepthwiseFilter, operands: ConvOper
     let (products, row) = (out.len() * shape.kernel[0] * shape.kernel[1], shape.output[1] * block);
     let parts = shape.output[0].div_ceil((PART / row).clamp(1, shape.output[0]));
     let units = shape.batch * blocks * parts;
-    let form = Form::of(filter.blocking, shape);
-    let work = Depthwise { shape, lanes: block, filter, bias: padded, form, x, out: Shared::new(out), epilogue };
+    let window = WindowLoop::of(filter.blocking, shape);
+    let work = Depthwise { shape, lanes: block, filter, bias: padded, window, x, out: Shared::new(out), epilogue };
     let tasks = if threads.count() == 1 { 1 } else { (products / TASK).clamp(1, units) };
     threads.for_each(tasks, |task| {
         let mut scratch = Scratch::new();
@@ -111,15 +111,15 @@ pub fn depthwise(threads: &Threads, filter: &DepthwiseFilter, operands: ConvOper
 }
 
 /// How a window is computed.
-enum Form {
+enum WindowLoop {
     /// A window of a common size: by whole rows. The second kernel computes two rows at once.
     Rows(rows::Kernel, Option<rows::Kernel>),
     /// Any other window, with the runs of a row.
     Any([Axis; 2], Vec<Run>),
 }
 
-impl Form {
-    fn of(blocking: Blocking, shape: &Shape) -> Form {
+impl WindowLoop {
+    fn of(blocking: Blocking, shape: &Shape) -> WindowLoop {
         let dilations = [0, 1].map(|a| dilation(shape, a));
         let fits = dilations[1] == 1 || shape.strides[1] == 1;
         let table = rows::table(blocking, shape.kernel[1], shape.strides[1]).filter(|_| fits);
@@ -127,11 +127,11 @@ impl Form {
         let [one, two] = table.unwrap_or_default();
         let columns = shape.output[1] / dilations[1];
         match rows::kernel(one, columns).filter(|_| dilations[1] == 1 || columns >= WIDE) {
-            Some(one) => Form::Rows(one, rows::kernel(two, columns).filter(|_| is_square)),
+            Some(one) => WindowLoop::Rows(one, rows::kernel(two, columns).filter(|_| is_square)),
             None => {
                 let axes = axes(shape);
                 let runs = axes[1].runs();
-                Form::Any(axes, runs)
+                WindowLoop::Any(axes, runs)
             }
         }
     }
@@ -155,7 +155,7 @@ struct Depthwise<'a> {
     lanes: usize,
     filter: &'a DepthwiseFilter,
     bias: Scratch<f32>,
-    form: Form,
+    window: WindowLoop,
     x: &'a [f32],
     out: Shared,
     epilogue: Epilogue<'a>,
@@ -173,9 +173,9 @@ impl Depthwise<'_> {
     fn part(&self, index: usize, rows: Range<usize>, scratch: &mut Scratch<f32>) {
         let size = self.shape.input[0] * self.shape.input[1] * self.lanes;
         let x = &self.x[index * size..][..size];
-        match &self.form {
-            Form::Rows(one, two) => self.whole_rows(Block { index, x }, rows.clone(), *one, *two),
-            Form::Any(axes, runs) => {
+        match &self.window {
+            WindowLoop::Rows(one, two) => self.whole_rows(Block { index, x }, rows.clone(), *one, *two),
+            WindowLoop::Any(axes, runs) => {
                 self.any_rows(axes, runs, Block { index, x: self.padded(axes, x, scratch) }, rows.clone())
             }
         }
@@ -210,7 +210,7 @@ impl Depthwise<'_> {
                 columns: self.shape.output[1],
                 apart: dilation(self.shape, 1),
             };
-            // SAFETY: `depthwise` checked the slices, and [`Form::of`] the window. The rows belong to this task. The
+            // SAFETY: `depthwise` checked the slices, and [`WindowLoop::of`] the window. The rows belong to this task. The
             // kernel belongs to the filter's `Isa`, which proves that the processor has its instructions.
             unsafe { kernel(&rows) };
         }

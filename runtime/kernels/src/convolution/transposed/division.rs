@@ -117,10 +117,6 @@ impl Candidate for Division {
         Some(saved + rows - blocks)
     }
 
-    fn time_in_rows(&self, fastest: f64) -> f64 {
-        self.saving().map_or(fastest, |saving| fastest.min(self.time() + saving))
-    }
-
     fn pack(&self, w: &[f32]) -> Box<dyn PackedConv> {
         let (shape, [kh, kw]) = (&self.case.shape, self.case.shape.kernel);
         assert_eq!(w.len(), shape.channels * (shape.outputs / shape.groups) * kh * kw, "{shape:?}");

@@ -4,13 +4,13 @@ use candle_plan_device::{Grid, BLOCK, MOST_BLOCKS};
 
 use super::case::Case;
 use super::constants::{kernel, FEW, MANY, MULTIPROCESSORS, SHORT};
-use super::form::{ConvForm, Work};
+use super::form::{GpuConvForm, Work};
 use crate::error::Result;
 use crate::gpu::launch::count;
 
 /// One thread per output.
 #[derive(Debug)]
-pub(super) struct DirectForm;
+pub(super) struct GpuDirectForm;
 
 /// The multiply-adds of a multiprocessor in a nanosecond. On an H200, the estimates of six convolutions within the limits
 /// are within 25 % of the times.
@@ -19,7 +19,7 @@ const RATE: f64 = 5.0;
 /// The microseconds that the 30 depthwise convolutions of `yolox_nano` take beyond this rate, each.
 const START: f64 = 0.35;
 
-impl ConvForm for DirectForm {
+impl GpuConvForm for GpuDirectForm {
     fn name(&self) -> &'static str {
         "direct"
     }

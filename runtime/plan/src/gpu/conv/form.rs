@@ -11,7 +11,7 @@ use crate::gpu::launch::{count, kind, launch};
 use crate::value::Array;
 
 /// A way to compute convolutions on a GPU.
-pub(super) trait ConvForm: Debug + Sync {
+pub(super) trait GpuConvForm: Debug + Sync {
     /// Its name, which is also its name in `CANDLE_PLAN_CONV`.
     fn name(&self) -> &'static str;
 

@@ -3,26 +3,26 @@
 use std::fmt;
 
 use super::case::Case;
-use super::direct::DirectForm;
-use super::form::ConvForm;
-use super::product::ProductForm;
-use super::tiles::TileForm;
+use super::direct::GpuDirectForm;
+use super::form::GpuConvForm;
+use super::product::GpuProductForm;
+use super::tiles::GpuTileForm;
 use crate::form::Estimate;
 
 /// Every form: of equally fast forms, the first one is chosen. Small tiles can compute every convolution.
-pub(super) const FORMS: &[&dyn ConvForm] =
-    &[&ProductForm, &DirectForm, &TileForm::LARGE, &TileForm::MEDIUM, &TileForm::SMALL];
+pub(super) const FORMS: &[&dyn GpuConvForm] =
+    &[&GpuProductForm, &GpuDirectForm, &GpuTileForm::LARGE, &GpuTileForm::MEDIUM, &GpuTileForm::SMALL];
 
 /// A form, and the number of parts into which it splits every sum.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Choice {
-    pub form: &'static dyn ConvForm,
+    pub form: &'static dyn GpuConvForm,
     pub parts: usize,
 }
 
 impl Choice {
     /// Returns a form with its own number of parts.
-    pub fn new(form: &'static dyn ConvForm, case: &Case) -> Choice {
+    pub fn new(form: &'static dyn GpuConvForm, case: &Case) -> Choice {
         Choice { form, parts: form.parts(case) }
     }
 
@@ -52,7 +52,7 @@ pub(super) fn fastest(case: &Case) -> Choice {
     choices(case)
         .filter(|choice| choice.form.limit(case).is_none())
         .min_by(|a, b| a.cost(case).total_cmp(&b.cost(case)))
-        .unwrap_or_else(|| Choice::new(&TileForm::SMALL, case))
+        .unwrap_or_else(|| Choice::new(&GpuTileForm::SMALL, case))
 }
 
 /// Lists the forms that can compute a convolution, with their expected times. If a form is requested, it is the chosen
@@ -207,7 +207,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            told(Some(Choice { form: &TileForm::MEDIUM, parts: 4 })),
+            told(Some(Choice { form: &GpuTileForm::MEDIUM, parts: 4 })),
             [
                 "direct false another form is requested",
                 "large:9 false another form is requested",

@@ -1,17 +1,17 @@
 //! Convolutions with windows of one element as matrix products in cuBLAS.
 
-use candle_plan_device::{Gemm, Kind, Matrix};
+use candle_plan_device::{Gemm, GemmKind, Matrix};
 
 use super::case::Case;
 use super::constants::{kernel, FEW, MULTIPROCESSORS};
-use super::form::{ConvForm, Work};
+use super::form::{GpuConvForm, Work};
 use super::params::NO_LIMITS;
 use crate::dtype::DType;
 use crate::error::Result;
 
 /// The product of the weights and the image, for each image or each group.
 #[derive(Debug)]
-pub(super) struct ProductForm;
+pub(super) struct GpuProductForm;
 
 /// The multiply-adds of a multiprocessor in a nanosecond.
 const RATE: f64 = 133.0;
@@ -21,7 +21,7 @@ const TERM: f64 = 0.0054;
 
 const SPLIT: usize = 512;
 
-impl ConvForm for ProductForm {
+impl GpuConvForm for GpuProductForm {
     fn name(&self) -> &'static str {
         "product"
     }
@@ -68,10 +68,10 @@ fn gemm(work: &Work) -> Gemm {
     let weights = if groups > 1 { u64::from(m) * u64::from(k) } else { 0 };
     Gemm {
         kind: match work.case.dtype {
-            DType::Float16 => Kind::F16,
-            DType::Bfloat16 => Kind::Bf16,
-            DType::Float64 => Kind::F64,
-            _ => Kind::F32,
+            DType::Float16 => GemmKind::F16,
+            DType::Bfloat16 => GemmKind::Bf16,
+            DType::Float64 => GemmKind::F64,
+            _ => GemmKind::F32,
         },
         m,
         n,

@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use super::case::Case;
-use super::form::ConvForm;
+use super::form::GpuConvForm;
 use super::planner::{Choice, FORMS};
 use crate::error::{Error, Result};
 
 /// The form that is requested for all convolutions. Without a number of parts, the form chooses it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Requested {
-    form: &'static dyn ConvForm,
+    form: &'static dyn GpuConvForm,
     parts: Option<usize>,
 }
 

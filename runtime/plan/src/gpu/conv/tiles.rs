@@ -4,14 +4,14 @@ use candle_plan_device::{Grid, BLOCK, MOST_BLOCKS};
 
 use super::case::Case;
 use super::constants::{kernel, BYTES, ENOUGH, FINISH, MOST_PARTS, MULTIPROCESSORS, PART};
-use super::form::{ConvForm, Work};
+use super::form::{GpuConvForm, Work};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::launch::{address, alloc_uninit, count};
 
 /// The outputs and windows that a block computes at a time.
 #[derive(Debug, PartialEq)]
-pub(super) struct TileForm {
+pub(super) struct GpuTileForm {
     name: &'static str,
     kernel: &'static str,
     /// As `OUTPUTS` and `WINDOWS` in `conv.cu`.
@@ -27,14 +27,15 @@ const DEPTH: usize = 16;
 /// The terms that a block could multiply while it starts and ends.
 const START: usize = 29;
 
-impl TileForm {
-    pub const SMALL: TileForm = TileForm { name: "small", kernel: "conv_small", outputs: 32, windows: 32, rate: 51.0 };
+impl GpuTileForm {
+    pub const SMALL: GpuTileForm =
+        GpuTileForm { name: "small", kernel: "conv_small", outputs: 32, windows: 32, rate: 51.0 };
 
-    pub const MEDIUM: TileForm =
-        TileForm { name: "medium", kernel: "conv_medium", outputs: 64, windows: 64, rate: 84.0 };
+    pub const MEDIUM: GpuTileForm =
+        GpuTileForm { name: "medium", kernel: "conv_medium", outputs: 64, windows: 64, rate: 84.0 };
 
-    pub const LARGE: TileForm =
-        TileForm { name: "large", kernel: "conv_large", outputs: 128, windows: 64, rate: 108.0 };
+    pub const LARGE: GpuTileForm =
+        GpuTileForm { name: "large", kernel: "conv_large", outputs: 128, windows: 64, rate: 108.0 };
 
     /// Returns the number of blocks, with one part.
     fn blocks(&self, case: &Case) -> usize {
@@ -50,23 +51,23 @@ impl TileForm {
     }
 }
 
-impl ConvForm for TileForm {
+impl GpuConvForm for GpuTileForm {
     fn name(&self) -> &'static str {
         self.name
     }
 
     fn refusal(&self, case: &Case) -> Option<String> {
         // Large tiles of the widest dtype do not fit in shared memory.
-        let is_wide = *self == TileForm::LARGE && case.dtype == DType::Float64;
+        let is_wide = *self == GpuTileForm::LARGE && case.dtype == DType::Float64;
         is_wide.then(|| format!("and there is no such tile of {}", case.dtype))
     }
 
     fn limit(&self, case: &Case) -> Option<&'static str> {
-        if *self == TileForm::SMALL {
+        if *self == GpuTileForm::SMALL {
             None
         } else if self.blocks(case).saturating_mul(self.parts(case)) < ENOUGH {
             Some("too few blocks to fill the GPU")
-        } else if self.computed(case) > (TileForm::SMALL.computed(case) / 3).saturating_mul(4) {
+        } else if self.computed(case) > (GpuTileForm::SMALL.computed(case) / 3).saturating_mul(4) {
             Some("much of its tiles is unused")
         } else {
             None
