@@ -14,6 +14,10 @@ SHOWN   := ^Collecting |^Successfully |^ +(Compiling|Finished|Downloading) .*|^ 
 WATCHED := 2>&1 | tee build/install.log | { grep --line-buffered -E '$(SHOWN)' || true; } || { tail -n 40 build/install.log; exit 1; }
 # The time shows how long each part of a long target takes.
 SAY    := @printf '\033[1m── %s  %s\033[0m\n' "$$(date +%T)"
+# Python keeps the compiled modules here, even if the environment of `make` forbids it. Otherwise each of the thousand processes
+# that the tests start would compile hundreds of modules again.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 # The tests compare with known versions of other packages.
 VERSIONS := --constraint tests/constraints.txt
 # The options of `candlec bench`: three processes for each model, and cold starts.
