@@ -12,8 +12,15 @@ BIN    := $(VENV)/bin
 INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --verbose --disable-pip-version-check --no-build-isolation --no-compile
 SHOWN   := ^Collecting |^Successfully |^ +(Compiling|Finished|Downloading) .*|^ *error|^ERROR
 WATCHED := 2>&1 | tee build/install.log | { grep --line-buffered -E '$(SHOWN)' || true; } || { tail -n 40 build/install.log; exit 1; }
+# Two processes run the tests. Each begins with a half of them, whose files share what they prepare, and the first that is done
+# takes over half of the other's rest.
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 # The time shows how long each part of a long target takes.
 SAY    := @printf '\033[1m── %s  %s\033[0m\n' "$$(date +%T)"
+# Python keeps compiled modules here, even if the environment of `make` forbids it: otherwise each of the thousand processes
+# that the tests start would compile hundreds of modules again.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 # The tests compare with known versions of other packages.
 VERSIONS := --constraint tests/constraints.txt
 # The options of `candlec bench`: three processes for each model, and cold starts.
@@ -213,40 +220,50 @@ test-rust: $(VENV)/.demo $(NEXTEST)
 
 test-python: $(VENV)/.dev compiler/_runtime_emulator.abi3.so compiler/_runtime_cuda.abi3.so
 	$(SAY) "Python tests"
-	$(BIN)/python -m pytest -q -n 2
+	$(PYTEST)
 
 # Tests of GPUs' kernels and tools, of layers of PyTorch, and of trained models, and those that take long.
 SLOW := accepted dynamo layers onnx_backend standin trained test_cuda.py test_cuda_check.py test_device_arrays.py \
 	test_emulator.py test_convolution_constants.py test_convolution_forms.py test_fuzz.py test_gpu_docs.py \
 	test_gpu_process.py test_gpu_report.py test_gpu_tools.py
 FAST := -m "not slow" $(SLOW:%=--ignore=tests/%)
-# The tests with other versions of dependencies: those of test-fast, and those of the trained models, with the facts of their
-# plans. These are left out:
+# The tests with other versions of dependencies: those whose results a dependency in Python can change, because it reads models,
+# infers shapes, holds graphs, computes or converts arrays, reads command lines or writes texts and files. A plan says all that
+# a run does: where versions give equal plans, the runs are equal too. These tests of test-fast are left out, and those of the
+# trained models are added, with the facts of their plans:
 # - Tests that need PyTorch: dynamo, layers, and tests in other files, which are skipped.
-# - Tests of the kernels and tools for GPUs: standin, the files test_cuda*.py, test_device_arrays.py, test_emulator.py and
+# - Tests of the kernels and tools for GPUs: standin, the files test_cuda*.py, test_device*.py, test_emulator.py and
 #   test_gpu_*.py. No dependency in Python takes part in them.
 # - onnx_backend: its ledger and its number of tests are those of the version of onnx in tests/constraints.txt.
-# - Tests that take long and compare the runtime with itself or with plain loops: test_convolution_*.py, test_fuzz.py, and the
-#   tests marked slow, which are in test_scratch.py.
-# - The files below. They read the source, or test the action for GitHub, the memory of kernels, or how processes run and end:
-#   their results are the same with all versions. test_mutated_models.py takes long.
-SAME_RESULTS := test_architecture.py test_ci_page.py test_duplicates.py test_github_action.py \
-	test_kernel_parameters.py test_operator_tables.py test_rust_manifests.py test_rust_modules.py test_scratch.py \
-	test_stated_memory.py test_unsafe_code.py cli/test_streams.py cli/test_zoo_runner.py cli/test_zoo_times.py test_ending.py \
-	test_mutated_models.py test_peak.py test_processes.py zoo/test_page_in_browser.py
-OTHER_VERSIONS := $(filter-out --ignore=tests/trained,$(FAST)) $(SAME_RESULTS:%=--ignore=tests/%)
+# - Tests of the runtime with plans that other tests make too: its memory, layouts, threads, states and times, and how processes
+#   run, crash and end.
+# - Searches at random, whose steps the tests of each pass and operator make too: test_any_order.py, test_fuzz.py,
+#   test_mutated_models.py.
+# - Tests of the source, of Rust, of tools, of packages and of the action for GitHub.
+SAME_RESULTS := cli/test_bench.py cli/test_bisect.py cli/test_streams.py cli/test_zoo_runner.py cli/test_zoo_times.py \
+	passes/test_any_order.py state/test_devices.py state/test_streams.py test_allocator.py test_alternatives.py \
+	test_architecture.py test_arm_loops.py test_bench.py test_bisect.py test_build_cuda.py test_ci_page.py test_commits.py \
+	test_devices.py test_duplicates.py test_ending.py test_expectation.py test_github_action.py test_gpu_faults.py \
+	test_gpu_refusals.py test_interrupt.py test_kernel_parameters.py test_layouts.py test_mutated_models.py \
+	test_operator_tables.py test_packaging.py test_peak.py test_processes.py test_residuals.py test_rust_manifests.py \
+	test_rust_modules.py test_scratch.py test_sharing.py test_stated_memory.py test_unsafe_code.py test_vector_code.py \
+	zoo/test_breaking.py zoo/test_page_in_browser.py
+# The same of trained models: runs with two threads, layers with onnxruntime's inputs, and the bytes of plans that two processes
+# write, which tests/golden compares with a file.
+SAME_RUNS := $(addprefix --deselect=tests/trained/test_zoo.py::test_,plans_are_the_same_bytes quantized_layers threads_change)
+OTHER_VERSIONS := $(filter-out --ignore=tests/trained,$(FAST)) $(SAME_RESULTS:%=--ignore=tests/%) $(SAME_RUNS)
 test-fast: $(VENV)/.test ## the Python tests that need neither PyTorch nor a GPU extension (some minutes)
 	$(SAY) "Python tests without PyTorch and GPUs"
-	WITHOUT_TORCH=1 $(BIN)/python -m pytest -q -n 2 $(FAST)
+	WITHOUT_TORCH=1 $(PYTEST) $(FAST)
 
 test-levels: $(VENV)/.dev $(NEXTEST) ## the tests of operators and models with this processor's lower instruction sets
 	@levels=$$($(BIN)/python -c 'from compiler.runtime.processor import levels; print(*levels()[:-1])') || exit 1; for level in $$levels; do \
 		printf '\033[1m── %s  %s\033[0m\n' "$$(date +%T)" "Tests at CANDLE_PLAN_ISA=$$level"; export CANDLE_PLAN_ISA=$$level; \
 		(cd runtime && $(NEXTEST) nextest run --no-fail-fast --status-level fail --release --workspace -E 'package(candle-plan)') || exit 1; \
-		$(BIN)/python -m pytest -q -n 2 tests/lower tests/trained/test_zoo.py -k 'not unpinned' || exit 1; \
+		$(PYTEST) tests/lower tests/trained/test_zoo.py -k 'not unpinned and not same_bytes' || exit 1; \
 	done
 
-test-lowest: $(VENV)/.demo ## almost all tests of test-fast, and trained models, with the lowest versions that pyproject.toml allows
+test-lowest: $(VENV)/.demo ## the tests that versions of packages can change, with the lowest ones that pyproject.toml allows
 	$(SAY) "Tests with the lowest versions, in build/lowest"
 	$(BIN)/python tools/versions.py lowest $(OTHER_VERSIONS)
 
@@ -264,7 +281,7 @@ test-processors: ## some tests on other x86-64 processors, which qemu emulates
 
 test-emulated: $(VENV)/.dev $(NEXTEST)
 	cd runtime && $(NEXTEST) nextest list --release --workspace --message-format json >../build/rust-tests.json
-	$(BIN)/python -m pytest -q -n 2 tests/processors.py
+	$(PYTEST) tests/processors.py
 
 # The kernels for ARM, with Debian's compiler and an emulator. Not a part of `make check`: it takes too long.
 ARM      := aarch64-unknown-linux-gnu
@@ -359,7 +376,7 @@ bless: $(VENV)/.dev ## accept the present output as the expected output of the g
 
 fuzz: $(VENV)/.dev ## change files and plans at random, a few hundred thousand times; a crash fails
 	$(SAY) "Fuzzing"
-	FUZZ=50 $(BIN)/python -m pytest -q -n 2 tests/test_fuzz.py
+	FUZZ=50 $(PYTEST) tests/test_fuzz.py
 
 wheel: $(BIN)/maturin ## build the wheel for publication, optimized as a whole, in build/wheels
 	$(SAY) "Building the wheel"

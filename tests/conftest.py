@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import resource
 import sys
@@ -25,8 +26,19 @@ ERRORS = pytest.StashKey[int]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[ERRORS] = os.dup(2)
+    # Exports and compilations make many objects. By default, Python would look for garbage after each 700 of them.
+    gc.set_threshold(10_000)
     # Processes that crash on purpose end at once: writing their memory to a file would take time.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+def pytest_collection_finish() -> None:
+    """The search for garbage skips the many objects of the collection, which live until the process ends."""
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

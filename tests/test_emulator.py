@@ -1,10 +1,12 @@
 """The kernels for GPUs, run on the CPU by the emulator: their results equal those of the CPU's kernels.
 
-Each test runs on the emulator, and as `device="cuda"` on the stand-in for a GPU.
+Each test runs on the emulator, and as `device="cuda"` on the stand-in for a GPU. A test of an operator or a model uses
+both, because it compiles the model and runs it on the CPU once.
 """
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,23 @@ import compiler
 from compiler.accuracy.compare import compare
 from compiler.runtime.steps import placed_steps
 from tests.onnx_backend.cases import RANDOM, data_sets, load_cases
+from tests.standin import device
 from tests.trained.zoo import entries, exceeded, judge
 
 CASES = load_cases()
 ENTRIES = entries()
+
+
+@pytest.fixture
+def gpus(request: pytest.FixtureRequest) -> list[str]:
+    """The names of both devices, or of the one that is there."""
+    found = ["emulator"] if importlib.util.find_spec("compiler._runtime_emulator") is not None else []
+    if device.reason() is None:
+        request.getfixturevalue("standin")
+        found.append("cuda")
+    if not found:
+        pytest.skip("neither the emulator nor the stand-in is built: `make emulator cuda`")
+    return found
 
 
 def sessions(plan: compiler.Plan, gpu: str) -> tuple[compiler.Session, compiler.Session]:
@@ -30,7 +45,7 @@ def sessions(plan: compiler.Plan, gpu: str) -> tuple[compiler.Session, compiler.
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_operators(name: str, gpu: str) -> None:
+def test_operators(name: str, gpus: list[str]) -> None:
     case = CASES[name]
     model = case.model if case.model is not None else onnx.load(Path(case.model_dir) / "model.onnx")
     if any(node.op_type in RANDOM for node in model.graph.node):
@@ -39,27 +54,31 @@ def test_operators(name: str, gpu: str) -> None:
         plan = compiler.compile(model)
     except compiler.CompileError:
         pytest.skip("it is refused, as the ledger of the operators says")
-    here, there = sessions(plan, gpu)
+    here, theirs = compiler.load(plan, threads=1), [compiler.load(plan, device=gpu, threads=1) for gpu in gpus]
     for inputs, _ in data_sets(case, model):
         given = {info.name: value for info, value in zip(here.inputs, inputs, strict=True)}
-        report = compare(here.run(given), there.run(given))
-        assert report.equal, report
+        wanted = here.run(given)
+        for gpu, there in zip(gpus, theirs, strict=True):
+            report = compare(wanted, there.run(given))
+            assert report.equal, (gpu, report)
 
 
 @pytest.mark.parametrize("name", sorted(ENTRIES))
-def test_models(name: str, gpu: str) -> None:
+def test_models(name: str, gpus: list[str]) -> None:
     entry = ENTRIES[name]
     plan = compiler.compile(entry.path)
     missing = [step for step in placed_steps(plan) if step.host == "no_kernel"]
     assert not missing, missing
-    here, there = sessions(plan, gpu)
+    here, theirs = compiler.load(plan, threads=1), [compiler.load(plan, device=gpu, threads=1) for gpu in gpus]
     for case in entry.cases:
         given = entry.inputs(case)
-        wanted, found = here.run(given), there.run(given)
-        if not compare(wanted, found, entry.tolerance).equal:
-            # Both results are rounded. The device's must then be as close to onnxruntime's as the CPU's must be.
-            report = judge(name).compare(given, found)
-            assert not exceeded(name, "pinned", [report]), report
+        wanted = here.run(given)
+        for gpu, there in zip(gpus, theirs, strict=True):
+            found = there.run(given)
+            if not compare(wanted, found, entry.tolerance).equal:
+                # Both results are rounded. The device's must then be as close to onnxruntime's as the CPU's must be.
+                report = judge(name).compare(given, found)
+                assert not exceeded(name, "pinned", [report]), (gpu, report)
 
 
 GATHER = """<ir_version: 10, opset_import: ["" : 20]>

@@ -42,7 +42,7 @@ def main() -> None:
     if subprocess.run([*install, *wanted], check=False).returncode:
         sys.exit(f"the {which} versions could not be installed: pip's message is above")
     environment = {**os.environ, "WITHOUT_TORCH": "1"}
-    tests = [str(python), "-m", "pytest", "-q", "-n", "2", *options]
+    tests = [str(python), "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", *options]
     sys.exit(subprocess.run(tests, cwd=ROOT, env=environment, check=False).returncode)
 
 

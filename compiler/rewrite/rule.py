@@ -173,7 +173,7 @@ class Rewriter:
 
     def constant(self, array: np.ndarray, name: str = "constant") -> ir.Value:
         """Creates an initializer."""
-        tensor = ir.tensor(array)
+        tensor = ir.Tensor(array)
         value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor)
         self.constants.append(value)
         return value

@@ -23,7 +23,9 @@ from tests.scratch.table import ROWS
 
 Key = tuple[str, str]
 SIZE = 4
-"""The size of an axis that has a name in a table."""
+"""The size of an axis that has a name in a table, and a given size that is larger than `LARGEST`."""
+LARGEST = 20_000
+"""The most elements of an input of a variant."""
 
 
 @functools.cache
@@ -65,7 +67,14 @@ def _of_scratch() -> Iterator[Small]:
         model = onnx.parser.parse_model(row.graph)
         names = {dim.dim_param for info in model.graph.input for dim in info.type.tensor_type.shape.dim} - {""}
         last = "y" if any("y" in node.output for node in model.graph.node) else "s"
-        yield _small(row.nodes, model, row.feeds(dict.fromkeys(names, SIZE)), [last])
+        given = {name: _with_small_sizes(value) for name, value in row.given.items()}
+        yield _small(row.nodes, model, row._replace(given=given).feeds(dict.fromkeys(names, SIZE)), [last])
+
+
+def _with_small_sizes(value: Any) -> Any:
+    """The integers of an input, of which an operator such as Range or Resize may make a result of that size."""
+    is_integer = isinstance(value, np.int64 | np.ndarray) and value.dtype == np.int64
+    return np.where(value > LARGEST, SIZE, value) if is_integer else value
 
 
 def _small(label: str, model: onnx.ModelProto, inputs: dict[str, Any], outputs: Sequence[str] = ()) -> Small:

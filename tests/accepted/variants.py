@@ -9,14 +9,13 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from tests.accepted.bases import LARGEST
 from tests.accepted.schema import Schema, schema, versions
 from tests.accepted.small import Array, Small, dtype_of
 
 FEW = ("tensor(float16)", "tensor(int32)", "tensor(uint8)", "tensor(string)")
 """The element types of models after the first of an operator."""
 RANKS = range(6)
-LARGEST = 20_000
-"""The most elements of an input of a variant."""
 INTEGERS = (0, 1, 2, -1)
 """The values of an attribute that is an integer."""
 ELEMENT_TYPES = range(1, 24)
