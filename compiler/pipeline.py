@@ -45,6 +45,9 @@ from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_branches import inline_branches
 from compiler.passes.inline_functions import inline_functions
 from compiler.passes.join_slices import join_slices
+from compiler.passes.lower_3d_conv import lower_3d_conv
+from compiler.passes.lower_3d_norm import lower_3d_norm
+from compiler.passes.lower_3d_pool import lower_3d_pool
 from compiler.passes.lower_upsample import lower_upsample
 from compiler.passes.merge_duplicates import merge_duplicates
 from compiler.passes.merge_reshapes import merge_reshapes
@@ -132,13 +135,19 @@ def _needed(options: Options) -> list[Pass | Phase]:
                 _FOLD_INDICES,
                 inline_branches,
                 infer_shapes,
-                reject_3d,
+                *([] if options.lower_3d else [reject_3d]),
                 expand_functions(lower.can_lower, lower.node_refusals),
             ],
         ),
+        *_lowering_3d(options),
         check_outputs,
         lower_upsample,
     ]
+
+
+def _lowering_3d(options: Options) -> list[Pass | Phase]:
+    """The passes that the option `lower_3d` asks for. They read shapes, which the passes before make known."""
+    return [lower_3d_norm, lower_3d_conv, lower_3d_pool, reject_3d] if options.lower_3d else []
 
 
 def _simplifying() -> list[Pass | Phase]:
