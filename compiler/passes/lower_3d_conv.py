@@ -45,7 +45,7 @@ def _convolved(node: ir.Node, at: int, zero: ir.Value | None, new: Volumes) -> i
     if weights is None or rank(weights) != rank(x):
         raise UnloweredError("the rank of its weights is not known")
     planes = _padded(new.add("Transpose", x, perm=_PLANES_FIRST), zero, _depth_pads(x, window), new)
-    planes = _joined(planes, window, _groups(node, weights), new)
+    planes = _joined(planes, window, *_groups(node, weights), new)
     flat = new.reshape(planes, [[(planes, 0), (planes, 1)], [(planes, 2)], [(planes, 3)], [(planes, 4)]])
     inputs = [flat, *node.inputs[1:]]
     inputs[at] = _flat_weights(weights, new)
@@ -54,12 +54,13 @@ def _convolved(node: ir.Node, at: int, zero: ir.Value | None, new: Volumes) -> i
     return new.add("Transpose", new.reshape(result, sizes), perm=_PLANES_FIRST)
 
 
-def _groups(node: ir.Node, weights: ir.Value) -> int:
-    view = WindowView[ir.Value].of(node)
+def _groups(node: ir.Node, weights: ir.Value) -> tuple[int, int]:
+    """The number of groups, and of the channels of the image in each."""
+    view, shape = WindowView[ir.Value].of(node), static_shape(weights)
     groups = 1 if view is None else view.groups
-    if groups < 1:
-        raise UnloweredError(f"it has {groups} groups")
-    return groups
+    if shape is None or groups < 1:
+        raise UnloweredError("the sizes of its weights or its groups are not known")
+    return groups, shape[1]
 
 
 def _depth_pads(x: ir.Value, window: Window) -> tuple[int, int]:
@@ -91,7 +92,7 @@ def _padded(planes: ir.Value, zero: ir.Value | None, pads: tuple[int, int], new:
     return new.add("Pad", planes, new.ints(*pads), zero, new.ints(1))
 
 
-def _joined(planes: ir.Value, window: Window, groups: int, new: Volumes) -> ir.Value:
+def _joined(planes: ir.Value, window: Window, groups: int, each: int, new: Volumes) -> ir.Value:
     """`[N, D', K·C, H, W]`: the channels of the planes below the window at each depth, in the order of the weights."""
     count, dilation, stride = window.kernel[0], window.dilations[0], window.strides[0]
     shape = planes.shape
@@ -104,7 +105,7 @@ def _joined(planes: ir.Value, window: Window, groups: int, new: Volumes) -> ir.V
     joined = taps[0] if count == 1 else new.add("Concat", *taps, axis=_CHANNELS)
     if groups == 1 or count == 1:
         return joined
-    return _grouped(joined, taps[0], count, groups, new)
+    return _grouped(joined, taps[0], (count, groups, each), new)
 
 
 def _slice(planes: ir.Value, start: int, end: int, step: int, new: Volumes) -> ir.Value:
@@ -115,13 +116,10 @@ def _slice(planes: ir.Value, start: int, end: int, step: int, new: Volumes) -> i
     return new.add("Slice", planes, new.ints(start), new.ints(end), new.ints(1), new.ints(step))
 
 
-def _grouped(joined: ir.Value, tap: ir.Value, count: int, groups: int, new: Volumes) -> ir.Value:
+def _grouped(joined: ir.Value, tap: ir.Value, sizes_of: tuple[int, int, int], new: Volumes) -> ir.Value:
     """`[N, D', K·C, H, W]` with the channels in the order `[groups, K, C/groups]` instead of `[K, groups, C/groups]`."""
-    channels = None if tap.shape is None else tap.shape.dims[_CHANNELS]
-    if not isinstance(channels, int) or channels % groups:
-        raise UnloweredError(f"its number of channels is not a known multiple of its {groups} groups")
-    each = channels // groups
-    plane, sizes = [(tap, 3), (tap, 4)], [[(tap, 0)], [(tap, 1)], [count * channels], [(tap, 3)], [(tap, 4)]]
+    count, groups, each = sizes_of
+    plane, sizes = [(tap, 3), (tap, 4)], [[(tap, 0)], [(tap, 1)], [count, groups, each], [(tap, 3)], [(tap, 4)]]
     apart = new.reshape(joined, [[(tap, 0), (tap, 1)], [count], [groups], [each, *plane]])
     return new.reshape(new.add("Transpose", apart, perm=(0, 2, 1, 3)), sizes)
 
@@ -132,12 +130,8 @@ def _flat_weights(weights: ir.Value, new: Volumes) -> ir.Value:
     if array is not None:
         moved = np.moveaxis(array, 2, 1)
         return new.constant(moved.reshape(len(moved), -1, *moved.shape[3:]), weights.name or "weights")
-    moved_axes = new.add("Transpose", weights, perm=_PLANES_FIRST)
-    shape = static_shape(moved_axes) or ()
-    if len(shape) != len(_PLANES_FIRST):
-        raise UnloweredError("the sizes of the weights are not known")
-    filters, count, channels, height, width = shape
-    return new.reshape(moved_axes, [[filters], [count, channels], [height], [width]])
+    planes = new.add("Transpose", weights, perm=_PLANES_FIRST)
+    return new.reshape(planes, [[(planes, 0)], [(planes, 1), (planes, 2)], [(planes, 3)], [(planes, 4)]])
 
 
 lower_3d_conv = lowering_pass(
