@@ -49,6 +49,7 @@ from compiler.passes.lower_3d_conv import lower_3d_conv
 from compiler.passes.lower_3d_conv_transpose import lower_3d_conv_transpose
 from compiler.passes.lower_3d_norm import lower_3d_norm
 from compiler.passes.lower_3d_pool import lower_3d_pool
+from compiler.passes.lower_3d_resize import lower_3d_resize
 from compiler.passes.lower_upsample import lower_upsample
 from compiler.passes.merge_duplicates import merge_duplicates
 from compiler.passes.merge_reshapes import merge_reshapes
@@ -148,7 +149,7 @@ def _needed(options: Options) -> list[Pass | Phase]:
 
 def _lowering_3d(options: Options) -> list[Pass | Phase]:
     """The passes that the option `lower_3d` asks for. They read shapes, which the passes before make known."""
-    lowering = [lower_3d_norm, lower_3d_conv, lower_3d_conv_transpose, lower_3d_pool]
+    lowering = [lower_3d_norm, lower_3d_conv, lower_3d_conv_transpose, lower_3d_pool, lower_3d_resize]
     return [*lowering, reject_3d] if options.lower_3d else []
 
 
