@@ -47,6 +47,7 @@ from compiler.passes.inline_functions import inline_functions
 from compiler.passes.join_slices import join_slices
 from compiler.passes.lower_3d_conv import lower_3d_conv
 from compiler.passes.lower_3d_conv_transpose import lower_3d_conv_transpose
+from compiler.passes.lower_3d_grid_sample import lower_3d_grid_sample
 from compiler.passes.lower_3d_norm import lower_3d_norm
 from compiler.passes.lower_3d_pool import lower_3d_pool
 from compiler.passes.lower_3d_resize import lower_3d_resize
@@ -149,8 +150,17 @@ def _needed(options: Options) -> list[Pass | Phase]:
 
 def _lowering_3d(options: Options) -> list[Pass | Phase]:
     """The passes that the option `lower_3d` asks for. They read shapes, which the passes before make known."""
-    lowering = [lower_3d_norm, lower_3d_conv, lower_3d_conv_transpose, lower_3d_pool, lower_3d_resize]
-    return [*lowering, reject_3d] if options.lower_3d else []
+    if not options.lower_3d:
+        return []
+    return [
+        lower_3d_norm,
+        lower_3d_conv,
+        lower_3d_conv_transpose,
+        lower_3d_pool,
+        lower_3d_resize,
+        lower_3d_grid_sample,
+        reject_3d,
+    ]
 
 
 def _simplifying() -> list[Pass | Phase]:

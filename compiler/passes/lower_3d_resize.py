@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from compiler._runtime import MOST_RESIZED_AXES
 from compiler.ir import onnx_schema
-from compiler.ir.graph import constant_of, elements_of, rank
+from compiler.ir.graph import constant_of, elements_of, rank, static_shape
 from compiler.ir.views.resize import ResizeView
 from compiler.rewrite.volume import UnloweredError, Volumes, lowering_pass
 
@@ -84,9 +84,9 @@ def _resized(
 def _taken(values: ir.Value | None, places: Sequence[int], new: Volumes) -> ir.Value | None:
     """The numbers at these places of a list."""
     array = constant_of(values)
-    if array is None:
+    if array is None and static_shape(values) != (0,):
         return None if values is None else new.add("Gather", values, new.ints(*places), axis=0)
-    if not array.size:  # in version 11, an empty list means that there is none
+    if array is None or not array.size:  # in version 11, an empty list means that there is none
         return None
     if array.ndim != 1 or len(array) <= max(places):
         raise UnloweredError(f"a list of {array.size} numbers is too short for its axes")
