@@ -45,6 +45,7 @@ from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_branches import inline_branches
 from compiler.passes.inline_functions import inline_functions
 from compiler.passes.join_slices import join_slices
+from compiler.passes.lower_3d_col2im import lower_3d_col2im
 from compiler.passes.lower_3d_conv import lower_3d_conv
 from compiler.passes.lower_3d_conv_transpose import lower_3d_conv_transpose
 from compiler.passes.lower_3d_grid_sample import lower_3d_grid_sample
@@ -159,6 +160,7 @@ def _lowering_3d(options: Options) -> list[Pass | Phase]:
         lower_3d_pool,
         lower_3d_resize,
         lower_3d_grid_sample,
+        lower_3d_col2im,
         reject_3d,
     ]
 

@@ -117,7 +117,7 @@ def _slice(planes: ir.Value, start: int, end: int, step: int, new: Volumes) -> i
 
 
 def _grouped(joined: ir.Value, tap: ir.Value, sizes_of: tuple[int, int, int], new: Volumes) -> ir.Value:
-    """`[N, D', K·C, H, W]` with the channels in the order `[groups, K, C/groups]` instead of `[K, groups, C/groups]`."""
+    """`[N, D', K·C, H, W]` with channels in the order `[groups, K, C/groups]` instead of `[K, groups, C/groups]`."""
     count, groups, each = sizes_of
     plane, sizes = [(tap, 3), (tap, 4)], [[(tap, 0)], [(tap, 1)], [count, groups, each], [(tap, 3)], [(tap, 4)]]
     apart = new.reshape(joined, [[(tap, 0), (tap, 1)], [count], [groups], [each, *plane]])

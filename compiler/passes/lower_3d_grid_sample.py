@@ -1,6 +1,6 @@
 """Replaces GridSample of volumes with arithmetic on the coordinates, and a Gather for each corner of a cell.
 
-The image becomes a table with a row of `C` elements for each place. Eight rows have an effect on a point in mode linear.
+The image becomes a table with a row of `C` elements for each place. In mode linear, a point is a mean of eight rows.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ class _Sampler:
         shape = static_shape(self.x)
         if shape is not None:
             return self.new.ints(math.prod(shape[axis] for axis in axes))
-        return reduce(lambda one, other: self.new.add("Mul", one, other), [self.new.size(self.x, axis) for axis in axes])
+        sizes = [self.new.size(self.x, axis) for axis in axes]
+        return reduce(lambda one, other: self.new.add("Mul", one, other), sizes)
 
     def images(self) -> ir.Value:
         """The first row of each image, `[N, 1, 1, 1, 1]`."""

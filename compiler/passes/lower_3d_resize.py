@@ -93,9 +93,7 @@ def _taken(values: ir.Value | None, places: Sequence[int], new: Volumes) -> ir.V
     return new.constant(array[[*places]], "numbers")
 
 
-def _scaled(
-    node: ir.Node, view: ResizeView[ir.Value], x: ir.Value, places: Sequence[int], new: Volumes
-) -> ir.Value:
+def _scaled(node: ir.Node, view: ResizeView[ir.Value], x: ir.Value, places: Sequence[int], new: Volumes) -> ir.Value:
     """The same for the first versions, whose scales are for all axes."""
     scales = None if view.scales is None else view.scales.known
     if scales is None:

@@ -11,7 +11,7 @@ from compiler.rewrite.spatial import refusal, spatial_dims
 
 __all__ = ["reject_3d"]
 
-_UNLOWERED = frozenset(["DeformConv", "MaxUnpool", "Col2Im"])
+_UNLOWERED = frozenset(["DeformConv", "MaxUnpool"])
 """The operators that no pass lowers."""
 _RULE = "plans support only 1-D and 2-D operators"
 

@@ -22,7 +22,7 @@ from compiler.rewrite.report import Fired, Pass, PassReport
 from compiler.rewrite.rule import Rewriter, insert, replace_uses
 from compiler.rewrite.spatial import refusal, spatial_dims
 
-__all__ = ["Lowering", "Sizes", "UnloweredError", "Volumes", "lowering_pass", "volume"]
+__all__ = ["Lowering", "Size", "Sizes", "UnloweredError", "Volumes", "lowering_pass", "volume"]
 
 Size = int | tuple[ir.Value, int]
 """A size: a number, or the size of a value along an axis."""

@@ -53,7 +53,7 @@ class Window:
         return cls(kernel, strides, dilations, tuple(zip(pads[:_AXES], pads[_AXES:], strict=True)), view.auto_pad)
 
     def attributes(self, axes: Sequence[int]) -> dict[str, Any]:
-        """The attributes of a 2-D window over two of the axes, or over one, followed by an axis of windows of size 1."""
+        """The attributes of a 2-D window over two of the axes; or over one, and an axis of windows of size 1."""
         one = (1,) * (2 - len(axes))
         pads = [*(self.pads[axis] for axis in axes), *((0, 0) for _ in one)]
         given: dict[str, Any] = {
