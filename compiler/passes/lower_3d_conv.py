@@ -20,6 +20,8 @@ __all__ = ["lower_3d_conv"]
 
 _PLANES_FIRST = (0, 2, 1, 3, 4)
 """`[N, C, D, H, W]` → `[N, D, C, H, W]`, and back."""
+_PLANE = (1, 2)
+"""The axes of the height and the width of a window."""
 _CHANNELS = 2
 """The axis of the channels of planes."""
 
@@ -44,14 +46,27 @@ def _convolved(node: ir.Node, at: int, zero: ir.Value | None, new: Volumes) -> i
     x, window, weights = volume(node), Window.of(node), node.inputs[at]
     if weights is None or rank(weights) != rank(x):
         raise UnloweredError("the rank of its weights is not known")
+    if window.is_trivial(_PLANE):
+        return _along_depth(node, at, window, new)
     planes = _padded(new.add("Transpose", x, perm=_PLANES_FIRST), zero, _depth_pads(x, window), new)
     planes = _joined(planes, window, *_groups(node, weights), new)
     flat = new.reshape(planes, [[(planes, 0), (planes, 1)], [(planes, 2)], [(planes, 3)], [(planes, 4)]])
     inputs = [flat, *node.inputs[1:]]
     inputs[at] = _flat_weights(weights, new)
-    [result] = new.again(node, *inputs, **window.attributes((1, 2)))
+    [result] = new.again(node, *inputs, **window.attributes(_PLANE))
     sizes = [[(planes, 0)], [(planes, 1)], *([(result, axis)] for axis in (1, 2, 3))]
     return new.add("Transpose", new.reshape(result, sizes), perm=_PLANES_FIRST)
+
+
+def _along_depth(node: ir.Node, at: int, window: Window, new: Volumes) -> ir.Value:
+    """A convolution along the depth alone: `[N, C, D, H·W]` with weights `[M, C, K, 1]`."""
+    x, inputs = volume(node), [*node.inputs]
+    inputs[0] = new.reshape(x, [[(x, 0)], [(x, 1)], [(x, 2)], [(x, 3), (x, 4)]])
+    weights = inputs[at]
+    if weights is not None:
+        inputs[at] = new.reshape(weights, [[(weights, 0)], [(weights, 1)], [(weights, 2)], [1]])
+    [result] = new.again(node, *inputs, **window.attributes((0,)))
+    return new.reshape(result, [[(x, 0)], [(result, 1)], [(result, 2)], [(x, 3)], [(x, 4)]])
 
 
 def _groups(node: ir.Node, weights: ir.Value) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from compiler.ir.graph import static_shape
+from compiler.ir.symbols import shown
 from compiler.ir.views.window import WindowView
 
 __all__ = ["Price"]
@@ -20,15 +21,15 @@ _UNITS = ("", "k", "M", "G", "T")
 
 @dataclass(frozen=True)
 class Price:
-    """The price of nodes. Sizes that are not known count as 1."""
+    """The price of nodes, if each symbol of their sizes is 1."""
 
     nodes: int
     written: int
     """The bytes of all results."""
     multiply_adds: int
     """The multiply-adds of convolutions."""
-    is_known: bool
-    """Whether all sizes are known."""
+    symbols: frozenset[str]
+    """The symbols of the sizes."""
 
     @classmethod
     def of(cls, nodes: Iterable[ir.Node]) -> Price:
@@ -40,7 +41,7 @@ class Price:
             nodes=len(nodes),
             written=sum(math.ceil(_elements(each) * each.dtype.itemsize) for each in written if each.dtype),
             multiply_adds=sum(_multiply_adds(node) for node in nodes),
-            is_known=all(static_shape(each) is not None for each in written),
+            symbols=frozenset(symbol for value in written for symbol in _symbols(value)),
         )
 
     def __sub__(self, other: Price) -> Price:
@@ -49,12 +50,12 @@ class Price:
             self.nodes - other.nodes,
             self.written - other.written,
             self.multiply_adds - other.multiply_adds,
-            self.is_known and other.is_known,
+            self.symbols | other.symbols,
         )
 
     def __str__(self) -> str:
         """A difference, for people."""
-        sizes = "" if self.is_known else ", if every unknown size is 1"
+        sizes = f" for {' = '.join(map(shown, sorted(self.symbols)))} = 1" if self.symbols else ""
         more = _metric(self.multiply_adds).rstrip()
         return f"{self.nodes:+} nodes, {_metric(self.written)}B written, {more} multiply-adds{sizes}"
 
@@ -67,7 +68,20 @@ def _metric(number: int) -> str:
 
 def _elements(value: ir.Value | None) -> int:
     dims = () if value is None or value.shape is None else value.shape.dims
-    return math.prod(dim if isinstance(dim, int) else 1 for dim in dims)
+    return math.prod(dim if isinstance(dim, int) else _with_ones(dim) for dim in dims)
+
+
+def _with_ones(dim: ir.SymbolicDim) -> int:
+    """A size if its symbols are 1; an unknown size is 1."""
+    if dim.value is None or dim.value.isidentifier():
+        return 1
+    found = dim.evaluate(dict.fromkeys(dim.free_symbols(), 1))
+    return int(found) if found is not None else 1
+
+
+def _symbols(value: ir.Value) -> set[str]:
+    dims = () if value.shape is None else value.shape.dims
+    return {symbol for dim in dims if not isinstance(dim, int) for symbol in dim.free_symbols()}
 
 
 def _multiply_adds(node: ir.Node) -> int:
