@@ -139,9 +139,9 @@ PAGES = {
     "CC0301": Page(
         "The model has an operator with three or more spatial dimensions: a convolution, pooling, batch or instance "
         "normalization, resize or similar operator. By design, plans support only one- and two-dimensional operators.",
-        "Compile the model with `--lower-3d` or `Options(lower_3d=True)`, which replaces most of these operators with 2-D "
-        "ones and lists their prices. If it does not replace an operator, the message gives the reason: run that part "
-        "of the model in onnxruntime.",
+        "Compile the model with `--lower-3d` or `Options(lower_3d=True)`. This replaces most of these operators with "
+        "2-D ones, and lists their prices. If it does not replace an operator, the message gives the reason. Run that "
+        "part of the model in onnxruntime.",
     ),
     "CC0401": Page(
         "A node has constant inputs, and its computation fails. For example, the node converts a string that is no "

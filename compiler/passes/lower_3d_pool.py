@@ -16,7 +16,7 @@ def _pool(node: ir.Node, new: Volumes) -> list[ir.Value]:
     """A pooling is separable: `[N, C·D, H, W]` → `[N, C·D, H', W']`, and `[N, C, D, H'·W']` → `[N, C, D', H'·W']`."""
     x, window = volume(node), Window.of(node)
     planes = new.reshape(x, _planes(x))
-    if not window.is_trivial(_PLANE):
+    if window.is_trivial(_DEPTH) or not window.is_trivial(_PLANE):  # LpPool of one element is its magnitude
         [planes] = new.again(node, planes, **window.attributes(_PLANE))
     result = new.reshape(planes, _rows(x, planes))
     if not window.is_trivial(_DEPTH):
