@@ -41,8 +41,8 @@ def test_cubic_against_the_reference(coordinates, excludes):
 def test_axes_and_filters():
     check("Resize", [X, None, SCALES[[3, 2, 4]]], mode="nearest", axes=[3, -3, 4])
     check("Resize", [X, None, None, SIZES[2:]], mode="linear", axes=[2, 3, 4], antialias=1)
-    for image_, scales in ((X[0, 0], SCALES[2:]), (X[0], SCALES[1:])):
-        check("Resize", [image_, None, scales], forms=["constants", "symbols"], mode="linear")
+    check("Resize", [X[0, 0], None, SCALES[2:]], forms=["constants", "symbols"], mode="linear")
+    check("Resize", [X[0], None, SCALES[1:]], forms=["constants", "symbols"], mode="nearest")
 
 
 def test_crops():
