@@ -6,12 +6,13 @@ The sum over blocks is separable: first the blocks of each depth of a block are 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import onnx_ir as ir
 
 from compiler.ir.graph import elements_of
 from compiler.ir.views.window import WindowView
-from compiler.rewrite.volume import Size, UnloweredError, Volumes, lowering_pass
+from compiler.rewrite.volume import Size, Sizes, UnloweredError, Volumes, lowering_pass
 
 __all__ = ["lower_3d_col2im"]
 
@@ -39,15 +40,15 @@ def _col2im(node: ir.Node, new: Volumes) -> list[ir.Value]:
 
     def add(blocks: ir.Value, first: int, last: int) -> ir.Value:
         """The blocks added along these axes."""
-        given = {
+        given: dict[str, Any] = {
             "strides": strides[first:last],
             "dilations": dilations[first:last],
             "pads": [*pads[first:last], *pads[first + _AXES : last + _AXES]],
         }
         return new.again(node, blocks, new.ints(*image[first:last]), new.ints(*block[first:last]), **given)[0]
 
-    apart = [batch, [channels * block[0]], [block[1] * block[2]], [counts[0]], [counts[1] * counts[2]]]
-    together = [batch, [channels * steps * block[1] * block[2]], [counts[1] * counts[2]]]
+    apart: Sizes = [batch, [channels * block[0]], [block[1] * block[2]], [counts[0]], [counts[1] * counts[2]]]
+    together: Sizes = [batch, [channels * steps * block[1] * block[2]], [counts[1] * counts[2]]]
     planes = add(new.reshape(new.add("Transpose", new.reshape(x, apart), perm=(0, 1, 3, 2, 4)), together), 1, 3)
     columns = new.add("Transpose", new.reshape(planes, [batch, [channels], [steps], [plane]]), perm=(0, 1, 3, 2))
     result = add(new.reshape(columns, [batch, [channels * plane * block[0]], [counts[0]]]), 0, 1)

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from compiler.ir.graph import constant_of, rank, static_shape
 from compiler.ir.views.window import WindowView
-from compiler.rewrite.volume import UnloweredError, Volumes, lowering_pass, volume
+from compiler.rewrite.volume import Sizes, UnloweredError, Volumes, lowering_pass, volume
 from compiler.rewrite.window_axes import Window
 
 __all__ = ["lower_3d_conv"]
@@ -134,8 +134,8 @@ def _slice(planes: ir.Value, start: int, end: int, step: int, new: Volumes) -> i
 def _grouped(joined: ir.Value, tap: ir.Value, sizes_of: tuple[int, int, int], new: Volumes) -> ir.Value:
     """`[N, D', K·C, H, W]` with channels in the order `[groups, K, C/groups]` instead of `[K, groups, C/groups]`."""
     count, groups, each = sizes_of
-    plane, sizes = [(tap, 3), (tap, 4)], [[(tap, 0)], [(tap, 1)], [count, groups, each], [(tap, 3)], [(tap, 4)]]
-    apart = new.reshape(joined, [[(tap, 0), (tap, 1)], [count], [groups], [each, *plane]])
+    sizes: Sizes = [[(tap, 0)], [(tap, 1)], [count, groups, each], [(tap, 3)], [(tap, 4)]]
+    apart = new.reshape(joined, [[(tap, 0), (tap, 1)], [count], [groups], [each, (tap, 3), (tap, 4)]])
     return new.reshape(new.add("Transpose", apart, perm=(0, 2, 1, 3)), sizes)
 
 

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from compiler.ir.graph import static_shape
 from compiler.ir.views.window import WindowView
-from compiler.rewrite.volume import UnloweredError, Volumes, lowering_pass, volume
+from compiler.rewrite.volume import Sizes, UnloweredError, Volumes, lowering_pass, volume
 from compiler.rewrite.window_axes import Window
 
 __all__ = ["lower_3d_conv_transpose"]
@@ -155,7 +155,7 @@ def _sum(planes: ir.Value, depth: _Depth, channels: int, new: Volumes) -> ir.Val
                 part = new.add("Pad", part, new.ints(0, missing), None, new.ints(_CHANNELS))
             parts.append(part)
         together = parts[0] if len(parts) == 1 else new.add("Concat", *parts, axis=_CHANNELS)
-    sizes = [[(planes, 0)], [(together, 1), depth.stride], [channels], [(planes, 3)], [(planes, 4)]]
+    sizes: Sizes = [[(planes, 0)], [(together, 1), depth.stride], [channels], [(planes, 3)], [(planes, 4)]]
     return new.reshape(together, sizes)
 
 

@@ -76,7 +76,7 @@ def _with_ones(dim: ir.SymbolicDim) -> int:
     if dim.value is None or dim.value.isidentifier():
         return 1
     found = dim.evaluate(dict.fromkeys(dim.free_symbols(), 1))
-    return int(found) if found is not None else 1
+    return found if isinstance(found, int) else 1
 
 
 def _symbols(value: ir.Value) -> set[str]:

@@ -137,12 +137,12 @@ def test_blocks(size, block, attributes):
     )
     counts = [(size[k] + pads[k] + pads[k + 3] - dilations[k] * (block[k] - 1) - 1) // strides[k] + 1 for k in range(3)]
     x = image(2, 3 * math.prod(block), math.prod(counts))
-    expected, apart = np.zeros((2, 3, *size), np.float32), x.reshape(2, 3, *block, *counts)
+    both, expected, apart = (slice(None),) * 2, np.zeros((2, 3, *size), np.float32), x.reshape(2, 3, *block, *counts)
     for tap in itertools.product(*map(range, block)):
         for at in itertools.product(*map(range, counts)):
             place = tuple(at[k] * strides[k] + tap[k] * dilations[k] - pads[k] for k in range(3))
             if all(0 <= place[k] < size[k] for k in range(3)):
-                expected[(slice(None), slice(None), *place)] += apart[(slice(None), slice(None), *tap, *at)]
+                expected[both + place] += apart[both + tap + at]
     inputs = [x, np.array(size), np.array(block)]
     check("Col2Im", inputs, forms=["constants"], expected=[expected], **attributes)
     assert "its sizes are not known" in refusal_of("Col2Im", inputs, "inputs", **attributes)
