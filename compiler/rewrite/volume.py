@@ -68,8 +68,6 @@ class Volumes(Rewriter):
 
     def reshape(self, x: ir.Value, sizes: Sizes) -> ir.Value:
         """`x` with these sizes. A size that is not known when compiling is computed in the run."""
-        if all(size == ((x, axis),) for axis, size in enumerate(sizes)) and rank(x) == len(sizes):
-            return x
         numbers = [_number(size, x, axis) for axis, size in enumerate(sizes)]
         unknown = [axis for axis, number in enumerate(numbers) if number is None]
         if len(unknown) < 2:
