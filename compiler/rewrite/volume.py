@@ -69,8 +69,8 @@ class Volumes(Rewriter):
     def reshape(self, x: ir.Value, sizes: Sizes) -> ir.Value:
         """`x` with these sizes. A size that is not known when compiling is computed in the run."""
         numbers = [_number(size, x, axis) for axis, size in enumerate(sizes)]
-        unknown = [axis for axis, number in enumerate(numbers) if number is None]
-        if len(unknown) < 2:
+        unknown = numbers.count(None)
+        if unknown == 0 or (unknown == 1 and 0 not in numbers):  # beside a size that is 0 in a run, -1 has no meaning
             shape = self.ints(*(-1 if number is None else number for number in numbers))
         else:
             shape = self._computed(sizes, numbers)

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+import compiler
 from tests.lower.conftest import reference
-from tests.volumes.comparison import check, image, is_valid, model_of, refusal_of
+from tests.volumes.comparison import check, image, is_valid, lowered, model_of, refusal_of
 
 X = image(2, 4, 5, 6, 7)
 PADS = {"strides": [2, 1, 2], "pads": [1, 0, 1, 1, 2, 0]}
@@ -132,6 +133,12 @@ def test_random_transposed_convolutions(window, sizes, extra, form, optimize):
     # onnxruntime asks for less output padding than the stride or the dilation.
     most = [max(pair) for pair in zip(attributes["strides"], attributes["dilations"], strict=True)]
     attributes["output_padding"] = [min(one, limit - 1) for one, limit in zip(extra, most, strict=True)]
+    if attributes.get("auto_pad", "").startswith("SAME"):  # otherwise onnxruntime's result is not `size · stride`
+        extents = [(k - 1) * d + 1 for k, d in zip(kernel, attributes["dilations"], strict=True)]
+        strides = attributes["strides"]
+        assume(
+            all(one + more >= s for one, more, s in zip(extents, attributes["output_padding"], strides, strict=True))
+        )
     compare("ConvTranspose", image(2, 4, *sizes), (4, 2, *kernel), attributes, form, optimize)
 
 
@@ -154,3 +161,24 @@ def test_what_is_not_lowered():
         "output_padding [1] is not a number for each of 3 axes",
         "its window is deeper than the image",
     ]
+
+
+OPERATORS = [
+    ("Conv", [some(6, 4, 2, 3, 2), some(6)], {"pads": [1, 0, 0, 0, 0, 0]}, (6, 5, 4, 6)),
+    ("ConvTranspose", [some(4, 6, 3, 2, 2)], {"strides": [2, 1, 1]}, (6, 11, 7, 8)),
+    ("MaxPool", [], {"kernel_shape": [2, 2, 2]}, (4, 4, 5, 6)),
+    ("GlobalAveragePool", [], {}, (4, 1, 1, 1)),
+    ("InstanceNormalization", [some(4), some(4)], {}, (4, 5, 6, 7)),
+]
+
+
+@pytest.mark.parametrize(("op_type", "more", "attributes", "shape"), OPERATORS)
+def test_no_images(op_type, more, attributes, shape):
+    expected = [np.zeros((0, *shape), np.float32)]
+    check(op_type, [X[:0], *more], forms=["inputs", "symbols"], expected=expected, **attributes)
+
+
+def test_an_image_without_room_for_the_window_is_refused_in_a_run():
+    plan = lowered(model_of("Conv", [X, some(6, 4, 3, 3, 3)], "symbols", 20, 1, {}))
+    with pytest.raises(compiler.RunError):
+        compiler.load(plan).run({"x0": X[:, :, :2]})
