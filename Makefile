@@ -365,6 +365,11 @@ generate: quick $(BIN)/ruff ## write the generated files: from the Rust source, 
 	$(SAY) "Generating"
 	$(BIN)/python tools/generate.py
 
+conformance: $(VENV)/.dev ## the backend tests of the onnx package: how many pass, as tests/onnx_backend/failing.toml says
+	$(SAY) "Backend tests of the onnx package, and again with 3-D operators lowered"
+	$(BIN)/python -m tests.onnx_backend.ledger
+	$(BIN)/python -m tests.onnx_backend.ledger --lower-3d
+
 bless: $(VENV)/.dev ## accept the present output as the expected output of the golden tests, and the present facts of models
 	$(SAY) "Blessing goldens and facts: review the difference before you commit it"
 	BLESS=1 $(BIN)/python -m pytest -q tests/golden

@@ -4,7 +4,7 @@ The text of a diagnostic has the same form as rustc's::
 
     error[CC0301]: 3-D convolution is not supported (kernel 3×3×3)
       --> model.py:118 in UNet3D.forward   encoder.0.conv : Conv3d   Conv(node_conv3d)
-      help: plans support only 1-D and 2-D operators; see `candlec explain CC0301`
+      help: plans support only 1-D and 2-D operators: --lower-3d replaces this operator with 2-D ones; …
 """
 
 from __future__ import annotations
@@ -139,8 +139,9 @@ PAGES = {
     "CC0301": Page(
         "The model has an operator with three or more spatial dimensions: a convolution, pooling, batch or instance "
         "normalization, resize or similar operator. By design, plans support only one- and two-dimensional operators.",
-        "Run that part of the model in onnxruntime. If the filter or window has size 1 along an axis, rewrite the "
-        "operator as a two-dimensional one and move that axis into the batch.",
+        "Compile the model with `--lower-3d` or `Options(lower_3d=True)`. This replaces most of these operators with "
+        "2-D ones, and lists their prices. If it does not replace an operator, the message gives the reason. Run that "
+        "part of the model in onnxruntime.",
     ),
     "CC0401": Page(
         "A node has constant inputs, and its computation fails. For example, the node converts a string that is no "

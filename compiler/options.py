@@ -46,6 +46,9 @@ class Options:
     docs/quantized-weights.md lists the weights that change, and their errors."""
     keep: Sequence[str] = ()
     """The weights that `weights` leaves as they are: names of weights, nodes or modules; `*` stands for any text."""
+    lower_3d: bool = False
+    """Whether to replace operators of three spatial dimensions with 2-D ones. Otherwise the compiler refuses them,
+    because no kernel computes them directly. The page docs/volumes.md lists the operators and their prices."""
     keep_metadata: Sequence[str] = ()
     """The keys of the model's metadata that the plan keeps, such as the names of classes. By default it keeps none,
     because exporters write dates, paths and names of people there."""
@@ -65,7 +68,7 @@ class Options:
             TypeError: a field has another type.
             ValueError: a number is negative, or too large for a size.
         """
-        for name in ("optimize", "strip_origins", "verify_passes"):
+        for name in ("optimize", "lower_3d", "strip_origins", "verify_passes"):
             validate_instance(f"Options.{name}", getattr(self, name), bool, "True or False")
         for name in ("passes", "skip_passes", "keep", "keep_metadata"):
             if getattr(self, name) is not None:

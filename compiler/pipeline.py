@@ -45,6 +45,13 @@ from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_branches import inline_branches
 from compiler.passes.inline_functions import inline_functions
 from compiler.passes.join_slices import join_slices
+from compiler.passes.lower_3d_col2im import lower_3d_col2im
+from compiler.passes.lower_3d_conv import lower_3d_conv
+from compiler.passes.lower_3d_conv_transpose import lower_3d_conv_transpose
+from compiler.passes.lower_3d_grid_sample import lower_3d_grid_sample
+from compiler.passes.lower_3d_norm import lower_3d_norm
+from compiler.passes.lower_3d_pool import lower_3d_pool
+from compiler.passes.lower_3d_resize import lower_3d_resize
 from compiler.passes.lower_upsample import lower_upsample
 from compiler.passes.merge_duplicates import merge_duplicates
 from compiler.passes.merge_reshapes import merge_reshapes
@@ -78,6 +85,7 @@ from compiler.passes.unflatten_gemm import unflatten_gemm
 from compiler.plan import Plan, state
 from compiler.plan.stored import StoredPlan, plan_of
 from compiler.plan.write import Part, write
+from compiler.rewrite.facts import missing_facts
 from compiler.rewrite.phase import Phase
 from compiler.rewrite.report import Pass, PassReport
 from compiler.rewrite.weight_format import WeightFormat
@@ -132,13 +140,22 @@ def _needed(options: Options) -> list[Pass | Phase]:
                 _FOLD_INDICES,
                 inline_branches,
                 infer_shapes,
-                reject_3d,
+                *([] if options.lower_3d else [reject_3d]),
                 expand_functions(lower.can_lower, lower.node_refusals),
             ],
         ),
+        *_lowering_3d(options),
         check_outputs,
         lower_upsample,
     ]
+
+
+def _lowering_3d(options: Options) -> list[Pass | Phase]:
+    """The passes that the option `lower_3d` asks for. They read shapes, which the passes before make known."""
+    if not options.lower_3d:
+        return []
+    first = [lower_3d_norm, lower_3d_conv, lower_3d_conv_transpose, lower_3d_pool]
+    return [*first, lower_3d_resize, lower_3d_grid_sample, lower_3d_col2im, reject_3d]
 
 
 def _simplifying() -> list[Pass | Phase]:
@@ -363,23 +380,9 @@ def _chosen(options: Options) -> list[Phase]:
         raise CompileError(wrong)
     wanted = (names if asked is None else {*asked, "check_nodes"}) - skipped
     chosen = [step for step in all_passes if step.needed or (options.optimize and step.name in wanted)]
-    if missing := _missing_facts(chosen, all_passes):
+    if missing := missing_facts(chosen, all_passes):
         raise CompileError(missing)
     return [phase for phase in (each.only({*chosen}) for each in phases) if phase.passes]
-
-
-def _missing_facts(chosen: list[Pass], all_passes: list[Pass]) -> list[Diagnostic]:
-    """An error for each fact that a chosen pass requires, but that does not hold when the pass runs."""
-    facts: set[str] = set()
-    missing = []
-    for step in chosen:
-        for fact in sorted(step.requires - facts):
-            ensuring = ", ".join(dict.fromkeys(each.name for each in all_passes if fact in each.ensures))
-            message = f"the pass {step.name} requires {fact!r}, which does not hold when it runs"
-            advice = f"choose a pass that ensures it: {ensuring}" if ensuring else f"leave out {step.name}"
-            missing.append(Diagnostic("CC0505", message, help=advice))
-        facts = (facts | step.ensures) - step.ends
-    return missing
 
 
 def _check(model: ir.Model, step: Pass, is_input: bool, refused: list[Diagnostic]) -> None:

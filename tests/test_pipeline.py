@@ -29,9 +29,10 @@ def model():
     return onnx.parser.parse_model(MODEL)
 
 
-def test_earlier_passes_ensure_the_facts_that_a_pass_requires():
+@pytest.mark.parametrize("lower_3d", [False, True])
+def test_earlier_passes_ensure_the_facts_that_a_pass_requires(lower_3d):
     facts = set()
-    for step in pipeline.passes(Options()):
+    for step in pipeline.passes(Options(lower_3d=lower_3d)):
         assert step.requires <= facts, f"{step.name} requires {set(step.requires) - facts}"
         facts = (facts | step.ensures) - step.ends
 
@@ -67,7 +68,7 @@ def test_a_fact_that_ended_is_required_in_vain(monkeypatch):
 
 def test_every_pass_has_its_place():
     """Every file in compiler/passes defines a `Pass`, or a function with the file's name that returns one."""
-    placed = {step.name for step in pipeline.passes(Options(dims={"n": 1}, weights="int8"))}
+    placed = {step.name for step in pipeline.passes(Options(dims={"n": 1}, weights="int8", lower_3d=True))}
     for file in sorted(Path(compiler.passes.__path__[0]).glob("[!_]*.py")):
         module = importlib.import_module(f"compiler.passes.{file.stem}")
         made = [each.name for each in vars(module).values() if isinstance(each, Pass)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compiler.cli import arguments, quantized, states
+from compiler.cli import arguments, quantized, states, volumes
 from compiler.cli.grouped import grouped
 from compiler.cli.output import console, errors, json_option, megabytes, print_json, table, working, write_text
 from compiler.cli.renamed import Verb
@@ -72,6 +72,7 @@ class Chosen:
     asked: Asked | None
     weights: str | None
     keep: tuple[str, ...]
+    lower_3d: bool
     strip_origins: bool
     verify_passes: bool
 
@@ -96,6 +97,7 @@ class Chosen:
             state=self.asked,
             weights=self.weights,
             keep=self.keep,
+            lower_3d=self.lower_3d,
             strip_origins=self.strip_origins,
             verify_passes=self.verify_passes,
             on_pass=record.add,
@@ -123,6 +125,7 @@ compiler_options = grouped(
         "be repeated."
     ),
     quantized.weights_options,
+    volumes.lower_option,
     click.option("--strip-origins", is_flag=True, help="Omit module paths and source lines from the plan."),
     click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass, to find compiler bugs."),
 )
@@ -308,6 +311,7 @@ def _show(plan: Plan, record: Record) -> None:
             console.print(str(warning), style="yellow", soft_wrap=True)
     states.show_state(plan.state)
     quantized.show_weights([report for report, _ in record.passes])
+    volumes.show_prices([report for report, _ in record.passes])
     before = record.passes[0][0].nodes_before if record.passes else 0
     steps = _steps(plan)
     kinds = ", ".join(f"{count} {name}" for name, count in steps.most_common())

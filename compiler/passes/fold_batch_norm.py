@@ -17,7 +17,7 @@ from compiler.rewrite.linear import Linear
 from compiler.rewrite.pattern import Const, Match, Op, Var
 from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
-__all__ = ["Affine", "fold_batch_norm", "scale_and_shift"]
+__all__ = ["Affine", "FoldBatchNorm", "FoldedNorm", "fold_batch_norm", "scale_and_shift"]
 
 Affine = tuple[np.ndarray, np.ndarray]
 
@@ -25,7 +25,7 @@ _LINEAR = Op(("Conv", "ConvTranspose", "Gemm", "MatMul"), Var("x"), Const("w"), 
 
 
 @dataclass(frozen=True)
-class _Fold:
+class FoldedNorm:
     """The linear operator, and the scale and shift of each channel that it absorbs."""
 
     linear: Linear
@@ -33,22 +33,22 @@ class _Fold:
     shift: np.ndarray
 
 
-class _FoldAffine(FindingRule[_Fold]):
+class _FoldAffine(FindingRule[FoldedNorm]):
     """The base of rules for `y · scale + shift`, with one number per channel, after a linear operator."""
 
     @abstractmethod
     def affine(self, match: Match, linear: Linear) -> Affine | str:
         """The scale and shift of each channel; or the reason why there are none."""
 
-    def check(self, match: Match) -> _Fold | str:
+    def check(self, match: Match) -> FoldedNorm | str:
         """The weights are float32 or float64 constants, and the folded weights are finite."""
         linear = Linear.of(match.node("linear"))
         if isinstance(linear, str):
             return linear
         found = self.affine(match, linear)
-        return found if isinstance(found, str) else linear.why_not(*found) or _Fold(linear, *found)
+        return found if isinstance(found, str) else linear.why_not(*found) or FoldedNorm(linear, *found)
 
-    def rewrite(self, match: Match, found: _Fold, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: FoldedNorm, new: Rewriter) -> ir.Value:
         """The linear operator with folded weights."""
         return found.linear.folded(found.scale, found.shift, new)
 

@@ -38,8 +38,8 @@ def load_cases() -> dict[str, TestCase]:
         return {case.name: case for kind in KINDS for case in load_model_tests(kind=kind)}
 
 
-def run_case(case: TestCase) -> None:
-    """Compiles the test's model, runs it on every data set and compares.
+def run_case(case: TestCase, options: compiler.Options | None = None) -> None:
+    """Compiles the test's model with these options, runs it on every data set and compares.
 
     Raises:
         AssertionError: an output differs in dtype or shape.
@@ -47,7 +47,7 @@ def run_case(case: TestCase) -> None:
         CompileError, InputError, RunError: as of the product.
     """
     model = case.model if case.model is not None else onnx.load(Path(case.model_dir) / "model.onnx")
-    session = compiler.load(compiler.compile(model), threads=1)
+    session = compiler.load(compiler.compile(model, options), threads=1)
     is_random = any(node.op_type in RANDOM for node in model.graph.node)
     wrong: list[Differs] = []
     for inputs, expected in data_sets(case, model):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import compiler
 from tests.onnx_backend import ledger
 from tests.onnx_backend.cases import load_cases, run_case
 
@@ -22,6 +23,15 @@ def test_backend(name: str) -> None:
         assert not (wrong := ledger.contradiction(FAILING[name], error)), f"{name}: {wrong}"
     else:
         assert name not in FAILING, f"{name} passes: take its line out of failing.toml"
+
+
+@pytest.mark.parametrize("name", sorted(ledger.lowered(FAILING)))
+def test_backend_with_three_dimensions_lowered(name: str) -> None:
+    run_case(CASES[name], compiler.Options(lower_3d=True))
+
+
+def test_enough_pass_with_three_dimensions_lowered() -> None:
+    assert len(ledger.lowered(FAILING)) == 31
 
 
 def test_ledger_names_tests() -> None:

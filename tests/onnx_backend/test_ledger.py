@@ -23,7 +23,7 @@ FAILURES = {"odd": ValueError("it is odd"), "wrong": Differs("1 is not 2", 0.001
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An outdated ledger of four tests. One does not exist, one passes, and a failing test is missing."""
 
-    def run(name: str) -> None:
+    def run(name: str, options: compiler.Options) -> None:
         if name in FAILURES:
             raise FAILURES[name]
 
@@ -51,6 +51,14 @@ def test_write_makes_it_so(file: Path) -> None:
     assert CliRunner().invoke(ledger.command, ["--write"]).exit_code == 0
     assert file.read_text() == FRESH
     assert CliRunner().invoke(ledger.command).exit_code == 0
+
+
+def test_lowered_tests_are_expected_to_pass(file: Path) -> None:
+    file.write_text('good = "3-D pooling is not supported"\n' + FRESH)
+    done = CliRunner().invoke(ledger.command, ["--lower-3d"])
+    assert (done.exit_code, done.output) == (0, "1 of 3 pass\n")
+    assert CliRunner().invoke(ledger.command).output.startswith("good: it passes\n")
+    assert CliRunner().invoke(ledger.command, ["--lower-3d", "--write"]).exit_code == 2
 
 
 @pytest.mark.parametrize("argument", ["--help", "--wrong"])

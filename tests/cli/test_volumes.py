@@ -1,0 +1,36 @@
+"""`candlec compile --lower-3d`: the price of each operator, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import run
+
+MODEL = Path(__file__).parents[2] / "models" / "digits_3d.onnx"
+
+
+def test_the_price_of_each_operator_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compile", str(MODEL), "--lower-3d", "-o", str(tmp_path / "a.plan")) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"encoder\.0 +Conv: \+9 nodes, \+16\.9 kB written, \+0 multiply-adds for batch = 1", printed)
+    assert "lowered: 2 Conv, 1 MaxPool\n" in printed
+
+
+def test_json_has_the_price_of_each_operator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compile", str(MODEL), "--lower-3d", "--json", "--dim", "batch=2", "-o", str(tmp_path / "a.plan")) == 0
+    passes = {each["name"]: each for each in json.loads(capsys.readouterr().out)["passes"]}
+    assert passes["lower_3d_conv"]["fired"] == {"Conv": 2}
+    assert passes["lower_3d_norm"]["fired"] == {"FoldBatchNorm3d": 2}
+    notes = [each["note"] for each in passes["lower_3d_pool"]["notes"]]
+    assert notes == ["MaxPool: +4 nodes, +4.1 kB written, +0 multiply-adds"]
+
+
+def test_without_the_option_the_refusal_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compile", str(MODEL), "-o", str(tmp_path / "a.plan")) == 1
+    assert (
+        capsys.readouterr().err.count("help: plans support only 1-D and 2-D operators: --lower-3d replaces this") == 3
+    )
