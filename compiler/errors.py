@@ -144,11 +144,12 @@ PAGES = {
         "part of the model in onnxruntime.",
     ),
     "CC0401": Page(
-        "A node has constant inputs, and its computation fails. For example, the node converts a string that is no "
-        "number. With `--no-optimize`, the compiler computes only nodes with small tensors of integers or booleans, "
-        "such as shapes and axes. A run computes the other nodes, and fails if the computation of one of them fails. "
-        "The compiler reports an integer division by a constant 0 as CC0210. A node in a branch or a loop may never "
-        "run. For such a node, the compiler reports a near miss instead of an error.",
+        "All inputs of a node are constants, and its computation fails. For example, the node converts a string that "
+        "is no number. If the operator does not accept a number in a constant input, such as an index out of range or "
+        "an integer divisor of 0, the code is CC0210 instead, whether the other inputs are constants or not. With "
+        "`--no-optimize`, the compiler computes only nodes with small tensors of integers or booleans, such as shapes "
+        "and axes. A run computes the other nodes, and fails if the computation of one of them fails. A node in a "
+        "branch or a loop may never run. For such a node, the compiler reports a near miss instead of an error.",
         "Check the constants of the nodes that the error names. onnxruntime would fail there as well.",
     ),
     "CC0402": Page(

@@ -82,6 +82,24 @@ FOREIGN = {
 }
 """Packages that only some modules may import, outside of type checking."""
 
+COMPUTED: dict[str, tuple[str, str]] = {
+    "batch.arrow": ("", "pyarrow's modules"),
+    "bench.cold": ("", "the package of an engine that is compared"),
+    "bench.engines": ("", "the package of an engine that is compared"),
+    "cli": ("cli", "the module of a command"),
+    "cli.compile": ("passes", "the module of a pass, whose docstring `--help` shows"),
+    "cli.export": ("", "the caller's module"),
+    "contrib.expansion.expand": ("contrib", "the family of an operator"),
+    "frontend.export": ("", "PyTorch's modules"),
+    "ir.sympy_later": ("", "sympy"),
+    "lazy": ("", "the package whose `__init__` calls it, and which repeats the imports for type checkers"),
+    "lower": ("lower", "every family"),
+    "plan.ops": ("plan", "the family of an op"),
+    "ray.packages": ("", "Ray's modules"),
+    "runtime.devices": ("_runtime", "the extension of a device"),
+}
+"""Modules that compute the name of what they import → its package in `compiler`, or "" for others; and what it is."""
+
 PYTHON = sorted((ROOT / "compiler").rglob("*.py"))
 DEVELOPERS = sorted(
     path for folder in ("benchmarks", "models", "tests", "tools") for path in (ROOT / folder).rglob("*.py")
@@ -135,9 +153,21 @@ def python_imports(path: Path, *, typing: bool) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path} has a relative import, whose package this function does not know"
             yield from (f"{node.module}.{name.name}" for name in node.names)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        elif isinstance(node, ast.Call) and is_import(node):
             yield from (each.value for each in node.args if isinstance(each, ast.Constant))
+
+
+def is_import(call: ast.Call) -> bool:
+    """Whether a call imports a module by its name."""
+    return ast.unparse(call.func).rpartition(".")[2] in ("import_module", "__import__")
+
+
+def computes_imports(path: Path) -> bool:
+    """Whether a file imports a module whose name it does not state."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) and is_import(node)]
+    return any(not isinstance(call.args[0], ast.Constant) for call in calls)
 
 
 def is_typing_guard(node: ast.AST) -> bool:
@@ -174,6 +204,28 @@ def test_python_imports_go_one_way() -> None:
         if found := {each for each in own_imports(module) if unit_of(each) not in allowed}:
             wrong[f"compiler.{module}"] = found
     assert not wrong, "these modules may not import these: they are in the module's own layer or a later one"
+
+
+def test_imports_in_functions_and_by_name_count(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    import a\n"
+        "def load():\n    from b import c\n    import_module('d')\n    return __import__('e')\n"
+    )
+    assert set(python_imports(path, typing=False)) == {"typing.TYPE_CHECKING", "b.c", "d", "e"}
+    assert "a" in set(python_imports(path, typing=True))
+    assert not computes_imports(path)
+    path.write_text("importlib.import_module(f'compiler.{name}')\n")
+    assert computes_imports(path)
+
+
+def test_computed_imports_go_one_way() -> None:
+    assert {module for module, path in MODULES.items() if computes_imports(path)} == COMPUTED.keys()
+    for module, (package, _) in COMPUTED.items():
+        own = layer_of(unit_of(module), PYTHON_LAYERS)
+        before = set().union(*PYTHON_LAYERS[:own])
+        assert package in before | {unit_of(module), ""}, f"compiler.{module} may not import compiler.{package}"
 
 
 def test_no_python_modules_import_each_other_in_a_circle() -> None:

@@ -1,14 +1,17 @@
 """Corrections of the shapes that the library infers for one node.
 
 The library assumes that slices are within unknown sizes, that unknown sizes are not 1, that an unknown shape broadcasts
-to the shape of an Expand, and that two symbols that broadcast to each other are equal. None of this is always true.
+to the shape of an Expand, and that two symbols that broadcast to each other are equal. None of this is always true. It
+also gives elements to the results of nodes that fail, and to results that overflow.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from math import prod
 
+import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.onnx_schema import ELEMENTWISE
@@ -23,6 +26,8 @@ Dim = int | ir.SymbolicDim
 _BOUNDED = re.compile(r"Min\((?P<bound>\d+), (?P<size>.+)\)")
 _HOLDING_SIZES = {ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT, ir.DataType.DOUBLE}
 """The types that hold sizes and their differences, which may be negative."""
+_MANTISSAS = {ir.DataType.FLOAT: 24, ir.DataType.DOUBLE: 53}
+"""The bits of a float's mantissa: larger integers may be rounded."""
 _LONGEST = 100
 """The limit of expressions of sizes, in characters. Simplifying longer ones would take too much time."""
 
@@ -40,12 +45,17 @@ class Corrections:
             for correct in CORRECTED.get(node.op_type, ()):
                 correct(self._context, node)
         for value in node.outputs:
+            if not _are_possible(self._elements(value), value):
+                forget_elements(self._context, value)
             self._simplify(value)
+
+    def _elements(self, value: ir.Value) -> Sequence[Dim] | None:
+        return self._context.get_symbolic_value(value) if ELEMENTS in value.metadata_props else None
 
     def _simplify(self, value: ir.Value) -> None:
         if value.shape is not None and any(map(_needs_simplification, value.shape.dims)):
             value.shape = ir.Shape(map(self._simplified, value.shape.dims))
-        sizes = self._context.get_symbolic_value(value) if ELEMENTS in value.metadata_props else None
+        sizes = self._elements(value)
         if sizes is not None and any(map(_needs_simplification, sizes)):
             self._context.set_symbolic_value(value, [self._simplified(size) for size in sizes])
 
@@ -83,6 +93,39 @@ def _is_quotient(text: str) -> bool:
     return "/(" in text
 
 
+def _are_possible(elements: Sequence[Dim] | None, value: ir.Value) -> bool:
+    """Whether a value can have these elements: as many as its shape demands, and numbers that its type holds."""
+    if elements is None:
+        return True
+    shape = None if value.shape is None else value.shape.dims
+    sizes = [size for size in shape or () if isinstance(size, int)]
+    is_counted = shape is None or len(sizes) < len(shape) or prod(sizes) == len(elements)
+    return is_counted and _are_held(elements, value.dtype)
+
+
+def _are_held(elements: Sequence[Dim], dtype: ir.DataType | None) -> bool:
+    """Whether an element type holds all known elements exactly."""
+    numbers = [each for each in elements if isinstance(each, int)]
+    if dtype in _MANTISSAS:
+        return all(abs(number) <= 1 << _MANTISSAS[dtype] for number in numbers)
+    if dtype is None or not dtype.is_integer():
+        return True
+    limits = np.iinfo(dtype.numpy()) if dtype.bitwidth >= 8 else None
+    return limits is None or all(limits.min <= number <= limits.max for number in numbers)
+
+
+def _check_split(context: Context, node: ir.Node) -> None:
+    """Forgets the elements of parts that are not as long together as the vector, because such a node fails."""
+    values = (*node.inputs[:1], *node.outputs)
+    shapes = [None if value is None or value.shape is None else value.shape.dims for value in values]
+    if any(shape is not None and len(shape) == 1 for shape in shapes):
+        whole, *parts = [shape[0] if shape and isinstance(shape[0], int) else None for shape in shapes]
+        sizes = [size for size in parts if size is not None]
+        if whole is None or len(sizes) < len(parts) or sum(sizes) != whole:
+            for value in node.outputs:
+                forget_elements(context, value)
+
+
 def _set_type_of_scale(_context: Context, node: ir.Node) -> None:
     """Sets the output's element type to that of the second input, the scale. The library uses that of the first."""
     scale = node.inputs[1]
@@ -104,7 +147,7 @@ def _follow_cast(context: Context, node: ir.Node) -> None:
     """Follows sizes through casts to signed types of 32 bits or more. The library follows any Cast and no CastLike."""
     given, result = node.inputs[0], node.outputs[0]
     sizes = None if given is None else context.get_symbolic_value(given)
-    if sizes is not None and result.dtype in _HOLDING_SIZES:
+    if sizes is not None and result.dtype in _HOLDING_SIZES and _are_held(sizes, result.dtype):
         context.set_symbolic_value(result, sizes)
     else:
         forget_elements(context, result)
@@ -154,6 +197,23 @@ def _bound_slice(context: Context, node: ir.Node) -> None:
         if isinstance(size, ir.SymbolicDim) and isinstance(inferred, int) and inferred > 0:
             starts_at_first = ranges.get(axis) == Range(0, inferred) and size.value is not None
             dims[axis] = ir.SymbolicDim(f"Min({inferred}, {size.value})") if starts_at_first else _unknown(context)
+    result.shape = ir.Shape(dims)
+
+
+def _forget_start(context: Context, node: ir.Node) -> None:
+    """Forgets the size and elements of a backward slice that starts before the first element.
+
+    Such a slice begins with the first element. The library computes an empty slice.
+    """
+    view, given, result = SliceView[ir.Value].of(node), node.inputs[0], node.outputs[0]
+    if view is None or given is None or given.shape is None or result.shape is None:
+        return
+    dims = list(result.shape.dims)
+    for axis, (start, _, step) in (view.bounds(len(dims)) or {}).items():
+        size = given.shape[axis]
+        if step < 0 and isinstance(size, int) and start < -size:
+            dims[axis] = _unknown(context)
+            forget_elements(context, result)
     result.shape = ir.Shape(dims)
 
 
@@ -212,7 +272,8 @@ CORRECTED: dict[str, tuple[Callable[[Context, ir.Node], None], ...]] = {
     "Div": (_follow_quotient, _broadcast),
     "Expand": (_forget_expansion, _broadcast),
     "RMSNormalization": (_set_type_of_scale,),
-    "Slice": (_bound_slice,),
+    "Slice": (_bound_slice, _forget_start),
+    "Split": (_check_split,),
     "Squeeze": (_forget_rank,),
     "Where": (_follow_choice, _broadcast),
 }

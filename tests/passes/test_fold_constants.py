@@ -1,6 +1,7 @@
 import numpy as np
 import onnx.parser
 import onnx_ir as ir
+import onnxruntime
 import pytest
 
 import compiler
@@ -128,6 +129,61 @@ def test_a_constant_that_divides_by_zero_is_refused(kind, operator, optimize):
     assert found.code == "CC0210"
     assert found.message == f"{operator}: an integer is divided by zero (element 0 of the divisor)"
     assert found.origin.nodes == (f"{operator}(c)",)
+
+
+REFUSED = [
+    ("Gather(w, n)", "n = {3}", "Gather: index 3 is out of range for axis 0 of size 3 (element 0 of the indices)"),
+    ("GatherElements(w, n)", "n = {3}", "GatherElements: index 3 is out of range for axis 0 of size 3"),
+    ("Mod(w, n)", "n = {0}", "Mod: an integer is divided by zero (element 0 of the divisor)"),
+    ("Reshape(w, n)", "n = {7}", "Reshape: cannot view [3] as [7]"),
+    ("Reshape(w, n)", "n = {}", "Reshape: cannot view [3] as []"),
+    ("Reshape<allowzero=1>(w, n)", "n = {0}", "Reshape: cannot view [3] as [0]"),
+    ("Split(w, n)", "n = {7, 1}", "Split: sizes [7, 1] do not add up to an axis of size 3"),
+    ("Split(w, n)", "n = {1, 1}", "Split: sizes [1, 1] do not add up to an axis of size 3"),
+    ("Split(w, n)", "n = {4, -1}", "Split: [4, -1] is not a shape"),
+    ("Squeeze(w, n)", "n = {0}", "Squeeze: axis 0 cannot be dropped: its size is not 1"),
+    ("TopK(w, n)", "n = {4}", "TopK: K is 4; axis 0 has 3 elements"),
+]
+"""A node, its constant `n`, and the error, which is the same if `w` is a constant and if it is an input."""
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("is_constant", [True, False])
+@pytest.mark.parametrize("node, numbers, message", REFUSED)
+def test_a_constant_number_that_an_operator_refuses(node, numbers, message, is_constant, optimize):
+    size = len(numbers.split(",")) if "{}" not in numbers else 0
+    given, weights = "int64[3] w", f"int64[{size}] {numbers}"
+    if is_constant:
+        given, weights = "int64[1] x", f"int64[3] w = {{1, 2, 3}}, {weights}"
+    results = "y, z" if node.startswith(("Split", "TopK")) else "y"
+    text = f'<ir_version: 10, opset_import: ["" : 20]> g ({given}) => (int64[n] y) <{weights}> {{ {results} = {node} }}'
+    with pytest.raises(CompileError) as error:
+        compiler.compile(onnx.parser.parse_model(text), compiler.Options(optimize=optimize))
+    [found] = error.value.diagnostics
+    assert found.code == "CC0210"
+    assert found.message.startswith(message)
+
+
+COMPUTED = [
+    ("Slice(w, start, end, zero, minus)", [7, 3, 5], {"start": 2, "end": -9}),
+    ("Slice(w, start, end, zero, minus)", [7, 3, 5], {"start": -9, "end": -12}),
+    ("Cast<to=6>(w)", [7, 3_000_000_000], {}),
+    ("Cast<to=2>(w)", [7, 300], {}),
+    ("Cast<to=1>(w)", [7, (1 << 24) + 1], {}),
+    ("Cast<to=11>(w)", [7, (1 << 53) + 1], {}),
+]
+"""A node, a constant, and its indices: the library for shapes gives such results wrong elements, or fails."""
+
+
+@pytest.mark.parametrize("node, numbers, indices", COMPUTED)
+def test_elements_of_vectors_of_integers_equal_those_of_onnxruntime(node, numbers, indices):
+    weights = [f"int64[{len(numbers)}] w = {{{', '.join(map(str, numbers))}}}"]
+    weights += [f"int64[1] {name} = {{{index}}}" for name, index in {**indices, "zero": 0, "minus": -1}.items()]
+    graph = f"(float[1] x) => (int64[n] y) <{', '.join(weights)}> {{ c = {node} y = Cast<to=7>(c) }}"
+    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> g {graph}')
+    feeds = {"x": np.zeros(1, np.float32)}
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(["y"], feeds)
+    np.testing.assert_array_equal(compiler.load(compiler.compile(model)).run(feeds)["y"], expected)
 
 
 WORD = '<ir_version: 10, opset_import: ["" : 20]> g (int64[1] x, bool c) => (int64[1] y) <string[1] w = {"abc"}>'

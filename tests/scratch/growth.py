@@ -2,7 +2,7 @@
 
 `python -m tests.scratch.growth --only Hypot`: the rows of `ROWS` with this operator. `--part PART PARTS`: the rows
 whose number is `PART` modulo `PARTS`. Each run has a process of its own, so that it finds no memory that an earlier
-run left. Prints a line for each row.
+run left. Prints a line of JSON for each row, and before each row its number on standard error.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import ctypes
 import json
 import os
+import sys
 from pathlib import Path
 
 import onnx.parser
@@ -18,7 +19,7 @@ import onnx.parser
 import compiler
 from compiler import Options
 from tests.process_memory import memory
-from tests.scratch.row import Feeds
+from tests.scratch.row import Feeds, Row
 from tests.scratch.table import ROWS
 
 BEYOND = 4 << 20
@@ -65,18 +66,28 @@ def main() -> None:
     parser.add_argument("--part", nargs=2, type=int, default=(0, 1), help="run the rows PART, PART + PARTS, …")
     arguments = parser.parse_args()
     part, parts = arguments.part
-    for row in ROWS[part::parts]:
-        model = onnx.parser.parse_model(row.graph)
-        if arguments.only not in (None, *(node.op_type for node in model.graph.node)):
-            continue
-        plan, feeds = compiler.compile(model, Options(optimize=False)), row.feeds({})
-        outcome, free = growth(plan, feeds, None)
-        bound = max(free - BEYOND, sum(array.nbytes for array in feeds.values()))
-        _, bounded = growth(plan, feeds, bound)
-        # The memory of several steps has gaps between values that are too small for another value.
-        gaps = bound // 4 if len(plan.document["main"]["steps"]) > 2 else 0
-        report = {"row": f"{row.nodes} of {row.inputs}", "outcome": outcome, "bound": bound, "growth": bounded}
-        print(json.dumps(report | {"is_bounded": bounded <= bound + gaps + BEYOND * 3 // 4}), flush=True)
+    rows = [row for row in ROWS[part::parts] if arguments.only in (None, *op_types(row))]
+    if not rows:
+        parser.error(f"no row of the part has the operator {arguments.only}")
+    for number, row in enumerate(rows, 1):
+        print(f"{number} of {len(rows)}: {row.nodes}", file=sys.stderr, flush=True)
+        print(json.dumps(measured(row)), flush=True)
+
+
+def op_types(row: Row) -> set[str]:
+    return {node.op_type for node in onnx.parser.parse_model(row.graph).graph.node}
+
+
+def measured(row: Row) -> dict[str, object]:
+    """The outcome of a row's run, and its growth with the limit, in bytes."""
+    plan, feeds = compiler.compile(onnx.parser.parse_model(row.graph), Options(optimize=False)), row.feeds({})
+    outcome, free = growth(plan, feeds, None)
+    bound = max(free - BEYOND, sum(array.nbytes for array in feeds.values()))
+    _, bounded = growth(plan, feeds, bound)
+    # The memory of several steps has gaps between values that are too small for another value.
+    gaps = bound // 4 if len(plan.document["main"]["steps"]) > 2 else 0
+    report = {"row": f"{row.nodes} of {row.inputs}", "outcome": outcome, "bound": bound, "growth": bounded}
+    return report | {"is_bounded": bounded <= bound + gaps + BEYOND * 3 // 4}
 
 
 if __name__ == "__main__":

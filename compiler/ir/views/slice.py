@@ -56,6 +56,11 @@ class SliceView(View[V]):
         A range is `None` if its step is negative, or if a negative bound refers to an unknown size. The result is
         `None` if the numbers are unknown or inconsistent.
         """
+        bounds = self.bounds(len(dims))
+        return None if bounds is None else {axis: _range(dims[axis], *each) for axis, each in bounds.items()}
+
+    def bounds(self, rank: int) -> dict[int, tuple[int, int, int]] | None:
+        """The start, end and step of each named axis; `None` if the numbers are unknown or inconsistent."""
         if self.starts is None or self.ends is None:
             return None
         starts, ends = self.starts.known, self.ends.known
@@ -65,11 +70,10 @@ class SliceView(View[V]):
         steps = (1,) * len(starts) if self.steps is None else self.steps.known
         if axes is None or steps is None or {len(each) for each in (ends, axes, steps)} != {len(starts)}:
             return None
-        places = [resolved(axis, len(dims)) for axis in axes]
-        if len(set(places)) < len(places):
-            return None
-        named = [(axis, bounds) for axis, *bounds in zip(places, starts, ends, steps, strict=True) if axis is not None]
-        return {axis: _range(dims[axis], *bounds) for axis, bounds in named} if len(named) == len(places) else None
+        places = [resolved(axis, rank) for axis in axes]
+        numbers = zip(starts, ends, steps, strict=True)
+        named = {axis: each for axis, each in zip(places, numbers, strict=True) if axis is not None}
+        return named if len(named) == len(places) else None
 
 
 def _range(size: object, start: int, end: int, step: int) -> Range | None:
