@@ -1,6 +1,7 @@
 # The packages of a release, in build/dist (docs/releasing.md). This file is a part of the Makefile.
 # The wheels are built from the files of the source distribution. These files have the time of their extraction, because cargo
-# compares times. maturin runs zig, which links for an old glibc.
+# compares times. Cargo keeps the versions of its lock file, and removes packages that only crates outside the distribution
+# need, so `--locked` would fail. maturin runs zig, which links for an old glibc.
 
 .PHONY: build/source wheels sdist crates
 
@@ -15,7 +16,7 @@ build/source: $(BIN)/maturin
 	@mkdir -p build/source && tar -xzmf build/dist/*.tar.gz -C build/source --strip-components 1
 
 MANYLINUX = cd build/source && PATH="$(CURDIR)/$(BIN):$$PATH" CARGO_TARGET_DIR=$(CURDIR)/runtime/target $(CURDIR)/$(BIN)/maturin build \
-	--profile wheel --strip --locked --zig --compatibility manylinux_2_17 --out ../dist --target
+	--profile wheel --strip --zig --compatibility manylinux_2_17 --out ../dist --target
 wheels: arm-tools build/source $(VENV)/.zig ## build the wheels of a release for Linux on x86-64 and ARM, and try them (an hour)
 	@rm -f build/dist/*.whl
 	$(SAY) "Building the wheel for x86-64"
