@@ -45,7 +45,7 @@ EXTENSION := cd runtime && for file in target/maturin/pyo3-config-*.txt; do \
 	[ ! -e "$$file" ] || export PYO3_CONFIG_FILE="$$PWD/$$file"; done; cargo build --features extension-module
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated test-arm test-page sanitize generate bless bench bench-models bench-small bench-kernels bench-startup bench-commits zoo zoo-slice bless-slice cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated test-arm test-page sanitize generate bless bench bench-models bench-small bench-kernels bench-startup bench-commits zoo zoo-slice bless-slice cuda cuda-bundle cuda-check emulator fuzz wheel arm-tools clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -302,12 +302,14 @@ ARM_SLOW := convolution::tests::depthwise_windows_of_every_tile \
 	vector::tests::functions_are_within_two_ulps
 empty :=
 space := $(empty) $(empty)
-test-arm: $(NEXTEST) ## the tests of the kernels for ARM, which qemu emulates (some minutes)
-	$(SAY) "Tests of the kernels for ARM"
+arm-tools:
 	@mkdir -p build
 	@test -d /usr/lib/rustlib/$(ARM) && command -v aarch64-linux-gnu-gcc qemu-aarch64-static >/dev/null || \
 		{ dpkg --add-architecture arm64 && apt-get update && apt-get install -y --no-install-recommends $(ARM_DEBS); } >build/arm.log 2>&1 || \
 		{ echo "A compiler for ARM or its emulator is missing, and could not be installed: $(ARM_HELP)"; exit 1; }
+
+test-arm: arm-tools $(NEXTEST) ## the tests of the kernels for ARM, which qemu emulates (some minutes)
+	$(SAY) "Tests of the kernels for ARM"
 	cd runtime && RUSTC=/usr/bin/rustc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 		CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=qemu-aarch64-static \
 		$(NEXTEST) nextest run --no-fail-fast --release --target $(ARM) --package candle-plan-kernels \
@@ -383,9 +385,11 @@ fuzz: $(VENV)/.dev ## change files and plans at random, a few hundred thousand t
 	$(SAY) "Fuzzing"
 	FUZZ=50 $(PYTEST) tests/test_fuzz.py
 
-wheel: $(BIN)/maturin ## build the wheel for publication, optimized as a whole, in build/wheels
+wheel: $(BIN)/maturin ## build a wheel of this checkout, optimized as a whole, in build/wheels
 	$(SAY) "Building the wheel"
 	$(BIN)/maturin build --profile wheel --strip --out build/wheels
+
+include $(dir $(firstword $(MAKEFILE_LIST)))tools/release.mk
 
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) build runtime/target compiler/_runtime*.so

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +19,7 @@ import pytest
 import yaml
 
 from tests.cli.command import MODEL, N, X, run
+from tests.workflows import lint, program
 
 ROOT = Path(__file__).parent.parent
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
@@ -28,15 +28,6 @@ STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
 SCRIPTS = {step["name"]: step for step in STEPS if "run" in step}
 INSTALL, CHECK, COMPARE, COMMENT = SCRIPTS
 EXPRESSION = re.compile(r"\${{ (.*?) }}")
-
-
-def lint(tool: str, *arguments: str, text: str | None = None) -> str:
-    """The output of a lint tool."""
-    path = shutil.which(tool, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-    if path is None:
-        pytest.skip(f"there is no program {tool}")
-    done = subprocess.run([path, *arguments], input=text, capture_output=True, text=True, check=False, cwd=ROOT)
-    return done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -103,12 +94,6 @@ class Job:
 def git(folder: Path, *arguments: str) -> None:
     user = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "init.defaultBranch=main"]
     subprocess.run(["git", *user, *arguments], cwd=folder, check=True, capture_output=True)
-
-
-def program(folder: Path, name: str, script: str) -> None:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""The demonstration behind `make demo`: compile a trained model, run it, check it, and see a model refused."""
+"""The demonstration behind `make demo`: compile a trained model, run it, check it, and see a model refused.
+
+The argument is the program `candlec`. Without it, the demonstration runs the one of the Python that runs this file.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 ROOT = Path(__file__).parent.parent
-PROGRAM = Path(sys.executable).parent / "candlec"
+PROGRAM = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(sys.executable).parent / "candlec"
 SHOWN = PROGRAM.relative_to(ROOT) if PROGRAM.is_relative_to(ROOT) else PROGRAM
 PLAN = "build/demo/digits.plan"
 OUTPUT = "build/demo/digits.out.npz"

@@ -1,0 +1,28 @@
+"""What the tests of workflows and actions for GitHub share: tools that lint them, and stand-ins for other programs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def lint(tool: str, *arguments: str, text: str | None = None) -> str:
+    """The output of a lint tool."""
+    path = shutil.which(tool, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    if path is None:
+        pytest.skip(f"there is no program {tool}")
+    done = subprocess.run([path, *arguments], input=text, capture_output=True, text=True, check=False, cwd=ROOT)
+    return done.stdout + done.stderr
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
