@@ -105,4 +105,4 @@ def test_the_workflow_of_the_page_gives_inputs_that_the_action_has() -> None:
     given = job["steps"][-1]["with"]
     inputs = yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]
     assert given.items() <= {name: each["default"] for name, each in inputs.items()}.items()
-    assert {"baseline", "slice", "comment"} <= inputs.keys()
+    assert {"baseline", "measures", "slice", "comment"} <= inputs.keys()

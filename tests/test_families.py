@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner, Result
 
+import compiler
 import compiler.zoo
 from compiler.zoo.baseline import read_baseline
 from compiler.zoo.facts_file import read_facts
 from compiler.zoo.index import read_index
 from models.families import __main__ as exporter
 from models.families import catalog, recipe
-from models.families.exporting import files
+from models.families.exporting import export, files
 from models.families.recipe import Recipe, call, floats, mask, tokens
 
 SLICE, FACTS = catalog.HERE / "slice.txt", catalog.HERE / "facts.toml"
@@ -86,6 +89,31 @@ def test_models_are_exported_once_and_equal_onnxruntime(tmp_path: Path, monkeypa
     assert model.stat().st_mtime_ns == before
     assert [each.name for each in read_index(tmp_path)] == ["torch_linear"]
     assert all(outcome.ok for outcome in compiler.zoo.run(tmp_path))
+
+
+def test_the_older_exporter_traces_a_network_to_an_old_opset(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    given = {"query": floats(3, "batch", 8), "key": floats(5, "batch", 8), "value": floats(5, "batch", 8)}
+    network = call("torch.nn.MultiheadAttention", 8, 2)
+    traced = Recipe("torch_traced", network, {**given, "need_weights": True}, SMALL.sizes, opset=11)
+    assert traced.key != replace(traced, opset=12).key
+    export(traced, tmp_path)
+    model, *cases = files(traced, tmp_path)
+    found = onnx.load(model)
+    assert [each.version for each in found.opset_import] == [11]
+    assert [each.name for each in found.graph.input] == [*given]
+    assert found.graph.input[0].type.tensor_type.shape.dim[1].dim_param == "batch"
+    assert len(found.graph.output) == 2, "the attention and its weights"
+    with np.load(cases[1]) as arrays:
+        assert compiler.verify(str(model), inputs=dict(arrays)).equal
+
+
+def test_traced_networks_have_their_opset_in_their_names() -> None:
+    recipes = catalog.recipes()
+    traced = {name: each for name, each in recipes.items() if each.opset is not None}
+    assert len(traced) >= 10 and {each.opset for each in traced.values()} == {11, 12, 13, 14}
+    assert all(name.endswith(f"_opset{each.opset}") and "traced" in each.tags for name, each in traced.items())
+    assert {name.rpartition("_")[0] for name in traced} <= set(recipes), "the same networks, from the present exporter"
 
 
 @pytest.mark.usefixtures("recipes")

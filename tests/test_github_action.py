@@ -155,6 +155,18 @@ def test_a_changed_model_makes_the_job_red_until_somebody_accepts_it(checkout: P
     assert "## Changes of the facts since main\n" in changes and re.search(r"echo +pinned, cpu +plan_bytes", changes)
 
 
+def test_a_file_of_measures_makes_the_job_red(checkout: Path) -> None:
+    measures = Path("models/measures.toml")
+    job = Job(checkout, measures=str(measures))
+    task = 'task = [{{ measure = "cosine", output = "y", at_least = {} }}]'
+    measures.write_text("[echo]\n" + task.format(0.9))
+    assert job.run(CHECK).returncode == 0
+    measures.write_text("[echo]\n" + task.format(1.1))
+    done = job.run(CHECK)
+    assert done.returncode == 1 and "::error title=echo::it is not equal" in done.stderr
+    assert "cosine of y: 1, and at least 1.1 is required" in (job.out / "pinned.xml").read_text()
+
+
 def test_a_job_without_facts_or_permission_says_so(checkout: Path) -> None:
     job = Job(checkout, facts="models/new.toml", level="")
     done = job.run(CHECK)

@@ -23,6 +23,9 @@ project. The weights are random, but the same every time. Each model has two set
 where PyTorch exports them. INDEX.json in build/families has the Python expression of each network. To export one model,
 run `python -m models.families NAME`. [Checks of a zoo](zoo.md) describes the comparison.
 
+PyTorch's present exporter writes most models. If a name ends in an opset, such as `_opset11`, PyTorch's older exporter
+(TorchScript) writes the model with this opset, as it wrote many published models.
+
 The table counts the recipes by the results that `make zoo` expects, with fixed and with symbolic shapes. Equal includes
 models with random outputs, of which only the dtypes and shapes are compared.
 

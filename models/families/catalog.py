@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from models.families import audio, by_hand, diffusion, text, timm, torchvision, vision
+from models.families import audio, by_hand, diffusion, text, timm, torchvision, traced, vision
 from models.families.recipe import Recipe
 
 if sys.version_info >= (3, 11):
@@ -24,7 +24,7 @@ def recipes() -> dict[str, Recipe]:
     listed = [
         recipe for family in (text, vision, audio, by_hand, diffusion, timm, torchvision) for recipe in family.recipes()
     ]
-    return {recipe.name: recipe for recipe in listed}
+    return {recipe.name: recipe for recipe in (*listed, *traced.recipes(listed))}
 
 
 def unexportable() -> dict[str, str]:

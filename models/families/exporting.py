@@ -46,6 +46,7 @@ def export(recipe: Recipe, folder: Path) -> None:
     import torch
 
     import compiler
+    from models.families.tracing import trace
     from models.weights import seeded
 
     model, *cases = files(recipe, folder)
@@ -56,8 +57,11 @@ def export(recipe: Recipe, folder: Path) -> None:
     dynamic = {name: argument.dynamic for name, argument in recipe.tensors.items() if argument.dynamic}
     part = folder / f"{model.name}.part"
     with torch.no_grad():
-        kwargs = {**given[0], **constants}
-        compiler.export(network, (), part, kwargs=kwargs, dynamic=dynamic or None, check=False)
+        if recipe.opset is not None:
+            trace(network, given[0], constants, part, dynamic=dynamic, opset=recipe.opset)
+        else:
+            kwargs = {**given[0], **constants}
+            compiler.export(network, (), part, kwargs=kwargs, dynamic=dynamic or None, check=False)
     for path, tensors in zip(cases, given, strict=True):
         np.savez(path, **{name: tensor.numpy() for name, tensor in tensors.items()})
     part.rename(model)

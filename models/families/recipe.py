@@ -91,6 +91,8 @@ class Recipe:
     arguments: Mapping[str, Any]
     sizes: tuple[Mapping[str, int], Mapping[str, int]]
     tags: tuple[str, ...] = ()
+    opset: int | None = None
+    """The opset for PyTorch's older exporter, which traces the network. `None` for the present exporter."""
 
     @property
     def library(self) -> str:
@@ -101,7 +103,8 @@ class Recipe:
     def key(self) -> str:
         """A digest of everything that the export depends on: the recipe, its code, and the versions of the packages."""
         versions = [f"{name} {_version(name)}" for name in ("torch", "onnxscript", self.library)]
-        whole = f"{self.network}\n{dict(self.arguments)}\n{self.sizes}\n{versions}\n{_code()}{_own(self.network)}"
+        whole = f"{self.network}\n{dict(self.arguments)}\n{self.sizes}\n{self.opset}\n{versions}\n"
+        whole += f"{_code()}{_own(self.network)}"
         return hashlib.sha256(whole.encode()).hexdigest()[:8]
 
     @property
@@ -122,7 +125,8 @@ def _value(value: Any) -> Any:
 def _code() -> str:
     """A digest of the code that builds, seeds and exports networks."""
     folder = Path(__file__).parent
-    files = [folder.parent / "weights.py", *(folder / f"{name}.py" for name in ("exporting", "tiny", "wrapped"))]
+    own = (folder / f"{name}.py" for name in ("exporting", "tiny", "tracing", "wrapped"))
+    files = [folder.parent / "weights.py", *own]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
