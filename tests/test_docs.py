@@ -132,6 +132,14 @@ def test_the_program_for_states_runs(folder: Path, capsys: pytest.CaptureFixture
     ]
 
 
+def test_the_command_and_the_program_for_volumes_make_the_same_plan(folder: Path) -> None:
+    page = (ROOT / "docs/volumes.md").read_text()
+    assert run(*shlex.split(block(page, "candlec compile"))[1:]) == 0
+    made: dict[str, compiler.Plan] = {}
+    exec(block(page, "import compiler"), made)
+    assert made["plan"].data == Path("digits_3d.plan").read_bytes()
+
+
 def test_the_program_for_texts_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_decoder(folder / "decoder.onnx")
     exec(block((ROOT / "docs/generation.md").read_text(), "import numpy as np"), {})
