@@ -145,20 +145,20 @@ def _download(download: Download, name: str, arrival: Arrival) -> None:
 
 def _place(download: Download) -> None:
     """Move a verified file, or the files of the archive, into the folder of the download, all at once."""
-    beside = Path(tempfile.mkdtemp(prefix=f"{download.sha256}.", dir=download.cache))
+    unpacked = Path(tempfile.mkdtemp(prefix=f"{download.sha256}.", dir=download.cache))
     try:
-        beside.chmod(0o755)
+        unpacked.chmod(0o755)
         if download.is_archive:
             try:
-                unpack(download.partial, beside)
+                unpack(download.partial, unpacked)
             except Error as error:
                 raise Error(f"cannot unpack {download.url}: {error}") from error
             download.partial.unlink()
         else:
-            download.partial.replace(beside / download.name)
-        beside.rename(download.folder)
+            download.partial.replace(unpacked / download.name)
+        unpacked.rename(download.folder)
     except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(unpacked, ignore_errors=True)
         raise
 
 
