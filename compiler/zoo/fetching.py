@@ -170,7 +170,7 @@ def _with_files(made: Fetched, entry: Entry) -> Fetched:
     if not entry.path.exists():
         problem = f"{entry.path} is not in the download: correct `file` in INDEX.json"
     elif not entry.cases:
-        problem = "the download has no test_data_set_* beside the model: add `cases` to INDEX.json"
+        problem = "the download has no test_data_set_* next to the model: add `cases` to INDEX.json"
     return Fetched(made.name, "failed" if problem else made.state, entry.path, made.license, problem)
 
 
