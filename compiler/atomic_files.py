@@ -13,7 +13,7 @@ __all__ = ["write_whole"]
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that no reader sees a part of it: write a temporary file beside it, then rename that file.
+    """Write a file so that no reader sees a part of it: write a temporary file in its folder, then rename that file.
 
     For a symbolic link, the function writes the link's target. It writes directly into pipes and devices.
 
@@ -42,13 +42,13 @@ def _replace(target: Path, data: bytes) -> None:
     is_there = target.exists()
     if is_there and not os.access(target, os.W_OK):  # renaming would ignore this permission
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    beside = target.with_name(f".{secrets.token_hex(8)}.part")
+    partial = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        with beside.open("xb") as file:
+        with partial.open("xb") as file:
             if is_there:
-                shutil.copymode(target, beside)
+                shutil.copymode(target, partial)
             file.write(data)
-        beside.replace(target)
+        partial.replace(target)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise

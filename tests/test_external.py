@@ -88,7 +88,7 @@ def test_one_finding_for_each_file(tmp_path):
         "'w5' of shape [4] has 16 bytes, but the model says 4; "
         "'w6' of shape [4] has 16 bytes, but the model says 4",
     ]
-    assert error.value.diagnostics[0].help == f"put it beside the model, as {tmp_path / 'x.bin'}"
+    assert error.value.diagnostics[0].help == f"put it next to the model, as {tmp_path / 'x.bin'}"
 
 
 def test_without_a_path_no_file_is_opened(tmp_path, monkeypatch):

@@ -187,7 +187,7 @@ def _written(folder: Path, part: _Part, options: Options, threads: int | None, t
 
 
 def _saved(model: ir.Model, path: Path) -> tuple[Path, ...]:
-    """Save a model, and return the files that it has beside it: that of large weights."""
+    """Save a model, and return the files that belong to it: that of large weights."""
     weights = [value.const_value for value in model.graph.initializers.values() if value.const_value is not None]
     if sum(weight.nbytes for weight in weights) <= MOST_INSIDE:
         ir.save(ir.external_data.load_to_model(model), path)

@@ -116,8 +116,8 @@ class Runner:
         found = self._session.run(arrays, self._work.outputs)
         for name, each in found.items():
             if not isinstance(each, np.ndarray) or each.ndim == 0 or len(each) != ran:
-                told = f"the shape {list(each.shape)}" if isinstance(each, np.ndarray) else "no shape"
-                raise Error(f"the output {name!r} of {ran} rows has {told}: its first axis is not the rows")
+                stated = f"the shape {list(each.shape)}" if isinstance(each, np.ndarray) else "no shape"
+                raise Error(f"the output {name!r} of {ran} rows has {stated}: its first axis is not the rows")
         return {name: each[:count] for name, each in found.items()}
 
 

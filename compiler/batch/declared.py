@@ -99,8 +99,8 @@ def batch_size(declared: Sequence[TensorInfo], wanted: int | None) -> tuple[int,
     """
     sizes = {info.shape[0]: info for info in declared if info.shape and isinstance(info.shape[0], int)}
     if len(sizes) > 1:
-        told = ", ".join(f"{info.name} {info}" for info in sizes.values())
-        raise Error(f"the first axes of the inputs have different sizes, so they are not the rows: {told}")
+        listing = ", ".join(f"{info.name} {info}" for info in sizes.values())
+        raise Error(f"the first axes of the inputs have different sizes, so they are not the rows: {listing}")
     if not sizes:
         return wanted or USUAL_BATCH, False
     [size] = sizes

@@ -31,8 +31,8 @@ class Images:
             raise Error(message) from error
         self._pillow: Any = Pillow
         if len(reading.inputs) != 1:
-            told = ", ".join(value.name for value in reading.inputs)
-            raise Error(f"an image is the value of one input, and the plan has {len(reading.inputs)}: {told}")
+            names = ", ".join(value.name for value in reading.inputs)
+            raise Error(f"an image is the value of one input, and the plan has {len(reading.inputs)}: {names}")
         [self.value] = reading.inputs
         if len(self.value.shape) != 3 or self.value.shape[0] not in _MODES:
             raise Error(f"an image has the shape [1, 3 or 4, height, width], and {_told(self.value)}")

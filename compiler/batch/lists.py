@@ -80,8 +80,8 @@ def column_of(value: Value, column: Any) -> Column:
         _mark(bad, _nulls(array), starts, ends, f"{value.column!r} is null or holds null")
         offsets = _offsets(array)
         if depth > 1:
-            told = f"a list in {value.column!r} has a wrong size: a row of the input is {value}"
-            _mark_sizes(bad, np.diff(offsets), starts, ends, value.shape[level], told)
+            problem = f"a list in {value.column!r} has a wrong size: a row of the input is {value}"
+            _mark_sizes(bad, np.diff(offsets), starts, ends, value.shape[level], problem)
         starts, ends = offsets[starts], offsets[ends]
         array = _storage(array.values)
     _mark(bad, _nulls(array), starts, ends, f"{value.column!r} is null or holds null")

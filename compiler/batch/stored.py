@@ -52,8 +52,8 @@ class _Stored(ABC):
                 raise Error(f"{place} has the shape {list(shape)}, and a row of the input {value.name!r} is {value}")
             counts[value.column] = shape[0]
         if len({*counts.values()}) > 1:
-            told = ", ".join(f"{name} {count}" for name, count in counts.items())
-            raise Error(f"{path}: the arrays have different numbers of rows: {told}")
+            listing = ", ".join(f"{name} {count}" for name, count in counts.items())
+            raise Error(f"{path}: the arrays have different numbers of rows: {listing}")
         self.count = next(iter(counts.values()))
         sizes = (_bytes_of_row(*found[value.column]) for value in self._inputs)
         self._step = rows_at_once(sum(sizes))

@@ -39,7 +39,7 @@ VERBS = {
     "diff": "Show what differs between two models or plans.",
     "check": "Check whether the compiler supports a model.",
     "inspect": "Show the contents of a plan or a model.",
-    "bench": "Time plans, alone or beside onnxruntime, OpenVINO and MNN.",
+    "bench": "Time plans, alone or compared with onnxruntime, OpenVINO and MNN.",
     "zoo": "Check a folder of models against onnxruntime.",
     "export": "Export a PyTorch module to ONNX.",
     "explain": "Explain an error code.",

@@ -1,4 +1,4 @@
-"""`candlec bench`: the time of a run, alone or beside onnxruntime, OpenVINO and MNN, in turns in one process."""
+"""`candlec bench`: the time of a run, alone or compared with onnxruntime, OpenVINO and MNN, in turns in one process."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def _show_error(model: Path, wrong: WrongResult, part: Extracted | None, as_json
     """Print where the results go wrong."""
     report, step = wrong.report, wrong.step
     if as_json:
-        told = {
+        document = {
             "ok": report.ok,
             "what": "error",
             "outputs": [output_data(each) for each in report.outputs],
@@ -173,7 +173,7 @@ def _show_error(model: Path, wrong: WrongResult, part: Extracted | None, as_json
             "files": [] if part is None else [str(each) for each in part.files],
             "files_differ": None if part is None else part.differs,
         }
-        print_json(told)
+        print_json(document)
         return
     if report.ok:
         console.print(f"nothing is wrong with the plan of {model}: {report.summary}", style="green", soft_wrap=True)

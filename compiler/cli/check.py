@@ -82,10 +82,10 @@ def command(
     is_right = not refusal.diagnostics and not (strict_device and missing)
     if as_json:
         unchecked = [name for place in refusal.unchecked for name in place.nodes]
-        told = [{**asdict(each), "verdict": each.verdict} for each in operators]
+        listed = [{**asdict(each), "verdict": each.verdict} for each in operators]
         data = [diagnostic_data(each) for each in findings]
         steps = {} if device == "cpu" else {"device": device, "steps": [asdict(step) for step in placed]}
-        print_json({"ok": is_right, "operators": told, "diagnostics": data, "unchecked": unchecked, **steps})
+        print_json({"ok": is_right, "operators": listed, "diagnostics": data, "unchecked": unchecked, **steps})
     else:
         _show(operators, findings)
         if placed:

@@ -33,7 +33,7 @@ def command(
     Such an entry also has `sha256`, the digest of the file at this address, and `license`, its license in words. The
     address begins with https, http or file. If it ends with .tar.gz, .tgz or .tar, the command unpacks the archive, and
     `file` is the path of the model in it. Otherwise, the file at this address is the model, and the entry has no
-    `file`. The cases of an archive are the folders `test_data_set_*` beside the model, unless `cases` lists others.
+    `file`. The cases of an archive are the folders `test_data_set_*` next to the model, unless `cases` lists others.
 
     The command checks the digest of each file before it moves the file to the cache. If the connection ends, the next
     call continues the download. If two processes fetch the same model, one waits for the other. Models without a `url`

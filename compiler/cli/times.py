@@ -1,4 +1,4 @@
-"""The option `--time` of `candlec zoo run` and `candlec zoo update`: times of plans beside onnxruntime."""
+"""The option `--time` of `candlec zoo run` and `candlec zoo update`: times of plans and of onnxruntime."""
 
 from __future__ import annotations
 

@@ -188,14 +188,14 @@ def show(
 ) -> None:
     """Print a comparison of outputs, and of intermediate values if there is one. Advice follows if outputs differ."""
     if as_json:
-        told = {
+        document = {
             "ok": report.ok,
             "equal": report.equal,
             "device": report.device,
             "note": report.note,
             "outputs": [output_data(each) for each in report.outputs],
         }
-        print_json(told if layers is None else {**told, "layers": [layer_data(each) for each in layers]})
+        print_json(document if layers is None else {**document, "layers": [layer_data(each) for each in layers]})
         return
     if layers is not None:
         _show_layers(layers)

@@ -24,7 +24,7 @@ def command() -> None:
 
     INDEX.json is a list with one object for each model. `name` is the name of the model, `file` is the model file, and
     `cases` lists .npz files of inputs, or folders with the files input_0.pb, output_0.pb and so on. Without `cases`,
-    the cases are the folders test_data_set_* beside the model. Paths are relative to the folder. An entry may have a
+    the cases are the folders test_data_set_* next to the model. Paths are relative to the folder. An entry may have a
     `url` instead: see `candlec zoo fetch --help`. The optional key `tolerance`, with its `reason`, replaces the
     tolerance of the dtype. The optional key `uncertain` allows uncertain results (≈, see `candlec verify`), and gives
     the reason. The optional list `tags` has words for --only. Other keys are for human readers. `zoo index` writes such

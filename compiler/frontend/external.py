@@ -92,7 +92,7 @@ def _why_not(location: str, folder: Path) -> tuple[str, str]:
             return "is a link out of the model's folder", "copy the link's target into the folder"
         found = path.stat()
     except FileNotFoundError:
-        return "does not exist", f"put it beside the model, as {path}"
+        return "does not exist", f"put it next to the model, as {path}"
     except (OSError, RuntimeError) as error:  # RuntimeError for links in a circle
         return f"cannot be found: {getattr(error, 'strerror', None) or error}", ""
     if not stat.S_ISREG(found.st_mode):

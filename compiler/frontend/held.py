@@ -1,7 +1,7 @@
 """Takes apart models that a program holds in memory: objects of onnx_ir and of PyTorch.
 
 The compiler changes its models in place, so it never works on the caller's object. It writes the model as protobuf. A
-protobuf holds at most 2 GiB, so large weights stay beside it, without a copy.
+protobuf holds at most 2 GiB, so large weights stay outside of it, without a copy.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def _read(source: object) -> Parts:
     path = Path(source)
     try:
         if path.stat().st_size > LARGEST:
-            help = "store the weights in a file beside it (external data)"
+            help = "store the weights in a separate file (external data)"
             raise _refuse("CC0101", f"{path} is larger than 2 GiB, the limit of ONNX files", help)
         return Parts(path.read_bytes(), path.absolute().parent)
     except OSError as error:

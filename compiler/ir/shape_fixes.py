@@ -106,9 +106,11 @@ def _are_possible(elements: Sequence[Dim] | None, value: ir.Value) -> bool:
 def _are_held(elements: Sequence[Dim], dtype: ir.DataType | None) -> bool:
     """Whether an element type holds all known elements exactly."""
     numbers = [each for each in elements if isinstance(each, int)]
+    if dtype is None:
+        return True
     if dtype in _MANTISSAS:
         return all(abs(number) <= 1 << _MANTISSAS[dtype] for number in numbers)
-    if dtype is None or not dtype.is_integer():
+    if not dtype.is_integer():
         return True
     limits = np.iinfo(dtype.numpy()) if dtype.bitwidth >= 8 else None
     return limits is None or all(limits.min <= number <= limits.max for number in numbers)

@@ -100,7 +100,7 @@ _COMPILED = "compile the model with `compiler.compile(model)`, and save the plan
 _OPERATORS = "write the operator as a model-local function of supported operators"
 _PROVIDERS = "pass providers to InferenceSession"
 _PROFILE = "use `candlec run PLAN --profile`, or `compiler.Session.profile`"
-_WEIGHTS = "store the weights in the model, or in files beside it"
+_WEIGHTS = "store the weights in the model, or in files next to it"
 _RUNS = "use InferenceSession.run, run_with_ort_values or run_with_iobinding"
 
 MISSING = {

@@ -90,7 +90,7 @@ class InferenceSession(Partial):
         return self._options
 
     def get_providers(self) -> list[str]:
-        """The providers. CUDA has the CPU beside it, for steps without a kernel."""
+        """The providers. With CUDA, the CPU is one too, for steps without a kernel."""
         return [CPU] if self._device == "cpu" else [CUDA, CPU]
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:

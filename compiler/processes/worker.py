@@ -44,7 +44,7 @@ class Limits:
 
 
 @dataclass
-class _Told:
+class _Reported:
     """The messages of a process so far."""
 
     phase: str = ""
@@ -81,7 +81,7 @@ class Worker:
         on_phase: Callable[[int, str], None],
     ) -> None:
         self.index, self._limits, self._on_phase = index, limits, on_phase
-        self._told = _Told()
+        self._reported = _Reported()
         self._pipe, theirs = context.Pipe(duplex=False)
         self._errors: Connection | None
         self._errors, their_errors = context.Pipe(duplex=False)
@@ -107,7 +107,7 @@ class Worker:
 
     @property
     def _deadline(self) -> float:
-        if self._told.idle_memory is None:
+        if self._reported.idle_memory is None:
             return self._began + STARTING
         return self._began + (float("inf") if self._limits.seconds is None else self._limits.seconds)
 
@@ -117,10 +117,10 @@ class Worker:
         if found := self._read():
             return found
         if time.monotonic() >= self._deadline:
-            is_on = self._told.idle_memory is not None
+            is_on = self._reported.idle_memory is not None
             limit = self._limits.seconds if is_on else STARTING
             return self._ended("timed out", f"it took more than {limit:g} s" + ("" if is_on else " to start"))
-        limit_of_memory, idle = self._limits.memory, self._told.idle_memory
+        limit_of_memory, idle = self._limits.memory, self._reported.idle_memory
         if limit_of_memory is not None and idle is not None:
             used = anonymous_bytes(self._process.pid) - idle
             if used > limit_of_memory:
@@ -153,12 +153,12 @@ class Worker:
     def _heard(self, kind: str, data: Any) -> Ending | None:
         match kind:
             case "started":
-                self._told.idle_memory, self._began = data, time.monotonic()
+                self._reported.idle_memory, self._began = data, time.monotonic()
             case "phase":
-                self._told.phase = data
+                self._reported.phase = data
                 self._on_phase(self.index, data)
             case "part":
-                self._told.parts.append(data)
+                self._reported.parts.append(data)
             case "done":
                 return self._ended("done", "", result=data)
             case "raised":
@@ -171,16 +171,16 @@ class Worker:
         """Keep the end of what the process writes to its standard error, so that it never waits for a reader."""
         while self._errors is not None and self._errors.poll():
             data = os.read(self._errors.fileno(), 1 << 16)
-            self._told.said = (self._told.said + data)[-KEPT:]
+            self._reported.said = (self._reported.said + data)[-KEPT:]
             if not data:
                 self._errors.close()
                 self._errors = None
 
     def _last_line(self) -> str:
         """The last line before the traceback that Python writes when a process crashes."""
-        text = self._told.said.decode(errors="replace").partition("Fatal Python error:")[0]
+        text = self._reported.said.decode(errors="replace").partition("Fatal Python error:")[0]
         return text.strip().rpartition("\n")[2][-SHOWN:]
 
     def _ended(self, kind: Kind, message: str, **more: Any) -> Ending:
-        told, seconds = self._told, time.monotonic() - self._began
-        return Ending(kind, parts=tuple(told.parts), phase=told.phase, message=message, seconds=seconds, **more)
+        report, seconds = self._reported, time.monotonic() - self._began
+        return Ending(kind, parts=tuple(report.parts), phase=report.phase, message=message, seconds=seconds, **more)

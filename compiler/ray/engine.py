@@ -87,9 +87,9 @@ def _pool(ray: Any, opening: Opening, workers: int | None) -> Iterator[Pool]:
     needs_gpu = opening.device == "cuda" or (opening.device == "auto" and gpus > 0)
     most = min(cpus // opening.threads, gpus if needs_gpu else cpus)
     if most < (workers or 1):
-        told = f"{workers or 1} worker{'s' * (workers not in (None, 1))} with {opening.threads} CPU each"
+        requested = f"{workers or 1} worker{'s' * (workers not in (None, 1))} with {opening.threads} CPU each"
         gpu = " and a GPU each" if needs_gpu else ""
-        raise Error(f"the Ray cluster has {cpus} CPUs and {gpus} GPUs, too few for {told}{gpu}")
+        raise Error(f"the Ray cluster has {cpus} CPUs and {gpus} GPUs, too few for {requested}{gpu}")
     resources = {"num_cpus": opening.threads, "num_gpus": int(needs_gpu)}
     actor = ray.remote(max_restarts=-1, max_task_retries=RETRIES, **resources)(Worker)
     actors = [actor.remote(opening) for _ in range(workers or most)]
@@ -157,5 +157,5 @@ class Pool:
                 raise cause from None
             raise
         except errors.RayError as error:
-            told = str(error).strip().partition("\n")[0]
-            raise Error(f"{what}: the worker died, also after {RETRIES} more attempts: {told}") from error
+            reason = str(error).strip().partition("\n")[0]
+            raise Error(f"{what}: the worker died, also after {RETRIES} more attempts: {reason}") from error

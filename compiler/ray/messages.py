@@ -64,11 +64,11 @@ def packed(outputs: Mapping[str, Array], kind: str) -> bytes:
 
 def _array(value: Value, lists: object) -> Array:
     """Nested lists as an array of the input's dtype."""
-    told = f"the input {value.name!r} takes rows of {value}"
+    expected = f"the input {value.name!r} takes rows of {value}"
     try:
         array = np.array(lists)
     except ValueError:
-        raise Error(f"{told}, and its lists have several sizes") from None
+        raise Error(f"{expected}, and its lists have several sizes") from None
     if value.dtype == "string":
         kinds = "U"
     elif value.dtype == "bool":
@@ -78,12 +78,12 @@ def _array(value: Value, lists: object) -> Array:
     elif value.dtype.removeprefix("u") in ("int8", "int16", "int32", "int64"):
         kinds = "iu"
     else:
-        raise Error(f"{told}: send {BINARY}")
+        raise Error(f"{expected}: send {BINARY}")
     if array.dtype.kind not in kinds or array.ndim == 0:
-        raise Error(f"{told}, and its lists hold other values")
+        raise Error(f"{expected}, and its lists hold other values")
     if kinds == "U":
         return array.astype(object)
     made, fits = converted(value, array)
     if fits is not None and not fits.all():
-        raise Error(f"{told}, and a number is outside the range of {value.dtype}")
+        raise Error(f"{expected}, and a number is outside the range of {value.dtype}")
     return made

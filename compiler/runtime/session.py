@@ -352,8 +352,8 @@ def _unknown_input(name: str, declared: list[TensorInfo], is_held: bool) -> Inpu
     if is_held:
         message = f"the state holds the input {name!r}: leave it out, or give it to new_state as an initial value"
         return InputError(name, "nothing", "a value", message)
-    told = f"the inputs are {known}" if known else "the plan has no inputs"
-    return InputError(name, f"one of {known}", "an unknown name", f"there is no input {name!r}; {told}")
+    available = f"the inputs are {known}" if known else "the plan has no inputs"
+    return InputError(name, f"one of {known}", "an unknown name", f"there is no input {name!r}; {available}")
 
 
 def _delivered(outputs: dict[str, Any], library: Library, out: Mapping[str, Any] | None) -> dict[str, Any]:

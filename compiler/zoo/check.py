@@ -107,7 +107,7 @@ def _fault(entry: Entry) -> str:
         return f"there is no file {error.filename}"
     except (OSError, ValueError) as error:
         return str(error)
-    return "" if entry.cases else f"there is no test_data_set_* beside {entry.path}: add `cases` to INDEX.json"
+    return "" if entry.cases else f"there is no test_data_set_* next to {entry.path}: add `cases` to INDEX.json"
 
 
 def _outcomes(asked: Check, channel: Channel, facts: dict[Shapes, list[Facts]]) -> Iterator[Outcome]:

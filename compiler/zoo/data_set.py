@@ -9,7 +9,7 @@ __all__ = ["data_sets", "files_in", "numbered"]
 
 
 def data_sets(model: Path) -> tuple[Path, ...]:
-    """The folders `test_data_set_*` beside a model, in the order of their numbers."""
+    """The folders `test_data_set_*` next to a model, in the order of their numbers."""
     found = (each for each in model.parent.glob("test_data_set_*") if each.is_dir())
     return tuple(sorted(found, key=lambda each: (len(each.name), each.name)))
 

@@ -145,20 +145,20 @@ def _download(download: Download, name: str, arrival: Arrival) -> None:
 
 def _place(download: Download) -> None:
     """Move a verified file, or the files of the archive, into the folder of the download, all at once."""
-    beside = Path(tempfile.mkdtemp(prefix=f"{download.sha256}.", dir=download.cache))
+    unpacked = Path(tempfile.mkdtemp(prefix=f"{download.sha256}.", dir=download.cache))
     try:
-        beside.chmod(0o755)
+        unpacked.chmod(0o755)
         if download.is_archive:
             try:
-                unpack(download.partial, beside)
+                unpack(download.partial, unpacked)
             except Error as error:
                 raise Error(f"cannot unpack {download.url}: {error}") from error
             download.partial.unlink()
         else:
-            download.partial.replace(beside / download.name)
-        beside.rename(download.folder)
+            download.partial.replace(unpacked / download.name)
+        unpacked.rename(download.folder)
     except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(unpacked, ignore_errors=True)
         raise
 
 
@@ -170,7 +170,7 @@ def _with_files(made: Fetched, entry: Entry) -> Fetched:
     if not entry.path.exists():
         problem = f"{entry.path} is not in the download: correct `file` in INDEX.json"
     elif not entry.cases:
-        problem = "the download has no test_data_set_* beside the model: add `cases` to INDEX.json"
+        problem = "the download has no test_data_set_* next to the model: add `cases` to INDEX.json"
     return Fetched(made.name, "failed" if problem else made.state, entry.path, made.license, problem)
 
 

@@ -1,7 +1,7 @@
 """A folder of models with inputs. Its `INDEX.json` is a list with one object for each model.
 
 An object needs `name`, `file` and `cases`. A case is an .npz file of inputs, or a folder of inputs and outputs
-(`compiler.zoo.data_set`). Without `cases`, they are the folders `test_data_set_*` beside the model. Paths are relative
+(`compiler.zoo.data_set`). Without `cases`, they are the folders `test_data_set_*` next to the model. Paths are relative
 to the folder. `tolerance` replaces the tolerance of the dtype, as a fraction of an output's scale; a tolerance above
 that of float32 needs a `reason`. `uncertain` says why results may differ by as much as the reference noise. `tags` are
 words that select models (`compiler.zoo.select`). `task` names measures that an output must reach

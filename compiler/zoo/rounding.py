@@ -1,4 +1,4 @@
-"""The rounding errors of a model's outputs beside onnxruntime's, as facts.
+"""The rounding errors of a model's outputs, compared with onnxruntime's, as facts.
 
 Double precision is the yardstick: `error_percent` has the error of each output in percent of onnxruntime's
 (`compiler.accuracy.yardstick`), over all cases and of the optimized plan. A model without a form in double precision,

@@ -1,4 +1,4 @@
-"""The times of the plans of a folder beside onnxruntime, and the second measurement of slower ones."""
+"""The times of the plans of a folder, compared with onnxruntime, and the second measurement of slower ones."""
 
 from __future__ import annotations
 

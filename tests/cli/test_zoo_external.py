@@ -61,4 +61,4 @@ def test_a_missing_file_of_weights_is_refused_with_advice(block: Path, capsys: p
     (block / "block.onnx.data").unlink()
     assert run("bench", "--zoo", "models", "--json") == 1
     [found] = json.loads(capsys.readouterr().out)["refused"]["block"]["diagnostics"]
-    assert found["code"] == "CC0103" and found["help"].startswith("put it beside the model, as ")
+    assert found["code"] == "CC0103" and found["help"].startswith("put it next to the model, as ")

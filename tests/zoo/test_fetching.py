@@ -205,7 +205,7 @@ def test_an_archive_of_the_onnx_model_zoo(suffix: str, kind: str, site: Site, fo
     [
         ({"../neg.onnx": MODEL}, "it is not a sound archive: '../neg.onnx' would be extracted to "),
         ({}, "m/neg.onnx is not in the download: correct `file` in INDEX.json"),
-        ({"m/neg.onnx": MODEL}, "the download has no test_data_set_* beside the model: add `cases` to INDEX.json"),
+        ({"m/neg.onnx": MODEL}, "the download has no test_data_set_* next to the model: add `cases` to INDEX.json"),
     ],
 )
 def test_an_archive_that_does_not_fit(files: dict[str, bytes], problem: str, site: Site, folder: Path) -> None:

@@ -42,13 +42,13 @@ def show_prepared(prepared: Prepared, way: str) -> None:
     level = f"{prepared.isa}, blocks of {prepared.block} channels"
     console.print(f"{level}; constants {constants}, packed {packed}", soft_wrap=True)
     known = megabytes(prepared.peak_bytes) if prepared.peak_bytes else ""
-    told = f"peak memory of values: {known}"
+    line = f"peak memory of values: {known}"
     if prepared.unknown_steps:
         count = f"{prepared.unknown_steps} step{'s' * (prepared.unknown_steps > 1)}"
-        told += f"{', ' if known else ''}unknown for {count} ({way or _unbounded(prepared.steps)})"
+        line += f"{', ' if known else ''}unknown for {count} ({way or _unbounded(prepared.steps)})"
     elif not known:
-        told += megabytes(0)
-    console.print(told, soft_wrap=True)
+        line += megabytes(0)
+    console.print(line, soft_wrap=True)
 
 
 def _unbounded(steps: Sequence[PreparedStep]) -> str:

@@ -48,14 +48,14 @@ def show_profile(steps: Sequence[StepTime], peaks: Peaks | None, runs: int) -> N
 
 def speed(steps: Iterable[StepTime], total: float, peaks: Peaks | None, runs: int) -> list[str]:
     """Time and its share, operations and bytes per second, and the fraction of the time that the peaks need."""
-    told = [step for step in steps if step.bytes is not None and step.seconds]
+    measured = [step for step in steps if step.bytes is not None and step.seconds]
     seconds = sum(step.seconds for step in steps)
-    known = sum(step.seconds for step in told)
+    known = sum(step.seconds for step in measured)
     shares = [f"{1e3 * seconds / runs:.3f}", f"{seconds / total:.0%}"]
     if not known:
         return [*shares, "", "", ""]
-    operations = sum(step.operations or 0 for step in told)
-    moved = sum(step.bytes or 0 for step in told)
+    operations = sum(step.operations or 0 for step in measured)
+    moved = sum(step.bytes or 0 for step in measured)
     speed = [f"{1e-9 * operations / known:.1f}" if operations else "", f"{1e-9 * moved / known:.1f}"]
     if peaks is None:
         return [*shares, *speed, ""]
