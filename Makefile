@@ -228,10 +228,10 @@ FAST := -m "not slow" $(SLOW:%=--ignore=tests/%)
 # - onnx_backend: its ledger and its number of tests are those of the version of onnx in tests/constraints.txt.
 # - Tests that take long and compare the runtime with itself or with plain loops: test_convolution_*.py, test_fuzz.py, and the
 #   tests marked slow, which are in test_scratch.py.
-# - The files below. They read the source, or test the action for GitHub, the memory of kernels, or how processes run and end:
+# - The files below. They read the source, or test releases, the action for GitHub, the memory of kernels, or how processes end:
 #   their results are the same with all versions. test_mutated_models.py takes long.
 SAME_RESULTS := test_architecture.py test_ci_page.py test_duplicates.py test_github_action.py \
-	test_kernel_parameters.py test_operator_tables.py test_rust_manifests.py test_rust_modules.py test_scratch.py \
+	test_kernel_parameters.py test_operator_tables.py test_release.py test_rust_manifests.py test_rust_modules.py test_scratch.py \
 	test_stated_memory.py test_unsafe_code.py cli/test_streams.py cli/test_zoo_runner.py cli/test_zoo_times.py test_ending.py \
 	test_mutated_models.py test_peak.py test_processes.py zoo/test_page_in_browser.py
 OTHER_VERSIONS := $(filter-out --ignore=tests/trained,$(FAST)) $(SAME_RESULTS:%=--ignore=tests/%)
