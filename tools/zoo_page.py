@@ -26,8 +26,8 @@ run `python -m models.families NAME`. [Checks of a zoo](zoo.md) describes the co
 PyTorch's present exporter writes most models. If a name ends in an opset, such as `_opset11`, PyTorch's older exporter
 (TorchScript) writes the model with this opset, as it wrote many published models.
 
-The table counts the recipes by the results that `make zoo` expects, with fixed and with symbolic shapes. Equal includes
-models with random outputs, of which only the dtypes and shapes are compared.
+The table counts the recipes by the results with fixed shapes that `make zoo` expects. Equal includes models with random
+outputs, of which only the dtypes and shapes are compared.
 
 | library | recipes | equal | different or uncertain | refused | PyTorch cannot export |
 |---|---:|---:|---:|---:|---:|
