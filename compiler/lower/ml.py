@@ -11,6 +11,7 @@ from compiler.lower.cast import converted
 from compiler.lower.node import Node, lowers, remark
 from compiler.lower.scores import (
     binary,
+    both,
     class_labels,
     floats,
     labeled,
@@ -97,13 +98,9 @@ def linear_classifier(node: Node, build: PlanBuilder) -> tuple[Value, Value]:
     scores = binary(build, "Add", _products(node, build, x, coefficients, count), build.constant(intercepts))
     if count > 1:
         return labeled(build, labels, largest(build, scores)), transformed(build, name, scores)
-    if name == "PROBIT":
-        node.refuse("CC0202", "onnxruntime does not define the scores of two classes for the post_transform PROBIT")
     is_second = converted(build, binary(build, "Greater", scores, number(build, 0)), "int64")
     winners = labeled(build, labels, build(ops.Squeeze(axes=[1]), is_second))
-    others = binary(build, "Sub", number(build, 0 if name == "LOGISTIC" else 1), scores)
-    both = build(ops.Concat(axis=-1), others, scores)
-    return winners, transformed(build, name, both) if name == "LOGISTIC" else both
+    return winners, both(node, build, name, scores, 1)
 
 
 @_lowers("Scaler", newest=1)

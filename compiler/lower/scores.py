@@ -78,6 +78,18 @@ def reduced(build: PlanBuilder, function: ops.Reduction, x: Value) -> Value:
     return build(ops.Reduce(function=function, keepdims=True, noop_with_empty_axes=False, axes=[-1]), x)
 
 
+def both(node: Node, build: PlanBuilder, name: str, score: Value, total: float) -> Value:
+    """The scores of two classes, from that of the second, as in onnxruntime.
+
+    Their sum is `total`, but LOGISTIC is the function of `−s` and `s`. Other functions have no effect.
+    """
+    if name == "PROBIT":
+        node.refuse("CC0202", "onnxruntime does not define the scores of two classes for the post_transform PROBIT")
+    first = binary(build, "Sub", number(build, 0 if name == "LOGISTIC" else total), score)
+    scores = build(ops.Concat(axis=-1), first, score)
+    return transformed(build, name, scores) if name == "LOGISTIC" else scores
+
+
 def _softmax_zero(build: PlanBuilder, x: Value) -> Value:
     """Softmax of the scores but those of 0, which stay 0.
 
