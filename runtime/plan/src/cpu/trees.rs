@@ -13,6 +13,9 @@ use crate::ops::trees::{Aggregate, Classes, ScoreTransform, TreeEnsemble};
 use crate::types::Types;
 use crate::value::{alloc_uninit, list, try_list, with_capacity, Value};
 
+/// Nodes, and where the weights of each begin and end.
+type Nodes<T> = (Vec<TreeNode<T>>, Vec<[u32; 2]>);
+
 /// The trees for the dtype of the rows, and the base.
 pub(super) enum Packed {
     Single(Forest<f32>, Vec<f64>),
@@ -98,19 +101,7 @@ impl TreeEnsemble {
             bail!("{:?} does not fit {} targets", self.classes, self.targets);
         }
         let is_one = self.targets == 1;
-        let mut spans = with_capacity(if is_one { 0 } else { nodes.len() })?;
-        let mut packed = with_capacity(nodes.len())?;
-        for (i, (node, &threshold)) in nodes.iter().zip(thresholds).enumerate() {
-            let (mut made, span) = node_of(i, *node, threshold, [nodes.len(), weights.len()])
-                .ok_or_else(|| Error::op(format!("node {i} is {node:?}, of {} nodes", nodes.len())))?;
-            match span {
-                Some([first, end]) if is_one && end - first != 1 => bail!("leaf {i} has {} weights", end - first),
-                Some([first, _]) if is_one => made.threshold = weights[first as usize],
-                _ if is_one => {}
-                span => spans.push(span.unwrap_or_default()),
-            }
-            packed.push(made);
-        }
+        let (packed, spans) = packed_nodes(nodes, thresholds, weights, is_one)?;
         let listed = try_list(
             targets
                 .iter()
@@ -184,7 +175,26 @@ impl TreeEnsemble {
     }
 }
 
-/// TreeNode `i` of `nodes`, and where its weights begin and end, if it is a leaf. `None` if it is not valid: its children come
+/// The nodes with their thresholds, and with several targets, the weights of each node. With one target, a leaf has its weight
+/// in the place of the threshold.
+fn packed_nodes<T: Copy>(nodes: &[[i32; 4]], thresholds: &[T], weights: &[T], is_one: bool) -> Result<Nodes<T>> {
+    let mut spans = with_capacity(if is_one { 0 } else { nodes.len() })?;
+    let mut packed = with_capacity(nodes.len())?;
+    for (i, (node, &threshold)) in nodes.iter().zip(thresholds).enumerate() {
+        let (mut made, span) = node_of(i, *node, threshold, [nodes.len(), weights.len()])
+            .ok_or_else(|| Error::op(format!("node {i} is {node:?}, of {} nodes", nodes.len())))?;
+        match span {
+            Some([first, end]) if is_one && end - first != 1 => bail!("leaf {i} has {} weights", end - first),
+            Some([first, _]) if is_one => made.threshold = weights[first as usize],
+            _ if is_one => {}
+            span => spans.push(span.unwrap_or_default()),
+        }
+        packed.push(made);
+    }
+    Ok((packed, spans))
+}
+
+/// Node `i` of `nodes`, and where its weights begin and end, if it is a leaf. `None` if it is not valid: its children come
 /// later, so that every walk ends.
 fn node_of<T>(i: usize, node: [i32; 4], threshold: T, sizes: [usize; 2]) -> Option<(TreeNode<T>, Option<[u32; 2]>)> {
     let [feature, missing, yes, no] = node;
