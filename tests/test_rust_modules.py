@@ -42,7 +42,7 @@ KERNELS = [
     },
     {"blocking", "lanes", "quantize", "transpose", "vector"},
     {"padded_row", "scratch", "threads"},
-    {"cast", "gemm", "peaks", "program", "reduce", "rewrite", "strided", "topk"},
+    {"cast", "distance", "gemm", "peaks", "program", "reduce", "rewrite", "strided", "topk", "trees"},
     {"concat", "conv_form", "elementwise", "indexed", "int8", "lowbit", "pad", "real"},
     {"products"},
     {"norm", "pool", "recurrent", "resize", "sample", "softmax"},

@@ -1,4 +1,4 @@
-"""LabelEncoder, ArrayFeatureExtractor, Binarizer: classical machine learning, domain `ai.onnx.ml`."""
+"""Linear models and the preparation of features: classical machine learning, domain `ai.onnx.ml`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,20 @@ from functools import partial
 import numpy as np
 
 from compiler.lower.cast import converted
-from compiler.lower.node import Node, lowers
+from compiler.lower.node import Node, lowers, remark
+from compiler.lower.scores import (
+    binary,
+    both,
+    class_labels,
+    floats,
+    labeled,
+    largest,
+    number,
+    reduced,
+    rows,
+    transform,
+    transformed,
+)
 from compiler.plan import PlanBuilder, Value, ops
 
 _lowers = partial(lowers, domain="ai.onnx.ml")
@@ -57,6 +70,130 @@ def binarizer(node: Node, build: PlanBuilder) -> Value:
         node.refuse("CC0202", f"Binarizer's threshold is {threshold}, which is not finite")
     limit = np.array(threshold if x.dtype.startswith("float") else math.floor(threshold), x.dtype)
     return converted(build, build(ops.Binary(function="Greater"), x, build.constant(limit)), x.dtype)
+
+
+@_lowers("LinearRegressor", newest=1)
+def linear_regressor(node: Node, build: PlanBuilder) -> Value:
+    """`LinearRegressor`; as in onnxruntime, intercepts have no effect if there is not one for each target."""
+    x, targets, name = rows(node, build), node.int("targets", 1), transform(node)
+    coefficients, intercepts = floats(node, "coefficients"), floats(node, "intercepts")
+    scores = _products(node, build, x, coefficients, targets)
+    if intercepts.size == targets:
+        scores = binary(build, "Add", scores, build.constant(intercepts))
+    return transformed(build, name if targets > 1 or name == "PROBIT" else "NONE", scores)
+
+
+@_lowers("LinearClassifier", newest=1)
+def linear_classifier(node: Node, build: PlanBuilder) -> tuple[Value, Value]:
+    """`LinearClassifier`; with one score, class 1 wins if the score is positive.
+
+    Its scores are then `1 − s, s`, or those of `−s, s` for the post_transform LOGISTIC, as in onnxruntime.
+    """
+    x, name, labels = rows(node, build), transform(node), class_labels(node, "classlabels_ints")
+    coefficients, intercepts = floats(node, "coefficients"), floats(node, "intercepts")
+    node.int("multi_class", 0)  # has no effect
+    count = intercepts.size
+    if not count or len(labels) != max(count, 2):
+        node.refuse("CC0202", f"LinearClassifier has {len(labels)} class labels and {count} intercepts")
+    scores = binary(build, "Add", _products(node, build, x, coefficients, count), build.constant(intercepts))
+    if count > 1:
+        return labeled(build, labels, largest(build, scores)), transformed(build, name, scores)
+    is_second = converted(build, binary(build, "Greater", scores, number(build, 0)), "int64")
+    winners = labeled(build, labels, build(ops.Squeeze(axes=[1]), is_second))
+    return winners, both(node, build, name, scores, 1)
+
+
+@_lowers("Scaler", newest=1)
+def scaler(node: Node, build: PlanBuilder) -> Value:
+    """`Scaler`: `(x − offset) · scale`, in float32; float64 is rounded after it."""
+    x, offset, scale = node.input(0), floats(node, "offset"), floats(node, "scale")
+    if offset.size != scale.size:
+        node.refuse("CC0202", f"Scaler has {offset.size} offsets and {scale.size} scales")
+    _check_columns(node, x, scale.size)
+    x = converted(build, x, "float64" if x.dtype == "float64" else "float32")
+    offset, scale = (array.astype(x.dtype) for array in (offset, scale))
+    y = binary(build, "Mul", binary(build, "Sub", x, build.constant(offset)), build.constant(scale))
+    return converted(build, y, "float32")
+
+
+@_lowers("Normalizer", newest=1)
+def normalizer(node: Node, build: PlanBuilder) -> Value:
+    """`Normalizer`: each row divided by its norm, unless the norm is 0. The norm MAX is the largest element."""
+    x, norm = node.input(0), node.string("norm", "MAX")
+    if norm not in ("MAX", "L1", "L2") or x.rank not in (1, 2):
+        node.refuse("CC0202", f"Normalizer needs the norm MAX, L1 or L2, and rank 1 or 2; found {norm}, {x.rank}")
+    _check_numbers(node, x)
+    x = converted(build, x, "float32")
+    functions: dict[str, ops.Reduction] = {"MAX": "Max", "L1": "L1", "L2": "L2"}
+    size = reduced(build, functions[norm], x)
+    is_zero = binary(build, "Equal", size, number(build, 0))
+    return build(ops.Where(), is_zero, x, binary(build, "Div", x, size))
+
+
+@_lowers("Imputer", newest=1)
+def imputer(node: Node, build: PlanBuilder) -> Value:
+    """`Imputer`: each element that equals the replaced value, which may be NaN, becomes the imputed value."""
+    x = node.input(0)
+    _check_numbers(node, x)
+    reals, integers = floats(node, "imputed_value_floats"), node.ints("imputed_value_int64s", None) or []
+    missing = node.float("replaced_value_float", 0.0), node.int("replaced_value_int64", 0)
+    is_real = x.dtype.startswith("float")
+    imputed = reals if is_real else np.array(integers, np.int64)
+    if bool(reals.size) == bool(integers) or not imputed.size:
+        node.refuse("CC0202", f"Imputer needs imputed values of the input's kind, {x.dtype}, and no others")
+    _check_columns(node, x, imputed.size)
+    imputed, replaced = imputed.astype(x.dtype), np.array(missing[0] if is_real else missing[1], x.dtype)
+    if is_real and math.isnan(missing[0]):
+        is_missing = build(ops.Unary(function="IsNaN"), x)
+    else:
+        is_missing = binary(build, "Equal", x, build.constant(replaced))
+    return build(ops.Where(), is_missing, build.constant(imputed), x)
+
+
+@_lowers("OneHotEncoder", newest=1)
+def one_hot_encoder(node: Node, build: PlanBuilder) -> Value:
+    """`OneHotEncoder`; numbers lose their fractions. Without `zeros`, a run with an unknown category fails."""
+    x, zeros = node.input(0), node.flag("zeros", True)
+    texts, numbers = node.strings("cats_strings", None) or [], node.ints("cats_int64s", None) or []
+    if bool(texts) == bool(numbers) or (x.dtype == "string") != bool(texts):
+        node.refuse("CC0202", f"OneHotEncoder needs either cats_strings or cats_int64s, as fits {x.dtype}")
+    if x.dtype != "string":
+        _check_numbers(node, x)
+        x = converted(build, x, "int64")
+    keys = np.array(texts, object) if texts else np.array(numbers, np.int64)
+    count, places = len(keys), np.arange(len(keys))
+    columns = [build.constant(array) for array in (keys, places, np.array([count]))]
+    index = build(ops.LabelEncoder(), x, *columns)
+    if not zeros:
+        index = build(ops.Gather(axis=0), build.constant(places), index)  # fails for the index after the last
+    depth, values = build.constant(np.array([count])), build.constant(np.float32([0, 1]))
+    return build(ops.OneHot(axis=-1), index, depth, values)
+
+
+remark("LinearRegressor", "as in onnxruntime, with one target, only the `post_transform` PROBIT has an effect.")
+remark("LinearClassifier", "as in onnxruntime, with one intercept, only the `post_transform` LOGISTIC has an effect.")
+remark("Normalizer", "as in onnxruntime, the norm MAX is the largest element, not the largest magnitude.")
+
+
+def _products(node: Node, build: PlanBuilder, x: Value, coefficients: np.ndarray, count: int) -> Value:
+    """The products of each row with `count` rows of coefficients."""
+    if count < 1 or not coefficients.size or coefficients.size % count:
+        node.refuse("CC0202", f"{node.op_type} has {coefficients.size} coefficients for {count} scores")
+    matrix = np.ascontiguousarray(coefficients.reshape(count, -1).T)
+    return build(ops.MatMul(trans_a=False, trans_b=False), x, build.constant(matrix))
+
+
+def _check_numbers(node: Node, x: Value) -> None:
+    if x.dtype not in ("float32", "float64", "int32", "int64"):
+        node.refuse("CC0202", f"{node.op_type} does not take {x.dtype}")
+
+
+def _check_columns(node: Node, x: Value, count: int) -> None:
+    """Refuses an input that does not have a number for each column, or one number for all."""
+    _check_numbers(node, x)
+    columns = x.shape[-1] if x.rank in (1, 2) else None
+    if not count or (count > 1 and columns != count):
+        node.refuse("CC0202", f"{node.op_type} has {count} numbers for {columns} columns")
 
 
 def _column(node: Node, name: str) -> np.ndarray:

@@ -5,34 +5,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import compiler
-from tests.lower.conftest import assert_same, reference
+from tests.lower.ml_node import FLOAT, INT64, check, model_of
 from tests.scratch.row import ONE, rows
 
 
 def texts(*values):
     return np.array(values, object)
-
-
-def model_of(op_type, inputs, output, version, **attributes):
-    types = {"O": TensorProto.STRING}
-    value = [
-        helper.make_tensor_value_info(
-            f"x{i}", types.get(array.dtype.kind) or helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
-        )
-        for i, array in enumerate(inputs)
-    ]
-    node = helper.make_node(op_type, [v.name for v in value], ["y"], domain="ai.onnx.ml", **attributes)
-    result = helper.make_tensor_value_info("y", output, None)
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", version)]
-    return helper.make_model(helper.make_graph([node], "ml", value, [result]), opset_imports=opsets, ir_version=10)
-
-
-def check(op_type, inputs, output, version, expected=None, **attributes):
-    model = model_of(op_type, inputs, output, version, **attributes)
-    feeds = {f"x{i}": array for i, array in enumerate(inputs)}
-    found = list(compiler.load(compiler.compile(model), threads=1).run(feeds).values())
-    wanted = reference(model, feeds) if expected is None else [expected]
-    assert_same(found[0], wanted[0], 0, 0, op_type)
 
 
 STRINGS = {"keys_strings": ["a", "b", "c"]}
@@ -96,7 +74,126 @@ def test_refusals(attributes, message):
         compiler.compile(model)
 
 
+TRANSFORMS = ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"]
+DRAWN = np.random.default_rng(0)
+ROWS = DRAWN.normal(size=(7, 3)).astype(np.float32)
+ROWS[2] = 0
+WHOLE = np.array([[1, -2, 3], [0, 5, 7]])
+
+
+@pytest.mark.parametrize(
+    "x", [ROWS, ROWS.astype(np.float64), WHOLE, WHOLE.astype(np.int32)], ids=lambda x: x.dtype.name
+)
+def test_scaler(x):
+    for offset, scale in [([0.5], [2.0]), ([1.0, 2.0, -3.0], [0.25, 3.0, 1e-3])]:
+        check("Scaler", [x], FLOAT, 1, offset=offset, scale=scale, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "x", [ROWS, ROWS.astype(np.float64), WHOLE, WHOLE.astype(np.int32)], ids=lambda x: x.dtype.name
+)
+@pytest.mark.parametrize("norm", ["MAX", "L1", "L2", None])
+def test_normalizer(x, norm):
+    check("Normalizer", [x], FLOAT, 1, norm=norm, rtol=1e-6)
+    check("Normalizer", [x[0]], FLOAT, 1, norm=norm, rtol=1e-6)
+
+
+def test_imputer():
+    x = np.float32([[1, np.nan, -0.0], [0, 5, np.nan]])
+    for values in ([9.0], [7.0, 8.0, 9.0]):
+        for replaced in (float("nan"), 0.0, 5.0):
+            check("Imputer", [x], FLOAT, 1, imputed_value_floats=values, replaced_value_float=replaced)
+    for values in ([9], [7, 8, 9]):
+        check("Imputer", [WHOLE], INT64, 1, imputed_value_int64s=values, replaced_value_int64=5)
+    wide = np.array([[np.nan, 2.0]])
+    expected = np.array([[0.5, 2.0]])
+    attributes = {"imputed_value_floats": [0.5], "replaced_value_float": float("nan")}
+    check("Imputer", [wide], TensorProto.DOUBLE, 1, expected, **attributes)
+
+
+@pytest.mark.parametrize("x", [np.array([3, 1, 9]), np.array([[3.0, 1.5]]), np.float32([[1], [3]]), np.array(3)])
+def test_one_hot_encoder(x):
+    check("OneHotEncoder", [x], FLOAT, 1, cats_int64s=[1, 3, 5])
+    check("OneHotEncoder", [x], FLOAT, 1, cats_int64s=[1, 3, 9], zeros=0)
+
+
+def test_one_hot_encoder_of_strings():
+    check("OneHotEncoder", [texts("a", "c", "?")], FLOAT, 1, cats_strings=["a", "b", "c"])
+    model = model_of("OneHotEncoder", [texts("a", "?")], FLOAT, 1, cats_strings=["a", "b"], zeros=0)
+    session = compiler.load(compiler.compile(model))
+    with pytest.raises(compiler.RunError, match="index 2"):
+        session.run({"x0": texts("a", "?")})
+
+
+@pytest.mark.parametrize("transform", [*TRANSFORMS, "PROBIT", None])
+@pytest.mark.parametrize("targets", [1, 3])
+def test_linear_regressor(targets, transform):
+    x = np.float32([[0.5, 0.25, 0.125], [0.3, 0.2, 0]])
+    coefficients = [0.5, 0.25, 0.125, 0.3, 0.2, 0.1, 0.4, 0.0, 0.2][: 3 * targets]
+    for intercepts in (None, [0.1, 0.2, 0.05][:targets], [0.1, 0.2]):
+        attributes = {"coefficients": coefficients, "intercepts": intercepts, "post_transform": transform}
+        check("LinearRegressor", [x], FLOAT, 1, targets=targets, **attributes, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize(
+    "x", [ROWS, ROWS.astype(np.float64), WHOLE, WHOLE.astype(np.int32)], ids=lambda x: x.dtype.name
+)
+def test_linear_classifier(x, transform):
+    attributes = {"coefficients": [0.5, -0.25, 0.125, 0.3, 0.2, -0.1, -0.4, 0.0, 0.2], "post_transform": transform}
+    attributes["intercepts"] = [0.1, 0.0, -0.05]
+    for labels in ({"classlabels_ints": [3, 5, 7]}, {"classlabels_strings": ["a", "b", "c"]}):
+        kind = INT64 if "classlabels_ints" in labels else TensorProto.STRING
+        check("LinearClassifier", [x], [kind, FLOAT], 1, **attributes, **labels, rtol=1e-5, atol=1e-6)
+        two = {name: values[1:] for name, values in labels.items()}
+        for count in (1, 2):
+            numbers = {
+                name: attributes[name][: count * size] for name, size in (("coefficients", 3), ("intercepts", 1))
+            }
+            check("LinearClassifier", [x], [kind, FLOAT], 1, **attributes | numbers, **two, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "x", "attributes", "message"),
+    [
+        ("Scaler", ROWS, {"offset": [1.0]}, "1 offsets and 0 scales"),
+        ("Scaler", ROWS, {"offset": [1.0] * 2, "scale": [1.0] * 2}, "2 numbers for 3 columns"),
+        ("Normalizer", ROWS[None], {}, "rank 1 or 2; found MAX, 3"),
+        ("Normalizer", ROWS, {"norm": "L3"}, "found L3"),
+        ("Imputer", ROWS, {"imputed_value_int64s": [1]}, "of the input's kind, float32"),
+        ("Imputer", ROWS, {"imputed_value_floats": [1.0] * 2}, "2 numbers for 3 columns"),
+        ("OneHotEncoder", ROWS, {"cats_strings": ["a"]}, "as fits float32"),
+        ("LinearRegressor", ROWS, {"coefficients": [1.0] * 4, "targets": 3}, "4 coefficients for 3"),
+        ("LinearRegressor", ROWS, {"coefficients": [1.0] * 3, "post_transform": "SIN"}, "no post_transform 'SIN'"),
+        ("LinearRegressor", ROWS[0], {"coefficients": [1.0] * 3}, "needs a matrix of numbers"),
+        ("LinearClassifier", ROWS, {"coefficients": [1.0] * 3, "classlabels_ints": [1, 2]}, "2 class labels and 0"),
+    ],
+)
+def test_refused_models(op_type, x, attributes, message):
+    kinds = [INT64, FLOAT] if op_type == "LinearClassifier" else FLOAT
+    with pytest.raises(compiler.CompileError, match=message):
+        compiler.compile(model_of(op_type, [x], kinds, 1, **attributes))
+
+
 SCRATCH = [
+    *rows("float double int64", ONE, "y = ai.onnx.ml.OP<offset = [1.0], scale = [2.0]>(x)", "Scaler"),
+    *rows("float double int64", ONE, 'y = ai.onnx.ml.Normalizer<norm = "L2">(x)'),
+    *rows("float double", ONE, "y = ai.onnx.ml.Imputer<imputed_value_floats = [1.0], replaced_value_float = 2.0>(x)"),
+    *rows("int64 float", "T[k] x", "y = ai.onnx.ml.OneHotEncoder<cats_int64s = [1, 2, 3]>(x)", k=500_000),
+    *rows("string", "T[k] x", 'y = ai.onnx.ml.OneHotEncoder<cats_strings = ["1", "2"]>(x)', k=200_000),
+    *rows(
+        "float double int64",
+        "T[k, 3] x",
+        "y = ai.onnx.ml.LinearRegressor<coefficients = [1.0, 2.0, 3.0]>(x)",
+        k=400_000,
+    ),
+    *rows(
+        "float double int64",
+        "T[k, 3] x",
+        "y, z = ai.onnx.ml.LinearClassifier"
+        "<coefficients = [1.0, 2.0, 3.0], intercepts = [1.0], classlabels_ints = [4, 5]>(x)",
+        k=400_000,
+    ),
     *rows("float", ONE, "y = ai.onnx.ml.Binarizer(x)"),
     *rows("float", "T[n, m] x, int64[k] z", "y = ai.onnx.ml.ArrayFeatureExtractor(x, z)", k=1500),
     *rows(

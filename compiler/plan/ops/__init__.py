@@ -146,7 +146,14 @@ if TYPE_CHECKING:
         StringNormalizer as StringNormalizer,
         StringSplit as StringSplit,
     )
+    from compiler.plan.ops.svm import PairwiseCoupling as PairwiseCoupling, SquaredDistances as SquaredDistances
     from compiler.plan.ops.tf_idf import TfIdfVectorizer as TfIdfVectorizer
+    from compiler.plan.ops.trees import (
+        Aggregate as Aggregate,
+        Classes as Classes,
+        ScoreTransform as ScoreTransform,
+        TreeEnsemble as TreeEnsemble,
+    )
     from compiler.plan.ops.types import (
         Block as Block,
         Constant as Constant,
@@ -233,7 +240,9 @@ else:  # otherwise any misspelled name would have a type
         "softmax": "Softmax SoftmaxFunction",
         "sort": "ArgReduce ArgReduction TopK",
         "strings": "Case RegexFullMatch StringConcat StringNormalizer StringSplit",
+        "svm": "PairwiseCoupling SquaredDistances",
         "tf_idf": "TfIdfVectorizer",
+        "trees": "Aggregate Classes ScoreTransform TreeEnsemble",
         "types": (
             "Block Constant AnyConstant ConstantId ConstantValue DType Dim Origin OriginId Padding "
             "AnyPadding Plan StatePair Step TensorType Type AnyType ValueId ValueInfo"

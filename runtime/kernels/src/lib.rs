@@ -13,6 +13,7 @@ pub mod concat;
 pub mod conv;
 mod conv_form;
 pub mod convolution;
+pub mod distance;
 pub mod elementwise;
 mod form;
 pub mod gemm;
@@ -43,6 +44,7 @@ pub mod strided;
 pub mod threads;
 pub mod topk;
 pub mod transpose;
+pub mod trees;
 pub mod vector;
 
 use candle_plan_descriptors::conv as conv_shape;
