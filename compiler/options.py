@@ -46,6 +46,10 @@ class Options:
     docs/quantized-weights.md lists the weights that change, and their errors."""
     keep: Sequence[str] = ()
     """The weights that `weights` leaves as they are: names of weights, nodes or modules; `*` stands for any text."""
+    keep_weights: bool = False
+    """Whether the plan keeps the weights of the model under their own names, so that `Session.with_weights` can replace
+    them. Weights are float initializers with more than one element. No pass folds or fuses them, so the plan may be
+    slower."""
     keep_metadata: Sequence[str] = ()
     """The keys of the model's metadata that the plan keeps, such as the names of classes. By default it keeps none,
     because exporters write dates, paths and names of people there."""
@@ -65,7 +69,7 @@ class Options:
             TypeError: a field has another type.
             ValueError: a number is negative, or too large for a size.
         """
-        for name in ("optimize", "strip_origins", "verify_passes"):
+        for name in ("optimize", "keep_weights", "strip_origins", "verify_passes"):
             validate_instance(f"Options.{name}", getattr(self, name), bool, "True or False")
         for name in ("passes", "skip_passes", "keep", "keep_metadata"):
             if getattr(self, name) is not None:
@@ -88,3 +92,5 @@ class Options:
             WeightFormat.parse(self.weights)
         except ValueError as error:
             raise ValueError(f"Options.weights: {error}") from None
+        if self.keep_weights:
+            raise ValueError("Options.weights stores weights with fewer bits: leave it out, or keep_weights")

@@ -72,6 +72,7 @@ class Chosen:
     asked: Asked | None
     weights: str | None
     keep: tuple[str, ...]
+    keep_weights: bool
     strip_origins: bool
     verify_passes: bool
 
@@ -79,6 +80,8 @@ class Chosen:
         """Refuse options that do not go together."""
         if self.no_optimize and self.passes is not None:
             raise click.UsageError("--no-optimize skips all passes of --passes: give only one of the two options")
+        if self.keep_weights and self.weights is not None:
+            raise click.UsageError("--weights stores weights with fewer bits: leave it out, or --keep-weights")
 
     def options(self, record: Record, dump: Path | None) -> Options:
         """The options for the compiler, which adds the reports of its passes to a record, and graphs to a folder."""
@@ -96,6 +99,7 @@ class Chosen:
             state=self.asked,
             weights=self.weights,
             keep=self.keep,
+            keep_weights=self.keep_weights,
             strip_origins=self.strip_origins,
             verify_passes=self.verify_passes,
             on_pass=record.add,
@@ -123,6 +127,12 @@ compiler_options = grouped(
         "be repeated."
     ),
     quantized.weights_options,
+    click.option(
+        "--keep-weights",
+        is_flag=True,
+        help="Keep the weights of the model under their own names, so that `candlec run --weights` can replace them. "
+        "No pass folds or fuses them, so the plan may be slower.",
+    ),
     click.option("--strip-origins", is_flag=True, help="Omit module paths and source lines from the plan."),
     click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass, to find compiler bugs."),
 )

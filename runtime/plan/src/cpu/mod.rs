@@ -31,6 +31,5 @@ family_modules!();
 
 pub(crate) use blocks::Blocked;
 pub(crate) use choice::{blocked, paired, Own};
-#[cfg(test)]
 pub(crate) use packed::kernel;
 pub(crate) use planned::{Paired, PlannedKernel, Ready};
