@@ -324,6 +324,7 @@ ErrorKind = Literal[
     "threads",
     "state",
     "state_file",
+    "weights",
 ]
 """The names of the kinds of the runtime's errors (`ErrorKind` in runtime/plan/src/error.rs, which describes them)."""
 

@@ -49,6 +49,10 @@ class Options:
     lower_3d: bool = False
     """Whether to replace operators of three spatial dimensions with 2-D ones. Otherwise the compiler refuses them,
     because no kernel computes them directly. The page docs/volumes.md lists the operators and their prices."""
+    keep_weights: bool = False
+    """Whether the plan keeps the weights of the model under their own names, so that `Session.with_weights` can replace
+    them. Weights are float initializers with more than one element. No pass folds or fuses them, so the plan may be
+    slower."""
     keep_metadata: Sequence[str] = ()
     """The keys of the model's metadata that the plan keeps, such as the names of classes. By default it keeps none,
     because exporters write dates, paths and names of people there."""
@@ -68,7 +72,7 @@ class Options:
             TypeError: a field has another type.
             ValueError: a number is negative, or too large for a size.
         """
-        for name in ("optimize", "lower_3d", "strip_origins", "verify_passes"):
+        for name in ("optimize", "lower_3d", "keep_weights", "strip_origins", "verify_passes"):
             validate_instance(f"Options.{name}", getattr(self, name), bool, "True or False")
         for name in ("passes", "skip_passes", "keep", "keep_metadata"):
             if getattr(self, name) is not None:
@@ -91,3 +95,5 @@ class Options:
             WeightFormat.parse(self.weights)
         except ValueError as error:
             raise ValueError(f"Options.weights: {error}") from None
+        if self.keep_weights:
+            raise ValueError("Options.weights stores weights with fewer bits: leave it out, or keep_weights")

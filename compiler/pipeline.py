@@ -16,6 +16,7 @@ from compiler import lower
 from compiler.errors import CompileError, Diagnostic, did_you_mean
 from compiler.frontend.invariants import violations
 from compiler.frontend.load import Changed, Source, load_model
+from compiler.frontend.weights import hold_weights
 from compiler.ir import origin
 from compiler.ir.graph import nodes_of
 from compiler.ir.origin import Origin
@@ -269,9 +270,10 @@ def _compiled(source: Source | Held | Changed, options: Options | None) -> list[
     loaded = load_model(source, wrong)
     if wrong:
         raise _broken(loaded.model, wrong)
+    weights = hold_weights(loaded.model) if options.keep_weights else {}
     done = optimize(loaded.model, options)
     try:
-        block, pool = lower.lower(loaded.model)
+        block, pool = lower.lower(loaded.model, weights=weights)
     except CompileError as error:
         raise _completed(loaded.model, error) from None
     origins = [Origin(nodes=origin.nodes) for origin in pool.origins] if options.strip_origins else pool.origins

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 import compiler
 from compiler import cli
@@ -138,6 +139,25 @@ def test_the_command_and_the_program_for_volumes_make_the_same_plan(folder: Path
     made: dict[str, compiler.Plan] = {}
     exec(block(page, "import compiler"), made)
     assert made["plan"].data == Path("digits_3d.plan").read_bytes()
+
+
+def test_the_program_for_weights_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs/weights.md").read_text()
+    exec(block(page, "import numpy as np"), {})
+    assert capsys.readouterr().out.splitlines() == [
+        "{'weight': 'float32 [3, 4]', 'bias': 'float32 [3]'}",
+        "(3, 4)",
+        "[[4. 5. 6.]]",
+        "[[0. 0. 0.]]",
+        "the weights cannot be used:",
+        '  "wieght": the plan has no such weight. Similar names: "weight". If the model has it: compile the model with '
+        "Options(keep_weights=True), or candlec compile --keep-weights",
+    ]
+    shutil.copy("models/digits.onnx", "model.onnx")
+    save_file({"head.bias": np.zeros(10, np.float32)}, "tuned.safetensors")
+    for command in re.findall(r"^candlec .*$", page, re.MULTILINE):
+        assert run(*shlex.split(command)[1:]) == 0, command
+    assert block(page, "//! Runs a plan with other") == (ROOT / "runtime/plan/examples/weights.rs").read_text()
 
 
 def test_the_program_for_texts_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

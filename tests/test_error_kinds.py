@@ -122,6 +122,7 @@ def test_every_exception_of_the_extension_has_a_kind(tmp_path: Path) -> None:
         "op": lambda: _runtime.infer('"Neg"', "[null]", [None], 1),
         "state": lambda: growing.truncate(9),
         "state_file": lambda: growing.load(b"{}"),
+        "weights": lambda: _runtime.Session(GOLDEN, weights={"w": np.zeros(1, np.float32)}),
         "invalid": lambda: _runtime.plan_json(sign(GOLDEN.replace(b'\\"constant\\":0', b'\\"constant\\":x', 1)) or b""),
     }
     assert {kind: kind_of(call) for kind, call in calls.items()} == {kind: kind for kind in calls}

@@ -22,12 +22,12 @@ PLAN = [
     {"memory", "operands"},
     {"plan", "infer"},
     {"newer", "read", "verify"},
-    {"cpu", "device", "gpu"},
+    {"cpu", "device", "gpu", "weights"},
     {"prepare"},
     {"growing"},
     {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile", "request", "slots"},
     {"session", "shared"},
-    {"candle_tensors", "lend", "mapped", "state"},
+    {"candle_tensors", "constants", "lend", "mapped", "state"},
     {"builder", "tensors"},
 ]
 """The layers of the crate `candle-plan`. A module uses only modules of its own layer and of earlier layers."""
@@ -106,7 +106,7 @@ PYTHON = [
     {"errors", "files", "memory"},
     {"arrays", "dlpack", "functions"},
     {"device_arrays"},
-    {"outputs"},
+    {"outputs", "weights"},
     {"session"},
     {"state"},
 ]

@@ -73,6 +73,7 @@ class Chosen:
     weights: str | None
     keep: tuple[str, ...]
     lower_3d: bool
+    keep_weights: bool
     strip_origins: bool
     verify_passes: bool
 
@@ -80,6 +81,8 @@ class Chosen:
         """Refuse options that do not go together."""
         if self.no_optimize and self.passes is not None:
             raise click.UsageError("--no-optimize skips all passes of --passes: give only one of the two options")
+        if self.keep_weights and self.weights is not None:
+            raise click.UsageError("--weights stores weights with fewer bits: leave it out, or --keep-weights")
 
     def options(self, record: Record, dump: Path | None) -> Options:
         """The options for the compiler, which adds the reports of its passes to a record, and graphs to a folder."""
@@ -98,6 +101,7 @@ class Chosen:
             weights=self.weights,
             keep=self.keep,
             lower_3d=self.lower_3d,
+            keep_weights=self.keep_weights,
             strip_origins=self.strip_origins,
             verify_passes=self.verify_passes,
             on_pass=record.add,
@@ -126,6 +130,12 @@ compiler_options = grouped(
     ),
     quantized.weights_options,
     volumes.lower_option,
+    click.option(
+        "--keep-weights",
+        is_flag=True,
+        help="Keep the weights of the model under their own names, so that `candlec run --weights` can replace them. "
+        "No pass folds or fuses them, so the plan may be slower.",
+    ),
     click.option("--strip-origins", is_flag=True, help="Omit module paths and source lines from the plan."),
     click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass, to find compiler bugs."),
 )

@@ -18,6 +18,7 @@ from compiler.cli.grouped import grouped
 from compiler.cli.output import console, json_option, print_json, shape_text, table, working
 from compiler.cli.renamed import Verb
 from compiler.cli.tables.placement import show_missing
+from compiler.errors import Error
 
 if TYPE_CHECKING:
     from compiler import Plan
@@ -37,14 +38,26 @@ class Loading:
     threads: int | None
     max_memory: int | None
     packing: Memory
+    weights: Path | None
 
     def load(self, plan: Plan | Path) -> Session:
         """A session that runs the plan."""
         import compiler
 
-        return compiler.load(
-            plan, self.device, self.threads, self.strict_device, max_memory=self.max_memory, memory=self.packing
-        )
+        try:
+            return compiler.load(
+                plan,
+                self.device,
+                self.threads,
+                self.strict_device,
+                max_memory=self.max_memory,
+                memory=self.packing,
+                weights=self.weights,
+            )
+        except ValueError as error:
+            if getattr(error, "kind", None) == "weights":
+                raise Error(str(error)) from None
+            raise
 
 
 loading_options = grouped(
@@ -58,6 +71,13 @@ loading_options = grouped(
         "applies."
     ),
     arguments.packing_option,
+    click.option(
+        "--weights",
+        type=arguments.INPUT,
+        metavar="FILE",
+        help="Use the weights of this safetensors or GGUF file, by name, instead of those of a plan that was compiled "
+        "with --keep-weights.",
+    ),
 )
 
 
@@ -154,6 +174,7 @@ def command(plan: Path, given: Given, output: Path | None, loading: Loading, kin
     candlec run model.plan --timeout 10 --max-memory 2GB
     candlec run model.plan --device cuda --strict-device
     candlec run decoder.plan --steps 100 --state auto
+    candlec run model.plan --weights tuned.safetensors
     """
     kind.check_usage(loading)
     if output is not None and output.suffix not in array_files.SUFFIXES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from compiler import contrib
@@ -39,15 +40,18 @@ def can_lower(node: ir.Node) -> bool:
     return (node.domain, node.op_type) in LOWERINGS
 
 
-def lower(model: ir.Model, refused: Collection[Origin] = ()) -> tuple[ops.Block, Pool]:
+def lower(
+    model: ir.Model, refused: Collection[Origin] = (), weights: Mapping[ir.Value, np.ndarray] | None = None
+) -> tuple[ops.Block, Pool]:
     """Translates the model's graph into the main block of a plan, and the constants and origins that it refers to.
 
-    If passes `refused` nodes, there is no plan, but the function still finds other nodes that it cannot lower.
+    `weights` are inputs of the graph that become constants of the plan. If passes `refused` nodes, there is no plan,
+    but the function still finds other nodes that it cannot lower.
 
     Raises:
         CompileError: some nodes cannot be lowered; the error reports all of them except `refused`.
     """
-    return _Lowering(model.opset_imports, refused).run(model.graph)
+    return _Lowering(model.opset_imports, refused, weights).run(model.graph)
 
 
 def refusals(model: ir.Model) -> list[Diagnostic]:
@@ -103,8 +107,13 @@ _INPUT_INDEPENDENT = frozenset(["CC0201", "CC0202", "CC0203", "CC0204", "CC0208"
 
 
 class _Lowering:
-    def __init__(self, opsets: Mapping[str, int], refused: Collection[Origin] = ()) -> None:
-        self.opsets, self.refused = opsets, frozenset(refused)
+    def __init__(
+        self,
+        opsets: Mapping[str, int],
+        refused: Collection[Origin] = (),
+        weights: Mapping[ir.Value, np.ndarray] | None = None,
+    ) -> None:
+        self.opsets, self.refused, self.weights = opsets, frozenset(refused), weights or {}
         self.diagnostics: list[Diagnostic] = []
         self.has_refused = bool(refused)
         self.uncertain: set[ir.Value] = set()
@@ -122,7 +131,9 @@ class _Lowering:
         """A builder with the steps of the main graph, and the graph's outputs; `None` if these cannot be lowered."""
         builder = PlanBuilder(self.lower_graph)
         for value in graph.inputs:
-            builder.values[value] = builder.input(value.name or "", self.input_type(value))
+            name, weight = value.name or "", self.weights.get(value)
+            kept = builder.input(name, self.input_type(value)) if weight is None else builder.weight(name, weight)
+            builder.values[value] = kept
         try:
             return builder, self.lower_graph(graph, builder)
         except CompileError as error:
@@ -268,7 +279,7 @@ class _Lowering:
         if isinstance(declared, ops.Type.Tensor) and result.dtype != declared.value.dtype:
             message = f"{node.op_type} computes {result.dtype} for {value.name!r}, whose type is {declared.value.dtype}"
             raise CompileError([Diagnostic("CC0207", message, origin.of(node))])
-        if result.owner is builder and result.constant is None and result not in builder.inputs:
+        if result.owner is builder and not result.is_stored and result not in builder.inputs:
             builder.refine(result, refined(result.type, declared))
             result.name = result.name or value.name or ""
 
@@ -306,7 +317,7 @@ def _named(builder: PlanBuilder, outputs: list[Value], names: list[str]) -> list
     """Names the outputs as in the model. A value with another name, or without a step, gets an Identity step."""
     results: list[Value] = []
     for value, name in zip(outputs, names, strict=True):
-        taken = value in results or value in builder.inputs or value.constant is not None
+        taken = value in results or value in builder.inputs or value.is_stored
         result = builder(ops.Identity(), value) if taken else value
         result.name = name
         results.append(result)

@@ -54,6 +54,13 @@ class Value:
     owner: PlanBuilder = field(repr=False)
     name: str = ""
     constant: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    """The elements of a constant that a session may replace, so that nothing else in the plan may depend on them."""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the plan stores the elements, and no step computes them."""
+        return self.constant is not None or self.weight is not None
 
     @property
     def dtype(self) -> str:
@@ -113,6 +120,8 @@ class Pool:
 
     constants: list[np.ndarray] = field(default_factory=list)
     origins: list[Origin] = field(default_factory=list)
+    weights: dict[str, int] = field(default_factory=dict)
+    """The names of weights, and the indices of their constants."""
     _origins: dict[Origin, int] = field(default_factory=dict)
     _index: dict[Any, int] = field(default_factory=dict)
 
@@ -124,6 +133,20 @@ class Pool:
             self._index[key] = len(self.constants)
             self.constants.append(array)
         return self._index[key]
+
+    def weight(self, name: str, array: np.ndarray) -> int:
+        """The index of a weight, which it shares with no other constant."""
+        if name not in self.weights:
+            self.weights[name] = len(self.constants)
+            self.constants.append(array)
+        return self.weights[name]
+
+    def stored(self, value: Value) -> int:
+        """The index of the constant of a value that the plan stores."""
+        if value.weight is not None:
+            return self.weight(value.name, value.weight)
+        assert value.constant is not None
+        return self.constant(value.constant)
 
     def origin(self, origin: Origin) -> int:
         """The index of an origin. Equal origins share an index."""
@@ -180,6 +203,10 @@ class PlanBuilder:
         """Adds a constant. Its type is one of NumPy or `ml_dtypes`; strings are object arrays."""
         return Value(tensor(dtypes.name_of(array), array.shape), self, constant=array)
 
+    def weight(self, name: str, array: np.ndarray) -> Value:
+        """Adds a constant that a session may replace. For the lowering of its readers, it is not constant."""
+        return Value(tensor(dtypes.name_of(array), array.shape), self, name, weight=array)
+
     def input(self, name: str, kind: ops.AnyType) -> Value:
         """Adds an input of the block."""
         value = Value(kind, self, name)
@@ -214,7 +241,7 @@ class PlanBuilder:
 
     def _own(self, value: Value) -> Value:
         """The value itself; for a value of an enclosing block, the input of this block that holds it."""
-        if value.owner is self or value.constant is not None:
+        if value.owner is self or value.is_stored:
             return value
         return value if self._parent is None else self.capture(self._parent._own(value))
 
@@ -227,9 +254,9 @@ class PlanBuilder:
         written = [self._write(step, ids, used) for step, used in steps]
         returned = [_number(ids, value) for value in results]
         constants = [
-            ops.ConstantValue(value=index, constant=self.pool.constant(value.constant))
+            ops.ConstantValue(value=index, constant=self.pool.stored(value))
             for value, index in ids.items()
-            if value.constant is not None
+            if value.is_stored
         ]
         values = [ops.ValueInfo(name=value.name, type=value.type) for value in ids]
         return ops.Block(constants=constants, inputs=inputs, outputs=returned, steps=written, values=values)

@@ -8,11 +8,14 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from compiler import _runtime
 from compiler.atomic_files import write_whole
 from compiler.errors import PlanError
 from compiler.ir.symbols import shown
 from compiler.plan import decode
+from compiler.plan.constants import named_constants
 from compiler.plan.header import begins_as_plan
 from compiler.plan.types import tensor_type
 from compiler.validate import validate_instance
@@ -146,6 +149,27 @@ class Plan:
         return [
             StateInfo(main["values"][pair["output"]]["name"], main["values"][pair["input"]]["name"], pair["axis"])
             for pair in self.document.get("state", ())
+        ]
+
+    @property
+    def constants(self) -> dict[str, np.ndarray]:
+        """The elements of the numeric constants that have a name, as read-only arrays in the memory of the plan.
+
+        The constants of nested blocks are not among them.
+
+        Raises:
+            PlanError: the bytes are not a valid plan.
+        """
+        self.document  # noqa: B018 (checks the bytes)
+        return named_constants(self.data)
+
+    @property
+    def weights(self) -> list[TensorInfo]:
+        """The weights of the model that the plan keeps under their names (`Options.keep_weights`)."""
+        document = self.document
+        return [
+            TensorInfo.from_json(weight["name"], document["constants"][weight["constant"]])
+            for weight in document.get("weights", ())
         ]
 
     def _values(self, which: str) -> list[TensorInfo]:

@@ -60,10 +60,12 @@ def write(
         passes=list(passes),
         source_sha256=source_sha256,
         state=list(state),
+        weights=[ops.NamedWeight(constant=index, name=name) for name, index in pool.weights.items()],
     )
     fields = plain(plan)
-    if not state:
-        del fields["state"]
+    for name in ("state", "weights"):  # a plan without them is a plan for older runtimes too
+        if not fields[name]:
+            del fields[name]
     return _file(canonical(fields), pool.constants)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from compiler.validate import validate_mapping
 
-__all__ = ["Library", "converted", "fill", "validate_library", "validate_places"]
+__all__ = ["Library", "converted", "delivered", "fill", "validate_library", "validate_places"]
 
 Library = Literal["numpy", "torch"]
 """A library whose tensors are outputs of a run."""
@@ -40,6 +40,19 @@ def converted(outputs: dict[str, Any], library: Library) -> dict[str, Any]:
     if library == "numpy":
         return outputs
     return {name: _to_torch(name, value) for name, value in outputs.items()}
+
+
+def delivered(outputs: dict[str, Any], library: Library, out: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The outputs of a run as tensors of a library. Copies the outputs that `out` names into its arrays.
+
+    Raises:
+        TypeError, ValueError: as `converted` and `fill`.
+    """
+    found = converted(outputs, library)
+    if out is None:
+        return found
+    fill(out, outputs)
+    return {**found, **out}
 
 
 def _to_torch(name: str, value: Any) -> Any:

@@ -12,16 +12,18 @@ from functools import cached_property, partial, update_wrapper
 from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, get_args
 
 from compiler import _runtime
-from compiler.errors import DeviceError, InputError, PlanError
+from compiler.errors import DeviceError, PlanError
 from compiler.plan import Plan, StateInfo, TensorInfo
 from compiler.plan.plan import FIRST, unsound
 from compiler.runtime.devices import open_extension
 from compiler.runtime.failures import failures, own_error, own_errors
-from compiler.runtime.libraries import Library, converted, fill, validate_library, validate_places
+from compiler.runtime.inputs import checked_inputs
+from compiler.runtime.libraries import Library, delivered, validate_library, validate_places
 from compiler.runtime.prepared import Prepared
 from compiler.runtime.state import State, checked_state, made
 from compiler.runtime.steps import Peaks, PlacedStep, StepTime, refuse_missing
-from compiler.validate import LARGEST, validate_instance, validate_mapping, validate_names, validate_whole_number
+from compiler.runtime.weights import Weights, infos, source_of, validate_weights, with_weights
+from compiler.validate import LARGEST, validate_instance, validate_names, validate_whole_number
 
 __all__ = ["Session", "load"]
 
@@ -37,6 +39,7 @@ def load(
     *,
     max_memory: int | None = None,
     memory: Memory = "full",
+    weights: Weights | None = None,
 ) -> Session:
     """Prepares a plan for running. `plan` is a `Plan`, or the path of a plan file.
 
@@ -46,7 +49,8 @@ def load(
     the quota of its cgroup allow. With `strict_device`, the session refuses a plan instead of falling back to the CPU.
     `max_memory` limits the bytes of all values of a run at one time, without the constants and without inputs that
     `Session.run` reads in place. If the plan has a limit too (`Options`), the lower one applies. With `memory` "low",
-    the session skips the packed layouts that enlarge weights, which makes some convolutions slower.
+    the session skips the packed layouts that enlarge weights, which makes some convolutions slower. `weights` are other
+    weights than those of the plan, as in `Session.with_weights`.
 
     A session reads large constants from the plan file as long as it lives. You may replace this file (`Plan.save` and
     `candlec compile` do so), but must not write into it. `load(Plan.load(path))` reads the whole file at once.
@@ -54,8 +58,9 @@ def load(
     Raises:
         PlanError: the file is not a valid plan.
         DeviceError: the device cannot be used, or lacks a kernel under `strict_device`.
-        OSError: the file cannot be read.
-        TypeError, ValueError: an argument has a wrong type or value, or there are too many threads.
+        OSError: a file cannot be read.
+        TypeError, ValueError: an argument has a wrong type or value, weights do not fit the plan, or there are too many
+            threads.
     """
     validate_instance("plan", plan, (Plan, str, os.PathLike), "a compiler.Plan or the path of a plan file")
     validate_instance("device", device, str, "the name of a device")
@@ -65,7 +70,9 @@ def load(
         max_memory = validate_whole_number("max_memory", max_memory, 0, LARGEST - 1)
     if memory not in get_args(Memory):
         raise ValueError(f'memory: expected "full" or "low", found {memory!r}')
-    session = _loaded(plan, device, (threads, max_memory, memory == "low"))
+    options = (threads, max_memory, memory == "low", validate_weights(weights))
+    session = _loaded(plan, device, options)
+    session._source, session._options = source_of(plan), options[:3]
     if strict_device:
         refuse_missing(session.device, session.host_steps)
     return session
@@ -90,6 +97,9 @@ class Session:
     `device` is the device in use. If "auto" chose the CPU, `fallback_reason` says why.
     """
 
+    _source: Callable[[], Any]
+    _options: tuple[Any, ...]
+
     def __init__(self, *arguments: Any, **options: Any) -> None:
         """Deprecated: `load` takes the same arguments."""
         warnings.warn("Session(…) is deprecated: use compiler.load(…)", DeprecationWarning, stacklevel=2)
@@ -98,8 +108,8 @@ class Session:
     def _begin(self, module: Any, runtime: Any, fallback_reason: str | None = None) -> Session:
         self._module, self._runtime, self.fallback_reason = module, runtime, fallback_reason
         self._failures = failures(module)
-        self.inputs = _infos(runtime.inputs)
-        self.outputs = _infos(runtime.outputs)
+        self.inputs = infos(runtime.inputs)
+        self.outputs = infos(runtime.outputs)
         self._names = frozenset(info.name for info in self.inputs)
         self._positions = {info.name: at for at, info in enumerate(self.outputs)}
         self.device: str = runtime.device
@@ -110,6 +120,16 @@ class Session:
     def placed_steps(self) -> list[PlacedStep]:
         """The placement of the plan's steps, and of the steps of its blocks."""
         return [PlacedStep(**item) for item in json.loads(self._runtime.placed_steps)]
+
+    @cached_property
+    def constants(self) -> list[TensorInfo]:
+        """The plan's constants that have a name. `weights` lists those that `with_weights` can replace."""
+        return infos(self._runtime.constants)
+
+    @cached_property
+    def weights(self) -> list[TensorInfo]:
+        """The weights of the model that the plan keeps under their names (`Options.keep_weights`)."""
+        return infos(self._runtime.weights)
 
     @property
     def host_steps(self) -> list[PlacedStep]:
@@ -163,6 +183,20 @@ class Session:
             session._runtime = self._runtime.clone(count)
         session.threads = count
         return session
+
+    def with_weights(self, weights: Weights) -> Session:
+        """A session with these weights instead of those of the plan: a safetensors or GGUF file, or arrays by name.
+
+        The plan's other weights stay as they are. Names, dtypes and shapes must be those of `weights`. Tensors of a
+        GGUF file become floats, or stay quantized (docs/weights.md). The session has a copy of each array.
+
+        Raises:
+            ValueError: a tensor does not fit a weight of the plan, or the file has another format.
+            PlanError: the plan file changed.
+            OSError: the file cannot be opened.
+            TypeError: a value is no array.
+        """
+        return with_weights(self, weights)
 
     def new_state(self, initial: Mapping[str, Any] | None = None, *, sizes: Mapping[str, int] | None = None) -> State:
         """A state for the argument `state` of `run`, if the plan has one (`Options.state`).
@@ -240,7 +274,7 @@ class Session:
             if found is not None:
                 return found
         request = self._request(outputs, timeout, as_, out, state)
-        return _delivered(self._run(inputs, state, device_outputs, copy, *request, cancel), as_, out)
+        return delivered(self._run(inputs, state, device_outputs, copy, *request, cancel), as_, out)
 
     def new_cancel(self) -> _runtime.Cancel:
         """An object for the argument `cancel` of `run`: its method `set` ends the runs that have it."""
@@ -332,37 +366,7 @@ class Session:
         return [info for info in self.inputs if info.name not in held]
 
     def _checked_inputs(self, inputs: Mapping[str, Any], state: State | None = None) -> dict[str, Any]:
-        """The inputs by name, after checking that none is unknown or missing. An absent optional is `None`."""
-        validate_mapping("inputs", inputs, "a dict of arrays by name")
-        declared = self._given(state)
-        names = self._names if state is None else frozenset(info.name for info in declared)
-        for name in inputs:
-            if name not in names:
-                raise _unknown_input(name, declared, name in self._names)
-        for info in declared:
-            if info.name not in inputs and info.kind != "optional":
-                message = f"input {info.name!r} is missing: expected {info}"
-                raise InputError(info.name, str(info), "nothing", message)
-        return {info.name: inputs.get(info.name) for info in declared}
-
-
-def _unknown_input(name: str, declared: list[TensorInfo], is_held: bool) -> InputError:
-    """The error for an input that the run does not take."""
-    known = ", ".join(info.name for info in declared)
-    if is_held:
-        message = f"the state holds the input {name!r}: leave it out, or give it to new_state as an initial value"
-        return InputError(name, "nothing", "a value", message)
-    available = f"the inputs are {known}" if known else "the plan has no inputs"
-    return InputError(name, f"one of {known}", "an unknown name", f"there is no input {name!r}; {available}")
-
-
-def _delivered(outputs: dict[str, Any], library: Library, out: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The outputs of a run as tensors of a library. Copies the outputs that `out` names into its arrays."""
-    found = converted(outputs, library)
-    if out is None:
-        return found
-    fill(out, outputs)
-    return {**found, **out}
+        return checked_inputs(inputs, self._given(state), self._names)
 
 
 def _loaded(plan: Plan | str | os.PathLike[str], device: str, options: tuple[Any, ...]) -> Session:
@@ -394,7 +398,3 @@ def _opened(device: str, source: Any, options: tuple[Any, ...]) -> tuple[Any, An
     module, name = open_extension(device)
     with own_errors(module):
         return module, module.Session(source, name, *options)
-
-
-def _infos(text: str) -> list[TensorInfo]:
-    return [TensorInfo.from_json(item["name"], item["type"]) for item in json.loads(text)]

@@ -140,3 +140,31 @@ def test_an_error_of_an_input_says_what_to_do(
     capsys.readouterr()
     assert run("run", "echo.plan", "--input", given, "--input", "n=n.npy", "-o", "found.npz") == code
     assert capsys.readouterr().err.endswith(said)
+
+
+LAYER = """
+<ir_version: 10, opset_import: ["": 21]>
+layer (float[1, 2] x) => (float[1, 2] y) <float[2] w = {1, 1}> { y = Mul (x, w) }
+"""
+
+
+def test_run_takes_other_weights(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from safetensors.numpy import save_file
+
+    onnx.save(onnx.parser.parse_model(LAYER), "layer.onnx")
+    np.save("x.npy", np.ones((1, 2), np.float32))
+    save_file({"w": np.array([2, 3], np.float32)}, "tuned.safetensors")
+    given = ("run", "layer.plan", "--input", "x=x.npy", "--output", "out.npz", "--weights", "tuned.safetensors")
+    assert run("compile", "layer.onnx", "--keep-weights") == 0
+    assert run(*given) == 0
+    np.testing.assert_array_equal(np.load("out.npz")["y"], [[2, 3]])
+    save_file({"v": np.array([2, 3], np.float32)}, "tuned.safetensors")
+    capsys.readouterr()
+    assert run(*given) == 1
+    assert '"v": the plan has no such weight. Similar names: "w".' in capsys.readouterr().err
+    assert run("compile", "layer.onnx") == 0
+    assert run(*given) == 1
+    said = capsys.readouterr().err
+    assert "the plan lists no weights" in said and "candlec compile --keep-weights" in said
+    assert run("compile", "layer.onnx", "--keep-weights", "--weights", "int8") == 2
+    assert "leave it out, or --keep-weights" in capsys.readouterr().err

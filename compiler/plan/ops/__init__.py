@@ -162,6 +162,7 @@ if TYPE_CHECKING:
         ConstantValue as ConstantValue,
         DType as DType,
         Dim as Dim,
+        NamedWeight as NamedWeight,
         Origin as Origin,
         OriginId as OriginId,
         Padding as Padding,
@@ -244,8 +245,8 @@ else:  # otherwise any misspelled name would have a type
         "tf_idf": "TfIdfVectorizer",
         "trees": "Aggregate Classes ScoreTransform TreeEnsemble",
         "types": (
-            "Block Constant AnyConstant ConstantId ConstantValue DType Dim Origin OriginId Padding "
-            "AnyPadding Plan StatePair Step TensorType Type AnyType ValueId ValueInfo"
+            "Block Constant AnyConstant ConstantId ConstantValue DType Dim NamedWeight Origin OriginId "
+            "Padding AnyPadding Plan StatePair Step TensorType Type AnyType ValueId ValueInfo"
         ),
         "unary": "Unary",
         "unpool": "MaxUnpool",

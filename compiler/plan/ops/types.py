@@ -90,6 +90,18 @@ Dim: TypeAlias = int | str
 """A dimension: a number, or a symbol or expression of symbols (`"batch"`, `"2*batch"`)."""
 
 
+class NamedWeight(Struct):
+    """A constant that is a weight of the model, with its elements. No decision of the compiler depends on the
+    elements, so that the plan computes the model with any other ones.
+    """
+
+    constant: ConstantId
+    """The constant, which is no other weight."""
+
+    name: str
+    """The name that the model gives it."""
+
+
 class Origin(Struct):
     """The origin of a step: the nodes of the model that it computes, and the source lines that made them."""
 
@@ -145,6 +157,9 @@ class Plan(Struct):
 
     state: list[StatePair]
     """The outputs that a caller would feed back as inputs of its next run; left out if there are none."""
+
+    weights: list[NamedWeight]
+    """The constants that are weights of the model, which a session may replace; left out if there are none."""
 
     max_memory: int | None = None
     """The most bytes that the values of a run may hold at once, beside the constants; null for no bound."""

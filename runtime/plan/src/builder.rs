@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Memory;
 use crate::session::Session;
+use crate::weights::{replaced, Weights};
 
 /// A plan and the options of a session: [`Session::builder`] and [`Session::from_bytes`] make it.
 ///
@@ -20,6 +21,7 @@ pub struct SessionBuilder<'a> {
     threads: Option<usize>,
     max_memory: Option<usize>,
     memory: Memory,
+    weights: Option<Weights>,
 }
 
 /// Where the plan is.
@@ -43,7 +45,7 @@ impl Session {
 
 impl<'a> SessionBuilder<'a> {
     fn of(source: Source<'a>) -> SessionBuilder<'a> {
-        SessionBuilder { source, device: "cpu", threads: None, max_memory: None, memory: Memory::Full }
+        SessionBuilder { source, device: "cpu", threads: None, max_memory: None, memory: Memory::Full, weights: None }
     }
 
     /// Runs the plan on this device: `"cpu"`, or `"cuda"` or `"cuda:1"` if the program registers a backend for GPUs.
@@ -67,10 +69,16 @@ impl<'a> SessionBuilder<'a> {
         SessionBuilder { memory, ..self }
     }
 
+    /// Takes these weights instead of those of the plan. The plan's other weights stay as they are.
+    pub fn weights(self, weights: Weights) -> Self {
+        SessionBuilder { weights: Some(weights), ..self }
+    }
+
     /// Reads, verifies and prepares the plan. The session needs the file no more.
     ///
     /// # Errors
-    /// As [`Session::load`]; also [`ErrorKind::File`] if the file cannot be read.
+    /// As [`Session::load`]; also [`ErrorKind::File`] if the file cannot be read, and [`Error::Weights`] if weights do not
+    /// fit the plan.
     pub fn build(self) -> Result<Session> {
         let read = || match &self.source {
             Source::Bytes(bytes) => crate::read::read(bytes),
@@ -82,6 +90,7 @@ impl<'a> SessionBuilder<'a> {
                 crate::read::read_file(&File::open(path).map_err(unreadable)?, None)
             }
         };
+        let read = || replaced(read()?, self.weights.as_ref());
         Session::prepare(read, self.device, self.threads, self.max_memory, self.memory)
     }
 
@@ -89,7 +98,7 @@ impl<'a> SessionBuilder<'a> {
     /// copied.
     ///
     /// # Errors
-    /// As [`Session::open`].
+    /// As [`Session::open`] and [`SessionBuilder::build`].
     ///
     /// # Safety
     /// Nobody writes to the file or shortens it while the session lives.
@@ -98,7 +107,7 @@ impl<'a> SessionBuilder<'a> {
             Source::Bytes(_) => self.build(),
             // SAFETY: guaranteed by the caller.
             Source::File(path) => unsafe {
-                Session::open(path, self.device, self.threads, self.max_memory, self.memory)
+                Session::open_with(path, self.device, self.threads, self.max_memory, self.memory, self.weights.as_ref())
             },
         }
     }

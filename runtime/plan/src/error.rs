@@ -69,6 +69,9 @@ pub enum Error {
     /// The bytes are not a saved state, or damaged.
     #[error("cannot load the state: {0}")]
     StateFile(String),
+    /// Other weights do not fit a plan, or their file cannot be read. The list holds every reason, in order.
+    #[error("the weights cannot be used:\n  {}", .0.join("\n  "))]
+    Weights(Vec<String>),
     /// An op exceeds a limit that all kernels have by design; the executor adds the [`Place`].
     #[error("{message}: {help}")]
     Limit {
@@ -143,6 +146,8 @@ kinds! {
     State = "state",
     /// The bytes are not a saved state, or damaged.
     StateFile = "state_file",
+    /// Other weights do not fit the plan, or their file cannot be read.
+    Weights = "weights",
 }
 
 impl std::fmt::Display for ErrorKind {
@@ -216,6 +221,7 @@ impl Error {
             Error::Threads { .. } => ErrorKind::Threads,
             Error::State(_) => ErrorKind::State,
             Error::StateFile(_) => ErrorKind::StateFile,
+            Error::Weights(_) => ErrorKind::Weights,
             Error::Limit { .. } => ErrorKind::Limit,
             Error::Op(_) => ErrorKind::Op,
             Error::Memory(_) => ErrorKind::Memory,

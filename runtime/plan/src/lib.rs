@@ -12,6 +12,7 @@ pub mod builder;
 #[cfg(feature = "candle-cuda")]
 #[allow(unsafe_code)] // Lends Candle's tensors, and fills those that it allocates.
 pub mod candle_tensors;
+pub mod constants;
 mod cpu;
 pub mod device;
 pub mod dry_run;
@@ -65,4 +66,5 @@ pub mod text;
 pub mod types;
 pub mod value;
 pub mod verify;
+pub mod weights;
 pub mod work;

@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Memory;
 use crate::session::Session;
 use crate::shared::{self, Key};
+use crate::weights::{replaced, Weights};
 
 impl Session {
     /// [`Session::load`] of a plan file. Large constants stay in the file. Another file may take its name, for example
@@ -28,16 +29,35 @@ impl Session {
         max_memory: Option<usize>,
         memory: Memory,
     ) -> Result<Session> {
+        // SAFETY: guaranteed by the caller.
+        unsafe { Session::open_with(path, device, threads, max_memory, memory, None) }
+    }
+
+    /// [`Session::open`] with other weights, if they are given. Such a session shares no constants.
+    ///
+    /// # Errors
+    /// As [`Session::open`]; also [`Error::Weights`] if the weights do not fit the plan.
+    ///
+    /// # Safety
+    /// As [`Session::open`].
+    pub unsafe fn open_with(
+        path: &Path,
+        device: &str,
+        threads: Option<usize>,
+        max_memory: Option<usize>,
+        memory: Memory,
+        weights: Option<&Weights>,
+    ) -> Result<Session> {
         let refused = |reason: String| Error::Read { kind: ErrorKind::File, reason };
         let unreadable = |error: std::io::Error| refused(format!("it cannot be opened: {error}"));
         let file = File::open(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
-        let key = Key::of(&metadata, max_memory, memory).filter(|_| device == Device::Cpu.name());
+        let key = Key::of(&metadata, max_memory, memory).filter(|_| device == Device::Cpu.name() && weights.is_none());
         if let Some(executable) = key.as_ref().and_then(shared::find) {
             return Session::sharing(executable, Device::open(device)?, threads);
         }
         let load = |mapping| {
-            let read = || crate::read::read_file(&file, mapping);
+            let read = || replaced(crate::read::read_file(&file, mapping)?, weights);
             Session::prepare(read, device, threads, max_memory, memory)
         };
         // SAFETY: guaranteed by the caller. The session holds the mapping.

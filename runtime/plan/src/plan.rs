@@ -47,6 +47,9 @@ pub struct Plan {
     /// The outputs that a caller would feed back as inputs of its next run; left out if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub state: Vec<StatePair>,
+    /// The constants that are weights of the model, which a session may replace; left out if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub weights: Vec<NamedWeight>,
     /// The checksum of the plan's file, in hexadecimal; empty for a plan without a file.
     #[serde(skip)]
     pub sha256: String,
@@ -62,6 +65,17 @@ pub struct StatePair {
     pub input: ValueId,
     /// The axis along which the value grows from run to run; null if none is known to grow.
     pub axis: Option<usize>,
+}
+
+/// A constant that is a weight of the model, with its elements. No decision of the compiler depends on the elements, so
+/// that the plan computes the model with any other ones.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NamedWeight {
+    /// The name that the model gives it.
+    pub name: String,
+    /// The constant, which is no other weight.
+    pub constant: ConstantId,
 }
 
 /// A constant, with its dtype and shape.

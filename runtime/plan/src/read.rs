@@ -26,7 +26,7 @@ use crate::types::TensorType;
 use crate::value::{element_count, Array, Strings, Value};
 
 /// The maximum number of bytes of a header, the same as in the safetensors package.
-const MAX_HEADER: u64 = 100_000_000;
+pub(crate) const MAX_HEADER: u64 = 100_000_000;
 
 /// The bytes of the smallest constant that stays in its file. For a smaller one, whole pages would be too large.
 const LARGE: usize = 64 << 10;
@@ -175,7 +175,7 @@ impl Start {
 }
 
 /// The header with this JSON, in front of `data` bytes of tensors.
-fn metadata_of(text: &[u8], data: u64) -> std::result::Result<Metadata, SafeTensorError> {
+pub(crate) fn metadata_of(text: &[u8], data: u64) -> std::result::Result<Metadata, SafeTensorError> {
     let text = std::str::from_utf8(text).map_err(SafeTensorError::InvalidHeader)?;
     let metadata: Metadata = serde_json::from_str(text).map_err(SafeTensorError::InvalidHeaderDeserialization)?;
     match metadata.data_len() as u64 == data {
@@ -241,7 +241,7 @@ impl<R: Read> Body<R> {
 }
 
 /// Reads the next tensor into storage of its storage dtype. A type that no constant has is read as bytes.
-fn copied(source: &mut impl Read, info: &TensorInfo) -> Result<CpuStorage> {
+pub(crate) fn copied(source: &mut impl Read, info: &TensorInfo) -> Result<CpuStorage> {
     let size = info.data_offsets.1.saturating_sub(info.data_offsets.0);
     Ok(match info.dtype {
         Dtype::I16 | Dtype::U16 => CpuStorage::I16(filled(source, size)?),

@@ -23,6 +23,7 @@ use crate::request::Request;
 use crate::shared::{self, Key};
 use crate::types::Type;
 use crate::value::Value;
+use crate::weights::{replaced, Weights};
 
 /// The most threads of a session.
 pub const MAX_THREADS: usize = MOST_THREADS;
@@ -49,7 +50,22 @@ impl Session {
         max_memory: Option<usize>,
         memory: Memory,
     ) -> Result<Session> {
-        let read = || crate::read::read(bytes);
+        Session::load_with(bytes, device, threads, max_memory, memory, None)
+    }
+
+    /// [`Session::load`] with these weights instead of those of the plan, if they are given.
+    ///
+    /// # Errors
+    /// As [`Session::load`]; also [`Error::Weights`] if the weights do not fit the plan.
+    pub fn load_with(
+        bytes: &[u8],
+        device: &str,
+        threads: Option<usize>,
+        max_memory: Option<usize>,
+        memory: Memory,
+        weights: Option<&Weights>,
+    ) -> Result<Session> {
+        let read = || replaced(crate::read::read(bytes)?, weights);
         Session::prepare(read, device, threads, max_memory, memory)
     }
 

@@ -12,6 +12,7 @@
 //! 9. A value's type is one that values can have: at most 64 dimensions, whose product fits in memory's address range.
 //! 10. A pair of the state joins an output of the plan with an input, each in one pair only. Both are tensors of one dtype,
 //!     not of strings, whose sizes agree, except along the axis that grows. The input's size along this axis is no number.
+//! 11. A weight is a numeric constant of the plan. Weights have distinct names, none of them empty, and distinct constants.
 
 use std::collections::HashSet;
 
@@ -29,6 +30,7 @@ pub fn verify(plan: &Plan, constants: &[Value]) -> Vec<String> {
     verifier.names("input", &plan.main.inputs);
     verifier.names("output", &plan.main.outputs);
     verifier.state(&plan.state);
+    verifier.weights();
     verifier.violations
 }
 
@@ -174,6 +176,20 @@ impl<'a> Verifier<'a> {
                 if let Err(error) = hands_on(output, input, pair.axis) {
                     self.report(&place, error);
                 }
+            }
+        }
+    }
+
+    fn weights(&mut self) {
+        let (mut names, mut constants) = (HashSet::from([""]), HashSet::new());
+        for (index, weight) in self.plan.weights.iter().enumerate() {
+            let place = format!("weight {index}: ");
+            if !matches!(self.plan.constants.get(weight.constant.at()), Some(Constant::Tensor(_))) {
+                self.report(&place, format!("constant {} is no numeric constant of the plan", weight.constant.0));
+            } else if !names.insert(&weight.name) {
+                self.report(&place, format!("the name {:?} is empty or that of another weight", weight.name));
+            } else if !constants.insert(weight.constant) {
+                self.report(&place, format!("constant {} is another weight too", weight.constant.0));
             }
         }
     }

@@ -9,6 +9,12 @@ mod run;
 #[path = "../examples/state.rs"]
 #[allow(dead_code)] // its main
 mod state;
+#[path = "../examples/weights.rs"]
+#[allow(dead_code)] // its main
+mod weights;
+
+use candle_core::{DType, Device, Tensor};
+use candle_plan::weights::Weights;
 
 #[test]
 fn a_plan_runs_on_zeros() {
@@ -43,4 +49,19 @@ fn a_plan_runs_with_a_state() {
 fn a_plan_without_state_is_an_error() {
     let error = state::run(include_bytes!("../../../tests/golden/v1.plan")).unwrap_err();
     assert!(error.to_string().starts_with("the plan has no state"), "{error}");
+}
+
+#[test]
+fn a_plan_runs_with_other_weights() {
+    let plan = include_bytes!("../../../tests/golden/weights.plan");
+    let own = weights::run(plan, None).unwrap();
+    let stored = "weight: float32 [3, 4], with the sum 12 in the plan\nbias: float32 [3], with the sum 3 in the plan\n";
+    assert_eq!(own, format!("{stored}y [4.0, 5.0, 6.0]\n"));
+    let mut others = Weights::new();
+    others.insert_tensor("bias", &Tensor::zeros(3, DType::F32, &Device::Cpu).unwrap()).unwrap();
+    let report = weights::run(plan, Some(others.clone())).unwrap();
+    assert!(report.ends_with("y [4.0, 4.0, 4.0]\n"), "{report}");
+    others.insert_tensor("bais", &Tensor::zeros(3, DType::F32, &Device::Cpu).unwrap()).unwrap();
+    let error = weights::run(plan, Some(others)).unwrap_err().to_string();
+    assert!(error.contains("\"bais\": the plan has no such weight. Similar names: \"bias\"."), "{error}");
 }

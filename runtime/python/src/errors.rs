@@ -34,7 +34,9 @@ fn exception(error: Error) -> PyErr {
         }
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::TimedOut => PyTimeoutError::new_err(error.to_string()),
-        Error::Threads { .. } | Error::State(_) | Error::StateFile(_) => PyValueError::new_err(error.to_string()),
+        Error::Threads { .. } | Error::State(_) | Error::StateFile(_) | Error::Weights(_) => {
+            PyValueError::new_err(error.to_string())
+        }
         Error::Device { .. } => DeviceError::new_err((error.to_string(),)),
         Error::Limit { message, help } => LimitError::new_err((message, help)),
         Error::Op(message) | Error::Memory(message) | Error::Gpu(message) | Error::Setting(message) => {

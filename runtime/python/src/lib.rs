@@ -20,6 +20,7 @@ mod memory;
 mod outputs;
 mod session;
 mod state;
+mod weights;
 
 pub use candle_plan::ops::resize::MOST_AXES as MOST_RESIZED_AXES;
 pub use candle_plan::ops::window::MOST_AXES as MOST_WINDOW_AXES;

@@ -24,6 +24,7 @@ use crate::device_arrays::given_value;
 use crate::errors::to_python;
 use crate::files::open;
 use crate::outputs::to_python_value;
+use crate::weights::Given;
 
 /// A plan prepared for one device and a number of threads. Several threads may run it at once.
 #[pyclass(frozen)]
@@ -75,9 +76,10 @@ enum Source {
 impl Session {
     /// `plan` is the bytes of a plan file, or its path. `device` is "cpu" or "cuda". `threads` is the number of threads
     /// of a run; the default is one per CPU. `max_memory` limits the bytes that the values of a run may hold. With
-    /// `low_memory`, constants are not packed into larger, transformed copies.
+    /// `low_memory`, constants are not packed into larger, transformed copies. `weights` is the path of a file with other
+    /// weights than those of the plan, or a dict of arrays by name.
     #[new]
-    #[pyo3(signature = (plan, device = "cpu", threads = None, max_memory = None, low_memory = false))]
+    #[pyo3(signature = (plan, device = "cpu", threads = None, max_memory = None, low_memory = false, weights = None))]
     fn new(
         py: Python<'_>,
         plan: Source,
@@ -85,11 +87,13 @@ impl Session {
         threads: Option<usize>,
         max_memory: Option<usize>,
         low_memory: bool,
+        weights: Option<Given<'_>>,
     ) -> PyResult<Session> {
         let memory = if low_memory { Memory::Low } else { Memory::Full };
+        let weights = weights.map(|given| given.weights(py)).transpose()?;
         let load = || match &plan {
-            Source::Bytes(bytes) => Inner::load(bytes, device, threads, max_memory, memory),
-            Source::File(path) => open(path, (device, threads, max_memory, memory)),
+            Source::Bytes(bytes) => Inner::load_with(bytes, device, threads, max_memory, memory, weights.as_ref()),
+            Source::File(path) => open(path, (device, threads, max_memory, memory), weights.as_ref()),
         };
         Ok(Session::of(py, py.detach(load).map_err(to_python)?))
     }
@@ -123,6 +127,25 @@ impl Session {
     #[getter]
     fn outputs(&self) -> String {
         describe(self.inner.outputs())
+    }
+
+    /// The constants that have a name, as a JSON list of names and types.
+    #[getter]
+    fn constants(&self) -> String {
+        describe(self.inner.constants())
+    }
+
+    /// The constants that `weights` replaces, as a JSON list of names and types.
+    #[getter]
+    fn weights(&self) -> String {
+        let weights = self.inner.weights();
+        describe(weights.iter().map(|(name, kind)| (*name, kind)))
+    }
+
+    /// The checksum of the plan, in hexadecimal.
+    #[getter]
+    fn sha256(&self) -> &str {
+        self.inner.sha256()
     }
 
     /// The device of the session.

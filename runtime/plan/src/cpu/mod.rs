@@ -31,6 +31,5 @@ family_modules!();
 
 pub(crate) use blocks::Blocked;
 pub(crate) use choice::{blocked, paired, BlocksKernel, OnBlocks, Own};
-#[cfg(test)]
 pub(crate) use packed::kernel;
 pub(crate) use planned::{CpuOperands, Paired, PlannedKernel, Ready};

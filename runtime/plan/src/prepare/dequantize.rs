@@ -27,7 +27,11 @@ pub(super) fn dequantize(block: &mut Block, constants: &mut Vec<Value>) {
 }
 
 /// Returns the inputs of a step, if all of them are constants.
-fn inputs<'a>(step: &Step, constant_of: &[Option<ConstantId>], constants: &'a [Value]) -> Option<Vec<Input<'a>>> {
+pub(super) fn inputs<'a>(
+    step: &Step,
+    constant_of: &[Option<ConstantId>],
+    constants: &'a [Value],
+) -> Option<Vec<Input<'a>>> {
     let input = |id: &Option<ValueId>| match id {
         Some(id) => constants.get(constant_of[id.at()]?.at()).map(Input::Shared),
         None => Some(Input::Absent),

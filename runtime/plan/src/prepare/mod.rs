@@ -1,6 +1,6 @@
 //! Makes a plan executable: it decides everything that can be decided before a run.
 //!
-//! First, it [computes](dequantize) the numbers of quantized constants.
+//! First, it [computes](dequantize) the numbers of quantized constants, and what steps [make](fold) of weights alone.
 //! On a device, prepare [places](placement) the steps. On the CPU, it chooses the size of blocks of channels and the
 //! [`layouts`], together with the [pairs] of steps that one kernel computes. Then it packs and [releases](release) constants, lists the values that die
 //! at each step, and finds the inputs whose storage a step may take over ([`lifetime`]).
@@ -9,6 +9,7 @@ mod chain;
 mod cut;
 mod deliveries;
 mod dequantize;
+mod fold;
 mod graph;
 mod growth;
 mod layouts;
@@ -122,11 +123,14 @@ impl Executable {
         Ok(Executable { plan, constants, addresses, main, device, blocking, grows, reads_on_host })
     }
 
-    /// Dequantizes constants, unless the numbers may take no more memory than the codes. Returns the readers of all
-    /// constants.
+    /// Dequantizes constants, and computes what steps make of weights alone, unless the numbers may take no more memory
+    /// than the constants. Returns the readers of all constants.
     fn dequantize(plan: &mut Plan, constants: &mut Vec<Value>, memory: Memory) -> Readers {
         if matches!(memory, Memory::Full) {
             dequantize::dequantize(&mut plan.main, constants);
+            if !plan.weights.is_empty() {
+                fold::fold(&mut plan.main, constants);
+            }
         }
         let readers = Readers::of(plan, constants.len());
         readers.release_unread(constants);
