@@ -1,5 +1,7 @@
 //! CPU kernels: gathers elements and rows by index.
 
+use std::fmt::Debug;
+
 use candle_plan_kernels::indexed::gather_runs;
 
 use super::packed::{HasKernel, Packed};
@@ -17,30 +19,62 @@ use crate::ops::places::Places;
 use crate::types::Types;
 use crate::value::{Array, Value};
 
-impl HasKernel for Gather {
-    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
-        let packed = places::pack(&operands.constants, |dims, indices| row_places(dims, indices, self.axis))?;
+/// A gather: it finds the places of elements by indices, and returns the elements there.
+trait Gathers: Debug + Clone + Send + Sync + 'static {
+    /// Finds the places in a tensor of shape `dims`.
+    ///
+    /// # Errors
+    /// An index is out of range.
+    fn places(&self, dims: &[usize], indices: &Array) -> Result<Places>;
+
+    /// Returns the elements of `x` at these places.
+    ///
+    /// # Errors
+    /// The shapes do not fit, or memory is short.
+    fn gathered(&self, x: &Array, indices: &Array, places: &Places, call: &Call) -> Result<Array>;
+
+    /// Returns the kernel. Places of constant indices are found once.
+    ///
+    /// # Errors
+    /// A constant index is out of range.
+    fn boxed(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let packed = places::pack(&operands.constants, |dims, indices| self.places(dims, indices))?;
         Ok(Packed::boxed(self, packed))
     }
 }
 
-impl Kernel for Packed<Gather, Option<places::KnownPlaces>> {
+impl<O: Gathers> Kernel for Packed<O, Option<places::KnownPlaces>> {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
         starts_bytes(self.packed.as_ref(), inputs.tensor(1).ok()?)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (op, packed) = (&self.op, self.packed.as_ref());
         let data = Movable::new(&[call.value(0)?])?;
         let (x, indices) = (&data.arrays[0], call.tensor(1)?);
-        let axis = axes::resolve(op.axis, x.rank())?;
-        let rows = places::places(packed, call, x.dims(), |dims, indices| row_places(dims, indices, op.axis))?;
+        let find = |dims: &[usize], indices: &Array| self.op.places(dims, indices);
+        let places = places::places(self.packed.as_ref(), call, x.dims(), find)?;
+        Ok(vec![data.restore(self.op.gathered(x, indices, &places, call)?)?])
+    }
+}
+
+impl HasKernel for Gather {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        self.boxed(operands)
+    }
+}
+
+impl Gathers for Gather {
+    fn places(&self, dims: &[usize], indices: &Array) -> Result<Places> {
+        row_places(dims, indices, self.axis)
+    }
+
+    fn gathered(&self, x: &Array, indices: &Array, rows: &Places, call: &Call) -> Result<Array> {
+        let axis = axes::resolve(self.axis, x.rank())?;
         let dims = [&x.dims()[..axis], indices.dims(), &x.dims()[axis + 1..]].concat();
-        let gathered = match view(x, axis, &rows)? {
-            Some(view) => view.reshape(&dims)?,
-            None => runs(x, x.dims()[axis..].iter().product(), &rows, &dims, call)?,
-        };
-        Ok(vec![data.restore(gathered)?])
+        match view(x, axis, rows)? {
+            Some(view) => view.reshape(&dims),
+            None => runs(x, x.dims()[axis..].iter().product(), rows, &dims, call),
+        }
     }
 }
 
@@ -60,46 +94,35 @@ fn view(x: &Array, axis: usize, rows: &Places) -> Result<Option<Array>> {
 
 impl HasKernel for GatherElements {
     fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
-        let packed = places::pack(&operands.constants, |dims, indices| element_places(dims, indices, self.axis))?;
-        Ok(Packed::boxed(self, packed))
+        self.boxed(operands)
     }
 }
 
-impl Kernel for Packed<GatherElements, Option<places::KnownPlaces>> {
-    fn scratch(&self, inputs: &Types) -> Option<usize> {
-        starts_bytes(self.packed.as_ref(), inputs.tensor(1).ok()?)
+impl Gathers for GatherElements {
+    fn places(&self, dims: &[usize], indices: &Array) -> Result<Places> {
+        element_places(dims, indices, self.axis)
     }
 
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (op, packed) = (&self.op, self.packed.as_ref());
-        let data = Movable::new(&[call.value(0)?])?;
-        let (x, indices) = (&data.arrays[0], call.tensor(1)?);
-        let places = places::places(packed, call, x.dims(), |dims, indices| element_places(dims, indices, op.axis))?;
-        Ok(vec![data.restore(runs(x, x.len(), &places, indices.dims(), call)?)?])
+    fn gathered(&self, x: &Array, indices: &Array, places: &Places, call: &Call) -> Result<Array> {
+        runs(x, x.len(), places, indices.dims(), call)
     }
 }
 
 impl HasKernel for GatherNd {
     fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
-        let packed = places::pack(&operands.constants, |dims, indices| vector_places(dims, indices, self.batch_dims))?;
-        Ok(Packed::boxed(self, packed))
+        self.boxed(operands)
     }
 }
 
-impl Kernel for Packed<GatherNd, Option<places::KnownPlaces>> {
-    fn scratch(&self, inputs: &Types) -> Option<usize> {
-        starts_bytes(self.packed.as_ref(), inputs.tensor(1).ok()?)
+impl Gathers for GatherNd {
+    fn places(&self, dims: &[usize], indices: &Array) -> Result<Places> {
+        vector_places(dims, indices, self.batch_dims)
     }
 
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (op, packed) = (&self.op, self.packed.as_ref());
-        let data = Movable::new(&[call.value(0)?])?;
-        let (x, indices) = (&data.arrays[0], call.tensor(1)?);
-        let places =
-            places::places(packed, call, x.dims(), |dims, indices| vector_places(dims, indices, op.batch_dims))?;
+    fn gathered(&self, x: &Array, indices: &Array, places: &Places, call: &Call) -> Result<Array> {
         let Some((depth, outer)) = indices.dims().split_last() else { bail!("indices have no dimensions") };
-        let dims = [outer, &x.dims()[op.batch_dims + depth..]].concat();
-        Ok(vec![data.restore(runs(x, x.len(), &places, &dims, call)?)?])
+        let dims = [outer, &x.dims()[self.batch_dims + depth..]].concat();
+        runs(x, x.len(), places, &dims, call)
     }
 }
 

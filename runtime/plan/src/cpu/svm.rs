@@ -4,12 +4,13 @@ use candle_plan_kernels::distance::squared_distances;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::scratch::Scratch;
 
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use crate::array::Array;
 use crate::bail;
 use crate::error::Result;
-use crate::form::Form;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::form::KernelForm;
+use crate::kernel::{Call, Kernel};
 use crate::ops::svm::{PairwiseCoupling, SquaredDistances};
 use crate::types::Types;
 use crate::value::{alloc_uninit, list, Value};
@@ -22,30 +23,31 @@ const ROUNDS: usize = 100;
 /// The points `[K, M]`, and their number M.
 pub(super) struct PackedPoints(Vec<f32>, usize);
 
-impl Packs for SquaredDistances {
-    type Packed = PackedPoints;
-
-    fn pack(&self, constants: &Constants) -> Result<Option<PackedPoints>> {
-        constants.tensor(1).map(turned).transpose()
+impl HasKernel for SquaredDistances {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        Ok(Packed::boxed(self, operands.constants.tensor(1).map(turned).transpose()?))
     }
+}
 
+impl Kernel for Packed<SquaredDistances, Option<PackedPoints>> {
     fn is_replaced(&self, input: usize) -> bool {
-        input == 1
+        self.packed.is_some() && input == 1
     }
 
-    fn form(&self, packed: Option<&PackedPoints>) -> Form {
-        Form::of(packed, |points| Form::default().packed(size_of_val(&*points.0)))
+    fn form(&self) -> KernelForm {
+        KernelForm::of(self.packed.as_ref(), |points| KernelForm::default().packed(size_of_val(&*points.0)))
     }
 
-    fn scratch(&self, packed: Option<&PackedPoints>, inputs: &Types) -> Option<usize> {
-        match packed {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        match self.packed {
             Some(_) => Some(0),
             None => Some(inputs.tensor(1).ok()?.sizes()?.iter().product::<usize>().saturating_mul(4)),
         }
     }
 
-    fn run(&self, packed: Option<&PackedPoints>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let made;
+        let packed = self.packed.as_ref();
         let points = match packed {
             Some(points) => points,
             None => {

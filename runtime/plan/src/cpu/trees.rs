@@ -2,13 +2,14 @@
 
 use candle_plan_kernels::trees::{ClassRule, Forest, Joining, Link, Scoring, Threshold, TreeNode};
 
-use super::packed::Packs;
+use super::packed::{HasKernel, Packed};
+use super::planned::CpuOperands;
 use crate::array::Array;
 use crate::bail;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::form::Form;
-use crate::kernel::{Call, Constants};
+use crate::form::KernelForm;
+use crate::kernel::{Call, Kernel};
 use crate::ops::trees::{Aggregate, Classes, ScoreTransform, TreeEnsemble};
 use crate::types::Types;
 use crate::value::{alloc_uninit, list, try_list, with_capacity, Value};
@@ -17,67 +18,70 @@ use crate::value::{alloc_uninit, list, try_list, with_capacity, Value};
 type Nodes<T> = (Vec<TreeNode<T>>, Vec<[u32; 2]>);
 
 /// The trees for the dtype of the rows, and the base.
-pub(super) enum Packed {
+pub(super) enum PackedForest {
     Single(Forest<f32>, Vec<f64>),
     Double(Forest<f64>, Vec<f64>),
 }
 
-impl Packs for TreeEnsemble {
-    type Packed = Packed;
-
-    fn pack(&self, constants: &Constants) -> Result<Option<Packed>> {
-        let arrays: [_; 6] = std::array::from_fn(|i| constants.tensor(i + 1));
-        let [Some(nodes), Some(thresholds), Some(roots), Some(targets), Some(weights), Some(base)] = arrays else {
-            return Ok(None);
+impl HasKernel for TreeEnsemble {
+    fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
+        let arrays: [_; 6] = std::array::from_fn(|i| operands.constants.tensor(i + 1));
+        let packed = match arrays {
+            [Some(nodes), Some(thresholds), Some(roots), Some(targets), Some(weights), Some(base)] => {
+                Some(self.packed([nodes, thresholds, roots, targets, weights, base])?)
+            }
+            _ => None,
         };
-        self.packed([nodes, thresholds, roots, targets, weights, base]).map(Some)
+        Ok(Packed::boxed(self, packed))
     }
+}
 
+impl Kernel for Packed<TreeEnsemble, Option<PackedForest>> {
     fn is_replaced(&self, input: usize) -> bool {
-        input > 0
+        self.packed.is_some() && input > 0
     }
 
-    fn form(&self, packed: Option<&Packed>) -> Form {
-        Form::of(packed, |packed| {
+    fn form(&self) -> KernelForm {
+        KernelForm::of(self.packed.as_ref(), |packed| {
             let (trees, bytes) = match packed {
-                Packed::Single(forest, _) => (forest.roots.len(), forest.bytes()),
-                Packed::Double(forest, _) => (forest.roots.len(), forest.bytes()),
+                PackedForest::Single(forest, _) => (forest.roots.len(), forest.bytes()),
+                PackedForest::Double(forest, _) => (forest.roots.len(), forest.bytes()),
             };
-            Form::named(format!("{trees} trees")).packed(bytes)
+            KernelForm::named(format!("{trees} trees")).packed(bytes)
         })
     }
 
-    fn scratch(&self, packed: Option<&Packed>, inputs: &Types) -> Option<usize> {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
         let rows = *inputs.sizes(0).ok()??.first()?;
-        Some(match packed? {
-            Packed::Single(forest, _) => forest.scratch(rows),
-            Packed::Double(forest, _) => forest.scratch(rows),
+        Some(match self.packed.as_ref()? {
+            PackedForest::Single(forest, _) => forest.scratch(rows),
+            PackedForest::Double(forest, _) => forest.scratch(rows),
         })
     }
 
-    fn run(&self, packed: Option<&Packed>, call: &mut Call) -> Result<Vec<Value>> {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let made;
-        let packed = match packed {
+        let packed = match self.packed.as_ref() {
             Some(packed) => packed,
             None => {
                 let array = |i| call.tensor(i);
-                made = self.packed([array(1)?, array(2)?, array(3)?, array(4)?, array(5)?, array(6)?])?;
+                made = self.op.packed([array(1)?, array(2)?, array(3)?, array(4)?, array(5)?, array(6)?])?;
                 &made
             }
         };
         match packed {
-            Packed::Single(forest, base) => self.compute(forest, base, call),
-            Packed::Double(forest, base) => self.compute(forest, base, call),
+            PackedForest::Single(forest, base) => self.op.compute(forest, base, call),
+            PackedForest::Double(forest, base) => self.op.compute(forest, base, call),
         }
     }
 }
 
 impl TreeEnsemble {
-    fn packed(&self, arrays: [&Array; 6]) -> Result<Packed> {
+    fn packed(&self, arrays: [&Array; 6]) -> Result<PackedForest> {
         let [.., base] = arrays;
         Ok(match arrays[1].dtype() {
-            DType::Float64 => Packed::Double(self.forest(arrays)?, self.base::<f64>(base)?),
-            _ => Packed::Single(self.forest(arrays)?, self.base::<f32>(base)?),
+            DType::Float64 => PackedForest::Double(self.forest(arrays)?, self.base::<f64>(base)?),
+            _ => PackedForest::Single(self.forest(arrays)?, self.base::<f32>(base)?),
         })
     }
 

@@ -37,10 +37,10 @@ fn read(bytes: &[u8]) -> Result<Weights> {
 fn file(tensors: &[(&str, &[usize])]) -> Vec<u8> {
     let bytes = |dims: &[usize]| (0..dims.iter().product()).flat_map(|at: usize| (at as f32).to_le_bytes()).collect();
     let data: Vec<Vec<u8>> = tensors.iter().map(|(_, dims)| bytes(dims)).collect();
-    let view = |((name, dims), data): (&(&str, &[usize]), &_)| {
+    let views = tensors.iter().zip(&data).map(|((name, dims), data)| {
         (name.to_string(), TensorView::new(Dtype::F32, dims.to_vec(), data).expect("as many bytes"))
-    };
-    serialize(tensors.iter().zip(&data).map(|(tensor, data)| view((tensor, data))), None).expect("it is small")
+    });
+    serialize(views, None).expect("it is small")
 }
 
 /// The bytes of a GGUF file with these tensors.
@@ -150,9 +150,10 @@ fn tensors_that_do_not_fit_are_named_and_change_nothing_else() {
 fn damaged_files_are_refused() {
     let (sound, quantized) =
         (file(&[("a", &[3])]), gguf(&[("a", QTensor::quantize(&tensor((1, 32)), GgmlDType::Q8_0).expect("32"))]));
-    for bytes in [&sound, &quantized] {
+    // A GGUF file ends with padding to a multiple of 32 bytes, which nobody needs: 34 bytes of elements have 30.
+    for (bytes, padding) in [(&sound, 0), (&quantized, 30)] {
         assert_eq!(read(bytes).expect("a sound file").names().collect::<Vec<_>>(), ["a"]);
-        for length in 0..bytes.len() {
+        for length in 0..bytes.len() - padding {
             let error = read(&bytes[..length]).expect_err("it is cut short");
             assert!(matches!(error, Error::Op(_)), "{length}: {error}");
         }
