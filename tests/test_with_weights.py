@@ -197,8 +197,8 @@ def test_quantized_tensors_of_gguf_files(tmp_path: Path, bits: int, name: str) -
         np.testing.assert_array_equal(found["v"], w)
     assert has_codes == ("MatMulNBits" in {step.op for step in session.placed_steps})
     assert [str(info) for info in session.weights] == ["float32 [2, 64]", "float32 [2]"]
-    path.write_bytes(gguf({"w": (stored[0], (64, 2), stored[2])}))
-    with pytest.raises(ValueError, match=rf"expected float32 \[2, 64\], found Q{bits}_0 \[64, 2\]"):
+    path.write_bytes(gguf({"w": (stored[0], (4, 32), stored[2])}))
+    with pytest.raises(ValueError, match=rf"expected float32 \[2, 64\], found Q{bits}_0 \[4, 32\]"):
         compiler.load(plan, threads=1, weights=path)
 
 

@@ -6,15 +6,16 @@ import json
 import os
 import stat
 import warnings
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import cached_property, partial, update_wrapper
-from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, get_args
+from functools import cached_property, partial
+from typing import Any, Literal, NoReturn, get_args
 
 from compiler import _runtime
 from compiler.errors import DeviceError, PlanError
 from compiler.plan import Plan, StateInfo, TensorInfo
 from compiler.plan.plan import FIRST, unsound
+from compiler.runtime.arguments import with_arguments_of
 from compiler.runtime.devices import open_extension
 from compiler.runtime.failures import failures, own_error, own_errors
 from compiler.runtime.inputs import checked_inputs
@@ -22,7 +23,7 @@ from compiler.runtime.libraries import Library, delivered, validate_library, val
 from compiler.runtime.prepared import Prepared
 from compiler.runtime.state import State, checked_state, made
 from compiler.runtime.steps import Peaks, PlacedStep, StepTime, refuse_missing
-from compiler.runtime.weights import Weights, infos, source_of, validate_weights, with_weights
+from compiler.runtime.weights import Weights, infos, loaded_again, source_of, validate_weights
 from compiler.validate import LARGEST, validate_instance, validate_names, validate_whole_number
 
 __all__ = ["Session", "load"]
@@ -79,16 +80,6 @@ def load(
 
 
 Outputs = dict[str, Any]
-P = ParamSpec("P")
-
-
-def _with_arguments_of(
-    run: Callable[Concatenate[Session, P], Outputs],
-) -> Callable[
-    [Callable[..., Coroutine[Any, Any, Outputs]]], Callable[Concatenate[Session, P], Coroutine[Any, Any, Outputs]]
-]:
-    """Gives a coroutine the arguments of `run`, for type checkers and for `help`."""
-    return partial(update_wrapper, wrapped=run, assigned=(), updated=())
 
 
 class Session:
@@ -196,7 +187,12 @@ class Session:
             OSError: the file cannot be opened.
             TypeError: a value is no array.
         """
-        return with_weights(self, weights)
+        session = Session.__new__(Session)
+        session._source, session._options = self._source, self._options
+        with own_errors(self._module):
+            options = (self.device, self.threads, *self._options[1:])
+            runtime = loaded_again(self._runtime, self._source(), options, weights)
+        return session._begin(self._module, runtime, self.fallback_reason)
 
     def new_state(self, initial: Mapping[str, Any] | None = None, *, sizes: Mapping[str, int] | None = None) -> State:
         """A state for the argument `state` of `run`, if the plan has one (`Options.state`).
@@ -281,7 +277,7 @@ class Session:
         cancel: _runtime.Cancel = self._module.Cancel()
         return cancel
 
-    @_with_arguments_of(run)
+    @with_arguments_of(run)
     async def run_async(self, *arguments: Any, **options: Any) -> Outputs:
         """Run as `run` does, in a thread of the event loop's executor. The loop goes on meanwhile.
 

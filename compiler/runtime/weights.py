@@ -7,17 +7,13 @@ import os
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compiler.errors import PlanError
 from compiler.plan import Plan, TensorInfo
-from compiler.runtime.failures import own_errors
 from compiler.validate import validate_instance
 
-if TYPE_CHECKING:
-    from compiler.runtime.session import Session
-
-__all__ = ["Weights", "infos", "source_of", "validate_weights", "with_weights"]
+__all__ = ["Weights", "infos", "loaded_again", "source_of", "validate_weights"]
 
 Weights = str | os.PathLike[str] | Mapping[str, Any]
 """The path of a safetensors or GGUF file, or arrays by name."""
@@ -50,20 +46,22 @@ def source_of(plan: Plan | str | os.PathLike[str]) -> Any:
     return lambda: path
 
 
-def with_weights(session: Session, weights: Weights) -> Session:
-    """A session like this one, with other weights."""
-    plan, given = session._source(), validate_weights(weights)
+def loaded_again(session: Any, plan: Plan | str | None, options: tuple[Any, ...], weights: Weights) -> Any:
+    """A runtime session of the same plan as the runtime session `session`, with these options and weights.
+
+    Raises:
+        ValueError: the plan is gone, or the weights do not fit it.
+        PlanError: the plan file changed.
+        OSError, TypeError: as in `validate_weights`.
+    """
+    given = validate_weights(weights)
     if plan is None:
         raise ValueError("the plan of this session is no longer in memory: keep the Plan, or use load(plan, weights=…)")
     source = plan.source if isinstance(plan, Plan) else plan
-    module, options = session._module, session._options
-    with own_errors(module):
-        runtime = module.Session(source, session.device, session.threads, *options[1:3], given)
-    if runtime.sha256 != session._runtime.sha256:
+    found = type(session)(source, *options, given)
+    if found.sha256 != session.sha256:
         raise PlanError([f"{source} is no longer the plan of this session: load it again"], "file")
-    made: Session = type(session).__new__(type(session))
-    made._source, made._options = session._source, options
-    return made._begin(module, runtime, session.fallback_reason)
+    return found
 
 
 def infos(text: str) -> list[TensorInfo]:

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Memory;
-use crate::session::Session;
-use crate::weights::{replaced, Weights};
+use crate::session::{Session, Settings};
+use crate::weights::Weights;
 
 /// A plan and the options of a session: [`Session::builder`] and [`Session::from_bytes`] make it.
 ///
@@ -90,8 +90,12 @@ impl<'a> SessionBuilder<'a> {
                 crate::read::read_file(&File::open(path).map_err(unreadable)?, None)
             }
         };
-        let read = || replaced(read()?, self.weights.as_ref());
-        Session::prepare(read, self.device, self.threads, self.max_memory, self.memory)
+        Session::prepare(read, &self.settings())
+    }
+
+    fn settings(&self) -> Settings<'_> {
+        let SessionBuilder { device, threads, max_memory, memory, .. } = *self;
+        Settings { device, threads, max_memory, memory, weights: self.weights.as_ref() }
     }
 
     /// [`SessionBuilder::build`] with large constants that stay in the plan file, as [`Session::open`] does. Bytes are
@@ -106,9 +110,7 @@ impl<'a> SessionBuilder<'a> {
         match &self.source {
             Source::Bytes(_) => self.build(),
             // SAFETY: guaranteed by the caller.
-            Source::File(path) => unsafe {
-                Session::open_with(path, self.device, self.threads, self.max_memory, self.memory, self.weights.as_ref())
-            },
+            Source::File(path) => unsafe { Session::open_with(path, &self.settings()) },
         }
     }
 }

@@ -8,9 +8,8 @@ use candle_plan_memory::mapping::while_unchanged;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Memory;
-use crate::session::Session;
+use crate::session::{Session, Settings};
 use crate::shared::{self, Key};
-use crate::weights::{replaced, Weights};
 
 impl Session {
     /// [`Session::load`] of a plan file. Large constants stay in the file. Another file may take its name, for example
@@ -29,37 +28,29 @@ impl Session {
         max_memory: Option<usize>,
         memory: Memory,
     ) -> Result<Session> {
+        let settings = Settings { device, threads, max_memory, memory, weights: None };
         // SAFETY: guaranteed by the caller.
-        unsafe { Session::open_with(path, device, threads, max_memory, memory, None) }
+        unsafe { Session::open_with(path, &settings) }
     }
 
-    /// [`Session::open`] with other weights, if they are given. Such a session shares no constants.
+    /// [`Session::open`] with these settings. With weights, the session shares no constants.
     ///
     /// # Errors
     /// As [`Session::open`]; also [`Error::Weights`] if the weights do not fit the plan.
     ///
     /// # Safety
     /// As [`Session::open`].
-    pub unsafe fn open_with(
-        path: &Path,
-        device: &str,
-        threads: Option<usize>,
-        max_memory: Option<usize>,
-        memory: Memory,
-        weights: Option<&Weights>,
-    ) -> Result<Session> {
+    pub unsafe fn open_with(path: &Path, settings: &Settings) -> Result<Session> {
         let refused = |reason: String| Error::Read { kind: ErrorKind::File, reason };
         let unreadable = |error: std::io::Error| refused(format!("it cannot be opened: {error}"));
         let file = File::open(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
-        let key = Key::of(&metadata, max_memory, memory).filter(|_| device == Device::Cpu.name() && weights.is_none());
+        let shares = settings.device == Device::Cpu.name() && settings.weights.is_none();
+        let key = Key::of(&metadata, settings.max_memory, settings.memory).filter(|_| shares);
         if let Some(executable) = key.as_ref().and_then(shared::find) {
-            return Session::sharing(executable, Device::open(device)?, threads);
+            return Session::sharing(executable, Device::open(settings.device)?, settings.threads);
         }
-        let load = |mapping| {
-            let read = || replaced(crate::read::read_file(&file, mapping)?, weights);
-            Session::prepare(read, device, threads, max_memory, memory)
-        };
+        let load = |mapping| Session::prepare(|| crate::read::read_file(&file, mapping), settings);
         // SAFETY: guaranteed by the caller. The session holds the mapping.
         let loaded = unsafe { while_unchanged(&file, load) }.map_err(unreadable)?;
         let changed = || refused("the file changed while it was loaded: load it again".to_string());

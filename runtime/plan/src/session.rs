@@ -28,6 +28,21 @@ use crate::weights::{replaced, Weights};
 /// The most threads of a session.
 pub const MAX_THREADS: usize = MOST_THREADS;
 
+/// The settings of a session, as [`Session::load`] describes them.
+#[derive(Clone, Copy)]
+pub struct Settings<'a> {
+    /// The name of the device.
+    pub device: &'a str,
+    /// The number of threads; `None` means one for each [usable processor](usable_processors).
+    pub threads: Option<usize>,
+    /// The most bytes that the values of a run hold at once, beyond the constants.
+    pub max_memory: Option<usize>,
+    /// The bound of the packed weights.
+    pub memory: Memory,
+    /// Weights instead of those of the plan. The plan's other weights stay as they are.
+    pub weights: Option<&'a Weights>,
+}
+
 /// A plan prepared for one device and a number of threads. Several threads may run it at once.
 pub struct Session {
     pub(crate) executable: Arc<Executable>,
@@ -50,23 +65,15 @@ impl Session {
         max_memory: Option<usize>,
         memory: Memory,
     ) -> Result<Session> {
-        Session::load_with(bytes, device, threads, max_memory, memory, None)
+        Session::load_with(bytes, &Settings { device, threads, max_memory, memory, weights: None })
     }
 
-    /// [`Session::load`] with these weights instead of those of the plan, if they are given.
+    /// [`Session::load`] with these settings.
     ///
     /// # Errors
     /// As [`Session::load`]; also [`Error::Weights`] if the weights do not fit the plan.
-    pub fn load_with(
-        bytes: &[u8],
-        device: &str,
-        threads: Option<usize>,
-        max_memory: Option<usize>,
-        memory: Memory,
-        weights: Option<&Weights>,
-    ) -> Result<Session> {
-        let read = || replaced(crate::read::read(bytes)?, weights);
-        Session::prepare(read, device, threads, max_memory, memory)
+    pub fn load_with(bytes: &[u8], settings: &Settings) -> Result<Session> {
+        Session::prepare(|| crate::read::read(bytes), settings)
     }
 
     /// [`Session::load`] for a GPU that does not exist, to record its [commands](Session::commands).
@@ -110,18 +117,12 @@ impl Session {
     }
 
     /// Prepares the plan and the constants that `read` returns.
-    pub(crate) fn prepare(
-        read: impl FnOnce() -> Result<(Plan, Vec<Value>)>,
-        device: &str,
-        threads: Option<usize>,
-        max_memory: Option<usize>,
-        memory: Memory,
-    ) -> Result<Session> {
-        let device = Device::open(device)?;
-        let threads = started(threads.unwrap_or_else(|| usable_processors().min(MAX_THREADS)))?;
-        let (mut plan, constants) = read()?;
-        plan.max_memory = plan.max_memory.into_iter().chain(max_memory).min();
-        let executable = Executable::prepare(plan, constants, &device, memory)?;
+    pub(crate) fn prepare(read: impl FnOnce() -> Result<(Plan, Vec<Value>)>, settings: &Settings) -> Result<Session> {
+        let device = Device::open(settings.device)?;
+        let threads = started(settings.threads.unwrap_or_else(|| usable_processors().min(MAX_THREADS)))?;
+        let (mut plan, constants) = replaced(read()?, settings.weights)?;
+        plan.max_memory = plan.max_memory.into_iter().chain(settings.max_memory).min();
+        let executable = Executable::prepare(plan, constants, &device, settings.memory)?;
         Ok(Session { executable: Arc::new(executable), device, threads })
     }
 

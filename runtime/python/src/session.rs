@@ -10,7 +10,7 @@ use candle_plan::gpu_run::Outputs;
 use candle_plan::interrupt::Stop;
 use candle_plan::kernel::Memory;
 use candle_plan::request::Request;
-use candle_plan::session::Session as Inner;
+use candle_plan::session::{Session as Inner, Settings};
 use candle_plan::types::Type;
 use candle_plan::value::Value;
 use pyo3::exceptions::{PyBufferError, PyOverflowError, PyRuntimeError, PyTypeError};
@@ -91,9 +91,10 @@ impl Session {
     ) -> PyResult<Session> {
         let memory = if low_memory { Memory::Low } else { Memory::Full };
         let weights = weights.map(|given| given.weights(py)).transpose()?;
+        let settings = Settings { device, threads, max_memory, memory, weights: weights.as_ref() };
         let load = || match &plan {
-            Source::Bytes(bytes) => Inner::load_with(bytes, device, threads, max_memory, memory, weights.as_ref()),
-            Source::File(path) => open(path, (device, threads, max_memory, memory), weights.as_ref()),
+            Source::Bytes(bytes) => Inner::load_with(bytes, &settings),
+            Source::File(path) => open(path, &settings),
         };
         Ok(Session::of(py, py.detach(load).map_err(to_python)?))
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use candle_core::quantized::gguf_file::Content;
 use candle_core::Device;
 
-use super::Weight;
+use super::weight::Weight;
 use crate::error::{Error, Result};
 use crate::size::{element_count, scratch};
 

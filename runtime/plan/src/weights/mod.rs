@@ -5,115 +5,14 @@
 //! may have other elements in their place: [`SessionBuilder::weights`](crate::builder::SessionBuilder::weights).
 
 mod gguf;
+mod named;
 mod names;
 mod products;
 mod replace;
 mod tensors;
 #[cfg(test)]
 mod tests;
+mod weight;
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::fs::File;
-use std::io::{BufReader, Read, Seek};
-use std::path::Path;
-use std::sync::Arc;
-
-use candle_core::quantized::QTensor;
-use candle_core::{DType as StorageDType, Tensor};
-
-use crate::dtype::DType;
-use crate::error::{Error, ErrorKind, Result};
-use crate::value::Array;
+pub use named::Weights;
 pub(crate) use replace::replaced;
-
-/// Weights by name, which a session has instead of those of its plan.
-#[derive(Clone, Default)]
-pub struct Weights {
-    tensors: BTreeMap<String, Weight>,
-}
-
-/// The elements of a weight.
-#[derive(Clone)]
-enum Weight {
-    Array(Array),
-    /// A tensor of a GGUF file, in any of its types.
-    Quantized(Arc<QTensor>),
-}
-
-impl Weights {
-    /// No weights.
-    pub fn new() -> Weights {
-        Weights::default()
-    }
-
-    /// Reads all tensors of a file: a GGUF file if it begins with `GGUF`, and a safetensors file otherwise.
-    ///
-    /// # Errors
-    /// [`Error::Weights`] if the file cannot be read, is damaged, or has a type of elements that no plan has;
-    /// [`ErrorKind::Memory`] if the host lacks memory for a tensor.
-    pub fn read(path: impl AsRef<Path>) -> Result<Weights> {
-        let path = path.as_ref();
-        let refused = |reason: String| Error::Weights(vec![format!("{}: {reason}", path.display())]);
-        let of_file = |error| match error {
-            Error::Memory(reason) => no_memory(format!("{}: {reason}", path.display())),
-            other => refused(other.to_string()),
-        };
-        let file = File::open(path).map_err(|error| refused(format!("it cannot be opened: {error}")))?;
-        let length = file.metadata().map_err(|error| refused(error.to_string()))?.len();
-        Weights::of(BufReader::new(file), length).map_err(of_file)
-    }
-
-    /// Reads all tensors of a file with this number of bytes.
-    fn of(mut file: impl Read + Seek, length: u64) -> Result<Weights> {
-        let mut begin = Vec::new();
-        file.by_ref().take(4).read_to_end(&mut begin).map_err(unreadable)?;
-        file.rewind().map_err(unreadable)?;
-        let tensors = match begin[..] == *b"GGUF" {
-            true => gguf::read(file)?,
-            false => tensors::read(file, length)?,
-        };
-        Ok(Weights { tensors })
-    }
-
-    /// Adds a weight. It replaces an earlier one of the same name.
-    pub fn insert(&mut self, name: impl Into<String>, array: Array) {
-        self.tensors.insert(name.into(), Weight::Array(array));
-    }
-
-    /// Adds a copy of a Candle tensor on the CPU. It replaces an earlier weight of the same name.
-    ///
-    /// # Errors
-    /// As [`Array::from_candle`]; also if no weight of a plan has the tensor's type.
-    pub fn insert_tensor(&mut self, name: impl Into<String>, tensor: &Tensor) -> Result<()> {
-        let dtype = match tensor.dtype() {
-            StorageDType::F16 => DType::Float16,
-            StorageDType::BF16 => DType::Bfloat16,
-            StorageDType::F32 => DType::Float32,
-            StorageDType::F64 => DType::Float64,
-            other => return Err(Error::op(format!("no weight of a plan is of Candle's type {other:?}"))),
-        };
-        self.insert(name, Array::from_candle(tensor, dtype)?);
-        Ok(())
-    }
-
-    /// The names, in alphabetical order.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.tensors.keys().map(String::as_str)
-    }
-}
-
-impl fmt::Debug for Weights {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.names()).finish()
-    }
-}
-
-/// The error of a session that lacks memory for its weights.
-fn no_memory(reason: String) -> Error {
-    Error::Read { kind: ErrorKind::Memory, reason: format!("its weights need more memory: {reason}") }
-}
-
-fn unreadable(error: std::io::Error) -> Error {
-    Error::op(format!("it cannot be read to its end: {error}"))
-}

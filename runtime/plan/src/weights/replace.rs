@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use candle_core::quantized::QTensor;
 use candle_core::Device;
 
+use super::named::Weights;
 use super::names::similar;
 use super::products::keep;
-use super::{no_memory, Weight, Weights};
+use super::weight::{no_memory, Weight};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ids::ConstantId;

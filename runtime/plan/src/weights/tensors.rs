@@ -5,7 +5,7 @@ use std::io::Read;
 
 use safetensors::Dtype;
 
-use super::{unreadable, Weight};
+use super::weight::{unreadable, Weight};
 use crate::array::backing::Backing;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};

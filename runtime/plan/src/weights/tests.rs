@@ -3,16 +3,18 @@
 use std::io::Cursor;
 
 use candle_core::quantized::{gguf_file, GgmlDType, QTensor};
-use candle_core::{Device, Tensor};
+use candle_core::{DType as StorageDType, Device, Tensor};
 use safetensors::tensor::TensorView;
 use safetensors::{serialize, Dtype};
 
-use super::*;
+use super::Weights;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
 use crate::ids::{ConstantId, ValueId};
 use crate::ops::Op;
 use crate::plan::{Constant, NamedWeight, Plan};
 use crate::types::{TensorType, Type};
-use crate::value::Value;
+use crate::value::{Array, Value};
 
 const ROWS: &[u8] = include_bytes!("../../../../tests/golden/rows.plan");
 
