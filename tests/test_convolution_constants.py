@@ -142,7 +142,7 @@ def name_of(kind: str, number: int) -> str:
 
 @pytest.mark.parametrize(
     "best",
-    [{}, {"enough": 512}, {"part": 64, "most_parts": 16}, {"few": 32, "short": 128}, {"enough": 128, "many": 1 << 22}],
+    [{}, {"enough": 512}, {"part": 64, "most_parts": 16}, {"few": 4, "short": 16}, {"enough": 128, "many": 1 << 22}],
 )
 def test_the_fit_finds_the_constants_of_times(best: dict[str, int]) -> None:
     wanted = replace(PRESENT, **best)

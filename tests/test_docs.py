@@ -154,7 +154,7 @@ def test_the_program_for_weights_runs(folder: Path, capsys: pytest.CaptureFixtur
         "Options(keep_weights=True), or candlec compile --keep-weights",
     ]
     shutil.copy("models/digits.onnx", "model.onnx")
-    save_file({"head.bias": np.zeros(10, np.float32)}, "tuned.safetensors")
+    save_file({"classify.bias": np.zeros(10, np.float32)}, "tuned.safetensors")
     for command in re.findall(r"^candlec .*$", page, re.MULTILINE):
         assert run(*shlex.split(command)[1:]) == 0, command
     assert block(page, "//! Runs a plan with other") == (ROOT / "runtime/plan/examples/weights.rs").read_text()

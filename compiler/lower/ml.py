@@ -166,7 +166,7 @@ def one_hot_encoder(node: Node, build: PlanBuilder) -> Value:
     index = build(ops.LabelEncoder(), x, *columns)
     if not zeros:
         index = build(ops.Gather(axis=0), build.constant(places), index)  # fails for the index after the last
-    depth, values = build.constant(np.array([count])), build.constant(np.float32([0, 1]))
+    depth, values = build.constant(np.array([count])), build.constant(np.array([0, 1], np.float32))
     return build(ops.OneHot(axis=-1), index, depth, values)
 
 
@@ -191,7 +191,7 @@ def _check_numbers(node: Node, x: Value) -> None:
 def _check_columns(node: Node, x: Value, count: int) -> None:
     """Refuses an input that does not have a number for each column, or one number for all."""
     _check_numbers(node, x)
-    columns = x.shape[-1] if x.rank in (1, 2) else None
+    columns = x.shape[-1] if x.shape and len(x.shape) <= 2 else None
     if not count or (count > 1 and columns != count):
         node.refuse("CC0202", f"{node.op_type} has {count} numbers for {columns} columns")
 

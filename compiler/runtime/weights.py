@@ -57,10 +57,10 @@ def loaded_again(session: Any, plan: Plan | str | None, options: tuple[Any, ...]
     given = validate_weights(weights)
     if plan is None:
         raise ValueError("the plan of this session is no longer in memory: keep the Plan, or use load(plan, weights=…)")
-    source = plan.source if isinstance(plan, Plan) else plan
-    found = type(session)(source, *options, given)
+    found = type(session)(plan.source if isinstance(plan, Plan) else plan, *options, given)
     if found.sha256 != session.sha256:
-        raise PlanError([f"{source} is no longer the plan of this session: load it again"], "file")
+        name = "the Plan" if isinstance(plan, Plan) else plan
+        raise PlanError([f"{name} is no longer the plan of this session: load it again"], "file")
     return found
 
 
