@@ -150,7 +150,7 @@ def test_the_program_for_weights_runs(folder: Path, capsys: pytest.CaptureFixtur
         "[[4. 5. 6.]]",
         "[[0. 0. 0.]]",
         "the weights cannot be used:",
-        '  "wieght": the plan has no such weight. Similar names: "weight". If the model has it: compile the model with '
+        '  "weights": the plan has no such weight. Similar names: "weight". If the model has it: compile the model with '
         "Options(keep_weights=True), or candlec compile --keep-weights",
     ]
     shutil.copy("models/digits.onnx", "model.onnx")

@@ -61,7 +61,7 @@ fn a_plan_runs_with_other_weights() {
     others.insert_tensor("bias", &Tensor::zeros(3, DType::F32, &Device::Cpu).unwrap()).unwrap();
     let report = weights::run(plan, Some(others.clone())).unwrap();
     assert!(report.ends_with("y [4.0, 4.0, 4.0]\n"), "{report}");
-    others.insert_tensor("bais", &Tensor::zeros(3, DType::F32, &Device::Cpu).unwrap()).unwrap();
+    others.insert_tensor("bias2", &Tensor::zeros(3, DType::F32, &Device::Cpu).unwrap()).unwrap();
     let error = weights::run(plan, Some(others)).unwrap_err().to_string();
-    assert!(error.contains("\"bais\": the plan has no such weight. Similar names: \"bias\"."), "{error}");
+    assert!(error.contains("\"bias2\": the plan has no such weight. Similar names: \"bias\"."), "{error}");
 }

@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn distances_count_changed_characters() {
-        for (one, other, expected) in [("", "", 0), ("weight", "weight", 0), ("wieght", "weight", 2), ("a", "", 1)] {
+        for (one, other, expected) in [("", "", 0), ("weight", "weight", 0), ("weights 2", "weight", 3), ("a", "", 1)] {
             assert_eq!((distance(one, other), distance(other, one)), (expected, expected), "{one} {other}");
         }
     }

@@ -130,7 +130,7 @@ fn tensors_of_other_readers_and_types_become_floats() {
 #[test]
 fn tensors_that_do_not_fit_are_named_and_change_nothing_else() {
     let (mut plan, mut constants) = plan();
-    let mut weights = read(&file(&[("inner", &[32, 4]), ("outher", &[32, 3]), ("x", &[1])])).expect("a sound file");
+    let mut weights = read(&file(&[("inner", &[32, 4]), ("outer2", &[32, 3]), ("x", &[1])])).expect("a sound file");
     let doubles = Tensor::zeros((32, 3), StorageDType::F64, &Device::Cpu).expect("it is small");
     weights.insert_tensor("outer", &doubles).expect("float64");
     let keep = "compile the model with Options(keep_weights=True), or candlec compile --keep-weights";
@@ -138,7 +138,7 @@ fn tensors_that_do_not_fit_are_named_and_change_nothing_else() {
     let expected = [
         "weight \"inner\": expected float32 [4, 32], found float32 [32, 4]".to_string(),
         "weight \"outer\": expected float32 [32, 3], found float64 [32, 3]".to_string(),
-        format!("\"outher\": the plan has no such weight. Similar names: \"outer\". If the model has it: {keep}"),
+        format!("\"outer2\": the plan has no such weight. Similar names: \"outer\". If the model has it: {keep}"),
         format!("\"x\": the plan has no such weight. If the model has it: {keep}"),
     ];
     assert_eq!(reasons, expected);
