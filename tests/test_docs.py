@@ -150,8 +150,8 @@ def test_the_program_for_weights_runs(folder: Path, capsys: pytest.CaptureFixtur
         "[[4. 5. 6.]]",
         "[[0. 0. 0.]]",
         "the weights cannot be used:",
-        '  "weights": the plan has no such weight. Similar names: "weight". If the model has it: compile the model with '
-        "Options(keep_weights=True), or candlec compile --keep-weights",
+        '  "weights": the plan has no such weight. Similar names: "weight". If the model has it: compile the model '
+        "with Options(keep_weights=True), or candlec compile --keep-weights",
     ]
     shutil.copy("models/digits.onnx", "model.onnx")
     save_file({"classify.bias": np.zeros(10, np.float32)}, "tuned.safetensors")
