@@ -160,13 +160,13 @@ impl<
         let blocks = if BLOCK < SUMMED { t.last_channels.div_ceil(BLOCK).max(1) } else { 1 };
         loop {
             let (taps, rest) = full.split_at(full.len().min(TERMS / BLOCK));
-            // The last piece also takes as many of the last taps as it has room for.
-            let room = match (taps.len(), rest) {
+            // The last piece also takes as many of the last taps as it has space for.
+            let spare = match (taps.len(), rest) {
                 (0, _) if t.last_channels == 1 => SINGLE,
                 (taps, []) => (TERMS - taps * BLOCK) / t.last_channels.max(1) * blocks,
                 _ => 0,
             };
-            let (partial, rest_of_partial) = last.split_at(room.min(last.len()));
+            let (partial, rest_of_partial) = last.split_at(spare.min(last.len()));
             let is_end = rest.is_empty() && rest_of_partial.is_empty();
             // SAFETY: guaranteed by the caller.
             unsafe { Self::sum(t, taps, partial, [first, is_end]) };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Seek};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 
 use candle_core::quantized::gguf_file::Content;
@@ -16,17 +17,24 @@ use crate::size::{element_count, scratch};
 /// # Errors
 /// The file is damaged, or the host lacks memory for a tensor.
 pub fn read(mut file: impl Read + Seek) -> Result<BTreeMap<String, Weight>> {
-    let content = Content::read(&mut file).map_err(damaged)?;
+    let content = candle(|| Content::read(&mut file)).map_err(damaged)?;
     let mut tensors = BTreeMap::new();
     for (name, info) in &content.tensor_infos {
         let named = |reason: String| Error::op(format!("{name:?}: {reason}"));
-        element_count(info.shape.dims()).map_err(|error| named(error.to_string()))?;
+        if element_count(info.shape.dims()).map_err(|error| named(error.to_string()))? == 0 {
+            return Err(named("it has no elements".to_string()));
+        }
         scratch::<u8>(info.shape.elem_count() / info.ggml_dtype.block_size() * info.ggml_dtype.type_size())?;
-        let tensor = info.read(&mut file, content.tensor_data_offset, &Device::Cpu);
+        let tensor = candle(|| info.read(&mut file, content.tensor_data_offset, &Device::Cpu));
         let tensor = tensor.map_err(|error| named(Error::from(error).to_string()))?;
         tensors.insert(name.clone(), Weight::Quantized(Arc::new(tensor)));
     }
     Ok(tensors)
+}
+
+/// Runs a function of Candle, which panics for some damaged files: an alignment of 0, for example.
+fn candle<R>(work: impl FnOnce() -> candle_core::Result<R>) -> candle_core::Result<R> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| candle_core::bail!("Candle's reader panicked"))
 }
 
 fn damaged(error: candle_core::Error) -> Error {

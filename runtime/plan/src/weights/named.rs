@@ -70,7 +70,11 @@ impl Weights {
             StorageDType::BF16 => DType::Bfloat16,
             StorageDType::F32 => DType::Float32,
             StorageDType::F64 => DType::Float64,
-            other => return Err(Error::op(format!("no weight of a plan is of Candle's type {other:?}"))),
+            other => {
+                return Err(Error::op(format!(
+                    "weights are floats, and the tensor is of Candle's type {other:?}: convert it"
+                )))
+            }
         };
         self.insert(name, Array::from_candle(tensor, dtype)?);
         Ok(())

@@ -6,7 +6,8 @@ const SHOWN: usize = 3;
 /// The known names that are most similar to `name`, the most similar first.
 pub fn similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let most = name.chars().count() / 3 + 1;
-    let mut found: Vec<(usize, &str)> = known.map(|other| (distance(name, other), other)).collect();
+    let is_as_long = |other: &&str| other.chars().count().abs_diff(name.chars().count()) <= most;
+    let mut found: Vec<(usize, &str)> = known.filter(is_as_long).map(|other| (distance(name, other), other)).collect();
     found.retain(|(distance, _)| *distance <= most);
     found.sort();
     found.into_iter().take(SHOWN).map(|(_, other)| other).collect()

@@ -19,6 +19,9 @@ use crate::verify::verify;
 /// The advice for a name that the plan lacks.
 const KEEP: &str = "compile the model with Options(keep_weights=True), or candlec compile --keep-weights";
 
+/// The names that a message lists, of those that the plan lacks.
+const LISTED: usize = 20;
+
 /// A plan and its constants, with other weights if they are given.
 pub(crate) fn replaced(
     (mut plan, mut constants): (Plan, Vec<Value>),
@@ -43,12 +46,13 @@ impl Weights {
     pub(crate) fn replace(&self, plan: &mut Plan, constants: &mut Vec<Value>) -> Result<()> {
         let places: HashMap<String, ConstantId> =
             plan.weights.iter().map(|weight| (weight.name.clone(), weight.constant)).collect();
-        let mut wrong = Vec::new();
+        let unknown: Vec<&String> = self.tensors.keys().filter(|name| !places.contains_key(*name)).collect();
+        let mut wrong: Vec<String> = unknown.iter().take(LISTED).map(|name| missing(name, plan)).collect();
+        if unknown.len() > LISTED {
+            wrong.push(format!("the plan lacks {} other names too", unknown.len() - LISTED));
+        }
         for (name, weight) in &self.tensors {
-            let Some(&place) = places.get(name) else {
-                wrong.push(missing(name, plan));
-                continue;
-            };
+            let Some(&place) = places.get(name) else { continue };
             match weight.put(place, plan, constants) {
                 Ok(()) => {}
                 Err(Error::Op(reason)) => wrong.push(format!("weight {name:?}: {reason}")),

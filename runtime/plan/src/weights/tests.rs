@@ -136,10 +136,10 @@ fn tensors_that_do_not_fit_are_named_and_change_nothing_else() {
     let keep = "compile the model with Options(keep_weights=True), or candlec compile --keep-weights";
     let Err(Error::Weights(reasons)) = weights.replace(&mut plan, &mut constants) else { panic!("none of them fits") };
     let expected = [
-        "weight \"inner\": expected float32 [4, 32], found float32 [32, 4]".to_string(),
-        "weight \"outer\": expected float32 [32, 3], found float64 [32, 3]".to_string(),
         format!("\"outer2\": the plan has no such weight. Similar names: \"outer\". If the model has it: {keep}"),
         format!("\"x\": the plan has no such weight. If the model has it: {keep}"),
+        "weight \"inner\": expected float32 [4, 32], found float32 [32, 4]".to_string(),
+        "weight \"outer\": expected float32 [32, 3], found float64 [32, 3]".to_string(),
     ];
     assert_eq!(reasons, expected);
     let mut plan = Plan { weights: Vec::new(), ..plan };
@@ -163,6 +163,25 @@ fn damaged_files_are_refused() {
     let error = Weights::read("absent.safetensors").expect_err("there is no such file");
     assert_eq!(error.kind(), crate::error::ErrorKind::Weights);
     assert!(error.to_string().contains("absent.safetensors: it cannot be opened"), "{error}");
+}
+
+#[test]
+fn files_for_which_candle_panics_are_refused() {
+    let alignment = gguf_file::Value::U32(0);
+    let mut bytes = Cursor::new(Vec::new());
+    gguf_file::write(&mut bytes, &[("general.alignment", &alignment)], &[]).expect("it is small");
+    let error = read(&bytes.into_inner()).expect_err("an alignment of 0");
+    assert_eq!(error.to_string(), "it is a damaged GGUF file (Candle's reader panicked)");
+}
+
+#[test]
+fn a_message_lists_some_of_many_unknown_names() {
+    let (mut plan, mut constants) = plan();
+    let names: Vec<String> = (0..300).map(|at| format!("blk.{at}.weight")).collect();
+    let tensors: Vec<(&str, &[usize])> = names.iter().map(|name| (name.as_str(), &[1usize][..])).collect();
+    let replaced = read(&file(&tensors)).and_then(|new| new.replace(&mut plan, &mut constants));
+    let Err(Error::Weights(reasons)) = replaced else { panic!("the plan has none of them") };
+    assert_eq!((reasons.len(), reasons[20].as_str()), (21, "the plan lacks 280 other names too"));
 }
 
 #[test]
