@@ -169,7 +169,7 @@ fn wide_shape(transposed: bool) -> Shape {
 
 /// Asserts that `forms`, named as in `CANDLE_PLAN_CONV`, compute the wide shape as the definition does, within limits
 /// and up to rounding.
-fn check_ways<T: Element>(
+fn check_forms<T: Element>(
     transposed: bool,
     from: impl Fn(f64) -> T,
     to: impl Fn(T) -> f64,
@@ -204,13 +204,13 @@ fn check_ways<T: Element>(
 }
 
 #[test]
-fn every_way_gives_the_same_result() {
+fn every_form_gives_the_same_result() {
     for transposed in [false, true] {
         let all = ["direct", "small:1", "medium:1", "large:1", "small:3", "medium:3", "large:3"];
-        check_ways(transposed, |x| x as f32, f64::from, &all, 1e-5);
-        check_ways(transposed, |x| x, |x| x, &["small:1", "medium:1", "small:2", "medium:2"], 1e-13);
-        check_ways(transposed, f16::from_f64, f64::from, &["large:2"], 1e-3);
-        check_ways(transposed, bf16::from_f64, f64::from, &["medium:1", "large:1"], 1e-2);
+        check_forms(transposed, |x| x as f32, f64::from, &all, 1e-5);
+        check_forms(transposed, |x| x, |x| x, &["small:1", "medium:1", "small:2", "medium:2"], 1e-13);
+        check_forms(transposed, f16::from_f64, f64::from, &["large:2"], 1e-3);
+        check_forms(transposed, bf16::from_f64, f64::from, &["medium:1", "large:1"], 1e-2);
     }
 }
 
