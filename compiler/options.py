@@ -51,8 +51,8 @@ class Options:
     because no kernel computes them directly. The page docs/volumes.md lists the operators and their prices."""
     keep_weights: bool = False
     """Whether the plan keeps the weights of the model under their own names, so that `Session.with_weights` can replace
-    them. Weights are float initializers with more than one element. No pass folds or fuses them, so the plan may be
-    slower."""
+    them. Weights are the float initializers with more than one element. No pass uses their values: it does not fold
+    batch normalizations, for example. The plan may be slower."""
     keep_metadata: Sequence[str] = ()
     """The keys of the model's metadata that the plan keeps, such as the names of classes. By default it keeps none,
     because exporters write dates, paths and names of people there."""

@@ -75,8 +75,8 @@ loading_options = grouped(
         "--weights",
         type=arguments.INPUT,
         metavar="FILE",
-        help="Use the weights of this safetensors or GGUF file, by name, instead of those of a plan that was compiled "
-        "with --keep-weights.",
+        help="Replace weights by those of the same name in this safetensors or GGUF file. The plan must have been "
+        "compiled with --keep-weights.",
     ),
 )
 
@@ -127,7 +127,7 @@ kind_options = grouped(
         "--steps",
         type=arguments.Whole(1),
         metavar="N",
-        help="Run the plan N times. Each run takes the state that the run before it left, such as the caches of a "
+        help="Run the plan N times. Each run continues from the state of the previous run, such as the caches of a "
         "language model. Every run gets the inputs of --input. A file of --input may also hold the first values of the "
         "state.",
     ),
@@ -164,7 +164,7 @@ def command(plan: Path, given: Given, output: Path | None, loading: Loading, kin
     name instead of a size; --size sets its size.
 
     The outputs of one run can be the inputs of another. NumPy lacks some dtypes, such as bfloat16. For such a
-    dtype, the array in the .npz file has one field. The field has the name of the dtype, and holds the bits:
+    dtype, the .npz file holds the bits in a structured array with one field, which is named after the dtype:
     arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16).
 
     \b

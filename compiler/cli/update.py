@@ -148,7 +148,8 @@ def command(
     operations                     multiplications and additions of its steps' formulas
     steps                          steps by operator
     rewrites.PASS                  rewrites of a pass, by rule
-    host_steps, no_kernel          steps on the host: those that belong there, and those without a kernel for the GPU
+    host_steps                     steps that a GPU leaves to the host by nature, such as arithmetic on sizes
+    no_kernel                      steps that run on the host because the GPU has no kernel for them
     yardstick                      the measure for the rounding errors: double precision, or the reference noise
     error_percent, error_at_most   error of each output in percent of onnxruntime's, and the largest allowed one
     level.LEVEL.forms.OPERATOR     steps by the form of their kernel, see `candlec inspect --prepared`

@@ -93,9 +93,9 @@ def command(
     last place.
 
     \b
-    ✓  equal: each difference is at most the tolerance times the largest element of the same kind, plus one rounding
-       of the largest element of all; integers, strings and booleans are identical. For example, scores and
-       coordinates in one output are two kinds.
+    ✓  equal: each difference is at most the tolerance times the largest element of its kind, plus one rounding step of
+       the output's largest element; integers, strings and booleans are identical. For example, scores and coordinates
+       in one output are two kinds.
     ≈  uncertain: onnxruntime's results with and without its optimizations differ by more than the tolerance. This
        difference is the reference noise. The output is not equal, but differs from one of these results by at most
        the reference noise plus the tolerance.
@@ -105,10 +105,10 @@ def command(
     Without --tolerance, an output with a difference above the tolerance of its dtype also counts as equal in two cases.
     In the first case, it is within this tolerance of the result that onnxruntime gives without its optimizations. In
     the second case, its rounding errors are similar to onnxruntime's: at most three times as large. This must also be
-    true of each kind of elements alone. The largest error must also be at least 1/30 of onnxruntime's largest error. A
-    smaller error means that onnxruntime's error is not rounding alone. A rounding error is the difference from the
-    model's result in double precision, which this compiler computes for models without quantization. With --tolerance,
-    neither case counts, and no output is uncertain.
+    true of each kind of elements alone. If the plan's largest error is below 1/30 of onnxruntime's, onnxruntime's error
+    is more than rounding, and the output does not count as equal. A rounding error is the difference from the model's
+    result in double precision, which this compiler computes for models without quantization. With --tolerance, only
+    this tolerance counts.
 
     The exit code is 1 if an output has a ✗.
 

@@ -94,8 +94,8 @@ def run(context: click.Context, selection: Selection, checking: Checking, settin
 
     --results writes each result to a file as soon as it is known. If the command ends early, the same command with
     --resume keeps these results and checks the other models. It also checks a model again if the model file, its
-    inputs, the options, the compiler or onnxruntime have changed, or if the model reached a limit that has another
-    value now. `--only failed` checks again the models that failed in this file.
+    inputs, the options, the compiler or onnxruntime have changed, or if the limit at which the model
+    stopped has changed. `--only failed` checks again the models that failed in this file.
 
     The exit code is 1 if the compiler refuses a model, or if a result is different (✗) or uncertain (≈) and neither
     INDEX.json nor the baseline allows it. It is also 1 if the baseline lists a model that is equal now, or that is not

@@ -29,8 +29,8 @@ _NUMBERS = {"Resize": (1, 2), "Upsample": (1,), "DequantizeLinear": (1,), "Quant
 def hold_weights(model: ir.Model) -> Weights:
     """Makes the weights of a model inputs of its graph, and returns them with their elements.
 
-    Weights are the initializers of the main graph that have more than one element, and these are floats. Scales of
-    resized images and of quantized tensors are no weights.
+    Weights are the float initializers of the main graph with more than one element. Scales of resized images and of
+    quantized tensors are no weights.
     """
     numbers = set(_numbers(model))
     held: Weights = {}

@@ -1,4 +1,4 @@
-"""Computes the constant biases of Conv and Gemm while compiling, before `fuse_quantization` runs."""
+"""Computes constant biases of Conv and Gemm, which `fuse_quantization` needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""If an input of the graph has the same size as a computed value, reads the size from the input.
+"""Reads sizes from graph inputs instead of from computed values of the same size.
 
 The computed values then need not stay alive for their sizes, and the sizes do not wait for the values.
 """

@@ -13,7 +13,6 @@ __all__ = ["reject_3d"]
 
 _UNLOWERED = frozenset(["DeformConv", "MaxUnpool"])
 """The operators that no pass lowers."""
-_RULE = "plans support only 1-D and 2-D operators"
 
 
 def _reject_3d(model: ir.Model, report: PassReport) -> None:
@@ -22,7 +21,8 @@ def _reject_3d(model: ir.Model, report: PassReport) -> None:
     for node in nodes_of(model):
         if (count := spatial_dims(node, opset)) > MOST_WINDOW_AXES:
             lowers = node.op_type not in _UNLOWERED
-            advice = f"{_RULE}: --lower-3d replaces this operator with 2-D ones" if lowers else _RULE
+            rule = f"no kernel computes {count}-D operators"
+            advice = f"{rule}: --lower-3d replaces this one with 2-D operators" if lowers else rule
             report.refused.append(refusal(node, count, advice))
 
 

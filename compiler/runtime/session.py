@@ -114,7 +114,7 @@ class Session:
 
     @cached_property
     def constants(self) -> list[TensorInfo]:
-        """The plan's constants that have a name. `weights` lists those that `with_weights` can replace."""
+        """The constants that have a name, without those of nested blocks. `weights` lists those one can replace."""
         return infos(self._runtime.constants)
 
     @cached_property
@@ -182,10 +182,11 @@ class Session:
         GGUF file become floats, or stay quantized (docs/weights.md). The session has a copy of each array.
 
         Raises:
-            ValueError: a tensor does not fit a weight of the plan, or the file has another format.
+            ValueError: a tensor does not fit a weight of the plan, a value is no array of numbers, or the file has
+                another format.
             PlanError: the plan file changed.
             OSError: the file cannot be opened.
-            TypeError: a value is no array.
+            TypeError: `weights` is neither a path nor a dict by name, or an array has elements of another type.
         """
         session = Session.__new__(Session)
         session._source, session._options = self._source, self._options

@@ -22,7 +22,8 @@ impl Given<'_> {
     /// Returns the weights. Arrays are copied.
     ///
     /// # Errors
-    /// As [`Weights::read`]; `TypeError` if a value is no array of numbers.
+    /// As [`Weights::read`]; `ValueError` if a value is no array of numbers, `TypeError` if its elements have a type that
+    /// plans lack.
     pub fn weights(&self, py: Python<'_>) -> PyResult<Weights> {
         match self {
             Given::File(path) => py.detach(|| Weights::read(path)).map_err(to_python),

@@ -85,7 +85,7 @@ impl PlannedConv {
 pub struct PlannedPair {
     cases: [ConvCase; 2],
     times: [f64; 2],
-    beside: f64,
+    overhead: f64,
     forms: [String; 2],
 }
 
@@ -94,12 +94,12 @@ impl PlannedPair {
     pub fn new(first: &PlannedConv, next: &PlannedConv) -> Option<PlannedPair> {
         let are_in_blocks = [first, next].iter().all(|conv| conv.image_for_blocks() == ImageLayout::Blocks);
         let is_plain = !first.case.is_transposed && !next.case.is_transposed;
-        let [together, beside] = separable_costs(&first.case, &next.case).filter(|_| are_in_blocks && is_plain)?;
+        let [together, overhead] = separable_costs(&first.case, &next.case).filter(|_| are_in_blocks && is_plain)?;
         let alone = first.blocks.time() + next.blocks.time();
-        let times = [together, alone + beside];
+        let times = [together, alone + overhead];
         let cases = [first.case.clone(), next.case.clone()];
         let forms = [first.blocks.name(), next.blocks.name()];
-        (times[0] < times[1]).then_some(PlannedPair { cases, times, beside, forms })
+        (times[0] < times[1]).then_some(PlannedPair { cases, times, overhead, forms })
     }
 
     /// The names of the forms of both convolutions.
@@ -118,9 +118,9 @@ impl PlannedPair {
         self.images() * (self.times[1] - self.times[0])
     }
 
-    /// What two steps take beside the [times](PlannedConv::times) of both convolutions.
-    pub fn beside(&self) -> f64 {
-        self.images() * self.beside
+    /// What two steps take in addition to the [times](PlannedConv::times) of both convolutions.
+    pub fn overhead(&self) -> f64 {
+        self.images() * self.overhead
     }
 
     fn images(&self) -> f64 {

@@ -43,6 +43,6 @@ pub(crate) struct Paired {
     pub kernel: Box<dyn PlannedKernel>,
     /// The time that it saves compared with two steps, in multiply-adds of a vector.
     pub saving: f64,
-    /// What two steps take beside the times of their kernels.
-    pub beside: f64,
+    /// What two steps take in addition to the times of their kernels.
+    pub overhead: f64,
 }

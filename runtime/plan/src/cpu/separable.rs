@@ -39,9 +39,9 @@ pub(super) fn paired(first: &PlannedBlocks<Conv>, next: &PlannedBlocks<Conv>) ->
     let planned = PlannedPair::new(&first.planned, &next.planned)?;
     let (inputs, mut second) = (first.inputs, next.op.clone());
     second.conv.epilogue = second.conv.epilogue.map(|program| program.with_inputs(|i| i + inputs - 1));
-    let (saving, beside) = (planned.saving(), planned.beside());
+    let (saving, overhead) = (planned.saving(), planned.overhead());
     let kernel = Box::new(Separable { first: first.op.clone(), second, inputs, planned });
-    Some(Paired { kernel, saving, beside })
+    Some(Paired { kernel, saving, overhead })
 }
 
 impl PlannedKernel for Separable {

@@ -47,10 +47,10 @@ fn time(block: &Block, constants: &[Value], memory: Memory, blocking: Blocking) 
     let found = Candidates::of(&graph, constants);
     let (cost, _) = found.chosen(&graph);
     let least = found.kernels.iter().flatten().map(|kernel| kernel.layouts.times[0].min(kernel.layouts.times[1]));
-    let beside = found.pairs.iter().map(|StepPair { paired, .. }| paired.beside - paired.saving);
+    let overhead = found.pairs.iter().map(|StepPair { paired, .. }| paired.overhead - paired.saving);
     let nested = graph.nodes.iter().flat_map(|node| node.ops.blocks());
     let nested = nested.map(|block| time(block, constants, memory, blocking));
-    cost as f64 + least.chain(beside).sum::<f64>() + nested.sum::<f64>()
+    cost as f64 + least.chain(overhead).sum::<f64>() + nested.sum::<f64>()
 }
 
 /// Chooses the steps that run on blocks of channels, and the pairs that one kernel computes, so that the total cost of the
