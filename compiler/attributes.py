@@ -94,7 +94,7 @@ class Attributes:
     def tensor(self, name: str, default: T) -> np.ndarray | T: ...
     def tensor(self, name: str, default: Any = _REQUIRED) -> Any:
         """The elements of a tensor attribute."""
-        return self._attribute(name, _Kind.TENSOR, default, array_of)
+        return self._attribute(name, _Kind.TENSOR, default, self._array)
 
     def graph(self, name: str) -> ir.Graph:
         """A nested graph."""
@@ -141,6 +141,14 @@ class Attributes:
         ):
             self.refuse("CC0202", f"{self.op_type}'s attribute {name} is {attribute.type.name}, not {kind.name}")
         return convert(attribute.value) if convert else attribute.value
+
+    def _array(self, tensor: ir.TensorProtocol) -> np.ndarray:
+        array = array_of(tensor)
+        try:
+            dtypes.name_of(array)
+        except TypeError as error:
+            self.refuse("CC0202", f"{self.op_type} has a tensor as an attribute: {error}")
+        return array
 
     def _dtype(self, number: Any) -> str:
         try:

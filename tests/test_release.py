@@ -79,20 +79,33 @@ def test_only_the_last_job_may_publish() -> None:
     assert not [step for step in publish["steps"] if step.get("uses", "").startswith("actions/checkout")]
 
 
+def test_a_change_of_what_the_jobs_use_runs_them() -> None:
+    paths: list[str] = yaml.load(WORKFLOW.read_text(), yaml.BaseLoader)["on"]["pull_request"]["paths"]
+    assert all(list(ROOT.glob(path)) for path in paths)
+    used = {f"tools/{name}" for name in ("demo.py", "release.mk", "wheels.py")} | {"Makefile", "pyproject.toml"}
+    used |= {f"runtime/{path}/Cargo.toml" for path in MANIFESTS} | {"models/digits.onnx", "models/digits.npz"}
+    found = {path.relative_to(ROOT) for pattern in paths for path in ROOT.glob(pattern)}
+    assert {Path(path) for path in used} <= found
+
+
 @pytest.mark.parametrize(
-    ("tag", "changes", "error"),
+    ("tag", "crates", "changes", "error"),
     [
-        ("v1.2.0", "## 1.2.0\n", ""),
-        ("v1.2.1", "## 1.2.0\n", "::error::the tag is v1.2.1, and the version is 1.2.0"),
-        ("v1.2.0", "## Unreleased\n", "::error::CHANGELOG.md has no section 1.2.0"),
+        ("v1.2.0", "1.2.0", "## Unreleased\n\n## 1.2.0\n", ""),
+        ("v1.2.1", "1.2.0", "## 1.2.0\n", "the tag is v1.2.1, and the version in pyproject.toml is 1.2.0"),
+        ("v1.2.0", "1.1.0", "## 1.2.0\n", "the tag is v1.2.0, and the version in runtime/Cargo.toml is 1.1.0"),
+        ("v1.2.0", "1.2.0", "## Unreleased\n", "CHANGELOG.md has no section 1.2.0"),
+        ("v1.2.0", "1.2.0", "## 1.2.01\n## 1x2.0\n", "CHANGELOG.md has no section 1.2.0"),
     ],
 )
-def test_a_tag_names_the_version(tag: str, changes: str, error: str, folder: Path) -> None:
-    project = re.sub(r'(?m)^version = ".*"', 'version = "1.2.0"', (ROOT / "pyproject.toml").read_text())
-    (folder / "pyproject.toml").write_text(project)
+def test_a_tag_names_the_version(tag: str, crates: str, changes: str, error: str, folder: Path) -> None:
+    (folder / "runtime").mkdir()
+    for name, version in (("pyproject.toml", "1.2.0"), ("runtime/Cargo.toml", crates)):
+        text = re.sub(r'(?m)^version = ".*"', f'version = "{version}"', (ROOT / name).read_text())
+        (folder / name).write_text(text)
     (folder / "CHANGELOG.md").write_text(changes)
     done = run(script("Compare the tag with the version"), folder, TAG=tag)
-    assert (done.returncode, done.stdout.strip()) == (int(bool(error)), error)
+    assert (done.returncode, done.stdout.strip()) == (int(bool(error)), error and f"::error::{error}")
 
 
 @pytest.mark.parametrize("row", MATRIX, ids=lambda row: row["name"])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import onnx_ir as ir
 
-from compiler.ir.graph import constant_of, graphs_of, nodes_of, static_shape
+from compiler.ir.graph import constant_of, graph_of, graphs_of, nodes_of, static_shape
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_functions import inline_in_one_opset
 from compiler.rewrite.rule import Rewriter, insert
@@ -160,7 +160,7 @@ def _leave_to_gemm(node: ir.Node, names: Iterator[str]) -> bool:
     if len(uses) == len(node.outputs[0].uses()) and not node.outputs[0].is_graph_output():
         return bool(uses)
     if uses:
-        graph = _graph_of(node)
+        graph = graph_of(node)
         new = Rewriter(graph)
         numbers = _typed(new.like(node, *node.inputs), ir.DataType.FLOAT, names)
         insert(graph, node, new)
@@ -190,7 +190,7 @@ def _quantize_unsigned(node: ir.Node, names: Iterator[str]) -> bool:
 
 def _shift(node: ir.Node, index: int, names: Iterator[str]) -> None:
     """Convert an input from int8 to uint8 by adding 128."""
-    graph, codes = _graph_of(node), node.inputs[index]
+    graph, codes = graph_of(node), node.inputs[index]
     new = Rewriter(graph)
     node.replace_input_with(index, None if codes is None else _shifted(codes, new, names))
     insert(graph, node, new)
@@ -202,16 +202,10 @@ def _shift_zero(node: ir.Node, index: int, names: Iterator[str], scale: int | No
     if node.inputs[index] is not None:
         _shift(node, index, names)
         return
-    graph = _graph_of(node)
+    graph = graph_of(node)
     new = Rewriter(graph)
     node.replace_input_with(index, _offsets(None if scale is None else node.inputs[scale], new, names))
     insert(graph, node, new)
-
-
-def _graph_of(node: ir.Node) -> ir.Graph:
-    if not isinstance(node.graph, ir.Graph):
-        raise TypeError(f"{node.op_type} is in no graph")
-    return node.graph
 
 
 def _shifted(codes: ir.Value, new: Rewriter, names: Iterator[str]) -> ir.Value:

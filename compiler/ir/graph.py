@@ -21,6 +21,7 @@ __all__ = [
     "constant_of",
     "elements_of",
     "graph_attributes",
+    "graph_of",
     "graphs_of",
     "nodes_of",
     "opset_of",
@@ -123,6 +124,17 @@ def type_text(kind: ir.TypeProtocol | None) -> str | None:
     if kind is None or kind.dtype == ir.DataType.UNDEFINED:
         return None
     return {"FLOAT": "float32", "DOUBLE": "float64"}.get(kind.dtype.name, kind.dtype.name.lower())
+
+
+def graph_of(node: ir.Node) -> ir.Graph:
+    """The graph that contains the node.
+
+    Raises:
+        ValueError: no graph does. Passes get nodes from graphs, so this is a mistake of a pass.
+    """
+    if node.graph is None:
+        raise ValueError(f"{node.op_type} is in no graph")
+    return node.graph
 
 
 def opset_of(node: ir.Node, default: int) -> int:

@@ -153,5 +153,6 @@ class Forest:
 def _below(numbers: Array) -> Array:
     """The largest number below each; NaN, which no number is at most, if there is none."""
     none = np.array(np.nan, numbers.dtype)
-    below: Array = np.where(np.isneginf(numbers), none, np.nextafter(numbers, np.array(-np.inf, numbers.dtype)))
+    with np.errstate(over="ignore", under="ignore"):
+        below: Array = np.where(np.isneginf(numbers), none, np.nextafter(numbers, np.array(-np.inf, numbers.dtype)))
     return below

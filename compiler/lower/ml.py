@@ -44,7 +44,7 @@ def label_encoder(node: Node, build: PlanBuilder) -> Value:
         keys, values = _column(node, "keys"), _column(node, "values")
         default["f"] = np.array([node.float("default_float", -0.0)])
     unknown = node.tensor("default_tensor", None) if node.version >= 4 else None
-    unknown = default[values.dtype.kind].astype(values.dtype) if unknown is None else unknown.reshape(-1)
+    unknown = _default(node, values, default) if unknown is None else unknown.reshape(-1)
     if len(keys) != len(values) or unknown.size != 1:
         message = f"{len(keys)} keys, {len(values)} values and {unknown.size} defaults"
         node.refuse("CC0202", f"LabelEncoder needs as many values as keys, and one default; found {message}")
@@ -64,12 +64,21 @@ def array_feature_extractor(node: Node, build: PlanBuilder) -> Value:
 
 @_lowers("Binarizer", newest=1)
 def binarizer(node: Node, build: PlanBuilder) -> Value:
-    """`Binarizer`; integers are compared with the threshold rounded down, which gives the same result."""
+    """`Binarizer`; integers are compared with the threshold rounded down, which gives the same result.
+
+    A threshold that the input's integers cannot hold is above or below all of them.
+    """
     x, threshold = node.input(0), node.float("threshold", 0.0)
     if not math.isfinite(threshold):
         node.refuse("CC0202", f"Binarizer's threshold is {threshold}, which is not finite")
-    limit = np.array(threshold if x.dtype.startswith("float") else math.floor(threshold), x.dtype)
-    return converted(build, build(ops.Binary(function="Greater"), x, build.constant(limit)), x.dtype)
+    function: ops.BinaryFunction = "Greater"
+    limit: float = threshold
+    if not x.dtype.startswith("float"):
+        numbers = np.iinfo(x.dtype)
+        limit = min(math.floor(threshold), int(numbers.max))
+        if limit < numbers.min:
+            function, limit = "GreaterOrEqual", int(numbers.min)
+    return converted(build, binary(build, function, x, build.constant(np.array(limit, x.dtype))), x.dtype)
 
 
 @_lowers("LinearRegressor", newest=1)
@@ -136,14 +145,15 @@ def imputer(node: Node, build: PlanBuilder) -> Value:
     x = node.input(0)
     _check_numbers(node, x)
     reals, integers = floats(node, "imputed_value_floats"), node.ints("imputed_value_int64s", None) or []
-    missing = node.float("replaced_value_float", 0.0), node.int("replaced_value_int64", 0)
+    real, integer = node.float("replaced_value_float", 0.0), node.int("replaced_value_int64", 0)
     is_real = x.dtype.startswith("float")
     imputed = reals if is_real else np.array(integers, np.int64)
     if bool(reals.size) == bool(integers) or not imputed.size:
         node.refuse("CC0202", f"Imputer needs imputed values of the input's kind, {x.dtype}, and no others")
     _check_columns(node, x, imputed.size)
-    imputed, replaced = imputed.astype(x.dtype), np.array(missing[0] if is_real else missing[1], x.dtype)
-    if is_real and math.isnan(missing[0]):
+    replaced = np.array(real) if is_real else np.array(integer, np.int64)
+    imputed, replaced = (_held(node, array, x.dtype) for array in (imputed, replaced))
+    if is_real and math.isnan(real):
         is_missing = build(ops.Unary(function="IsNaN"), x)
     else:
         is_missing = binary(build, "Equal", x, build.constant(replaced))
@@ -194,6 +204,25 @@ def _check_columns(node: Node, x: Value, count: int) -> None:
     columns = x.shape[-1] if x.shape and len(x.shape) <= 2 else None
     if not count or (count > 1 and columns != count):
         node.refuse("CC0202", f"{node.op_type} has {count} numbers for {columns} columns")
+
+
+def _held(node: Node, numbers: np.ndarray, dtype: str) -> np.ndarray:
+    """The numbers in the dtype; refuses integers that it does not hold."""
+    if numbers.size and numbers.dtype.kind == "i":
+        limits = np.iinfo(dtype)
+        for number in (int(numbers.min()), int(numbers.max())):
+            if not limits.min <= number <= limits.max:
+                node.refuse("CC0202", f"{node.op_type} has the number {number}, which {dtype} does not hold")
+    with np.errstate(over="ignore"):  # a number beyond the largest of a floating-point type is infinite
+        return numbers.astype(dtype)
+
+
+def _default(node: Node, values: np.ndarray, defaults: dict[str, np.ndarray]) -> np.ndarray:
+    """The value of unknown keys, of the attribute `default_…` for the kind of the values."""
+    kind = values.dtype.kind
+    if kind not in defaults:
+        node.refuse("CC0202", f"LabelEncoder needs the attribute default_tensor for values of {values.dtype}")
+    return defaults[kind] if kind == "O" else _held(node, defaults[kind], values.dtype.name)
 
 
 def _column(node: Node, name: str) -> np.ndarray:

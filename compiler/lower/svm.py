@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -62,18 +63,19 @@ def svm_classifier(node: Node, build: PlanBuilder) -> tuple[Value, Value]:
     vectors = floats(node, "support_vectors")
     if len(labels) < 2:
         node.refuse("CC0202", f"SVMClassifier has {len(labels)} class labels, fewer than two")
-    if not sum(counts):
+    if not any(counts):
         return _linear_classifier(node, build, x, labels, coefficients, rho, name, chances[0].size > 0)
     if len(counts) != len(labels) or min(counts) < 0:
         node.refuse("CC0202", f"SVMClassifier has {len(labels)} class labels and vectors of {len(counts)} classes")
-    pairs = list(combinations(range(len(labels)), 2))
-    if len(pairs) != rho.size or any(chance.size not in (0, len(pairs)) for chance in chances):
-        node.refuse("CC0202", f"SVMClassifier needs {len(pairs)} numbers rho, prob_a and prob_b, found {rho.size} rho")
+    needed = math.comb(len(labels), 2)
+    if needed != rho.size or any(chance.size not in (0, needed) for chance in chances):
+        node.refuse("CC0202", f"SVMClassifier needs {needed} numbers rho, prob_a and prob_b, found {rho.size} rho")
     if chances[0].size != chances[1].size:
         node.refuse("CC0202", "SVMClassifier needs as many numbers prob_a as prob_b")
     coefficients = _matrix(node, "coefficients", coefficients, len(labels) - 1)
     if coefficients.shape[1] != sum(counts):
         node.refuse("CC0202", f"SVMClassifier has {sum(counts)} vectors and {coefficients.shape[1]} coefficients each")
+    pairs = list(combinations(range(len(labels)), 2))
     weights = _pair_weights(coefficients, counts, pairs)
     vectors = _matrix(node, "support_vectors", vectors, sum(counts))
     scores = _weighted(build, kernel, x, vectors, weights, rho)
@@ -104,7 +106,8 @@ class _Kernel:
             distances = build(ops.SquaredDistances(), x, build.constant(vectors.astype(np.float32)))
             return build(ops.Unary(function="Exp"), binary(build, "Mul", distances, number(build, -self.gamma)))
         scale = 1.0 if self.name == "LINEAR" else self.gamma
-        y = _product(build, x, (scale * vectors.astype(np.float64)).T)
+        with np.errstate(invalid="ignore"):  # an infinite number times 0 is NaN
+            y = _product(build, x, (scale * vectors.astype(np.float64)).T)
         if self.name == "LINEAR":
             return y
         y = binary(build, "Add", y, number(build, self.shift))
@@ -116,14 +119,17 @@ class _Kernel:
 def _weighted(build: PlanBuilder, kernel: _Kernel, x: Value, vectors: Array, weights: Array, rho: Array) -> Value:
     """`kernel(x, vectors) · weights + rho`. A linear kernel needs one product."""
     if kernel.name == "LINEAR":
-        y = _product(build, x, vectors.astype(np.float64).T @ weights)
+        with np.errstate(invalid="ignore"):
+            y = _product(build, x, vectors.astype(np.float64).T @ weights)
     else:
         y = _product(build, kernel.apply(build, x, vectors), weights)
     return binary(build, "Add", y, build.constant(rho))
 
 
 def _product(build: PlanBuilder, x: Value, matrix: Array) -> Value:
-    return build(ops.MatMul(trans_a=False, trans_b=False), x, build.constant(matrix.astype(np.float32)))
+    with np.errstate(over="ignore"):  # an element beyond the largest number of float32 is infinite
+        constant = build.constant(matrix.astype(np.float32))
+    return build(ops.MatMul(trans_a=False, trans_b=False), x, constant)
 
 
 def _pair_weights(coefficients: Array, counts: list[int], pairs: list[tuple[int, int]]) -> Array:

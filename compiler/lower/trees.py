@@ -188,7 +188,7 @@ def _forest(node: Node, kind: str, of: str) -> Forest:
     if not mode.size or (mode < 0).any():
         node.refuse("CC0202", f"{node.op_type} has no nodes, or nodes of an unknown mode")
     trees, inner = columns["nodes_treeids"], mode != LEAF
-    begins = np.flatnonzero(np.diff(trees, prepend=trees[0] - 1))
+    begins = np.flatnonzero(np.append(True, trees[1:] != trees[:-1]))
     if len(np.unique(trees[begins])) < len(begins):
         node.refuse("CC0202", f"the nodes of a tree of {node.op_type} are not adjacent")
     weights = {f"{of}_weights": _floats(node, f"{of}_weights", kind)}
@@ -221,28 +221,43 @@ def _missing(node: Node, nodes: int) -> Array:
 
 def _finder(node: Node, trees: Array, numbers: Array) -> Any:
     """A function that returns the places of nodes, given the numbers of their trees and of the nodes."""
-    identities = np.stack([trees, numbers], 1)
-    known, first = np.unique(identities, axis=0, return_index=True)
-    if len(known) < len(identities):
+    every_tree, tree = np.unique(trees, return_inverse=True)
+    every_number, number = np.unique(numbers, return_inverse=True)
+    keys = tree * len(every_number) + number
+    order = np.argsort(keys)
+    known = keys[order]
+    if (known[1:] == known[:-1]).any():
         node.refuse("CC0202", f"two nodes of {node.op_type} have the same numbers of tree and node")
 
     def find(trees: Array, numbers: Array, name: str) -> Array:
-        wanted = np.stack([trees, numbers], 1)
-        every, inverse = np.unique(np.concatenate([known, wanted]), axis=0, return_inverse=True)
-        if len(every) > len(known):
-            tree, number = next(pair for pair in wanted.tolist() if pair not in known.tolist())
-            node.refuse("CC0202", f"{node.op_type} has no node {number} in tree {tree}, to which {name} leads")
-        places: Array = first[inverse.reshape(-1)[len(known) :]]
-        return places
+        tree, has_tree = _searched(every_tree, trees)
+        number, has_number = _searched(every_number, numbers)
+        place, has_key = _searched(known, tree * len(every_number) + number)
+        is_wrong = ~(has_tree & has_number & has_key)
+        if is_wrong.any():
+            first = is_wrong.argmax()
+            message = f"no node {numbers[first]} in tree {trees[first]}, to which {name} leads"
+            node.refuse("CC0202", f"{node.op_type} has {message}")
+        found: Array = order[place]
+        return found
 
     return find
+
+
+def _searched(known: Array, wanted: Array) -> tuple[Array, Array]:
+    """The place of each wanted number among the known ones, which are sorted, and whether it is there."""
+    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return place, known[place] == wanted
 
 
 def _newest_forest(node: Node, given: str, kind: str) -> Forest:
     """The trees of version 5, whose leaves are apart from the nodes. Each branch to a leaf gets its own leaf."""
     names = ("nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids", "nodes_trueleafs", "nodes_falseleafs")
     columns = {name: _integers(node, name) for name in names}
-    mode = node.tensor("nodes_modes").reshape(-1).astype(np.int64)
+    modes = node.tensor("nodes_modes")
+    if modes.dtype != np.uint8:
+        node.refuse("CC0202", f"the attribute nodes_modes of TreeEnsemble is of {modes.dtype}, not of uint8")
+    mode = modes.reshape(-1).astype(np.int64)
     columns |= {"nodes_modes": mode, "nodes_splits": _tensor(node, "nodes_splits", given, kind)}
     _equally_long(node, columns)
     targets = {"leaf_targetids": _integers(node, "leaf_targetids")}

@@ -13,7 +13,7 @@ from typing import Any
 import onnx_ir as ir
 
 from compiler.ir import origin
-from compiler.ir.graph import PLAN_DOMAIN, graphs_of
+from compiler.ir.graph import PLAN_DOMAIN, graph_of, graphs_of
 from compiler.rewrite.fused_body import MOST_NODES, body_of
 from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 from compiler.rewrite.rule import Rewriter, insert, replace_uses
@@ -130,9 +130,7 @@ def _readers(value: ir.Value) -> list[ir.Node]:
 
 def _replace(root: ir.Node, nodes: list[ir.Node]) -> None:
     last = nodes[-1]
-    graph = last.graph
-    if graph is None:
-        raise ValueError(f"{last.op_type} is in no graph")
+    graph = graph_of(last)
     result = root.outputs[0]
     body, operands = body_of(nodes, "epilogue", rank=len(result.shape or ()), result=result)
     new = Rewriter(graph)

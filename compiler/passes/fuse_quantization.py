@@ -12,7 +12,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from compiler.ir import origin
-from compiler.ir.graph import constant_of, nodes_of, sole_user
+from compiler.ir.graph import constant_of, graph_of, nodes_of, sole_user
 from compiler.rewrite.quantized.elementwise import average, look_up, moved, pair
 from compiler.rewrite.quantized.params import Target, bounded, target_of
 from compiler.rewrite.quantized.products import convolution, product, qlinear
@@ -47,7 +47,7 @@ def fuse_quantization(evaluate: Evaluate) -> Pass:
             if node.op_identifier() == ("", "QuantizeLinear", "") and (target := target_of(node)) is not None:
                 _fuse(target, evaluate, model, report)
             elif node.domain == "" and node.op_type in ("QLinearConv", "QLinearMatMul"):
-                new = Rewriter(_graph(node))
+                new = Rewriter(graph_of(node))
                 _replace(node, [], qlinear(node, new), new, report)
         for node in list(nodes_of(model)):
             if node.domain == "" and node.op_type in _TO_FLOATS and node.graph is not None:
@@ -66,11 +66,11 @@ def _quantize_constants(model: ir.Model, evaluate: Evaluate) -> None:
             constant_of(value) is None for value in node.inputs
         ):
             continue
-        new = Rewriter(_graph(node))
+        new = Rewriter(graph_of(node))
         codes = new.constant(evaluate([node], node.outputs, model.opset_imports)[0], "codes")
-        insert(_graph(node), node, new)
+        insert(graph_of(node), node, new)
         replace_uses(node.outputs[0], codes)
-        _graph(node).remove(node, safe=True)
+        graph_of(node).remove(node, safe=True)
 
 
 def _fuse(target: Target, evaluate: Evaluate, model: ir.Model, report: PassReport) -> None:
@@ -78,7 +78,7 @@ def _fuse(target: Target, evaluate: Evaluate, model: ir.Model, report: PassRepor
     value, limited, nodes = bounded(target)
     node = None if value is None else value.producer()
     fuse = None if node is None or node.domain else _FUSES.get(node.op_type)
-    new = Rewriter(_graph(target.node))
+    new = Rewriter(graph_of(target.node))
     if node is None or value is None or fuse is None:
         opsets = model.opset_imports
         found = moved(target, new, evaluate, opsets) or look_up(target, new, evaluate, opsets)
@@ -90,18 +90,12 @@ def _fuse(target: Target, evaluate: Evaluate, model: ir.Model, report: PassRepor
         _replace(target.node, [node, *nodes], fuse(node, limited, new), new, report)
 
 
-def _graph(node: ir.Node) -> ir.Graph:
-    if node.graph is None:
-        raise ValueError(f"{node.op_type} is in no graph")
-    return node.graph
-
-
 def _replace(old: ir.Node, nodes: list[ir.Node], result: ir.Value | str, new: Rewriter, report: PassReport) -> None:
     """Replaces the nodes `[*nodes, old]` with `result`; reports a miss if `result` is a reason."""
     if isinstance(result, str):
         report.missed.append(Missed("fuse_quantization", origin.of(nodes[0] if nodes else old), result))
         return
-    graph, given = _graph(old), [value for value in old.inputs if value is not None]
+    graph, given = graph_of(old), [value for value in old.inputs if value is not None]
     origin.inherit(new.nodes, [*nodes, old])
     insert(graph, old, new)
     report.fired.append(Fired("FuseQuantization", origin.of(old)))

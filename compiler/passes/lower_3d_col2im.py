@@ -22,12 +22,9 @@ _AXES = 3
 def _col2im(node: ir.Node, new: Volumes) -> list[ir.Value]:
     """`Col2Im(x, image_shape, block_shape)`, with `x` `[N, C · block, blocks]`."""
     x, image, block = node.inputs[0], _sizes(node.inputs[1]), _sizes(node.inputs[2])
-    view = WindowView[ir.Value].of(node)
-    if x is None or x.shape is None or len(x.shape) != 3 or view is None:
-        raise UnloweredError("its input is not [N, C, L], or an attribute has the wrong type")
-    strides, dilations, pads = view.strides_of(_AXES), view.dilations_of(_AXES), view.pads_of(_AXES)
-    if len(strides) != _AXES or len(dilations) != _AXES or len(pads) != 2 * _AXES or min(strides) < 1:
-        raise UnloweredError(f"an attribute is not a number for each of {_AXES} axes")
+    if x is None or x.shape is None or len(x.shape) != 3:
+        raise UnloweredError("its input is not [N, C, L]")
+    strides, dilations, pads = _numbers(node)
     rows = x.shape.dims[1]
     if not isinstance(rows, int) or rows % math.prod(block):
         raise UnloweredError(f"its channels are not a known multiple of {math.prod(block)}")
@@ -35,6 +32,10 @@ def _col2im(node: ir.Node, new: Volumes) -> list[ir.Value]:
         (image[axis] + pads[axis] + pads[axis + _AXES] - dilations[axis] * (block[axis] - 1) - 1) // strides[axis] + 1
         for axis in range(_AXES)
     ]
+    if min(counts) < 1:
+        raise UnloweredError("its window is larger than the image")
+    if x.shape.dims[2] != math.prod(counts) and isinstance(x.shape.dims[2], int):
+        raise UnloweredError(f"its input has {x.shape.dims[2]} blocks, and its window {math.prod(counts)} places")
     batch: list[Size] = [(x, 0)]
     channels, steps, plane = rows // math.prod(block), block[0] * counts[0], image[1] * image[2]
 
@@ -54,6 +55,19 @@ def _col2im(node: ir.Node, new: Volumes) -> list[ir.Value]:
     result = add(new.reshape(columns, [batch, [channels * plane * block[0]], [counts[0]]]), 0, 1)
     result = new.add("Transpose", new.reshape(result, [batch, [channels], [plane], [image[0]]]), perm=(0, 1, 3, 2))
     return [new.reshape(result, [batch, [channels], *([size] for size in image)])]
+
+
+def _numbers(node: ir.Node) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """The strides, dilations and pads."""
+    view = WindowView[ir.Value].of(node)
+    if view is None:
+        raise UnloweredError("an attribute has the wrong type")
+    strides, dilations, pads = view.strides_of(_AXES), view.dilations_of(_AXES), view.pads_of(_AXES)
+    if len(strides) != _AXES or len(dilations) != _AXES or min(*strides, *dilations) < 1:
+        raise UnloweredError(f"it needs {_AXES} positive strides and dilations")
+    if len(pads) != 2 * _AXES or min(pads) < 0:
+        raise UnloweredError(f"it needs {2 * _AXES} pads, none of them negative")
+    return strides, dilations, pads
 
 
 def _sizes(value: ir.Value | None) -> list[int]:

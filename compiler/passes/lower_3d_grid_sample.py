@@ -155,17 +155,16 @@ def _interpolated(sampler: _Sampler, pixels: ir.Value, new: Volumes) -> ir.Value
     near = new.add("Sub", new.constant(np.array(1, kind.numpy()), "one"), far)
     places = [sampler.places(at), sampler.places(new.add("Add", at, new.ints(1)))]
     weights = [_coordinates(near, new), _coordinates(far, new)]
-    total: ir.Value | None = None
-    for corner in itertools.product((0, 1), repeat=3):
+
+    def term(corner: tuple[int, ...]) -> ir.Value:
+        """The elements at a corner of each cell, times their weights."""
         elements = sampler.gathered(table, [images, *(places[end][axis] for axis, end in enumerate(corner))])
-        weight = reduce(
-            lambda one, other: new.add("Mul", one, other), [weights[end][axis] for axis, end in enumerate(corner)]
-        )
-        term = new.add("Mul", new.add("Cast", elements, to=kind), weight)
-        total = term if total is None else new.add("Add", total, term)
-    if total is None:
-        raise ValueError("a cell has no corners")
-    return new.add("Cast", total, to=given)
+        factors = [weights[end][axis] for axis, end in enumerate(corner)]
+        weight = reduce(lambda one, other: new.add("Mul", one, other), factors)
+        return new.add("Mul", new.add("Cast", elements, to=kind), weight)
+
+    terms = map(term, itertools.product((0, 1), repeat=3))
+    return new.add("Cast", reduce(lambda one, other: new.add("Add", one, other), terms), to=given)
 
 
 def _coordinates(points: ir.Value, new: Volumes) -> list[ir.Value]:

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from compiler.errors import Diagnostic
 from compiler.ir import onnx_schema, origin
-from compiler.ir.graph import nodes_of, opset_of, rank
+from compiler.ir.graph import graph_of, nodes_of, opset_of, rank
 from compiler.rewrite.report import Fired, Pass, PassReport
 from compiler.rewrite.rule import Rewriter, insert
 
@@ -67,9 +67,7 @@ def _align(node: ir.Node) -> str | None:
 
 def _append_ones(node: ir.Node, value: ir.Value, count: int) -> None:
     """Appends `count` dimensions of size 1 to input 1."""
-    graph = node.graph
-    if graph is None:
-        raise ValueError(f"{node.op_type} is in no graph")
+    graph = graph_of(node)
     new = Rewriter(graph)
     target = new.constant(np.array([0] * (rank(value) or 0) + [1] * count, np.int64), "broadcast")
     aligned = new.op("Reshape", value, target, version=_MODERN)

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir import origin
-from compiler.ir.graph import graphs_of
+from compiler.ir.graph import graph_of, graphs_of
 from compiler.ir.views.gather import GatherView
 from compiler.ir.views.slice import Range, ranges_of
 from compiler.rewrite.pattern import Const, Match, Op, Var
@@ -115,9 +115,7 @@ def _is_whole(value: ir.Value | None, axis: int, parts: _Parts) -> bool:
 
 def _split(value: ir.Value | None, axis: int, parts: _Parts, order: dict[ir.Node, int]) -> None:
     first = min((node for _, node in parts), key=order.__getitem__)
-    graph = first.graph
-    if graph is None:
-        raise ValueError("a slice is in no graph")
+    graph = graph_of(first)
     new = Rewriter(graph)
     sizes = new.constant(np.array([places.end - places.start for places, _ in parts], np.int64), "sizes")
     results = new.op("Split", value, sizes, outputs=len(parts), version=13, axis=axis)

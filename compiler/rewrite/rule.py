@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from compiler.errors import CompileError, Diagnostic, note
 from compiler.ir import origin
-from compiler.ir.graph import nodes_of
+from compiler.ir.graph import graph_of, nodes_of
 from compiler.ir.inference import NewNodes
 from compiler.ir.shape_library import ELEMENTS
 from compiler.rewrite.pattern import AnyOf, Match, Op
@@ -255,9 +255,7 @@ class _Driver:
 
     def replace(self, rule: AnyRule, match: Match, rewrite: Callable[[Rewriter], Results]) -> Rewriter:
         """Replaces the root's outputs with the results of a rewrite. Returns the rewriter."""
-        root, graph = match.root, match.root.graph
-        if graph is None:
-            raise ValueError(f"{root.op_type} is in no graph")
+        root, graph = match.root, graph_of(match.root)
         new = Rewriter(graph)
         results = _checked(rewrite(new), rule, root)
         users = [use.node for value in root.outputs for use in value.uses()]

@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from compiler._runtime import MOST_WINDOW_AXES
 from compiler.ir import origin
-from compiler.ir.graph import nodes_of, opset_of, rank
+from compiler.ir.graph import graph_of, nodes_of, opset_of, rank
 from compiler.ir.inference import NewNodes
 from compiler.rewrite.prices import Price
 from compiler.rewrite.report import Fired, Pass, PassReport
@@ -168,9 +168,7 @@ def lowering_pass(name: str, lowerings: Mapping[str, Lowering], *, result: str) 
 
 def _replaced(node: ir.Node, results: Sequence[ir.Value], new: Volumes) -> Fired:
     """Replaces a node with the nodes of its lowering. Returns the report of it, with its price."""
-    graph, here, price = node.graph, origin.of(node), Price.of(new.nodes) - Price.of([node])
-    if graph is None:
-        raise ValueError(f"{node.op_type} is in no graph")
+    graph, here, price = graph_of(node), origin.of(node), Price.of(new.nodes) - Price.of([node])
     origin.inherit(new.nodes, [node])
     insert(graph, node, new)
     for old, value in zip(node.outputs, results, strict=False):

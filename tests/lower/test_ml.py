@@ -39,6 +39,22 @@ def test_label_encoder_with_tensors():
     check("LabelEncoder", [np.array([2.5, 0, 1.5])], TensorProto.INT16, 4, np.int16([20, -7, 10]), **tensors)
 
 
+@pytest.mark.parametrize(
+    ("values", "attributes", "message"),
+    [
+        (np.uint64([1]), {}, "needs the attribute default_tensor for values of uint64"),
+        (np.array([True]), {}, "needs the attribute default_tensor for values of bool"),
+        (np.int8([1]), {"default_int64": 200}, "the number 200, which int8 does not hold"),
+        (np.complex64([1]), {}, "complex64 is not a supported element type"),
+    ],
+)
+def test_values_without_a_default(values, attributes, message):
+    given = {"keys_int64s": [1], "values_tensor": numpy_helper.from_array(values, "values"), **attributes}
+    with pytest.raises(compiler.CompileError, match=message) as error:
+        compiler.compile(model_of("LabelEncoder", [np.array([1])], INT64, 4, **given))
+    assert "(node)" in str(error.value)
+
+
 def test_the_first_label_encoder():
     classes = {"classes_strings": ["a", "b"], "default_int64": -3, "default_string": "none"}
     check("LabelEncoder", [X], TensorProto.INT64, 1, np.array([1, -3, 0, -3]), **classes)
@@ -60,6 +76,16 @@ def test_binarizer():
     check("Binarizer", [np.array([-2, -1, 0])], TensorProto.INT64, 1, np.array([0, 1, 1]), threshold=-1.5)
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_a_threshold_beyond_the_integers(dtype):
+    limits = np.iinfo(dtype)
+    x = np.array([[limits.min, -1, 0, limits.max]], dtype)
+    for threshold in (3e9, -3e9, 1e30, -1e30, 2.0**31, -(2.0**31), 2.0**63, -(2.0**63)):
+        expected = np.array([[int(number) > threshold for number in x[0].tolist()]], dtype)
+        kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+        check("Binarizer", [x], kind, 1, expected, threshold=threshold)
+
+
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
@@ -79,6 +105,7 @@ DRAWN = np.random.default_rng(0)
 ROWS = DRAWN.normal(size=(7, 3)).astype(np.float32)
 ROWS[2] = 0
 WHOLE = np.array([[1, -2, 3], [0, 5, 7]])
+I32 = WHOLE.astype(np.int32)
 
 
 @pytest.mark.parametrize(
@@ -162,6 +189,13 @@ def test_linear_classifier(x, transform):
         ("Normalizer", ROWS, {"norm": "L3"}, "found L3"),
         ("Imputer", ROWS, {"imputed_value_int64s": [1]}, "of the input's kind, float32"),
         ("Imputer", ROWS, {"imputed_value_floats": [1.0] * 2}, "2 numbers for 3 columns"),
+        (
+            "Imputer",
+            I32,
+            {"imputed_value_int64s": [1], "replaced_value_int64": 2**40},
+            f"{2**40}, which int32 does not",
+        ),
+        ("Imputer", I32, {"imputed_value_int64s": [-(2**40)]}, f"{-(2**40)}, which int32 does not hold"),
         ("OneHotEncoder", ROWS, {"cats_strings": ["a"]}, "as fits float32"),
         ("LinearRegressor", ROWS, {"coefficients": [1.0] * 4, "targets": 3}, "4 coefficients for 3"),
         ("LinearRegressor", ROWS, {"coefficients": [1.0] * 3, "post_transform": "SIN"}, "no post_transform 'SIN'"),

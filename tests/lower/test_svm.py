@@ -90,12 +90,21 @@ def test_classifiers_without_vectors(classes, sign, transform):
         ({"kernel_type": "WAVE"}, "no kernel 'WAVE'"),
         ({"kernel_params": [1.0]}, "no kernel 'RBF' with 1 parameters"),
         ({"classlabels_ints": [1]}, "1 class labels, fewer than two"),
+        ({"classlabels_ints": [*range(100_000)], "vectors_per_class": [1] * 100_000}, "needs 4999950000 numbers rho"),
+        ({"vectors_per_class": [1, -1, 0]}, "3 class labels and vectors of 3 classes"),
     ],
 )
 def test_refusals(changes, message):
     attributes = classifier([3, 2, 2], "RBF") | {"classlabels_ints": [0, 1, 2]} | changes
     with pytest.raises(compiler.CompileError, match=message):
         compiler.compile(model_of("SVMClassifier", [ROWS], [INT64, FLOAT], 1, **attributes))
+
+
+def test_numbers_beyond_float32_are_infinite():
+    attributes = {"coefficients": [3e38, 3e38, 1.0], "rho": [0.0], "support_vectors": [3e38] * 9, "n_supports": 3}
+    model = model_of("SVMRegressor", [ROWS], FLOAT, 1, **attributes, **parameters("LINEAR"))
+    y = compiler.load(compiler.compile(model)).run({"x0": np.ones_like(ROWS)})["y0"]
+    assert np.isposinf(y).all()
 
 
 def test_columns_that_do_not_fit():

@@ -1,5 +1,7 @@
 """Ensembles of decision trees against onnxruntime."""
 
+import time
+
 import numpy as np
 import pytest
 from onnx import TensorProto, numpy_helper
@@ -213,6 +215,12 @@ def test_refused_trees(changes, message):
         ({"nodes_modes": numpy_helper.from_array(np.uint8([6]))}, "1 nodes that test for members, and 0 sets"),
         ({"nodes_splits": numpy_helper.from_array(np.float64([0]))}, "nodes_splits of TreeEnsemble is of float64"),
         ({"post_transform": 5}, "no post_transform 5"),
+        (
+            {"nodes_modes": numpy_helper.from_array(np.array(["a"], object))},
+            "nodes_modes .* is of object, not of uint8",
+        ),
+        ({"nodes_modes": numpy_helper.from_array(np.float32([np.nan]))}, "nodes_modes .* is of float32"),
+        ({"nodes_splits": numpy_helper.from_array(np.complex64([1j]))}, "complex64 is not a supported element type"),
         ({"leaf_targetids": [0, 2]}, "outside of 0 to 1"),
     ],
 )
@@ -232,6 +240,24 @@ def test_refused_trees_of_the_newest_version(changes, message):
     }
     with pytest.raises(compiler.CompileError, match=message):
         compiler.compile(model_of("TreeEnsemble", [np.zeros((2, 2), np.float32)], FLOAT, 5, **attributes | changes))
+
+
+def test_a_large_corrupt_ensemble_is_refused_in_seconds():
+    count = 100_000
+    changes = {
+        "nodes_treeids": list(range(count)),
+        "nodes_nodeids": [0] * count,
+        "nodes_featureids": [0] * count,
+        "nodes_modes": ["BRANCH_LEQ"] * count,
+        "nodes_values": [0.0] * count,
+        "nodes_truenodeids": [0] * (count // 2) + [7] * (count // 2),
+        "nodes_falsenodeids": [0] * count,
+    }
+    model = model_of("TreeEnsembleRegressor", [np.zeros((2, 2), np.float32)], FLOAT, 3, **SMALL | changes)
+    begin = time.process_time()
+    with pytest.raises(compiler.CompileError, match="no node 7 in tree 50000, to which nodes_truenodeids leads"):
+        compiler.compile(model)
+    assert time.process_time() - begin < 30  # a comparison of each node with all others takes minutes
 
 
 def test_refused_classes():

@@ -6,6 +6,7 @@ import pytest
 from onnx_ir._graph_containers import GraphInitializers
 
 from compiler.ir import origin
+from compiler.ir.graph import graph_of
 from compiler.rewrite.pattern import AnyOf, Const, Op, Var
 from compiler.rewrite.rule import Rewriter, Rule, insert, rules_pass
 from tests.running import calls_of
@@ -121,6 +122,14 @@ def test_a_fused_node_has_all_origins(parse):
     model = parse("agraph (float[N] x) => (float[N] y) { s = Sigmoid(x)  y = Mul(x, s) }")
     swish.run(model)
     assert origin.of(model.graph[0]).nodes == ("Mul(y)", "Sigmoid(s)")
+
+
+def test_a_node_knows_its_graph():
+    node = ir.node("Relu", [ir.val("x")])
+    with pytest.raises(ValueError, match="Relu is in no graph"):
+        graph_of(node)
+    graph = ir.Graph([], [], nodes=[node])
+    assert graph_of(node) is graph
 
 
 def test_names_of_many_constants_are_found_without_counting_anew(monkeypatch):

@@ -148,6 +148,24 @@ def test_blocks(size, block, attributes):
     assert "its sizes are not known" in refusal_of("Col2Im", inputs, "inputs", **attributes)
 
 
+@pytest.mark.parametrize(
+    ("block", "count", "attributes", "reason"),
+    [
+        ([4, 2, 2], 24, {}, "its window is larger than the image"),
+        ([2, 2, 2], 24, {"dilations": [3, 1, 1]}, "its window is larger than the image"),
+        ([2, 2, 2], 24, {"dilations": [1, 1]}, "it needs 3 positive strides and dilations"),
+        ([2, 2, 2], 24, {"dilations": [0, 1, 1]}, "it needs 3 positive strides and dilations"),
+        ([2, 2, 2], 24, {"strides": [1, -1, 1]}, "it needs 3 positive strides and dilations"),
+        ([2, 2, 2], 24, {"pads": [1, 1, 1]}, "it needs 6 pads, none of them negative"),
+        ([2, 2, 2], 24, {"pads": [0, 0, 0, 0, 0, -1]}, "it needs 6 pads, none of them negative"),
+        ([2, 2, 2], 23, {}, "its input has 23 blocks, and its window 24 places"),
+    ],
+)
+def test_wrong_blocks(block, count, attributes, reason):
+    inputs = [image(2, math.prod(block), count), np.array([3, 4, 5]), np.array(block)]
+    assert refusal_of("Col2Im", inputs, **attributes).endswith(f"it is not lowered, because {reason}")
+
+
 def test_what_is_not_lowered():
     ratio = {"mode": "nearest", "keep_aspect_ratio_policy": "not_larger"}
     reasons = [
