@@ -298,3 +298,15 @@ def test_the_session_does_not_keep_the_plan() -> None:
     assert session._source() is None
     with pytest.raises(ValueError, match="no longer in memory"):
         session.with_weights({"b": numbers(3)})
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_parameters_of_pytorch(dtype: str) -> None:
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    stored = numbers(3, 4).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else np.float32)
+    kind = dtype.removesuffix("32")
+    text = f"({kind}[n, 3] x) => ({kind}[n, 4] y) {{ y = MatMul (x, w) }}"
+    plan = compiler.compile(model(text, w=stored), KEPT)
+    new = torch.nn.Parameter(torch.ones(3, 4, dtype=getattr(torch, dtype)))
+    x = np.ones((2, 3), stored.dtype)
+    np.testing.assert_array_equal(compiler.load(plan, threads=1, weights={"w": new}).run({"x": x})["y"], 3)

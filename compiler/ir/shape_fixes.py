@@ -41,9 +41,8 @@ class Corrections:
 
     def correct(self, node: ir.Node) -> None:
         """Corrects the inferred shapes and sizes of a node's outputs."""
-        if node.domain == "":
-            for correct in CORRECTED.get(node.op_type, ()):
-                correct(self._context, node)
+        for correct in CORRECTED.get((node.domain, node.op_type), ()):
+            correct(self._context, node)
         for value in node.outputs:
             if not _are_possible(self._elements(value), value):
                 forget_elements(self._context, value)
@@ -268,7 +267,22 @@ def _unknown(context: Context) -> ir.SymbolicDim:
     return symbol
 
 
-CORRECTED: dict[str, tuple[Callable[[Context, ir.Node], None], ...]] = {
+def _extract_features(context: Context, node: ir.Node) -> None:
+    """Sets the shape `[…, I]` for `X: […, C]` and I indices of any shape. A vector counts as one row."""
+    x, indices = node.inputs
+    if x is None or indices is None or x.shape is None:
+        node.outputs[0].shape = None
+        return
+    sizes = None if indices.shape is None else indices.shape.dims
+    known = [size for size in sizes or () if isinstance(size, int)]
+    if sizes is not None and len(known) == len(sizes):
+        count: Dim = prod(known)
+    else:
+        count = sizes[0] if sizes is not None and len(sizes) == 1 else _unknown(context)
+    node.outputs[0].shape = ir.Shape([*(x.shape.dims[:-1] if len(x.shape) > 1 else [1]), count])
+
+
+_CORRECTED: dict[str, tuple[Callable[[Context, ir.Node], None], ...]] = {
     **dict.fromkeys(ELEMENTWISE, (_broadcast,)),
     **dict.fromkeys(("Cast", "CastLike"), (_follow_cast,)),
     "Div": (_follow_quotient, _broadcast),
@@ -279,4 +293,6 @@ CORRECTED: dict[str, tuple[Callable[[Context, ir.Node], None], ...]] = {
     "Squeeze": (_forget_rank,),
     "Where": (_follow_choice, _broadcast),
 }
-"""The operators whose inferred outputs are wrong or too vague, and what corrects them, in this order."""
+CORRECTED = {("", op_type): corrections for op_type, corrections in _CORRECTED.items()}
+CORRECTED["ai.onnx.ml", "ArrayFeatureExtractor"] = (_extract_features,)
+"""The operators, by domain and name, whose inferred outputs are wrong or too vague, and their corrections, in order."""

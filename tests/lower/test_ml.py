@@ -1,6 +1,8 @@
 """Operators of the domain `ai.onnx.ml` against onnxruntime."""
 
 import numpy as np
+import onnx.parser
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -66,6 +68,26 @@ def test_array_feature_extractor(x):
     kind = TensorProto.STRING if x.dtype == object else helper.np_dtype_to_tensor_dtype(x.dtype)
     check("ArrayFeatureExtractor", [x, np.array([2, 0, 2])], kind, 1)
     check("ArrayFeatureExtractor", [x, np.array([[1]])], kind, 1)
+
+
+@pytest.mark.parametrize("x", ["3", "2, 3", "n, 3", "2, 2, 3"])
+@pytest.mark.parametrize("indices", ["4", "m", "2, 2", "m, 2"])
+@pytest.mark.parametrize(
+    "reader", ["Shape (a)", "Reshape (a, line)", "ReduceSum <keepdims = 0> (a, first)", "Transpose (a)"]
+)
+def test_readers_of_extracted_features(x, indices, reader):
+    text = f"""<ir_version: 10, opset_import: ["": 21, "ai.onnx.ml": 3]>
+    features (float[{x}] x, int64[{indices}] i) => (y) <int64[1] line = {{-1}}, int64[1] first = {{0}}>
+    {{ a = ai.onnx.ml.ArrayFeatureExtractor (x, i) y = {reader} }}"""
+    model = onnx.parser.parse_model(text)
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64 if "Shape (a)" in reader else TensorProto.FLOAT
+    sizes = {"n": 2, "m": 2}
+    numbers = [[sizes.get(size) or int(size) for size in text.split(", ")] for text in (x, indices)]
+    given = {"x": np.random.default_rng(0).random(numbers[0], np.float32), "i": np.full(numbers[1], 1)}
+    [expected] = onnxruntime.InferenceSession(model.SerializeToString()).run(None, given)
+    [found] = compiler.load(compiler.compile(model), threads=1).run(given).values()
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_binarizer():
