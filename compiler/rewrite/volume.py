@@ -71,10 +71,8 @@ class Volumes(Rewriter):
         numbers = [_number(size, x, axis) for axis, size in enumerate(sizes)]
         unknown = numbers.count(None)
         if unknown == 0 or (unknown == 1 and 0 not in numbers):  # beside a size that is 0 in a run, -1 has no meaning
-            shape = self.ints(*(-1 if number is None else number for number in numbers))
-        else:
-            shape = self._computed(sizes, numbers)
-        return self.add("Reshape", x, shape)
+            return self.add("Reshape", x, self.ints(*(-1 if number is None else number for number in numbers)))
+        return self.add("Reshape", x, self._computed(sizes, numbers), allowzero=1)
 
     def size(self, value: ir.Value, axis: int) -> ir.Value:
         """The size of a value along an axis, as a list of one number."""

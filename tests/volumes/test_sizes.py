@@ -1,5 +1,6 @@
 """Sizes that are symbols or 0: lowered operators give the results of onnxruntime."""
 
+import numpy as np
 import onnx.parser
 import pytest
 
@@ -29,3 +30,20 @@ def test_sizes_of_a_convolution_rounded_up(optimize):
         feeds = {"x": image(2, 4, *sizes), "f": image(1, 4, 3, 3, 3, seed=1)}
         [found], [expected] = session.run(feeds).values(), reference(model, feeds)
         assert_same(found, expected, 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool", "LpPool"])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 3, 3), (3, 1, 3), (3, 3, 1)])
+def test_empty_results_of_poolings(op_type, sizes):
+    check(op_type, [image(1, 4, *sizes)], kernel_shape=[2, 2, 2])
+
+
+def test_indices_of_an_empty_result():
+    check("MaxPool", [image(1, 4, 1, 1, 1)], outputs=2, tolerance=0, kernel_shape=[2, 2, 2])
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_window_deeper_than_the_image_gives_no_elements(depth):
+    """onnxruntime refuses such an image."""
+    inputs, expected = [image(2, 4, depth, 5, 6), image(3, 4, 3, 3, 3)], np.zeros((2, 3, 0, 3, 4), np.float32)
+    check("Conv", inputs, forms=["symbols"], expected=[expected])
