@@ -93,7 +93,8 @@ def _depth_pads(x: ir.Value, window: Window) -> tuple[int, int]:
     elif stride == 1:
         total = reach - 1
     else:
-        raise UnloweredError(f"its pads depend on the depth, which is not known (auto_pad {window.auto_pad})")
+        reason = f"its pads depend on the depth, which is not known (auto_pad {window.auto_pad})"
+        raise UnloweredError(reason, depth)
     less, more = total // 2, total - total // 2
     return (less, more) if window.auto_pad == "SAME_UPPER" else (more, less)
 
