@@ -50,7 +50,8 @@ def _convolved(node: ir.Node, at: int, zero: ir.Value | None, new: Volumes) -> i
         return _along_depth(node, at, window, new)
     planes = _padded(new.add("Transpose", x, perm=_PLANES_FIRST), zero, _depth_pads(x, window), new)
     planes = _joined(planes, window, *_groups(node, weights), new)
-    flat = new.reshape(planes, [[(planes, 0), (planes, 1)], [(planes, 2)], [(planes, 3)], [(planes, 4)]])
+    images: Sizes = [[(planes, 0), (planes, 1)], [(planes, 2)], [(planes, 3)], [(planes, 4)]]
+    flat = new.reshape(planes, images, allows_zero=False)  # a window deeper than the image leaves no planes
     inputs = [flat, *node.inputs[1:]]
     inputs[at] = _flat_weights(weights, new)
     [result] = new.again(node, *inputs, **window.attributes(_PLANE))

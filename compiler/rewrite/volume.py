@@ -73,13 +73,16 @@ class Volumes(Rewriter):
         """A list of numbers as an initializer."""
         return self.constant(np.array(numbers, dtype=np.int64), "numbers")
 
-    def reshape(self, x: ir.Value, sizes: Sizes) -> ir.Value:
-        """`x` with these sizes. A size that is not known when compiling is computed in the run."""
+    def reshape(self, x: ir.Value, sizes: Sizes, *, allows_zero: bool = True) -> ir.Value:
+        """`x` with these sizes. A size that is not known when compiling is computed in the run.
+
+        Unless `allows_zero`, a run fails if a computed size is 0, except where `x` has the size 0 along the same axis.
+        """
         numbers = [_number(size, x, axis) for axis, size in enumerate(sizes)]
         unknown = numbers.count(None)
         if unknown == 0 or (unknown == 1 and 0 not in numbers):  # beside a size that is 0 in a run, -1 has no meaning
             return self.add("Reshape", x, self.ints(*(-1 if number is None else number for number in numbers)))
-        return self.add("Reshape", x, self._computed(sizes, numbers), allowzero=1)
+        return self.add("Reshape", x, self._computed(sizes, numbers), allowzero=int(allows_zero))
 
     def size(self, value: ir.Value, axis: int) -> ir.Value:
         """The size of a value along an axis, as a list of one number."""
