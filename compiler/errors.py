@@ -4,7 +4,7 @@ The text of a diagnostic has the same form as rustc's::
 
     error[CC0301]: 3-D convolution is not supported (kernel 3×3×3)
       --> model.py:118 in UNet3D.forward   encoder.0.conv : Conv3d   Conv(node_conv3d)
-      help: no kernel computes 3-D operators: --lower-3d replaces this one with 2-D operators; …
+      help: no kernel computes 3-D operators: `candlec compile --lower-3d` makes this one 2-D; …
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from compiler.cli import arguments
 from compiler.cli.failure import diagnostic_data, show_diagnostics
 from compiler.cli.output import RIGHT, UNKNOWN, WRONG, Cell, console, errors, json_option, print_json, table, working
 from compiler.cli.tables.placement import show_any_gpu, show_placement
+from compiler.cli.volumes import lower_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,10 +47,17 @@ class Operator:
 @arguments.pin_option
 @arguments.named_device_option("Show which steps would run on this device, and which on the CPU. No GPU is needed.")
 @arguments.strict_device_option("With --device cuda, exit with code 1 if the GPU has no kernel for a step.")
+@lower_option("Check the 2-D operators that candlec compile --lower-3d makes of those of three spatial dimensions.")
 @json_option
 @click.pass_context
 def command(
-    context: click.Context, model: Path, dims: dict[str, int], device: str, strict_device: bool, as_json: bool
+    context: click.Context,
+    model: Path,
+    dims: dict[str, int],
+    device: str,
+    strict_device: bool,
+    lower_3d: bool,
+    as_json: bool,
 ) -> None:
     """Show which operators of MODEL the compiler supports, and why and where it refuses a node.
 
@@ -74,10 +82,10 @@ def command(
         raise click.UsageError("--strict-device needs another device than the CPU: add --device cuda")
     with working(f"checking {model}"):
         counts = _counts(model)
-        warnings, refusal = _findings(model, dims)
+        warnings, refusal = _findings(model, dims, lower_3d)
     operators = _operators(counts, refusal)
     findings = [*warnings, *refusal.diagnostics]
-    placed = _placement(model, dims) if device != "cpu" and not refusal.diagnostics else []
+    placed = _placement(model, dims, lower_3d) if device != "cpu" and not refusal.diagnostics else []
     missing = [step for step in placed if step.host == "no_kernel"]
     is_right = not refusal.diagnostics and not (strict_device and missing)
     if as_json:
@@ -88,24 +96,29 @@ def command(
         print_json({"ok": is_right, "operators": listed, "diagnostics": data, "unchecked": unchecked, **steps})
     else:
         _show(operators, findings)
-        if placed:
-            show_placement(device, placed)
-            show_any_gpu(device)
-        if strict_device and missing:
-            sentence = f"refused: {device} lacks a kernel; without --strict-device, such steps fall back to the CPU"
-            errors.print(sentence, style="red", soft_wrap=True)
+        _show_steps(device, placed, strict_device and bool(missing))
     context.exit(0 if is_right else 1)
 
 
-def _placement(model: Path, dims: dict[str, int]) -> list[PlacedStep]:
+def _show_steps(device: str, placed: list[PlacedStep], is_refused: bool) -> None:
+    """Print where the steps run, and why the command refuses them."""
+    if placed:
+        show_placement(device, placed)
+        show_any_gpu(device)
+    if is_refused:
+        sentence = f"refused: {device} lacks a kernel; without --strict-device, such steps fall back to the CPU"
+        errors.print(sentence, style="red", soft_wrap=True)
+
+
+def _placement(model: Path, dims: dict[str, int], lower_3d: bool) -> list[PlacedStep]:
     """The placement of the optimized plan's steps."""
     import compiler
     from compiler.runtime.steps import placed_steps
 
-    return placed_steps(compiler.compile(model, compiler.Options(dims=dims)))
+    return placed_steps(compiler.compile(model, compiler.Options(dims=dims, lower_3d=lower_3d)))
 
 
-def _findings(model: Path, dims: dict[str, int]) -> tuple[list[Diagnostic], CompileError]:
+def _findings(model: Path, dims: dict[str, int], lower_3d: bool) -> tuple[list[Diagnostic], CompileError]:
     """The warnings of passes, and the error of the compilation, without diagnostics if the model compiles."""
     import compiler
 
@@ -115,7 +128,7 @@ def _findings(model: Path, dims: dict[str, int]) -> tuple[list[Diagnostic], Comp
         warnings.update(dict.fromkeys(report.warnings))
 
     try:
-        compiler.compile(model, compiler.Options(optimize=False, dims=dims, on_pass=add))
+        compiler.compile(model, compiler.Options(optimize=False, dims=dims, lower_3d=lower_3d, on_pass=add))
     except compiler.CompileError as error:
         return list(warnings), error
     return list(warnings), compiler.CompileError([])

@@ -129,7 +129,10 @@ compiler_options = grouped(
         "be repeated."
     ),
     quantized.weights_options,
-    volumes.lower_option,
+    volumes.lower_option(
+        "Replace operators of three spatial dimensions with 2-D ones, and list their prices. Without it, the compiler "
+        "refuses them."
+    ),
     click.option(
         "--keep-weights",
         is_flag=True,

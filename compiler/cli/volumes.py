@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,13 +15,10 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 
-lower_option = click.option(
-    "--lower-3d",
-    "lower_3d",
-    is_flag=True,
-    help="Replace operators of three spatial dimensions with 2-D ones, and list their prices. Without it, the compiler "
-    "refuses them.",
-)
+
+def lower_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option `--lower-3d`, as the parameter `lower_3d`."""
+    return click.option("--lower-3d", "lower_3d", is_flag=True, help=help_text)
 
 
 def show_prices(reports: Iterable[PassReport]) -> None:

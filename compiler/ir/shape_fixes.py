@@ -2,7 +2,8 @@
 
 The library assumes that slices are within unknown sizes, that unknown sizes are not 1, that an unknown shape broadcasts
 to the shape of an Expand, and that two symbols that broadcast to each other are equal. None of this is always true. It
-also gives elements to the results of nodes that fail, and to results that overflow.
+also gives elements to the results of nodes that fail, and to results that overflow. It cannot read sizes that it rounds
+up.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _HOLDING_SIZES = {ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT, ir.Da
 """The types that hold sizes and their differences, which may be negative."""
 _MANTISSAS = {ir.DataType.FLOAT: 24, ir.DataType.DOUBLE: 53}
 """The bits of a float's mantissa: larger integers may be rounded."""
+_CEILING = "ceiling("
+"""A function that the library writes and cannot read."""
 _LONGEST = 100
 """The limit of expressions of sizes, in characters. Simplifying longer ones would take too much time."""
 
@@ -71,6 +74,9 @@ class Corrections:
         text = str(size)
         if text.isdecimal():
             return int(text)
+        if _CEILING in text:
+            floored = _floored(size)
+            return _unknown(self._context) if floored is None or len(str(floored)) > _LONGEST else floored
         if _is_quotient(text) and len(text) <= 2 * _LONGEST:
             quotient = size.simplify()
             found = str(quotient)
@@ -82,9 +88,25 @@ class Corrections:
 
 
 def _needs_simplification(size: Dim) -> bool:
-    """Whether an expression is too long, a number, or a quotient, which a division without remainder may simplify."""
+    """Whether an expression is too long, a number, rounded up, or a quotient, which may be without remainder."""
     text = None if isinstance(size, int) else size.value
-    return text is not None and (text.isdecimal() or len(text) > _LONGEST or _is_quotient(text))
+    return text is not None and (text.isdecimal() or len(text) > _LONGEST or _is_quotient(text) or _CEILING in text)
+
+
+def _floored(size: ir.SymbolicDim) -> ir.SymbolicDim | None:
+    """Writes `ceiling(a/b)` as `floor((a + b - 1)/b)`; `None` if that is impossible."""
+    import sympy
+
+    def floor(rounded: sympy.Expr) -> sympy.Expr:
+        dividend, divisor = sympy.fraction(sympy.together(rounded))
+        is_whole = dividend.is_integer and divisor.is_integer
+        return sympy.floor(rounded + (divisor - 1) / divisor) if is_whole else sympy.ceiling(rounded)
+
+    expression = size._expr  # the parser, which reads the text, does not know the function
+    if expression is None:
+        return None
+    floored = ir.SymbolicDim(expression.replace(sympy.ceiling, floor))
+    return None if _CEILING in str(floored) else floored
 
 
 def _is_quotient(text: str) -> bool:

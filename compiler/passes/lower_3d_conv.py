@@ -50,7 +50,8 @@ def _convolved(node: ir.Node, at: int, zero: ir.Value | None, new: Volumes) -> i
         return _along_depth(node, at, window, new)
     planes = _padded(new.add("Transpose", x, perm=_PLANES_FIRST), zero, _depth_pads(x, window), new)
     planes = _joined(planes, window, *_groups(node, weights), new)
-    flat = new.reshape(planes, [[(planes, 0), (planes, 1)], [(planes, 2)], [(planes, 3)], [(planes, 4)]])
+    images: Sizes = [[(planes, 0), (planes, 1)], [(planes, 2)], [(planes, 3)], [(planes, 4)]]
+    flat = new.reshape(planes, images, allows_zero=False)  # a window deeper than the image leaves no planes
     inputs = [flat, *node.inputs[1:]]
     inputs[at] = _flat_weights(weights, new)
     [result] = new.again(node, *inputs, **window.attributes(_PLANE))
@@ -93,7 +94,8 @@ def _depth_pads(x: ir.Value, window: Window) -> tuple[int, int]:
     elif stride == 1:
         total = reach - 1
     else:
-        raise UnloweredError(f"its pads depend on the depth, which is not known (auto_pad {window.auto_pad})")
+        reason = f"its pads depend on the depth, which is not known (auto_pad {window.auto_pad})"
+        raise UnloweredError(reason, depth)
     less, more = total // 2, total - total // 2
     return (less, more) if window.auto_pad == "SAME_UPPER" else (more, less)
 

@@ -72,7 +72,7 @@ class _Depth:
         else:
             depth = None if x.shape is None else x.shape.dims[2]
             if not isinstance(depth, int):
-                raise UnloweredError("its pads depend on the depth, which is not known (output_shape)")
+                raise UnloweredError("its pads depend on the depth, which is not known (output_shape)", depth)
             wanted = asked[0] - (depth - 1) * stride
             total = max(0, reach - wanted)
         before = total // 2 if window.auto_pad == "SAME_UPPER" else total - total // 2

@@ -52,7 +52,7 @@ def _axes(view: ResizeView[ir.Value]) -> list[int]:
 
 def _is_unchanged(view: ResizeView[ir.Value], axes: Sequence[int], place: int) -> bool:
     """Whether the axis at a place in the list of axes keeps its elements."""
-    if view.coordinates == _CROP:
+    if view.crops(len(axes))[place] is not False:
         return False
     scales = None if view.scales is None else view.scales.known
     if scales:

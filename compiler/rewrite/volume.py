@@ -7,6 +7,7 @@ reports the price of each. In comments, an image is `[N, C, D, H, W]`.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from compiler._runtime import MOST_WINDOW_AXES
 from compiler.ir import origin
 from compiler.ir.graph import graph_of, nodes_of, opset_of, rank
 from compiler.ir.inference import NewNodes
+from compiler.ir.symbols import shown
 from compiler.rewrite.prices import Price
 from compiler.rewrite.report import Fired, Pass, PassReport
 from compiler.rewrite.rule import Rewriter, insert, replace_uses
@@ -36,6 +38,11 @@ _ADVICE = "run that part of the model in onnxruntime"
 
 class UnloweredError(Exception):
     """A node cannot be lowered. The text is the reason."""
+
+    def __init__(self, reason: str, unknown: ir.SymbolicDim | None = None) -> None:
+        """`unknown` is the size that would have to be known."""
+        super().__init__(reason)
+        self.unknown = unknown
 
 
 class Volumes(Rewriter):
@@ -66,15 +73,16 @@ class Volumes(Rewriter):
         """A list of numbers as an initializer."""
         return self.constant(np.array(numbers, dtype=np.int64), "numbers")
 
-    def reshape(self, x: ir.Value, sizes: Sizes) -> ir.Value:
-        """`x` with these sizes. A size that is not known when compiling is computed in the run."""
+    def reshape(self, x: ir.Value, sizes: Sizes, *, allows_zero: bool = True) -> ir.Value:
+        """`x` with these sizes. A size that is not known when compiling is computed in the run.
+
+        Unless `allows_zero`, a run fails if a computed size is 0, except where `x` has the size 0 along the same axis.
+        """
         numbers = [_number(size, x, axis) for axis, size in enumerate(sizes)]
         unknown = numbers.count(None)
         if unknown == 0 or (unknown == 1 and 0 not in numbers):  # beside a size that is 0 in a run, -1 has no meaning
-            shape = self.ints(*(-1 if number is None else number for number in numbers))
-        else:
-            shape = self._computed(sizes, numbers)
-        return self.add("Reshape", x, shape)
+            return self.add("Reshape", x, self.ints(*(-1 if number is None else number for number in numbers)))
+        return self.add("Reshape", x, self._computed(sizes, numbers), allowzero=int(allows_zero))
 
     def size(self, value: ir.Value, axis: int) -> ir.Value:
         """The size of a value along an axis, as a list of one number."""
@@ -158,12 +166,21 @@ def lowering_pass(name: str, lowerings: Mapping[str, Lowering], *, result: str) 
             try:
                 results = lowerings[node.op_type](node, new)
             except UnloweredError as reason:
-                report.refused.append(refusal(node, count, _ADVICE, f"it is not lowered, because {reason}"))
+                advice = _ADVICE if reason.unknown is None else _dim_advice(model, reason.unknown)
+                report.refused.append(refusal(node, count, advice, f"it is not lowered, because {reason}"))
                 continue
             report.fired.append(_replaced(node, results, new))
 
     facts = frozenset({"shapes", "sorted"})
     return Pass(name, apply, result=result, requires=facts, needed=True)
+
+
+def _dim_advice(model: ir.Model, unknown: ir.SymbolicDim) -> str:
+    """How to make a size known: by sizes for the symbols of the inputs in it."""
+    dims = [dim for value in model.graph.inputs if value.shape is not None for dim in value.shape.dims]
+    given = {dim.value for dim in dims if isinstance(dim, ir.SymbolicDim)}
+    options = [f"--dim {shlex.quote(f'{shown(name)}=8')}" for name in sorted(unknown.free_symbols() & given)]
+    return f"set the depth, for example with `{' '.join(options)}`" if options else "set the sizes of inputs with --dim"
 
 
 def _replaced(node: ir.Node, results: Sequence[ir.Value], new: Volumes) -> Fired:

@@ -1,4 +1,4 @@
-"""`candlec compile --lower-3d`: the price of each operator, and what is refused."""
+"""`candlec compile --lower-3d` and `candlec check --lower-3d`: the price of each operator, and what is refused."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import json
 import re
 from pathlib import Path
 
+import onnx.parser
 import pytest
 
 from tests.cli.command import run
 
 MODEL = Path(__file__).parents[2] / "models" / "digits_3d.onnx"
+UNPOOLED = """<ir_version: 10, opset_import: ["": 21]>
+g (float[1, 2, 2, 2, 2] x, int64[1, 2, 1, 1, 1] i) => (float[a, b, c, d, e] y) {
+    z = GlobalMaxPool(x)
+    y = MaxUnpool<kernel_shape = [2, 2, 2]>(z, i)
+}"""
 
 
 def test_the_price_of_each_operator_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,4 +37,16 @@ def test_json_has_the_price_of_each_operator(tmp_path: Path, capsys: pytest.Capt
 
 def test_without_the_option_the_refusal_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("compile", str(MODEL), "-o", str(tmp_path / "a.plan")) == 1
-    assert capsys.readouterr().err.count("help: no kernel computes 3-D operators: --lower-3d replaces this one") == 3
+    advice = "help: no kernel computes 3-D operators: `candlec compile --lower-3d` makes this one 2-D"
+    assert capsys.readouterr().err.count(advice) == 3
+
+
+def test_check_shows_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", str(MODEL)) == 1
+    assert run("check", str(MODEL), "--lower-3d", "--device", "cuda") == 0
+    assert "the compiler supports the model\n" in capsys.readouterr().out
+    model = onnx.parser.parse_model(UNPOOLED)
+    onnx.save(model, tmp_path / "unpooled.onnx")
+    assert run("check", str(tmp_path / "unpooled.onnx"), "--lower-3d", "--json") == 1
+    verdicts = {each["operator"]: each["verdict"] for each in json.loads(capsys.readouterr().out)["operators"]}
+    assert verdicts == {"GlobalMaxPool": "accepted", "MaxUnpool": "refused"}

@@ -194,6 +194,20 @@ def test_long_expressions_get_names(check_pass, parse):
     assert found["x40"] == found["y"] == found["z"]
 
 
+def test_sizes_rounded_up_can_be_read_again(check_pass, parse):
+    model = parse(
+        """
+        agraph (float[N, 1, T, 8] x, float[1, 1, 3, 3] w) => (float[a, b, c, d] y, float[a, b, c, d] z) {
+            y = MaxPool<kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1>(x)
+            z = Conv<auto_pad = "SAME_UPPER", strides = [2, 2]>(x, w)
+        }
+        """
+    )
+    check_pass(infer_shapes, model)
+    y, z = (value.shape.dims[2] for value in model.graph.outputs)
+    assert [each.evaluate({"T": size}) for each in (y, z) for size in (3, 4, 8)] == [2, 2, 4] * 2
+
+
 def test_declared_shapes_are_not_trusted(check_pass):
     report = check_pass(
         infer_shapes,

@@ -1,6 +1,7 @@
 """Convolutions of three spatial dimensions, lowered: tables of attributes, and random attributes."""
 
 import numpy as np
+import onnx.parser
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -161,6 +162,28 @@ def test_what_is_not_lowered():
         "output_padding [1] is not a number for each of 3 axes",
         "its window is deeper than the image",
     ]
+
+
+@pytest.mark.parametrize(
+    ("dim", "pooling", "advice"),
+    [
+        ("d", "Identity", "set the depth, for example with `--dim d=8`"),
+        ("the depth", "MaxPool<kernel_shape = [2, 1, 1]>", "set the depth, for example with `--dim 'the depth=8'`"),
+        ("d", 'MaxPool<kernel_shape = [2, 1, 1], auto_pad = "SAME_UPPER">', "set the sizes of inputs with --dim"),
+    ],
+)
+def test_the_advice_for_an_unknown_depth(dim, pooling, advice):
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["": 21]>
+        g (float[n, 1, d, 8, 8] x, float[1, 1, 3, 3, 3] w) => (float[a, b, c, e, f] y) {{
+            z = {pooling}(x)
+            y = Conv<auto_pad = "SAME_UPPER", strides = [2, 2, 2]>(z, w)
+        }}"""
+    )
+    model.graph.input[0].type.tensor_type.shape.dim[2].dim_param = dim
+    with pytest.raises(compiler.CompileError) as error:
+        lowered(model)
+    assert [each.help for each in error.value.diagnostics] == [advice]
 
 
 OPERATORS = [

@@ -52,6 +52,17 @@ def test_crops():
     check("Resize", [X, region, None, SIZES], mode="nearest", **given)
 
 
+@pytest.mark.parametrize("scales", [(1, 1, 1, 2, 2), (1, 1, 1, 1, 1)])
+def test_crops_of_axes_with_scale_one(scales):
+    """onnxruntime does not crop these axes, unlike the standard."""
+    region = np.array([0, 0, 0.1, 0.2, 0.3, 1, 1, 0.9, 0.8, 1.1], np.float32)
+    given = {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 3.0}
+    inputs = [X, region, np.array(scales, np.float32)]
+    model = model_of("Resize", inputs, "inputs", 20, 1, given)
+    expected = ReferenceEvaluator(model).run(None, {f"x{place}": array for place, array in enumerate(inputs)})
+    check("Resize", inputs, expected=expected, **given)
+
+
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 def test_early_versions(mode):
     empty = np.zeros(0, np.float32)

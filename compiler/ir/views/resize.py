@@ -13,6 +13,8 @@ __all__ = ["Changes", "ResizeView"]
 _MODERN = 11
 """The first version of Resize with an attribute for coordinates; version 10 is equal to Upsample."""
 
+_CROP = "tf_crop_and_resize"
+
 
 @dataclass(frozen=True)
 class ResizeView(View[V]):
@@ -45,6 +47,8 @@ class ResizeView(View[V]):
     """Whether elements outside the tensor have the weight 0: `exclude_outside`."""
     extrapolation: float = 0.0
     """The result outside the region of `tf_crop_and_resize`."""
+    region: Listed[V, float] | None = None
+    """The region of `tf_crop_and_resize`: the starts, then the ends, as fractions of the axes; `None`: the whole."""
 
     @classmethod
     def read(cls, node: Source[V]) -> ResizeView[V]:
@@ -57,11 +61,12 @@ class ResizeView(View[V]):
             return cls(x, True, mode, "asymmetric", "floor", "stretch", None, scales, None)
         is_own = node.op_type == "Interpolate"
         axes = node.ints("axes", None)
+        coordinates = node.string("coordinate_transformation_mode", "half_pixel")
         return cls(
             x=x,
             is_legacy=False,
             mode=mode,
-            coordinates=node.string("coordinate_transformation_mode", "half_pixel"),
+            coordinates=coordinates,
             rounding=node.string("nearest_mode", "round_prefer_floor"),
             policy=node.string("keep_aspect_ratio_policy", "stretch"),
             axes=None if axes is None else tuple(axes),
@@ -71,6 +76,7 @@ class ResizeView(View[V]):
             antialias=node.flag("antialias", False),
             excludes_outside=node.flag("exclude_outside", False),
             extrapolation=node.float("extrapolation_value", 0.0),
+            region=floats_at(node, 1) if coordinates == _CROP and not is_own else None,
         )
 
     def resized_axes(self, rank: int) -> list[int] | None:
@@ -80,7 +86,7 @@ class ResizeView(View[V]):
         return places if len(places) == len(axes) else None
 
     def changes(self, old: Sequence[object] | None, new: Sequence[object] | None) -> Changes:
-        """The number of axes with a scale other than 1, or whose sizes before and after differ.
+        """The number of axes with a scale other than 1, with a part as region, or whose sizes before and after differ.
 
         `old` and `new` are the dimensions of the input and of the result; `None` if the rank is unknown.
         """
@@ -89,9 +95,20 @@ class ResizeView(View[V]):
             old = [None] * len(scales if self.axes is None else self.axes)
         axes = self.resized_axes(len(old)) or []
         after = new if new is not None and len(new) == len(old) else [None] * len(old)
-        rows = zip(axes, _for_each(self.scales, len(axes)), _for_each(self.sizes, len(axes)), strict=True)
-        found = [_changes(scale, old[axis], after[axis] if size is None else size) for axis, scale, size in rows]
+        count = len(axes)
+        rows = zip(axes, _for_each(self.scales, count), _for_each(self.sizes, count), self.crops(count), strict=True)
+        found = [
+            _either(crops, _changes(scale, old[axis], after[axis] if size is None else size))
+            for axis, scale, size, crops in rows
+        ]
         return Changes(found.count(True), len(found) - found.count(False))
+
+    def crops(self, count: int) -> list[bool | None]:
+        """Whether the region is a part of each of `count` axes; `None` if unknown."""
+        known = () if self.region is None else self.region.known
+        if known is None or (known and len(known) != 2 * count):
+            return [None] * count
+        return [bool(known) and (known[axis], known[axis + count]) != (0, 1) for axis in range(count)]
 
 
 @dataclass(frozen=True)
@@ -109,6 +126,11 @@ def _changes(scale: float | None, before: object, after: object) -> bool | None:
     if isinstance(before, int) and isinstance(after, int):
         return before != after
     return None if scale is None else False
+
+
+def _either(one: bool | None, other: bool | None) -> bool | None:
+    """Whether one of two facts is true; `None` if unknown."""
+    return True if one or other else None if one is None or other is None else False
 
 
 def _for_each(listed: Listed[V, float] | Listed[V, int] | None, count: int) -> Sequence[float | None]:
