@@ -21,6 +21,9 @@ SAY    := @printf '\033[1m── %s  %s\033[0m\n' "$$(date +%T)"
 # that the tests start would compile hundreds of modules again.
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
+# The tests load many libraries into one process. Each of the extensions needs 400 bytes of the memory that the C library
+# keeps for variables of threads, and OpenMP's libraries take some too.
+export GLIBC_TUNABLES := glibc.rtld.optional_static_tls=4096
 # The tests compare with known versions of other packages.
 VERSIONS := --constraint tests/constraints.txt
 # The options of `candlec bench`: three processes for each model, and cold starts.

@@ -61,9 +61,9 @@ class StandIn:
     device = "cuda"
     placed_steps = json.dumps([vars(step) for step in [PlacedStep("Add", "Add(c)"), *HOSTED]])
 
-    def __init__(self, plan: bytes, device: str, threads: int | None, max_memory: int | None, low_memory: bool) -> None:
+    def __init__(self, plan: bytes, device: str, *options: Any) -> None:
         assert device == "cuda"
-        self._inner = _runtime.Session(plan, "cpu", threads, max_memory, low_memory)
+        self._inner = _runtime.Session(plan, "cpu", *options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

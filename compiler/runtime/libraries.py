@@ -10,7 +10,7 @@ import numpy as np
 
 from compiler.validate import validate_mapping
 
-__all__ = ["Library", "converted", "delivered", "fill", "validate_library", "validate_places"]
+__all__ = ["Library", "converted", "delivered", "fill", "readable", "validate_library", "validate_places"]
 
 Library = Literal["numpy", "torch"]
 """A library whose tensors are outputs of a run."""
@@ -53,6 +53,19 @@ def delivered(outputs: dict[str, Any], library: Library, out: Mapping[str, Any] 
         return found
     fill(out, outputs)
     return {**found, **out}
+
+
+def readable(value: Any) -> Any:
+    """A tensor of PyTorch as one that NumPy reads: without its gradient, and bfloat16 as an array of that dtype."""
+    if not _is_torch(value):
+        return value
+    tensor = value.detach()
+    if str(tensor.dtype) != "torch.bfloat16":
+        return tensor
+    import ml_dtypes
+    import torch
+
+    return tensor.cpu().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
 
 
 def _to_torch(name: str, value: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 from compiler.errors import PlanError
 from compiler.plan import Plan, TensorInfo
+from compiler.runtime.libraries import readable
 from compiler.validate import validate_instance
 
 __all__ = ["Weights", "infos", "loaded_again", "source_of", "validate_weights"]
@@ -31,24 +32,11 @@ def validate_weights(weights: Weights | None) -> str | dict[str, Any] | None:
     if isinstance(weights, Mapping):
         for name in weights:
             validate_instance("a name in weights", name, str, "a string")
-        return {name: _readable(value) for name, value in weights.items()}
+        return {name: readable(value) for name, value in weights.items()}
     validate_instance("weights", weights, (str, os.PathLike), "the path of a file, or a dict of arrays by name")
     path = os.fspath(weights)
     with Path(path).open("rb"):
         return path
-
-
-def _readable(value: Any) -> Any:
-    """A tensor of PyTorch as one that NumPy reads: without its gradient, and bfloat16 as an array of that dtype."""
-    if not hasattr(value, "detach"):
-        return value
-    tensor = value.detach()
-    if str(tensor.dtype) != "torch.bfloat16":
-        return tensor
-    import ml_dtypes
-    import torch
-
-    return tensor.cpu().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
 
 
 def source_of(plan: Plan | str | os.PathLike[str]) -> Any:

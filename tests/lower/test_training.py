@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import compiler
+from tests.scratch.row import rows
 
 DOMAIN = "ai.onnx.preview.training"
 Arrays = list[np.ndarray[Any, Any]]
@@ -96,3 +97,17 @@ def test_refused_optimizers(changes: dict[str, Any], said: str) -> None:
     made = model("Momentum", 3, TensorProto.FLOAT, **(MOMENTUM | {"mode": "standard"} | changes))
     with pytest.raises(compiler.CompileError, match=said):
         compiler.compile(made)
+
+
+_STEP = "T[] r, int64[] t, T[n, m] x, T[n, m] g, T[n, m] v"
+SCRATCH = [
+    *rows("float double", _STEP, "y, w = ai.onnx.preview.training.Adagrad(r, t, x, g, v)"),
+    *rows("float double", f"{_STEP}, T[n, m] h", "y, w, k = ai.onnx.preview.training.Adam(r, t, x, g, v, h)"),
+    *rows(
+        "float double",
+        _STEP,
+        'y, w = ai.onnx.preview.training.Momentum<alpha = 0.5, beta = 0.5, norm_coefficient = 0.0, mode = "OP">'
+        "(r, t, x, g, v)",
+        "standard nesterov",
+    ),
+]

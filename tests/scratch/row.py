@@ -42,6 +42,7 @@ class Row(NamedTuple):
     def graph(self) -> str:
         """The text of the model. No output is large, because it would be copied for NumPy."""
         opsets = f'"" : {self.opset}, "ai.onnx.ml" : 4, "ai.onnx.preview" : 1, "com.microsoft" : 1'
+        opsets += ', "ai.onnx.preview.training" : 1'
         # Strings are made of numbers, because the conversion of Python's strings takes memory too.
         inputs = re.sub(r"string(\[.*?\]) (\w)", r"int64\1 \2_number", self.inputs)
         texts = "".join(f"{name} = Cast<to = 8>({name}_number) " for name in re.findall(r"(\w)_number", inputs))
