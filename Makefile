@@ -243,7 +243,9 @@ FAST := -m "not slow" $(SLOW:%=--ignore=tests/%)
 # - Searches at random, whose steps the tests of each pass and operator make too: test_any_order.py, test_fuzz.py,
 #   test_mutated_models.py.
 # - Tests of the source, of Rust, of tools, of packages, of releases and of the action for GitHub.
+# - estimators: the packages that convert its models do not support every version of onnx.
 SAME_RESULTS := cli/test_bench.py cli/test_bisect.py cli/test_streams.py cli/test_zoo_runner.py cli/test_zoo_times.py \
+	estimators \
 	passes/test_any_order.py state/test_devices.py state/test_streams.py test_allocator.py test_alternatives.py \
 	test_architecture.py test_arm_loops.py test_bench.py test_bisect.py test_build_cuda.py test_ci_page.py test_commits.py \
 	test_devices.py test_duplicates.py test_ending.py test_expectation.py test_github_action.py test_gpu_faults.py \
