@@ -330,7 +330,7 @@ def test_every_lowering_family_has_its_namesake() -> None:
     from compiler.lower.node import LOWERINGS
 
     families = {lowering.function.__module__.rpartition(".")[2] for lowering in LOWERINGS.values()}
-    families -= {"training"}  # optimizers, of which every one becomes several operators
+    families -= {"training"}  # each optimizer becomes several operators of the runtime
     runtime = {path.stem for path in (ROOT / "runtime/plan/src/ops").iterdir()}
     assert families <= runtime, f"no runtime/plan/src/ops/<family>.rs for {sorted(families - runtime)}"
 

@@ -1,4 +1,4 @@
-"""What the tests of workflows and actions for GitHub share: tools that lint them, and stand-ins for other programs."""
+"""Linters, and stand-ins for other programs, for the tests of workflows and actions for GitHub."""
 
 from __future__ import annotations
 

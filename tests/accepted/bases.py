@@ -72,7 +72,7 @@ def _of_scratch() -> Iterator[Small]:
 
 
 def _with_small_sizes(value: Any) -> Any:
-    """The integers of an input, of which an operator such as Range or Resize may make a result of that size."""
+    """The integers of an input. An operator such as Range or Resize may take them as sizes of its result."""
     is_integer = isinstance(value, np.int64 | np.ndarray) and value.dtype == np.int64
     return np.where(value > LARGEST, SIZE, value) if is_integer else value
 

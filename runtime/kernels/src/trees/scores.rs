@@ -7,7 +7,7 @@ use super::forest::{LeafSum, Threshold};
 /// How the sums of a row become its scores and its class.
 #[derive(Debug, Clone)]
 pub struct Scoring {
-    /// What a sum is divided by.
+    /// The divisor of each sum: 1, or the number of trees.
     pub divisor: f64,
     /// The numbers that are added to the sums of the first targets. Without [`ClassRule::Largest`], a sum without any weight
     /// stays 0.
@@ -94,7 +94,7 @@ impl Scoring {
         score > if self.rule == Some(ClassRule::Probability) { 0.5 } else { 0.0 }
     }
 
-    /// The scores of two classes, of which only one has a score.
+    /// Returns the scores of two classes from the only score.
     fn both(&self, score: f64) -> [f64; 2] {
         match (self.rule, self.link) {
             (_, Link::Logistic) => [logistic(-score), logistic(score)],

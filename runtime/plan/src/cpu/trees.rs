@@ -214,7 +214,10 @@ fn node_of<T>(i: usize, node: [i32; 4], threshold: T, sizes: [usize; 2]) -> Opti
     (is_inside && [0, 1].contains(&missing)).then_some((TreeNode { threshold, feature, next: [no, yes] }, None))
 }
 
-/// A number that counts things, of which there are `count`.
+/// Returns an index below `count`.
+///
+/// # Errors
+/// The number is negative, or not below `count`.
 fn below(number: i32, count: usize, name: &str) -> Result<u32> {
     match u32::try_from(number) {
         Ok(number) if (number as usize) < count => Ok(number),
