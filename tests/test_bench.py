@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -136,6 +137,22 @@ def test_engines_take_turns(case: Case, monkeypatch: pytest.MonkeyPatch) -> None
     assert all(each.runs >= turns.LEAST for each in found.times.values())
     assert log[:3] == ["a", "c", "d"]
     assert log[3:] == ["a", "c"] * (len(log) // 2 - 1)
+
+
+def test_mnn_is_timed_in_fresh_processes(case: Case) -> None:
+    """Its conversion needs a process, which a process of a measurement may not start."""
+    pytest.importorskip("compiler.bench.mnn", exc_type=ImportError)
+    found = timing.time_case(case, [PLAN, "mnn"], 1, 0.001, processes=2)
+    assert set(found.processes[0].times) == {PLAN, "mnn"} and not found.failed
+
+
+def test_engines_are_prepared_before_their_processes_start(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    log: list[str] = []
+    prepared = replace(engine_of(log, "mnn"), prepare=lambda each: log.append(f"prepare {each.name}"))
+    monkeypatch.setitem(ENGINES, "mnn", prepared)
+    monkeypatch.setattr(timing, "in_fresh_process", lambda *_: log.append("process") or process(plan=1.0, mnn=2.0))
+    timing.time_case(case, ["mnn"], 1, 0.001, processes=2)
+    assert log == [f"prepare {case.name}", "process", "process"]
 
 
 def process(**milliseconds: float) -> Turns:

@@ -28,7 +28,6 @@ ABSENT = {
     "Kernels by name": "PyTorch cannot be imported (ImportError)",
     "Driver calls": "CUPTI is not installed",
     "Convolutions": "PyTorch cannot be imported (ImportError)",
-    "New constants": "no form of a convolution was timed",
     "Nsight Compute": "ncu is not installed",
 }
 """The sections that need PyTorch or a tool of NVIDIA's, and their notes without it."""

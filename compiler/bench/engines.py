@@ -43,9 +43,10 @@ Run = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Engine:
-    """A runtime: its name in sentences, its Python package, and how it prepares a case for a number of threads.
+    """A runtime: its name in sentences, its Python package, and how it loads a case for a number of threads.
 
-    Loading and running raise `ReferenceFailed` if an engine other than the plan's fails. The outputs of an engine with
+    `prepare` writes the files that every process needs to load a case. It may start processes, but the processes in
+    which engines are timed may not. Loading and running raise `ReferenceFailed` if an engine other than the plan's fails. The outputs of an engine with
     `is_checked` are compared with onnxruntime's before its times count. `candlec verify` checks those of plans.
     """
 
@@ -53,6 +54,7 @@ class Engine:
     package: str
     load: Callable[[Case, int], Run]
     is_checked: bool = False
+    prepare: Callable[[Case], None] = lambda _: None
 
 
 def _load_plan(case: Case, threads: int) -> Run:
@@ -93,11 +95,18 @@ def _load_mnn(case: Case, threads: int) -> Run:
     return load_mnn(case.known_model, case.inputs, threads)
 
 
+def _prepare_mnn(case: Case) -> None:
+    from compiler.bench.mnn import convert
+
+    if case.model is not None:
+        convert(case.model, case.inputs)
+
+
 ENGINES = {
     PLAN: Engine("the plan", "compiler.runtime.session", _load_plan),
     "onnxruntime": Engine("onnxruntime", "onnxruntime", _load_onnxruntime),
     "openvino": Engine("OpenVINO", "openvino", _load_openvino, is_checked=True),
-    "mnn": Engine("MNN", "compiler.bench.mnn", _load_mnn, is_checked=True),
+    "mnn": Engine("MNN", "compiler.bench.mnn", _load_mnn, is_checked=True, prepare=_prepare_mnn),
 }
 """Name → engine, the plan's engine first."""
 

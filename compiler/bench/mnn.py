@@ -25,7 +25,7 @@ from compiler.processes.fresh import ProcessDied, in_fresh_process
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["load_mnn"]
+__all__ = ["convert", "load_mnn"]
 
 
 @contextlib.contextmanager
@@ -60,7 +60,7 @@ KINDS = {"float32": "float", "int32": "int", "int64": "int", "int8": "int8", "ui
 
 
 @dataclass(frozen=True)
-class _Note:
+class Note:
     """The names of a converted model's inputs and outputs, or the reason why MNN cannot run it."""
 
     inputs: list[str]
@@ -75,7 +75,7 @@ def load_mnn(model: Path, inputs: Mapping[str, Any], threads: int) -> Callable[[
         ReferenceFailed: MNN refuses the model or crashes.
     """
     converted = _place(model, inputs)
-    note = _note(model, converted, inputs)
+    note = convert(model, inputs)
     if note.problem:
         raise ReferenceFailed(note.problem)
     with _quiet():
@@ -92,19 +92,22 @@ def _place(model: Path, inputs: Mapping[str, Any]) -> Path:
     return folder / f"{key.hexdigest()}.mnn"
 
 
-def _note(model: Path, converted: Path, inputs: Mapping[str, Any]) -> _Note:
-    """The note on the converted model, which a separate process converts if there is none."""
+def convert(model: Path, inputs: Mapping[str, Any]) -> Note:
+    """Convert a model in a separate process, unless it is converted, and return the note on it."""
+    converted = _place(model, inputs)
     kept = converted.with_suffix(".json")
     if not kept.exists():
         try:
             note = in_fresh_process(_convert, model, converted, inputs)
         except ProcessDied:
-            note = _Note([], [], "MNN crashes on the model")
+            note = Note([], [], "MNN crashes on the model")
+        except ReferenceFailed as error:  # onnxruntime names the inputs and outputs
+            note = Note([], [], str(error))
         write_whole(kept, json.dumps(asdict(note)).encode())
-    return _Note(**json.loads(kept.read_bytes()))
+    return Note(**json.loads(kept.read_bytes()))
 
 
-def _convert(model: Path, converted: Path, inputs: Mapping[str, Any]) -> _Note:
+def _convert(model: Path, converted: Path, inputs: Mapping[str, Any]) -> Note:
     """Convert the model and run it once."""
     source = Reference(model, as_written=True)
     with _quiet():
@@ -114,13 +117,13 @@ def _convert(model: Path, converted: Path, inputs: Mapping[str, Any]) -> _Note:
         files = ["--modelFile", str(model), "--MNNModel", str(converted)]
         _tools.mnnconvert(["", "-f", "ONNX", *files, "--bizCode", "", *OPTIONS])
     if not converted.exists():
-        return _Note([], [], "MNN refuses the model: it does not convert it")
+        return Note([], [], "MNN refuses the model: it does not convert it")
     try:
         with _quiet():
             _loaded(converted, {name: inputs[name] for name in source.inputs}, source.outputs, 1)()
     except (ReferenceFailed, RuntimeError, ValueError) as error:
-        return _Note([], [], str(error))
-    return _Note(source.inputs, source.outputs)
+        return Note([], [], str(error))
+    return Note(source.inputs, source.outputs)
 
 
 def _loaded(

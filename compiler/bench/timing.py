@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from compiler.accuracy.reference import ReferenceFailed
 from compiler.bench.cold import Cold, measure_cold
-from compiler.bench.engines import PLAN
+from compiler.bench.engines import ENGINES, PLAN
 from compiler.bench.turns import Turns, time_in_turns
 from compiler.processes.fresh import in_fresh_process
 
@@ -104,6 +104,8 @@ def time_case(
     case: Case, engines: Sequence[str], threads: int, seconds: float, processes: int = 1, *, cold: bool = False
 ) -> Timing:
     """Time a case in this process, or in several fresh ones; in twice as many if these disagree."""
+    for engine in engines:
+        ENGINES[engine].prepare(case)
     if processes == 1:
         timing = Timing(case.name, threads, (time_in_turns(case, engines, threads, seconds),))
     else:

@@ -67,8 +67,7 @@ TUNE = Call(
     (
         Section("Kernels by name", "kernels", 60, patience=45),
         Section("Driver calls", "driver_calls", 50, is_optional=True),
-        Section("Convolutions", "convolutions", 150),
-        Section("New constants", "constants", 10),
+        Section("Convolutions", "convolutions", 160),
         Section("Nsight Compute", "counters", 100),
         Section("compute-sanitizer", "sanitizer", 175, patience=175),
     ),

@@ -1,6 +1,7 @@
 """Times of convolutions of many shapes in every possible form, beside the form that the plan chooses and cuDNN.
 
-The runtime reads the forced form once in a process, so every form has a separate process.
+The bundle lists the forms of each shape, with their estimates. The runtime reads the forced form once in a process, so
+every form has a separate process.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from typing import Any
 
 import compiler
 from gpu import files
-from gpu.fit import TIMED, forms
-from gpu.forms import DIRECT, PRODUCT, TILES, Constants, Form, form_of
 from gpu.page import bullets, table
 from gpu.process import LOST, Setting
 from gpu.report import Part
@@ -27,8 +26,8 @@ from gpu.trace import KERNEL, Event, microseconds, of, traced
 VARIABLE = "CANDLE_PLAN_CONV"
 CHOSEN = "the chosen form, and cuDNN"
 """The check that forces no form."""
-FORMS = [PRODUCT, DIRECT, *(Form(tile, number) for number in TIMED for tile in TILES)]
-FORM_NAMES = frozenset(form.name for form in FORMS)
+PARTS = (1, 4, 32, 2, 8)
+"""The timed numbers of parts of a form that splits sums, in this order."""
 RUNS = 3
 FAR = 1e-3
 """The allowed difference from cuDNN's result, which may use Winograd's algorithm, as a part of the largest element."""
@@ -39,6 +38,7 @@ TABLE = table(
     {
         "form": "form",
         "µs": "ours",
+        "÷ estimate": lambda result: result["ours"] / result["estimate"],
         "best form": "best",
         "its µs": "best_us",
         "÷ best": lambda result: result["ours"] / result["best_us"],
@@ -52,15 +52,25 @@ TABLE = table(
 
 
 def names(setting: Setting) -> list[str]:
-    """The check of the chosen form, and the forms that are possible for a shape."""
-    fitting = {form for shape in shapes(setting) for form in forms(shape)}
-    return [CHOSEN, *(form.name for form in FORMS if form in fitting)] if fitting else []
+    """The check of the chosen form, and the forms that can compute a shape, those without parts first."""
+    found = list(dict.fromkeys(form for model in models(setting) for form in forms(model)))
+    parts = ["", *map(str, PARTS)]
+    return [CHOSEN, *sorted(found, key=lambda form: parts.index(form.partition(":")[2]))] if found else []
 
 
-def shapes(setting: Setting) -> list[Shape]:
-    """The shapes of the bundle."""
+def models(setting: Setting) -> list[files.Model]:
+    """The convolutions of the bundle, in the order of `SHAPES`."""
     there = files.names(setting.bundle, "convolutions")
-    return [shape for shape in SHAPES if shape.name in there]
+    return [files.read(setting.bundle, "convolutions", shape.name) for shape in SHAPES if shape.name in there]
+
+
+def forms(model: files.Model) -> list[str]:
+    """The timed forms of a convolution. A form that splits sums has up to twice the parts that a plan would choose."""
+    found = []
+    for form in model["forms"]:
+        kind, _, own = form.partition(":")
+        found += [f"{kind}:{number}" for number in PARTS if number < 2 * int(own)] if own else [kind]
+    return found
 
 
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
@@ -68,31 +78,30 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
     os.environ[VARIABLE] = "" if name == CHOSEN else name
     torch = torch_on(setting.device)
     found: dict[str, dict[str, Any]] = defaultdict(dict)
-    for shape in shapes(setting):
-        forced = {form.name: form for form in forms(shape)}
-        if name != CHOSEN and name not in forced:
+    for model in models(setting):
+        if name != CHOSEN and name not in forms(model):
             continue
         try:
-            for measured in times(torch, shape, setting, None if name == CHOSEN else forced[name]):
+            for measured in times(torch, model, setting, name):
                 for figure, value in measured.items():
-                    found[figure][shape.name] = value
+                    found[figure][model["name"]] = value
                 yield {**found, "note": f"{len(found['times'])} shapes"}
         except Exception as error:  # the other shapes are still timed
             if any(word in str(error) for word in LOST):
                 raise
-            found["wrong"][shape.name] = one_line(error)
+            found["wrong"][model["name"]] = one_line(error)
     if wrong := found["wrong"]:
         told = "; ".join(f"{shape}: {words}" for shape, words in wrong.items())
         yield {**found, "verdict": "different", "note": told[:1000]}
 
 
-def times(torch: Any, shape: Shape, setting: Setting, forced: Form | None) -> Iterator[Result]:
-    """Microseconds of one shape; without a forced form, also the kernels `launched`, and both times of cuDNN.
+def times(torch: Any, model: files.Model, setting: Setting, name: str) -> Iterator[Result]:
+    """Microseconds of one shape. For the chosen form, also its estimate, its kernels and both times of cuDNN.
 
     Raises:
         ValueError: a result differs from cuDNN's, or the kernels are not those of the form.
     """
-    model = files.read(setting.bundle, "convolutions", shape.name)
+    (shape,) = [shape for shape in SHAPES if shape.name == model["name"]]
     session = compiler.load(compiler.Plan(model["plan"]), device=setting.device, threads=1)
     torch.manual_seed(0)
     given = {name: torch.empty(each).cuda().normal_() for name, each in (("x", shape.input), ("w", shape.weights))}
@@ -101,13 +110,13 @@ def times(torch: Any, shape: Shape, setting: Setting, forced: Form | None) -> It
     if not found:
         raise ValueError("PyTorch's profiler recorded no kernel")
     yield {"times": microseconds(found) / RUNS}
-    check_launched(forced or form_of(shape, Constants()), kernels(found))
-    theirs = cudnn(torch, shape, given, is_best=forced is None)
+    check_launched(model["chosen"] if name == CHOSEN else name, kernels(found))
+    theirs = cudnn(torch, shape, given, is_best=name == CHOSEN)
     allow_tf32(torch, False)
     check_near(torch, next(iter(run().values())), theirs())
-    if forced is None:
+    if name == CHOSEN:
         yield from beside(torch, theirs)
-        yield {"launched": kernels(found)}
+        yield {"chosen": model["chosen"], "estimates": model["forms"][model["chosen"]], "launched": kernels(found)}
 
 
 def beside(torch: Any, theirs: Run) -> Iterator[Result]:
@@ -129,15 +138,15 @@ def check_near(torch: Any, ours: Any, expected: Any) -> None:
         raise ValueError(f"the result differs by {apart:.2g} from cuDNN's")
 
 
-def check_launched(form: Form, launched: list[str]) -> None:
-    """Compares the kernels of a convolution with those of a form.
+def check_launched(form: str, launched: list[str]) -> None:
+    """Compares the kernels of a convolution with those of a form, whose kernels have its name or are cuBLAS's.
 
     Raises:
         ValueError: they differ, because the extension was built from other sources than this checkout.
     """
     kinds = {kernel.split("_")[1] for kernel in launched if kernel.startswith("conv_")} - {"finish"}
-    if kinds != ({form.kind} - {PRODUCT.kind}):
-        raise ValueError(f"the plan launched {', '.join(launched)} instead of {form.name}")
+    if kinds - {form.partition(":")[0]}:
+        raise ValueError(f"the plan launched {', '.join(launched)} instead of {form}")
 
 
 def kernels(found: list[Event]) -> list[str]:
@@ -155,42 +164,49 @@ def cudnn(torch: Any, shape: Shape, given: dict[str, Any], is_best: bool) -> Run
 
 
 def lines(part: Part) -> Iterator[str]:
-    """The checks, the times by shape, and the mean quotient of each chosen form's time and cuDNN's in `float32`."""
+    """The checks, the times by shape, and the mean quotients of the chosen forms' times and others."""
     yield from bullets(part)
     found = by_shape(part.results)
     if not found:
         return
     yield ""
     yield from TABLE(Part(part.title, part.render, {each["name"]: each for each in found}))
-    ratios: dict[str, list[float]] = defaultdict(list)
-    for each in found:
-        if each.get("ours") and each.get("cudnn_f32"):
-            ratios[each["form"].partition(":")[0]].append(math.log(each["ours"] / each["cudnn_f32"]))
-    for form, logs in sorted(ratios.items()):
-        yield f"- {form}: {math.exp(sum(logs) / len(logs)):.2f} of cuDNN's time, {len(logs)} shapes"
+    yield from (f"- {told}" for told in [*mean(found, "the chosen forms", "best_us", "the fastest form's time")])
+    for kind in sorted({each["form"].partition(":")[0] for each in found if each["form"]}):
+        of_kind = [each for each in found if each["form"] and each["form"].partition(":")[0] == kind]
+        yield from (f"- {told}" for told in mean(of_kind, kind, "estimate", "its estimate"))
+        yield from (f"- {told}" for told in mean(of_kind, kind, "cudnn_f32", "cuDNN's time"))
+
+
+def mean(found: list[Result], who: str, figure: str, other: str) -> Iterator[str]:
+    """A sentence with the geometric mean of the quotients of times and a figure, if there is one."""
+    logs = [math.log(each["ours"] / each[figure]) for each in found if each.get("ours") and each.get(figure)]
+    if logs:
+        yield f"{who}: {math.exp(sum(logs) / len(logs)):.3f} of {other}, {len(logs)} shapes"
 
 
 def by_shape(results: dict[str, Result]) -> list[Result]:
     """The times of each timed shape: of the chosen form, of the best form, and of cuDNN."""
     chosen = results.get(CHOSEN, {})
     wrong = {name for result in results.values() for name in result.get("wrong", {})}
+    figures = {"form": "chosen", "estimate": "estimates", "cudnn_f32": "cudnn_f32", "cudnn_tf32": "cudnn_tf32"}
     found = []
     for shape in SHAPES:
-        if not (timed := timed_forms(results, shape)) and shape.name not in chosen.get("times", {}):
+        facts = {name: chosen.get(figure, {}).get(shape.name) for name, figure in (figures | {"ours": "times"}).items()}
+        timed = timed_forms(results, shape.name) | ({facts["form"]: facts["ours"]} if facts["form"] else {})
+        if not timed and facts["ours"] is None:
             continue
         best = min(timed, key=lambda form: timed[form]) if timed else None
-        facts = {figure: chosen.get(figure, {}).get(shape.name) for figure in ("cudnn_f32", "cudnn_tf32")}
-        form, ours = form_of(shape, Constants()).name, chosen.get("times", {}).get(shape.name)
-        facts |= {"form": form, "ours": ours, "best": best, "best_us": timed[best] if best else None}
+        facts |= {"best": best, "best_us": timed[best] if best else None}
         verdict = "different" if shape.name in wrong else "equal"
         found.append({"name": shape.name, "verdict": verdict, "operations": shape.operations, **facts})
     return found
 
 
-def timed_forms(results: dict[str, Result], shape: Shape) -> dict[str, float]:
-    """Microseconds of a shape by form, without forms whose result was wrong."""
+def timed_forms(results: dict[str, Result], shape: str) -> dict[str, float]:
+    """Microseconds of a shape by forced form, without forms whose result was wrong."""
     return {
-        name: result["times"][shape.name]
+        name: result["times"][shape]
         for name, result in results.items()
-        if name in FORM_NAMES and shape.name in result.get("times", {}) and shape.name not in result.get("wrong", {})
+        if name != CHOSEN and shape in result.get("times", {}) and shape not in result.get("wrong", {})
     }

@@ -18,6 +18,7 @@ import onnx.helper
 import compiler
 from compiler.accuracy.compare import TOLERANCES, compare
 from compiler.accuracy.reference import Reference
+from compiler.bench.expectation import expected_steps
 from compiler.zoo.index import read_index
 from gpu import cooperative, drawn
 from gpu.agreement import sampled
@@ -159,11 +160,15 @@ def exported(name: str, batch: int, folder: Path) -> Path:
     return path
 
 
-def of_convolutions() -> Iterator[Model]:
-    """A convolution for every timed shape, with its weights as an input."""
-    for shape in SHAPES:
+def of_convolutions(shapes: Iterable[Shape] = SHAPES) -> Iterator[Model]:
+    """A convolution for each shape, with its weights as an input; `forms`: estimates by form; and the `chosen` form."""
+    for shape in shapes:
         plan = compiler.compile(convolution(shape))
-        yield {"name": shape.name, "plan": plan.data}
+        given = {"x": np.zeros(shape.input, np.float32), "w": np.zeros(shape.weights, np.float32)}
+        (step,) = [step for step in expected_steps(plan, given) if step.op.startswith("Conv")]
+        (chosen,) = [each.form for each in step.alternatives if each.chosen]
+        forms = {each.form: each.microseconds for each in step.alternatives}
+        yield {"name": shape.name, "plan": plan.data, "forms": forms, "chosen": chosen}
 
 
 def convolution(shape: Shape) -> onnx.ModelProto:

@@ -45,6 +45,12 @@ pub trait Operator: Debug + Send + Sync {
         Needs::Elements
     }
 
+    /// Whether prepare may compute the operator once if all its inputs are constants: it takes little time, and the same
+    /// inputs always give the same results.
+    fn is_foldable(&self) -> bool {
+        false
+    }
+
     /// Whether [`infer`](Operator::infer) checks the elements of input `input` if it is constant, for example indices into
     /// an axis of a known size. It refuses only elements with which every run would fail.
     fn checks(&self, _input: usize) -> bool {

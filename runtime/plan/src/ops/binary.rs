@@ -34,6 +34,10 @@ impl Operator for Binary {
         Arity::exact(2, 1)
     }
 
+    fn is_foldable(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, y) = (inputs.tensor(0)?, inputs.tensor(1)?);
         if x.dtype != y.dtype && self.function != Function::Pow {

@@ -27,6 +27,10 @@ impl Operator for Elementwise {
         Arity::inputs(1..=MAX_INPUTS)
     }
 
+    fn is_foldable(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         self.program.check(Start::Empty, inputs.len()).map_err(|error| Error::op(error.to_string()))?;
         let types = (0..inputs.len()).map(|i| inputs.tensor(i)).collect::<Result<Vec<_>>>()?;

@@ -18,6 +18,10 @@ impl Operator for Identity {
         Arity::exact(1, 1)
     }
 
+    fn is_foldable(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         Ok(vec![inputs.get(0)?.clone()])
     }

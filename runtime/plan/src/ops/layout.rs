@@ -38,6 +38,10 @@ impl Operator for Transpose {
         Arity::exact(1, 1)
     }
 
+    fn is_foldable(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         let shape = match (&x.shape, &self.permutation) {

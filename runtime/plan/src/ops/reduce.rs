@@ -64,6 +64,10 @@ impl Operator for Reduce {
         Arity::inputs(1..=2)
     }
 
+    fn is_foldable(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         let has_order = self.function.extremum().is_some();

@@ -24,6 +24,10 @@ impl Operator for Expand {
         Arity::exact(2, 1)
     }
 
+    fn is_foldable(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, shape) = (inputs.tensor(0)?, inputs.tensor(1)?);
         let rank = x.rank().zip(axes::length(shape)?).map(|(a, b)| a.max(b));

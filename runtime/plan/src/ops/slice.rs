@@ -28,6 +28,10 @@ impl Operator for Slice {
         Arity::inputs(3..=5)
     }
 
+    fn is_foldable(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         let mut lengths = [None; 4];

@@ -28,6 +28,10 @@ impl Operator for Unary {
         Arity::exact(1, 1)
     }
 
+    fn is_foldable(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         if !self.is_defined_for(x.dtype) {

@@ -47,6 +47,10 @@ impl Operator for Reshape {
         Arity::exact(2, 1)
     }
 
+    fn is_foldable(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         let rank = axes::length(inputs.tensor(1)?)?;
@@ -118,6 +122,10 @@ impl Operator for Flatten {
         Arity::exact(1, 1)
     }
 
+    fn is_foldable(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         let Some(shape) = &x.shape else { return Ok(vec![Type::ranked(x.dtype, 2)]) };
@@ -141,6 +149,10 @@ pub struct Squeeze {
 impl Operator for Squeeze {
     fn arity(&self) -> Arity {
         Arity::inputs(1..=2)
+    }
+
+    fn is_foldable(&self) -> bool {
+        true
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
@@ -178,6 +190,10 @@ pub struct Unsqueeze {
 impl Operator for Unsqueeze {
     fn arity(&self) -> Arity {
         Arity::inputs(1..=2)
+    }
+
+    fn is_foldable(&self) -> bool {
+        true
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {

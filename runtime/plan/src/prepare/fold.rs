@@ -10,7 +10,6 @@ use crate::cpu::{self, CpuOperands};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Call, Constants, Input, Memory, NoBlocks};
-use crate::ops::Op;
 use crate::plan::{Block, ConstantId, ConstantValue, Step};
 use crate::types::Type;
 use crate::value::{catch_out_of_memory, Value};
@@ -25,7 +24,7 @@ pub(super) fn fold(block: &mut Block, constants: &mut Vec<Value>) {
     for entry in &block.constants {
         constant_of[entry.value.at()] = Some(entry.constant);
     }
-    for step in block.steps.iter().filter(|step| is_pure(&step.op)) {
+    for step in block.steps.iter().filter(|step| step.op.operator().is_foldable()) {
         let [Some(output)] = step.outputs[..] else { continue };
         let kind = |at: usize| &block.values[at].kind;
         let Some(given) = inputs(step, &constant_of, constants) else { continue };
@@ -40,27 +39,6 @@ pub(super) fn fold(block: &mut Block, constants: &mut Vec<Value>) {
         constant_of[output.at()] = Some(constant);
         block.constants.push(ConstantValue { value: output, constant });
     }
-}
-
-/// Whether an operator computes numbers from its inputs alone, always the same, and fast.
-fn is_pure(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Binary(_)
-            | Op::Cast(_)
-            | Op::Concat(_)
-            | Op::Elementwise(_)
-            | Op::Expand(_)
-            | Op::Flatten(_)
-            | Op::Identity(_)
-            | Op::Reduce(_)
-            | Op::Reshape(_)
-            | Op::Slice(_)
-            | Op::Squeeze(_)
-            | Op::Transpose(_)
-            | Op::Unary(_)
-            | Op::Unsqueeze(_)
-    )
 }
 
 /// The bytes of a tensor of numbers; `None` if a size is unknown.

@@ -1,8 +1,8 @@
 //! The constants by which the planner of convolutions chooses: the limits of forms, and the speed of an H100.
 //!
-//! `make cuda-check CALL=tune` prints new limits. The speeds are a least-squares fit to measurements of `float32` on an
-//! H100, and for `direct` on an H200. The times of products and of tiles without groups on an H200, in
-//! `benchmarks/results/cuda-tune.md`, are within 15 % of it; those of transposed convolutions, within 40 %.
+//! `make cuda-check CALL=tune` compares the chosen forms with the fastest ones. The speeds are a least-squares fit to
+//! measurements of `float32` on an H100, and for `direct` on an H200. The times of products and of tiles without groups
+//! on an H200, in `benchmarks/results/cuda-tune.md`, are within 15 % of it; those of transposed convolutions, within 40 %.
 
 /// The number of blocks that keeps a GPU busy.
 pub(super) const ENOUGH: usize = 256;
