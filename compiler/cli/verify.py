@@ -236,14 +236,10 @@ def layer_data(layer: Layer) -> dict[str, Any]:
     return {"step": layer.step, "op": layer.op, "origin": layer.origin, **output_data(layer.output)}
 
 
-_KEYS = {"reference_noise": "doubt"}
-"""Field of a comparison → its different name in JSON."""
-
-
 def output_data(output: Comparison) -> dict[str, Any]:
     """The comparison of an output as JSON."""
-    fields = {_KEYS.get(name, name): field for name, field in asdict(output).items()}
-    return {**fields, "verdict": output.verdict, "ok": output.ok}
+    # `doubt` is the former name of `reference_noise`.
+    return {**asdict(output), "doubt": output.reference_noise, "verdict": output.verdict, "ok": output.ok}
 
 
 def comparison_cells(output: Comparison) -> list[Cell]:

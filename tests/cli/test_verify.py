@@ -56,7 +56,8 @@ def test_verify_says_that_onnxruntime_is_unsure(unsure: Path, capsys: pytest.Cap
     assert run("verify", "unsure.onnx", "unsure.plan", "--input", "unsure.npz", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["ok"], shown["equal"], shown["outputs"][0]["verdict"]) == (True, False, "uncertain")
-    assert shown["outputs"][0]["doubt"] > shown["outputs"][0]["allowed"]
+    assert shown["outputs"][0]["reference_noise"] > shown["outputs"][0]["allowed"]
+    assert shown["outputs"][0]["doubt"] == shown["outputs"][0]["reference_noise"]
 
 
 def test_verify_gives_advice_on_differences(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:

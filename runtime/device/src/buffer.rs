@@ -1,6 +1,5 @@
 //! Buffers in a GPU's memory.
 
-use std::any::Any;
 use std::fmt::Debug;
 
 use crate::error::{Error, Result};
@@ -33,7 +32,7 @@ impl Gpu {
     /// # Safety
     /// While the owner exists, the address has `bytes` bytes, and nothing writes them while work that reads them is
     /// pending.
-    pub unsafe fn lent(&self, address: u64, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> Result<Buffer> {
+    pub unsafe fn lent(&self, address: u64, bytes: usize, owner: Box<dyn Send + Sync>) -> Result<Buffer> {
         if bytes > 0 {
             let last = address.checked_add(bytes as u64 - 1);
             let last = last.ok_or_else(|| Error::Failed(format!("{bytes} bytes at {address:#x} have no end")))?;

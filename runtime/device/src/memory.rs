@@ -3,13 +3,12 @@
 //! Safe code cannot make an address: only unsafe functions create these types, so each of them stands for memory that was
 //! allocated or lent.
 
-use std::any::Any;
 use std::fmt::Debug;
 
 /// The address of memory, and the owner that frees the memory when it is dropped.
 pub struct Memory {
     address: u64,
-    _owner: Box<dyn Any + Send + Sync>,
+    _owner: Box<dyn Send + Sync>,
 }
 
 impl Memory {
@@ -18,7 +17,7 @@ impl Memory {
     /// # Safety
     /// At the address is memory of a GPU, which exists until the owner is dropped. Memory without bytes, and a backend that
     /// accesses no memory, may have any address.
-    pub unsafe fn new(address: u64, owner: Box<dyn Any + Send + Sync>) -> Memory {
+    pub unsafe fn new(address: u64, owner: Box<dyn Send + Sync>) -> Memory {
         Memory { address, _owner: owner }
     }
 

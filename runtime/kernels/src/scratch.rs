@@ -59,6 +59,14 @@ impl<T> Scratch<T> {
         }
     }
 
+    /// Allocates `len` elements with unspecified values ([`Uninit::unspecified`]).
+    pub fn unspecified(len: usize) -> Scratch<T>
+    where
+        T: Pod,
+    {
+        Scratch::overwritten(len, |_| ())
+    }
+
     /// Allocates `len` elements, and has `write` write them. They start with unspecified values, which stay in elements that
     /// it does not write ([`Uninit::overwrite_with`]).
     pub fn overwritten(len: usize, write: impl FnOnce(&mut [T])) -> Scratch<T>
@@ -83,7 +91,7 @@ impl<T> Scratch<T> {
     {
         if self.data.len() < len {
             *self = Scratch::new(); // frees the old buffer before it allocates the new one
-            *self = Scratch::overwritten(len, |_| ());
+            *self = Scratch::unspecified(len);
         }
         let elements = &mut self.data[..len];
         write(elements);

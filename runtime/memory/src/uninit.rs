@@ -10,9 +10,10 @@ use crate::buffer::{charge, try_with_capacity, OutOfMemory, CACHED};
 /// The size of a page in bytes, or a divisor of it.
 const PAGE: usize = 4 << 10;
 
-/// Memory for a number of elements that nobody has written yet. Nobody can read an element: each method that makes a vector
-/// of the memory writes all elements, or has a closure that does. So the allocation needs no zeros, which would take a third
-/// of the time of a kernel that runs at memory speed.
+/// Memory for a number of elements that nobody has written yet. The methods that make a vector of the memory write all
+/// elements, or leave this to a closure or to the caller. So the allocation needs no zeros, which would take a third of the
+/// time of a kernel that runs at memory speed. An element that nobody writes has an unspecified value: see
+/// [`Uninit::overwrite_with`].
 ///
 /// ```
 /// use candle_plan_memory::uninit::Uninit;
@@ -89,6 +90,15 @@ impl<T> Uninit<T> {
         assert_eq!(elements.len(), self.len, "the number of elements");
         self.memory.extend_from_slice(elements);
         self.memory
+    }
+
+    /// Returns elements with unspecified values, for a caller that writes them later. See [`Uninit::overwrite_with`].
+    #[inline]
+    pub fn unspecified(self) -> Vec<T>
+    where
+        T: Pod,
+    {
+        self.overwrite_with(|_| ()).0
     }
 
     /// Has `write` write all elements. See [`Uninit::overwrite_with`].

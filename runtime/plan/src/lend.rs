@@ -1,6 +1,5 @@
 //! Tensors whose memory belongs to other code: on the host, and on a session's device.
 
-use std::any::Any;
 
 use candle_plan_descriptors::strided::View;
 use candle_plan_kernels::threads::Threads;
@@ -32,7 +31,7 @@ pub struct Lent {
     /// The stream that computes the elements, a CUDA handle; `None` if they are already computed.
     pub stream: Option<u64>,
     /// Keeps the memory alive.
-    pub owner: Box<dyn Any + Send + Sync>,
+    pub owner: Box<dyn Send + Sync>,
 }
 
 /// Lends contiguous elements on the host, in row-major order, as an input of a run, without a copy. A run does not
@@ -48,7 +47,7 @@ pub unsafe fn lend_on_host(
     bytes: &[u8],
     dims: &[usize],
     dtype: DType,
-    owner: Box<dyn Any + Send + Sync>,
+    owner: Box<dyn Send + Sync>,
 ) -> Result<Value> {
     // SAFETY: the caller guarantees the bytes while the owner lives, and the loan holds both.
     let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };

@@ -37,6 +37,9 @@ const LEAST: usize = 2;
 const AHEAD: usize = 1024;
 /// Few rows: up to this share of the lanes of a vector.
 const FEW: usize = 4;
+/// The elements of a right operand that is often still in the L2 cache when the next run multiplies one row with it. A
+/// prefetch into this cache would not help.
+const SMALL: usize = 1 << 17;
 /// The number of tiles from which on prefetching into the L1 cache keeps up with memory. A core can have fewer loads
 /// into this cache under way than loads into the L2 cache.
 const NEAR: usize = 4;
@@ -133,7 +136,7 @@ impl<'a> Product<'a> {
         let (from, format) = self.near(part, b, count, scratch);
         let mut strip = self.strip(out, part, from, b);
         // The conversion of a panel reads it once, from front to back.
-        strip.near = count >= NEAR || format != b.format;
+        strip.near = count >= NEAR || format != b.format || (rows == 1 && self.is_small());
         if b.ahead && count == 1 && least * FEW <= self.tiles.lanes {
             (strip.ahead, strip.ahead_step) = (from.wrapping_add(AHEAD), STEPS * b.row * format.size());
         } else if b.ahead {
@@ -174,6 +177,11 @@ impl<'a> Product<'a> {
             Some(widened) => (widened.as_ptr().cast(), Format::Float32),
             None => (b.at(part.panel, part.depth[0]), b.format),
         }
+    }
+
+    fn is_small(&self) -> bool {
+        let ProductSizes { n, k, .. } = self.problem.sizes;
+        n.saturating_mul(k) <= SMALL
     }
 
     /// Returns the first tile of a part, whose rows of the right operand start at `from`.

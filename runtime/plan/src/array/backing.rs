@@ -1,6 +1,5 @@
 //! The storages of arrays.
 
-use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -78,12 +77,12 @@ impl Drop for Part {
 pub(crate) struct Loan {
     /// They live as long as the owner.
     bytes: &'static [u8],
-    _owner: Box<dyn Any + Send + Sync>,
+    _owner: Box<dyn Send + Sync>,
 }
 
 impl Loan {
     /// Lends bytes that exist as long as `owner`.
-    pub fn new(bytes: &'static [u8], owner: Box<dyn Any + Send + Sync>) -> Loan {
+    pub fn new(bytes: &'static [u8], owner: Box<dyn Send + Sync>) -> Loan {
         Loan { bytes, _owner: owner }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn download(array: &Array) -> Result<Array> {
 /// caller downloads others.
 pub(crate) fn alloc_on_host(array: &Array) -> Result<Array> {
     fn alloc<W: Word>(array: &Array) -> Result<Array> {
-        words::array(words::alloc_uninit::<W>(array.dims())?.overwrite(|_| ()), array.dims(), array.dtype())
+        words::array(words::alloc_uninit::<W>(array.dims())?.unspecified(), array.dims(), array.dtype())
     }
     by_width!(array.dtype(), W => alloc::<W>(array))
 }
