@@ -130,8 +130,8 @@ compiler_options = grouped(
     ),
     quantized.weights_options,
     volumes.lower_option(
-        "Replace operators of three spatial dimensions with 2-D ones, and list their prices. Without it, the compiler "
-        "refuses them."
+        "Replace operators of three spatial dimensions with 2-D ones, and list how many nodes, bytes and multiply-adds "
+        "this adds. Without this option, the compiler refuses such operators."
     ),
     click.option(
         "--keep-weights",
