@@ -137,7 +137,8 @@ compiler_options = grouped(
         "--keep-weights",
         is_flag=True,
         help="Keep the weights of the model under their own names, so that `candlec run --weights` can replace them. "
-        "No pass uses their values: it does not fold batch normalizations, for example. The plan may be slower.",
+        "No pass uses their values. For example, the compiler does not fold batch normalizations. The plan may be "
+        "slower.",
     ),
     click.option("--strip-origins", is_flag=True, help="Omit module paths and source lines from the plan."),
     click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass, to find compiler bugs."),
