@@ -4,7 +4,7 @@ The text of a diagnostic has the same form as rustc's::
 
     error[CC0301]: 3-D convolution is not supported (kernel 3×3×3)
       --> model.py:118 in UNet3D.forward   encoder.0.conv : Conv3d   Conv(node_conv3d)
-      help: no kernel computes 3-D operators: `candlec compile --lower-3d` makes this one 2-D; …
+      help: no kernel computes 3-D operators: `candlec compile --lower-3d` replaces this operator with 2-D ones; …
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ PAGES = {
         "The model has an operator with three or more spatial dimensions: a convolution, pooling, batch or instance "
         "normalization, resize or similar operator. By design, plans support only one- and two-dimensional operators.",
         "Compile the model with `--lower-3d` or `Options(lower_3d=True)`. This replaces most of these operators with "
-        "2-D ones, and lists their prices. If it does not replace an operator, the message gives the reason. Run that "
-        "part of the model in onnxruntime.",
+        "2-D ones, and lists how many nodes, bytes and multiply-adds this adds. If it does not replace an operator, "
+        "the message gives the reason. Run the part of the model with this operator in onnxruntime.",
     ),
     "CC0401": Page(
         "All inputs of a node are constants, and its computation fails. For example, the node converts a string that "
@@ -178,16 +178,17 @@ PAGES = {
         "them from `model.graph.input`.",
     ),
     "CC0406": Page(
-        "The option `state` names an output or input that the model lacks. Or it joins an output with an input that "
-        "cannot take its value in the next run: their element types, ranks or sizes differ, or one of them is no "
-        "tensor of numbers. With `auto`: no output has a name that matches an input.",
+        "The option `state` does not fit the model, in one of three ways. It names an output or input that the model "
+        "lacks. The input of a pair cannot take the value of the output, because the two differ in element type, rank "
+        "or size, or one of them is no tensor of numbers. With `auto`, the name of no output matches the name of an "
+        "input.",
         "`candlec inspect MODEL` prints the inputs and outputs. Name the pairs: `--state 'present.*=past.*'`, or "
         '`Options(state={"present.*": "past.*"})`. If a size along the axis that grows is fixed, for example by '
         "`--dim`, keep its symbol.",
     ),
     "CC0407": Page(
-        "The option `keep` names weights that the model lacks. The compiler refuses the model, because it would "
-        "quantize the weights that the name should keep.",
+        "The option `keep` names weights that the model lacks. Without this error, the compiler would quantize weights "
+        "that you want to keep.",
         "Correct the name. It is the name of a weight, a node or a module, or a part of its path; `*` stands for any "
         "text. `candlec compile MODEL --weights int8 --report report.html` lists the modules and nodes.",
     ),

@@ -45,7 +45,7 @@ NAMES = {
 """The tables of docs/onnxruntime.md: heading → the titles of the columns, and the rows."""
 REMARKED = """## Remarks
 
-The standard does not define these results, or onnxruntime gives others.
+Plans and onnxruntime differ in these results, or both differ from the standard, or the standard does not define them.
 """
 
 

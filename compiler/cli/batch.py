@@ -134,7 +134,7 @@ runner_options = grouped(
         "--workers",
         type=arguments.Whole(1),
         metavar="N",
-        help="Number of workers of --engine ray.  [default: as many as the cluster has CPUs or GPUs for]",
+        help="Number of workers of --engine ray.  [default: as many as its CPUs or GPUs allow]",
     ),
     click.option("--strict", is_flag=True, help="Exit with code 1 if there are bad rows."),
     arguments.device_option,

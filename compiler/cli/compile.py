@@ -130,14 +130,15 @@ compiler_options = grouped(
     ),
     quantized.weights_options,
     volumes.lower_option(
-        "Replace operators of three spatial dimensions with 2-D ones, and list their prices. Without it, the compiler "
-        "refuses them."
+        "Replace operators of three spatial dimensions with 2-D ones, and list how many nodes, bytes and multiply-adds "
+        "this adds. Without this option, the compiler refuses such operators."
     ),
     click.option(
         "--keep-weights",
         is_flag=True,
         help="Keep the weights of the model under their own names, so that `candlec run --weights` can replace them. "
-        "No pass uses their values: it does not fold batch normalizations, for example. The plan may be slower.",
+        "No pass uses their values. For example, the compiler does not fold batch normalizations. The plan may be "
+        "slower.",
     ),
     click.option("--strip-origins", is_flag=True, help="Omit module paths and source lines from the plan."),
     click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass, to find compiler bugs."),

@@ -22,10 +22,10 @@ def command(context: click.Context, folder: Path, sizes: dict[str, int], seed: i
     """Add the ONNX files of a folder and its subfolders to its INDEX.json, which `candlec zoo run` needs.
 
     A model has the name of its file. Its case is the file NAME.npz next to the model: put your own inputs there. If
-    there is no such file, the cases are the folders test_data_set_* next to the model, unless another model is beside
-    them too. If there are no such folders, the command writes NAME.npz with random inputs. --size sets the size of a
-    symbolic dimension of these inputs. Any other symbolic dimension has the size 1 if it is the first dimension of its
-    input, and 16 otherwise. Models in INDEX.json stay as they are.
+    there is no such file, and no other model in the same folder, the cases are the folders test_data_set_* next to the
+    model. If there are no cases, the command writes NAME.npz with random inputs. --size sets the size of a symbolic
+    dimension of these inputs. Any other symbolic dimension has the size 1 if it is the first dimension of its input,
+    and 16 otherwise. Models in INDEX.json stay as they are.
 
     The exit code is 1 if a model cannot be added, for example because it cannot be read.
 

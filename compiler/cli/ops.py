@@ -25,8 +25,8 @@ def command(context: click.Context, names: tuple[str, ...], device: str, as_json
     """List the supported ONNX operators, each with the newest version that the compiler supports.
 
     The family is the file in compiler/lower/ that compiles the operator, or the file in compiler/contrib/ that expands
-    it into others. With OPERATOR, the list has only these
-    operators, and the exit code is 1 if the compiler does not support one of them.
+    it into others. With OPERATOR, the list has only these operators, and the exit code is 1 if the compiler does not
+    support one of them.
 
     The compiler translates the operators to ops of plans. With --device cuda, the command lists these ops instead. For
     each op, it shows the module of the CUDA kernel. If there is none, it shows where the op runs. The command does not

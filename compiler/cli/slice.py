@@ -21,8 +21,8 @@ def command(file: Path, as_json: bool) -> None:
 
     FILE is a file of results (`candlec zoo run --results`) or a file of facts (`candlec zoo update --facts`). The name
     of a file of facts ends with .toml. The operators are the operators of the plans. A kernel form counts once for each
-    level of the processor that FILE has. A chain of fused operators counts as the pairs of its neighbors. A model that
-    the compiler refuses has no operators, rules or forms.
+    level of the processor that FILE has. A chain of fused operators, such as MatMul + Add + Gelu, counts as its pairs
+    of neighbors: MatMul + Add and Add + Gelu. A model that the compiler refuses has no operators, rules or forms.
 
     The command chooses the models by the times in the file of results, so that their checks take little time. Without
     times, it chooses few models. Equal files give the same models.

@@ -93,9 +93,9 @@ def command(
     last place.
 
     \b
-    ✓  equal: each difference is at most the tolerance times the largest element of its kind, plus one rounding step of
-       the output's largest element; integers, strings and booleans are identical. For example, scores and coordinates
-       in one output are two kinds.
+    ✓  equal: each difference is at most the tolerance times the largest element of the same kind, plus one rounding
+       step of the output's largest element; integers, strings and booleans are identical. Elements of one kind have
+       comparable magnitudes: the scores of boxes are one kind, and their coordinates another.
     ≈  uncertain: onnxruntime's results with and without its optimizations differ by more than the tolerance. This
        difference is the reference noise. The output is not equal, but differs from one of these results by at most
        the reference noise plus the tolerance.

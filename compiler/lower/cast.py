@@ -18,10 +18,10 @@ def cast_(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "Cast",
-    "In a cast to uint32 or uint64, a number outside the range of the type may still fit a signed 64-bit integer. The "
-    "runtime then converts it to this integer. The result is the low bits of the integer: −1 becomes the largest "
-    "number. The standard does not define this result. A cast of a fraction to int2, uint2, int4 or uint4 drops the "
-    "digits after the point, like a cast to any other integer. onnxruntime rounds to the nearest integer.",
+    "The standard does not define the cast of a number outside the range of the type. For uint32 and uint64, if the "
+    "number fits a signed 64-bit integer, the result is the low bits of this integer: −1 becomes the largest number. A "
+    "cast of a fraction to int2, uint2, int4 or uint4 drops the digits after the point, like a cast to any other "
+    "integer. onnxruntime rounds to the nearest integer.",
 )
 
 

@@ -97,8 +97,8 @@ remark(
 )
 remark(
     "TreeEnsembleRegressor",
-    "as in onnxruntime, with one target, only the `post_transform` PROBIT has an effect. A base value is not added to "
-    "the score of a row that reaches no weight of the target.",
+    "as in onnxruntime, with one target, only the `post_transform` PROBIT has an effect. If a row reaches no leaf with "
+    "a weight of the target, the op does not add the base value to its score.",
 )
 remark(
     "TreeEnsembleClassifier",

@@ -22,7 +22,7 @@ def _reject_3d(model: ir.Model, report: PassReport) -> None:
         if (count := spatial_dims(node, opset)) > MOST_WINDOW_AXES:
             lowers = node.op_type not in _UNLOWERED
             rule = f"no kernel computes {count}-D operators"
-            advice = f"{rule}: `candlec compile --lower-3d` makes this one 2-D" if lowers else rule
+            advice = f"{rule}: `candlec compile --lower-3d` replaces this operator with 2-D ones" if lowers else rule
             report.refused.append(refusal(node, count, advice))
 
 

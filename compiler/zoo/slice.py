@@ -1,7 +1,7 @@
 """A slice of a zoo: models that together have every operator, rule and kernel form of the whole zoo, in little time.
 
-Networks differ in the chains of operators that they fuse. A chain, such as `fuse MatMul + Add + Gelu`, counts as the
-pairs of its neighbors: `MatMul + Add` and `Add + Gelu`.
+Networks differ in the chains of operators that they fuse. A chain, such as `fuse MatMul + Add + Gelu`, counts as its
+pairs of neighbors: `MatMul + Add` and `Add + Gelu`.
 """
 
 from __future__ import annotations

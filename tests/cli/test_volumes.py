@@ -37,7 +37,7 @@ def test_json_has_the_price_of_each_operator(tmp_path: Path, capsys: pytest.Capt
 
 def test_without_the_option_the_refusal_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("compile", str(MODEL), "-o", str(tmp_path / "a.plan")) == 1
-    advice = "help: no kernel computes 3-D operators: `candlec compile --lower-3d` makes this one 2-D"
+    advice = "help: no kernel computes 3-D operators: `candlec compile --lower-3d` replaces this operator with 2-D ones"
     assert capsys.readouterr().err.count(advice) == 3
 
 

@@ -17,7 +17,7 @@ and without optimization, runs it, and compares the outputs with PyTorch's.
 
 - **yes**: the outputs are equal, within the tolerance of the test.
 - **CC0301** and other codes: the compiler refuses the model with this code. `candlec explain CODE` explains the code.
-- **no export**: this exporter cannot export the layer.
+- **no export**: this exporter cannot export the layer. The notes give the reason.
 - **differs**: the exported model does not compute the layer's function. The notes name the difference. The plan gives
   the same results as onnxruntime for this model.
 """
