@@ -127,7 +127,7 @@ def test_a_form_is_timed_and_compared_with_pytorch(name: str, shapes: list[str])
     good, other, wrong = map(json.loads, done.stdout.splitlines())
     assert (good["verdict"], good["times"]) == ("equal", dict.fromkeys(shapes, 15.0))
     assert good["partial"] >= len(shapes) and good["note"] == f"{len(shapes)} shapes"
-    assert good["names"][:4] == [chosen, "product", "direct", "small:1"]
+    assert good["names"][0] == chosen and {"product", "direct", "small:1", "large:2"} <= set(good["names"])
     if not name:
         assert good["cudnn_f32"] == good["cudnn_tf32"] == good["times"]
         assert good["launched"][shapes[0]] == ["conv_small_f32", "conv_finish_f32"]

@@ -34,10 +34,6 @@ impl Operator for Binary {
         Arity::exact(2, 1)
     }
 
-    fn is_foldable(&self) -> bool {
-        true
-    }
-
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, y) = (inputs.tensor(0)?, inputs.tensor(1)?);
         if x.dtype != y.dtype && self.function != Function::Pow {
@@ -60,6 +56,10 @@ impl Operator for Binary {
 
     fn checks(&self, input: usize) -> bool {
         input == 1 && self.divides()
+    }
+
+    fn is_foldable(&self) -> bool {
+        true
     }
 }
 

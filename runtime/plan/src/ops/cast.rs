@@ -42,10 +42,6 @@ impl Operator for Cast {
         Arity::exact(1, 1)
     }
 
-    fn is_foldable(&self) -> bool {
-        true
-    }
-
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         Ok(vec![Type::Tensor(TensorType { dtype: self.to, shape: x.shape.clone() })])
@@ -53,6 +49,10 @@ impl Operator for Cast {
 
     fn shares(&self, input: usize) -> bool {
         input == 0
+    }
+
+    fn is_foldable(&self) -> bool {
+        true
     }
 }
 

@@ -27,10 +27,6 @@ impl Operator for Elementwise {
         Arity::inputs(1..=MAX_INPUTS)
     }
 
-    fn is_foldable(&self) -> bool {
-        true
-    }
-
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         self.program.check(Start::Empty, inputs.len()).map_err(|error| Error::op(error.to_string()))?;
         let types = (0..inputs.len()).map(|i| inputs.tensor(i)).collect::<Result<Vec<_>>>()?;
@@ -38,5 +34,9 @@ impl Operator for Elementwise {
             bail!("a program computes with float32, not {}", other.dtype);
         }
         Ok(vec![Type::Tensor(TensorType { dtype: DType::Float32, shape: shape_of(&types)? })])
+    }
+
+    fn is_foldable(&self) -> bool {
+        true
     }
 }

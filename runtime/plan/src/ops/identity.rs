@@ -18,10 +18,6 @@ impl Operator for Identity {
         Arity::exact(1, 1)
     }
 
-    fn is_foldable(&self) -> bool {
-        true
-    }
-
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         Ok(vec![inputs.get(0)?.clone()])
     }
@@ -32,5 +28,9 @@ impl Operator for Identity {
 
     fn kind() -> OperatorKind {
         OperatorKind::View
+    }
+
+    fn is_foldable(&self) -> bool {
+        true
     }
 }

@@ -28,10 +28,6 @@ impl Operator for Concat {
         Arity::inputs(1..=usize::MAX)
     }
 
-    fn is_foldable(&self) -> bool {
-        true
-    }
-
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let all: Vec<&TensorType> = (0..inputs.len()).map(|i| inputs.tensor(i)).collect::<Result<_>>()?;
         let Some((first, rest)) = all.split_first() else { bail!("there are no inputs") };
@@ -50,6 +46,10 @@ impl Operator for Concat {
             dtype: first.dtype,
             shape: shape.or(first.rank().map(|rank| vec![None; rank])),
         })])
+    }
+
+    fn is_foldable(&self) -> bool {
+        true
     }
 }
 

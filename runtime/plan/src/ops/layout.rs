@@ -38,10 +38,6 @@ impl Operator for Transpose {
         Arity::exact(1, 1)
     }
 
-    fn is_foldable(&self) -> bool {
-        true
-    }
-
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         let shape = match (&x.shape, &self.permutation) {
@@ -54,6 +50,10 @@ impl Operator for Transpose {
 
     fn shares(&self, input: usize) -> bool {
         input == 0
+    }
+
+    fn is_foldable(&self) -> bool {
+        true
     }
 }
 

@@ -64,10 +64,6 @@ impl Operator for Reduce {
         Arity::inputs(1..=2)
     }
 
-    fn is_foldable(&self) -> bool {
-        true
-    }
-
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         let has_order = self.function.extremum().is_some();
@@ -102,6 +98,10 @@ impl Operator for Reduce {
 
     fn needs(&self, input: usize) -> Needs {
         Needs::numbers_after_first(input)
+    }
+
+    fn is_foldable(&self) -> bool {
+        true
     }
 }
 

@@ -28,10 +28,6 @@ impl Operator for Slice {
         Arity::inputs(3..=5)
     }
 
-    fn is_foldable(&self) -> bool {
-        true
-    }
-
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         let mut lengths = [None; 4];
@@ -53,6 +49,10 @@ impl Operator for Slice {
 
     fn needs(&self, input: usize) -> Needs {
         Needs::numbers_after_first(input)
+    }
+
+    fn is_foldable(&self) -> bool {
+        true
     }
 }
 

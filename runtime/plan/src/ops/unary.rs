@@ -28,10 +28,6 @@ impl Operator for Unary {
         Arity::exact(1, 1)
     }
 
-    fn is_foldable(&self) -> bool {
-        true
-    }
-
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         if !self.is_defined_for(x.dtype) {
@@ -39,6 +35,10 @@ impl Operator for Unary {
         }
         let dtype = if self.is_predicate() { DType::Bool } else { x.dtype };
         Ok(vec![Type::Tensor(TensorType { dtype, shape: x.shape.clone() })])
+    }
+
+    fn is_foldable(&self) -> bool {
+        true
     }
 }
 

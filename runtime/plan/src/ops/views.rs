@@ -28,6 +28,10 @@ macro_rules! view_of_first_input {
         fn kind() -> OperatorKind {
             OperatorKind::View
         }
+
+        fn is_foldable(&self) -> bool {
+            true
+        }
     };
 }
 
@@ -45,10 +49,6 @@ pub struct Reshape {
 impl Operator for Reshape {
     fn arity(&self) -> Arity {
         Arity::exact(2, 1)
-    }
-
-    fn is_foldable(&self) -> bool {
-        true
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
@@ -122,10 +122,6 @@ impl Operator for Flatten {
         Arity::exact(1, 1)
     }
 
-    fn is_foldable(&self) -> bool {
-        true
-    }
-
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         let Some(shape) = &x.shape else { return Ok(vec![Type::ranked(x.dtype, 2)]) };
@@ -149,10 +145,6 @@ pub struct Squeeze {
 impl Operator for Squeeze {
     fn arity(&self) -> Arity {
         Arity::inputs(1..=2)
-    }
-
-    fn is_foldable(&self) -> bool {
-        true
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
@@ -190,10 +182,6 @@ pub struct Unsqueeze {
 impl Operator for Unsqueeze {
     fn arity(&self) -> Arity {
         Arity::inputs(1..=2)
-    }
-
-    fn is_foldable(&self) -> bool {
-        true
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
