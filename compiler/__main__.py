@@ -1,6 +1,5 @@
 """`candlec`, and `python -m compiler`."""
 
-import gc
 import os
 import sys
 
@@ -12,8 +11,6 @@ def main() -> None:
     # If the caller closed an output, Python has no file for it, and old versions of click cannot print.
     sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    # The objects of a graph live until the model is compiled. With Python's default, the collector would visit them often.
-    gc.set_threshold(100_000)
     try:
         from compiler.cli import main as run
 
