@@ -1,0 +1,113 @@
+//! CPU kernels: operators that the program computes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use crate::bail;
+use crate::custom::{CustomCall, CustomOp};
+use crate::error::{Error, Result};
+use crate::form::KernelForm;
+use crate::kernel::{Call, Kernel};
+use crate::ops::custom::Custom;
+use crate::types::{Dim, Type};
+use crate::value::Value;
+
+/// The kernel without an implementation, for plans that only describe their steps.
+impl Kernel for Custom {
+    fn run(&self, _: &mut Call) -> Result<Vec<Value>> {
+        bail!("the custom operator {} is not registered", self.full_name())
+    }
+}
+
+/// A custom operator with its implementation.
+pub(crate) struct Registered {
+    op: Custom,
+    /// The types of the inputs in the plan; `None` for an absent one.
+    inputs: Vec<Option<Type>>,
+    implementation: Arc<dyn CustomOp>,
+}
+
+impl fmt::Debug for Registered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.op.fmt(f)
+    }
+}
+
+impl Registered {
+    /// The kernel of a step with inputs of these types.
+    pub fn new(op: &Custom, implementation: Arc<dyn CustomOp>, inputs: &[Option<&Type>]) -> Registered {
+        Registered { op: op.clone(), inputs: inputs.iter().map(|kind| kind.cloned()).collect(), implementation }
+    }
+
+    /// Checks that the results have the types that the plan states, and no sizes that contradict those of the inputs: a
+    /// symbol of an output has the size of the same symbol of an input.
+    fn check(&self, inputs: &[Option<&Value>], results: &[Value]) -> Result<()> {
+        let (name, types) = (self.op.full_name(), &self.op.types);
+        if results.len() != types.len() {
+            bail!("{name} has {} outputs, and its function returned {}", types.len(), results.len());
+        }
+        let mut sizes = HashMap::new();
+        for (kind, value) in self.inputs.iter().zip(inputs).filter_map(|(kind, value)| Some((kind.as_ref()?, (*value)?))) {
+            symbols(kind, value, |symbol, size| {
+                sizes.entry(symbol.to_string()).or_insert(size);
+                Ok(())
+            })?;
+        }
+        for (at, (kind, value)) in types.iter().zip(results).enumerate() {
+            let refused = |with: String| {
+                let found = value.describe();
+                Err(Error::op(format!("output {at} of {name}: expected {kind}{with}, found {found}")))
+            };
+            if !kind.admits(value) {
+                return refused(String::new());
+            }
+            if matches!(value, Value::Tensor(array) if array.is_on_device()) {
+                return refused(" on the host".to_string());
+            }
+            symbols(kind, value, |symbol, size| match *sizes.entry(symbol.to_string()).or_insert(size) {
+                expected if expected == size => Ok(()),
+                expected => refused(format!(" with {symbol} = {expected}")),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Calls `visit` with each symbolic dimension of a tensor, and its size in a run.
+fn symbols(kind: &Type, value: &Value, mut visit: impl FnMut(&str, usize) -> Result<()>) -> Result<()> {
+    let (Ok(tensor), Ok(dims)) = (kind.tensor(), value.dims()) else { return Ok(()) };
+    for (dim, &size) in tensor.shape.iter().flatten().zip(dims) {
+        if let Some(Dim::Symbol(symbol)) = dim {
+            visit(symbol, size)?;
+        }
+    }
+    Ok(())
+}
+
+impl Kernel for Registered {
+    fn form(&self) -> KernelForm {
+        KernelForm::named(self.op.full_name())
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let first = call.len().saturating_sub(self.op.tensors.len());
+        let inputs: Vec<Option<&Value>> = (0..first).map(|i| call.optional(i)).collect();
+        let named = self.op.tensors.iter().zip(first..).map(|(name, i)| Ok((name.as_str(), call.tensor(i)?)));
+        let tensors = named.collect::<Result<BTreeMap<_, _>>>()?;
+        let (attributes, outputs) = (&self.op.attributes, &self.op.types[..]);
+        let results = self.implementation.run(&CustomCall { inputs: &inputs, attributes, tensors: &tensors, outputs });
+        let results = results.map_err(unplaced)?;
+        self.check(&inputs, &results)?;
+        Ok(results)
+    }
+}
+
+/// An error of an implementation, to which the executor can add the place of the step. An implementation that runs another
+/// plan may return an error with a place in that plan.
+fn unplaced(error: Error) -> Error {
+    match error {
+        Error::Op(_) | Error::Memory(_) | Error::Limit { .. } | Error::Interrupted | Error::TimedOut => error,
+        other => Error::op(other.to_string()),
+    }
+}
