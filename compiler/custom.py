@@ -17,7 +17,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 OutputType: TypeAlias = "tuple[str, Sequence[int | str | None] | None] | TensorInfo"
 """The dtype and shape of an output."""
-Types: TypeAlias = "Callable[..., OutputType | list[OutputType]]"
+Types: TypeAlias = "Callable[..., OutputType | Sequence[OutputType]]"
 """The function that returns the types of an operator's outputs."""
 Tensors = Literal["numpy", "torch"]
 """The library whose tensors a function takes."""

@@ -54,12 +54,13 @@ def _import_module(name: str) -> None:
 
 
 def _run_file(path: Path) -> None:
-    """Import a file as the module with its name. It may import modules of its own folder."""
+    """Import a file, which may import modules of its own folder."""
     sys.path.insert(0, str(path.parent.resolve()))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"_custom_{path.stem}"  # the file may have the name of another module
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None  # as for every .py file
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
 
 

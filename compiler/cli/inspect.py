@@ -227,7 +227,7 @@ def _plan_facts(plan: Plan) -> dict[str, Any]:
     from compiler.plan.show import operators
 
     document = plan.document
-    described = {"inputs": plan.inputs, "outputs": plan.outputs}
+    described = {"inputs": plan.inputs, "outputs": plan.outputs, "weights": plan.weights}
     return {
         "kind": "plan",
         "bytes": len(plan.data),
@@ -294,7 +294,7 @@ def _show(file: Path, facts: dict[str, Any]) -> None:
             console.print(f"{key.replace('_', ' ')}: {_text(facts[key])}", style="dim")
     if facts.get("passes"):
         console.print(f"passes: {len(facts['passes'])} (--json lists them)", style="dim")
-    values = [(kind[:-1], each) for kind in ("inputs", "outputs") for each in facts[kind]]
+    values = [(kind[:-1], each) for kind in ("inputs", "outputs", "weights") for each in facts.get(kind, ())]
     table(("", "name", "dtype", "shape"), ((kind, v["name"], v["dtype"], shape_text(v["shape"])) for kind, v in values))
     table(("operator", ">count"), ((name, str(count)) for name, count in facts["operators"].items()))
     custom.show_custom_ops(name for name in facts["operators"] if "::" in name)

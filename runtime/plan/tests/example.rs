@@ -17,6 +17,7 @@ mod state;
 mod weights;
 
 use candle_core::{DType, Device, Tensor};
+use candle_plan::custom::CustomCall;
 use candle_plan::error::{Error, ErrorKind};
 use candle_plan::session::Session;
 use candle_plan::value::{Array, Value};
@@ -94,13 +95,13 @@ fn wrong_results_of_a_custom_operator_are_errors_of_its_step() {
     let array = |dims: &[usize]| Value::from(Array::new(vec![0f32; dims.iter().product()], dims).unwrap());
     let doubles = || Value::from(Array::new(vec![0f64; 4], &[2, 2]).unwrap());
     let run = |results: Vec<Value>| {
-        let scale = move |_: &custom::CustomCall| Ok(results.clone());
+        let scale = move |_: &CustomCall| Ok(results.clone());
         let session = Session::from_bytes(SCALED).custom_op("example::Scale", scale).threads(1).build().unwrap();
         session.run_named([("x", array(&[2, 2]))]).map(|_| ()).unwrap_err()
     };
     let of_output = "output 0 of example::Scale: expected float32 [n, 2]";
     for (results, said) in [
-        (vec![], "example::Scale has 1 outputs, and its function returned 0".to_string()),
+        (vec![], "example::Scale has 1 output, and its function returned 0".to_string()),
         (vec![doubles()], format!("{of_output}, found float64 [2, 2]")),
         (vec![array(&[2, 3])], format!("{of_output}, found float32 [2, 3]")),
         (vec![array(&[4])], format!("{of_output}, found float32 [4]")),
@@ -115,11 +116,11 @@ fn wrong_results_of_a_custom_operator_are_errors_of_its_step() {
 
 #[test]
 fn an_error_of_a_custom_operator_names_its_step() {
-    let refuse = |call: &custom::CustomCall| Err(Error::op(format!("no factor of {}", call.float("factor")?)));
+    let refuse = |call: &CustomCall| Err(Error::op(format!("no factor of {}", call.float("factor")?)));
     let session = Session::from_bytes(SCALED).custom_op("example::Scale", refuse).threads(1).build().unwrap();
     let error = session.run_named([("x", Array::new(vec![0f32; 4], &[2, 2]).unwrap())]).map(|_| ()).unwrap_err();
     assert_eq!(error.to_string(), "step 0 Custom(float32 [2, 2]) from Scale: no factor of 2");
-    let whole = |call: &custom::CustomCall| call.int("factor").map(|_| vec![]);
+    let whole = |call: &CustomCall| call.int("factor").map(|_| vec![]);
     let session = Session::from_bytes(SCALED).custom_op("example::Scale", whole).threads(1).build().unwrap();
     let error = session.run_named([("x", Array::new(vec![0f32; 4], &[2, 2]).unwrap())]).map(|_| ()).unwrap_err();
     assert!(error.to_string().ends_with("attribute factor: expected an integer, found Float(2.0)"), "{error}");

@@ -45,7 +45,8 @@ impl Registered {
     fn check(&self, inputs: &[Option<&Value>], results: &[Value]) -> Result<()> {
         let (name, types) = (self.op.full_name(), &self.op.types);
         if results.len() != types.len() {
-            bail!("{name} has {} outputs, and its function returned {}", types.len(), results.len());
+            let s = if types.len() == 1 { "" } else { "s" };
+            bail!("{name} has {} output{s}, and its function returned {}", types.len(), results.len());
         }
         let mut sizes = HashMap::new();
         for (kind, value) in self.inputs.iter().zip(inputs).filter_map(|(kind, value)| Some((kind.as_ref()?, (*value)?))) {

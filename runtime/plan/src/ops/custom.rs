@@ -1,4 +1,4 @@
-//! Operators that the program computes that runs the plan.
+//! Operators that functions of the program compute.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,8 @@ use crate::error::Result;
 use crate::operator::{Arity, Operator};
 use crate::types::{Type, Types};
 
-/// An operator that the program computes that runs the plan. The program has registered it as `domain::name`.
-///
-/// The last inputs of the step are those attributes that are tensors.
+/// An operator that a function of the program computes, which the program has registered as `domain::name`. The last inputs
+/// of the step are those attributes that are tensors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Custom {
