@@ -8,8 +8,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::custom::Custom;
 pub use crate::ops::custom::Attribute;
+use crate::ops::custom::Custom;
 use crate::ops::Op;
 use crate::plan::{Block, Plan};
 use crate::types::Type;

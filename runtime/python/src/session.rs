@@ -81,7 +81,9 @@ impl Session {
     /// weights than those of the plan, or a dict of arrays by name. `custom` is a dict of the functions of custom
     /// operators.
     #[new]
-    #[pyo3(signature = (plan, device = "cpu", threads = None, max_memory = None, low_memory = false, weights = None, custom = None))]
+    #[pyo3(signature = (
+        plan, device = "cpu", threads = None, max_memory = None, low_memory = false, weights = None, custom = None
+    ))]
     #[allow(clippy::too_many_arguments)] // one for each argument of Python's `load`
     fn new(
         py: Python<'_>,

@@ -49,7 +49,9 @@ impl Registered {
             bail!("{name} has {} output{s}, and its function returned {}", types.len(), results.len());
         }
         let mut sizes = HashMap::new();
-        for (kind, value) in self.inputs.iter().zip(inputs).filter_map(|(kind, value)| Some((kind.as_ref()?, (*value)?))) {
+        for (kind, value) in
+            self.inputs.iter().zip(inputs).filter_map(|(kind, value)| Some((kind.as_ref()?, (*value)?)))
+        {
             symbols(kind, value, |symbol, size| {
                 sizes.entry(symbol.to_string()).or_insert(size);
                 Ok(())
