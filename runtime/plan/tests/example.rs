@@ -83,9 +83,10 @@ fn a_plan_runs_with_a_custom_operator() {
 
 #[test]
 fn a_custom_operator_must_be_registered() {
-    for builder in
-        [Session::from_bytes(SCALED), Session::from_bytes(SCALED).custom_op("example::Other", |_: &_| Ok(vec![]))]
-    {
+    for builder in [
+        Session::from_bytes(SCALED),
+        Session::from_bytes(SCALED).custom_op("example::Other", |_: &CustomCall| Ok(vec![])),
+    ] {
         let Err(error) = builder.threads(1).build() else { panic!("it is not registered") };
         assert_eq!(error.kind(), ErrorKind::CustomOp);
         assert!(error.to_string().contains("it needs the custom operator example::Scale, which is not"), "{error}");
