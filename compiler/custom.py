@@ -28,7 +28,7 @@ _TAKEN = ("ai.onnx", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training"
 
 @dataclass(frozen=True)
 class CustomOp:
-    """A registered operator: its full name, the rule for its types, its function, and the function's kind of tensors."""
+    """A registered operator: its full name, the rule for its types, its function, and the library of its tensors."""
 
     name: str
     types: Types
@@ -43,13 +43,14 @@ def custom_op(name: str, types: Types, *, as_: Tensors = "numpy") -> Callable[[F
     """Registers the decorated function for an operator that the compiler does not know: `my.domain::Name`.
 
     The function takes the inputs in order, and the attributes of the node as keyword arguments. An absent input is
-    `None`, or left out at the end. The inputs are copies: NumPy arrays, or with `as_="torch"` PyTorch tensors on the CPU.
-    The function returns an array or a tensor, or a list of several outputs. Several threads may call it at the same time.
+    `None`, or left out at the end. The inputs are copies: NumPy arrays, or with `as_="torch"` PyTorch tensors on the
+    CPU. The function returns an array or a tensor, or a list of several outputs. Several threads may call it at the
+    same time.
 
     `types` returns the types of the outputs from those of the inputs. It takes a `TensorInfo` for each input, and the
-    attributes as keyword arguments. It returns a pair of a dtype and a shape, such as `("float32", (2, None))`, or a list
-    of pairs. A size is a number, a symbol from the shape of an input, or `None` if it is unknown before a run. A run
-    fails if an output has another type. The compiler calls `types` several times for each node.
+    attributes as keyword arguments. It returns a pair of a dtype and a shape, such as `("float32", (2, None))`, or a
+    list of pairs. A size is a number, a symbol from the shape of an input, or `None` if it is unknown before a run. A
+    run fails if an output has another type. The compiler calls `types` several times for each node.
 
     Every session that is loaded later calls the function. Another registration of the same name replaces it.
 

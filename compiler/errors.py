@@ -130,8 +130,8 @@ PAGES = {
         "Export the model again with a current exporter.",
     ),
     "CC0209": Page(
-        "The registration of a custom operator does not fit the node: the rule for its types fails or returns no types, "
-        "an attribute is a graph or a type, or the compiler or the model defines the operator already.",
+        "The registration of a custom operator does not fit the node: the rule for its types fails or returns no "
+        "types, an attribute is a graph or a type, or the compiler or the model defines the operator already.",
         "The message names the operator and the types of the node's inputs. Correct the rule that you passed to "
         "`compiler.custom_op`, or leave out the registration: docs/custom-operators.md.",
     ),

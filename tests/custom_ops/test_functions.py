@@ -31,7 +31,12 @@ def test_a_function_gets_the_inputs_and_attributes() -> None:
     tensor = seen.pop("t")
     assert (tensor.dtype, tensor.tolist()) == (np.int8, [1, -2])
     assert seen == {
-        **{"a": 3, "b": 0.5, "c": "text", "d": [1, 2], "e": [0.25, 2.0], "f": ["x", "y"]},
+        "a": 3,
+        "b": 0.5,
+        "c": "text",
+        "d": [1, 2],
+        "e": [0.25, 2.0],
+        "f": ["x", "y"],
         "inputs": (None, 10, np.float32),
     }
 
@@ -79,7 +84,9 @@ def test_a_function_takes_and_returns_tensors_of_torch() -> None:
         weight = torch.ones(2, requires_grad=True)
         return [torch.roll(x, shift, 0) * weight, (x.to(torch.float32) * mask).numpy()]
 
-    graph = "(float[n, 2] x) => (float[n, 2] y, float[n, 2] z) { y, z = own.Roll <shift = 1, mask = float[2] {0, 1}> (x) }"
+    graph = (
+        "(float[n, 2] x) => (float[n, 2] y, float[n, 2] z) { y, z = own.Roll <shift = 1, mask = float[2] {0, 1}> (x) }"
+    )
     outputs = compiler.load(plan_of(graph)).run({"x": X})
     np.testing.assert_array_equal(outputs["y"], np.roll(X, 1, 0))
     np.testing.assert_array_equal(outputs["z"], X * [0, 1])
@@ -201,10 +208,11 @@ def test_sessions_keep_the_functions_that_they_were_loaded_with(tmp_path: Path) 
         np.testing.assert_array_equal(session.run({"x": X})["y"], factor * X)
 
 
-def test_models_of_objects_and_weights_by_name() -> None:
+def test_a_function_reads_other_weights() -> None:
     compiler.custom_op("own::Dense", lambda x, w: ("float32", (x.shape[0], w.shape[1])))(lambda x, w: x @ w)
     model = model_of("(float[n, 2] x) => (float[n, 3] y) <float[2, 3] w = {1, 1, 1, 1, 1, 1}> { y = own.Dense (x, w) }")
-    session = compiler.load(compiler.compile(model, compiler.Options(keep_weights=True)))
+    plan = compiler.compile(model, compiler.Options(keep_weights=True))
+    session = compiler.load(plan)
     tuned = session.with_weights({"w": np.full((2, 3), 2, np.float32)})
     ones = np.ones((2, 3), np.float32)
     np.testing.assert_array_equal(session.run({"x": X})["y"], X @ ones)

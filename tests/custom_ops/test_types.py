@@ -17,7 +17,7 @@ X = np.ones((3, 2), np.float32)
 
 WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     "an exception": (lambda x: 1 / 0, "raised ZeroDivisionError: division by zero"),
-    "another signature": (lambda: [], "raised TypeError: "),
+    "another signature": (lambda: ("float32", ()), "raised TypeError: "),
     "nothing": (lambda x: None, "returned None: expected a pair of a dtype and a shape"),
     "a shape": (lambda x: x.shape, "returned ('n', 2): expected the name of a dtype, such as float32, found 'n'"),
     "a type of NumPy": (lambda x: (np.float32, (2,)), "expected the name of a dtype, such as float32, found"),
@@ -58,7 +58,7 @@ def test_a_rule_gets_the_types_of_the_inputs() -> None:
     session = compiler.load(plan_of(graph))
     outputs = session.run({"x": np.ones((1, 3), np.float32), "s": [], "z": np.ones(4, np.float16)})
     assert outputs["y"] == 4
-    types_ = ("float32 [batch_size, 3]", "None", "sequence of int32 [2]", "float16 [4]")
+    types_ = ("float32 [batch_size, 3]", "None", "sequence of int32", "float16 [4]")
     assert {each[:4] for each in seen} >= {types_}
     assert all(each[4] == {"axis": 1, "t": np.float32([2])} for each in seen)
 
@@ -102,7 +102,9 @@ def test_a_type_that_the_file_declares_is_checked() -> None:
 
 def test_attributes_that_a_plan_lacks_are_refused() -> None:
     compiler.custom_op("own::Double", lambda x, **_: x)(lambda x, **_: x)
-    graph = "(float[n, 2] x) => (float[n, 2] y) { y = own.Double <g = b (float[2] a) => (float[2] c) { c = Neg (a) }> (x) }"
+    graph = (
+        "(float[n, 2] x) => (float[n, 2] y) { y = own.Double <g = b (float[2] a) => (float[2] c) { c = Neg (a) }> (x) }"
+    )
     with pytest.raises(CompileError, match="Double's attribute g is GRAPH: custom operators take numbers, strings"):
         plan_of(graph)
     model = model_of("(float[n, 2] x) => (float[n, 2] y) { y = own.Double <f = 1.0> (x) }")
@@ -138,7 +140,7 @@ def test_the_message_of_an_unknown_operator_says_how() -> None:
 
 NAMES = {
     "": "expected a domain and an operator",
-    "Double": 'as "my.domain::Name", found \'Double\'',
+    "Double": "as \"my.domain::Name\", found 'Double'",
     "::Double": "expected a domain and an operator",
     "own::": "expected a domain and an operator",
     "ai.onnx::Relu": "a custom operator has a domain of its own, but ai.onnx is taken",
@@ -148,7 +150,7 @@ NAMES = {
 
 @pytest.mark.parametrize(("name", "said"), NAMES.items())
 def test_names_have_a_domain(name: str, said: str) -> None:
-    with pytest.raises(ValueError, match="^name: .*") as raised:
+    with pytest.raises(ValueError, match=r"^name: ") as raised:
         compiler.custom_op(name, like)
     assert said in str(raised.value)
 

@@ -112,7 +112,7 @@ fn wrong_results_of_a_custom_operator_are_errors_of_its_step() {
     ] {
         let error = run(results);
         let place = error.place().expect("a step failed").to_string();
-        assert_eq!((error.kind(), place.as_str()), (ErrorKind::Op, "step 0 Custom(float32 [2, 2]) from Scale"));
+        assert_eq!((error.kind(), place.as_str()), (ErrorKind::Op, "step 0 Custom(float32 [2, 2]) from Scale(y)"));
         assert!(error.to_string().ends_with(&format!(": {said}")), "{error}");
     }
 }
@@ -122,7 +122,7 @@ fn an_error_of_a_custom_operator_names_its_step() {
     let refuse = |call: &CustomCall| Err(Error::op(format!("no factor of {}", call.float("factor")?)));
     let session = Session::from_bytes(SCALED).custom_op("example::Scale", refuse).threads(1).build().unwrap();
     let error = session.run_named([("x", Array::new(vec![0f32; 4], &[2, 2]).unwrap())]).map(|_| ()).unwrap_err();
-    assert_eq!(error.to_string(), "step 0 Custom(float32 [2, 2]) from Scale: no factor of 2");
+    assert_eq!(error.to_string(), "step 0 Custom(float32 [2, 2]) from Scale(y): no factor of 2");
     let whole = |call: &CustomCall| call.int("factor").map(|_| vec![]);
     let session = Session::from_bytes(SCALED).custom_op("example::Scale", whole).threads(1).build().unwrap();
     let error = session.run_named([("x", Array::new(vec![0f32; 4], &[2, 2]).unwrap())]).map(|_| ()).unwrap_err();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use candle_plan::custom::{Attribute, CustomCall, CustomOp, CustomOps};
-use candle_plan::error::{Error, Result};
+use candle_plan::error::{Error, ErrorKind, Result};
 use candle_plan::value::Value;
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
@@ -70,11 +70,12 @@ impl CustomOp for Function {
 impl Function {
     /// Calls the function. It gets copies of the inputs, and the run gets copies of what it returns.
     fn call(&self, py: Python<'_>, call: &CustomCall) -> Result<Vec<Value>> {
-        let returned = arguments(py, call).and_then(|given| self.function.bind(py).call1(given)?.try_iter()?.collect());
+        let given = arguments(py, call).map_err(|error| unfit(py, &format!("inputs of {}", self.name), &error))?;
+        let returned = self.function.bind(py).call1(given).and_then(|returned| returned.try_iter()?.collect());
         let returned: Vec<Bound<'_, PyAny>> = returned.map_err(|error| self.failed(py, error))?;
         let value = |(at, object): (usize, &Bound<'_, PyAny>)| {
-            let unfit = |error: PyErr| Error::op(format!("output {at} of {}: {}", self.name, error.value(py)));
-            from_python(object, Passing::Copy).map_err(unfit)
+            let what = || format!("output {at} of {}", self.name);
+            from_python(object, Passing::Copy).map_err(|error| unfit(py, &what(), &error))
         };
         returned.iter().enumerate().map(value).collect()
     }
@@ -87,6 +88,15 @@ impl Function {
         };
         RAISED.set(Some(error));
         told
+    }
+}
+
+/// The error of a value that cannot be converted, or for whose copy there is no memory.
+fn unfit(py: Python<'_>, what: &str, error: &PyErr) -> Error {
+    let message = format!("{what}: {}", error.value(py));
+    match error.value(py).getattr("kind").and_then(|kind| kind.extract::<String>()) {
+        Ok(kind) if kind == ErrorKind::Memory.name() => Error::Memory(message),
+        _ => Error::op(message),
     }
 }
 
