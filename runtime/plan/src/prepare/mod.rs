@@ -93,10 +93,7 @@ impl Executable {
         memory: Memory,
         custom: &CustomOps,
     ) -> Result<Executable> {
-        let violations = crate::verify::verify(&plan, &constants);
-        if !violations.is_empty() {
-            return Err(Error::Verify(violations));
-        }
+        crate::verify::check(&plan, &constants)?;
         let readers = Self::dequantize(&mut plan, &mut constants, memory);
         let blocking = match device {
             Device::Cpu => layouts::blocking(&plan.main, &constants, memory),
