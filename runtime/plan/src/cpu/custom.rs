@@ -114,3 +114,64 @@ fn unplaced(error: Error) -> Error {
         other => Error::op(other.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use candle_plan_kernels::threads::Threads;
+
+    use super::*;
+    use crate::custom::{Attribute, CustomOps};
+    use crate::dtype::DType;
+    use crate::kernel::{Input, NoBlocks};
+    use crate::operator::Operator;
+    use crate::testing::tensor;
+    use crate::types::{TensorType, Types};
+
+    fn op(attributes: &[(&str, Attribute)], tensors: &[&str]) -> Custom {
+        Custom {
+            domain: "own".to_string(),
+            name: "Sum".to_string(),
+            attributes: attributes.iter().map(|(name, value)| ((*name).to_string(), value.clone())).collect(),
+            tensors: tensors.iter().map(ToString::to_string).collect(),
+            types: vec![Type::Tensor(TensorType::sized(DType::Int64, &[2]))],
+        }
+    }
+
+    fn run(kernel: &dyn Kernel, inputs: &[Option<&Value>]) -> Result<Vec<Value>> {
+        let mut given: Vec<Input> = inputs.iter().map(|value| value.map_or(Input::Absent, Input::Shared)).collect();
+        kernel.run(&mut Call { inputs: &mut given, outputs: 1, threads: &Threads::serial(), blocks: &NoBlocks })
+    }
+
+    #[test]
+    fn tensors_are_attributes_by_name() -> Result<()> {
+        let op = op(&[("k", Attribute::Int(7))], &["t"]);
+        let sum = |call: &CustomCall| {
+            assert_eq!((call.inputs.len(), call.inputs[1].is_none(), call.outputs.len()), (2, true, 1));
+            let (x, t, k) = (call.tensor(0)?.read::<i64>()?, call.tensors["t"].read::<i64>()?, call.int("k")?);
+            Ok(vec![tensor(&[x[0] + t[0] + k, x[1] + t[1] + k], &[2])])
+        };
+        let mut ops = CustomOps::new();
+        ops.insert("own::Sum", Arc::new(sum));
+        let function = ops.find(&op).expect("it is registered");
+        let (x, t) = (tensor(&[1i64, 2], &[2]), tensor(&[10i64, 20], &[2]));
+        let found = run(&Registered::new(&op, function, &[None, None, None]), &[Some(&x), None, Some(&t)])?;
+        assert_eq!(*found[0].tensor()?.read::<i64>()?, [18, 29]);
+        Ok(())
+    }
+
+    #[test]
+    fn an_operator_without_an_implementation_fails() {
+        let error = run(&op(&[], &[]), &[]).expect_err("it is not registered");
+        assert_eq!(error.to_string(), "the custom operator own::Sum is not registered");
+    }
+
+    #[test]
+    fn names_of_attributes_differ() {
+        let kind = Type::any(DType::Int8);
+        let infer = |op: Custom| op.infer(&Types::of(&[Some(&kind), Some(&kind)], 1));
+        assert!(infer(op(&[("k", Attribute::Int(7))], &["t", "u"])).is_ok());
+        for wrong in [op(&[("t", Attribute::Int(7))], &["t"]), op(&[], &["t", "t"])] {
+            assert_eq!(infer(wrong).expect_err("a name twice").to_string(), "there are two attributes \"t\"");
+        }
+    }
+}
