@@ -78,7 +78,7 @@ def custom_op(name: str, types: Types, *, as_: Tensors = "numpy") -> Callable[[F
 
 def registered(domain: str, op_type: str) -> CustomOp | None:
     """The registration of an operator; `None` without one."""
-    return _REGISTERED.get(f"{domain}::{op_type}")
+    return _REGISTERED.get(f"{domain}::{op_type}") if _REGISTERED else None
 
 
 def registered_ops() -> list[CustomOp]:

@@ -72,7 +72,7 @@ def _texts(error: BaseException) -> list[str]:
         case PlanError():
             texts = [f"error: {violation}" for violation in error.violations]
             advice = f"  help: `{program()} compile` compiles an ONNX model into a plan"
-            return texts if error.kind in ("damaged", "version") else [*texts, advice]  # the runtime advises too
+            return texts if error.kind in ("custom_op", "damaged", "version") else [*texts, advice]  # the runtime advises too
         case InputError():
             return [f"error: {error}{_advice_on_dtype(error)}"]
         case TimeoutError():  # of a run

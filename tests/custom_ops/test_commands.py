@@ -71,7 +71,8 @@ def test_a_plan_is_inspected_without_its_functions(capsys: pytest.CaptureFixture
     assert run("inspect", "model.plan", "--prepared") == 1
     assert run("run", "model.plan") == 1
     missing = "it needs the custom operator own::Double, which is not registered: register a function"
-    assert capsys.readouterr().err.count(missing) == 2
+    said = capsys.readouterr().err
+    assert said.count(missing) == 2 and "compiles an ONNX model" not in said
     assert run("inspect", "model.plan", "--prepared", *CUSTOM) == 0
     assert "own::Double" in capsys.readouterr().out
 

@@ -11,6 +11,9 @@ import pytest
 
 import compiler
 from compiler import CompileError, TensorInfo
+from compiler.frontend.load import load_model
+from compiler.ir.text import graph_text
+from compiler.pipeline import optimize, passes
 from tests.custom_ops.models import DOUBLE, like, model_of, plan_of, register_double
 
 X = np.ones((3, 2), np.float32)
@@ -89,6 +92,22 @@ def test_shapes_reach_later_operators() -> None:
     plan = plan_of(graph)
     assert plan.custom_ops == ["own::Double"]  # its output may have another number of rows
     np.testing.assert_array_equal(compiler.load(plan).run({"x": X})["y"], X)
+
+
+def test_passes_change_nothing_when_they_run_again() -> None:
+    compiler.custom_op("own::Rows", lambda x: [(x.dtype, (None, *x.shape[1:])), ("int64", (None,))])(lambda x: [x, x])
+    graph = """(float[n, 2] x) => (float[a, b] y, int64[c] z) {
+        rows, places = own.Rows (x)
+        y = Relu (rows)
+        twice, z = own.Rows (rows)
+    }"""
+    model, options = load_model(model_of(graph)).model, compiler.Options()
+    optimize(model, options)
+    before = graph_text(model.graph)
+    assert before.count("own.Rows") == 2
+    for step in passes(options):
+        step.run(model)
+        assert graph_text(model.graph) == before, f"{step.name} changes what it made"
 
 
 def test_a_type_that_the_file_declares_is_checked() -> None:
