@@ -99,16 +99,8 @@ impl Executable {
             Device::Cpu => layouts::blocking(&plan.main, &constants, memory),
             Device::Gpu(_) => Blocking::largest(Isa::get()),
         };
-        let mut preparing = Preparing {
-            origins: &plan.origins,
-            constants,
-            uploaded: HashMap::new(),
-            readers,
-            device,
-            memory,
-            blocking,
-            custom,
-        };
+        let (origins, uploaded) = (&plan.origins[..], HashMap::new());
+        let mut preparing = Preparing { origins, constants, uploaded, readers, device, memory, blocking, custom };
         let mut main = preparing.block(&plan.main, Border::Plan).map_err(|error| match (device, error) {
             (Device::Gpu(_), Error::Op(reason) | Error::Gpu(reason)) => device.refused(reason),
             (_, error) => error,
