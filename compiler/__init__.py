@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from compiler import ort as ort
     from compiler.accuracy.exported import export as export
     from compiler.accuracy.verify import verify as verify
+    from compiler.custom import custom_op as custom_op
     from compiler.errors import CompileError as CompileError
     from compiler.errors import DeviceError as DeviceError
     from compiler.errors import Diagnostic as Diagnostic
@@ -36,6 +37,7 @@ else:  # otherwise any misspelled name would have a type
             "": ("backend", "ort"),
             "accuracy.exported": ("export",),
             "accuracy.verify": ("verify",),
+            "custom": ("custom_op",),
             "errors": ("CompileError", "DeviceError", "Diagnostic", "Error", "InputError", "PlanError", "RunError"),
             "frontend.export": ("ExportError",),
             "options": ("Options",),

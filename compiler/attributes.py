@@ -114,6 +114,10 @@ class Attributes:
         kind: ir.TypeAndShape | None = self._attribute(name, _Kind.TYPE_PROTO, None)
         return kind
 
+    def values(self) -> dict[str, tuple[_Kind, Any]]:
+        """The kind and value of every attribute: a number, a string, an array, or a list of numbers or strings."""
+        return {name: (each.type, self._value(name, each.type)) for name, each in self._node.attributes.items()}
+
     def refuse(self, code: str, message: str, *, help: str = "") -> NoReturn:
         """Refuses the node.
 
@@ -141,6 +145,16 @@ class Attributes:
         ):
             self.refuse("CC0202", f"{self.op_type}'s attribute {name} is {attribute.type.name}, not {kind.name}")
         return convert(attribute.value) if convert else attribute.value
+
+    def _value(self, name: str, kind: _Kind) -> Any:
+        if kind in (_Kind.INT, _Kind.FLOAT, _Kind.STRING):
+            return self._attribute(name, kind, _REQUIRED)
+        if kind in (_Kind.INTS, _Kind.FLOATS, _Kind.STRINGS):
+            return self._attribute(name, kind, _REQUIRED, list)
+        if kind != _Kind.TENSOR:
+            takes = "numbers, strings, lists of these, and tensors"
+            self.refuse("CC0209", f"{self.op_type}'s attribute {name} is {kind.name}: custom operators take {takes}")
+        return self.tensor(name)
 
     def _array(self, tensor: ir.TensorProtocol) -> np.ndarray:
         array = array_of(tensor)

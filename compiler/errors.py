@@ -90,8 +90,8 @@ PAGES = {
     "CC0201": Page(
         "The compiler does not support this operator.",
         "`candlec ops` lists the supported operators. Check the spelling and the domain. You can define your own "
-        "operator as a model-local function of supported operators, or add it to the compiler: "
-        "docs/adding-an-operator.md.",
+        "operator as a model-local function of supported operators, register a function of your own for it "
+        "(docs/custom-operators.md), or add it to the compiler: docs/adding-an-operator.md.",
     ),
     "CC0202": Page(
         "An attribute of the node is missing, or its value is not allowed or not supported.",
@@ -128,6 +128,12 @@ PAGES = {
     "CC0208": Page(
         "The operator was experimental, and ONNX removed it.",
         "Export the model again with a current exporter.",
+    ),
+    "CC0209": Page(
+        "The registration of a custom operator does not fit the node: the rule for its types fails or returns no "
+        "types, an attribute is a graph or a type, or the compiler or the model defines the operator already.",
+        "The message names the operator and the types of the node's inputs. Correct the rule that you passed to "
+        "`compiler.custom_op`, or leave out the registration: docs/custom-operators.md.",
     ),
     "CC0210": Page(
         "The operator does not accept the shapes of the node's inputs, or the numbers in a constant input: for "
@@ -326,6 +332,7 @@ ErrorKind = Literal[
     "state",
     "state_file",
     "weights",
+    "custom_op",
 ]
 """The names of the kinds of the runtime's errors (`ErrorKind` in runtime/plan/src/error.rs, which describes them)."""
 
@@ -334,8 +341,8 @@ class PlanError(Error):
     """A plan is invalid. `violations` holds every reason.
 
     `kind` is `not_a_plan` (the file has another format), `damaged`, `version` (the plan is newer than the runtime),
-    `invalid` (it breaks the rules of the format), `file` (the file cannot be read, or changed meanwhile) or `memory`
-    (the host has too little memory for the plan).
+    `invalid` (it breaks the rules of the format), `file` (the file cannot be read, or changed meanwhile), `memory`
+    (the host has too little memory for the plan) or `custom_op` (it needs an operator that is not registered).
     """
 
     def __init__(self, violations: Iterable[str], kind: ErrorKind = "invalid") -> None:

@@ -6,9 +6,12 @@ import re
 import runpy
 import shlex
 import shutil
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx.parser
 import pytest
 from safetensors.numpy import save_file
 
@@ -158,6 +161,26 @@ def test_the_program_for_weights_runs(folder: Path, capsys: pytest.CaptureFixtur
     for command in re.findall(r"^candlec .*$", page, re.MULTILINE):
         assert run(*shlex.split(command)[1:]) == 0, command
     assert block(page, "//! Runs a plan with other") == (ROOT / "runtime/plan/examples/weights.rs").read_text()
+
+
+def test_the_program_for_custom_operators_runs(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compiler.custom._REGISTERED", {})
+    page = (ROOT / "docs/custom-operators.md").read_text()
+    program = block(page, "import numpy as np")
+    made: dict[str, Any] = {}
+    exec(program, made)
+    assert capsys.readouterr().out.splitlines() == [
+        "['example::GrowBoxes']",
+        "[[0.0, 0.0, 1.5, 1.5], [1.75, 1.75, 2.75, 2.75]] [0]",
+    ]
+    Path("my_operators.py").write_text(program.partition("text = ")[0])
+    Path("model.onnx").write_bytes(onnx.parser.parse_model(made["text"]).SerializeToString())
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    for command in re.findall(r"^candlec .*$", page, re.MULTILINE):
+        assert run(*shlex.split(command)[1:]) == 0, command
+    assert block(page, "//! Runs a plan with a custom") == (ROOT / "runtime/plan/examples/custom.rs").read_text()
 
 
 def test_the_program_for_texts_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ PLAN = [
     {"kernel"},
     {"memory", "operands"},
     {"plan", "infer"},
-    {"newer", "read", "verify"},
+    {"custom", "newer", "read", "verify"},
     {"cpu", "device", "gpu", "weights"},
     {"prepare"},
     {"growing"},
@@ -107,6 +107,7 @@ PYTHON = [
     {"arrays", "dlpack", "functions"},
     {"device_arrays"},
     {"outputs", "weights"},
+    {"custom"},
     {"session"},
     {"state"},
 ]

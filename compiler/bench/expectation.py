@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from compiler import _runtime
 from compiler.ir.symbols import shown
+from compiler.runtime.custom import functions
 from compiler.runtime.failures import failures, own_error
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def expected_steps(plan: Plan, inputs: Mapping[str, Any]) -> list[GpuStep]:
         RunError: a step of the host cannot take zeros.
     """
     try:
-        steps = json.loads(_runtime.Session.dry_run(plan.data).commands(dict(inputs)))
+        steps = json.loads(_runtime.Session.dry_run(plan.data, functions()).commands(dict(inputs)))
     except failures(_runtime) as error:
         raise own_error(_runtime, error) from None
     return [_step(step) for step in steps]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from compiler.cli import arguments
+from compiler.cli import arguments, custom
 from compiler.cli.failure import diagnostic_data, show_diagnostics
 from compiler.cli.output import RIGHT, UNKNOWN, WRONG, Cell, console, errors, json_option, print_json, table, working
 from compiler.cli.tables.placement import show_any_gpu, show_placement
@@ -48,6 +48,7 @@ class Operator:
 @arguments.named_device_option("Show which steps would run on this device, and which on the CPU. No GPU is needed.")
 @arguments.strict_device_option("With --device cuda, exit with code 1 if the GPU has no kernel for a step.")
 @lower_option("Check the 2-D operators that candlec compile --lower-3d makes of those of three spatial dimensions.")
+@custom.custom_option
 @json_option
 @click.pass_context
 def command(
@@ -77,11 +78,12 @@ def command(
     candlec check model.onnx
     candlec check model.onnx --json
     candlec check model.onnx --device cuda
+    candlec check model.onnx --custom my_operators.py
     """
     if strict_device and device == "cpu":
         raise click.UsageError("--strict-device needs another device than the CPU: add --device cuda")
     with working(f"checking {model}"):
-        counts = _counts(model)
+        counts, custom_ops = _counts(model)
         warnings, refusal = _findings(model, dims, lower_3d)
     operators = _operators(counts, refusal)
     findings = [*warnings, *refusal.diagnostics]
@@ -92,10 +94,12 @@ def command(
         unchecked = [name for place in refusal.unchecked for name in place.nodes]
         listed = [{**asdict(each), "verdict": each.verdict} for each in operators]
         data = [diagnostic_data(each) for each in findings]
+        own = {"custom_ops": custom_ops} if custom_ops else {}
         steps = {} if device == "cpu" else {"device": device, "steps": [asdict(step) for step in placed]}
-        print_json({"ok": is_right, "operators": listed, "diagnostics": data, "unchecked": unchecked, **steps})
+        print_json({"ok": is_right, "operators": listed, "diagnostics": data, "unchecked": unchecked, **own, **steps})
     else:
         _show(operators, findings)
+        custom.show_custom_ops(custom_ops)
         _show_steps(device, placed, strict_device and bool(missing))
     context.exit(0 if is_right else 1)
 
@@ -134,9 +138,10 @@ def _findings(model: Path, dims: dict[str, int], lower_3d: bool) -> tuple[list[D
     return list(warnings), compiler.CompileError([])
 
 
-def _counts(model: Path) -> Counter[str]:
-    """The number of nodes of each operator, also in nested graphs and called functions."""
+def _counts(model: Path) -> tuple[Counter[str], list[str]]:
+    """The number of nodes of each operator, also in nested graphs and called functions; and the custom operators."""
     import compiler
+    from compiler.custom import registered
     from compiler.frontend.load import load_model
     from compiler.ir.graph import nodes_of
     from compiler.passes.inline_functions import inline_functions
@@ -144,7 +149,9 @@ def _counts(model: Path) -> Counter[str]:
     loaded = load_model(model, []).model
     with contextlib.suppress(compiler.CompileError):  # the compilation reports errors of functions
         inline_functions.run(loaded)
-    return Counter(node.op_type for node in nodes_of(loaded))
+    nodes = list(nodes_of(loaded))
+    found = [registered(node.domain, node.op_type) for node in nodes]
+    return Counter(node.op_type for node in nodes), sorted({each.name for each in found if each is not None})
 
 
 def _operators(counts: Counter[str], refusal: CompileError) -> list[Operator]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compiler.cli import arguments, quantized, states, volumes
+from compiler.cli import arguments, custom, quantized, states, volumes
 from compiler.cli.grouped import grouped
 from compiler.cli.output import console, errors, json_option, megabytes, print_json, table, working, write_text
 from compiler.cli.renamed import Verb
@@ -166,6 +166,7 @@ dump_option = click.option(
     help="Write an HTML report of what each pass changed, and where.",
 )
 @dump_option
+@custom.custom_option
 @json_option
 def command(
     model: Path, output: Path | None, chosen: Chosen, report: Path | None, dump: Path | None, as_json: bool
@@ -182,6 +183,7 @@ def command(
     candlec compile model.onnx --skip-pass fuse_epilogues --dump-passes build/passes
     candlec compile decoder.onnx --state auto
     candlec compile decoder.onnx --weights int4 --keep lm_head
+    candlec compile model.onnx --custom my_operators.py
     """
     import compiler
 
@@ -296,6 +298,7 @@ def _facts(plan: Plan, record: Record) -> dict[str, Any]:
         "bytes": len(plan.data),
         "steps": dict(_steps(plan)),
         "state": [asdict(pair) for pair in plan.state],
+        "custom_ops": plan.custom_ops,
         "passes": [
             {
                 "name": report.name,
@@ -312,7 +315,9 @@ def _facts(plan: Plan, record: Record) -> dict[str, Any]:
 
 
 def _steps(plan: Plan) -> Counter[str]:
-    return Counter(next(iter(step["op"])) for step in plan.document["main"]["steps"])
+    from compiler.plan.operators import op_name
+
+    return Counter(op_name(step["op"]) for step in plan.document["main"]["steps"])
 
 
 def _show(plan: Plan, record: Record) -> None:
@@ -326,6 +331,7 @@ def _show(plan: Plan, record: Record) -> None:
     states.show_state(plan.state)
     quantized.show_weights([report for report, _ in record.passes])
     volumes.show_prices([report for report, _ in record.passes])
+    custom.show_custom_ops(plan.custom_ops)
     before = record.passes[0][0].nodes_before if record.passes else 0
     steps = _steps(plan)
     kinds = ", ".join(f"{count} {name}" for name, count in steps.most_common())

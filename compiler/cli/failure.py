@@ -72,7 +72,8 @@ def _texts(error: BaseException) -> list[str]:
         case PlanError():
             texts = [f"error: {violation}" for violation in error.violations]
             advice = f"  help: `{program()} compile` compiles an ONNX model into a plan"
-            return texts if error.kind in ("damaged", "version") else [*texts, advice]  # the runtime advises too
+            is_advised = error.kind in ("custom_op", "damaged", "version")  # by the runtime
+            return texts if is_advised else [*texts, advice]
         case InputError():
             return [f"error: {error}{_advice_on_dtype(error)}"]
         case TimeoutError():  # of a run

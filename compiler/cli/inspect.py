@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compiler.cli import arguments
+from compiler.cli import arguments, custom
 from compiler.cli.given import Given, size_option
 from compiler.cli.grouped import grouped
 from compiler.cli.output import console, errors, json_option, megabytes, print_json, shape_text, table, working
@@ -126,6 +126,7 @@ preparation_options = grouped(
 @click.argument("file", type=arguments.INPUT)
 @click.option("--steps", is_flag=True, help="Print every step of a plan, or every node of a model.")
 @preparation_options
+@custom.custom_option
 @json_option
 def command(file: Path, steps: bool, preparation: Preparation, as_json: bool) -> None:
     """Show the source, inputs, outputs, constants and operators of FILE, which is a plan or an ONNX model.
@@ -226,7 +227,7 @@ def _plan_facts(plan: Plan) -> dict[str, Any]:
     from compiler.plan.show import operators
 
     document = plan.document
-    described = {"inputs": plan.inputs, "outputs": plan.outputs}
+    described = {"inputs": plan.inputs, "outputs": plan.outputs, "weights": plan.weights}
     return {
         "kind": "plan",
         "bytes": len(plan.data),
@@ -293,9 +294,10 @@ def _show(file: Path, facts: dict[str, Any]) -> None:
             console.print(f"{key.replace('_', ' ')}: {_text(facts[key])}", style="dim")
     if facts.get("passes"):
         console.print(f"passes: {len(facts['passes'])} (--json lists them)", style="dim")
-    values = [(kind[:-1], each) for kind in ("inputs", "outputs") for each in facts[kind]]
+    values = [(kind[:-1], each) for kind in ("inputs", "outputs", "weights") for each in facts.get(kind, ())]
     table(("", "name", "dtype", "shape"), ((kind, v["name"], v["dtype"], shape_text(v["shape"])) for kind, v in values))
     table(("operator", ">count"), ((name, str(count)) for name, count in facts["operators"].items()))
+    custom.show_custom_ops(name for name in facts["operators"] if "::" in name)
 
 
 def _text(value: Any) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from compiler import array_files
 from compiler.atomic_files import write_whole
-from compiler.cli import arguments, states
+from compiler.cli import arguments, custom, states
 from compiler.cli.given import Given, given_options
 from compiler.cli.grouped import grouped
 from compiler.cli.output import console, json_option, print_json, shape_text, table, working
@@ -156,6 +156,7 @@ class Ran:
 )
 @loading_options
 @kind_options
+@custom.custom_option
 @json_option
 def command(plan: Path, given: Given, output: Path | None, loading: Loading, kind: Kind, as_json: bool) -> None:
     """Run PLAN, and show the dtype, shape and range of each output.
@@ -175,6 +176,7 @@ def command(plan: Path, given: Given, output: Path | None, loading: Loading, kin
     candlec run model.plan --device cuda --strict-device
     candlec run decoder.plan --steps 100 --state auto
     candlec run model.plan --weights tuned.safetensors
+    candlec run model.plan --custom my_operators.py
     """
     kind.check_usage(loading)
     if output is not None and output.suffix not in array_files.SUFFIXES:

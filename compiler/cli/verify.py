@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
+from compiler.cli.custom import custom_option
 from compiler.cli.failure import Failed
 from compiler.cli.given import Given, given_options
 from compiler.cli.output import (
@@ -73,6 +74,7 @@ ADVICE_ON_INPUTS = """\
 @click.option("--layerwise", is_flag=True, help="Also compare intermediate values; show the first one that differs.")
 @arguments.device_option
 @arguments.threads_option
+@custom_option
 @json_option
 @click.pass_context
 def command(

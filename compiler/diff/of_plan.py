@@ -14,6 +14,7 @@ from compiler.ir import dtypes
 from compiler.ir.origin import Origin
 from compiler.plan import Plan
 from compiler.plan.header import read_header
+from compiler.plan.operators import is_block
 
 __all__ = ["plan_graph"]
 
@@ -86,7 +87,7 @@ def _node(step: Json, ids: list[str], origins: list[Json], constants: list[Const
 
 def _attribute(value: Any, constants: list[Constant]) -> str:
     """The text of an attribute. The text of a block has a digest instead of its steps."""
-    if isinstance(value, dict) and "steps" in value:
+    if is_block(value):
         count = len(value["steps"])
         return f"{count} step{'s' * (count != 1)} {digest_of(_plain(value, constants))}"
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-__all__ = ["NAMES", "SAFETENSORS_TYPES", "from_ir", "from_stored", "name_of", "numpy_dtype", "to_stored"]
+__all__ = ["NAMES", "SAFETENSORS_TYPES", "from_ir", "from_stored", "name_of", "numpy_dtype", "to_ir", "to_stored"]
 
 _STORAGE_TYPES = {
     **dict.fromkeys(("int16", "uint16"), "int16"),
@@ -85,6 +85,13 @@ def from_stored(name: str, array: np.ndarray) -> np.ndarray:
     if name in _SIGNED_SMALL:
         return array.view(np.int8).astype(numpy_dtype(name))
     return array.view(numpy_dtype(name))
+
+
+def to_ir(name: str) -> ir.DataType:
+    """The ONNX type of a logical type."""
+    import onnx_ir as ir
+
+    return ir.DataType.STRING if name == "string" else ir.DataType.from_numpy(numpy_dtype(name))
 
 
 def from_ir(dtype: ir.DataType) -> str:

@@ -8,10 +8,12 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler import contrib
+from compiler.custom import registered
 from compiler.errors import CompileError, Diagnostic, did_you_mean
 from compiler.ir import onnx_schema, origin
 from compiler.ir.graph import PLAN_DOMAIN, constant_of, graph_attributes, nodes_of, opset_of
 from compiler.ir.origin import Origin
+from compiler.lower.custom import lower_custom
 from compiler.lower.node import LOWERINGS, Node
 from compiler.plan import LimitError, PlanBuilder, Pool, RefusedError, Value, ops
 from compiler.plan.types import refined, tensor, type_of
@@ -36,8 +38,8 @@ _REMOVED = frozenset(
 
 
 def can_lower(node: ir.Node) -> bool:
-    """Whether there is a lowering for the node's operator."""
-    return (node.domain, node.op_type) in LOWERINGS
+    """Whether there is a lowering for the node's operator, or the program has registered a function for it."""
+    return (node.domain, node.op_type) in LOWERINGS or registered(node.domain, node.op_type) is not None
 
 
 def lower(
@@ -254,6 +256,9 @@ class _Lowering:
         version = onnx_schema.since_version(node.domain, node.op_type, opset) or opset
         view = Node(node, inputs, version)
         lowering = LOWERINGS.get((node.domain, node.op_type))
+        custom = registered(node.domain, node.op_type)
+        if lowering is None and custom is not None:
+            return lower_custom(view, builder, custom)
         if lowering is None:
             raise CompileError((contrib.refusals(node) if contrib.is_known(node) else ()) or [_unknown(node)])
         if version > lowering.newest:
@@ -297,7 +302,10 @@ def _unknown(node: ir.Node) -> Diagnostic:
         message = f"ONNX removed the experimental operator {node.op_type}"
         return Diagnostic("CC0208", message, origin.of(node))
     domain = f" of domain {node.domain!r}" if node.domain else ""
-    return Diagnostic("CC0201", f"operator {node.op_type}{domain} is not supported", origin.of(node), _advice(node))
+    advice = _advice(node)
+    if node.domain and not advice:
+        advice = f'compiler.custom_op("{node.domain}::{node.op_type}", …) registers a function of your own for it'
+    return Diagnostic("CC0201", f"operator {node.op_type}{domain} is not supported", origin.of(node), advice)
 
 
 def _advice(node: ir.Node) -> str:

@@ -17,11 +17,14 @@ import onnx_ir as ir
 from compiler import contrib
 from compiler.errors import CompileError, Diagnostic
 from compiler.ir import origin
+from compiler.ir.dtypes import to_ir
 from compiler.ir.graph import PLAN_DOMAIN, graph_attributes, nodes_of, type_text
 from compiler.ir.inference import Inference
 from compiler.ir.shape_library import ELEMENTS
 from compiler.ir.views.scan import ScanView
+from compiler.lower.custom import custom_types
 from compiler.lower.lower import can_lower
+from compiler.plan.ops import TensorType
 from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 
 __all__ = ["infer_shapes"]
@@ -117,8 +120,20 @@ class _Inference:
 
     def outputs(self, node: ir.Node) -> None:
         reason = self.inference.outputs(node)
+        try:
+            for value, kind in zip(node.outputs, custom_types(node), strict=False):
+                self.set_type(value, kind.value)
+        except CompileError as error:  # the lowering reports it
+            reason = error.diagnostics[0].message
         if reason is not None:
             self.report.missed.append(Missed("infer", origin.of(node), reason))
+
+    def set_type(self, value: ir.Value, kind: TensorType) -> None:
+        """Sets a type, with new symbols for unknown dimensions."""
+        value.type = ir.TensorType(to_ir(kind.dtype))
+        if kind.shape is not None:
+            new = self.context.new_symbolic_dim
+            value.shape = ir.Shape([new() if dim is None else dim for dim in kind.shape])
 
     def expanded(self, node: ir.Node) -> None:
         """Infers the nodes of an expansion, which does not become a part of the graph."""

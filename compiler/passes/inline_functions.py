@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
@@ -10,6 +10,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
 from compiler import contrib
+from compiler.custom import registered
 from compiler.errors import CompileError, Diagnostic
 from compiler.ir import origin
 from compiler.ir.graph import nodes_of
@@ -30,6 +31,7 @@ def _inline_functions(model: ir.Model, report: PassReport) -> None:
     If one of onnxruntime's operators has a lowering or an expansion, its body and the functions that it calls stay in
     the model, for nodes that the lowering or the expansion refuses.
     """
+    report.refused.extend(_needless(node, model) for node in _all_nodes(model) if _is_needless(node, model))
     functions = dict(model.functions)
     _in_order(functions)
     others = {key: each for key, each in functions.items() if not is_supported(each)}
@@ -37,6 +39,20 @@ def _inline_functions(model: ir.Model, report: PassReport) -> None:
     report.fired.extend(Fired("inline", origin.of(node)) for node in _calls(model))
     inline(model)
     _set_functions(model, reached(functions, [model.graph]))
+
+
+def _is_needless(node: ir.Node, model: ir.Model) -> bool:
+    """Whether the program has registered a function for an operator that the compiler or the model defines."""
+    if registered(node.domain, node.op_type) is None:
+        return False
+    is_known = (node.domain, node.op_type) in LOWERINGS or contrib.is_known(node)
+    return is_known or node.op_identifier() in model.functions
+
+
+def _needless(node: ir.Node, model: ir.Model) -> Diagnostic:
+    where = "the model" if node.op_identifier() in model.functions else "the compiler"
+    message = f"{where} defines {node.domain}::{node.op_type} already, and compiler.custom_op registers it too"
+    return Diagnostic("CC0209", message, origin.of(node), "leave out the registration")
 
 
 def is_supported(function: ir.Function) -> bool:
@@ -125,9 +141,13 @@ def _identifiers(graph: ir.Graph) -> list[ir.OperatorIdentifier]:
 
 def _calls(model: ir.Model) -> list[ir.Node]:
     """The calls of functions, including calls in functions."""
-    graphs = (model.graph, *(function.graph for function in model.functions.values()))
-    nodes = (node for graph in graphs for node in ir.traversal.RecursiveGraphIterator(graph))
-    return [node for node in nodes if node.op_identifier() in model.functions]
+    return [node for node in _all_nodes(model) if node.op_identifier() in model.functions]
+
+
+def _all_nodes(model: ir.Model) -> Iterator[ir.Node]:
+    """The nodes of a model and of its functions."""
+    for graph in (model.graph, *(function.graph for function in model.functions.values())):
+        yield from ir.traversal.RecursiveGraphIterator(graph)
 
 
 def _keep_opset(function: ir.Function, model_opsets: dict[str, int]) -> None:

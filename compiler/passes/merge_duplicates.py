@@ -7,6 +7,7 @@ from collections.abc import Hashable
 import numpy as np
 import onnx_ir as ir
 
+from compiler.custom import registered
 from compiler.ir import onnx_schema, origin
 from compiler.ir.graph import array_of, graph_attributes, opset_of
 from compiler.rewrite.report import Fired, Pass, PassReport
@@ -57,6 +58,8 @@ class _Merge:
         opset = opset_of(node, self.opsets.get(node.domain, 1))
         if not onnx_schema.is_deterministic(node.domain, node.op_type, opset):
             return None
+        if registered(node.domain, node.op_type) is not None:
+            return None  # its function may return random numbers
         attributes = []
         for name, attribute in sorted(node.attributes.items()):
             if attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):

@@ -17,6 +17,7 @@ from compiler.ir.symbols import shown
 from compiler.plan import decode
 from compiler.plan.constants import named_constants
 from compiler.plan.header import begins_as_plan
+from compiler.plan.operators import counted
 from compiler.plan.types import tensor_type
 from compiler.validate import validate_instance
 
@@ -171,6 +172,11 @@ class Plan:
             TensorInfo.from_json(weight["name"], document["constants"][weight["constant"]])
             for weight in document.get("weights", ())
         ]
+
+    @property
+    def custom_ops(self) -> list[str]:
+        """The full names of the custom operators, such as `my.domain::Name`, which a session needs (`custom_op`)."""
+        return sorted(name for name in counted(self.document["main"]) if "::" in name)
 
     def _values(self, which: str) -> list[TensorInfo]:
         main = self.document["main"]

@@ -9,6 +9,7 @@ from typing import Any
 
 from compiler.ir import symbols
 from compiler.plan.decode import type_from
+from compiler.plan.operators import counted, is_block
 from compiler.plan.plan import Plan, StateInfo
 from compiler.plan.types import described
 
@@ -31,18 +32,7 @@ def steps(plan: Plan) -> list[Json]:
 
 def operators(plan: Plan) -> Counter[str]:
     """The plan's steps, and those of its blocks, counted by op."""
-    return _operators(plan.document["main"])
-
-
-def _operators(block: Json) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for step in block["steps"]:
-        ((op, attributes),) = step["op"].items()
-        counts[op] += 1
-        for value in attributes.values():
-            if _is_block(value):
-                counts += _operators(value)
-    return counts
+    return counted(plan.document["main"])
 
 
 def _steps(block: Json, origins: list[Json]) -> Iterator[Json]:
@@ -54,7 +44,7 @@ def _steps(block: Json, origins: list[Json]) -> Iterator[Json]:
             "outputs": [None if index is None else symbols.shown(_name(block, index)) for index in step["outputs"]],
             "types": [None if index is None else symbols.shown(_type(block, index)) for index in step["outputs"]],
             "attributes": {
-                name: list(_steps(value, origins)) if _is_block(value) else value for name, value in attributes.items()
+                name: list(_steps(value, origins)) if is_block(value) else value for name, value in attributes.items()
             },
             "origin": None if step["origin"] is None else origins[step["origin"]],
         }
@@ -78,7 +68,7 @@ def _state(pair: StateInfo) -> str:
 
 def _step(block: Json, step: Json) -> Iterator[str]:
     ((op, attributes),) = step["op"].items()
-    nested = {name: value for name, value in attributes.items() if _is_block(value)}
+    nested = {name: value for name, value in attributes.items() if is_block(value)}
     shown = [
         f"{name}={json.dumps(value)}" for name, value in attributes.items() if name not in nested and value is not None
     ]
@@ -89,10 +79,6 @@ def _step(block: Json, step: Json) -> Iterator[str]:
     for name, value in nested.items():
         yield f"  {name}:"
         yield from (f"    {line}" for line in _block(value))
-
-
-def _is_block(value: Any) -> bool:
-    return isinstance(value, dict) and "steps" in value
 
 
 def _name(block: Json, index: int) -> str:

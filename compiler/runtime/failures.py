@@ -37,4 +37,4 @@ def own_errors(module: Any) -> Iterator[None]:
     try:
         yield
     except failures(module) as error:
-        raise own_error(module, error) from None
+        raise own_error(module, error) from error.__cause__

@@ -10,7 +10,16 @@ import numpy as np
 
 from compiler.validate import validate_mapping
 
-__all__ = ["Library", "converted", "delivered", "fill", "readable", "validate_library", "validate_places"]
+__all__ = [
+    "Library",
+    "converted",
+    "delivered",
+    "fill",
+    "readable",
+    "to_torch",
+    "validate_library",
+    "validate_places",
+]
 
 Library = Literal["numpy", "torch"]
 """A library whose tensors are outputs of a run."""
@@ -39,7 +48,7 @@ def converted(outputs: dict[str, Any], library: Library) -> dict[str, Any]:
     """
     if library == "numpy":
         return outputs
-    return {name: _to_torch(name, value) for name, value in outputs.items()}
+    return {name: to_torch(f"output {name}", value) for name, value in outputs.items()}
 
 
 def delivered(outputs: dict[str, Any], library: Library, out: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -68,12 +77,16 @@ def readable(value: Any) -> Any:
     return tensor.cpu().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
 
 
-def _to_torch(name: str, value: Any) -> Any:
-    """A value of an output as a tensor of PyTorch, a list of tensors, or `None`."""
+def to_torch(what: str, value: Any) -> Any:
+    """A value of a run as a tensor of PyTorch, a list of tensors, or `None`. `what` is its name in errors.
+
+    Raises:
+        TypeError: PyTorch has no such dtype.
+    """
     import torch
 
     if isinstance(value, list):
-        return [_to_torch(name, each) for each in value]
+        return [to_torch(what, each) for each in value]
     if value is None or (isinstance(value, np.ndarray) and value.dtype == object):
         return value
     if not isinstance(value, np.ndarray):  # on a device
@@ -83,7 +96,7 @@ def _to_torch(name: str, value: Any) -> Any:
         return tensor if value.size else tensor.new_empty(tensor.shape)  # with PyTorch's strides
     dtype = getattr(torch, value.dtype.name, None) if value.dtype.name.startswith(_OF_BITS) else None
     if dtype is None:
-        raise TypeError(f"output {name}: PyTorch has no {value.dtype.name}: leave out as_")
+        raise TypeError(f"{what}: PyTorch has no {value.dtype.name}: leave out as_")
     return torch.from_numpy(value.view(_BITS[value.dtype.itemsize])).view(dtype)
 
 
@@ -116,7 +129,7 @@ def fill(places: Mapping[str, Any], outputs: dict[str, Any]) -> None:
     """
     values = {}
     for name, place in places.items():
-        value = values[name] = _to_torch(name, outputs[name]) if _is_torch(place) else outputs[name]
+        value = values[name] = to_torch(f"output {name}", outputs[name]) if _is_torch(place) else outputs[name]
         if not isinstance(value, np.ndarray) and not (_is_torch(value) and value.device.type == "cpu"):
             raise TypeError(f"out: output {name!r} is no tensor on the host")
         if value.dtype != place.dtype:

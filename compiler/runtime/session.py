@@ -16,6 +16,7 @@ from compiler.errors import DeviceError, PlanError
 from compiler.plan import Plan, StateInfo, TensorInfo
 from compiler.plan.plan import FIRST, unsound
 from compiler.runtime.arguments import with_arguments_of
+from compiler.runtime.custom import functions
 from compiler.runtime.devices import open_extension
 from compiler.runtime.failures import failures, own_error, own_errors
 from compiler.runtime.inputs import checked_inputs
@@ -71,7 +72,7 @@ def load(
         max_memory = validate_whole_number("max_memory", max_memory, 0, LARGEST - 1)
     if memory not in get_args(Memory):
         raise ValueError(f'memory: expected "full" or "low", found {memory!r}')
-    options = (threads, max_memory, memory == "low", validate_weights(weights))
+    options = (threads, max_memory, memory == "low", validate_weights(weights), functions())
     session = _loaded(plan, device, options)
     session._source, session._options = source_of(plan), options[:3]
     if strict_device:
@@ -267,7 +268,7 @@ class Session:
             try:
                 found: dict[str, Any] | None = self._runtime.run(inputs, device_outputs, copy)
             except self._failures as error:
-                raise own_error(self._module, error) from None
+                raise own_error(self._module, error) from error.__cause__
             if found is not None:
                 return found
         request = self._request(outputs, timeout, as_, out, state)

@@ -11,6 +11,7 @@ from typing import Any
 
 from compiler.errors import PlanError
 from compiler.plan import Plan, TensorInfo
+from compiler.runtime.custom import functions
 from compiler.runtime.libraries import readable
 from compiler.validate import validate_instance
 
@@ -58,7 +59,7 @@ def loaded_again(session: Any, plan: Plan | str | None, options: tuple[Any, ...]
     given = validate_weights(weights)
     if plan is None:
         raise ValueError("the plan of this session is no longer in memory: keep the Plan, or use load(plan, weights=…)")
-    found = type(session)(plan.source if isinstance(plan, Plan) else plan, *options, given)
+    found = type(session)(plan.source if isinstance(plan, Plan) else plan, *options, given, functions())
     if found.sha256 != session.sha256:
         name = "the Plan" if isinstance(plan, Plan) else plan
         raise PlanError([f"{name} is no longer the plan of this session: load it again"], "file")

@@ -1,7 +1,7 @@
 """Models in ONNX's text form, and their plans. `make bless` accepts a change.
 
 `v1.plan` is a plan of version 1. Every later version must read it. `rows.plan` is one whose rows have different
-results, and `weights.plan` one that keeps its weights, for tests in Rust.
+results, `weights.plan` one that keeps its weights, and `custom.plan` one with a custom operator, for tests in Rust.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from compiler.plan.ops.conv import Conv as Conv
     from compiler.plan.ops.conv_transpose import ConvTranspose as ConvTranspose
     from compiler.plan.ops.cumulative import Accumulation as Accumulation, Cumulative as Cumulative
+    from compiler.plan.ops.custom import Attribute as Attribute, AnyAttribute as AnyAttribute, Custom as Custom
     from compiler.plan.ops.deform_conv import DeformConv as DeformConv
     from compiler.plan.ops.det import Det as Det
     from compiler.plan.ops.detection import (
@@ -195,6 +196,7 @@ else:  # otherwise any misspelled name would have a type
         "conv": "Conv",
         "conv_transpose": "ConvTranspose",
         "cumulative": "Accumulation Cumulative",
+        "custom": "Attribute AnyAttribute Custom",
         "deform_conv": "DeformConv",
         "det": "Det",
         "detection": "MaxRoiPool NonMaxSuppression RoiAlign",

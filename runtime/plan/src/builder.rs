@@ -2,7 +2,9 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use crate::custom::{CustomOp, CustomOps};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Memory;
 use crate::session::{Session, Settings};
@@ -22,6 +24,7 @@ pub struct SessionBuilder<'a> {
     max_memory: Option<usize>,
     memory: Memory,
     weights: Option<Weights>,
+    custom: CustomOps,
 }
 
 /// Where the plan is.
@@ -45,7 +48,8 @@ impl Session {
 
 impl<'a> SessionBuilder<'a> {
     fn of(source: Source<'a>) -> SessionBuilder<'a> {
-        SessionBuilder { source, device: "cpu", threads: None, max_memory: None, memory: Memory::Full, weights: None }
+        let (memory, custom) = (Memory::Full, CustomOps::new());
+        SessionBuilder { source, device: "cpu", threads: None, max_memory: None, memory, weights: None, custom }
     }
 
     /// Runs the plan on this device: `"cpu"`, or `"cuda"` or `"cuda:1"` if the program registers a backend for GPUs.
@@ -74,11 +78,16 @@ impl<'a> SessionBuilder<'a> {
         SessionBuilder { weights: Some(weights), ..self }
     }
 
+    /// Computes the steps of the custom operator `my.domain::Name` with this implementation, which may be a function.
+    pub fn custom_op(mut self, name: impl Into<String>, op: impl CustomOp + 'static) -> Self {
+        self.custom.insert(name, Arc::new(op));
+        self
+    }
+
     /// Reads, verifies and prepares the plan. The session needs the file no more.
     ///
     /// # Errors
-    /// As [`Session::load`]; also [`ErrorKind::File`] if the file cannot be read, and [`Error::Weights`] if weights do not
-    /// fit the plan.
+    /// As [`Session::load_with`]; also [`ErrorKind::File`] if the file cannot be read.
     pub fn build(self) -> Result<Session> {
         let read = || match &self.source {
             Source::Bytes(bytes) => crate::read::read(bytes),
@@ -95,7 +104,7 @@ impl<'a> SessionBuilder<'a> {
 
     fn settings(&self) -> Settings<'_> {
         let SessionBuilder { device, threads, max_memory, memory, .. } = *self;
-        Settings { device, threads, max_memory, memory, weights: self.weights.as_ref() }
+        Settings { device, threads, max_memory, memory, weights: self.weights.as_ref(), custom: Some(&self.custom) }
     }
 
     /// [`SessionBuilder::build`] with large constants that stay in the plan file, as [`Session::open`] does. Bytes are

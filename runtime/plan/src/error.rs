@@ -12,7 +12,8 @@ pub enum Error {
     #[error("cannot read the plan: {reason}")]
     Read {
         /// [`NotAPlan`](ErrorKind::NotAPlan), [`Damaged`](ErrorKind::Damaged), [`Version`](ErrorKind::Version),
-        /// [`Invalid`](ErrorKind::Invalid), [`File`](ErrorKind::File) or [`Memory`](ErrorKind::Memory).
+        /// [`Invalid`](ErrorKind::Invalid), [`File`](ErrorKind::File), [`Memory`](ErrorKind::Memory) or
+        /// [`CustomOp`](ErrorKind::CustomOp).
         kind: ErrorKind,
         /// The reason, and a remedy.
         reason: String,
@@ -148,6 +149,8 @@ kinds! {
     StateFile = "state_file",
     /// Other weights do not fit the plan, or their file cannot be read.
     Weights = "weights",
+    /// The plan has a custom operator that the program has not registered.
+    CustomOp = "custom_op",
 }
 
 impl std::fmt::Display for ErrorKind {

@@ -14,6 +14,7 @@ pub mod builder;
 pub mod candle_tensors;
 pub mod constants;
 mod cpu;
+pub mod custom;
 pub mod device;
 pub mod dry_run;
 pub mod dtype;

@@ -28,15 +28,15 @@ impl Session {
         max_memory: Option<usize>,
         memory: Memory,
     ) -> Result<Session> {
-        let settings = Settings { device, threads, max_memory, memory, weights: None };
+        let settings = Settings { device, threads, max_memory, memory, weights: None, custom: None };
         // SAFETY: guaranteed by the caller.
         unsafe { Session::open_with(path, &settings) }
     }
 
-    /// [`Session::open`] with these settings. With weights, the session shares no constants.
+    /// [`Session::open`] with these settings. With weights or custom operators, the session shares no constants.
     ///
     /// # Errors
-    /// As [`Session::open`]; also [`Error::Weights`] if the weights do not fit the plan.
+    /// As [`Session::open`] and [`Session::load_with`].
     ///
     /// # Safety
     /// As [`Session::open`].

@@ -8,6 +8,7 @@ use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::peaks::{self, Peaks};
 use candle_plan_kernels::threads::{Threads, MOST_THREADS};
 
+use crate::custom::{self, CustomOps};
 use crate::device::Device;
 use crate::dry_run::StepCommands;
 use crate::error::{Error, Result};
@@ -41,6 +42,8 @@ pub struct Settings<'a> {
     pub memory: Memory,
     /// Weights instead of those of the plan. The plan's other weights stay as they are.
     pub weights: Option<&'a Weights>,
+    /// The implementations of custom operators.
+    pub custom: Option<&'a CustomOps>,
 }
 
 /// A plan prepared for one device and a number of threads. Several threads may run it at once.
@@ -65,13 +68,14 @@ impl Session {
         max_memory: Option<usize>,
         memory: Memory,
     ) -> Result<Session> {
-        Session::load_with(bytes, &Settings { device, threads, max_memory, memory, weights: None })
+        Session::load_with(bytes, &Settings { device, threads, max_memory, memory, weights: None, custom: None })
     }
 
     /// [`Session::load`] with these settings.
     ///
     /// # Errors
-    /// As [`Session::load`]; also [`Error::Weights`] if the weights do not fit the plan.
+    /// As [`Session::load`]; also [`Error::Weights`] if the weights do not fit the plan. [`Error::Read`] of the kind
+    /// [`CustomOp`](crate::error::ErrorKind::CustomOp) if a custom operator of the plan has no implementation.
     pub fn load_with(bytes: &[u8], settings: &Settings) -> Result<Session> {
         Session::prepare(|| crate::read::read(bytes), settings)
     }
@@ -80,10 +84,11 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::load`].
-    pub fn dry_run(bytes: &[u8]) -> Result<Session> {
+    pub fn dry_run(bytes: &[u8], custom: &CustomOps) -> Result<Session> {
         let (device, threads) = (dry_run()?, started(1)?);
         let (plan, constants) = crate::read::read(bytes)?;
-        let executable = Executable::prepare(plan, constants, &device, Memory::Full)?;
+        custom.check(&plan)?;
+        let executable = Executable::prepare(plan, constants, &device, Memory::Full, custom)?;
         Ok(Session { executable: Arc::new(executable), device, threads })
     }
 
@@ -102,9 +107,12 @@ impl Session {
         Ok(Session { executable, device, threads })
     }
 
-    /// Shares the executable with later sessions of a file, or takes that of a session that was faster.
+    /// Shares the executable with later sessions of a file, or takes that of a session that was faster. A session with
+    /// custom operators shares nothing, because another one may have other implementations.
     pub(crate) fn shared(mut self, key: Key) -> Session {
-        self.executable = shared::keep(key, self.executable);
+        if custom::names(&self.executable.plan.main).is_empty() {
+            self.executable = shared::keep(key, self.executable);
+        }
         self
     }
 
@@ -120,9 +128,12 @@ impl Session {
     pub(crate) fn prepare(read: impl FnOnce() -> Result<(Plan, Vec<Value>)>, settings: &Settings) -> Result<Session> {
         let device = Device::open(settings.device)?;
         let threads = started(settings.threads.unwrap_or_else(|| usable_processors().min(MAX_THREADS)))?;
+        let none = CustomOps::new();
+        let custom = settings.custom.unwrap_or(&none);
         let (mut plan, constants) = replaced(read()?, settings.weights)?;
+        custom.check(&plan)?;
         plan.max_memory = plan.max_memory.into_iter().chain(settings.max_memory).min();
-        let executable = Executable::prepare(plan, constants, &device, settings.memory)?;
+        let executable = Executable::prepare(plan, constants, &device, settings.memory, custom)?;
         Ok(Session { executable: Arc::new(executable), device, threads })
     }
 
@@ -227,7 +238,7 @@ pub fn usable_processors() -> usize {
 /// [`Error::Read`] and [`Error::Verify`] if the plan is not sound.
 pub fn placed_steps(plan: &[u8]) -> Result<Vec<PlacedStep>> {
     let (plan, constants) = crate::read::read(plan)?;
-    Ok(Executable::prepare(plan, constants, &dry_run()?, Memory::Full)?.placed_steps())
+    Ok(Executable::prepare(plan, constants, &dry_run()?, Memory::Full, &CustomOps::new())?.placed_steps())
 }
 
 fn dry_run() -> Result<Device> {

@@ -18,7 +18,7 @@ use std::collections::HashSet;
 
 use crate::bail;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::{Block, Constant, Plan, StatePair, Step, ValueId, MAX_DEPTH};
 use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::{Array, Value};
@@ -32,6 +32,18 @@ pub fn verify(plan: &Plan, constants: &[Value]) -> Vec<String> {
     verifier.state(&plan.state);
     verifier.weights();
     verifier.violations
+}
+
+/// Checks that a plan with these constants is sound.
+///
+/// # Errors
+/// [`Error::Verify`] with every violation.
+pub(crate) fn check(plan: &Plan, constants: &[Value]) -> Result<()> {
+    let violations = verify(plan, constants);
+    match violations.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Verify(violations)),
+    }
 }
 
 struct Verifier<'a> {

@@ -1,5 +1,8 @@
 //! The examples of docs/using-from-rust.md run plans.
 
+#[path = "../examples/custom.rs"]
+#[allow(dead_code)] // its main
+mod custom;
 #[path = "../examples/module.rs"]
 #[allow(dead_code)] // its main
 mod module;
@@ -14,7 +17,14 @@ mod state;
 mod weights;
 
 use candle_core::{DType, Device, Tensor};
+use candle_plan::custom::CustomCall;
+use candle_plan::error::{Error, ErrorKind};
+use candle_plan::session::Session;
+use candle_plan::value::{Array, Value};
 use candle_plan::weights::Weights;
+
+/// A plan with the step `y = example::Scale <factor = 2> (x)`, where `x` and `y` are float32 `[n, 2]`.
+const SCALED: &[u8] = include_bytes!("../../../tests/golden/custom.plan");
 
 #[test]
 fn a_plan_runs_on_zeros() {
@@ -64,4 +74,57 @@ fn a_plan_runs_with_other_weights() {
     others.insert_tensor("bias2", &Tensor::zeros(3, DType::F32, &Device::Cpu).unwrap()).unwrap();
     let error = weights::run(plan, Some(others)).unwrap_err().to_string();
     assert!(error.contains("\"bias2\": the plan has no such weight. Similar names: \"bias\"."), "{error}");
+}
+
+#[test]
+fn a_plan_runs_with_a_custom_operator() {
+    assert_eq!(custom::run(SCALED).unwrap(), "y: float32 [n, 2] is [2.0, 4.0, 6.0, 8.0]\n");
+}
+
+#[test]
+fn a_custom_operator_must_be_registered() {
+    for builder in [
+        Session::from_bytes(SCALED),
+        Session::from_bytes(SCALED).custom_op("example::Other", |_: &CustomCall| Ok(vec![])),
+    ] {
+        let Err(error) = builder.threads(1).build() else { panic!("it is not registered") };
+        assert_eq!(error.kind(), ErrorKind::CustomOp);
+        assert!(error.to_string().contains("it needs the custom operator example::Scale, which is not"), "{error}");
+    }
+}
+
+#[test]
+fn wrong_results_of_a_custom_operator_are_errors_of_its_step() {
+    let array = |dims: &[usize]| Value::from(Array::new(vec![0f32; dims.iter().product()], dims).unwrap());
+    let doubles = || Value::from(Array::new(vec![0f64; 4], &[2, 2]).unwrap());
+    let run = |results: Vec<Value>| {
+        let scale = move |_: &CustomCall| Ok(results.clone());
+        let session = Session::from_bytes(SCALED).custom_op("example::Scale", scale).threads(1).build().unwrap();
+        session.run_named([("x", array(&[2, 2]))]).map(|_| ()).unwrap_err()
+    };
+    let of_output = "output 0 of example::Scale: expected float32 [n, 2]";
+    for (results, said) in [
+        (vec![], "example::Scale has 1 output, and its function returned 0".to_string()),
+        (vec![doubles()], format!("{of_output}, found float64 [2, 2]")),
+        (vec![array(&[2, 3])], format!("{of_output}, found float32 [2, 3]")),
+        (vec![array(&[4])], format!("{of_output}, found float32 [4]")),
+        (vec![array(&[3, 2])], format!("{of_output} with n = 2, found float32 [3, 2]")),
+    ] {
+        let error = run(results);
+        let place = error.place().expect("a step failed").to_string();
+        assert_eq!((error.kind(), place.as_str()), (ErrorKind::Op, "step 0 Custom(float32 [2, 2]) from Scale(y)"));
+        assert!(error.to_string().ends_with(&format!(": {said}")), "{error}");
+    }
+}
+
+#[test]
+fn an_error_of_a_custom_operator_names_its_step() {
+    let refuse = |call: &CustomCall| Err(Error::op(format!("no factor of {}", call.float("factor")?)));
+    let session = Session::from_bytes(SCALED).custom_op("example::Scale", refuse).threads(1).build().unwrap();
+    let error = session.run_named([("x", Array::new(vec![0f32; 4], &[2, 2]).unwrap())]).map(|_| ()).unwrap_err();
+    assert_eq!(error.to_string(), "step 0 Custom(float32 [2, 2]) from Scale(y): no factor of 2");
+    let whole = |call: &CustomCall| call.int("factor").map(|_| vec![]);
+    let session = Session::from_bytes(SCALED).custom_op("example::Scale", whole).threads(1).build().unwrap();
+    let error = session.run_named([("x", Array::new(vec![0f32; 4], &[2, 2]).unwrap())]).map(|_| ()).unwrap_err();
+    assert!(error.to_string().ends_with("attribute factor: expected an integer, found Float(2.0)"), "{error}");
 }

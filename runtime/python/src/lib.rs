@@ -7,6 +7,7 @@
 
 #[allow(unsafe_code)] // Reads the elements of NumPy arrays, which Python owns.
 mod arrays;
+mod custom;
 #[allow(unsafe_code)] // Borrows tensors of other Python libraries, which own the memory.
 mod device_arrays;
 #[allow(unsafe_code)] // Reads and writes DLPack's structures, and calls their function pointers.

@@ -13,13 +13,14 @@ use candle_plan::request::Request;
 use candle_plan::session::{Session as Inner, Settings};
 use candle_plan::types::Type;
 use candle_plan::value::Value;
-use pyo3::exceptions::{PyBufferError, PyOverflowError, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyString};
 use serde_json::json;
 
 use crate::arrays::Passing;
+use crate::custom::{explained, registered, Functions};
 use crate::device_arrays::given_value;
 use crate::errors::to_python;
 use crate::files::open;
@@ -77,9 +78,13 @@ impl Session {
     /// `plan` is the bytes of a plan file, or its path. `device` is "cpu" or "cuda". `threads` is the number of threads
     /// of a run; the default is one per CPU. `max_memory` limits the bytes that the values of a run may hold. With
     /// `low_memory`, constants are not packed into larger, transformed copies. `weights` is the path of a file with other
-    /// weights than those of the plan, or a dict of arrays by name.
+    /// weights than those of the plan, or a dict of arrays by name. `custom` is a dict of the functions of custom
+    /// operators.
     #[new]
-    #[pyo3(signature = (plan, device = "cpu", threads = None, max_memory = None, low_memory = false, weights = None))]
+    #[pyo3(signature = (
+        plan, device = "cpu", threads = None, max_memory = None, low_memory = false, weights = None, custom = None
+    ))]
+    #[allow(clippy::too_many_arguments)] // one for each argument of Python's `load`
     fn new(
         py: Python<'_>,
         plan: Source,
@@ -88,10 +93,13 @@ impl Session {
         max_memory: Option<usize>,
         low_memory: bool,
         weights: Option<Given<'_>>,
+        custom: Option<Functions>,
     ) -> PyResult<Session> {
         let memory = if low_memory { Memory::Low } else { Memory::Full };
         let weights = weights.map(|given| given.weights(py)).transpose()?;
-        let settings = Settings { device, threads, max_memory, memory, weights: weights.as_ref() };
+        let custom = registered(custom);
+        let (weights, custom) = (weights.as_ref(), Some(&custom));
+        let settings = Settings { device, threads, max_memory, memory, weights, custom };
         let load = || match &plan {
             Source::Bytes(bytes) => Inner::load_with(bytes, &settings),
             Source::File(path) => open(path, &settings),
@@ -101,8 +109,10 @@ impl Session {
 
     /// Makes a session without a GPU for a plan file's bytes. `commands` lists the GPU commands of a run.
     #[staticmethod]
-    fn dry_run(py: Python<'_>, plan: &[u8]) -> PyResult<Session> {
-        Ok(Session::of(py, py.detach(|| Inner::dry_run(plan)).map_err(to_python)?))
+    #[pyo3(signature = (plan, custom = None))]
+    fn dry_run(py: Python<'_>, plan: &[u8], custom: Option<Functions>) -> PyResult<Session> {
+        let custom = registered(custom);
+        Ok(Session::of(py, py.detach(|| Inner::dry_run(plan, &custom)).map_err(to_python)?))
     }
 
     /// Makes a session that shares the prepared plan and its constants, and has `threads` threads of its own.
@@ -114,7 +124,7 @@ impl Session {
     /// Lists the GPU commands of one run on these inputs, as a JSON list of steps. Only for a dry run.
     fn commands(&self, py: Python<'_>, inputs: &Bound<'_, PyDict>) -> PyResult<String> {
         let inputs = self.values(inputs, Passing::Lend)?;
-        let steps = py.detach(|| self.inner.commands(inputs)).map_err(to_python)?;
+        let steps = py.detach(|| explained(|| self.inner.commands(inputs)))?;
         Ok(json!(steps).to_string())
     }
 
@@ -292,7 +302,7 @@ fn conversion_error(py: Python<'_>, name: &str, kind: &Type, error: PyErr) -> Py
 }
 
 /// Runs `work` without the interpreter's lock. `cancel` ends it, also at its start. Ctrl-C in the main thread ends it
-/// too, and raises the exception of Python's handler.
+/// too, and raises the exception of Python's handler. Errors become exceptions as [`explained`] says.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     cancel: Option<&Cancel>,
@@ -305,11 +315,10 @@ pub(crate) fn interruptible<T: Send>(
             Some(Err(error)) => raised.replace(Some(error)).is_none(),
             _ => is_canceled(),
         };
-        let result = if is_canceled() { Err(Error::Interrupted) } else { work(&stop) };
-        match (raised.into_inner(), result) {
-            (Some(raised), _) => Err(raised),
-            (None, Err(Error::Interrupted)) => Err(PyRuntimeError::new_err("the run was canceled")),
-            (None, result) => result.map_err(to_python),
+        let result = explained(|| if is_canceled() { Err(Error::Interrupted) } else { work(&stop) });
+        match raised.into_inner() {
+            Some(raised) => Err(raised),
+            None => result,
         }
     })
 }

@@ -26,11 +26,13 @@ use std::collections::HashMap;
 use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::isa::Isa;
 
-use crate::cpu::{CpuOperands, PlannedKernel};
+use crate::cpu::{CpuOperands, PlannedKernel, Registered};
+use crate::custom::CustomOps;
 use crate::device::{Device, Reason};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Kernel, Memory};
 use crate::memory::bytes_held;
+use crate::ops::Op;
 use crate::plan::{Block, ConstantId, Origin, Plan, ValueId};
 use crate::types::Type;
 use crate::value::held::addresses;
@@ -78,30 +80,27 @@ pub struct PlacedStep {
 }
 
 impl Executable {
-    /// Prepares a [read](crate::read::read) plan and its constants for a device.
+    /// Prepares a [read](crate::read::read) plan and its constants for a device. A step of a custom operator that is not
+    /// in `custom` fails when it runs.
     ///
     /// # Errors
     /// [`Error::Verify`] with every violation, or with a step whose constants do not fit its op; or the device's error
     /// if it lacks memory for the constants; [`ErrorKind::Memory`] if the host lacks memory for packed constants.
-    pub fn prepare(mut plan: Plan, mut constants: Vec<Value>, device: &Device, memory: Memory) -> Result<Executable> {
-        let violations = crate::verify::verify(&plan, &constants);
-        if !violations.is_empty() {
-            return Err(Error::Verify(violations));
-        }
+    pub fn prepare(
+        mut plan: Plan,
+        mut constants: Vec<Value>,
+        device: &Device,
+        memory: Memory,
+        custom: &CustomOps,
+    ) -> Result<Executable> {
+        crate::verify::check(&plan, &constants)?;
         let readers = Self::dequantize(&mut plan, &mut constants, memory);
         let blocking = match device {
             Device::Cpu => layouts::blocking(&plan.main, &constants, memory),
             Device::Gpu(_) => Blocking::largest(Isa::get()),
         };
-        let mut preparing = Preparing {
-            origins: &plan.origins,
-            constants,
-            uploaded: HashMap::new(),
-            readers,
-            device,
-            memory,
-            blocking,
-        };
+        let (origins, uploaded) = (&plan.origins[..], HashMap::new());
+        let mut preparing = Preparing { origins, constants, uploaded, readers, device, memory, blocking, custom };
         let mut main = preparing.block(&plan.main, Border::Plan).map_err(|error| match (device, error) {
             (Device::Gpu(_), Error::Op(reason) | Error::Gpu(reason)) => device.refused(reason),
             (_, error) => error,
@@ -180,6 +179,7 @@ struct Preparing<'a> {
     device: &'a Device,
     memory: Memory,
     blocking: Blocking,
+    custom: &'a CustomOps,
 }
 
 impl Preparing<'_> {
@@ -232,6 +232,9 @@ impl Preparing<'_> {
             StepKernel::Host(kernel) => kernel,
             StepKernel::Gpu(placed) => return Ok(StepKernel::Gpu(placed)),
         };
+        if let Some(kernel) = self.registered(graph, node) {
+            return Ok(StepKernel::Host(kernel));
+        }
         let pack = |operands: &CpuOperands| match kernel.pack(operands) {
             Err(Error::Op(message) | Error::Gpu(message)) if is_nested => {
                 Ok(Box::new(Misfit(message)) as Box<dyn Kernel>)
@@ -247,6 +250,13 @@ impl Preparing<'_> {
             self.readers.release(graph, node, kernel.as_ref(), &mut self.constants)?;
         }
         Ok(StepKernel::Host(kernel))
+    }
+
+    /// Returns the kernel of a custom operator that is registered.
+    fn registered(&self, graph: &Graph, node: &Node) -> Option<Box<dyn Kernel>> {
+        let Op::Custom(op) = &**node.ops.single()? else { return None };
+        let function = self.custom.find(op)?;
+        Some(Box::new(graph.constants(node, &self.constants, |given| Registered::new(op, function, given.types))))
     }
 
     /// Describes an op's error about its constants, with the step's place.

@@ -277,6 +277,7 @@ mod tests {
     use candle_plan_kernels::threads::Threads;
     use serde_json::{json, Value as Json};
 
+    use crate::custom::CustomOps;
     use crate::device::{Device, Reason};
     use crate::kernel::Memory;
     use crate::prepare::{Executable, PreparedStep};
@@ -304,7 +305,7 @@ mod tests {
             "source_sha256": "", "max_memory": null, "metadata": {},
         });
         let plan = serde_json::from_value(plan).expect("a plan");
-        Executable::prepare(plan, vec![constant], device, Memory::Full).expect("it prepares")
+        Executable::prepare(plan, vec![constant], device, Memory::Full, &CustomOps::new()).expect("it prepares")
     }
 
     /// Formats the steps, as `Add`, `Shape@host` or `Unary@missing`.

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::ids::ConstantId;
 use crate::plan::Plan;
 use crate::value::{scratch, Array, Value};
-use crate::verify::verify;
+use crate::verify::check;
 
 /// The advice for a name that the plan lacks.
 const KEEP: &str = "compile the model with Options(keep_weights=True), or candlec compile --keep-weights";
@@ -28,10 +28,7 @@ pub(crate) fn replaced(
     weights: Option<&Weights>,
 ) -> Result<(Plan, Vec<Value>)> {
     if let Some(weights) = weights {
-        let violations = verify(&plan, &constants);
-        if !violations.is_empty() {
-            return Err(Error::Verify(violations));
-        }
+        check(&plan, &constants)?;
         weights.replace(&mut plan, &mut constants)?;
     }
     Ok((plan, constants))
